@@ -1,0 +1,29 @@
+"""tpusmi: what nvidia-smi and nvitop are to GPUs, for TPUs. Importing it does nothing and loads nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = ["snapshot", "start", "step", "stop"]
+
+if TYPE_CHECKING:
+    from tpusmi.agent import start, step, stop
+    from tpusmi.collect import snapshot
+
+_HOME = {"start": "tpusmi.agent", "stop": "tpusmi.agent", "step": "tpusmi.agent", "snapshot": "tpusmi.collect"}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are resolved at first use, then kept here: `tpusmi.step` must cost no look-up in a loop."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'tpusmi' has no attribute {name!r}")
+    import importlib
+
+    found = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

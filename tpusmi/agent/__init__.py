@@ -1,0 +1,101 @@
+"""The quiet thread inside a training process: start, stop, step. Loads the standard library only."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+
+from tpusmi.agent.sampler import Sampler
+from tpusmi.agent.steps import Steps
+
+INTERVAL_LEAST_S = 0.05
+
+_steps = Steps()
+_lock = threading.Lock()
+_sampler: Sampler | None = None
+_hooked = False
+
+
+class Agent:
+    """What start() returns: a handle that stops the agent at the end of a `with` block."""
+
+    @property
+    def running(self) -> bool:
+        """True while the agent's thread is alive."""
+        return _sampler is not None and _sampler.is_alive()
+
+    def stop(self) -> None:
+        """The same as tpusmi.stop()."""
+        stop()
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        # After an exception the segment is the black box: what the devices held when it happened.
+        _finish(keep=kind is not None)
+
+
+def start(interval_s: float = 1.0) -> Agent:
+    """Publish this process to tpusmi until stop(): device memory, steps, compilations, memory profile.
+
+    May be called before or after JAX starts, and before jax.distributed.initialize(): it waits until a backend exists and
+    never makes one. Calling it again changes nothing. TPUSMI_DISABLE=1 in the environment turns it off. Raises ValueError
+    when interval_s is not positive; nothing else, whatever happens later.
+    """
+    global _sampler
+    if not interval_s > 0:
+        raise ValueError(f"interval_s must be positive, not {interval_s!r}")
+    with _lock:
+        if os.environ.get("TPUSMI_DISABLE", "0") in ("", "0") and not Agent().running:
+            _hook()
+            override = os.environ.get("TPUSMI_DIR") or None
+            _sampler = Sampler(max(interval_s, INTERVAL_LEAST_S), _steps, override, _mode())
+            _sampler.compilations.listen()
+            _sampler.start()
+    return Agent()
+
+
+def stop() -> None:
+    """Stop publishing and remove the segment. Does nothing when the agent is not running."""
+    _finish(keep=False)
+
+
+step = _steps.step
+"""Mark the end of a training step; or, as `with tpusmi.step():`, its span. Costs about a microsecond."""
+
+
+def _finish(keep: bool) -> None:
+    global _sampler
+    with _lock:
+        sampler, _sampler = _sampler, None
+    if sampler is not None:
+        sampler.finish(keep)
+
+
+def _hook() -> None:
+    """Once: end quietly before JAX is torn down, and let go in a forked child."""
+    global _hooked
+    if not _hooked:
+        _hooked = True
+        atexit.register(_finish, keep=True)
+        os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    """In a forked child the thread is gone and the lock may be held by nobody: begin anew."""
+    global _sampler, _lock
+    _lock = threading.Lock()
+    sampler, _sampler = _sampler, None
+    if sampler is not None:
+        sampler.compilations.close()
+        sampler.drop()
+
+
+def _mode() -> int:
+    """Permissions of the segment: readable by other users' viewers unless TPUSMI_SEGMENT_MODE says otherwise."""
+    try:
+        return int(os.environ.get("TPUSMI_SEGMENT_MODE", "0644"), 8) & 0o666 | 0o600
+    except ValueError:
+        return 0o644

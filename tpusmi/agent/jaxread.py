@@ -1,0 +1,133 @@
+"""What the agent reads of JAX: only what the job has loaded, and only once the job has made a backend."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NamedTuple
+
+from tpusmi.chips import GOOGLE_PCI_VENDOR, TPU_PCI_DEVICE_IDS
+from tpusmi.text import clean
+
+MEMORY_KEYS = (
+    "bytes_in_use",
+    "bytes_limit",
+    "peak_bytes_in_use",
+    "largest_free_block_bytes",
+    "bytes_reserved",
+    "num_allocs",
+)
+"""Keys of `memory_stats()`, in the order of wire.DEVICE_FIELDS."""
+
+
+class DeviceState(NamedTuple):
+    """What one device said: a value for each of MEMORY_KEYS, None where it said nothing."""
+
+    id: int
+    memory: tuple[float | None, ...]
+    error: str | None
+
+
+def backend_exists() -> bool:
+    """True once the job has made JAX's backends. Never makes one, never waits, never imports JAX."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    lock = getattr(bridge, "_backend_lock", None)
+    if lock is None or lock.locked():
+        return False  # not imported, or just now being made: a TPU takes many seconds after the CPU is there
+    return getattr(bridge, "_default_backend", None) is not None
+
+
+def backend_is_visible() -> bool:
+    """False when this JAX no longer has the names that tell whether a backend exists."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    importing = getattr(getattr(sys.modules.get("jax"), "__spec__", None), "_initializing", True)
+    return bridge is None or importing or all(hasattr(bridge, n) for n in ("_backend_lock", "_default_backend"))
+
+
+def local_devices() -> list[Any]:
+    """The devices of this process. Call only after `backend_exists()`."""
+    return list(sys.modules["jax"].local_devices())
+
+
+def device_states() -> list[DeviceState]:
+    """One state per local device; a device that fails does not lose the others."""
+    return [_state(device) for device in local_devices()]
+
+
+def memory_profile() -> bytes:
+    """JAX's memory profile: gzip'ed pprof. Holds the interpreter's lock for about 1 µs per live array."""
+    profile: bytes = sys.modules["jax"].profiler.device_memory_profile()
+    return profile
+
+
+def static_facts() -> dict[str, Any]:
+    """What does not change while the backend lives: versions, platform, devices, place in the job."""
+    jax = sys.modules["jax"]
+    devices = local_devices()
+    first = devices[0] if devices else None
+    client = getattr(first, "client", None)
+    platform = getattr(first, "platform", None)
+    return {
+        "platform": platform,
+        "device_kind": getattr(first, "device_kind", None),
+        "jax_version": getattr(jax, "__version__", None),
+        "jaxlib_version": getattr(sys.modules.get("jaxlib"), "__version__", None),
+        "libtpu_version": _libtpu_version() if platform == "tpu" else None,
+        "platform_version": clean(str(getattr(client, "platform_version", "")), 200),
+        "process_index": _integer(getattr(first, "process_index", None)),
+        "process_count": _integer(jax.process_count()),
+        "devices": [_device_facts(d) for d in devices],
+    }
+
+
+def tpu_functions(sys_root: str = "/sys") -> int:
+    """How many TPU functions the PCI bus shows; 0 where there are none or the bus cannot be read."""
+    bus = f"{sys_root}/bus/pci/devices"
+    try:
+        names = os.listdir(bus)
+    except OSError:
+        return 0
+    return sum(1 for name in names if _is_tpu(f"{bus}/{name}"))
+
+
+def _is_tpu(function: str) -> bool:
+    try:
+        with open(f"{function}/vendor", encoding="ascii") as vendor:
+            if int(vendor.read(16), 16) != GOOGLE_PCI_VENDOR:
+                return False
+        with open(f"{function}/device", encoding="ascii") as device:
+            return int(device.read(16), 16) in TPU_PCI_DEVICE_IDS
+    except (OSError, ValueError):
+        return False
+
+
+def _state(device: Any) -> DeviceState:
+    try:
+        stats = device.memory_stats() or {}
+    except Exception as error:  # a plugin raises what it likes, and one device must not lose the others
+        return DeviceState(device.id, (None,) * len(MEMORY_KEYS), clean(str(error), 120) or repr(error))
+    return DeviceState(device.id, tuple(stats.get(key) for key in MEMORY_KEYS), None)
+
+
+def _device_facts(device: Any) -> dict[str, Any]:
+    coords = getattr(device, "coords", None)
+    return {
+        "id": _integer(getattr(device, "id", None)),
+        "kind": getattr(device, "device_kind", None),
+        "coords": None if coords is None else [int(c) for c in coords],
+        "core_on_chip": _integer(getattr(device, "core_on_chip", None)),
+        "local_hardware_id": _integer(getattr(device, "local_hardware_id", None)),
+    }
+
+
+def _integer(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _libtpu_version() -> str | None:
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version("libtpu")
+    except importlib.metadata.PackageNotFoundError:
+        return None

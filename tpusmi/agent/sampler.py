@@ -1,0 +1,293 @@
+"""The agent's thread: waits for a JAX backend, then samples it into a segment. Quiet, and cheap by measurement."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from tpusmi import memprofile
+from tpusmi.agent import jaxread, output
+from tpusmi.agent.activity import Activity
+from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
+from tpusmi.agent.compilations import Compilations
+from tpusmi.agent.steps import Steps
+from tpusmi.text import command_line
+from tpusmi.wire import places
+from tpusmi.wire.layout import (
+    DEVICE_FIELDS,
+    FACTS_JSON,
+    PHASES,
+    PROFILE_PPROF,
+    PROFILE_SITES,
+    PROCESS_FIELDS,
+    Identity,
+)
+from tpusmi.wire.writer import SegmentWriter
+
+POLL_S = 0.1
+"""How often to look for a backend that does not exist yet: two dictionary look-ups."""
+PROFILE_COST_MOST_S = 1.0
+"""A profile stops the interpreter; one that stops it for longer is not taken again."""
+FACTS_LEAST_S = 5.0
+COST_WINDOW = 60
+RECOMPILED_MOST = 3
+_STEP_PARTS = ("min", "mean", "p50", "p95", "max")
+
+NAN = float("nan")
+
+
+class Sampler(threading.Thread):
+    """Samples this process until told to stop. Nothing it meets is raised into the job."""
+
+    def __init__(self, interval_s: float, steps: Steps, override: str | None, mode: int) -> None:
+        super().__init__(name="tpusmi", daemon=True)
+        self.compilations = Compilations()
+        self.writer: SegmentWriter | None = None
+        self.failure: str | None = None
+        """Why the agent switched itself off; None while it works."""
+        self._steps = steps
+        self._activity = Activity(steps, self.compilations)
+        self._override = override
+        self._mode = mode
+        self._end = threading.Event()
+        self._samples = Budget(interval_s, SAMPLE_SHARE)
+        self._profiles = Budget(interval_s, PROFILE_SHARE)
+        self._profiling = True
+        self._profile_at_s: float | None = None
+        self._states: list[jaxread.DeviceState] = []
+        self._totals = memprofile.Totals({}, 0)
+        self._device_ids: list[int | None] = []
+        self._facts: dict[str, Any] = {}
+        self._facts_at_s = 0.0
+        self._spent: deque[tuple[float, float]] = deque(maxlen=COST_WINDOW)
+
+    def run(self) -> None:
+        """The thread. Ends when told to, or at the first thing it did not expect."""
+        try:
+            who = places.me()
+            self._wait_for_backend(who)
+            while not self._end.is_set():
+                self._tick()
+                now = time.monotonic()
+                self._end.wait(min(self._samples.wait_s(now), self._profiles.wait_s(now)))
+        except Exception as error:  # whatever it is, the job goes on without an agent
+            self._switch_off(error)
+
+    def finish(self, keep: bool, wait_s: float = 2.0) -> None:
+        """Stop the thread and close the segment: kept as a black box, or removed."""
+        self._end.set()
+        if self.is_alive() and threading.current_thread() is not self:
+            self.join(wait_s)
+        self.compilations.close()
+        if self.is_alive() or self.writer is None:
+            return
+        writer, self.writer = self.writer, None
+        try:
+            if not keep:
+                output.discard(writer)
+                return
+            writer.append(self._values(time.monotonic(), "ended"))
+            writer.close()
+        except OSError:
+            writer.close()
+
+    def drop(self) -> None:
+        """Forget the segment without a word: a forked child must not write into its parent's."""
+        writer, self.writer = self.writer, None
+        if writer is not None:
+            writer.close()
+
+    def _switch_off(self, error: Exception) -> None:
+        self.failure = f"{type(error).__name__}: {error}"
+        self.compilations.close()
+        self.drop()
+        try:
+            sys.stderr.write(f"tpusmi: agent switched off: {self.failure}\n")
+        except (OSError, ValueError, AttributeError):
+            pass  # stderr closed or absent
+
+    def _wait_for_backend(self, who: Identity) -> None:
+        """Poll until the job has made a backend, showing the process as starting meanwhile."""
+        self._facts = {
+            "argv": command_line(_argv()),
+            "python_version": ".".join(map(str, sys.version_info[:3])),
+        }
+        if not _is_helper():
+            self._open(who, [])
+        while not jaxread.backend_exists():
+            if not jaxread.backend_is_visible():
+                raise RuntimeError("this JAX does not tell whether a backend exists")
+            self.compilations.listen()
+            now = time.monotonic()
+            if self.writer is not None and self._samples.is_due(now):
+                self.writer.append(self._values(now, "starting"))
+                self._samples.spent(now, 0.0)
+            if self._end.wait(POLL_S):
+                return
+        self.compilations.listen()
+        self._facts.update(jaxread.static_facts())
+        self._facts["warnings"] = _fallback_warning(self._facts["platform"])
+        self._open(who, [d["id"] for d in self._facts["devices"]])
+        self._samples = Budget(self._samples.asked_s, SAMPLE_SHARE)
+
+    def _open(self, who: Identity, device_ids: list[int | None]) -> None:
+        """Put a segment for those devices in place of the one before."""
+        before = self.writer
+        self.writer = output.create(who, len(device_ids), self._override, self._mode)
+        self._device_ids = device_ids
+        if before is not None:
+            before.close()
+            if before.path != self.writer.path:
+                output.discard(before)
+        else:
+            output.remove_old(who, os.path.dirname(self.writer.path))
+        self._write_facts(time.monotonic())
+
+    def _tick(self) -> None:
+        started, cpu = time.monotonic(), time.thread_time()
+        if not jaxread.backend_exists():
+            return self._idle_tick(started)
+        if self._profiling and self._profiles.is_due(started):
+            self._profile(started)
+            profiled = time.thread_time() - cpu
+            self._profiles.spent(started, profiled)
+            self._profiling = profiled < PROFILE_COST_MOST_S
+            cpu += profiled
+        elif not self._profiling:
+            self._profiles.spent(started, 0.0)
+        if self._samples.is_due(started):
+            self._sample(started)
+            self._samples.spent(started, time.thread_time() - cpu)
+        return None
+
+    def _idle_tick(self, now_s: float) -> None:
+        """The job cleared its backends: nothing can be read until it makes new ones."""
+        for budget in (self._samples, self._profiles):
+            budget.spent(now_s, 0.0)
+
+    def _profile(self, now_s: float) -> None:
+        writer = self.writer
+        if writer is None:
+            return
+        profile = jaxread.memory_profile()
+        self._totals = memprofile.totals(profile)
+        self._profile_at_s = now_s
+        if not writer.profile.write(PROFILE_PPROF, profile, now_s):
+            writer.profile.write(PROFILE_SITES, memprofile.packed_sites(profile), now_s)
+
+    def _sample(self, now_s: float) -> None:
+        self._states = jaxread.device_states()
+        self._spent.append((now_s, time.thread_time()))
+        if self.writer is not None:
+            self.writer.append(self._values(now_s))
+        self._note_changes(now_s)
+
+    def _note_changes(self, now_s: float) -> None:
+        """Rewrite the facts when a device began to fail or a function is compiled again and again."""
+        if now_s - self._facts_at_s < FACTS_LEAST_S:
+            return
+        errors = [s.error for s in self._states]
+        names = self.compilations.recent(now_s)
+        recompiled = sorted({name for name in names if names.count(name) > 1})[:RECOMPILED_MOST]
+        if errors != self._facts.get("errors") or recompiled != self._facts.get("recompiled"):
+            self._facts["errors"] = errors
+            self._facts["recompiled"] = recompiled
+            self._write_facts(now_s)
+
+    def _write_facts(self, now_s: float) -> None:
+        self._facts_at_s = now_s
+        if self.writer is not None:
+            self.writer.facts.write(FACTS_JSON, json.dumps(self._facts).encode(), now_s)
+
+    def _values(self, now_s: float, phase: str | None = None) -> list[float]:
+        """The doubles of one slot, in the order of the layout."""
+        process = self._process_fields(now_s, phase)
+        values = [now_s, time.time(), *(_double(process.get(name)) for name in PROCESS_FIELDS)]
+        for i, device_id in enumerate(self._device_ids):
+            state = self._states[i] if i < len(self._states) else None
+            values += map(_double, state.memory if state else (None,) * len(jaxread.MEMORY_KEYS))
+            values += self._live(self._totals.devices.get(device_id))
+        return values
+
+    def _live(self, live: memprofile.Usage | None) -> tuple[float, float]:
+        """Live bytes and buffers of a device: one the profile does not mention has none."""
+        if self._profile_at_s is None:
+            return NAN, NAN
+        if None in self._totals.devices:
+            # Some buffers name no device; with one device they are its own, with more nobody knows.
+            return (NAN, NAN) if len(self._device_ids) > 1 else _sum(self._totals)
+        return (float(live.bytes), float(live.count)) if live else (0.0, 0.0)
+
+    def _process_fields(self, now_s: float, phase: str | None) -> dict[str, float | None]:
+        compilations = self.compilations
+        listening = compilations.listening
+        times = self._steps.times(now_s)
+        last = self._steps.last_at_s
+        if phase is None:
+            allocations = sum(s.memory[-1] or 0 for s in self._states)
+            phase = self._activity.phase(now_s, allocations, times)
+        fields: dict[str, float | None] = {
+            "phase": PHASES.index(phase),
+            "interval_s": self._samples.period_s,
+            "steps": self._steps.count if last is not None else None,
+            "since_last_step_s": None if last is None else max(0.0, now_s - last),
+            "compilations": compilations.count if listening else None,
+            "compile_s": compilations.seconds if listening else None,
+            "recent_compilations": len(compilations.recent(now_s)) if listening else None,
+            "executables": None if self._profile_at_s is None else self._totals.executables,
+            "agent_cost_percent": self._cost_percent(),
+            "agent_sample_s": self._samples.cost_s,
+            "profile_at_s": self._profile_at_s,
+            "profile_period_s": self._profiles.period_s,
+            "profile_cost_s": self._profiles.cost_s,
+        }
+        if times is not None:
+            fields["steps_per_s"] = times.per_s
+            fields.update((f"step_time_s.{part}", getattr(times, part)) for part in _STEP_PARTS)
+        return fields
+
+    def _cost_percent(self) -> float | None:
+        """CPU time of this thread over wall time, in the last minute; None before two samples."""
+        if len(self._spent) < 2:
+            return None
+        (first_at, first_cpu), (last_at, last_cpu) = self._spent[0], self._spent[-1]
+        return 100.0 * (last_cpu - first_cpu) / (last_at - first_at)
+
+
+def _double(value: float | None) -> float:
+    return NAN if value is None else float(value)
+
+
+def _sum(totals: memprofile.Totals) -> tuple[float, float]:
+    usages = totals.devices.values()
+    return float(sum(u.bytes for u in usages)), float(sum(u.count for u in usages))
+
+
+def _argv() -> list[str]:
+    """How the process was started, as /proc shows it to others; sys.argv where it does not."""
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            words = file.read(65536).rstrip(b"\0").split(b"\0")
+        return [w.decode("utf-8", "replace") for w in words]
+    except OSError:
+        return list(sys.argv)
+
+
+def _is_helper() -> bool:
+    """True in a worker that multiprocessing started: it runs the user's main again and may never touch JAX."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
+def _fallback_warning(platform: str | None) -> list[dict[str, str]]:
+    """The classic silent failure: the machine has TPUs and the job runs on the CPU."""
+    chips = jaxread.tpu_functions() if platform == "cpu" else 0
+    if not chips:
+        return []
+    found = f"{chips} TPU function{'s' if chips > 1 else ''} on the PCI bus"
+    return [{"code": "cpu_fallback", "message": f"JAX runs on the CPU although there is {found}"}]

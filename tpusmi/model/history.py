@@ -1,0 +1,38 @@
+"""The last minutes of every value, for graphs. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Iterator, Sequence
+
+from tpusmi.model.nouns import Number, Reading, Subject
+
+HISTORY_S = 600.0
+
+
+class History:
+    """The last ten minutes of every value, oldest first, for graphs."""
+
+    def __init__(self, span_s: float = HISTORY_S, most: int = 1200) -> None:
+        self._span_s = span_s
+        self._most = most
+        self._series: dict[tuple[Subject, str], deque[tuple[float, Number]]] = {}
+
+    def add(self, readings: Sequence[Reading]) -> None:
+        """Append readings; one that is not newer than its series' last is dropped."""
+        for r in readings:
+            series = self._series.get((r.subject, r.metric))
+            if series is None:
+                series = self._series[r.subject, r.metric] = deque(maxlen=self._most)
+            if not series or r.at_s > series[-1][0]:
+                series.append((r.at_s, r.value))
+
+    def series(self, name: str, subject: Subject) -> Iterator[tuple[float, Number]]:
+        """(at_s, value) pairs of one metric, oldest first; empty when never measured."""
+        return iter(self._series.get((subject, name), ()))
+
+    def forget(self, before_s: float) -> None:
+        """Drop series that have had no value since `before_s`."""
+        gone = [key for key, s in self._series.items() if s[-1][0] < before_s - self._span_s]
+        for key in gone:
+            del self._series[key]

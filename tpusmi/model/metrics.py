@@ -1,0 +1,99 @@
+"""Every measured quantity, declared once: its JSON key, CSV field, column and help derive from here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+DEVICE, PROCESS = "device", "process"
+
+AGENT, LIBTPU, LIBTPU_SDK, PROFILE = "agent", "libtpu", "libtpu_sdk", "profile"
+
+
+class Metric(NamedTuple):
+    """One measured quantity: a row of the table below.
+
+    A dotted name (`step_time_s.p95`) is one member of an object in JSON.
+    """
+
+    name: str
+    scope: str
+    unit: str
+    title: str
+    help: str
+    trust: tuple[str, ...]
+    """Sources that can measure it, most trusted first; the first fresh one wins."""
+
+    @property
+    def is_integer(self) -> bool:
+        """True when the value is counted, not computed."""
+        return self.unit in ("bytes", "count")
+
+
+_BUSY = (LIBTPU, AGENT, PROFILE)
+
+
+def _step_time(part: str, what: str) -> Metric:
+    text = f"{what} time between steps, over the last minute (at least the last 20 steps)."
+    return Metric(f"step_time_s.{part}", PROCESS, "s", f"STEP {part}", text, (AGENT,))
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("hbm_used_bytes", DEVICE, "bytes", "USED",
+           "Device memory the allocator has handed out.", (AGENT, LIBTPU)),
+    Metric("hbm_limit_bytes", DEVICE, "bytes", "LIMIT",
+           "Device memory the allocator may hand out.", (AGENT, LIBTPU)),
+    Metric("hbm_peak_bytes", DEVICE, "bytes", "PEAK",
+           "Most device memory in use at once since the job started.", (AGENT,)),
+    Metric("hbm_largest_free_block_bytes", DEVICE, "bytes", "LARGEST FREE",
+           "Largest single allocation that would still fit.", (AGENT,)),
+    Metric("hbm_reserved_bytes", DEVICE, "bytes", "RESERVED",
+           "Device memory the runtime set aside for itself.", (AGENT,)),
+    Metric("allocations", DEVICE, "count", "ALLOCS",
+           "Allocations made since the job started.", (AGENT,)),
+    Metric("live_array_bytes", DEVICE, "bytes", "LIVE",
+           "Bytes of live arrays, from the newest memory profile.", (AGENT,)),
+    Metric("live_arrays", DEVICE, "count", "ARRAYS",
+           "Live arrays, from the newest memory profile.", (AGENT,)),
+    Metric("tensorcore_utilization_percent", DEVICE, "percent", "MXU",
+           "Share of the peak matrix throughput.", (LIBTPU_SDK, PROFILE)),
+    Metric("duty_cycle_percent", DEVICE, "percent", "DUTY",
+           "Share of time the chip was busy.", _BUSY),
+    Metric("hbm_bandwidth_utilization_percent", DEVICE, "percent", "BW",
+           "Share of the peak HBM bandwidth.", (LIBTPU, PROFILE)),
+    Metric("idle_s", DEVICE, "s", "IDLE", "Time since the TensorCore last ran.", _BUSY),
+    Metric("hlo_queue_size", DEVICE, "count", "QUEUE", "Programs waiting to run.", (LIBTPU,)),
+    Metric("steps", PROCESS, "count", "STEPS", "Calls of tpusmi.step() so far.", (AGENT,)),
+    Metric("steps_per_s", PROCESS, "1/s", "STEPS/s",
+           "Steps per second over the last minute (at least the last 20 steps).", (AGENT,)),
+    _step_time("min", "Shortest"),
+    _step_time("mean", "Mean"),
+    _step_time("p50", "Median"),
+    _step_time("p95", "95th percentile of the"),
+    _step_time("max", "Longest"),
+    Metric("since_last_step_s", PROCESS, "s", "LAST STEP", "Time since the last step ended.", (AGENT,)),
+    Metric("compilations", PROCESS, "count", "COMPILES", "XLA programs compiled so far.", (AGENT,)),
+    Metric("compile_s", PROCESS, "s", "COMPILE s", "Time spent compiling them.", (AGENT,)),
+    Metric("recent_compilations", PROCESS, "count", "RECENT",
+           "XLA programs compiled in the last minute.", (AGENT,)),
+    Metric("hbm_used_bytes", PROCESS, "bytes", "USED",
+           "Device memory in use, summed over the process's devices.", (AGENT,)),
+    Metric("live_array_bytes", PROCESS, "bytes", "LIVE",
+           "Bytes of live arrays on all devices, from the newest memory profile.", (AGENT,)),
+    Metric("live_arrays", PROCESS, "count", "ARRAYS",
+           "Live arrays on all devices, from the newest memory profile.", (AGENT,)),
+    Metric("executables", PROCESS, "count", "EXECUTABLES",
+           "Compiled programs held in memory, from the newest memory profile.", (AGENT,)),
+    Metric("mfu_percent", PROCESS, "percent", "MFU",
+           "Model FLOPs per second over the peak of the devices.", (AGENT,)),
+    Metric("agent_cost_percent", PROCESS, "percent", "AGENT",
+           "CPU time of the agent's thread over wall time, in the last minute.", (AGENT,)),
+)
+
+DEVICE_METRICS = tuple(m for m in METRICS if m.scope == DEVICE)
+PROCESS_METRICS = tuple(m for m in METRICS if m.scope == PROCESS)
+_BY_NAME = {(m.scope, m.name): m for m in METRICS}
+
+
+def metric(scope: str, name: str) -> Metric:
+    """The metric of that scope and name; KeyError when there is none."""
+    return _BY_NAME[scope, name]

@@ -1,0 +1,171 @@
+"""One moment of a host, with a witness for every value, and the plain object that scripts get."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, NamedTuple
+
+from tpusmi.model.metrics import DEVICE_METRICS, PROCESS_METRICS, Metric
+from tpusmi.model.nouns import (
+    Device,
+    MemoryProfile,
+    Notice,
+    Number,
+    Outcome,
+    Process,
+    ProcessKey,
+    Subject,
+)
+
+SCHEMA = 1
+
+
+class Value(NamedTuple):
+    """A measured value with its witness. `age_s` is how long ago it was true."""
+
+    value: Number
+    source: str
+    age_s: float
+    stale: bool
+
+
+class HostFacts(NamedTuple):
+    """This machine, as the snapshot shows it."""
+
+    name: str
+    time: str
+    """RFC 3339, UTC."""
+    boot_id: str | None
+    container: bool | None
+    libtpu_version: str | None = None
+
+
+class Snapshot(NamedTuple):
+    """Everything known at one moment. Absent means unknown, never zero."""
+
+    tpusmi_version: str
+    simulated: bool
+    at_s: float
+    host: HostFacts
+    devices: tuple[Device, ...]
+    processes: tuple[Process, ...]
+    sources: tuple[Outcome, ...]
+    warnings: tuple[Notice, ...]
+    values: Mapping[tuple[Subject, str], Value]
+
+    def value(self, name: str, subject: Subject) -> Number | None:
+        """The value of that metric for a device or process key; None when nobody measured it."""
+        found = self.values.get((subject, name))
+        return None if found is None else found.value
+
+    def devices_of(self, process: ProcessKey) -> tuple[Device, ...]:
+        """The devices of one process, in local order."""
+        return tuple(d for d in self.devices if d.key.process == process)
+
+    def total(self, name: str, devices: Iterable[Device]) -> Number | None:
+        """Sum of a metric over devices; None unless every one of them has it."""
+        values = [self.value(name, d.key) for d in devices]
+        known = [v for v in values if v is not None]
+        return sum(known) if known and len(known) == len(values) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object `tpusmi --json` prints: plain numbers, strings, lists, dicts and None."""
+        return {
+            "schema": SCHEMA,
+            "tpusmi_version": self.tpusmi_version,
+            "simulated": self.simulated,
+            "host": self.host._asdict(),
+            "chips": [],
+            "devices": [self._device(d) for d in self.devices],
+            "processes": [self._process(p) for p in self.processes],
+            "sources": [_source(o) for o in self.sources],
+            "warnings": [n._asdict() for n in self.warnings],
+        }
+
+    def _device(self, d: Device) -> dict[str, Any]:
+        return {
+            "index": d.index,
+            "id": d.id,
+            "chip": d.chip,
+            "core_on_chip": d.core_on_chip,
+            "coords": None if d.coords is None else list(d.coords),
+            "kind": d.kind,
+            "platform": d.platform,
+            "name": d.name,
+            "pid": None if d.key.process is None else d.key.process.pid,
+            "error": d.error,
+            **self._measured(DEVICE_METRICS, d.key),
+        }
+
+    def _process(self, p: Process) -> dict[str, Any]:
+        sampled = p.sampled_at_s
+        return {
+            "pid": p.pid,
+            "start_ticks": p.key.start_ticks,
+            "user": p.user,
+            "command": p.command,
+            "devices": [d.index for d in self.devices_of(p.key)],
+            "holds": list(p.holds),
+            "loaded_only": p.loaded_only,
+            "stale": p.stale,
+            "stale_reason": p.stale_reason,
+            "phase": p.phase,
+            "state": p.state,
+            "sample_age_s": None if sampled is None else _rounded(max(0.0, self.at_s - sampled)),
+            "interval_s": p.interval_s,
+            **{name: p.facts.get(name) for name in PROCESS_FACTS},
+            "memory_profile": None if p.profile is None else self._profile(p.profile),
+            **self._measured(PROCESS_METRICS, p.key),
+        }
+
+    def _profile(self, profile: MemoryProfile) -> dict[str, Any]:
+        return {
+            "age_s": _rounded(max(0.0, self.at_s - profile.at_s)),
+            "sites": [site._asdict() for site in profile.sites],
+        }
+
+    def _measured(self, metrics: tuple[Metric, ...], subject: Subject) -> dict[str, Any]:
+        """Every metric of a scope, None where unknown, and the provenance of those that are known."""
+        fields: dict[str, Any] = {}
+        provenance: dict[str, Any] = {}
+        for m in metrics:
+            found = self.values.get((subject, m.name))
+            value = None if found is None else _rounded(found.value)
+            name, _, part = m.name.partition(".")
+            if part:
+                fields.setdefault(name, {})[part] = value
+            else:
+                fields[name] = value
+            if found is not None:
+                provenance[name] = {
+                    "source": found.source,
+                    "age_s": _rounded(found.age_s),
+                    "stale": found.stale,
+                }
+        return {**fields, "provenance": provenance}
+
+
+PROCESS_FACTS = (
+    "platform",
+    "device_kind",
+    "process_index",
+    "process_count",
+    "python_version",
+    "jax_version",
+    "jaxlib_version",
+    "libtpu_version",
+)
+
+
+def _source(o: Outcome) -> dict[str, Any]:
+    return {
+        "name": o.source,
+        "status": o.status,
+        "message": o.message,
+        "took_s": _rounded(o.took_s),
+        "notes": list(o.notes),
+    }
+
+
+def _rounded(value: Number) -> Number:
+    """Six decimals are beyond any source's precision and keep the JSON short."""
+    return value if isinstance(value, int) else round(value, 6)

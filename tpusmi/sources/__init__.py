@@ -1,0 +1,1 @@
+"""Where facts are found: one file per place that is read."""

@@ -1,0 +1,1 @@
+"""The bytes between an agent and its readers: layout, writer, reader, text dump."""

@@ -1,0 +1,68 @@
+"""Any segment as text: what tests compare and what a person debugging reads."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Iterator
+
+from tpusmi.wire.layout import FACTS_JSON, PHASES, PROFILE_PPROF, PROFILE_SITES, SegmentError
+from tpusmi.wire.reader import Sample, SegmentReader
+
+_KINDS = {FACTS_JSON: "facts", PROFILE_PPROF: "pprof", PROFILE_SITES: "sites"}
+
+
+def dump(path: str, samples: int = 3) -> Iterator[str]:
+    """Lines that describe the segment: header, facts, profile, the newest samples.
+
+    A file that is not a segment gives one line saying so.
+    """
+    try:
+        reader = SegmentReader(path)
+    except SegmentError as error:
+        yield f"not readable: {error}"
+        return
+    try:
+        yield from _segment(reader, samples)
+    except SegmentError as error:
+        yield f"not readable any more: {error}"
+    finally:
+        reader.close()
+
+
+def _segment(reader: SegmentReader, samples: int) -> Iterator[str]:
+    yield "version {}.{}".format(*reader.version)
+    for name, value in reader.header._asdict().items():
+        yield f"header {name} {value.hex() if isinstance(value, bytes) else value}"
+    sequence, facts = reader.facts()
+    yield f"facts #{sequence} {json.dumps(facts, sort_keys=True)}"
+    yield _profile(reader)
+    past = reader.past()
+    yield f"samples {len(past)}"
+    for sample in past[-samples:]:
+        yield from _sample(sample)
+
+
+def _profile(reader: SegmentReader) -> str:
+    blob = reader.profile()
+    if blob is None:
+        return "profile none"
+    text = f"profile #{blob.sequence} {_KINDS.get(blob.kind, blob.kind)} at_s {blob.at_s:g}"
+    try:
+        plain = gzip.decompress(blob.payload)
+    except (OSError, EOFError, ValueError):
+        return f"{text}, {len(blob.payload)} bytes, not gzip"
+    return f"{text}, {len(plain)} bytes unpacked"
+
+
+def _sample(sample: Sample) -> Iterator[str]:
+    yield f"sample #{sample.sequence} at_s {sample.at_s:g} wall_s {sample.wall_s:g}"
+    for name, value in sample.process.items():
+        yield f"  {name} {_phase(value) if name == 'phase' else f'{value:.15g}'}"
+    for i, device in enumerate(sample.devices):
+        fields = " ".join(f"{name}={value:.15g}" for name, value in device.items())
+        yield f"  device {i}: {fields or 'nothing known'}"
+
+
+def _phase(value: float) -> str:
+    return PHASES[int(value)] if 0 <= value < len(PHASES) else f"unknown ({value:g})"

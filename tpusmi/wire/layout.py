@@ -1,0 +1,159 @@
+"""The bytes of an agent segment.
+
+    offset  bytes  what (little endian)
+    0       8      magic
+    8       2+2    major, minor version: never moved
+    12      4      header bytes, the CRC at their end included
+    16      …      header: HEADER_FIELDS, then CRC-32 of all header bytes before it
+    facts   2 ×    two halves of a blob: the static facts as JSON
+    profile 2 ×    two halves of a blob: the newest device memory profile
+    newest  8      sequence number of the newest slot: a hint, the slot itself proves it
+    slots   n ×    the ring: slot of sample s is number s mod n
+
+A slot is a sequence number (u64), doubles (NaN: unknown), zero padding up to the CRC-32 of all bytes before it. The doubles
+are PREFIX_FIELDS, PROCESS_FIELDS, then DEVICE_FIELDS once per device. A blob half is a sequence number, kind, length,
+time and CRC-32, then the payload; writes alternate between the halves, so one is always whole. The two field counts are in
+the header: a minor version only appends fields, and a reader skips those it does not know.
+
+Written with pwrite and read with pread, never mapped: a full or truncated file is then an error to either side, where a map
+would be a SIGBUS that ends the training job.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+MAGIC = b"TPUSMI\r\n"
+MAJOR, MINOR = 1, 0
+PREAMBLE = struct.Struct("<8sHHI")
+
+PREFIX_FIELDS = ("at_s", "wall_s")
+PROCESS_FIELDS = (
+    "phase",
+    "interval_s",
+    "steps",
+    "steps_per_s",
+    "step_time_s.min",
+    "step_time_s.mean",
+    "step_time_s.p50",
+    "step_time_s.p95",
+    "step_time_s.max",
+    "since_last_step_s",
+    "compilations",
+    "compile_s",
+    "recent_compilations",
+    "executables",
+    "agent_cost_percent",
+    "agent_sample_s",
+    "profile_at_s",
+    "profile_period_s",
+    "profile_cost_s",
+)
+DEVICE_FIELDS = (
+    "hbm_used_bytes",
+    "hbm_limit_bytes",
+    "hbm_peak_bytes",
+    "hbm_largest_free_block_bytes",
+    "hbm_reserved_bytes",
+    "allocations",
+    "live_array_bytes",
+    "live_arrays",
+)
+PHASES = ("starting", "compiling", "running", "idle", "ended")
+
+SLOT_HEAD = struct.Struct("<Q")
+NEWEST = struct.Struct("<Q")
+CRC = struct.Struct("<I")
+BLOB_HEAD = struct.Struct("<QIIdI")
+"""Sequence, kind, payload bytes, at_s, CRC-32 of the four before it and the payload."""
+
+FACTS_JSON, PROFILE_PPROF, PROFILE_SITES = 0, 1, 2
+"""Kinds of blob: facts; a profile as JAX gives it; one too large for its place, reduced by the agent to its sites."""
+
+
+class SegmentError(Exception):
+    """A segment that cannot be believed, with the reason in a sentence."""
+
+
+class Header(NamedTuple):
+    """Who wrote a segment, and where its parts are. Offsets and sizes in bytes."""
+
+    pid: int
+    uid: int
+    start_ticks: int
+    boot_id: bytes
+    pid_namespace: int
+    created_at_s: float
+    created_wall_s: float
+    devices: int
+    process_fields: int
+    device_fields: int
+    facts_offset: int
+    facts_half: int
+    profile_offset: int
+    profile_half: int
+    newest_offset: int
+    slots_offset: int
+    slot_bytes: int
+    slots: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole file."""
+        return self.slots_offset + self.slot_bytes * self.slots
+
+
+HEADER = struct.Struct("<IIQ16sQddIIIQQQQQQII")
+HEADER_BYTES = PREAMBLE.size + HEADER.size + CRC.size
+
+SLOTS = 640
+"""Ten minutes at 1 Hz, and a little."""
+FACTS_HALF = 8 * 1024
+FACTS_PER_DEVICE = 256
+PROFILE_HALF = 256 * 1024
+
+
+def fields_in_slot(process_fields: int, device_fields: int, devices: int) -> int:
+    """How many doubles a slot holds."""
+    return len(PREFIX_FIELDS) + process_fields + device_fields * devices
+
+
+def slot_size(doubles: int) -> int:
+    """Bytes of a slot of that many doubles, a multiple of 8."""
+    return -(-(SLOT_HEAD.size + 8 * doubles + CRC.size) // 8) * 8
+
+
+class Identity(NamedTuple):
+    """The process a segment belongs to."""
+
+    pid: int
+    uid: int
+    start_ticks: int
+    boot_id: bytes
+    pid_namespace: int
+
+
+def plan(who: Identity, devices: int, created_at_s: float, created_wall_s: float) -> Header:
+    """The header of a new segment for that many devices."""
+    facts_offset = 512
+    facts_half = FACTS_HALF + FACTS_PER_DEVICE * devices
+    profile_offset = facts_offset + 2 * facts_half
+    newest_offset = profile_offset + 2 * PROFILE_HALF
+    doubles = fields_in_slot(len(PROCESS_FIELDS), len(DEVICE_FIELDS), devices)
+    return Header(
+        *who,
+        created_at_s,
+        created_wall_s,
+        devices,
+        len(PROCESS_FIELDS),
+        len(DEVICE_FIELDS),
+        facts_offset,
+        facts_half,
+        profile_offset,
+        PROFILE_HALF,
+        newest_offset,
+        newest_offset + 8,
+        slot_size(doubles),
+        SLOTS,
+    )

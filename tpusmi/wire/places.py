@@ -1,0 +1,110 @@
+"""Where segments lie, and who the current process is."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import Iterator, NamedTuple
+
+from tpusmi.wire.layout import Identity
+
+SUFFIX = ".seg"
+_DIRECTORY = re.compile(r"^tpusmi-(\d{1,10})$")
+_FILE = re.compile(r"^(\d{1,10})-(\d{1,20})\.seg$")
+
+SHARED_MEMORY, RUNTIME, TEMPORARY = "/dev/shm", "/run/user", "/tmp"
+
+
+class Place(NamedTuple):
+    """A segment file by its name, before anything in it was believed."""
+
+    path: str
+    pid: int
+    start_ticks: int
+    uid: int | None
+    """The user the directory is named after; None in a TPUSMI_DIR."""
+
+
+def directories_for(uid: int, override: str | None) -> list[str]:
+    """Where an agent of that user may write, best first."""
+    if override:
+        return [override]
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"{RUNTIME}/{uid}"
+    return [f"{base}/tpusmi-{uid}" for base in (SHARED_MEMORY, runtime, TEMPORARY)]
+
+
+def segments(root: str, override: str | None) -> Iterator[Place]:
+    """Every file named like a segment, in the override or in every user's directories. Raises PermissionError."""
+    if override:
+        yield from _in(override, None)
+        return
+    base = root.rstrip("/")
+    runtimes = [f"{base}{RUNTIME}/{name}" for name in _names(f"{base}{RUNTIME}")]
+    for parent in (f"{base}{SHARED_MEMORY}", *runtimes, f"{base}{TEMPORARY}"):
+        for name in _names(parent):
+            match = _DIRECTORY.match(name)
+            if match:
+                yield from _in(f"{parent}/{name}", int(match[1]))
+
+
+def is_private(directory: str, uid: int) -> bool:
+    """True when the directory is that user's own and nobody else can put files into it."""
+    try:
+        found = os.lstat(directory)
+    except OSError:
+        return False
+    writable_by_others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not writable_by_others
+
+
+def _in(directory: str, uid: int | None) -> Iterator[Place]:
+    for name in _names(directory):
+        match = _FILE.match(name)
+        if match:
+            yield Place(f"{directory}/{name}", int(match[1]), int(match[2]), uid)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+
+
+def me() -> Identity:
+    """This process. Raises OSError when /proc is not mounted."""
+    pid = os.getpid()
+    ticks = start_ticks("/proc", pid)
+    if ticks is None:
+        raise OSError(f"/proc/{pid}/stat cannot be read")
+    return Identity(pid, os.getuid(), ticks, boot_id("/proc"), pid_namespace("/proc"))
+
+
+def start_ticks(proc: str, pid: int) -> int | None:
+    """When a process started, in clock ticks since boot (field 22 of its stat); None when it is not there."""
+    try:
+        with open(f"{proc}/{pid}/stat", "rb") as file:
+            # The name in parentheses may itself hold parentheses and spaces.
+            fields = file.read(4096).rpartition(b")")[2].split()
+        # A zombie has ended; only its parent has not noticed yet.
+        return None if fields[0] in (b"Z", b"X") else int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def boot_id(proc: str) -> bytes:
+    """Sixteen bytes that change at every boot; zeros when the kernel does not tell."""
+    try:
+        with open(f"{proc}/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return bytes.fromhex(file.read(64).strip().replace("-", ""))[:16].ljust(16, b"\0")
+    except (OSError, ValueError):
+        return bytes(16)
+
+
+def pid_namespace(proc: str) -> int:
+    """The inode of this process's pid namespace; 0 when the kernel does not tell."""
+    try:
+        return os.stat(f"{proc}/self/ns/pid").st_ino
+    except OSError:
+        return 0

@@ -1,0 +1,217 @@
+"""The viewer's end of a segment. Every byte is somebody else's: nothing but SegmentError comes out of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import struct
+import zlib
+from typing import Any, Iterator, NamedTuple
+
+from tpusmi.wire.layout import (
+    BLOB_HEAD,
+    CRC,
+    DEVICE_FIELDS,
+    FACTS_JSON,
+    HEADER,
+    HEADER_BYTES,
+    MAGIC,
+    MAJOR,
+    NEWEST,
+    PREAMBLE,
+    PROCESS_FIELDS,
+    Header,
+    SegmentError,
+    fields_in_slot,
+    slot_size,
+)
+
+MOST_BYTES = 64 * 1024 * 1024
+MOST_DEVICES = 4096
+TRIES = 3
+"""A slot or blob that the writer is just replacing is read again this often."""
+
+Fields = dict[str, float]
+
+
+class Sample(NamedTuple):
+    """One slot: what was known at `at_s`. A field that is missing was not known."""
+
+    sequence: int
+    at_s: float
+    wall_s: float
+    process: Fields
+    devices: tuple[Fields, ...]
+
+
+class BlobContent(NamedTuple):
+    """A payload as it was written."""
+
+    sequence: int
+    kind: int
+    at_s: float
+    payload: bytes
+
+
+class SegmentReader:
+    """An open segment of any process. Only the constructor opens the file; `close` closes it."""
+
+    def __init__(self, path: str) -> None:
+        """Raises SegmentError when the file is not a segment this version can read."""
+        try:
+            # O_NONBLOCK: somebody may have put a FIFO there, and opening that would wait for ever.
+            self._fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            raise SegmentError(f"cannot be opened: {error.strerror}") from None
+        try:
+            self.stat = os.fstat(self._fd)
+            self.version, self.header = self._read_header()
+        except BaseException:
+            os.close(self._fd)
+            raise
+        h = self.header
+        self._doubles = fields_in_slot(h.process_fields, h.device_fields, h.devices)
+        self._slot = struct.Struct(f"<Q{self._doubles}d")
+
+    def close(self) -> None:
+        """Close the file. Safe to call twice."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def newest(self) -> Sample | None:
+        """The newest whole sample; None when none was written yet."""
+        h = self.header
+        for _ in range(TRIES):
+            hint = self._pread(NEWEST.size, h.newest_offset)
+            if len(hint) < NEWEST.size:
+                return None
+            (sequence,) = NEWEST.unpack(hint)
+            if sequence == 0:
+                return None
+            sample = self._sample(sequence % h.slots, self._slot_bytes(sequence))
+            if sample is not None and sample.sequence >= sequence:
+                return sample
+        past = self.past()
+        return past[-1] if past else None
+
+    def past(self) -> list[Sample]:
+        """Every whole sample in the ring, oldest first."""
+        h = self.header
+        ring = self._pread(h.slot_bytes * h.slots, h.slots_offset)
+        whole = range(len(ring) // h.slot_bytes)
+        slots = (self._sample(i, ring[i * h.slot_bytes : (i + 1) * h.slot_bytes]) for i in whole)
+        return sorted((s for s in slots if s is not None), key=lambda s: s.sequence)
+
+    def facts(self) -> tuple[int, dict[str, Any]]:
+        """The sequence and content of the static facts; (0, {}) when none are whole."""
+        blob = self._blob(self.header.facts_offset, self.header.facts_half)
+        if blob is None or blob.kind != FACTS_JSON:
+            return 0, {}
+        try:
+            facts = json.loads(blob.payload)
+        except (ValueError, RecursionError):
+            return 0, {}
+        return (blob.sequence, facts) if isinstance(facts, dict) else (0, {})
+
+    def profile(self) -> BlobContent | None:
+        """The newest memory profile as written; None when there is none."""
+        return self._blob(self.header.profile_offset, self.header.profile_half)
+
+    def profile_sequence(self) -> int:
+        """The newest profile's sequence number, unproven: a hint that `profile` has something new."""
+        h = self.header
+        heads = (self._pread(8, h.profile_offset + half * h.profile_half) for half in (0, 1))
+        return max((NEWEST.unpack(b)[0] for b in heads if len(b) == NEWEST.size), default=0)
+
+    def _pread(self, size: int, offset: int) -> bytes:
+        try:
+            return os.pread(self._fd, size, offset)
+        except OSError as error:
+            raise SegmentError(f"cannot be read: {error.strerror}") from None
+
+    def _read_header(self) -> tuple[tuple[int, int], Header]:
+        if not stat.S_ISREG(self.stat.st_mode):
+            raise SegmentError("is not a regular file")
+        if self.stat.st_size > MOST_BYTES:
+            raise SegmentError(f"is larger than {MOST_BYTES} bytes")
+        start = self._pread(4096, 0)
+        if len(start) < PREAMBLE.size:
+            raise SegmentError("is too short to be a segment")
+        magic, major, minor, header_bytes = PREAMBLE.unpack_from(start)
+        if magic != MAGIC:
+            raise SegmentError("is not a tpusmi segment")
+        if major != MAJOR:
+            side = "this tpusmi" if major > MAJOR else "the tpusmi inside that job"
+            raise SegmentError(f"has format {major}.{minor}, this tpusmi reads {MAJOR}.x: upgrade {side}")
+        if not HEADER_BYTES <= header_bytes <= len(start):
+            raise SegmentError("has a header of impossible size")
+        body = start[: header_bytes - CRC.size]
+        if CRC.unpack_from(start, len(body))[0] != zlib.crc32(body):
+            raise SegmentError("has a damaged header (CRC)")
+        header = Header(*HEADER.unpack_from(start, PREAMBLE.size))
+        self._check(header)
+        return (major, minor), header
+
+    def _check(self, h: Header) -> None:
+        """Refuse a header whose numbers cannot all be true of this file."""
+        size = self.stat.st_size
+        if h.size > size:
+            raise SegmentError(f"is cut short: {size} of {h.size} bytes")
+        if h.devices > MOST_DEVICES or h.process_fields > MOST_DEVICES or h.device_fields > MOST_DEVICES:
+            raise SegmentError("has a header of impossible counts")
+        doubles = fields_in_slot(h.process_fields, h.device_fields, h.devices)
+        ends = (
+            h.facts_offset + 2 * h.facts_half,
+            h.profile_offset + 2 * h.profile_half,
+            h.newest_offset + NEWEST.size,
+        )
+        halves = min(h.facts_half, h.profile_half)
+        if h.slot_bytes < slot_size(doubles) or h.slots < 1 or max(ends) > size or halves < BLOB_HEAD.size:
+            raise SegmentError("has a header of impossible sizes")
+
+    def _slot_bytes(self, sequence: int) -> bytes:
+        h = self.header
+        return self._pread(h.slot_bytes, h.slots_offset + h.slot_bytes * (sequence % h.slots))
+
+    def _sample(self, slot: int, data: bytes) -> Sample | None:
+        """The sample in those bytes; None when it is torn or not of that slot."""
+        body = data[: -CRC.size]
+        if len(data) != self.header.slot_bytes or CRC.unpack(data[-CRC.size :])[0] != zlib.crc32(body):
+            return None
+        sequence, at_s, wall_s, *values = self._slot.unpack_from(body)
+        if sequence == 0 or sequence % self.header.slots != slot or not math.isfinite(at_s):
+            return None
+        h = self.header
+        process = _known(PROCESS_FIELDS, values[: h.process_fields])
+        rows = range(h.process_fields, h.process_fields + h.devices * h.device_fields, h.device_fields or 1)
+        devices = tuple(_known(DEVICE_FIELDS, values[i : i + h.device_fields]) for i in rows)
+        return Sample(sequence, at_s, wall_s, process, devices)
+
+    def _blob(self, offset: int, half: int) -> BlobContent | None:
+        for _ in range(TRIES):
+            found = [b for b in self._halves(offset, half) if b is not None]
+            if found:
+                return max(found)
+        return None
+
+    def _halves(self, offset: int, half: int) -> Iterator[BlobContent | None]:
+        for start in (offset, offset + half):
+            head = self._pread(BLOB_HEAD.size, start)
+            if len(head) < BLOB_HEAD.size:
+                continue
+            sequence, kind, length, at_s, crc = BLOB_HEAD.unpack(head)
+            if sequence == 0 or length > half - BLOB_HEAD.size or not math.isfinite(at_s):
+                continue
+            payload = self._pread(length, start + BLOB_HEAD.size)
+            if zlib.crc32(payload, zlib.crc32(head[: -CRC.size])) == crc and len(payload) == length:
+                yield BlobContent(sequence, kind, at_s, payload)
+
+
+def _known(names: tuple[str, ...], values: list[float]) -> Fields:
+    """The finite values by name; fields of a newer minor version have no name here and are skipped."""
+    return {name: value for name, value in zip(names, values) if math.isfinite(value)}
+
+

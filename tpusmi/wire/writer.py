@@ -1,0 +1,110 @@
+"""The agent's end of a segment: made whole, then filled slot by slot."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+
+from tpusmi.wire.layout import (
+    BLOB_HEAD,
+    CRC,
+    HEADER,
+    HEADER_BYTES,
+    MAGIC,
+    MAJOR,
+    MINOR,
+    NEWEST,
+    PREAMBLE,
+    Header,
+    fields_in_slot,
+)
+
+
+class Blob:
+    """A payload with its own sequence, written to alternate halves so that one is always whole."""
+
+    def __init__(self, fd: int, offset: int, half: int) -> None:
+        self._fd = fd
+        self._offset = offset
+        self._half = half
+        self._sequence = 0
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of the largest payload that fits."""
+        return self._half - BLOB_HEAD.size
+
+    def write(self, kind: int, payload: bytes, at_s: float) -> bool:
+        """True when the payload was written; False when it does not fit. Raises OSError."""
+        if len(payload) > self.capacity:
+            return False
+        sequence = self._sequence + 1
+        head = BLOB_HEAD.pack(sequence, kind, len(payload), at_s, 0)[: -CRC.size]
+        crc = zlib.crc32(payload, zlib.crc32(head))
+        offset = self._offset + self._half * (sequence % 2)
+        os.pwrite(self._fd, head + CRC.pack(crc) + payload, offset)
+        self._sequence = sequence
+        return True
+
+
+class SegmentWriter:
+    """An open segment of this process. Every method may raise OSError; none leaves a torn value behind."""
+
+    def __init__(self, path: str, header: Header, mode: int = 0o644) -> None:
+        """Create the file under a temporary name, reserve every byte, and put it in place at once.
+
+        Raises OSError when the directory refuses it or the file system has no room.
+        """
+        self.path = path
+        self.header = header
+        self._sequence = 0
+        doubles = fields_in_slot(header.process_fields, header.device_fields, header.devices)
+        padding = header.slot_bytes - 8 - 8 * doubles - CRC.size
+        self._slot = struct.Struct(f"<Q{doubles}d{padding}x")
+        new = path + ".new"
+        self._fd = _create(new, mode)
+        try:
+            os.posix_fallocate(self._fd, 0, header.size)
+            os.pwrite(self._fd, packed_header(header), 0)
+            os.rename(new, path)
+        except OSError:
+            os.close(self._fd)
+            os.unlink(new)
+            raise
+        self.facts = Blob(self._fd, header.facts_offset, header.facts_half)
+        self.profile = Blob(self._fd, header.profile_offset, header.profile_half)
+
+    def append(self, values: list[float]) -> None:
+        """Write one sample: the doubles of a slot, in the order of the layout, NaN for unknown."""
+        sequence = self._sequence + 1
+        packed = self._slot.pack(sequence, *values)
+        header = self.header
+        offset = header.slots_offset + header.slot_bytes * (sequence % header.slots)
+        os.pwrite(self._fd, packed + CRC.pack(zlib.crc32(packed)), offset)
+        os.pwrite(self._fd, NEWEST.pack(sequence), header.newest_offset)
+        self._sequence = sequence
+
+    def close(self) -> None:
+        """Close the file and leave it for a post-mortem. Safe to call twice."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def packed_header(header: Header) -> bytes:
+    """The first bytes of a segment: preamble, header, CRC."""
+    body = PREAMBLE.pack(MAGIC, MAJOR, MINOR, HEADER_BYTES) + HEADER.pack(*header)
+    return body + CRC.pack(zlib.crc32(body))
+
+
+def _create(path: str, mode: int) -> int:
+    """A new file of ours, following no link; one left by a crash of ours is replaced."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, mode)
+    except FileExistsError:
+        os.unlink(path)
+        fd = os.open(path, flags, mode)
+    os.fchmod(fd, mode)  # the umask of a job is often 077, and viewers run as other users
+    return fd
