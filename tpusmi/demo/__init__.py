@@ -1,0 +1,81 @@
+"""A real training job on eight CPU devices to point the dashboard at, for people without a TPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+__all__ = ["run"]
+
+FAILED = 1
+START_S = 60.0
+"""For JAX to be imported, from a cold disk."""
+END_S = 10.0
+"""More than the keeper gives the training job."""
+
+
+def run(open_dashboard: Callable[[str], int]) -> int:
+    """What `open_dashboard` returns, given the directory of a running job; 1 when there is no job.
+
+    Job and directory are gone when this returns or raises, and soon after if this process is killed.
+    """
+    if importlib.util.find_spec("jax") is None:
+        _say("The demo trains a model with JAX, which is not here: pip install 'tpusmi[demo]'")
+        return FAILED
+    _say("Starting a JAX training job on 8 CPU devices …")
+    keeper = _start_keeper()
+    directory = ""
+    try:
+        directory, words = _line(keeper), _line(keeper)
+        if words.startswith("training"):
+            return open_dashboard(directory)
+        _say(words or f"The training job did not start within {START_S:.0f} s.")
+        return FAILED
+    finally:
+        _end(keeper, directory)
+
+
+def _start_keeper() -> subprocess.Popen[bytes]:
+    # The children find what this process finds, also in a source tree, and nothing else:
+    # `-m` puts the current directory first, where the user may have a random.py.
+    path = os.pathsep.join(map(os.path.abspath, sys.path))
+    return subprocess.Popen(
+        [sys.executable, "-m", "tpusmi.demo.keeper"],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd="/",
+        bufsize=0,  # select() knows nothing of what a buffer holds
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _line(keeper: subprocess.Popen[bytes]) -> str:
+    """The next line the keeper says; empty when it ended or says nothing for too long."""
+    assert keeper.stdout is not None
+    if not select.select([keeper.stdout], [], [], START_S)[0]:
+        return ""
+    return keeper.stdout.readline().decode("utf-8", "replace").strip()
+
+
+def _end(keeper: subprocess.Popen[bytes], directory: str) -> None:
+    """Let the keeper clear up, and show what it still had to say: the end of a job that died."""
+    try:
+        words, _ = keeper.communicate(timeout=END_S)
+    except subprocess.TimeoutExpired:
+        keeper.kill()  # the job dies with it
+        words, _ = keeper.communicate(timeout=END_S)
+    if directory:
+        shutil.rmtree(directory, ignore_errors=True)  # in case somebody killed the keeper
+    _say(words.decode("utf-8", "replace").strip())
+
+
+def _say(words: str) -> None:
+    if words:
+        sys.stderr.write(f"{words}\n")
+        sys.stderr.flush()

@@ -1,0 +1,166 @@
+"""The demo's job: a small transformer learning to continue number sequences, split over 8 devices.
+
+An ordinary JAX program. What shows it to tpusmi are the two calls in main().
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import tpusmi
+
+VOCABULARY, WIDTH, LAYERS = 64, 128, 2
+BATCH, LENGTH = 16, 32
+EVALUATE_EVERY = 45
+EVALUATION_LENGTHS = (40, 48, 56, 64, 80, 96, 112, 128)
+"""Each is compiled when it first comes up: about two minutes of now and then, then no more."""
+EPOCH = 120
+"""Steps; about 40 seconds."""
+READ_S = 0.27
+"""Mean time to read a batch: most of a step, so that the demo leaves the machine to its user."""
+PEAK_RATE, WARMUP = 3e-3, 40
+
+Params = dict[str, Any]
+Moments = tuple[Params, Params]
+
+
+def init_params(random: np.random.Generator, everywhere: NamedSharding) -> Params:
+    """Random weights, a copy on every device."""
+
+    def matrix(*shape: int) -> Any:
+        return (random.standard_normal(shape) * shape[-2] ** -0.5).astype(np.float32)
+
+    params = {
+        "tokens": matrix(VOCABULARY, WIDTH),
+        "positions": matrix(max(EVALUATION_LENGTHS), WIDTH),
+        "qkv": matrix(LAYERS, WIDTH, 3 * WIDTH),
+        "mixed": matrix(LAYERS, WIDTH, WIDTH),
+        "up": matrix(LAYERS, WIDTH, 4 * WIDTH),
+        "down": matrix(LAYERS, 4 * WIDTH, WIDTH),
+    }
+    placed: Params = jax.device_put(params, everywhere)
+    return placed
+
+
+def init_optimizer(params: Params, everywhere: NamedSharding) -> Moments:
+    """Adam's two moments, zero."""
+    zeros = {name: np.zeros(value.shape, np.float32) for name, value in params.items()}
+    return jax.device_put(zeros, everywhere), jax.device_put(zeros, everywhere)
+
+
+def make_batch(random: np.random.Generator, length: int, split: NamedSharding) -> jax.Array:
+    """Sequences that each count up by a stride of their own, split over the devices."""
+    start, stride = random.integers(0, VOCABULARY, (2, BATCH, 1))
+    sequences = (start + stride * np.arange(length + 1)) % VOCABULARY
+    placed: jax.Array = jax.device_put(sequences.astype(np.int32), split)
+    return placed
+
+
+def normalized(x: jax.Array) -> jax.Array:
+    """Every vector at length one, times the square root of its size."""
+    return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-6)
+
+
+def attention(x: jax.Array, qkv: jax.Array, mixed: jax.Array) -> jax.Array:
+    """What each position takes from itself and those before it. One head: it compiles sooner."""
+    q, k, v = jnp.split(x @ qkv, 3, axis=-1)
+    scores = q @ k.swapaxes(1, 2) * WIDTH**-0.5
+    visible = jnp.tril(jnp.ones(scores.shape[1:], bool))
+    return jax.nn.softmax(jnp.where(visible, scores, -1e9)) @ v @ mixed
+
+
+def forward(params: Params, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Logits of the next token, and the activations of every layer."""
+
+    def layer(x: jax.Array, weights: Params) -> tuple[jax.Array, jax.Array]:
+        x = x + attention(normalized(x), weights["qkv"], weights["mixed"])
+        x = x + jax.nn.relu(normalized(x) @ weights["up"]) @ weights["down"]
+        return x, x
+
+    x = params["tokens"][tokens] + params["positions"][: tokens.shape[1]]
+    layers = {name: params[name] for name in ("qkv", "mixed", "up", "down")}
+    x, activations = jax.lax.scan(layer, x, layers)
+    return normalized(x) @ params["tokens"].T, activations
+
+
+def loss(params: Params, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Cross-entropy of the next token, and the activations of every layer."""
+    logits, activations = forward(params, tokens[:, :-1])
+    guessed = jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[:, 1:, None], axis=-1)
+    return -guessed.mean(), activations
+
+
+@jax.jit
+def update(params: Params, moments: Moments, tokens: jax.Array, step: float) -> Any:
+    """One step of Adam: new params, new moments, and the activations."""
+    gradients, activations = jax.grad(loss, has_aux=True)(params, tokens)
+    tree_map = jax.tree_util.tree_map
+    mean = tree_map(lambda m, g: 0.9 * m + 0.1 * g, moments[0], gradients)
+    square = tree_map(lambda s, g: 0.99 * s + 0.01 * g * g, moments[1], gradients)
+    rate = PEAK_RATE * jnp.minimum(step / WARMUP, (WARMUP / step) ** 0.5)
+    params = tree_map(lambda p, m, s: p - rate * m / (jnp.sqrt(s) + 1e-8), params, mean, square)
+    return params, (mean, square), activations
+
+
+@jax.jit
+def evaluation_loss(params: Params, tokens: jax.Array) -> jax.Array:
+    """The loss alone."""
+    return loss(params, tokens)[0]
+
+
+class Training:
+    """A model in training: what lives on the devices from step to step."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        spec: Any = PartitionSpec  # JAX leaves it untyped
+        everywhere, self.split = NamedSharding(mesh, spec()), NamedSharding(mesh, spec("data"))
+        self.random = np.random.default_rng(0)
+        self.params = init_params(self.random, everywhere)
+        self.moments = init_optimizer(self.params, everywhere)
+        self.activations: list[jax.Array] = []
+
+    def train_step(self, step: int) -> None:
+        """Read a batch and learn from it."""
+        # A disk that is slow now and then.
+        time.sleep(READ_S * self.random.gamma(8) / 8)
+        batch = make_batch(self.random, LENGTH, self.split)
+        self.params, self.moments, kept = update(self.params, self.moments, batch, float(step))
+        self.collect_activations(kept)
+
+    def collect_activations(self, activations: jax.Array) -> None:
+        """Keep them until the epoch ends: memory that grows, and is given back at once."""
+        if len(self.activations) == EPOCH:
+            self.activations.clear()
+        self.activations.append(activations.astype(jnp.bfloat16))
+
+    def evaluate(self, turn: int) -> float:
+        """Loss on sequences longer than those of the training, of another length each turn."""
+        length = EVALUATION_LENGTHS[turn % len(EVALUATION_LENGTHS)]
+        return float(evaluation_loss(self.params, make_batch(self.random, length, self.split)))
+
+
+def main() -> None:
+    """Train for ever. One line on stdout says that JAX has its devices; the log goes to stderr."""
+    tpusmi.start()
+    devices = jax.devices()
+    sys.stdout.write(f"training on {len(devices)} devices\n")
+    sys.stdout.flush()
+    training = Training(Mesh(np.array(devices), ("data",)))
+    for step in itertools.count(1):
+        training.train_step(step)
+        tpusmi.step()
+        if step % EVALUATE_EVERY == 0:
+            value = training.evaluate(step // EVALUATE_EVERY - 1)
+            sys.stderr.write(f"step {step}: loss {value:.3f}\n")
+
+
+if __name__ == "__main__":
+    main()
