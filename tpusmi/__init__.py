@@ -1,4 +1,7 @@
-"""tpusmi: what nvidia-smi and nvitop are to GPUs, for TPUs. Importing it does nothing and loads nothing."""
+"""tpusmi: what nvidia-smi and nvitop are to GPUs, for TPUs.
+
+Importing it does nothing and loads nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,18 @@ if TYPE_CHECKING:
     from tpusmi.agent import start, step, stop
     from tpusmi.collect import snapshot
 
-_HOME = {"start": "tpusmi.agent", "stop": "tpusmi.agent", "step": "tpusmi.agent", "snapshot": "tpusmi.collect"}
+_HOME = {
+    "start": "tpusmi.agent",
+    "stop": "tpusmi.agent",
+    "step": "tpusmi.agent",
+    "snapshot": "tpusmi.collect",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are resolved at first use, then kept here: `tpusmi.step` must cost no look-up in a loop."""
+    """Public names are resolved at first use, then kept here: `tpusmi.step` must cost no look-up
+    in a loop.
+    """
     if name not in _HOME:
         raise AttributeError(f"module 'tpusmi' has no attribute {name!r}")
     import importlib

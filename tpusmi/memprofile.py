@@ -1,16 +1,18 @@
-"""JAX's device memory profile (gzip'ed pprof) decoded: bytes per device, and the lines of code that hold them.
+"""JAX's device memory profile (gzip'ed pprof) decoded: bytes per device, and the lines of code
+that hold them.
 
-Decoded by hand: the job must get no protobuf module, and the schema is small. Bytes are live arrays, not memory in use.
+Decoded by hand: the job must get no protobuf module, and the schema is small. Bytes are live
+arrays, not memory in use.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import re
 import struct
 import zlib
-from typing import Iterator, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from tpusmi.model import Site
 
@@ -18,26 +20,31 @@ BUFFER, EXECUTABLE = "buffer", "executable"
 
 MOST_UNPACKED_BYTES = 64 * 1024 * 1024
 
-_DEVICE_ID = re.compile(r"(\d+)(?:\(.*)?$", re.DOTALL)
-"""The global id at the end of `TPU_4(process=1,(2,0,0,0))`, `cuda:0`, `TFRT_CPU_0` or a bare `0`."""
-
-_LIBRARY = re.compile(r"[/\\](?:jax|jaxlib|flax|optax|haiku|equinox|orbax|numpy)[/\\]|^<|[/\\](?:functools|contextlib)\.py$")
-"""Frames between the user's line and the allocation, which say nothing about who keeps the memory."""
+_LIBRARIES = frozenset(("jax", "jaxlib", "flax", "optax", "haiku", "equinox", "orbax", "numpy"))
+_LIBRARY_FILES = ("/functools.py", "/contextlib.py")
+"""Frames between the user's line and the allocation, which do not tell who keeps the memory."""
 
 
 class ProfileError(Exception):
     """Bytes that are not a memory profile, with the reason in a sentence."""
 
 
+Frame = tuple[str, str, int]
+"""Function, file, line."""
+
+
 class Usage(NamedTuple):
     """Live buffers of one device."""
 
     bytes: int
-    count: int
+    buffers: int
 
 
 class Totals(NamedTuple):
-    """What a profile adds up to. Devices are keyed by global id; None where a sample names no device."""
+    """What a profile adds up to.
+
+    Devices are keyed by global id; None where a sample names no device.
+    """
 
     devices: dict[int | None, Usage]
     executables: int
@@ -45,8 +52,8 @@ class Totals(NamedTuple):
 
 class _Sample(NamedTuple):
     locations: bytes
-    count: int
-    bytes: int
+    buffers: int
+    size: int
     labels: bytes
 
 
@@ -56,8 +63,8 @@ def totals(profile: bytes) -> Totals:
     counts: dict[bytes, list[int]] = {}
     for sample in table.samples():
         sums = counts.setdefault(sample.labels, [0, 0])
-        sums[0] += sample.bytes
-        sums[1] += sample.count
+        sums[0] += sample.size
+        sums[1] += sample.buffers
     devices: dict[int | None, Usage] = {}
     executables = 0
     for packed, (size, count) in counts.items():
@@ -67,21 +74,22 @@ def totals(profile: bytes) -> Totals:
             continue
         device = device_id(labels.get("device", "none"))
         before = devices.get(device, Usage(0, 0))
-        devices[device] = Usage(before.bytes + size, before.count + count)
+        devices[device] = Usage(before.bytes + size, before.buffers + count)
     return Totals(devices, executables)
 
 
 def sites(profile: bytes, most: int = 200) -> tuple[Site, ...]:
     """The lines of code that hold memory, largest first. Raises ProfileError.
 
-    A site is the innermost frame outside JAX and the usual libraries; when there is none, the innermost frame.
+    A site is the innermost frame outside JAX and the usual libraries; when there is none, the
+    innermost frame.
     """
     table = _Table(profile)
     sums: dict[tuple[bytes, bytes], list[int]] = {}
     for sample in table.samples():
         entry = sums.setdefault((sample.locations, sample.labels), [0, 0])
-        entry[0] += sample.bytes
-        entry[1] += sample.count
+        entry[0] += sample.size
+        entry[1] += sample.buffers
     found: dict[tuple[str, str, int, str], list[int]] = {}
     for (locations, packed), (size, count) in sums.items():
         kind = table.labels(packed).get("kind", BUFFER)
@@ -97,7 +105,10 @@ def sites(profile: bytes, most: int = 200) -> tuple[Site, ...]:
 
 
 def packed_sites(profile: bytes, most: int = 200) -> bytes:
-    """The sites of a profile that is too large for its place, as gzip'ed JSON. Raises ProfileError."""
+    """The sites of a profile that is too large for its place, as gzip'ed JSON.
+
+    Raises ProfileError.
+    """
     return gzip.compress(json.dumps([tuple(s) for s in sites(profile, most)]).encode(), 1)
 
 
@@ -110,18 +121,35 @@ def unpacked_sites(packed: bytes) -> tuple[Site, ...]:
         raise ProfileError(f"has sites that cannot be read: {error}") from None
 
 
-def _checked_site(function: str, file: str, line: int, kind: str, size: int | None, count: int) -> Site:
-    return Site(str(function), str(file), int(line), str(kind), None if size is None else int(size), int(count))
+def _checked_site(
+    function: str, file: str, line: int, kind: str, size: int | None, count: int
+) -> Site:
+    return Site(
+        str(function),
+        str(file),
+        int(line),
+        str(kind),
+        None if size is None else int(size),
+        int(count),
+    )
 
 
 def device_id(label: str) -> int | None:
     """The global device id a label names, in any spelling JAX has used; None when it names none."""
-    match = _DEVICE_ID.search(label)
-    return int(match[1][:18]) if match else None
+    # The id ends the label, or stands before the place: `TPU_4(process=1,(2,0,0,0))`, `cuda:0`,
+    # `TFRT_CPU_0`, or a bare `0`.
+    name = label.partition("(")[0]
+    digits = name[len(name.rstrip("0123456789")) :]
+    return int(digits[:18]) if digits else None
+
+
+def _is_library(file: str) -> bool:
+    parts = file.replace("\\", "/").split("/")
+    return not _LIBRARIES.isdisjoint(parts[:-1]) or file[:1] == "<" or file.endswith(_LIBRARY_FILES)
 
 
 class _Table:
-    """The tables of one profile: samples, locations, functions, strings, as they lie in the bytes."""
+    """The tables of one profile: samples, locations, functions, strings, still in bytes."""
 
     def __init__(self, profile: bytes) -> None:
         self._data = _unpacked(profile)
@@ -130,7 +158,9 @@ class _Table:
             if number in self._rows and end >= 0:
                 self._rows[number].append((start, end))
         self._labels: dict[bytes, dict[str, str]] = {}
-        self._frames: dict[int, list[tuple[str, str, int]]] | None = None
+        self._frames: dict[int, list[Frame]] = {}
+        self._places: dict[int, tuple[int, int]] = {}
+        self._functions: dict[int, tuple[int, int]] = {}
 
     def samples(self) -> Iterator[_Sample]:
         """Every sample, its stack and labels still packed: most are alike, and are decoded once."""
@@ -163,14 +193,13 @@ class _Table:
                     found[self.string(label.get(1, 0))] = text
         return self._labels[packed]
 
-    def site(self, locations: bytes) -> tuple[str, str, int]:
+    def site(self, locations: bytes) -> Frame:
         """The (function, file, line) that a stack is charged to."""
-        frames = self._all_frames()
         first = None
         for location in _varints(locations, 0, len(locations)):
-            for frame in frames.get(location, ()):
+            for frame in self._frames_at(location):
                 first = first or frame
-                if not _LIBRARY.search(frame[1]):
+                if not _is_library(frame[1]):
                     return frame
         return first or ("(unknown)", "", 0)
 
@@ -182,31 +211,43 @@ class _Table:
         start, end = rows[index]
         return self._data[start:end].decode("utf-8", "replace")
 
-    def _all_frames(self) -> dict[int, list[tuple[str, str, int]]]:
-        if self._frames is None:
-            functions = {}
-            for start, end in self._rows[5]:
-                f = {n: a for n, a, b in _fields(self._data, start, end) if b < 0}
-                functions[f.get(1, 0)] = (self.string(f.get(2, 0)), self.string(f.get(4, 0)))
-            self._frames = dict(self._location(a, b, functions) for a, b in self._rows[4])
-        return self._frames
+    def _frames_at(self, location: int) -> list[Frame]:
+        """The frames of a location, innermost first; most locations are never asked for."""
+        if not self._places:
+            self._places = self._by_id(4)
+            self._functions = self._by_id(5)
+        if location not in self._frames:
+            self._frames[location] = self._decoded(location)
+        return self._frames[location]
 
-    def _location(
-        self, start: int, end: int, functions: dict[int, tuple[str, str]]
-    ) -> tuple[int, list[tuple[str, str, int]]]:
-        identifier, frames = 0, []
+    def _decoded(self, location: int) -> list[Frame]:
+        frames = []
+        start, end = self._places.get(location, (0, 0))
         for number, a, b in _fields(self._data, start, end):
-            if number == 1 and b < 0:
-                identifier = a
-            elif number == 4 and b >= 0:
+            if number == 4 and b >= 0:
                 line = {n: v for n, v, w in _fields(self._data, a, b) if w < 0}
-                function, file = functions.get(line.get(1, 0), ("(unknown)", ""))
-                frames.append((function, file, line.get(2, 0)))
-        return identifier, frames
+                first, last = self._functions.get(line.get(1, 0), (0, 0))
+                f = {n: v for n, v, w in _fields(self._data, first, last) if w < 0}
+                frame = (self.string(f.get(2, 0)), self.string(f.get(4, 0)), line.get(2, 0))
+                frames.append(frame)
+        return frames
+
+    def _by_id(self, kind: int) -> dict[int, tuple[int, int]]:
+        """Where each location or function lies, by the id that is its first field."""
+        found = {}
+        for start, end in self._rows[kind]:
+            for number, value, last in _fields(self._data, start, end):
+                if number == 1 and last < 0:
+                    found[value] = (start, end)
+                    break
+        return found
 
 
 def _unpacked(profile: bytes) -> bytes:
-    """The plain protobuf. A profile comes gzip'ed; a small one may unpack to a bomb, so there is a limit."""
+    """The plain protobuf.
+
+    A profile comes gzip'ed; a small one may unpack to a bomb, so there is a limit.
+    """
     if profile[:2] != b"\x1f\x8b":
         raise ProfileError("is not a gzip'ed memory profile")
     unpacker = zlib.decompressobj(wbits=31)
@@ -220,7 +261,8 @@ def _unpacked(profile: bytes) -> bytes:
 
 
 def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The fields of a message: (number, start, end) of a length-delimited one, (number, value, -1) of a varint.
+    """The fields of a message: (number, start, end) of a length-delimited one, (number, value, -1)
+    of a varint.
 
     Raises ProfileError when the message is malformed. Fixed-width fields are skipped.
     """

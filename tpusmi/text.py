@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable
+from collections.abc import Iterable
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
-"""Terminal escapes, line breaks, text-direction overrides, and what is left of undecodable bytes."""
+HIDDEN = "***"
+
+# Patterns stay text until needed: most text is harmless, and compiling them would cost the start.
+_CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+"
+"""Terminal escapes, line breaks, text-direction overrides, and what is left of undecodable bytes.
+"""
 
 _SECRET_NAME = (
     r"[\w.-]*(?:token|secrets?|passw(?:or)?d|passphrase|credentials?|api[-_]?key|access[-_]?key|auth)"
     r"|[\w.-]*[_-]key"
 )
-_ASSIGNED = re.compile(rf"^(-{{0,2}}(?:{_SECRET_NAME})[=:])(.+)$", re.IGNORECASE | re.DOTALL)
-_NAMED = re.compile(rf"^-{{1,2}}(?:{_SECRET_NAME})$", re.IGNORECASE)
-_SHAPED = re.compile(
+_ASSIGNED = rf"(?is)^(-{{0,2}}(?:{_SECRET_NAME})[=:])(.+)$"
+_NAMED = rf"(?i)^-{{1,2}}(?:{_SECRET_NAME})$"
+_SHAPED = (
     r"\b(?:hf_|ghp_|gho_|ghs_|github_pat_|glpat-|sk-|xox[abp]-|AIza|ya29\.|AKIA)[A-Za-z0-9_./-]{8,}"
     r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
 )
-HIDDEN = "***"
+_HINTS = (
+    *("token", "secret", "passw", "passphrase", "credential", "key", "auth", "://"),
+    *("hf_", "gh", "glpat", "sk-", "xox", "aiza", "ya29", "akia"),
+)
+"""Lower-case text, one of which stands in everything the patterns can match."""
 
 
 def clean(text: str, most: int = 4096) -> str:
     """The text with control characters replaced by a space, cut to `most` characters."""
-    return _CONTROL.sub(" ", text[: most + 1])[:most].strip()
+    cut = text[:most]
+    return cut.strip() if cut.isprintable() else re.sub(_CONTROL, " ", cut).strip()
 
 
 def command_line(argv: Iterable[str], most: int = 1024) -> str:
     """The arguments as one line, secrets hidden, control characters removed."""
+    return clean(" ".join(without_secrets(argv)), most)
+
+
+def without_secrets(argv: Iterable[str]) -> list[str]:
+    """The arguments with what looks like a secret hidden."""
     words: list[str] = []
     hide_next = False
     for word in argv:
@@ -35,12 +49,18 @@ def command_line(argv: Iterable[str], most: int = 1024) -> str:
             words.append(HIDDEN)
             hide_next = False
             continue
-        hide_next = bool(_NAMED.match(word))
+        hide_next = _may_hide(word) and re.match(_NAMED, word) is not None
         words.append(redacted(word))
-    return clean(" ".join(words), most)
+    return words
 
 
 def redacted(word: str) -> str:
     """One argument or environment value with what looks like a secret hidden."""
-    word = _ASSIGNED.sub(rf"\g<1>{HIDDEN}", word)
-    return _SHAPED.sub(HIDDEN, word)
+    if not _may_hide(word):
+        return word
+    return re.sub(_SHAPED, HIDDEN, re.sub(_ASSIGNED, rf"\g<1>{HIDDEN}", word))
+
+
+def _may_hide(word: str) -> bool:
+    lower = word.lower()
+    return any(hint in lower for hint in _HINTS)

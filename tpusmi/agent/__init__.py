@@ -1,4 +1,7 @@
-"""The quiet thread inside a training process: start, stop, step. Loads the standard library only."""
+"""The quiet thread inside a training process: start, stop, step.
+
+Loads the standard library only.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +41,13 @@ class Agent:
 
 
 def start(interval_s: float = 1.0) -> Agent:
-    """Publish this process to tpusmi until stop(): device memory, steps, compilations, memory profile.
+    """Publish this process to tpusmi until stop(): device memory, steps, compilations, memory
+    profile.
 
-    May be called before or after JAX starts, and before jax.distributed.initialize(): it waits until a backend exists and
-    never makes one. Calling it again changes nothing. TPUSMI_DISABLE=1 in the environment turns it off. Raises ValueError
-    when interval_s is not positive; nothing else, whatever happens later.
+    May be called before or after JAX starts, and before jax.distributed.initialize(): it waits
+    until a backend exists and never makes one. Calling it again changes nothing. TPUSMI_DISABLE=1
+    in the environment turns it off. Raises ValueError when interval_s is not positive; nothing
+    else, whatever happens later.
     """
     global _sampler
     if not interval_s > 0:
@@ -63,7 +68,10 @@ def stop() -> None:
 
 
 step = _steps.step
-"""Mark the end of a training step; or, as `with tpusmi.step():`, its span. Costs about a microsecond."""
+"""Mark the end of a training step; or, as `with tpusmi.step():`, its span.
+
+Costs about a microsecond.
+"""
 
 
 def _finish(keep: bool) -> None:
@@ -94,7 +102,9 @@ def _forget() -> None:
 
 
 def _mode() -> int:
-    """Permissions of the segment: readable by other users' viewers unless TPUSMI_SEGMENT_MODE says otherwise."""
+    """Permissions of the segment: readable by other users' viewers unless TPUSMI_SEGMENT_MODE says
+    otherwise.
+    """
     try:
         return int(os.environ.get("TPUSMI_SEGMENT_MODE", "0644"), 8) & 0o666 | 0o600
     except ValueError:

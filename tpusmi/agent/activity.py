@@ -9,7 +9,9 @@ from tpusmi.agent.steps import Steps, StepTimes
 
 IDLE_AFTER_S = 30.0
 IDLE_AFTER_STEPS = 10
-"""A job that marks steps is idle after this many of its own step times without one, or the seconds above."""
+"""A job that marks steps is idle after this many of its own step times without one, or the seconds
+above.
+"""
 BUSY_CPU_SHARE = 0.02
 """Of one core: a job without steps that uses more is at work."""
 COMPILING_SHARE = 0.3
@@ -17,7 +19,10 @@ COMPILING_SHARE = 0.3
 
 
 class Activity:
-    """The phase of one job. A job that never calls step() is judged by its allocations and CPU time."""
+    """The phase of one job.
+
+    A job that never calls step() is judged by its allocations and CPU time.
+    """
 
     def __init__(self, steps: Steps, compilations: Compilations) -> None:
         self._steps = steps
@@ -29,7 +34,10 @@ class Activity:
         self._compile_s = 0.0
 
     def phase(self, now_s: float, allocations: float, times: StepTimes | None) -> str:
-        """`compiling`, `running` or `idle`. Call once per sample; the first answer rests on little."""
+        """`compiling`, `running` or `idle`.
+
+        Call once per sample; the first answer rests on little.
+        """
         elapsed = None if self._at_s is None else max(1e-3, now_s - self._at_s)
         compiled = self._compilations.seconds - self._compile_s
         worked = elapsed is None or self._worked(elapsed, allocations)
@@ -44,7 +52,9 @@ class Activity:
         last_step = self._steps.last_at_s
         if last_step is None:
             return "running" if now_s - self._busy_at_s < IDLE_AFTER_S else "idle"
-        patience = IDLE_AFTER_S if times is None else max(IDLE_AFTER_S, IDLE_AFTER_STEPS * times.p95)
+        patience = (
+            IDLE_AFTER_S if times is None else max(IDLE_AFTER_S, IDLE_AFTER_STEPS * times.p95)
+        )
         return "running" if now_s - last_step < patience else "idle"
 
     def _worked(self, elapsed_s: float, allocations: float) -> bool:

@@ -10,12 +10,17 @@ from typing import Any
 LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 COMPILED = "/jax/core/compile/backend_compile_duration"
 RECENT_S = 60.0
+WARM_UP_S = 60.0
+"""Compilations this soon after the first are a job starting up, and are not counted as recent."""
 COMPILING_MOST_S = 1800.0
 """A program lowered longer ago than this was only lowered, not compiled."""
 
 
 class Compilations:
-    """Listens to one JAX. Events come in any thread; each is counted in a microsecond and never raises."""
+    """Listens to one JAX.
+
+    Events come in any thread; each is counted in a microsecond and never raises.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -33,7 +38,10 @@ class Compilations:
         return self._monitoring is not None
 
     def listen(self) -> bool:
-        """Start counting if the job has imported JAX; it is never imported here. True when counting."""
+        """Start counting if the job has imported JAX; it is never imported here.
+
+        True when counting.
+        """
         monitoring = sys.modules.get("jax.monitoring")
         register = getattr(monitoring, "register_event_duration_secs_listener", None)
         if not self.listening and register is not None:
@@ -42,7 +50,10 @@ class Compilations:
         return self.listening
 
     def close(self) -> None:
-        """Stop counting. A JAX without a public way to unregister keeps a listener that does nothing."""
+        """Stop counting.
+
+        A JAX without a public way to unregister keeps a listener that does nothing.
+        """
         monitoring, self._monitoring = self._monitoring, None
         unregister = getattr(monitoring, "unregister_event_duration_listener", None)
         if unregister is not None:
@@ -52,7 +63,10 @@ class Compilations:
                 pass  # the job cleared all listeners itself
 
     def recent(self, now_s: float) -> list[str]:
-        """The function of each compilation of the last minute, oldest first. Only the agent's thread may call this."""
+        """The function of each compilation of the last minute, the job's first minute left out.
+
+        Only the agent's thread may call this.
+        """
         recent = self._recent
         while recent and now_s - recent[0][0] > RECENT_S:
             recent.popleft()
@@ -74,4 +88,5 @@ class Compilations:
             if self.first_at_s is None:
                 self.first_at_s = now
             self.last_at_s, self.last_took_s = now, duration_s
-            self._recent.append((now, str(details.get("fun_name", ""))))
+            if now - self.first_at_s > WARM_UP_S:
+                self._recent.append((now, str(details.get("fun_name", ""))))

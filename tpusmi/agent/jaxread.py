@@ -1,4 +1,6 @@
-"""What the agent reads of JAX: only what the job has loaded, and only once the job has made a backend."""
+"""What the agent reads of JAX: only what the job has loaded, and only once the job has made a
+backend.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,14 @@ class DeviceState(NamedTuple):
 
 
 def backend_exists() -> bool:
-    """True once the job has made JAX's backends. Never makes one, never waits, never imports JAX."""
+    """True once the job has made JAX's backends.
+
+    Never makes one, never waits, never imports JAX.
+    """
     bridge = sys.modules.get("jax._src.xla_bridge")
     lock = getattr(bridge, "_backend_lock", None)
     if lock is None or lock.locked():
-        return False  # not imported, or just now being made: a TPU takes many seconds after the CPU is there
+        return False  # not imported, or being made: the TPU comes many seconds after the CPU
     return getattr(bridge, "_default_backend", None) is not None
 
 
@@ -41,7 +46,11 @@ def backend_is_visible() -> bool:
     """False when this JAX no longer has the names that tell whether a backend exists."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     importing = getattr(getattr(sys.modules.get("jax"), "__spec__", None), "_initializing", True)
-    return bridge is None or importing or all(hasattr(bridge, n) for n in ("_backend_lock", "_default_backend"))
+    return (
+        bridge is None
+        or importing
+        or all(hasattr(bridge, n) for n in ("_backend_lock", "_default_backend"))
+    )
 
 
 def local_devices() -> list[Any]:
@@ -55,13 +64,16 @@ def device_states() -> list[DeviceState]:
 
 
 def memory_profile() -> bytes:
-    """JAX's memory profile: gzip'ed pprof. Holds the interpreter's lock for about 1 µs per live array."""
+    """JAX's memory profile: gzip'ed pprof.
+
+    Holds the interpreter's lock for about 1 µs per live array.
+    """
     profile: bytes = sys.modules["jax"].profiler.device_memory_profile()
     return profile
 
 
 def static_facts() -> dict[str, Any]:
-    """What does not change while the backend lives: versions, platform, devices, place in the job."""
+    """What does not change while the backend lives: versions, platform, devices, process index."""
     jax = sys.modules["jax"]
     devices = local_devices()
     first = devices[0] if devices else None
@@ -81,7 +93,7 @@ def static_facts() -> dict[str, Any]:
 
 
 def tpu_functions(sys_root: str = "/sys") -> int:
-    """How many TPU functions the PCI bus shows; 0 where there are none or the bus cannot be read."""
+    """How many TPU functions the PCI bus shows; 0 where it cannot be read."""
     bus = f"{sys_root}/bus/pci/devices"
     try:
         names = os.listdir(bus)
@@ -104,8 +116,10 @@ def _is_tpu(function: str) -> bool:
 def _state(device: Any) -> DeviceState:
     try:
         stats = device.memory_stats() or {}
-    except Exception as error:  # a plugin raises what it likes, and one device must not lose the others
-        return DeviceState(device.id, (None,) * len(MEMORY_KEYS), clean(str(error), 120) or repr(error))
+    except Exception as error:  # noqa: BLE001  # a plugin raises what it likes
+        return DeviceState(
+            device.id, (None,) * len(MEMORY_KEYS), clean(str(error), 120) or repr(error)
+        )
     return DeviceState(device.id, tuple(stats.get(key) for key in MEMORY_KEYS), None)
 
 

@@ -1,4 +1,6 @@
-"""Where the agent's segment goes: a private directory with room, old segments of the same user removed."""
+"""Where the agent's segment goes: a private directory with room, old segments of the same user
+removed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ KEEP_DEAD_MOST = 8
 
 
 def create(who: Identity, devices: int, override: str | None, mode: int = 0o644) -> SegmentWriter:
-    """A new segment of this process in the best directory that takes it. Raises OSError when none does."""
+    """A new segment of this process in the best directory that takes it.
+
+    Raises OSError when none does.
+    """
     refusals: list[str] = []
     for directory in places.directories_for(who.uid, override):
         try:
@@ -29,7 +34,9 @@ def create(who: Identity, devices: int, override: str | None, mode: int = 0o644)
 
 
 def remove_old(who: Identity, directory: str) -> None:
-    """Remove this user's dead segments that are older than a day, and all but the newest few of the rest."""
+    """Remove this user's dead segments that are older than a day, and all but the newest few of
+    the rest.
+    """
     dead = []
     for place in places.segments("/", directory):
         try:
@@ -51,7 +58,10 @@ def discard(writer: SegmentWriter) -> None:
 
 
 def _prepare(directory: str, uid: int, trusted: bool) -> None:
-    """Make the directory if need be. One of ours must be ours alone; a TPUSMI_DIR is the user's own affair."""
+    """Make the directory if need be.
+
+    One of ours must be ours alone; a TPUSMI_DIR is the user's own affair.
+    """
     if trusted:
         os.makedirs(directory, exist_ok=True)
         return
@@ -67,7 +77,8 @@ def _prepare(directory: str, uid: int, trusted: bool) -> None:
 def _may_live(place: places.Place) -> bool:
     """False when the segment's process is surely gone.
 
-    Its name in a segment of another pid namespace means nothing here, but a live agent writes every few seconds.
+    Its name in a segment of another pid namespace means nothing here, but a live agent writes
+    every few seconds.
     """
     if places.start_ticks("/proc", place.pid) == place.start_ticks:
         return True

@@ -1,4 +1,7 @@
-"""The agent's thread: waits for a JAX backend, then samples it into a segment. Quiet, and cheap by measurement."""
+"""The agent's thread: waits for a JAX backend, then samples it into a segment.
+
+Quiet, and cheap by measurement.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,14 @@ from tpusmi.agent.activity import Activity
 from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import Compilations
 from tpusmi.agent.steps import Steps
-from tpusmi.text import command_line
+from tpusmi.text import without_secrets
 from tpusmi.wire import places
 from tpusmi.wire.layout import (
-    DEVICE_FIELDS,
     FACTS_JSON,
     PHASES,
+    PROCESS_FIELDS,
     PROFILE_PPROF,
     PROFILE_SITES,
-    PROCESS_FIELDS,
     Identity,
 )
 from tpusmi.wire.writer import SegmentWriter
@@ -36,6 +38,7 @@ PROFILE_COST_MOST_S = 1.0
 FACTS_LEAST_S = 5.0
 COST_WINDOW = 60
 RECOMPILED_MOST = 3
+ARGUMENTS_MOST, ARGUMENT_MOST = 24, 200
 _STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 
 NAN = float("nan")
@@ -75,7 +78,7 @@ class Sampler(threading.Thread):
                 self._tick()
                 now = time.monotonic()
                 self._end.wait(min(self._samples.wait_s(now), self._profiles.wait_s(now)))
-        except Exception as error:  # whatever it is, the job goes on without an agent
+        except Exception as error:  # noqa: BLE001  # the job goes on without an agent
             self._switch_off(error)
 
     def finish(self, keep: bool, wait_s: float = 2.0) -> None:
@@ -83,18 +86,20 @@ class Sampler(threading.Thread):
         self._end.set()
         if self.is_alive() and threading.current_thread() is not self:
             self.join(wait_s)
+        if self.writer is not None and not self.is_alive():
+            self._close_segment(self.writer, keep)
+            self.writer = None
         self.compilations.close()
-        if self.is_alive() or self.writer is None:
+
+    def _close_segment(self, writer: SegmentWriter, keep: bool) -> None:
+        if not keep:
+            output.discard(writer)
             return
-        writer, self.writer = self.writer, None
         try:
-            if not keep:
-                output.discard(writer)
-                return
             writer.append(self._values(time.monotonic(), "ended"))
-            writer.close()
         except OSError:
-            writer.close()
+            pass  # the last sample but one will have to do
+        writer.close()
 
     def drop(self) -> None:
         """Forget the segment without a word: a forked child must not write into its parent's."""
@@ -114,7 +119,7 @@ class Sampler(threading.Thread):
     def _wait_for_backend(self, who: Identity) -> None:
         """Poll until the job has made a backend, showing the process as starting meanwhile."""
         self._facts = {
-            "argv": command_line(_argv()),
+            "argv": _argv(),
             "python_version": ".".join(map(str, sys.version_info[:3])),
         }
         if not _is_helper():
@@ -188,7 +193,7 @@ class Sampler(threading.Thread):
         self._note_changes(now_s)
 
     def _note_changes(self, now_s: float) -> None:
-        """Rewrite the facts when a device began to fail or a function is compiled again and again."""
+        """Rewrite the facts when a device began to fail or a function is compiled repeatedly."""
         if now_s - self._facts_at_s < FACTS_LEAST_S:
             return
         errors = [s.error for s in self._states]
@@ -221,7 +226,7 @@ class Sampler(threading.Thread):
         if None in self._totals.devices:
             # Some buffers name no device; with one device they are its own, with more nobody knows.
             return (NAN, NAN) if len(self._device_ids) > 1 else _sum(self._totals)
-        return (float(live.bytes), float(live.count)) if live else (0.0, 0.0)
+        return (float(live.bytes), float(live.buffers)) if live else (0.0, 0.0)
 
     def _process_fields(self, now_s: float, phase: str | None) -> dict[str, float | None]:
         compilations = self.compilations
@@ -265,21 +270,24 @@ def _double(value: float | None) -> float:
 
 def _sum(totals: memprofile.Totals) -> tuple[float, float]:
     usages = totals.devices.values()
-    return float(sum(u.bytes for u in usages)), float(sum(u.count for u in usages))
+    return float(sum(u.bytes for u in usages)), float(sum(u.buffers for u in usages))
 
 
 def _argv() -> list[str]:
-    """How the process was started, as /proc shows it to others; sys.argv where it does not."""
+    """How the process was started, secrets hidden, cut to fit; sys.argv where /proc hides it."""
     try:
         with open("/proc/self/cmdline", "rb") as file:
             words = file.read(65536).rstrip(b"\0").split(b"\0")
-        return [w.decode("utf-8", "replace") for w in words]
+        argv = [w.decode("utf-8", "replace") for w in words]
     except OSError:
-        return list(sys.argv)
+        argv = sys.argv
+    return [word[:ARGUMENT_MOST] for word in without_secrets(argv)[:ARGUMENTS_MOST]]
 
 
 def _is_helper() -> bool:
-    """True in a worker that multiprocessing started: it runs the user's main again and may never touch JAX."""
+    """True in a worker that multiprocessing started: it runs the user's main again and may never
+    touch JAX.
+    """
     process = sys.modules.get("multiprocessing.process")
     return process is not None and process.parent_process() is not None
 

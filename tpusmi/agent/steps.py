@@ -1,4 +1,6 @@
-"""Steps of the training loop: counted in the loop's thread for a microsecond, summed up in the agent's."""
+"""Steps of the training loop: counted in the loop's thread for a microsecond, summed up in the
+agent's.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ class StepTimes(NamedTuple):
 
 
 class Steps:
-    """The loop's clock. Called plainly, a step ends at each call; used in `with`, a step is the body."""
+    """The loop's clock.
+
+    Called plainly, a step ends at each call; used in `with`, a step is the body.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -34,7 +39,10 @@ class Steps:
         self._before: float | None = None
         self._entered_at_s = 0.0
         self._ended: deque[tuple[float, float]] = deque(maxlen=4 * WINDOW_MOST)
-        """Filled by the loop, emptied by the agent. Both ends of a deque are safe without a lock."""
+        """Filled by the loop, emptied by the agent.
+
+        Both ends of a deque are safe without a lock.
+        """
         self._ends: deque[float] = deque(maxlen=WINDOW_MOST)
         self._durations: deque[float] = deque(maxlen=WINDOW_MOST)
 
@@ -64,7 +72,8 @@ class Steps:
             self.count += 1
 
     def times(self, now_s: float) -> StepTimes | None:
-        """The step times of the last minute, at least of the last 20 steps; None before two steps ended.
+        """The step times of the last minute, at least of the last 20 steps; None before two steps
+        ended.
 
         Only the agent's thread may call this.
         """

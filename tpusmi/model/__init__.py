@@ -1,4 +1,7 @@
-"""The nouns every other module speaks: metrics, readings, devices, processes, snapshots. No I/O, no clock."""
+"""The nouns every other module speaks: metrics, readings, devices, processes, snapshots.
+
+No I/O, no clock.
+"""
 
 from tpusmi.model.history import (
     HISTORY_S,
@@ -22,6 +25,7 @@ from tpusmi.model.nouns import (
     DENIED,
     FAILED,
     OK,
+    PROCESS_FACTS,
     Device,
     DeviceKey,
     Host,
@@ -36,7 +40,6 @@ from tpusmi.model.nouns import (
     Subject,
 )
 from tpusmi.model.snapshot import (
-    PROCESS_FACTS,
     SCHEMA,
     HostFacts,
     Snapshot,
@@ -49,30 +52,30 @@ __all__ = [
     "DENIED",
     "DEVICE",
     "DEVICE_METRICS",
-    "Device",
-    "DeviceKey",
     "FAILED",
     "HISTORY_S",
-    "History",
-    "Host",
-    "HostFacts",
     "LIBTPU",
     "LIBTPU_SDK",
     "METRICS",
-    "MemoryProfile",
-    "Metric",
-    "Notice",
-    "Number",
     "OK",
-    "Outcome",
     "PROCESS",
     "PROCESS_FACTS",
     "PROCESS_METRICS",
     "PROFILE",
+    "SCHEMA",
+    "Device",
+    "DeviceKey",
+    "History",
+    "Host",
+    "HostFacts",
+    "MemoryProfile",
+    "Metric",
+    "Notice",
+    "Number",
+    "Outcome",
     "Process",
     "ProcessKey",
     "Reading",
-    "SCHEMA",
     "Site",
     "Snapshot",
     "Subject",

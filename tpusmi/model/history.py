@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Iterator, Sequence
+from collections.abc import Sequence
 
 from tpusmi.model.nouns import Number, Reading, Subject
 
@@ -27,9 +27,9 @@ class History:
             if not series or r.at_s > series[-1][0]:
                 series.append((r.at_s, r.value))
 
-    def series(self, name: str, subject: Subject) -> Iterator[tuple[float, Number]]:
+    def series(self, name: str, subject: Subject) -> list[tuple[float, Number]]:
         """(at_s, value) pairs of one metric, oldest first; empty when never measured."""
-        return iter(self._series.get((subject, name), ()))
+        return list(self._series.get((subject, name), ()))
 
     def forget(self, before_s: float) -> None:
         """Drop series that have had no value since `before_s`."""

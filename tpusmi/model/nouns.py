@@ -1,8 +1,12 @@
-"""What sources find: a host to read, and the devices, processes and readings on it. No I/O, no clock."""
+"""What sources find: a host to read, and the devices, processes and readings on it.
+
+No I/O, no clock.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 OK, ABSENT, DENIED, FAILED = "ok", "absent", "denied", "failed"
 
@@ -10,7 +14,7 @@ Number = float | int
 
 
 class Host(NamedTuple):
-    """Where this machine's facts are read; a test or the simulator hands the sources another one."""
+    """Where this machine's facts are read; a test hands the sources another one."""
 
     root: str = "/"
     segment_dir: str | None = None
@@ -32,14 +36,17 @@ class DeviceKey(NamedTuple):
     """One device of one process, or of the machine when `process` is None."""
 
     process: ProcessKey | None
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
 
 
 Subject = ProcessKey | DeviceKey
 
 
 class Reading(NamedTuple):
-    """What one source measured once. `at_s` is CLOCK_MONOTONIC; `fresh_s` how long it may be believed."""
+    """What one source measured once.
+
+    `at_s` is CLOCK_MONOTONIC; `fresh_s` how long it may be believed.
+    """
 
     metric: str
     subject: Subject
@@ -59,7 +66,7 @@ class Site(NamedTuple):
     """`buffer` or `executable`."""
     bytes: int | None
     """None when the backend does not know the size (executables on a TPU)."""
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
 class MemoryProfile(NamedTuple):
@@ -70,10 +77,12 @@ class MemoryProfile(NamedTuple):
 
 
 class Device(NamedTuple):
-    """What JAX and libtpu number: a core on v2 and v3, a chip on v4 to v6e, a chiplet on 7x, or a CPU or GPU."""
+    """What JAX and libtpu number: a core on v2 and v3, a chip on v4 to v6e, a chiplet on 7x, or a
+    CPU or GPU.
+    """
 
     key: DeviceKey
-    index: int
+    index: int  # type: ignore[assignment]
     """Local, counted from 0."""
     id: int | None
     """Global, as JAX and libtpu say."""
@@ -99,6 +108,20 @@ class Notice(NamedTuple):
     pid: int | None = None
 
 
+PROCESS_FACTS = (
+    "platform",
+    "device_kind",
+    "process_index",
+    "process_count",
+    "python_version",
+    "jax_version",
+    "jaxlib_version",
+    "libtpu_version",
+    "recompiled",
+)
+"""What a job says of itself once: strings and integers, None when it does not say."""
+
+
 class Process(NamedTuple):
     """A process with devices, and what it said of itself."""
 
@@ -112,7 +135,7 @@ class Process(NamedTuple):
     sampled_at_s: float | None
     interval_s: float
     facts: Mapping[str, Any]
-    """Versions, process index and count, platform: plain JSON values."""
+    """PROCESS_FACTS by name."""
     profile: MemoryProfile | None = None
     warnings: tuple[Notice, ...] = ()
     holds: tuple[str, ...] = ()
@@ -126,7 +149,10 @@ class Process(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A source's answer: what it found, or why it found nothing. Sources answer; they do not raise."""
+    """A source's answer: what it found, or why it found nothing.
+
+    Sources answer; they do not raise.
+    """
 
     source: str
     status: str

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from tpusmi.model.metrics import DEVICE_METRICS, PROCESS_METRICS, Metric
 from tpusmi.model.nouns import (
+    PROCESS_FACTS,
     Device,
     MemoryProfile,
     Notice,
@@ -47,10 +49,13 @@ class Snapshot(NamedTuple):
     at_s: float
     host: HostFacts
     devices: tuple[Device, ...]
+    """Of living processes only."""
     processes: tuple[Process, ...]
     sources: tuple[Outcome, ...]
     warnings: tuple[Notice, ...]
     values: Mapping[tuple[Subject, str], Value]
+    dead_devices: tuple[Device, ...] = ()
+    """Of dead processes: what they held when they ended, for a post-mortem."""
 
     def value(self, name: str, subject: Subject) -> Number | None:
         """The value of that metric for a device or process key; None when nobody measured it."""
@@ -58,8 +63,9 @@ class Snapshot(NamedTuple):
         return None if found is None else found.value
 
     def devices_of(self, process: ProcessKey) -> tuple[Device, ...]:
-        """The devices of one process, in local order."""
-        return tuple(d for d in self.devices if d.key.process == process)
+        """The devices of one process, living or dead, in local order."""
+        every = (*self.devices, *self.dead_devices)
+        return tuple(d for d in every if d.key.process == process)
 
     def total(self, name: str, devices: Iterable[Device]) -> Number | None:
         """Sum of a metric over devices; None unless every one of them has it."""
@@ -104,6 +110,7 @@ class Snapshot(NamedTuple):
             "user": p.user,
             "command": p.command,
             "devices": [d.index for d in self.devices_of(p.key)],
+            "last_devices": [self._device(d) for d in self.dead_devices if d.key.process == p.key],
             "holds": list(p.holds),
             "loaded_only": p.loaded_only,
             "stale": p.stale,
@@ -124,7 +131,7 @@ class Snapshot(NamedTuple):
         }
 
     def _measured(self, metrics: tuple[Metric, ...], subject: Subject) -> dict[str, Any]:
-        """Every metric of a scope, None where unknown, and the provenance of those that are known."""
+        """Every metric of a scope, None where unknown, and the provenance of the known."""
         fields: dict[str, Any] = {}
         provenance: dict[str, Any] = {}
         for m in metrics:
@@ -144,18 +151,6 @@ class Snapshot(NamedTuple):
         return {**fields, "provenance": provenance}
 
 
-PROCESS_FACTS = (
-    "platform",
-    "device_kind",
-    "process_index",
-    "process_count",
-    "python_version",
-    "jax_version",
-    "jaxlib_version",
-    "libtpu_version",
-)
-
-
 def _source(o: Outcome) -> dict[str, Any]:
     return {
         "name": o.source,
@@ -167,5 +162,5 @@ def _source(o: Outcome) -> dict[str, Any]:
 
 
 def _rounded(value: Number) -> Number:
-    """Six decimals are beyond any source's precision and keep the JSON short."""
-    return value if isinstance(value, int) else round(value, 6)
+    """Nine significant digits are beyond any source's precision and keep the JSON short."""
+    return value if isinstance(value, int) else float(f"{value:.9g}")

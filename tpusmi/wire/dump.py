@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import Iterator
+from collections.abc import Iterator
 
 from tpusmi.wire.layout import FACTS_JSON, PHASES, PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.reader import Sample, SegmentReader

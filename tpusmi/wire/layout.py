@@ -10,13 +10,14 @@
     newest  8      sequence number of the newest slot: a hint, the slot itself proves it
     slots   n ×    the ring: slot of sample s is number s mod n
 
-A slot is a sequence number (u64), doubles (NaN: unknown), zero padding up to the CRC-32 of all bytes before it. The doubles
-are PREFIX_FIELDS, PROCESS_FIELDS, then DEVICE_FIELDS once per device. A blob half is a sequence number, kind, length,
-time and CRC-32, then the payload; writes alternate between the halves, so one is always whole. The two field counts are in
-the header: a minor version only appends fields, and a reader skips those it does not know.
+A slot is a sequence number (u64), doubles (NaN: unknown), zero padding up to the CRC-32 of all
+bytes before it. The doubles are PREFIX_FIELDS, PROCESS_FIELDS, then DEVICE_FIELDS once per device.
+A blob half is a sequence number, kind, length, time and CRC-32, then the payload; writes alternate
+between the halves, so one is always whole. The two field counts are in the header: a minor version
+only appends fields, and a reader skips those it does not know.
 
-Written with pwrite and read with pread, never mapped: a full or truncated file is then an error to either side, where a map
-would be a SIGBUS that ends the training job.
+Written with pwrite and read with pread, never mapped: a full or truncated file is then an error to
+either side, where a map would be a SIGBUS that ends the training job.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ BLOB_HEAD = struct.Struct("<QIIdI")
 """Sequence, kind, payload bytes, at_s, CRC-32 of the four before it and the payload."""
 
 FACTS_JSON, PROFILE_PPROF, PROFILE_SITES = 0, 1, 2
-"""Kinds of blob: facts; a profile as JAX gives it; one too large for its place, reduced by the agent to its sites."""
+"""Kinds of blob: facts; a profile as JAX gives it; one too large for its place, reduced by the
+agent to its sites.
+"""
 
 
 class SegmentError(Exception):

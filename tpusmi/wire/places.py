@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
-from typing import Iterator, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from tpusmi.wire.layout import Identity
 
 SUFFIX = ".seg"
-_DIRECTORY = re.compile(r"^tpusmi-(\d{1,10})$")
-_FILE = re.compile(r"^(\d{1,10})-(\d{1,20})\.seg$")
+_DIRECTORY = "tpusmi-"
 
 SHARED_MEMORY, RUNTIME, TEMPORARY = "/dev/shm", "/run/user", "/tmp"
 
@@ -35,7 +34,10 @@ def directories_for(uid: int, override: str | None) -> list[str]:
 
 
 def segments(root: str, override: str | None) -> Iterator[Place]:
-    """Every file named like a segment, in the override or in every user's directories. Raises PermissionError."""
+    """Every file named like a segment, in the override or in every user's directories.
+
+    Raises PermissionError.
+    """
     if override:
         yield from _in(override, None)
         return
@@ -43,9 +45,9 @@ def segments(root: str, override: str | None) -> Iterator[Place]:
     runtimes = [f"{base}{RUNTIME}/{name}" for name in _names(f"{base}{RUNTIME}")]
     for parent in (f"{base}{SHARED_MEMORY}", *runtimes, f"{base}{TEMPORARY}"):
         for name in _names(parent):
-            match = _DIRECTORY.match(name)
-            if match:
-                yield from _in(f"{parent}/{name}", int(match[1]))
+            uid = _number(name.removeprefix(_DIRECTORY))
+            if name.startswith(_DIRECTORY) and uid is not None:
+                yield from _in(f"{parent}/{name}", uid)
 
 
 def is_private(directory: str, uid: int) -> bool:
@@ -60,9 +62,15 @@ def is_private(directory: str, uid: int) -> bool:
 
 def _in(directory: str, uid: int | None) -> Iterator[Place]:
     for name in _names(directory):
-        match = _FILE.match(name)
-        if match:
-            yield Place(f"{directory}/{name}", int(match[1]), int(match[2]), uid)
+        pid, _, ticks = name.removesuffix(SUFFIX).partition("-")
+        named = (_number(pid), _number(ticks))
+        if name.endswith(SUFFIX) and named[0] is not None and named[1] is not None:
+            yield Place(f"{directory}/{name}", named[0], named[1], uid)
+
+
+def _number(text: str) -> int | None:
+    """A plain decimal number as we write it; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
 
 def _names(directory: str) -> list[str]:
@@ -82,7 +90,9 @@ def me() -> Identity:
 
 
 def start_ticks(proc: str, pid: int) -> int | None:
-    """When a process started, in clock ticks since boot (field 22 of its stat); None when it is not there."""
+    """When a process started, in clock ticks since boot (field 22 of its stat); None when it is
+    not there.
+    """
     try:
         with open(f"{proc}/{pid}/stat", "rb") as file:
             # The name in parentheses may itself hold parentheses and spaces.

@@ -1,4 +1,7 @@
-"""The viewer's end of a segment. Every byte is somebody else's: nothing but SegmentError comes out of it."""
+"""The viewer's end of a segment.
+
+Every byte is somebody else's: nothing but SegmentError comes out of it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import os
 import stat
 import struct
 import zlib
-from typing import Any, Iterator, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from tpusmi.wire.layout import (
     BLOB_HEAD,
@@ -121,7 +125,7 @@ class SegmentReader:
         return self._blob(self.header.profile_offset, self.header.profile_half)
 
     def profile_sequence(self) -> int:
-        """The newest profile's sequence number, unproven: a hint that `profile` has something new."""
+        """The newest profile's sequence number, unproven: a hint that there is a new one."""
         h = self.header
         heads = (self._pread(8, h.profile_offset + half * h.profile_half) for half in (0, 1))
         return max((NEWEST.unpack(b)[0] for b in heads if len(b) == NEWEST.size), default=0)
@@ -145,7 +149,9 @@ class SegmentReader:
             raise SegmentError("is not a tpusmi segment")
         if major != MAJOR:
             side = "this tpusmi" if major > MAJOR else "the tpusmi inside that job"
-            raise SegmentError(f"has format {major}.{minor}, this tpusmi reads {MAJOR}.x: upgrade {side}")
+            raise SegmentError(
+                f"has format {major}.{minor}, this tpusmi reads {MAJOR}.x: upgrade {side}"
+            )
         if not HEADER_BYTES <= header_bytes <= len(start):
             raise SegmentError("has a header of impossible size")
         body = start[: header_bytes - CRC.size]
@@ -160,7 +166,11 @@ class SegmentReader:
         size = self.stat.st_size
         if h.size > size:
             raise SegmentError(f"is cut short: {size} of {h.size} bytes")
-        if h.devices > MOST_DEVICES or h.process_fields > MOST_DEVICES or h.device_fields > MOST_DEVICES:
+        if (
+            h.devices > MOST_DEVICES
+            or h.process_fields > MOST_DEVICES
+            or h.device_fields > MOST_DEVICES
+        ):
             raise SegmentError("has a header of impossible counts")
         doubles = fields_in_slot(h.process_fields, h.device_fields, h.devices)
         ends = (
@@ -169,7 +179,12 @@ class SegmentReader:
             h.newest_offset + NEWEST.size,
         )
         halves = min(h.facts_half, h.profile_half)
-        if h.slot_bytes < slot_size(doubles) or h.slots < 1 or max(ends) > size or halves < BLOB_HEAD.size:
+        if (
+            h.slot_bytes < slot_size(doubles)
+            or h.slots < 1
+            or max(ends) > size
+            or halves < BLOB_HEAD.size
+        ):
             raise SegmentError("has a header of impossible sizes")
 
     def _slot_bytes(self, sequence: int) -> bytes:
@@ -179,14 +194,18 @@ class SegmentReader:
     def _sample(self, slot: int, data: bytes) -> Sample | None:
         """The sample in those bytes; None when it is torn or not of that slot."""
         body = data[: -CRC.size]
-        if len(data) != self.header.slot_bytes or CRC.unpack(data[-CRC.size :])[0] != zlib.crc32(body):
+        if len(data) != self.header.slot_bytes or CRC.unpack(data[-CRC.size :])[0] != zlib.crc32(
+            body
+        ):
             return None
         sequence, at_s, wall_s, *values = self._slot.unpack_from(body)
         if sequence == 0 or sequence % self.header.slots != slot or not math.isfinite(at_s):
             return None
         h = self.header
         process = _known(PROCESS_FIELDS, values[: h.process_fields])
-        rows = range(h.process_fields, h.process_fields + h.devices * h.device_fields, h.device_fields or 1)
+        rows = range(
+            h.process_fields, h.process_fields + h.devices * h.device_fields, h.device_fields or 1
+        )
         devices = tuple(_known(DEVICE_FIELDS, values[i : i + h.device_fields]) for i in rows)
         return Sample(sequence, at_s, wall_s, process, devices)
 
@@ -211,7 +230,7 @@ class SegmentReader:
 
 
 def _known(names: tuple[str, ...], values: list[float]) -> Fields:
-    """The finite values by name; fields of a newer minor version have no name here and are skipped."""
-    return {name: value for name, value in zip(names, values) if math.isfinite(value)}
-
-
+    """The finite values by name; fields of a newer minor version have no name here and are
+    skipped.
+    """
+    return {name: value for name, value in zip(names, values, strict=False) if math.isfinite(value)}

@@ -49,7 +49,10 @@ class Blob:
 
 
 class SegmentWriter:
-    """An open segment of this process. Every method may raise OSError; none leaves a torn value behind."""
+    """An open segment of this process.
+
+    Every method may raise OSError; none leaves a torn value behind.
+    """
 
     def __init__(self, path: str, header: Header, mode: int = 0o644) -> None:
         """Create the file under a temporary name, reserve every byte, and put it in place at once.

@@ -1,0 +1,7 @@
+"""`python -m tpusmi` is `tpusmi`."""
+
+import sys
+
+from tpusmi.cli import main
+
+sys.exit(main())

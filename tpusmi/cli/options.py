@@ -1,0 +1,114 @@
+"""The command line of `tpusmi` without a subcommand."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from tpusmi import __version__
+
+LOOP_DEFAULT_S = 5.0
+INTERVAL_LEAST_S = 0.1
+
+COMMANDS = """commands:
+  demo                  start a real JAX training job on CPU devices and watch it
+
+exit codes: 0 answered, 1 no TPU and no agent here, 2 usage, 3 permission needed,
+4 a source failed (--strict), 5 busy or could not free, 130 interrupted
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of every option; its help is the manual."""
+    p = argparse.ArgumentParser(
+        prog="tpusmi",
+        description="What nvidia-smi and nvitop are to GPUs, for TPUs. "
+        "The dashboard on a terminal; one plain table elsewhere.",
+        epilog=COMMANDS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    p.add_argument("-V", "-v", "--version", action="version", version=f"tpusmi {__version__}")
+    _add_outputs(p.add_argument_group("what to print"))
+    _add_timing(p.add_argument_group("how often"))
+    _add_filters(p.add_argument_group("of what"))
+    _add_looks(p.add_argument_group("how it looks"))
+    return p
+
+
+def _add_outputs(g: argparse._ArgumentGroup) -> None:
+    g.add_argument("-1", "--once", "-s", "--snapshot", action="store_true", help="one plain table")
+    g.add_argument("--json", action="store_true", help="one object; with --loop one per line")
+    g.add_argument("-L", "--list-tpus", "--list-gpus", action="store_true", help="list the devices")
+    g.add_argument(
+        "--query-tpu",
+        "--query-gpu",
+        metavar="FIELDS",
+        help="chosen fields of every device: see --help-query-tpu",
+    )
+    g.add_argument(
+        "--query-processes",
+        "--query-compute-apps",
+        metavar="FIELDS",
+        help="chosen fields of every process: see --help-query-processes",
+    )
+    g.add_argument("--format", metavar="csv[,noheader][,nounits]", help="how a query is printed")
+    g.add_argument("--help-query-tpu", "--help-query-gpu", action="store_true", help="its fields")
+    g.add_argument(
+        "--help-query-processes",
+        "--help-query-compute-apps",
+        action="store_true",
+        help="its fields",
+    )
+
+
+def _add_timing(g: argparse._ArgumentGroup) -> None:
+    g.add_argument(
+        "-l",
+        "--loop",
+        nargs="?",
+        type=_seconds,
+        const=LOOP_DEFAULT_S,
+        metavar="SECONDS",
+        help=f"print again and again (default every {LOOP_DEFAULT_S:.0f} s)",
+    )
+    g.add_argument("--loop-ms", type=_milliseconds, dest="loop", metavar="MS", help="the same")
+    g.add_argument(
+        "-i",
+        "--interval",
+        "--watch",
+        type=_seconds,
+        metavar="SECONDS",
+        help="refresh of the dashboard (default 1 s); of a loop, where that is what is printed",
+    )
+
+
+def _add_filters(g: argparse._ArgumentGroup) -> None:
+    g.add_argument("--id", metavar="DEVICES", help="devices by index, name or uuid: 0,1")
+    g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, me")
+    g.add_argument("-p", "--pid", nargs="+", type=int, metavar="PID", help="processes")
+
+
+def _add_looks(g: argparse._ArgumentGroup) -> None:
+    g.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR)")
+    g.add_argument("--color", "--force-color", action="store_true", help="colours in a pipe too")
+    g.add_argument("--ascii", "-U", "--no-unicode", action="store_true", help="ASCII only")
+    g.add_argument(
+        "--readonly",
+        action="store_true",
+        default=os.environ.get("TPUSMI_MODE") == "readonly",
+        help="nothing can be ended from the dashboard (also TPUSMI_MODE=readonly)",
+    )
+    g.add_argument("--strict", action="store_true", help="exit 4 when a source failed")
+    g.add_argument("--debug", action="store_true", help="show tracebacks")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not INTERVAL_LEAST_S <= value <= 86400:
+        raise argparse.ArgumentTypeError(f"{text} is not between {INTERVAL_LEAST_S} and 86400 s")
+    return value
+
+
+def _milliseconds(text: str) -> float:
+    return _seconds(str(float(text) / 1000))

@@ -1,0 +1,112 @@
+"""The one-shot commands: take a snapshot, print it, and again with --loop."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from tpusmi.cli.exits import Exit
+from tpusmi.cli.terminal import Looks
+from tpusmi.collect import Collector, open_collector, this_host
+from tpusmi.model import FAILED, Snapshot
+from tpusmi.report.select import Wanted, selected
+
+Printer = Callable[[Snapshot, bool], str]
+"""Text of a snapshot; the flag is True for the first of a loop."""
+
+
+def run(options: argparse.Namespace, looks: Looks) -> Exit:
+    """Print what was asked for, once or until interrupted."""
+    printer = choose_printer(options, looks)
+    wanted = wanted_of(options)
+    collector = open_collector(this_host())
+    every_s = None if options.once else options.loop or options.interval
+    if every_s is None:
+        return _print_once(collector, printer, wanted, options.strict)
+    return _print_again(collector, printer, wanted, every_s)
+
+
+def _print_once(collector: Collector, printer: Printer, wanted: Wanted, strict: bool) -> Exit:
+    snapshot = selected(collector.read_once(), wanted)
+    _write(printer(snapshot, True))
+    if strict and any(o.status == FAILED for o in snapshot.sources):
+        return Exit.SOURCE_FAILED
+    if snapshot.devices or snapshot.processes:
+        return Exit.ANSWERED
+    _explain(snapshot, wanted)
+    return Exit.NOTHING_HERE
+
+
+def _print_again(collector: Collector, printer: Printer, wanted: Wanted, every_s: float) -> Exit:
+    due_s = time.monotonic()
+    first = True
+    while True:
+        _write(printer(selected(collector.read_once(), wanted), first))
+        first = False
+        # On a grid, so that printing does not push every later tick back.
+        due_s = max(due_s + every_s, time.monotonic())
+        time.sleep(max(0.0, due_s - time.monotonic()))
+
+
+def choose_printer(options: argparse.Namespace, looks: Looks) -> Printer:
+    """The printer the options ask for. Raises QueryError."""
+    if options.query_tpu is not None or options.query_processes is not None:
+        return _csv_printer(options)
+    if options.json:
+        indent = 2 if sys.stdout.isatty() and not options.loop else None
+        return _json_printer(indent)
+    from tpusmi.report import table
+
+    if options.list_tpus:
+        return lambda s, first: table.device_list(s)
+    return lambda s, first: ("" if first else "\n") + table.table(s, looks.color, looks.ascii_only)
+
+
+def _json_printer(indent: int | None) -> Printer:
+    import json
+
+    return lambda s, first: json.dumps(s.to_dict(), indent=indent, allow_nan=False) + "\n"
+
+
+def _csv_printer(options: argparse.Namespace) -> Printer:
+    from tpusmi.report import csv, fields
+
+    if options.format is None:
+        raise csv.QueryError("a query needs --format=csv[,noheader][,nounits]")
+    layout = csv.parse_format(options.format)
+    by_device = options.query_tpu is not None
+    known = fields.device_fields() if by_device else fields.process_fields()
+    columns = csv.parse_query(options.query_tpu if by_device else options.query_processes, known)
+
+    def text(s: Snapshot, first: bool) -> str:
+        head = csv.header(columns, layout) if first and layout.header else ""
+        living = [p for p in s.processes if p.state != "dead"]
+        keys = {p.key for p in living}
+        devices = [d for d in s.devices if d.key.process is None or d.key.process in keys]
+        return head + csv.rows(s, devices if by_device else living, columns, layout)
+
+    return text
+
+
+def wanted_of(options: argparse.Namespace) -> Wanted:
+    """The filters among the options; `-u` without a name means me."""
+    users = options.user
+    if users is not None and not users:
+        import getpass
+
+        users = [getpass.getuser()]
+    devices = options.id.split(",") if options.id else ()
+    return Wanted(tuple(users or ()), tuple(options.pid or ()), tuple(devices))
+
+
+def _explain(snapshot: Snapshot, wanted: Wanted) -> None:
+    reasons = [f"{o.source}: {o.message}" for o in snapshot.sources]
+    what = "nothing here matches" if wanted != Wanted() else "no TPU and no agent here"
+    sys.stderr.write(f"tpusmi: {what} ({'; '.join(reasons)})\n")
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

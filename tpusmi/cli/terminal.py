@@ -1,0 +1,37 @@
+"""What the terminal can show, and what its owner wants."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import NamedTuple
+
+
+class Looks(NamedTuple):
+    """How to draw."""
+
+    color: bool
+    ascii_only: bool
+
+
+def looks_of(options: argparse.Namespace) -> Looks:
+    """A flag beats the environment, the environment beats what the terminal seems to be."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
+    ascii_only = options.ascii or not encoding.startswith("utf")
+    if options.no_color or options.color:
+        return Looks(not options.no_color, ascii_only)
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return Looks(sys.stdout.isatty() and not plain, ascii_only)
+
+
+def why_no_dashboard() -> str | None:
+    """Why a full screen cannot be drawn, in a sentence; empty when nobody expects one; None when
+    it can.
+    """
+    if not sys.stdout.isatty() or not sys.stdin.isatty():
+        return ""
+    term = os.environ.get("TERM", "")
+    if term in ("", "dumb", "unknown"):
+        return f"TERM is {term or 'not set'}: one plain table instead of the dashboard"
+    return None

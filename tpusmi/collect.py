@@ -1,0 +1,177 @@
+"""Runs each source on its own clock, keeps the newest outcome of each, appends to History."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from tpusmi import __version__
+from tpusmi.merge import merge
+from tpusmi.model import FAILED, History, Host, HostFacts, Outcome, Snapshot
+
+ONCE_DEADLINE_S = 2.0
+"""A one-shot run waits no longer than this for all its sources together."""
+HUNG_AFTER_PERIODS = 5
+
+
+class Source(Protocol):
+    """A place where facts are found."""
+
+    name: str
+    period_s: float
+
+    def read(self, now_s: float) -> Outcome:
+        """What is there now. Answers; does not raise."""
+        ...
+
+
+class Collector:
+    """Sources on threads of their own: a hung one shows as old and freezes nothing."""
+
+    def __init__(self, host: Host, sources: Sequence[Source], simulated: bool = False) -> None:
+        self.history = History()
+        self._host = host
+        self._simulated = simulated
+        self._runners = [_Runner(source, self.history) for source in sources]
+
+    def start(self) -> None:
+        """Read every source again and again, until stop()."""
+        for runner in self._runners:
+            runner.start()
+
+    def stop(self) -> None:
+        """Let the threads end; one that hangs is left to its fate, it is a daemon."""
+        for runner in self._runners:
+            runner.end.set()
+
+    def read_once(self, deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
+        """Read every source once, all at the same time.
+
+        What has not answered by the deadline has FAILED.
+        """
+        until_s = time.monotonic() + deadline_s
+        asked = [runner.ask() for runner in self._runners]
+        for done in asked:
+            done.wait(max(0.0, until_s - time.monotonic()))
+        return self.snapshot()
+
+    def snapshot(self) -> Snapshot:
+        """What the sources said last, merged. Does not wait for any of them."""
+        now = time.monotonic()
+        outcomes = [runner.outcome(now) for runner in self._runners]
+        return merge(outcomes, host_facts(self._host), now, __version__, self._simulated)
+
+
+class _Runner:
+    """One source, its thread, and its newest outcome."""
+
+    def __init__(self, source: Source, history: History) -> None:
+        self.end = threading.Event()
+        self._source = source
+        self._history = history
+        self._newest: Outcome | None = None
+        self._answered_at_s = time.monotonic()
+        self._asking: threading.Event | None = None
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name=f"tpusmi-{self._source.name}", daemon=True).start()
+
+    def ask(self) -> threading.Event:
+        """Read the source once on a thread; the event is set when it has answered.
+
+        A hung one is not asked twice.
+        """
+        if self._asking is None or self._asking.is_set():
+            done = self._asking = threading.Event()
+            threading.Thread(target=self._answer, args=(done,), daemon=True).start()
+        return self._asking
+
+    def outcome(self, now_s: float) -> Outcome:
+        """The newest outcome; FAILED beside what it found before when the source no longer
+        answers.
+        """
+        silent_s = now_s - self._answered_at_s
+        if self._newest is None:
+            return Outcome(
+                self._source.name, FAILED, f"has not answered for {silent_s:.1f} s", silent_s
+            )
+        if silent_s > max(ONCE_DEADLINE_S, HUNG_AFTER_PERIODS * self._source.period_s):
+            message = f"has not answered for {silent_s:.0f} s"
+            return self._newest._replace(status=FAILED, message=message, took_s=silent_s)
+        return self._newest
+
+    def _run(self) -> None:
+        while not self.end.is_set():
+            self._answer(None)
+            self.end.wait(self._source.period_s)
+
+    def _answer(self, done: threading.Event | None) -> None:
+        started = time.monotonic()
+        try:
+            found = self._source.read(started)
+        except Exception as error:  # noqa: BLE001  # must not take the screen with it
+            message = f"{type(error).__name__}: {error}"
+            found = Outcome(self._source.name, FAILED, message, time.monotonic() - started)
+        self._history.add(found.past)
+        self._history.add(found.readings)
+        self._history.forget(started)
+        self._newest = found
+        self._answered_at_s = time.monotonic()
+        if done is not None:
+            done.set()
+
+
+def open_collector(host: Host, with_past: bool = False, period_s: float = 1.0) -> Collector:
+    """The collector of a host, with every source this version has."""
+    from tpusmi.sources.segments import Segments
+
+    return Collector(host, [Segments(host, with_past, period_s)])
+
+
+def this_host() -> Host:
+    """The machine we run on; TPUSMI_DIR names the only place to look for segments."""
+    return Host(segment_dir=os.environ.get("TPUSMI_DIR") or None)
+
+
+def snapshot(deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
+    """What is on this host now, as `tpusmi --json` shows it.
+
+    Sources that do not answer within the deadline are listed as failed; it raises nothing.
+    """
+    return open_collector(this_host()).read_once(deadline_s)
+
+
+def host_facts(host: Host) -> HostFacts:
+    """The host as the snapshot names it."""
+    now = time.time()
+    clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+    return HostFacts(
+        os.uname().nodename,
+        f"{clock}.{int(now % 1 * 1000):03d}Z",
+        _boot_id(host.path("/proc")),
+        _in_container(host),
+    )
+
+
+def _boot_id(proc: str) -> str | None:
+    try:
+        with open(f"{proc}/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read(64).strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def _in_container(host: Host) -> bool | None:
+    """True where a container engine left its mark; None when neither it nor an init of a machine
+    can be seen.
+    """
+    if any(os.path.exists(host.path(mark)) for mark in ("/.dockerenv", "/run/.containerenv")):
+        return True
+    try:
+        with open(host.path("/proc/1/comm"), encoding="utf-8", errors="replace") as file:
+            return False if file.read(64).strip() in ("systemd", "init") else None
+    except OSError:
+        return None

@@ -1,0 +1,1 @@
+"""A Snapshot as table, JSON, CSV. Pure: text out, nothing read."""

@@ -1,0 +1,51 @@
+"""The part of a Snapshot that somebody asked for: by user, by process, by device."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tpusmi.model import Device, Process, Snapshot
+
+
+class Wanted(NamedTuple):
+    """What to keep. An empty field keeps everything."""
+
+    users: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
+    devices: tuple[str, ...] = ()
+    """Device indexes, names (`cpu:3`) or identifiers (`cpu:3@4321`)."""
+
+
+def identifier(device: Device) -> str:
+    """A name no other device of this host has: a process's own devices carry its pid."""
+    process = device.key.process
+    return device.name if process is None else f"{device.name}@{process.pid}"
+
+
+def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
+    """The snapshot with only the wanted processes and devices."""
+    if wanted == Wanted():
+        return snapshot
+    processes = tuple(p for p in snapshot.processes if _wants_process(wanted, p))
+    kept = {p.key for p in processes}
+    devices = tuple(
+        d
+        for d in snapshot.devices
+        if (d.key.process is None or d.key.process in kept) and _wants_device(wanted, d)
+    )
+    if wanted.devices:
+        owners = {d.key.process for d in devices}
+        processes = tuple(p for p in processes if p.key in owners)
+    pids = {p.pid for p in processes}
+    notices = tuple(n for n in snapshot.warnings if n.pid is None or n.pid in pids)
+    return snapshot._replace(processes=processes, devices=devices, warnings=notices)
+
+
+def _wants_process(wanted: Wanted, process: Process) -> bool:
+    by_user = not wanted.users or process.user in wanted.users
+    return by_user and (not wanted.pids or process.pid in wanted.pids)
+
+
+def _wants_device(wanted: Wanted, device: Device) -> bool:
+    names = (str(device.index), device.name, identifier(device))
+    return not wanted.devices or any(name in wanted.devices for name in names)

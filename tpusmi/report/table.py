@@ -1,0 +1,145 @@
+"""A Snapshot as one plain table, for pipes, logs and `--once`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tpusmi.model import Device, Process, Snapshot
+from tpusmi.report import words
+from tpusmi.report.select import identifier
+
+BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
+DEAD_SHOWN_S = 15 * 60.0
+"""A dead job stays in the table this long; --json lists it as long as its segment exists."""
+COMMAND_MOST = 60
+
+_ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~"})
+
+Row = tuple[str, ...]
+
+_DEVICE_TITLES = ("DEV", "PID", "KIND", "MEMORY", "PEAK", "ARRAYS", "LIVE", "MXU", "DUTY", "BW")
+_PROCESS_TITLES = (
+    *("PID", "USER", "DEVICES", "MEMORY", "STEPS/s", "STEP p50", "p95"),
+    *("COMPILES", "PHASE", "AGE", "COMMAND"),
+)
+_LEFT = {"DEV", "KIND", "USER", "DEVICES", "PHASE", "COMMAND"}
+
+
+def table(snapshot: Snapshot, color: bool = False, ascii_only: bool = False) -> str:
+    """The whole snapshot as text that ends in a newline."""
+    text = "\n".join(_lines(snapshot, color)) + "\n"
+    if not ascii_only:
+        return text
+    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+
+
+def device_list(snapshot: Snapshot) -> str:
+    """One line per device, in the manner of `nvidia-smi -L`."""
+    lines = (
+        f"{(d.platform or 'device').upper()} {d.index}: {d.kind or 'unknown'} "
+        f"(UUID: {identifier(d)})\n"
+        for d in snapshot.devices
+    )
+    return "".join(lines)
+
+
+def _lines(s: Snapshot, color: bool) -> Iterator[str]:
+    host = s.host
+    label = " (SIMULATED)" if s.simulated else ""
+    yield f"tpusmi {s.tpusmi_version}  {host.name}{label}  {host.time}"
+    processes = [p for p in s.processes if not _long_dead(s, p)]
+    shown = {p.key for p in processes}
+    devices = [d for d in s.devices if d.key.process is None or d.key.process in shown]
+    if devices:
+        yield ""
+        yield from _grid(_DEVICE_TITLES, [_device(s, d) for d in devices], color, set())
+    if processes:
+        dead = {i for i, p in enumerate(processes) if p.state == "dead"}
+        yield ""
+        yield from _grid(_PROCESS_TITLES, [_process(s, p) for p in processes], color, dead)
+    yield from _remarks(s, color, bool(processes or devices))
+
+
+def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
+    if not anything:
+        yield "No TPU job seen. In training code: `import tpusmi; tpusmi.start()`."
+        yield "To try it here: `tpusmi demo`."
+    for notice in s.warnings:
+        about = "" if notice.pid is None else f"pid {notice.pid}: "
+        yield _painted(f"! {about}{notice.message}", YELLOW, color)
+    for source in s.sources:
+        if source.status in ("denied", "failed"):
+            yield _painted(f"{source.source}: {source.message}", YELLOW, color)
+        for note in source.notes if source.status == "ok" else ():
+            yield _painted(f"{source.source}: {note}", DIM, color)
+    hidden = sum(1 for p in s.processes if _long_dead(s, p))
+    if hidden:
+        noun = "job" if hidden == 1 else "jobs"
+        yield _painted(f"{hidden} {noun} that ended earlier: see --json", DIM, color)
+
+
+def _long_dead(s: Snapshot, p: Process) -> bool:
+    ended = p.sampled_at_s
+    return p.state == "dead" and (ended is None or s.at_s - ended > DEAD_SHOWN_S)
+
+
+def _device(s: Snapshot, d: Device) -> Row:
+    def value(name: str) -> float | None:
+        return s.value(name, d.key)
+
+    used, limit = value("hbm_used_bytes"), value("hbm_limit_bytes")
+    return (
+        d.name,
+        words.UNKNOWN if d.key.process is None else str(d.key.process.pid),
+        d.error or d.kind or words.UNKNOWN,
+        words.size_pair(used, limit),
+        words.size(value("hbm_peak_bytes")),
+        words.count(value("live_arrays")),
+        words.size(value("live_array_bytes")),
+        words.percent(value("tensorcore_utilization_percent")),
+        words.percent(value("duty_cycle_percent")),
+        words.percent(value("hbm_bandwidth_utilization_percent")),
+    )
+
+
+def _process(s: Snapshot, p: Process) -> Row:
+    def value(name: str) -> float | None:
+        return s.value(name, p.key)
+
+    used = value("hbm_used_bytes")
+    live = value("live_array_bytes")
+    age = None if p.sampled_at_s is None else max(0.0, s.at_s - p.sampled_at_s)
+    return (
+        str(p.pid),
+        p.user or words.UNKNOWN,
+        words.ranges([d.index for d in s.devices_of(p.key)]),
+        f"{words.size(live)} live" if used is None and live is not None else words.size(used),
+        words.rate(value("steps_per_s")),
+        words.duration(value("step_time_s.p50")),
+        words.duration(value("step_time_s.p95")),
+        words.count(value("compilations")),
+        p.phase if p.state != "silent" else f"{p.phase or ''} (silent)".strip(),
+        words.duration(age),
+        p.command if len(p.command) <= COMMAND_MOST else p.command[: COMMAND_MOST - 1] + "…",
+    )
+
+
+def _grid(titles: Row, rows: Sequence[Row], color: bool, dim: set[int]) -> Iterator[str]:
+    """Columns as wide as their widest cell, numbers to the right, the last one ragged."""
+    texts = [tuple(cell or words.UNKNOWN for cell in row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(titles, *texts, strict=True)]
+
+    def line(cells: Row) -> str:
+        parts = (
+            cell.ljust(width) if title in _LEFT else cell.rjust(width)
+            for title, cell, width in zip(titles, cells, widths, strict=True)
+        )
+        return "  ".join(parts).rstrip()
+
+    yield _painted(line(titles), BOLD, color)
+    for i, cells in enumerate(texts):
+        yield _painted(line(cells), DIM, color and i in dim)
+
+
+def _painted(text: str, style: str, color: bool) -> str:
+    return f"{style}{text}{PLAIN}" if color else text

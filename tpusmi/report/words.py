@@ -1,0 +1,81 @@
+"""Numbers as a person reads them. None becomes a dash, here and nowhere earlier."""
+
+from __future__ import annotations
+
+UNKNOWN = "–"
+
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size(value: float | None) -> str:
+    """Bytes in the largest unit that leaves at least one: `12.3 MiB`."""
+    if value is None:
+        return UNKNOWN
+    number, unit = scaled(value)
+    return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
+
+
+def scaled(value: float) -> tuple[float, str]:
+    """Bytes and the unit they are best read in."""
+    number, rank = float(value), 0
+    while number >= 1024 and rank < len(_SIZES) - 1:
+        number /= 1024
+        rank += 1
+    return number, _SIZES[rank]
+
+
+def size_pair(used: float | None, limit: float | None) -> str:
+    """Used and limit in the limit's unit: `7.5/15.8 GiB`."""
+    if limit is None:
+        return size(used)
+    total, unit = scaled(limit)
+    part = UNKNOWN if used is None else f"{used * total / limit if limit else 0:.1f}"
+    return f"{part}/{total:.1f} {unit}"
+
+
+def duration(value: float | None) -> str:
+    """Seconds with three digits and a unit: `12.3 ms`, `4.20 s`, `3.1 min`, `2.5 h`."""
+    if value is None:
+        return UNKNOWN
+    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (120.0, 1.0, "s")):
+        if value < limit:
+            return f"{_three(value * factor)} {unit}"
+    return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:.1f} h"
+
+
+def percent(value: float | None) -> str:
+    """Percent without decimals; one below ten."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
+
+
+def rate(value: float | None) -> str:
+    """A count per second with three digits."""
+    return UNKNOWN if value is None else _three(value)
+
+
+def count(value: float | None) -> str:
+    """A count, thousands as `12.3k` from ten thousand on."""
+    if value is None:
+        return UNKNOWN
+    if value < 10_000:
+        return f"{value:.0f}"
+    return f"{value / 1e3:.1f}k" if value < 1e6 else f"{value / 1e6:.1f}M"
+
+
+def ranges(numbers: list[int]) -> str:
+    """Numbers as `0-3,8`; a dash for none."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans) or UNKNOWN
+
+
+def _three(value: float) -> str:
+    if value >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"

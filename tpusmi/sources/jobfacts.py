@@ -1,0 +1,107 @@
+"""The static facts of a job's segment, checked: JSON from a stranger becomes the model's nouns, or
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tpusmi.model import PROCESS_FACTS, Device, DeviceKey, Notice, ProcessKey, Site
+from tpusmi.text import clean, command_line
+
+NOTICES_MOST = 8
+
+
+class JobFacts(NamedTuple):
+    """What a job said of itself."""
+
+    command: str
+    known: dict[str, Any]
+    devices: tuple[Device, ...]
+    notices: tuple[Notice, ...]
+
+
+def parsed(facts: dict[str, Any], key: ProcessKey, devices: int) -> JobFacts:
+    """The facts of a job with that many devices. What has the wrong type counts as not said."""
+    known = {name: _word(facts.get(name)) for name in PROCESS_FACTS}
+    rows = _list(facts.get("devices"))
+    errors = _list(facts.get("errors"))
+    found = tuple(
+        _device(key, i, _at(rows, i), _at(errors, i), known["platform"]) for i in range(devices)
+    )
+    notices = tuple(
+        n for n in (_notice(w, key.pid) for w in _list(facts.get("warnings"))) if n is not None
+    )
+    names = [clean(name, 80) for name in _list(facts.get("recompiled")) if isinstance(name, str)]
+    known["recompiled"] = ", ".join(names[:NOTICES_MOST]) or None
+    return JobFacts(_command(facts.get("argv")), known, found, notices[:NOTICES_MOST])
+
+
+def user_name(uid: int) -> str:
+    """The name of a user; the number where nobody has it."""
+    import pwd
+
+    try:
+        return clean(pwd.getpwuid(uid).pw_name, 64)
+    except (KeyError, OverflowError):
+        return str(uid)
+
+
+def clean_site(site: Site) -> Site:
+    """The site with text that is safe to show."""
+    return site._replace(
+        function=clean(site.function, 200), file=clean(site.file, 400), kind=clean(site.kind, 40)
+    )
+
+
+def _command(argv: Any) -> str:
+    return command_line(word for word in _list(argv) if isinstance(word, str))
+
+
+def _device(key: ProcessKey, index: int, row: Any, error: Any, platform: Any) -> Device:
+    row = row if isinstance(row, dict) else {}
+    coords = row.get("coords")
+    sound = (
+        isinstance(coords, list) and len(coords) <= 8 and all(isinstance(c, int) for c in coords)
+    )
+    return Device(
+        DeviceKey(key, index),
+        index,
+        _number(row.get("id")),
+        platform if isinstance(platform, str) else None,
+        clean(row["kind"], 80) if isinstance(row.get("kind"), str) else None,
+        tuple(coords) if sound and coords is not None else None,
+        _number(row.get("core_on_chip")),
+        error=clean(error, 200) if isinstance(error, str) else None,
+    )
+
+
+def _notice(row: Any, pid: int) -> Notice | None:
+    if not isinstance(row, dict):
+        return None
+    code, message = row.get("code"), row.get("message")
+    if not isinstance(code, str) or not isinstance(message, str):
+        return None
+    return Notice(clean(code, 40), clean(message, 300), pid)
+
+
+def _word(value: Any) -> str | int | None:
+    if isinstance(value, str):
+        return clean(value, 120)
+    return _number(value)
+
+
+def _number(value: Any) -> int | None:
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53
+        else None
+    )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _at(rows: list[Any], index: int) -> Any:
+    return rows[index] if index < len(rows) else None

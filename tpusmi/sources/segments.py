@@ -1,0 +1,306 @@
+"""Readings from every agent segment, live or dead. Not a byte of one is trusted."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tpusmi.memprofile import ProfileError, sites, unpacked_sites
+from tpusmi.model import (
+    ABSENT,
+    AGENT,
+    DENIED,
+    DEVICE,
+    FAILED,
+    OK,
+    PROCESS,
+    Device,
+    DeviceKey,
+    Host,
+    MemoryProfile,
+    Outcome,
+    Process,
+    ProcessKey,
+    Reading,
+    Site,
+    Subject,
+    metric,
+)
+from tpusmi.model.metrics import METRICS, Metric
+from tpusmi.sources import jobfacts
+from tpusmi.wire import places
+from tpusmi.wire.layout import (
+    DEVICE_FIELDS,
+    PHASES,
+    PROCESS_FIELDS,
+    PROFILE_PPROF,
+    PROFILE_SITES,
+    SegmentError,
+)
+from tpusmi.wire.reader import Fields, Sample, SegmentReader
+
+FRESH_LEAST_S = 5.0
+FRESH_PERIODS = 3
+"""A value may be believed for this many of its own periods."""
+FUTURE_MOST_S = 5.0
+SITES_MOST = 50
+GRAPHED = ("hbm_used_bytes", "live_array_bytes", "steps_per_s")
+"""What a segment seen for the first time gives of its past."""
+PAST_MOST = 200_000
+"""Values of the past one segment may give: beyond that, every second or third sample will do."""
+
+LIVE, SILENT, DEAD = "live", "silent", "dead"
+
+_NAMES = {(m.scope, m.name) for m in METRICS}
+_PROCESS = {f: metric(PROCESS, f) for f in PROCESS_FIELDS if (PROCESS, f) in _NAMES}
+_DEVICE = {f: metric(DEVICE, f) for f in DEVICE_FIELDS if (DEVICE, f) in _NAMES}
+_DECODERS: dict[int, Callable[[bytes], tuple[Site, ...]]] = {
+    PROFILE_PPROF: sites,
+    PROFILE_SITES: unpacked_sites,
+}
+_PROFILED = ("live_array_bytes", "live_arrays", "executables")
+_SUMMED = {n: metric(PROCESS, n) for n in ("hbm_used_bytes", "live_array_bytes", "live_arrays")}
+
+
+class _Found(NamedTuple):
+    process: Process
+    devices: tuple[Device, ...]
+    readings: list[Reading]
+    past: list[Reading]
+
+
+class Segments:
+    """The agents' source.
+
+    Keeps segments open between reads, and decodes a memory profile only when it is new.
+    """
+
+    name = AGENT
+
+    def __init__(self, host: Host, with_past: bool = False, period_s: float = 1.0) -> None:
+        self.period_s = period_s
+        self._host = host
+        self._with_past = with_past
+        self._proc = host.path("/proc")
+        self._open: dict[str, _Segment] = {}
+
+    def read(self, now_s: float) -> Outcome:
+        """Every job with an agent, its devices and readings. ABSENT when there is none."""
+        notes: list[str] = []
+        found: list[_Found] = []
+        denied = 0
+        seen = set()
+        for place in places.segments(self._host.root, self._host.segment_dir):
+            seen.add(place.path)
+            try:
+                found.append(self._segment(place).read(now_s))
+            except SegmentError as error:
+                denied += "Permission denied" in str(error)
+                notes.append(f"{place.path} {error}")
+        for path in self._open.keys() - seen:
+            self._open.pop(path).close()
+        status, message = _status(len(found), denied, notes)
+        return Outcome(
+            self.name,
+            status,
+            message,
+            time.monotonic() - now_s,
+            tuple(r for f in found for r in f.readings),
+            tuple(r for f in found for r in f.past),
+            tuple(d for f in found for d in f.devices),
+            tuple(f.process for f in found),
+            tuple(notes),
+        )
+
+    def _segment(self, place: places.Place) -> _Segment:
+        """The open segment of that path, opened anew when the file was replaced."""
+        known = self._open.get(place.path)
+        if known is not None and known.is_current():
+            return known
+        if known is not None:
+            self._open.pop(place.path).close()
+        segment = self._open[place.path] = _Segment(place, self._proc, self._with_past)
+        return segment
+
+
+def _status(found: int, denied: int, notes: list[str]) -> tuple[str, str]:
+    if found:
+        return OK, f"{found} job{'s' if found > 1 else ''} with an agent"
+    if denied:
+        return DENIED, f"{denied} segment{'s' if denied > 1 else ''} of other users cannot be read"
+    if notes:
+        return FAILED, notes[0]
+    return ABSENT, "no job has called tpusmi.start() on this host"
+
+
+class _Segment:
+    """One segment file between reads."""
+
+    def __init__(self, place: places.Place, proc: str, with_past: bool) -> None:
+        """Raises SegmentError when the file is none, or not the work of the process it is named
+        after.
+        """
+        self._proc = proc
+        self._reader = SegmentReader(place.path)
+        header = self._reader.header
+        owner = self._reader.stat.st_uid
+        named = (place.pid, place.start_ticks, owner if place.uid is None else place.uid)
+        if named != (header.pid, header.start_ticks, owner) or header.uid != owner:
+            self._reader.close()
+            raise SegmentError("is not what its name, owner and header say of each other")
+        self._path = place.path
+        self._key = ProcessKey(header.pid, header.start_ticks)
+        self._user = jobfacts.user_name(header.uid)
+        self._wants_past = with_past
+        self._facts_sequence = -1
+        self._facts = jobfacts.parsed({}, self._key, header.devices)
+        self._profile_sequence = 0
+        self._profile: MemoryProfile | None = None
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def is_current(self) -> bool:
+        """False when another file has taken the path: a job's segment is replaced once JAX has
+        started.
+        """
+        try:
+            found = os.stat(self._path, follow_symlinks=False)
+        except OSError:
+            return False
+        opened = self._reader.stat
+        return (found.st_ino, found.st_dev, found.st_size) == (
+            opened.st_ino,
+            opened.st_dev,
+            opened.st_size,
+        )
+
+    def read(self, now_s: float) -> _Found:
+        """What the segment holds now. Raises SegmentError."""
+        self._read_facts()
+        sample = self._reader.newest()
+        shift = 0.0 if sample is None else self._clock_shift(sample, now_s)
+        at_s = None if sample is None else sample.at_s + shift
+        interval_s = _positive(None if sample is None else sample.process.get("interval_s"), 1.0)
+        state = self._state(at_s, interval_s, now_s)
+        self._read_profile(shift, now_s)
+        process = Process(
+            self._key,
+            self._user,
+            self._facts.command,
+            state,
+            _phase(sample, state),
+            at_s,
+            interval_s,
+            self._facts.known,
+            self._profile,
+            self._facts.notices,
+        )
+        readings = [] if sample is None else self._readings(sample, shift, interval_s)
+        return _Found(process, self._facts.devices, readings, self._past(shift, interval_s))
+
+    def _clock_shift(self, sample: Sample, now_s: float) -> float:
+        """What to add to the segment's monotonic times to compare them with ours.
+
+        After a boot they mean nothing, and the wall clock stands in.
+        """
+        if self._reader.header.boot_id == places.boot_id(self._proc):
+            if sample.at_s > now_s + FUTURE_MOST_S:
+                raise SegmentError("has a sample from the future")
+            return 0.0
+        return now_s - max(0.0, time.time() - sample.wall_s) - sample.at_s
+
+    def _state(self, at_s: float | None, interval_s: float, now_s: float) -> str:
+        header = self._reader.header
+        fresh = at_s is not None and now_s - at_s <= _fresh_s(interval_s)
+        if header.boot_id != places.boot_id(self._proc):
+            return DEAD
+        same_namespace = header.pid_namespace == places.pid_namespace(self._proc)
+        if not same_namespace or not os.path.isdir(f"{self._proc}/1"):
+            # Its pid says nothing here, or /proc hides other users' processes: only its writing
+            # tells.
+            return LIVE if fresh else SILENT
+        if places.start_ticks(self._proc, header.pid) != header.start_ticks:
+            return DEAD
+        return LIVE if fresh or at_s is None else SILENT
+
+    def _read_facts(self) -> None:
+        sequence, facts = self._reader.facts()
+        if sequence != self._facts_sequence:
+            self._facts_sequence = sequence
+            self._facts = jobfacts.parsed(facts, self._key, self._reader.header.devices)
+
+    def _read_profile(self, shift: float, now_s: float) -> None:
+        if self._reader.profile_sequence() == self._profile_sequence:
+            return
+        blob = self._reader.profile()
+        if blob is None:
+            return
+        if blob.kind not in _DECODERS:
+            raise SegmentError("has a memory profile of an unknown kind: upgrade this tpusmi")
+        try:
+            found = _DECODERS[blob.kind](blob.payload)
+        except ProfileError as error:
+            raise SegmentError(f"has a memory profile that {error}") from None
+        largest = tuple(jobfacts.clean_site(s) for s in found[:SITES_MOST])
+        self._profile = MemoryProfile(min(blob.at_s + shift, now_s), largest)
+        self._profile_sequence = blob.sequence
+
+    def _readings(self, sample: Sample, shift: float, interval_s: float) -> list[Reading]:
+        """Every value of a sample, with how long it may be believed."""
+        process = sample.process
+        fresh_s = _fresh_s(interval_s)
+        profile_at_s = process.get("profile_at_s", sample.at_s)
+        profile_fresh_s = _fresh_s(
+            max(interval_s, _positive(process.get("profile_period_s"), interval_s))
+        )
+        sampled = (min(sample.at_s, profile_at_s) + shift, profile_fresh_s)
+        current = (sample.at_s + shift, fresh_s)
+
+        def reading(m: Metric, subject: Subject, value: float) -> Reading:
+            at_s, fresh = sampled if m.name in _PROFILED else current
+            return Reading(
+                m.name, subject, int(value) if m.is_integer else value, at_s, AGENT, fresh
+            )
+
+        found = [reading(m, self._key, v) for m, v in _sane(process, _PROCESS)]
+        for i, fields in enumerate(sample.devices):
+            found += [reading(m, DeviceKey(self._key, i), v) for m, v in _sane(fields, _DEVICE)]
+        for name in _SUMMED:
+            values = [fields[name] for fields in sample.devices if name in fields]
+            if values and len(values) == len(sample.devices):
+                sums = _sane({name: sum(values)}, _SUMMED)
+                found += [reading(m, self._key, v) for m, v in sums]
+        return found
+
+    def _past(self, shift: float, interval_s: float) -> list[Reading]:
+        """On the first read: what the ring still knows, for graphs."""
+        if not self._wants_past:
+            return []
+        self._wants_past = False
+        samples = self._reader.past()
+        stride = 1 + len(samples) * self._reader.header.devices // PAST_MOST
+        readings = (r for s in samples[::stride] for r in self._readings(s, shift, interval_s))
+        return [r for r in readings if r.metric in GRAPHED]
+
+
+def _sane(fields: Fields, metrics: dict[str, Metric]) -> list[tuple[Metric, float]]:
+    """The metrics whose value can be true: no measured quantity is negative or beyond 2^62."""
+    return [(metrics[name], v) for name, v in fields.items() if name in metrics and 0 <= v < 2**62]
+
+
+def _phase(sample: Sample | None, state: str) -> str | None:
+    if state == DEAD:
+        return "ended"
+    number = None if sample is None else sample.process.get("phase")
+    return PHASES[int(number)] if number is not None and 0 <= number < len(PHASES) else None
+
+
+def _positive(value: float | None, otherwise: float) -> float:
+    return value if value is not None and 0 < value < 86400 else otherwise
+
+
+def _fresh_s(period_s: float) -> float:
+    return max(FRESH_LEAST_S, FRESH_PERIODS * period_s)
