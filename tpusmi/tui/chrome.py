@@ -1,0 +1,146 @@
+"""What stands around the tables: header, notices, the screen without jobs, footer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from textual.binding import Binding
+
+from tpusmi.model import DENIED, FAILED, Snapshot
+from tpusmi.tui.feed import Options
+from tpusmi.tui.keys import key_name
+from tpusmi.tui.look import Look, Row, width_of
+
+SIMULATED = " SIMULATED "
+MOST_NOTICES = 3
+
+WELCOME = (
+    "No JAX job on this host shows itself yet.",
+    "",
+    "In your training code, before or after JAX starts:",
+    "",
+    "    import tpusmi; tpusmi.start()",
+    "",
+    "or see it at work on any machine:",
+    "",
+    "    tpusmi demo",
+)
+_CODE = ("    import", "    tpusmi")
+
+
+class Status(NamedTuple):
+    """What the header says of the dashboard itself."""
+
+    interval_s: float
+    paused: bool = False
+    late_s: float = 0.0
+    """How long the feed has not answered, when that is long."""
+
+
+def header(
+    look: Look, snapshot: Snapshot | None, options: Options, status: Status, width: int
+) -> Row:
+    """The top line: what this is and where at the left, when at the right."""
+    right = _right(snapshot, status, look)
+    left = _left(look, snapshot, options)
+    room = width - width_of(right)
+    for piece in left:
+        room -= piece.cell_length
+    if room >= 1:
+        return (*left, *look.line((" " * room, "plain")), *right)
+    return _clipped(left, right, look, width)
+
+
+def _clipped(left: Row, right: Row, look: Look, width: int) -> Row:
+    """What a person must not miss stays (simulated, paused); the rest is cut."""
+    loud = tuple(
+        p for p in (*left, *right) if p.style in (look.style["loud"], look.style["paused"])
+    )
+    rest = "".join(p.text for p in (*left, *right) if p not in loud)
+    return (*loud, *look.cell(" " * bool(loud) + rest, max(0, width - width_of(loud)), "title"))
+
+
+def _left(look: Look, snapshot: Snapshot | None, options: Options) -> Row:
+    if snapshot is None:
+        return look.line(("tpusmi", "title"), ("  looking for TPUs and jobs", "plain"))
+    live = sum(p.state != "dead" for p in snapshot.processes)
+    return look.line(
+        (SIMULATED if snapshot.simulated else "", "loud"),
+        (" " if snapshot.simulated else "", "plain"),
+        (f"tpusmi {snapshot.tpusmi_version}", "title"),
+        (f"  {snapshot.host.name}", "bold"),
+        (f" {options.label}" if options.label else "", "plain"),
+        (f"  {_devices(look, snapshot)}  {live} {'job' if live == 1 else 'jobs'}", "plain"),
+    )
+
+
+def _right(snapshot: Snapshot | None, status: Status, look: Look) -> Row:
+    return look.line(
+        (" PAUSED " if status.paused else "", "paused"),
+        (f" NO ANSWER FOR {status.late_s:.0f}s " if status.late_s else "", "paused"),
+        (f" every {status.interval_s:g}s", "dim"),
+        ("" if snapshot is None else f"  {clock(snapshot.host.time)}", "plain"),
+    )
+
+
+def _devices(look: Look, snapshot: Snapshot) -> str:
+    """`8 × TPU v5 lite` when they are all alike."""
+    count, kinds = len(snapshot.devices), {d.kind for d in snapshot.devices}
+    if count and len(kinds) == 1 and (kind := kinds.pop()):
+        return f"{count} {look.glyphs.times} {kind}"
+    return f"{count} {'device' if count == 1 else 'devices'}"
+
+
+def clock(rfc3339: str) -> str:
+    """The time of day where this runs; the text itself when it is no time."""
+    try:
+        # Python 3.10 does not read the Z.
+        return (
+            datetime.fromisoformat(rfc3339.replace("Z", "+00:00")).astimezone().strftime("%H:%M:%S")
+        )
+    except ValueError:
+        return rfc3339
+
+
+def notices(look: Look, snapshot: Snapshot) -> list[Row]:
+    """Warnings, and sources that were refused or failed: a few lines at most."""
+    said = [n.message if n.pid is None else f"{n.pid}: {n.message}" for n in snapshot.warnings]
+    told = " ".join(said)
+    for o in snapshot.sources:
+        if o.status in (DENIED, FAILED) and not (o.message and o.message in told):
+            said.append(f"{o.source} {o.status}: {o.message}")
+    if len(said) > MOST_NOTICES:
+        said[MOST_NOTICES - 1 :] = [
+            f"{said[MOST_NOTICES - 1]} (and {len(said) - MOST_NOTICES} more)"
+        ]
+    return [look.line(("! ", "bad"), (text, "warn")) for text in said]
+
+
+def welcome(look: Look, snapshot: Snapshot) -> list[Row]:
+    """What to do when no job is there, and what each source said."""
+    lines = [
+        look.line((f"  {text}", "bold" if text.startswith(_CODE) else "plain")) for text in WELCOME
+    ]
+    name_width = max((len(o.source) for o in snapshot.sources), default=0)
+    lines += [(), look.line(("  Where it looked:", "plain"))] if snapshot.sources else []
+    for o in snapshot.sources:
+        style = "bad" if o.status in (DENIED, FAILED) else "dim"
+        lines.append(
+            look.line(
+                (f"    {o.source:<{name_width}}  ", "plain"),
+                (f"{o.status:<7}", style),
+                (f" {o.message}", "dim"),
+            )
+        )
+    return lines
+
+
+def footer(look: Look, bindings: Iterable[Binding]) -> Row:
+    """The keys of the bindings that want to be in the footer."""
+    parts: list[tuple[str, str]] = []
+    for b in bindings:
+        if b.show:
+            parts += [(key_name(b), "key"), (f" {b.description} ", "plain")]
+    return look.line(*parts)

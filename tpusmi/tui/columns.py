@@ -1,0 +1,61 @@
+"""Columns of a table: what each draws, and which of them fit a width. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tpusmi.tui.look import Row
+
+Item = TypeVar("Item")
+
+GAP = 1
+"""Blank columns between two columns of a table."""
+
+
+@dataclass(frozen=True)
+class Column(Generic[Item]):
+    """One column. `draw` returns a cell of exactly the width it is given."""
+
+    title: str
+    draw: Callable[[Item, int], Row]
+    width: int
+    """The least it needs."""
+    rank: int = 0
+    """Columns of the highest rank go first when there is no room."""
+    most: int = 0
+    """It takes up to this width from what is left over; 0 takes none."""
+    right: bool = False
+    text: Callable[[Item], str] | None = None
+    """Given when the content decides the width, which then only ever grows, up to `most`."""
+    sort: Callable[[Item], Any] | None = None
+    """The key to sort by, None for unknown; a column without it cannot be sorted by."""
+
+
+def fit(
+    columns: Sequence[Column[Item]], needs: Sequence[int], width: int
+) -> list[tuple[Column[Item], int]]:
+    """The columns that fit into `width`, each with its width there.
+
+    `needs` is the least width of each column at this moment.
+    What is left over goes to those that take it.
+    """
+    chosen = list(zip(columns, needs, strict=True))
+    while len(chosen) > 1 and _total(chosen) > width:
+        chosen.remove(max(chosen, key=lambda c: c[0].rank))
+    left = width - _total(chosen)
+    takers = [c for c, _ in chosen if c.most and c.text is None]
+    fitted = []
+    for column, need in chosen:
+        if column in takers:
+            share = min(left // len(takers), column.most - need)
+            takers.remove(column)
+            left -= share
+            need += share
+        fitted.append((column, need))
+    return fitted
+
+
+def _total(chosen: Sequence[tuple[Column[Item], int]]) -> int:
+    return sum(need + GAP for _, need in chosen) - GAP

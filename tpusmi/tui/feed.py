@@ -1,0 +1,63 @@
+"""Where the dashboard's snapshots come from, and what it was asked to look like."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from tpusmi.model import History, Snapshot
+
+
+class Options(NamedTuple):
+    """What the command line decided."""
+
+    interval_s: float = 1.0
+    ascii: bool = False
+    color: bool = True
+    readonly: bool = False
+    label: str = ""
+    """Said in the header beside the host's name, as `demo`."""
+
+
+class Feed(Protocol):
+    """Something that can be asked for the present at any time."""
+
+    @property
+    def history(self) -> History:
+        """The last minutes, appended to as time goes by."""
+
+    def snapshot(self) -> Snapshot:
+        """The present moment. Called on a thread of its own, one call at a time."""
+
+
+Deliver = Callable[["Snapshot | Exception"], object]
+
+
+class Reader(threading.Thread):
+    """Asks the feed for a snapshot whenever told to, and hands on the answer.
+
+    A daemon of its own and not a Textual worker: asyncio joins its workers' threads at exit, so a feed that hangs
+    would keep the terminal.
+    """
+
+    def __init__(self, feed: Feed, deliver: Deliver) -> None:
+        super().__init__(name="tpusmi-feed", daemon=True)
+        self._feed = feed
+        self._deliver = deliver
+        self._wanted = threading.Event()
+
+    def ask(self) -> None:
+        """Ask for one more snapshot; returns at once. Asking while one is on its way asks once."""
+        self._wanted.set()
+
+    def run(self) -> None:
+        """Answer for ever."""
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            try:
+                answer: Snapshot | Exception = self._feed.snapshot()
+            except Exception as problem:  # noqa: BLE001 - raised again by the app
+                answer = problem
+            self._deliver(answer)

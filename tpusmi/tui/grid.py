@@ -1,0 +1,134 @@
+"""A table on the line API: steady columns, titles that stay, a cursor that follows its item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
+from textual.message import Message
+
+from tpusmi.tui.columns import GAP, Column, Item, fit
+from tpusmi.tui.lines import Lines
+from tpusmi.tui.look import Look, Row
+
+WHEEL_ROWS = 3
+
+
+class Grid(Lines, Generic[Item]):
+    """Rows of items under a row of titles."""
+
+    class Moved(Message):
+        """The cursor is on another item, because a person moved it."""
+
+    def __init__(
+        self, look: Look, columns: Sequence[Column[Item]], key: Callable[[Item], Hashable], id: str
+    ) -> None:
+        super().__init__(look, id=id)
+        self._columns = columns
+        self._key = key
+        self._needs = [c.width for c in columns]
+        self._items: Sequence[Item] = ()
+        self._top = 0
+        self.cursor: Hashable | None = None
+        """The key of the item under the cursor; None in a table without one."""
+        self.sorted_by: tuple[str, bool] | None = None
+        """Title of the column the items are sorted by, and whether that is upside down."""
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """The items in the order shown."""
+        return self._items
+
+    @property
+    def page(self) -> int:
+        """Items that are visible at once."""
+        return max(1, self.size.height - 1)
+
+    @property
+    def index(self) -> int | None:
+        """Where the cursor is."""
+        return next(
+            (i for i, item in enumerate(self._items) if self._key(item) == self.cursor), None
+        )
+
+    def show_items(self, items: Sequence[Item]) -> None:
+        """Show these items; the cursor and the view stay on what they were on."""
+        self._items = items
+        for n, column in enumerate(self._columns):
+            if column.text is not None:
+                longest = max((cell_len(column.text(item)) for item in items), default=0)
+                self._needs[n] = max(self._needs[n], min(longest, column.most))
+        self.redraw()
+
+    def move(self, rows: int) -> None:
+        """Move the cursor, or the view of a table without one."""
+        if self.cursor is None:
+            self.scroll_rows(rows)
+        elif self._items:
+            self.move_to(min(max((self.index or 0) + rows, 0), len(self._items) - 1))
+
+    def move_to(self, index: int) -> None:
+        """Put the cursor on an item by its place."""
+        self.cursor = self._key(self._items[index])
+        self._top = min(max(self._top, index - self.page + 1), index)
+        self.redraw()
+        self.post_message(self.Moved())
+
+    def scroll_rows(self, rows: int) -> None:
+        """Move the view and leave the cursor."""
+        self._top += rows
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draw what is visible."""
+        if not self.size.width:
+            return
+        self._top = min(max(self._top, 0), max(0, len(self._items) - self.page))
+        fitted = fit(self._columns, self._needs, self.size.width)
+        shown = self._items[self._top : self._top + self.page]
+        self.show([self._titles(fitted), *(self._row(item, fitted) for item in shown)])
+
+    def on_resize(self, event: Resize) -> None:
+        if self.cursor is not None and (index := self.index) is not None:
+            self._top = min(max(self._top, index - self.page + 1), index)
+        self.redraw()
+
+    def on_click(self, event: Click) -> None:
+        index = self._top + event.y - 1
+        if self.cursor is not None and event.y > 0 and index < len(self._items):
+            self.move_to(index)
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        self.scroll_rows(WHEEL_ROWS)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        self.scroll_rows(-WHEEL_ROWS)
+
+    def _row(self, item: Item, fitted: Sequence[tuple[Column[Item], int]]) -> Row:
+        gap = Segment(" " * GAP, self.look.style["plain"])
+        row: list[Segment] = []
+        for column, width in fitted:
+            row += (*column.draw(item, width), gap)
+        row.pop()
+        if self.cursor is None or self._key(item) != self.cursor:
+            return tuple(row)
+        text = "".join(piece.text for piece in row)
+        return self.look.cell(text, self.size.width, "selected")
+
+    def _titles(self, fitted: Sequence[tuple[Column[Item], int]]) -> Row:
+        cells = [self.look.fitted(self._title(c), width, right=c.right) for c, width in fitted]
+        text = (" " * GAP).join(cells).ljust(self.size.width)
+        if len(self._items) > self.page:
+            last = min(self._top + self.page, len(self._items))
+            where = f" {self._top + 1}-{last} of {len(self._items)}"
+            text = text[: -len(where)] + where
+        return self.look.cell(text, self.size.width, "head")
+
+    def _title(self, column: Column[Item]) -> str:
+        if self.sorted_by is None or self.sorted_by[0] != column.title:
+            return column.title
+        arrow = self.look.glyphs.down if self.sorted_by[1] else self.look.glyphs.up
+        return column.title + arrow

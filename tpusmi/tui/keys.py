@@ -1,0 +1,72 @@
+"""Every key, declared once: the footer, the help and a user's key map read this."""
+
+from __future__ import annotations
+
+from textual.binding import Binding
+
+
+def _key(keys: str, action: str, label: str, id: str, tooltip: str, shown: str = "") -> Binding:
+    """A binding; one with `shown`, the key as the footer spells it, is in the footer."""
+    return Binding(
+        keys, action, label, id=id, tooltip=tooltip, show=bool(shown), key_display=shown or None
+    )
+
+
+BINDINGS = [
+    _key("q", "leave", "Quit", "quit", "Quit", "q"),
+    Binding("ctrl+c", "leave", "Quit", id="interrupt", tooltip="Quit", show=False, priority=True),
+    _key("question_mark,h,f1", "help", "Help", "help", "This page", "?"),
+    _key(
+        "enter",
+        "expand",
+        "Details",
+        "expand",
+        "Give the selected process the whole lower part",
+        "Enter",
+    ),
+    _key("slash", "filter", "Filter", "filter", "Show only processes that contain a text", "/"),
+    _key(
+        "o,full_stop,greater_than_sign", "sort(1)", "Sort", "sort", "Sort by the next column", "o"
+    ),
+    _key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", "Sort by the column before"),
+    _key("R", "reverse", "Reverse", "reverse", "Sort the other way round"),
+    _key("p,Z", "pause", "Pause", "pause", "Pause, and go on", "p"),
+    _key("plus,equals_sign", "interval(1)", "Interval", "slower", "Look less often", "+/-"),
+    _key("minus,underscore", "interval(-1)", "Faster", "faster", "Look more often"),
+    _key("r,f5", "again", "Refresh", "refresh", "Look now", "r"),
+    _key("up", "move(-1)", "Up", "up", "The process above"),
+    _key("down", "move(1)", "Down", "down", "The process below"),
+    _key("pageup", "page(-1)", "Page up", "page-up", "A page up"),
+    _key("pagedown", "page(1)", "Page down", "page-down", "A page down"),
+    _key("home", "jump(0)", "First", "home", "The first process"),
+    _key("end", "jump(-1)", "Last", "end", "The last process"),
+    _key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", "Scroll the devices up"),
+    _key(
+        "right_square_bracket",
+        "devices(1)",
+        "Devices down",
+        "devices-down",
+        "Scroll the devices down",
+    ),
+    _key("escape", "step_back", "Back", "back", "Back: from details, from a filter"),
+]
+
+_NAMES = {
+    **{
+        "question_mark": "?",
+        "slash": "/",
+        "plus": "+",
+        "minus": "-",
+        "full_stop": ".",
+        "comma": ",",
+    },
+    **{"left_square_bracket": "[", "right_square_bracket": "]", "less_than_sign": "<"},
+    **{"greater_than_sign": ">", "equals_sign": "=", "underscore": "_", "ctrl+c": "Ctrl-C"},
+    **{"escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "f5": "F5"},
+    **{name: name.capitalize() for name in ("enter", "up", "down", "home", "end")},
+}
+
+
+def key_name(binding: Binding) -> str:
+    """How a binding's key is printed on a keyboard, the first when there are several."""
+    return binding.key_display or _NAMES.get(binding.key, binding.key)
