@@ -22,7 +22,7 @@ END_S = 10.0
 def run(open_dashboard: Callable[[str], int]) -> int:
     """What `open_dashboard` returns, given the directory of a running job; 1 when there is no job.
 
-    Job and directory are gone when this returns or raises, and soon after if this process is killed.
+    Job and directory are gone when this returns or raises, and soon after this process is killed.
     """
     if importlib.util.find_spec("jax") is None:
         _say("The demo trains a model with JAX, which is not here: pip install 'tpusmi[demo]'")

@@ -1,0 +1,204 @@
+"""The demo with its real job: what it shows, and that nothing of it is left, however it ends."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import pytest
+
+from tpusmi import demo
+from tpusmi.wire import places
+from tpusmi.wire.reader import Sample, SegmentReader
+
+T = TypeVar("T")
+
+LIMIT_S = 60.0
+GONE_WITHIN_S = 8.0
+
+DEMO = """
+import sys
+from tpusmi import demo
+
+def dashboard(directory):
+    print(directory, flush=True)
+    sys.stdin.read()
+    return 0
+
+sys.exit(demo.run(dashboard))
+"""
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs jax")
+
+
+class Running(NamedTuple):
+    """What a demo has started: its directory, and each process by pid and start time."""
+
+    directory: str
+    keeper: tuple[int, int]
+    trainer: tuple[int, int]
+
+    def is_gone(self) -> bool:
+        processes = (self.keeper, self.trainer)
+        alive = any(places.start_ticks("/proc", pid) == ticks for pid, ticks in processes)
+        return not alive and not os.path.exists(self.directory)
+
+
+@pytest.fixture
+def demo_process() -> Iterator[subprocess.Popen[str]]:
+    """A demo in a process group of its own, whose dashboard says the directory and waits."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", DEMO],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        yield process
+        process.kill()
+
+
+def test_the_job_shows_its_steps_on_eight_devices_and_ends_with_the_dashboard() -> None:
+    found: list[Running] = []
+
+    def watch_two_steps(directory: str) -> int:
+        found.append(running(directory))
+        sample = eventually(lambda: sample_after_steps(directory, 2))
+        assert len(sample.devices) == 8
+        assert all(device["live_array_bytes"] > 0 for device in sample.devices)
+        return 7
+
+    assert demo.run(watch_two_steps) == 7
+    assert found[0].is_gone()
+
+
+def test_nothing_is_left_when_the_dashboard_raises() -> None:
+    found: list[Running] = []
+
+    def crash(directory: str) -> int:
+        found.append(running(directory))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        demo.run(crash)
+    assert found[0].is_gone()
+
+
+@pytest.mark.parametrize("ending", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
+def test_nothing_is_left_after_a(ending: str, demo_process: subprocess.Popen[str]) -> None:
+    left = running(said_directory(demo_process))
+    demo_process.send_signal(signal.Signals[ending])
+    demo_process.wait(LIMIT_S)
+    eventually(left.is_gone, GONE_WITHIN_S)
+
+
+def test_nothing_is_left_when_the_whole_process_group_is_killed(
+    demo_process: subprocess.Popen[str],
+) -> None:
+    left = running(said_directory(demo_process))
+    os.killpg(demo_process.pid, signal.SIGKILL)
+    demo_process.wait(LIMIT_S)
+    eventually(left.is_gone, GONE_WITHIN_S)
+
+
+def test_the_job_dies_with_its_keeper_and_the_demo_clears_the_directory() -> None:
+    found: list[Running] = []
+
+    def kill_the_keeper(directory: str) -> int:
+        found.append(running(directory))
+        os.kill(found[0].keeper[0], signal.SIGKILL)
+        return 0
+
+    assert demo.run(kill_the_keeper) == 0
+    eventually(found[0].is_gone, GONE_WITHIN_S)
+
+
+def test_a_job_that_dies_under_the_dashboard_is_told_when_it_quits(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def kill_the_trainer(directory: str) -> int:
+        pid, ticks = running(directory).trainer
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: places.start_ticks("/proc", pid) != ticks)
+        assert os.path.isdir(directory), "the dead job's segment can still be looked at"
+        return 0
+
+    assert demo.run(kill_the_trainer) == 0
+    assert "The training job ended by signal 9." in capfd.readouterr().err
+
+
+def test_a_job_that_cannot_start_shows_its_last_words_and_no_dashboard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "jax.py").write_text("raise ImportError('this jax is broken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert demo.run(never) == 1
+    told = capfd.readouterr()
+    assert "The training job ended with status 1." in told.err
+    assert "ImportError: this jax is broken" in told.err
+    assert told.out == ""
+
+
+def test_without_jax_the_demo_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "jax", None)
+    assert demo.run(never) == 1
+    assert "pip install 'tpusmi[demo]'" in capfd.readouterr().err
+
+
+def never(directory: str) -> int:
+    raise AssertionError("no dashboard without a job")
+
+
+def said_directory(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    directory = process.stdout.readline().strip()
+    assert directory, "the demo ended before its dashboard opened"
+    return directory
+
+
+def running(directory: str) -> Running:
+    """The processes behind the one segment in the directory."""
+    place = eventually(lambda: next(places.segments("/", directory), None))
+    keeper = parent(place.pid)
+    ticks = places.start_ticks("/proc", keeper)
+    assert ticks is not None
+    return Running(directory, (keeper, ticks), (place.pid, place.start_ticks))
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def sample_after_steps(directory: str, steps: int) -> Sample | None:
+    for place in places.segments("/", directory):
+        reader = SegmentReader(place.path)
+        try:
+            sample = reader.newest()
+        finally:
+            reader.close()
+        if sample is not None and sample.process.get("steps", 0) >= steps:
+            return sample
+    return None
+
+
+def eventually(found: Callable[[], T | None], limit_s: float = LIMIT_S) -> T:
+    """The first truthy answer; fails when there is none in time."""
+    until = time.monotonic() + limit_s
+    while True:
+        answer = found()
+        if answer:
+            return answer
+        assert time.monotonic() < until, f"not within {limit_s:.0f} s"
+        time.sleep(0.05)
