@@ -63,13 +63,15 @@ def _watch(trainer: subprocess.Popen[bytes], log: int) -> None:
     demo, job = sys.stdin.fileno(), trainer.stdout
     assert job is not None
     watched = [demo, job.fileno()]
-    while demo not in select.select(watched, [], [])[0]:
+    ready: list[int] = []
+    while demo not in ready:
+        ready = select.select(watched, [], [])[0]
+        if job.fileno() not in ready:
+            continue
         words = os.read(job.fileno(), 4096).decode("utf-8", "replace").strip()
-        if words:
-            _say(words)
-        else:
+        if not words:
             watched.remove(job.fileno())
-            _say(_obituary(trainer, log))
+        _say(words or _obituary(trainer, log))
 
 
 def _obituary(trainer: subprocess.Popen[bytes], log: int) -> str:
