@@ -5,12 +5,11 @@ Importing it does nothing and loads nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 
 __all__ = ["snapshot", "start", "step", "stop"]
 
+TYPE_CHECKING = False  # typing's own takes longer to import than all of this
 if TYPE_CHECKING:
     from tpusmi.agent import start, step, stop
     from tpusmi.collect import snapshot
@@ -23,7 +22,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Public names are resolved at first use, then kept here: `tpusmi.step` must cost no look-up
     in a loop.
     """

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import signal
+import gc
+import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from tpusmi.cli.terminal import Looks
+
+
+def script() -> None:
+    """The `tpusmi` command: main(), started and ended without work that a short life has no use for."""
+    gc.disable()  # a one-shot run is over before it has made garbage; the dashboard turns it on
+    code = main()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)  # taking modules and threads apart costs as much as reading a segment
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,9 +63,11 @@ def _print(parse: argparse.ArgumentParser, options: argparse.Namespace, looks: L
 
     if looks.ascii_only:
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends quietly
     try:
         return printing.run(options, looks)
+    except BrokenPipeError:  # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except ValueError as error:
         parse.error(str(error))
 

@@ -2,7 +2,7 @@
 here.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from typing import NamedTuple
 

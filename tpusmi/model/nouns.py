@@ -3,7 +3,7 @@
 No I/O, no clock.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
 """One moment of a host, with a witness for every value, and the plain object that scripts get."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

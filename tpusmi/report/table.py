@@ -118,7 +118,7 @@ def _process(s: Snapshot, p: Process) -> Row:
         words.duration(value("step_time_s.p50")),
         words.duration(value("step_time_s.p95")),
         words.count(value("compilations")),
-        p.phase if p.state != "silent" else f"{p.phase or ''} (silent)".strip(),
+        f"{p.phase or words.UNKNOWN}{' (silent)' if p.state == 'silent' else ''}",
         words.duration(age),
         p.command if len(p.command) <= COMMAND_MOST else p.command[: COMMAND_MOST - 1] + "…",
     )

@@ -47,7 +47,7 @@ def _profile(reader: SegmentReader) -> str:
     blob = reader.profile()
     if blob is None:
         return "profile none"
-    text = f"profile #{blob.sequence} {_KINDS.get(blob.kind, blob.kind)} at_s {blob.at_s:g}"
+    text = f"profile #{blob.sequence} {_KINDS.get(blob.kind, blob.kind)} at_s {blob.at_s:.3f}"
     try:
         plain = gzip.decompress(blob.payload)
     except (OSError, EOFError, ValueError):
@@ -56,7 +56,7 @@ def _profile(reader: SegmentReader) -> str:
 
 
 def _sample(sample: Sample) -> Iterator[str]:
-    yield f"sample #{sample.sequence} at_s {sample.at_s:g} wall_s {sample.wall_s:g}"
+    yield f"sample #{sample.sequence} at_s {sample.at_s:.3f} wall_s {sample.wall_s:.3f}"
     for name, value in sample.process.items():
         yield f"  {name} {_phase(value) if name == 'phase' else f'{value:.15g}'}"
     for i, device in enumerate(sample.devices):

@@ -1,0 +1,140 @@
+"""Segments made by the real writer, for tests that need one without a JAX job."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from tpusmi.wire import places
+from tpusmi.wire.layout import (
+    DEVICE_FIELDS,
+    FACTS_JSON,
+    PROCESS_FIELDS,
+    PROFILE_PPROF,
+    Identity,
+    plan,
+)
+from tpusmi.wire.writer import SegmentWriter
+
+NAN = float("nan")
+GIB = 1024**3
+
+KNOWN = Identity(4321, 1000, 987654, bytes(range(16)), 4026531836)
+"""A process that is nowhere, for segments whose text is compared."""
+
+
+def facts(devices: int = 2, **more: Any) -> dict[str, Any]:
+    """What a job with that many v5e devices says of itself."""
+    return {
+        "argv": ["python", "train.py", "--config=big"],
+        "python_version": "3.11.7",
+        "platform": "tpu",
+        "device_kind": "TPU v5 lite",
+        "jax_version": "0.10.2",
+        "jaxlib_version": "0.10.2",
+        "libtpu_version": "0.0.42.1",
+        "process_index": 0,
+        "process_count": 1,
+        "devices": [
+            {"id": 8 + i, "kind": "TPU v5 lite", "coords": [i, 0, 0], "core_on_chip": 0}
+            for i in range(devices)
+        ],
+        "warnings": [],
+        **more,
+    }
+
+
+def slot(
+    at_s: float,
+    process: dict[str, float] | None = None,
+    devices: list[dict[str, float]] | None = None,
+    wall_s: float = 1_700_000_000.0,
+) -> list[float]:
+    """The doubles of one slot; what is not named is unknown."""
+    values = [at_s, wall_s]
+    values += [(process or {}).get(name, NAN) for name in PROCESS_FIELDS]
+    for device in devices or []:
+        values += [device.get(name, NAN) for name in DEVICE_FIELDS]
+    return values
+
+
+def device(number: int = 0) -> dict[str, float]:
+    """Every field of a device, each different."""
+    return {name: float((number + 1) * GIB + i) for i, name in enumerate(DEVICE_FIELDS)}
+
+
+RUNNING = {
+    "phase": 2.0,
+    "interval_s": 1.0,
+    "steps": 1200.0,
+    "steps_per_s": 4.0,
+    "step_time_s.min": 0.2,
+    "step_time_s.mean": 0.25,
+    "step_time_s.p50": 0.24,
+    "step_time_s.p95": 0.31,
+    "step_time_s.max": 0.5,
+    "since_last_step_s": 0.1,
+    "compilations": 7.0,
+    "compile_s": 12.5,
+    "recent_compilations": 0.0,
+    "executables": 5.0,
+    "agent_cost_percent": 0.04,
+    "agent_sample_s": 0.0004,
+    "profile_at_s": 99.0,
+    "profile_period_s": 2.0,
+    "profile_cost_s": 0.003,
+}
+
+
+def segment(
+    directory: Path | str,
+    who: Identity,
+    devices: int = 2,
+    said: dict[str, Any] | None = None,
+    name: str | None = None,
+) -> SegmentWriter:
+    """An open segment with facts and no sample yet."""
+    path = f"{directory}/{name or f'{who.pid}-{who.start_ticks}.seg'}"
+    writer = SegmentWriter(path, plan(who, devices, 100.0, 1_700_000_000.0))
+    text = json.dumps(facts(devices) if said is None else said, sort_keys=True)
+    writer.facts.write(FACTS_JSON, text.encode(), 100.0)
+    return writer
+
+
+def my_segment(directory: Path | str, devices: int = 2, **said: Any) -> SegmentWriter:
+    """A segment of this very process, with one fresh sample."""
+    writer = segment(directory, places.me(), devices, facts(devices, **said))
+    now = time.monotonic()
+    process = {**RUNNING, "profile_at_s": now}
+    writer.append(slot(now, process, [device(i) for i in range(devices)], time.time()))
+    return writer
+
+
+def golden(directory: Path | str) -> str:
+    """The path of a segment whose every byte is fixed: what tests/segments/ keeps."""
+    writer = segment(directory, KNOWN)
+    writer.profile.write(PROFILE_PPROF, profile_bytes(), 99.0)
+    for i in range(3):
+        writer.append(slot(100.0 + i, {**RUNNING, "steps": 1200.0 + i}, [device(0), device(1)]))
+    writer.append(slot(103.0, {"phase": 4.0}, [{}, device(1)]))
+    writer.close()
+    return writer.path
+
+
+def profile_bytes() -> bytes:
+    """A real memory profile: of a training run on a CPU."""
+    return (Path(__file__).parent / "data" / "ajax.prof").read_bytes()
+
+
+def dead_identity() -> Identity:
+    """This boot's identity of a process that has ended: our pid, another start."""
+    me = places.me()
+    return me._replace(start_ticks=me.start_ticks - 1)
+
+
+def inode(path: str) -> int:
+    """The inode of a file."""
+    return os.stat(path).st_ino

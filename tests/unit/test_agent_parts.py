@@ -1,0 +1,404 @@
+"""The parts of the agent that need no JAX: steps, compilations, budget, activity, old segments."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import types
+from pathlib import Path
+
+import forge
+import pytest
+
+from tpusmi.agent import activity, compilations, jaxread, output, steps
+from tpusmi.agent.activity import Activity
+from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
+from tpusmi.agent.compilations import COMPILED, LOWERED, Compilations
+from tpusmi.agent.steps import Steps
+from tpusmi.wire import places
+
+
+class Clock:
+    """A monotonic clock that stands still until told to move."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(steps, "monotonic", clock)
+    monkeypatch.setattr(compilations, "monotonic", clock)
+    return clock
+
+
+def take_steps(taken: Steps, clock: Clock, durations: list[float]) -> None:
+    for duration in durations:
+        clock.now_s += duration
+        taken.step()
+
+
+def test_step_times_are_those_between_calls(clock: Clock) -> None:
+    taken = Steps()
+    take_steps(taken, clock, [9.0, 0.1, 0.2, 0.3, 0.4])
+    times = taken.times(clock.now_s)
+    assert taken.count == 5
+    assert times == pytest.approx((4.0, 0.1, 0.25, 0.25, 0.385, 0.4))
+
+
+def test_the_first_step_alone_has_no_time(clock: Clock) -> None:
+    taken = Steps()
+    taken.step()
+    assert taken.count == 1
+    assert taken.times(clock.now_s) is None
+
+
+def test_a_with_block_is_one_step_that_lasts_as_long_as_its_body(clock: Clock) -> None:
+    taken = Steps()
+    for _ in range(3):
+        clock.now_s += 5.0  # between the steps: input, logging
+        with taken.step():
+            clock.now_s += 0.5
+    times = taken.times(clock.now_s)
+    assert taken.count == 3
+    assert times is not None
+    assert (times.min, times.max) == (0.5, 0.5)
+    assert times.per_s == pytest.approx(3 / 11.5)
+
+
+def test_a_with_block_is_right_even_when_the_agent_looks_in_the_middle(clock: Clock) -> None:
+    taken = Steps()
+    with taken.step():
+        clock.now_s += 0.5
+    clock.now_s += 5.0
+    marked = taken.step()
+    taken.times(clock.now_s)  # sees what step() marked before it knew of the block
+    with marked:
+        clock.now_s += 0.5
+    times = taken.times(clock.now_s)
+    assert times is not None
+    assert (times.min, times.max, taken.count) == (0.5, 0.5, 2)
+
+
+def test_a_step_that_raises_is_not_counted(clock: Clock) -> None:
+    taken = Steps()
+    with pytest.raises(KeyError), taken.step():
+        raise KeyError
+    assert taken.count == 0
+    assert taken.last_at_s is None
+
+
+def test_a_loop_that_stalls_slows_down_instead_of_keeping_its_last_rate(clock: Clock) -> None:
+    taken = Steps()
+    take_steps(taken, clock, [0.1] * 11)
+    clock.now_s += 9.0
+    times = taken.times(clock.now_s)
+    assert times is not None
+    assert times.per_s == pytest.approx(1.0)
+
+
+def test_steps_of_the_last_minute_count_and_of_slow_ones_the_last_twenty(clock: Clock) -> None:
+    fast = Steps()
+    take_steps(fast, clock, [1.0] * 10 + [0.1] * 650)
+    times = fast.times(clock.now_s)
+    assert times is not None
+    assert times.max == 0.1 or times.max == pytest.approx(0.1)
+    slow = Steps()
+    take_steps(slow, clock, [100.0] * 40)
+    times = slow.times(clock.now_s)
+    assert times is not None
+    assert times.per_s == pytest.approx(0.01)
+
+
+def test_a_million_steps_between_two_looks_keep_memory_bounded(clock: Clock) -> None:
+    taken = Steps()
+    for _ in range(10_000):
+        taken.step()
+    assert len(taken._ended) <= 4 * steps.WINDOW_MOST
+
+
+@pytest.fixture
+def monitoring(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """A jax.monitoring with the public functions the agent uses."""
+    module = types.ModuleType("jax.monitoring")
+    module.listeners = []  # type: ignore[attr-defined]
+    module.register_event_duration_secs_listener = module.listeners.append  # type: ignore[attr-defined]
+    module.unregister_event_duration_listener = module.listeners.remove  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jax.monitoring", module)
+    return module
+
+
+def compile_one(module: types.ModuleType, name: str, seconds: float = 0.5) -> None:
+    for listener in module.listeners:
+        listener(LOWERED, 0.01, fun_name=name)
+        listener(COMPILED, seconds, fun_name=name)
+
+
+def test_compilations_are_counted_with_their_seconds(
+    monitoring: types.ModuleType, clock: Clock
+) -> None:
+    counted = Compilations()
+    assert counted.listen()
+    compile_one(monitoring, "f")
+    compile_one(monitoring, "g", 1.5)
+    assert (counted.count, counted.seconds) == (2, 2.0)
+
+
+def test_compilations_of_the_first_minute_are_a_job_starting_up(
+    monitoring: types.ModuleType, clock: Clock
+) -> None:
+    counted = Compilations()
+    counted.listen()
+    compile_one(monitoring, "init")
+    clock.now_s += 59
+    compile_one(monitoring, "eval")
+    assert counted.recent(clock.now_s) == []
+    clock.now_s += 2
+    compile_one(monitoring, "train_step")
+    assert counted.recent(clock.now_s) == ["train_step"]
+    clock.now_s += 61
+    assert counted.recent(clock.now_s) == []
+
+
+def test_a_program_that_was_lowered_is_compiling_until_it_is_compiled(
+    monitoring: types.ModuleType, clock: Clock
+) -> None:
+    counted = Compilations()
+    counted.listen()
+    (listener,) = monitoring.listeners
+    listener(LOWERED, 0.1, fun_name="f")
+    assert counted.is_compiling(clock.now_s + 100)
+    listener(COMPILED, 100.0, fun_name="f")
+    assert not counted.is_compiling(clock.now_s + 100)
+
+
+def test_a_job_without_jax_is_not_given_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "jax.monitoring", raising=False)
+    assert not Compilations().listen()
+    assert "jax.monitoring" not in sys.modules
+
+
+def test_nothing_is_counted_after_the_end_even_where_jax_cannot_unregister(
+    monitoring: types.ModuleType, clock: Clock
+) -> None:
+    del monitoring.unregister_event_duration_listener  # type: ignore[attr-defined]
+    counted = Compilations()
+    counted.listen()
+    counted.close()
+    compile_one(monitoring, "f")
+    assert counted.count == 0
+
+
+def test_a_dear_activity_is_done_less_often() -> None:
+    budget = Budget(1.0, PROFILE_SHARE)
+    assert budget.is_due(0.0)
+    budget.spent(100.0, 0.023)
+    assert budget.period_s == pytest.approx(0.023 / PROFILE_SHARE)
+    assert not budget.is_due(100.0 + budget.period_s - 0.1)
+    assert budget.is_due(100.0 + budget.period_s)
+
+
+def test_a_cheap_activity_keeps_the_period_asked_for() -> None:
+    budget = Budget(1.0, SAMPLE_SHARE)
+    budget.spent(100.0, 0.0004)
+    assert budget.period_s == 1.0
+
+
+def test_all_that_the_agent_does_stays_under_its_share_of_wall_time() -> None:
+    assert SAMPLE_SHARE + PROFILE_SHARE < 0.003
+
+
+def test_one_dear_run_is_remembered_for_three() -> None:
+    budget = Budget(1.0, 0.001)
+    budget.spent(0.0, 0.01)
+    for _ in range(2):
+        budget.spent(0.0, 0.0)
+    assert budget.period_s == pytest.approx(10.0)
+    budget.spent(0.0, 0.0)
+    assert budget.period_s == 1.0
+
+
+@pytest.fixture
+def cpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """The CPU time of the job, as the test sets it."""
+    used = {"s": 0.0}
+    monkeypatch.setattr(
+        activity.os, "times", lambda: os.times_result((used["s"], 0.0, 0.0, 0.0, 0.0))
+    )
+    return used
+
+
+def test_a_job_that_steps_is_running_and_one_that_stopped_stepping_is_idle(
+    clock: Clock, cpu: dict[str, float]
+) -> None:
+    taken = Steps()
+    job = Activity(taken, Compilations())
+    take_steps(taken, clock, [1.0] * 30)
+    assert job.phase(clock.now_s, 0, taken.times(clock.now_s)) == "running"
+    clock.now_s += 29
+    assert job.phase(clock.now_s, 0, taken.times(clock.now_s)) == "running"
+    clock.now_s += 2
+    assert job.phase(clock.now_s, 0, taken.times(clock.now_s)) == "idle"
+
+
+def test_a_job_of_long_steps_is_given_ten_of_them_before_it_is_idle(
+    clock: Clock, cpu: dict[str, float]
+) -> None:
+    taken = Steps()
+    job = Activity(taken, Compilations())
+    take_steps(taken, clock, [60.0] * 5)
+    clock.now_s += 500
+    assert job.phase(clock.now_s, 0, taken.times(clock.now_s)) == "running"
+    clock.now_s += 200
+    assert job.phase(clock.now_s, 0, taken.times(clock.now_s)) == "idle"
+
+
+def test_a_job_without_steps_is_judged_by_its_cpu_time_and_allocations(
+    clock: Clock, cpu: dict[str, float]
+) -> None:
+    job = Activity(Steps(), Compilations())
+    job.phase(0.0, 0, None)
+    assert job.phase(31.0, 0, None) == "idle"
+    cpu["s"] += 1.0
+    assert job.phase(32.0, 0, None) == "running"
+    assert job.phase(70.0, 0, None) == "idle"
+    assert job.phase(71.0, 5, None) == "running"
+
+
+def test_a_job_that_compiles_says_so(
+    monitoring: types.ModuleType, clock: Clock, cpu: dict[str, float]
+) -> None:
+    counted = Compilations()
+    counted.listen()
+    job = Activity(Steps(), counted)
+    job.phase(1.0, 0, None)
+    compile_one(monitoring, "f", 0.9)
+    assert job.phase(2.0, 0, None) == "compiling"
+    assert job.phase(3.0, 0, None) == "running"
+
+
+class Device:
+    """A device as JAX has them, as far as the agent asks."""
+
+    def __init__(self, id: int, stats: object) -> None:
+        self.id = id
+        self._stats = stats
+
+    def memory_stats(self) -> object:
+        if isinstance(self._stats, Exception):
+            raise self._stats
+        return self._stats
+
+
+def test_one_device_that_fails_or_says_nothing_does_not_lose_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stats = {"bytes_in_use": 5, "bytes_limit": 10, "num_allocs": 3, "something_new": 1}
+    refusal = RuntimeError("MemoryStats is only supported for addressable PjRt devices")
+    devices = [Device(8, stats), Device(9, refusal), Device(12, None)]
+    monkeypatch.setattr(jaxread, "local_devices", lambda: devices)
+    good, bad, mute = jaxread.device_states()
+    assert good.memory == (5, 10, None, None, None, 3)
+    assert bad.error == str(refusal)
+    assert bad.memory == mute.memory == (None,) * 6
+    assert (good.error, mute.error) == (None, None)
+
+
+def test_tpu_functions_are_told_from_other_cards_of_the_same_vendor(tmp_path: Path) -> None:
+    for name, vendor, device in [
+        ("0000:00:04.0", "0x1ae0", "0x0063"),
+        ("0000:00:05.0", "0x1ae0", "0x0063"),
+        ("0000:00:06.0", "0x1ae0", "0x0042"),  # a network card
+        ("0000:00:07.0", "0x8086", "0x0063"),
+    ]:
+        function = tmp_path / "bus/pci/devices" / name
+        function.mkdir(parents=True)
+        (function / "vendor").write_text(vendor + "\n")
+        (function / "device").write_text(device + "\n")
+    (tmp_path / "bus/pci/devices/half-removed").mkdir()
+    assert jaxread.tpu_functions(str(tmp_path)) == 2
+    assert jaxread.tpu_functions(str(tmp_path / "nothing")) == 0
+
+
+def aged(path: str, seconds: float) -> str:
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+    return path
+
+
+def test_dead_segments_older_than_a_day_are_removed_by_their_owners_next_start(
+    tmp_path: Path,
+) -> None:
+    me = places.me()
+    old = aged(forge.segment(tmp_path, forge.dead_identity()).path, 25 * 3600)
+    young = aged(forge.segment(tmp_path, me._replace(start_ticks=2)).path, 3600)
+    alive = aged(forge.segment(tmp_path, me).path, 25 * 3600)
+    other = tmp_path / "notes.txt"
+    other.touch()
+    aged(str(other), 90 * 3600)
+    output.remove_old(me, str(tmp_path))
+    assert not os.path.exists(old)
+    assert os.path.exists(young)
+    assert os.path.exists(alive)
+    assert other.exists()
+
+
+def test_another_users_segments_are_never_removed(tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root to make another user's file")
+    path = aged(forge.segment(tmp_path, forge.dead_identity()).path, 90 * 3600)
+    os.chown(path, 65534, 65534)
+    output.remove_old(places.me(), str(tmp_path))
+    assert os.path.exists(path)
+
+
+def test_black_boxes_of_a_script_restarted_all_day_do_not_pile_up(tmp_path: Path) -> None:
+    me = places.me()
+    made = [me._replace(start_ticks=2 + i) for i in range(20)]
+    paths = [
+        aged(forge.segment(tmp_path, who).path, 100.0 + i) for i, who in enumerate(made)
+    ]
+    output.remove_old(me, str(tmp_path))
+    kept = [p for p in paths if os.path.exists(p)]
+    assert kept == paths[: output.KEEP_DEAD_MOST]
+
+
+def test_a_directory_that_others_can_write_to_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_to_all = tmp_path / "a"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    ours = tmp_path / "b"
+    monkeypatch.setattr(places, "directories_for", lambda uid, o: [str(open_to_all), str(ours)])
+    writer = output.create(places.me(), 1, None)
+    assert os.path.dirname(writer.path) == str(ours)
+    assert places.is_private(str(ours), os.getuid())
+
+
+def test_a_segment_can_be_read_by_others_whatever_the_umask_and_by_nobody_if_asked(
+    tmp_path: Path,
+) -> None:
+    before = os.umask(0o077)
+    try:
+        shared = output.create(places.me(), 1, str(tmp_path / "shared"))
+        private = output.create(places.me(), 1, str(tmp_path / "private"), 0o600)
+    finally:
+        os.umask(before)
+    assert os.stat(shared.path).st_mode & 0o777 == 0o644
+    assert os.stat(private.path).st_mode & 0o777 == 0o600
+
+
+def test_when_no_directory_takes_the_segment_every_reason_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    monkeypatch.setattr(places, "directories_for", lambda uid, o: [str(blocked), "/proc/no"])
+    with pytest.raises(OSError, match=r"file: .*; /proc/no: "):
+        output.create(places.me(), 1, None)

@@ -1,0 +1,194 @@
+"""JAX's memory profiles, decoded: real ones, hostile ones."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tpusmi.memprofile import (
+    ProfileError,
+    device_id,
+    packed_sites,
+    sites,
+    totals,
+    unpacked_sites,
+)
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    value &= 2**64 - 1
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def profile(samples: list[tuple[int, int, dict[str, str]]], frames: list[tuple[str, str]]) -> bytes:
+    """A pprof of samples (count, bytes, labels), all with one stack of frames, innermost first."""
+    strings = [""]
+
+    def text(value: str) -> int:
+        if value not in strings:
+            strings.append(value)
+        return strings.index(value)
+
+    out = b""
+    stack = b"".join(varint(i + 1) for i in range(len(frames)))
+    for count, size, labels in samples:
+        label_fields = b"".join(
+            field(3, field(1, text(k)) + field(2, text(v))) for k, v in labels.items()
+        )
+        out += field(2, field(1, stack) + field(2, varint(count) + varint(size)) + label_fields)
+    for i, (function, file) in enumerate(frames, 1):
+        line = field(1, i) + field(2, 10 * i)
+        out += field(4, field(1, i) + field(4, line))
+        out += field(5, field(1, i) + field(2, text(function)) + field(4, text(file)))
+    out += b"".join(field(6, s.encode()) for s in strings)
+    return gzip.compress(out)
+
+
+@pytest.mark.parametrize(
+    ("name", "buffers", "size", "executables"),
+    [
+        ("ajax", 290, 172_002_251, 58),
+        ("microjax", 4, 32_064, 99),
+        ("ledgetter", 18, 17_870_202, 608),
+        ("exploration", 37, 3_232_672, 51),
+    ],
+)
+def test_the_totals_of_a_real_profile_are_those_it_was_recorded_with(
+    name: str, buffers: int, size: int, executables: int
+) -> None:
+    found = totals((DATA / f"{name}.prof").read_bytes())
+    assert found.executables == executables
+    assert found.devices.keys() == {0}
+    assert found.devices[0] == (size, buffers)
+
+
+def test_the_largest_site_of_a_real_profile_is_the_users_own_line() -> None:
+    site = sites((DATA / "ajax.prof").read_bytes())[0]
+    assert (site.function, site.line, site.kind) == ("set_key_and_train", 122, "buffer")
+    assert site.file.endswith("ajax/agents/sac/sac.py")
+    assert (site.bytes, site.count) == (167_492_928, 114)
+
+
+def test_the_sites_of_a_profile_add_up_to_its_totals() -> None:
+    data = (DATA / "ledgetter.prof").read_bytes()
+    buffers = [s for s in sites(data) if s.kind == "buffer"]
+    assert sum(s.bytes or 0 for s in buffers) == 17_870_202
+    assert sum(s.count for s in buffers) == 18
+
+
+def test_frames_of_jax_are_passed_over_for_the_line_that_called_it() -> None:
+    frames = [
+        ("_device_put", "/venv/lib/python3.12/site-packages/jax/_src/api.py"),
+        ("update", "/venv/lib/python3.12/site-packages/optax/_src/transform.py"),
+        ("train_step", "/home/me/train.py"),
+        ("main", "/home/me/train.py"),
+    ]
+    (site,) = sites(profile([(1, 64, {"kind": "buffer", "device": "TPU_0"})], frames))
+    assert (site.function, site.file, site.line) == ("train_step", "/home/me/train.py", 30)
+
+
+def test_a_stack_with_nothing_but_jax_is_charged_to_its_innermost_frame() -> None:
+    (site,) = sites(profile([(1, 64, {"kind": "buffer"})], [("jit", "/x/jax/_src/api.py")]))
+    assert site.function == "jit"
+
+
+def test_an_executable_whose_size_is_minus_one_has_no_known_size() -> None:
+    data = profile([(3, -1, {"kind": "executable"})] * 2, [("f", "/me.py")])
+    (site,) = sites(data)
+    assert (site.bytes, site.count) == (None, 6)
+    assert totals(data).executables == 6
+
+
+def test_buffers_are_summed_per_device_and_one_without_a_device_is_kept_apart() -> None:
+    data = profile(
+        [
+            (1, 10, {"kind": "buffer", "device": "TPU_4(process=1,(2,0,0,0))"}),
+            (2, 30, {"kind": "buffer", "device": "TPU_4(process=1,(2,0,0,0))"}),
+            (1, 5, {"kind": "buffer", "device": "TPU_12(process=1,(2,1,0,0))"}),
+            (1, 7, {}),
+        ],
+        [("f", "/me.py")],
+    )
+    assert totals(data).devices == {4: (40, 3), 12: (5, 1), None: (7, 1)}
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("TPU_4(process=1,(2,0,0,0))", 4),
+        ("cuda:0", 0),
+        ("gpu:7", 7),
+        ("cpu:3", 3),
+        ("TFRT_CPU_12", 12),
+        ("0", 0),
+        ("TPU v5", 5),
+        ("none", None),
+        ("", None),
+        ("(9)", None),
+    ],
+)
+def test_a_device_label_gives_its_global_id_in_every_spelling(
+    label: str, expected: int | None
+) -> None:
+    assert device_id(label) == expected
+
+
+def test_a_profile_too_large_for_its_place_travels_as_its_sites() -> None:
+    data = (DATA / "ledgetter.prof").read_bytes()
+    packed = packed_sites(data, most=20)
+    assert unpacked_sites(packed) == sites(data, most=20)
+    assert len(packed) < len(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "not a gzip'ed"),
+        (b"\x1f\x8b\x08\x00junkjunkjunk", "cannot be unpacked"),
+        (gzip.compress(b"\x12\xff\xff\x01"), "longer than its message"),
+        (gzip.compress(b"\x12"), "ends inside a number"),
+        (gzip.compress(b"\x17\x00"), "unknown wire type"),
+        (gzip.compress(b"\0" * 80_000_000, 1), "cut short or too large"),
+    ],
+    ids=["empty", "not deflate", "long field", "cut tag", "wire type", "bomb"],
+)
+def test_bytes_that_are_no_profile_give_a_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(ProfileError, match=reason):
+        totals(data)
+
+
+def test_sites_that_are_no_sites_give_a_reason() -> None:
+    for text in (b"{", b"[[1]]", b"7", b'[["f","x",1,"buffer",null,"many"]]', b"[" * 100_000):
+        with pytest.raises(ProfileError):
+            unpacked_sites(gzip.compress(text))
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_mutated_profile_never_raises_anything_else(data: st.DataObject) -> None:
+    plain = bytearray(gzip.decompress((DATA / "microjax.prof").read_bytes()))
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, len(plain) - 1))
+        plain[at : at + 1] = data.draw(st.binary(max_size=4))
+    mutated = gzip.compress(bytes(plain), 1)
+    try:
+        totals(mutated)
+        sites(mutated)
+    except ProfileError:
+        pass

@@ -1,0 +1,45 @@
+"""The dashboard on this terminal, fed by the collector of a host."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NamedTuple
+
+from tpusmi.cli.terminal import Looks
+from tpusmi.collect import Collector, open_collector
+from tpusmi.model import History, Host, Snapshot
+from tpusmi.report.select import Wanted, selected
+
+INTERVAL_DEFAULT_S = 1.0
+
+
+class _Feed(NamedTuple):
+    """The collector's newest snapshot, cut down to what was asked for."""
+
+    collector: Collector
+    history: History
+    wanted: Wanted
+
+    def snapshot(self) -> Snapshot:
+        return selected(self.collector.snapshot(), self.wanted)
+
+
+def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -> int:
+    """Show the dashboard until it is quit; the exit code."""
+    from tpusmi.tui import Options, run
+
+    interval_s = options.interval or INTERVAL_DEFAULT_S
+    collector = open_collector(host, with_past=True, period_s=interval_s)
+    collector.start()
+    try:
+        return run(
+            _Feed(collector, collector.history, wanted),
+            Options(
+                interval_s=interval_s,
+                ascii=looks.ascii_only,
+                color=looks.color,
+                readonly=options.readonly,
+            ),
+        )
+    finally:
+        collector.stop()
