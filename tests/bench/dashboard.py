@@ -2,7 +2,7 @@
 
     python tests/bench/dashboard.py [--seconds 30] [--devices 8 256]
 
-Every number of every device and job changes at every tick, once a second. It prints; it never asserts.
+Every number of every device and job moves once a second. It prints; it never asserts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import sys
 sys.path[:0] = [{root!r}, {root!r} + "/tests/tui"]
 from tpusmi.tui import Options, run
 from scripted import many_devices
-sys.exit(run(many_devices({devices}, tick_s=1.0), Options()))
+sys.exit(run(many_devices({devices}, tick_s=1.0, busy=True), Options()))
 """
 
 PEERS = """\

@@ -52,10 +52,17 @@ FACTS = {
 }
 
 
+BUSY = (
+    "tensorcore_utilization_percent",
+    "duty_cycle_percent",
+    "hbm_bandwidth_utilization_percent",
+)
+
+
 class Job:
     """A process and what it would measure at a time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # a script reads best in one call
         self,
         pid: int,
         command: str,
@@ -64,10 +71,11 @@ class Job:
         *,
         user: str = "ada",
         fill: float = 0.6,
+        busy: bool = False,
         **fields: Any,
     ) -> None:
         self.key = ProcessKey(pid, pid * 100)
-        self.command, self.user, self.fill = command, user, fill
+        self.command, self.user, self.fill, self.busy = command, user, fill, busy
         self.first, self.count = first, count
         self.fields: dict[str, Any] = {"state": "live", "phase": "running", **fields}
 
@@ -101,7 +109,11 @@ class Job:
             yield d.key, "hbm_peak_bytes", int(LIMIT * min(0.99, self.fill + 0.17))
             yield d.key, "live_array_bytes", int(here * 0.94)
             yield d.key, "live_arrays", 840 + int(at_s * 7 + d.index) % 60
+            for n, name in enumerate(BUSY if self.busy else ()):
+                yield d.key, name, 50 + 40 * math.sin(at_s * 0.7 + d.index + n)
         yield self.key, "hbm_used_bytes", used
+        yield self.key, "live_array_bytes", int(used * 0.94)
+        yield self.key, "live_arrays", 860 * self.count
         yield from ((self.key, name, value) for name, value in self._steps(at_s))
 
     def _steps(self, at_s: float) -> Iterator[tuple[str, Number]]:
@@ -211,11 +223,18 @@ def two_jobs(**how: Any) -> ScriptedFeed:
     return ScriptedFeed(jobs, past_s=400, **how)
 
 
-def many_devices(count: int, **how: Any) -> ScriptedFeed:
+def many_devices(count: int, busy: bool = False, **how: Any) -> ScriptedFeed:
     """Two jobs that share that many chips."""
     half = count // 2
     jobs = (
-        Job(41234, "python -m train.main --config=configs/gemma_2b.py", 0, half, fill=0.72),
+        Job(
+            41234,
+            "python -m train.main --config=configs/gemma_2b.py",
+            0,
+            half,
+            fill=0.72,
+            busy=busy,
+        ),
         Job(
             52870,
             "python serve.py --model=/models/t5-large",
@@ -223,6 +242,7 @@ def many_devices(count: int, **how: Any) -> ScriptedFeed:
             count - half,
             user="grace",
             fill=0.41,
+            busy=busy,
         ),
     )
     return ScriptedFeed(jobs, **how)

@@ -23,7 +23,7 @@ from tpusmi.tui.grid import Grid
 from tpusmi.tui.keys import BINDINGS
 from tpusmi.tui.lines import Lines
 from tpusmi.tui.look import Look
-from tpusmi.tui.processes import ProcessTable, is_dead
+from tpusmi.tui.processes import ProcessTable
 from tpusmi.tui.prompt import Prompt
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -34,6 +34,7 @@ LATE_TICKS = 3
 class Dashboard(App[None]):
     """Draws the newest snapshot. Reading happens elsewhere; only handlers touch widgets."""
 
+    TITLE = "tpusmi"
     CSS = "Lines { height: 1; width: 100%; }"
     BINDINGS: ClassVar[list[BindingType]] = [*BINDINGS]
     ENABLE_COMMAND_PALETTE = False
@@ -56,6 +57,7 @@ class Dashboard(App[None]):
         self._interval_s = options.interval_s
         self._paused = False
         self._expanded = False
+        self._typing = False
         self._snapshot: Snapshot | None = None
         self._asked_s: float | None = None
         self._ticker: Timer | None = None
@@ -106,6 +108,7 @@ class Dashboard(App[None]):
 
     def on_prompt_typed(self, message: Prompt.Typed) -> None:
         if message.done:
+            self._typing = False
             self.set_focus(None)
             self._prompt.show_text(message.text, typing=False)
         self._process_table.filter = message.text
@@ -134,7 +137,7 @@ class Dashboard(App[None]):
         self._draw()
 
     def action_filter(self) -> None:
-        self._expanded = False
+        self._expanded, self._typing = False, True
         self._prompt.display = True
         self._prompt.start(self._process_table.filter)
 
@@ -197,7 +200,7 @@ class Dashboard(App[None]):
     def _leave_on_signals(self) -> None:
         """A killed dashboard gives the terminal back first."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, lambda code: self.exit(return_code=code), 128 + number)
 
     # -- drawing
@@ -208,9 +211,9 @@ class Dashboard(App[None]):
         snapshot = self._snapshot
         if snapshot is None:
             return
-        self._device_table.snapshot = self._process_table.snapshot = snapshot
-        self._device_table.dead = frozenset(p.pid for p in snapshot.processes if is_dead(p))
-        shown = self._process_table.shown(snapshot)
+        self._device_table.snapshot = snapshot
+        self._process_table.take(snapshot)
+        shown = self._process_table.shown()
         self._devices.show_items(snapshot.devices)
         if shown and self._processes.cursor not in {p.key for p in shown}:
             self._processes.cursor = shown[0].key
@@ -235,16 +238,15 @@ class Dashboard(App[None]):
             return
         width, height = self.size.width, self._heights.detail
         if index is not None:
-            process = self._processes.items[index]
-            self._detail.show(detail_lines(self._look, snapshot, process, width, height))
+            p = self._processes.items[index]
+            devices = self._process_table.devices(p)
+            self._detail.show(detail_lines(self._look, snapshot, p, devices, width, height))
         else:
-            self._detail.show(
-                chrome.welcome(self._look, snapshot) if not snapshot.processes else []
-            )
+            self._detail.show(chrome.nothing(self._look, snapshot, self._process_table.filter))
 
     def _arrange(self) -> None:
         """Give each part its lines; the screen is laid out anew only when that changes."""
-        typing = self._prompt.has_focus or bool(self._process_table.filter)
+        typing = self._typing or bool(self._process_table.filter)
         want = Wanted(
             devices=len(self._devices.items) + 1 if self._devices.items else 0,
             processes=len(self._processes.items) + 1 if self._processes.items or typing else 0,

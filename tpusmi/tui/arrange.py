@@ -9,6 +9,9 @@ AROUND = 2
 LEAST_DETAIL = 4
 """Fewer lines of details than these tell nothing."""
 
+ROOMY = 32
+"""Screens of so many lines have a blank one under each table."""
+
 
 class Wanted(NamedTuple):
     """Lines that each part would fill, title rows included; 0 for a part that is not there."""
@@ -42,8 +45,11 @@ def arrange(want: Wanted, height: int) -> Heights:
     room -= devices
     if want.expanded or not want.processes:
         return Heights(devices, 0, room, notices, want.prompt)
+    if height >= ROOMY and room - want.processes > ROOMY // 2:
+        devices, room = devices + bool(devices), room - bool(devices)
+        want = want._replace(processes=want.processes + 1)
     spare = room - want.processes
-    if not want.detail or room < 2 + LEAST_DETAIL:
+    if room < 2 + (LEAST_DETAIL if want.detail else 0):
         return Heights(devices, room, 0, notices, want.prompt)
     processes = min(want.processes, max(2, room // 2)) if spare < LEAST_DETAIL else want.processes
     return Heights(devices, processes, room - processes, notices, want.prompt)

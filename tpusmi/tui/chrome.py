@@ -10,7 +10,7 @@ from textual.binding import Binding
 
 from tpusmi.model import DENIED, FAILED, Snapshot
 from tpusmi.tui.feed import Options
-from tpusmi.tui.keys import key_name
+from tpusmi.tui.keys import shown_key
 from tpusmi.tui.look import Look, Row, width_of
 
 SIMULATED = " SIMULATED "
@@ -118,7 +118,14 @@ def notices(look: Look, snapshot: Snapshot) -> list[Row]:
     return [look.line(("! ", "bad"), (text, "warn")) for text in said]
 
 
-def welcome(look: Look, snapshot: Snapshot) -> list[Row]:
+def nothing(look: Look, snapshot: Snapshot, filter: str) -> list[Row]:
+    """Why no process is shown: none passes the filter, or there is none at all."""
+    if snapshot.processes:
+        return [look.line((f"No process contains {filter!r}.", "warn"))]
+    return _welcome(look, snapshot)
+
+
+def _welcome(look: Look, snapshot: Snapshot) -> list[Row]:
     """What to do when no job is there, and what each source said."""
     lines = [
         look.line((f"  {text}", "bold" if text.startswith(_CODE) else "plain")) for text in WELCOME
@@ -142,5 +149,5 @@ def footer(look: Look, bindings: Iterable[Binding]) -> Row:
     parts: list[tuple[str, str]] = []
     for b in bindings:
         if b.show:
-            parts += [(key_name(b), "key"), (f" {b.description} ", "plain")]
+            parts += [(shown_key(b), "key"), (f" {b.description} ", "plain")]
     return look.line(*parts)

@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpusmi.model import Process, Site, Snapshot
-from tpusmi.tui import quantities as q
+from tpusmi.report import words
+from tpusmi.tui.cells import age
 from tpusmi.tui.look import Look, Row
-from tpusmi.tui.processes import device_range, letter
+from tpusmi.tui.processes import is_dead, letter
 
-_FACTS = (("jax", "jax_version"), ("jaxlib", "jaxlib_version"), ("libtpu", "libtpu_version"),
-          ("python", "python_version"))  # fmt: skip
+_VERSIONS = (
+    ("jax", "jax_version"),
+    ("jaxlib", "jaxlib_version"),
+    ("libtpu", "libtpu_version"),
+    ("python", "python_version"),
+)
 _NAME_WIDTH = 10
 
 
-def detail_lines(look: Look, snapshot: Snapshot, p: Process, width: int, height: int) -> list[Row]:
-    """At most `height` lines about the process."""
-    title = f"{letter(p)} {p.pid} {p.command}"
-    lines = [
-        look.cell(title, width, "head"),
-        *_Detail(look, snapshot, p).facts(),
-        *_notices(look, p),
-    ]
+def detail_lines(
+    look: Look, snapshot: Snapshot, p: Process, devices: str, width: int, height: int
+) -> list[Row]:
+    """At most `height` lines about the process; `devices` are its, as `0-7`."""
+    detail = _Detail(look, snapshot, p)
+    title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
+    lines = [title, *_notices(look, p), *detail.facts(devices)]
     room = height - len(lines)
     if p.profile is not None and room >= 2:
-        lines += _sites(look, snapshot, p, width)[:room]
+        lines += _sites(look, snapshot.at_s - p.profile.at_s, p.profile.sites[: room - 1], width)
     return lines[:height]
 
 
@@ -34,59 +38,66 @@ class _Detail:
     def __init__(self, look: Look, snapshot: Snapshot, process: Process) -> None:
         self._look, self._snapshot, self._p = look, snapshot, process
 
-    def facts(self) -> list[Row]:
+    def facts(self, devices: str) -> list[Row]:
         """Who it is, how its steps go, what it compiled."""
         return [
-            self._line("job", self._who()),
+            self._line("job", self._who(devices)),
             self._line("steps", self._steps()),
             self._line("step time", self._step_times()),
             self._line("compiles", self._compiles()),
+            self._line("memory", self._memory()),
         ]
 
     def _line(self, name: str, parts: Iterator[str]) -> Row:
-        text = f" {self._look.glyphs.dot} ".join(parts) or self._look.glyphs.unknown
-        return self._look.line(
-            (name.ljust(_NAME_WIDTH), "title"),
-            (text, "dim" if self._p.state == "dead" else "plain"),
-        )
+        text = f" {self._look.glyphs.dot} ".join(parts) or words.UNKNOWN
+        style = "dim" if is_dead(self._p) else "plain"
+        return self._look.line((name.ljust(_NAME_WIDTH), "title"), (text, style))
 
-    def _who(self) -> Iterator[str]:
+    def _who(self, devices: str) -> Iterator[str]:
         facts = self._p.facts
         if facts.get("device_kind") or facts.get("platform"):
-            kind = facts.get("device_kind") or facts["platform"]
-            yield f"{kind} {device_range(self._snapshot, self._p)}".strip()
+            yield f"{facts.get('device_kind') or facts['platform']} {devices}".strip()
         if facts.get("process_count") is not None:
             yield f"process {facts.get('process_index', '?')} of {facts['process_count']}"
         if self._p.user:
             yield f"user {self._p.user}"
-        for label, name in _FACTS:
+        for label, name in _VERSIONS:
             if facts.get(name):
                 yield f"{label} {facts[name]}"
 
     def _steps(self) -> Iterator[str]:
         if (steps := self._value("steps")) is not None:
-            yield q.in_count(steps)
+            yield f"{steps:,.0f}"
         if (rate := self._value("steps_per_s")) is not None:
-            yield f"{q.in_rate(rate)} per second"
+            yield f"{words.rate(rate)} per second"
         if (since := self._value("since_last_step_s")) is not None:
-            yield f"last {q.in_seconds(since)} ago"
+            yield f"last {words.duration(since)} ago"
         if (cost := self._value("agent_cost_percent")) is not None:
-            yield f"agent {cost:.2f}% of a core"
+            yield f"agent {cost:.2f} % of a core"
 
     def _step_times(self) -> Iterator[str]:
         for part in ("min", "mean", "p50", "p95", "max"):
             value = self._value(f"step_time_s.{part}")
             if value is not None:
-                yield f"{part} {q.in_seconds(value)}"
+                yield f"{part} {words.duration(value)}"
 
     def _compiles(self) -> Iterator[str]:
         if (count := self._value("compilations")) is not None:
             seconds = self._value("compile_s")
-            yield q.in_count(count) + ("" if seconds is None else f" in {q.in_seconds(seconds)}")
+            took = "" if seconds is None else f" in {words.duration(seconds)}"
+            yield words.count(count) + took
         if (recent := self._value("recent_compilations")) is not None:
-            yield f"{q.in_count(recent)} in the last minute"
+            yield f"{words.count(recent)} in the last minute"
         if (programs := self._value("executables")) is not None:
-            yield f"{q.in_count(programs)} programs in memory"
+            yield f"{words.count(programs)} programs in memory"
+
+    def _memory(self) -> Iterator[str]:
+        if (used := self._value("hbm_used_bytes")) is not None:
+            yield f"{words.size(used)} used"
+        if (live := self._value("live_array_bytes")) is not None:
+            yield f"{words.size(live)} in live arrays"
+        if (arrays := self._value("live_arrays")) is not None:
+            yield f"{words.count(arrays)} arrays"
 
     def _value(self, name: str) -> float | None:
         return self._snapshot.value(name, self._p.key)
@@ -94,23 +105,18 @@ class _Detail:
 
 def _notices(look: Look, p: Process) -> list[Row]:
     reason = [p.stale_reason] if p.stale_reason else []
-    return [
-        look.line(("! ", "warn"), (text, "warn"))
-        for text in (*reason, *(n.message for n in p.warnings))
-    ]
+    texts = (*reason, *(n.message for n in p.warnings))
+    return [look.line(("! ", "warn"), (text, "warn")) for text in texts]
 
 
-def _sites(look: Look, snapshot: Snapshot, p: Process, width: int) -> list[Row]:
+def _sites(look: Look, age_s: float, sites: tuple[Site, ...], width: int) -> list[Row]:
     """The largest allocation sites under a title row."""
-    assert p.profile is not None
-    old = q.age(snapshot.at_s - p.profile.at_s)
-    title = f"{'BYTES':>9} {'COUNT':>7}  ALLOCATED BY ({old} ago)"
-    return [look.cell(title, width, "head"), *(_site(look, s) for s in p.profile.sites)]
+    title = f"{'BYTES':>10} {'COUNT':>6}  ALLOCATED BY ({age(age_s)} ago)"
+    return [look.cell(title, width, "head"), *(_site(look, s) for s in sites)]
 
 
 def _site(look: Look, s: Site) -> Row:
-    size = look.glyphs.unknown if s.bytes is None else q.in_bytes(s.bytes)
-    numbers = f"{size:>9} {q.in_count(s.count):>7}  "
+    numbers = f"{words.size(s.bytes):>10} {words.count(s.count):>6}  "
     kind = "" if s.kind == "buffer" else f"  ({s.kind})"
     return look.line(
         (numbers, "plain"), (s.function, "bold"), (f"  {s.file}:{s.line}{kind}", "dim")

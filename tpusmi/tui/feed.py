@@ -37,8 +37,8 @@ Deliver = Callable[["Snapshot | Exception"], object]
 class Reader(threading.Thread):
     """Asks the feed for a snapshot whenever told to, and hands on the answer.
 
-    A daemon of its own and not a Textual worker: asyncio joins its workers' threads at exit, so a feed that hangs
-    would keep the terminal.
+    A daemon of its own and not a Textual worker: asyncio joins its workers' threads at exit, so a
+    feed that hangs would keep the terminal.
     """
 
     def __init__(self, feed: Feed, deliver: Deliver) -> None:
@@ -58,6 +58,6 @@ class Reader(threading.Thread):
             self._wanted.clear()
             try:
                 answer: Snapshot | Exception = self._feed.snapshot()
-            except Exception as problem:  # noqa: BLE001 - raised again by the app
+            except Exception as problem:  # noqa: BLE001  # the app raises it again
                 answer = problem
             self._deliver(answer)

@@ -33,7 +33,8 @@ class Graphs:
     ) -> tuple[list[float | None], float]:
         """The most in each of `width` time slots, None where unknown; and the top of the scale.
 
-        Slots begin at round times: a graph stands still until a slot is over, but for its last column.
+        Slots begin at round times: a graph stands still, but for its last column, until a slot is
+        over.
         """
         slot_s = SPAN_S / width
         until = int(snapshot.at_s // slot_s)
@@ -48,8 +49,7 @@ class Graphs:
 
     def _read(self, key: DeviceKey, until: int, width: int, slot_s: float) -> _Graph:
         for metric in _SHOWN:
-            # A tuple at once: the collector appends to the history while it is read here.
-            past = tuple(self._history.series(metric, key))
+            past = self._history.series(metric, key)
             if past:
                 break
         slots: list[float | None] = [None] * width

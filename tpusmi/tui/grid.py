@@ -123,7 +123,7 @@ class Grid(Lines, Generic[Item]):
         text = (" " * GAP).join(cells).ljust(self.size.width)
         if len(self._items) > self.page:
             last = min(self._top + self.page, len(self._items))
-            where = f" {self._top + 1}-{last} of {len(self._items)}"
+            where = f" {self._top + 1}-{last}/{len(self._items)}"
             text = text[: -len(where)] + where
         return self.look.cell(text, self.size.width, "head")
 

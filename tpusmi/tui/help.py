@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,11 +10,12 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
+from tpusmi.report import words
 from tpusmi.tui.chrome import SIMULATED
-from tpusmi.tui.keys import key_name
+from tpusmi.tui.keys import key_names
 from tpusmi.tui.lines import Lines
 from tpusmi.tui.look import Look, Row, width_of
-from tpusmi.tui.processes import LETTERS
+from tpusmi.tui.processes import LETTERS, SILENT
 
 _MARGIN = 4
 """The frame and a blank column at each side."""
@@ -77,14 +77,16 @@ def help_lines(look: Look, bindings: Iterable[Binding], simulated: bool) -> Iter
     """A line for each key, then what the letters and marks mean."""
     keys: dict[str, list[str]] = {}
     for b in bindings:
-        keys.setdefault(b.tooltip, []).append(key_name(replace(b, key_display=None)))
+        keys.setdefault(b.tooltip, []).extend(key_names(b))
     widest = max(len(" ".join(names)) for names in keys.values())
     yield look.line(("Keys", "head"), ("  ", "plain"), (SIMULATED if simulated else "", "loud"))
     for tooltip, names in keys.items():
         yield look.line((f"{' '.join(names):>{widest}}  ", "title"), (tooltip, "plain"))
     yield ()
     yield look.line(("Marks", "head"))
-    letters = "  ".join(f"{k} {v}" for k, v in LETTERS.items() if len(v) < 10)
+    letters = "  ".join(f"{letter} {phase}" for phase, letter in LETTERS.items())
     yield look.line((letters, "plain"))
-    yield look.line(("! ", "bad"), ("silent: alive, but its agent stopped writing", "plain"))
-    yield look.line((f"{look.glyphs.unknown} ", "bold"), ("nobody measured it; grey: old", "plain"))
+    yield look.line((f"{SILENT} silent: alive, but its agent stopped writing", "plain"))
+    yield look.line(
+        (f"{words.UNKNOWN} nobody measured it; grey: old, or of a job that ended", "plain")
+    )

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from textual.binding import Binding
 
+MOVE = "Move in the process table"
+SORT = "Sort by the next column, or the one before"
+OFTEN = "Look less, or more, often"
+SCROLL = "Scroll the device table"
+
 
 def _key(keys: str, action: str, label: str, id: str, tooltip: str, shown: str = "") -> Binding:
     """A binding; one with `shown`, the key as the footer spells it, is in the footer."""
@@ -25,28 +30,26 @@ BINDINGS = [
         "Enter",
     ),
     _key("slash", "filter", "Filter", "filter", "Show only processes that contain a text", "/"),
-    _key(
-        "o,full_stop,greater_than_sign", "sort(1)", "Sort", "sort", "Sort by the next column", "o"
-    ),
-    _key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", "Sort by the column before"),
+    _key("o,full_stop,greater_than_sign", "sort(1)", "Sort", "sort", SORT, "o"),
+    _key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", SORT),
     _key("R", "reverse", "Reverse", "reverse", "Sort the other way round"),
     _key("p,Z", "pause", "Pause", "pause", "Pause, and go on", "p"),
-    _key("plus,equals_sign", "interval(1)", "Interval", "slower", "Look less often", "+/-"),
-    _key("minus,underscore", "interval(-1)", "Faster", "faster", "Look more often"),
+    _key("plus,equals_sign", "interval(1)", "Interval", "slower", OFTEN, "+/-"),
+    _key("minus,underscore", "interval(-1)", "Faster", "faster", OFTEN),
     _key("r,f5", "again", "Refresh", "refresh", "Look now", "r"),
-    _key("up", "move(-1)", "Up", "up", "The process above"),
-    _key("down", "move(1)", "Down", "down", "The process below"),
-    _key("pageup", "page(-1)", "Page up", "page-up", "A page up"),
-    _key("pagedown", "page(1)", "Page down", "page-down", "A page down"),
-    _key("home", "jump(0)", "First", "home", "The first process"),
-    _key("end", "jump(-1)", "Last", "end", "The last process"),
-    _key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", "Scroll the devices up"),
+    _key("up", "move(-1)", "Up", "up", MOVE),
+    _key("down", "move(1)", "Down", "down", MOVE),
+    _key("pageup", "page(-1)", "Page up", "page-up", MOVE),
+    _key("pagedown", "page(1)", "Page down", "page-down", MOVE),
+    _key("home", "jump(0)", "First", "home", MOVE),
+    _key("end", "jump(-1)", "Last", "end", MOVE),
+    _key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", SCROLL),
     _key(
         "right_square_bracket",
         "devices(1)",
         "Devices down",
         "devices-down",
-        "Scroll the devices down",
+        "Scroll the device table",
     ),
     _key("escape", "step_back", "Back", "back", "Back: from details, from a filter"),
 ]
@@ -67,6 +70,11 @@ _NAMES = {
 }
 
 
-def key_name(binding: Binding) -> str:
-    """How a binding's key is printed on a keyboard, the first when there are several."""
-    return binding.key_display or _NAMES.get(binding.key, binding.key)
+def key_names(binding: Binding) -> list[str]:
+    """How the keys of a binding are printed on a keyboard."""
+    return [_NAMES.get(key, key) for key in binding.key.split(",")]
+
+
+def shown_key(binding: Binding) -> str:
+    """How the footer spells it."""
+    return binding.key_display or key_names(binding)[0]

@@ -16,7 +16,6 @@ Row = tuple[Segment, ...]
 class Glyphs(NamedTuple):
     """Every character that is not a letter, a digit or punctuation."""
 
-    unknown: str
     cut: str
     """Where a text was cut off."""
     bar: str
@@ -34,8 +33,8 @@ class Glyphs(NamedTuple):
     """Corners and sides of a box: top left, across, top right, down, bottom left, bottom right."""
 
 
-UNICODE = Glyphs("–", "…", "━", "╸", "─", "┃", "▁▂▃▄▅▆▇█", "▾", "▴", "·", "×", "╭─╮│╰╯")
-ASCII = Glyphs("-", "~", "#", "#", ".", "|", "_.:-=+*#", "v", "^", "|", "x", "+-+|++")
+UNICODE = Glyphs("…", "━", "╸", "─", "┃", "▁▂▃▄▅▆▇█", "▾", "▴", "·", "×", "╭─╮│╰╯")
+ASCII = Glyphs("~", "#", "#", ".", "|", "_.:-=+*#", "v", "^", "|", "x", "+-+|++")
 
 FULL_RATIO, NEARLY_FULL_RATIO = 0.95, 0.80
 """Shares of the memory limit at which a bar changes its colour."""
@@ -66,6 +65,9 @@ _MONO = {
 }
 
 
+_PLAIN = str.maketrans({"–": "-", "µ": "u", "…": "~"})
+
+
 class Look:
     """How things look on this terminal."""
 
@@ -81,7 +83,7 @@ class Look:
     def fitted(self, text: str, width: int, *, right: bool = False) -> str:
         """The text padded or cut to exactly `width` columns of the terminal."""
         if self.only_ascii and not text.isascii():
-            text = text.replace("µ", "u").encode("ascii", "replace").decode()
+            text = text.translate(_PLAIN).encode("ascii", "replace").decode()
         length = len(text) if text.isascii() else cell_len(text)
         if length > width:
             return set_cell_size(text, width - 1) + self.glyphs.cut if width > 0 else ""

@@ -1,0 +1,29 @@
+"""One time zone for every screen, and pictures only of the Textual they were taken with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import textual
+
+PICTURED_TEXTUAL = "8.2.8"
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The header shows the local time."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def pictured() -> None:
+    """Skip where the pictures cannot be the same."""
+    if textual.__version__ != PICTURED_TEXTUAL:
+        pytest.skip(f"pictures are of Textual {PICTURED_TEXTUAL}, this is {textual.__version__}")
