@@ -360,9 +360,7 @@ def test_another_users_segments_are_never_removed(tmp_path: Path) -> None:
 def test_black_boxes_of_a_script_restarted_all_day_do_not_pile_up(tmp_path: Path) -> None:
     me = places.me()
     made = [me._replace(start_ticks=2 + i) for i in range(20)]
-    paths = [
-        aged(forge.segment(tmp_path, who).path, 100.0 + i) for i, who in enumerate(made)
-    ]
+    paths = [aged(forge.segment(tmp_path, who).path, 100.0 + i) for i, who in enumerate(made)]
     output.remove_old(me, str(tmp_path))
     kept = [p for p in paths if os.path.exists(p)]
     assert kept == paths[: output.KEEP_DEAD_MOST]

@@ -21,7 +21,7 @@ from tpusmi.text import HIDDEN, clean, command_line, redacted
         "AWS_SECRET=s3cret",
         "hf_s3cretabcdefgh",
         "https://me:s3cret@host/path",
-        "gs://x?auth=1 --auth=s3cret".split()[-1],
+        ["gs://x?auth=1", "--auth=s3cret"][-1],
         "sk-s3cretabcdef",
     ],
 )

@@ -68,7 +68,9 @@ def test_the_header_says_who_wrote_the_segment(written: str) -> None:
     assert header.devices == 2
 
 
-def test_a_segment_for_eight_devices_holds_ten_minutes_in_less_than_one_and_a_half_megabytes() -> None:
+def test_a_segment_for_eight_devices_holds_ten_minutes_in_less_than_one_and_a_half_megabytes() -> (
+    None
+):
     header = layout.plan(forge.KNOWN, 8, 0.0, 0.0)
     assert header.slots >= 600
     assert header.size < 1_500_000

@@ -14,7 +14,8 @@ Cell = str | Number | None
 
 
 class Field(NamedTuple):
-    """One column: its names (the first is the real one), unit, scope, meaning, and how to get it."""
+    """One column: its names (the first is the real one), unit, scope, meaning, and how to get it.
+    """
 
     names: tuple[str, ...]
     unit: str
@@ -89,8 +90,7 @@ def _timestamp(s: Snapshot, row: Device | Process) -> Cell:
 
 def _libtpu(s: Snapshot, row: Device | Process) -> Cell:
     key = row.key if isinstance(row, Process) else row.key.process
-    said = (p.facts.get("libtpu_version") for p in s.processes if p.key == key)
-    return next((v for v in said if v is not None), s.host.libtpu_version)
+    return next((p.facts.get("libtpu_version") for p in s.processes if p.key == key), None)
 
 
 _HOST = (

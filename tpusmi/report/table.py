@@ -54,9 +54,9 @@ def _lines(s: Snapshot, color: bool) -> Iterator[str]:
         yield ""
         yield from _grid(_DEVICE_TITLES, [_device(s, d) for d in devices], color, set())
     if processes:
-        dead = {i for i, p in enumerate(processes) if p.state == "dead"}
+        old = {i for i, p in enumerate(processes) if p.state != "live"}
         yield ""
-        yield from _grid(_PROCESS_TITLES, [_process(s, p) for p in processes], color, dead)
+        yield from _grid(_PROCESS_TITLES, [_process(s, p) for p in processes], color, old)
     yield from _remarks(s, color, bool(processes or devices))
 
 

@@ -1,0 +1,258 @@
+"""Segments become readings: living, silent and dead ones, honest and hostile ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import forge
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tpusmi.model import DENIED, DeviceKey, Host, Outcome, ProcessKey
+from tpusmi.sources import jobfacts
+from tpusmi.sources.segments import Segments
+from tpusmi.wire import places
+from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES
+
+ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root to act as another user")
+
+
+def read(directory: Path, with_past: bool = False) -> Outcome:
+    source = Segments(Host(segment_dir=str(directory)), with_past)
+    return source.read(time.monotonic())
+
+
+def value(found: Outcome, name: str, subject: object) -> float:
+    (reading,) = [r for r in found.readings if r.metric == name and r.subject == subject]
+    return reading.value
+
+
+def test_a_living_job_is_shown_with_its_facts_and_values(tmp_path: Path) -> None:
+    forge.my_segment(tmp_path)
+    found = read(tmp_path)
+    (process,) = found.processes
+    me = places.me()
+    assert process.key == (me.pid, me.start_ticks)
+    assert (process.state, process.phase) == ("live", "running")
+    assert process.command == "python train.py --config=big"
+    assert process.facts["jax_version"] == "0.10.2"
+    assert [d.id for d in found.devices] == [8, 9]
+    assert found.devices[1].coords == (1, 0, 0)
+    assert found.devices[1].name == "tpu:9"
+    second = DeviceKey(ProcessKey(*process.key), 1)
+    assert value(found, "hbm_used_bytes", second) == 2 * forge.GIB
+    assert value(found, "steps_per_s", process.key) == 4.0
+    assert value(found, "hbm_used_bytes", process.key) == 3 * forge.GIB
+
+
+def test_bytes_and_counts_are_whole_numbers(tmp_path: Path) -> None:
+    forge.my_segment(tmp_path)
+    whole = [r for r in read(tmp_path).readings if r.metric in ("hbm_used_bytes", "compilations")]
+    assert whole
+    assert all(isinstance(r.value, int) for r in whole)
+
+
+def test_what_the_job_does_not_know_is_missing_and_not_zero(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me(), devices=1)
+    writer.append(forge.slot(time.monotonic(), {"phase": 2.0}, [{}], time.time()))
+    assert read(tmp_path).readings == ()
+
+
+def test_a_value_that_cannot_be_true_is_missing(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me(), devices=1)
+    fields = {"steps": -1.0, "compilations": 2.0**80}
+    writer.append(forge.slot(time.monotonic(), fields, [{"hbm_used_bytes": -5.0}], time.time()))
+    assert read(tmp_path).readings == ()
+
+
+def test_a_segment_whose_process_has_ended_is_dead_and_keeps_its_last_word(tmp_path: Path) -> None:
+    who = forge.dead_identity()
+    writer = forge.segment(tmp_path, who, devices=1)
+    now = time.monotonic()
+    writer.append(forge.slot(now - 500, forge.RUNNING, [forge.device()], time.time() - 500))
+    found = read(tmp_path)
+    (process,) = found.processes
+    assert (process.state, process.phase) == ("dead", "ended")
+    assert value(found, "hbm_used_bytes", DeviceKey(process.key, 0)) == forge.GIB
+
+
+def test_a_segment_of_an_earlier_boot_is_dead_even_when_its_pid_lives(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me()._replace(boot_id=b"x" * 16), devices=1)
+    writer.append(forge.slot(9e9, forge.RUNNING, [forge.device()], time.time() - 100))
+    (process,) = read(tmp_path).processes
+    assert process.state == "dead"
+    assert process.sampled_at_s == pytest.approx(time.monotonic() - 100, abs=2)
+
+
+def test_a_job_whose_agent_stopped_writing_is_silent(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me(), devices=1)
+    writer.append(forge.slot(time.monotonic() - 60, forge.RUNNING, [{}], time.time() - 60))
+    (process,) = read(tmp_path).processes
+    assert process.state == "silent"
+
+
+@pytest.mark.parametrize(("age_s", "state"), [(0.5, "live"), (60.0, "silent")])
+def test_a_job_in_another_pid_namespace_lives_as_long_as_it_writes(
+    tmp_path: Path, age_s: float, state: str
+) -> None:
+    elsewhere = forge.dead_identity()._replace(pid_namespace=1)
+    writer = forge.segment(tmp_path, elsewhere, devices=1)
+    at = time.monotonic() - age_s
+    writer.append(forge.slot(at, forge.RUNNING, [{}], time.time() - age_s))
+    (process,) = read(tmp_path).processes
+    assert process.state == state
+
+
+def test_a_job_that_has_just_started_is_live_without_a_sample(tmp_path: Path) -> None:
+    forge.segment(tmp_path, places.me(), devices=0, said={"argv": ["x"]})
+    (process,) = read(tmp_path).processes
+    assert (process.state, process.phase, process.sampled_at_s) == ("live", None, None)
+
+
+def test_a_sample_from_the_future_is_refused(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me(), devices=1)
+    writer.append(forge.slot(time.monotonic() + 1000, forge.RUNNING, [{}], time.time()))
+    found = read(tmp_path)
+    assert found.processes == ()
+    assert "future" in found.message
+
+
+def test_a_replaced_segment_is_read_anew(tmp_path: Path) -> None:
+    source = Segments(Host(segment_dir=str(tmp_path)))
+    forge.my_segment(tmp_path, devices=0)
+    assert len(source.read(time.monotonic()).devices) == 0
+    forge.my_segment(tmp_path, devices=2)
+    assert len(source.read(time.monotonic()).devices) == 2
+    os.unlink(forge.my_segment(tmp_path).path)
+    assert source.read(time.monotonic()).processes == ()
+
+
+def test_new_facts_are_noticed(tmp_path: Path) -> None:
+    source = Segments(Host(segment_dir=str(tmp_path)))
+    writer = forge.my_segment(tmp_path, devices=1)
+    source.read(time.monotonic())
+    said = forge.facts(1, errors=["device lost"])
+    writer.facts.write(FACTS_JSON, json.dumps(said).encode(), 1.0)
+    (device,) = source.read(time.monotonic()).devices
+    assert device.error == "device lost"
+
+
+def test_the_memory_profile_is_decoded_here_and_again_only_when_it_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = forge.my_segment(tmp_path)
+    source = Segments(Host(segment_dir=str(tmp_path)))
+    writer.profile.write(PROFILE_PPROF, forge.profile_bytes(), time.monotonic())
+    (process,) = source.read(time.monotonic()).processes
+    assert process.profile is not None
+    assert process.profile.sites[0].function == "set_key_and_train"
+    before = process.profile
+    (process,) = source.read(time.monotonic()).processes
+    assert process.profile is before
+    writer.profile.write(PROFILE_PPROF, forge.profile_bytes(), time.monotonic())
+    (process,) = source.read(time.monotonic()).processes
+    assert process.profile is not before
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "reason"),
+    [
+        (PROFILE_PPROF, b"junk", "not a gzip"),
+        (PROFILE_SITES, b"junk", "not a gzip"),
+        (9, b"", "upgrade"),
+    ],
+)
+def test_a_profile_that_cannot_be_read_gives_a_sentence(
+    tmp_path: Path, kind: int, payload: bytes, reason: str
+) -> None:
+    forge.my_segment(tmp_path).profile.write(kind, payload, time.monotonic())
+    assert reason in read(tmp_path).message
+
+
+def test_the_past_ten_minutes_come_with_the_first_read_only(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me(), devices=1)
+    now = time.monotonic()
+    for ago in range(300, -1, -1):
+        writer.append(forge.slot(now - ago, forge.RUNNING, [forge.device()], time.time() - ago))
+    source = Segments(Host(segment_dir=str(tmp_path)), with_past=True)
+    past = source.read(now).past
+    used = [r for r in past if r.metric == "hbm_used_bytes" and isinstance(r.subject, DeviceKey)]
+    assert len(used) == 301
+    assert used[0].at_s == pytest.approx(now - 300)
+    assert source.read(now).past == ()
+
+
+@pytest.mark.parametrize(
+    "change", [{"pid": 1}, {"start_ticks": 1}, {"uid": 12345}], ids=["pid", "start", "uid"]
+)
+def test_a_segment_that_claims_to_be_another_process_is_refused(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    me = places.me()
+    forge.segment(tmp_path, me._replace(**change), name=f"{me.pid}-{me.start_ticks}.seg")
+    found = read(tmp_path)
+    assert found.processes == ()
+    assert "is not what its name, owner and header say" in found.message
+
+
+@ROOT
+def test_a_file_that_another_user_put_into_my_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "proc").symlink_to("/proc")
+    directory = tmp_path / "dev/shm/tpusmi-0"
+    directory.mkdir(parents=True)
+    foreign = places.me()._replace(uid=65534)
+    writer = forge.segment(directory, foreign)
+    os.chown(writer.path, 65534, 65534)
+    found = Segments(Host(root=str(tmp_path))).read(time.monotonic())
+    assert found.processes == ()
+    assert "is not what its name" in found.message
+
+
+@ROOT
+def test_segments_that_another_user_may_not_read_are_denied(tmp_path: Path) -> None:
+    os.chmod(forge.my_segment(tmp_path).path, 0o600)
+    for directory in (tmp_path, *tmp_path.parents[:-2]):
+        os.chmod(directory, 0o755)
+    os.seteuid(65534)
+    try:
+        found = read(tmp_path)
+    finally:
+        os.seteuid(0)
+    assert (found.status, found.message) == (
+        DENIED,
+        "1 segment of other users cannot be read",
+    )
+
+
+FACT_NAMES = (
+    *("argv", "devices", "errors", "warnings", "platform", "recompiled", "process_index"),
+    *("id", "coords", "code", "message", "kind"),
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(FACT_NAMES), inner, max_size=6)
+    ),
+)
+
+
+@given(st.dictionaries(st.sampled_from(FACT_NAMES), ANYTHING))
+@settings(max_examples=200, deadline=None)
+def test_facts_of_any_shape_become_a_job(said: dict[str, Any]) -> None:
+    found = jobfacts.parsed(said, ProcessKey(1, 2), 3)
+    assert len(found.devices) == 3
+    assert all(d.name.isprintable() for d in found.devices)
+    json.dumps(found.known)
+
+
+def test_facts_that_are_text_with_terminal_codes_are_cleaned(tmp_path: Path) -> None:
+    forge.my_segment(tmp_path, argv=["a\x1b[2Jb", "--token=s3cret"], platform="t\x07pu")
+    (process,) = read(tmp_path).processes
+    assert process.command == "a [2Jb --token=***"
+    assert process.facts["platform"] == "t pu"

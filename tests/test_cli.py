@@ -1,0 +1,229 @@
+"""The command line as scripts use it: what goes to stdout, what to stderr, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import forge
+import jsonschema
+import pytest
+from commands import TPUSMI, environment, tpusmi
+
+import tpusmi as package
+from tpusmi.report.schema import json_schema
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """A directory with the segment of one living job (this process)."""
+    forge.my_segment(tmp_path)
+    return tmp_path
+
+
+def test_without_a_terminal_it_prints_one_plain_table(job: Path) -> None:
+    found = tpusmi(job)
+    assert found.returncode == 0
+    assert "tpu:8" in found.stdout
+    assert "python train.py" in found.stdout
+    assert "\x1b" not in found.stdout
+    assert found.stderr == ""
+
+
+@pytest.mark.parametrize("flag", ["-1", "--once", "-s"])
+def test_once_is_the_same_table(job: Path, flag: str) -> None:
+    assert "tpu:9" in tpusmi(job, flag).stdout
+
+
+def test_json_is_one_object_of_the_schema(job: Path) -> None:
+    found = json.loads(tpusmi(job, "--json").stdout)
+    jsonschema.validate(found, json_schema())
+    assert found["devices"][0]["hbm_used_bytes"] == forge.GIB
+    assert found["processes"][0]["pid"] == os.getpid()
+    assert found["simulated"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--json"], "{"),
+        (["--once"], "tpusmi"),
+        (["-L"], ""),
+        (["--query-tpu=index", "--format=csv,noheader"], ""),
+    ],
+)
+def test_where_nothing_is_it_exits_1_says_why_on_stderr_and_stdout_stays_data(
+    tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    found = tpusmi(tmp_path, *arguments)
+    assert found.returncode == 1
+    assert found.stdout.startswith(expected)
+    assert "no TPU and no agent here" in found.stderr
+
+
+def test_a_filter_that_matches_nothing_says_so(job: Path) -> None:
+    found = tpusmi(job, "--id", "77")
+    assert found.returncode == 1
+    assert "nothing here matches" in found.stderr
+
+
+def test_strict_exits_4_when_a_source_failed(tmp_path: Path) -> None:
+    (tmp_path / "1-1.seg").write_bytes(b"garbage" * 9)
+    assert tpusmi(tmp_path, "--json", "--strict").returncode == 4
+    assert tpusmi(tmp_path, "--json").returncode == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--nonsense"],
+        ["nonsense"],
+        ["--query-tpu=nonsense", "--format=csv"],
+        ["--query-tpu=index"],
+        ["--query-tpu=index", "--format=xml"],
+        ["--loop", "0"],
+        ["--interval", "x"],
+    ],
+)
+def test_a_wrong_command_line_exits_2_with_the_reason(job: Path, arguments: list[str]) -> None:
+    found = tpusmi(job, *arguments)
+    assert found.returncode == 2
+    assert "error" in found.stderr
+    assert found.stdout == ""
+
+
+def test_a_query_prints_csv_as_nvidia_smi_does(job: Path) -> None:
+    found = tpusmi(job, "--query-gpu=index,memory.used,utilization.gpu", "--format=csv").stdout
+    assert found.splitlines() == [
+        "index, memory.used [MiB], utilization.gpu [%]",
+        "0, 1024 MiB, [N/A]",
+        "1, 2048 MiB, [N/A]",
+    ]
+
+
+def test_a_query_of_processes_prints_the_living_ones(job: Path) -> None:
+    forge.segment(job, forge.dead_identity(), devices=1)
+    found = tpusmi(job, "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
+    assert found.stdout == f"{os.getpid()}, 3072\n"
+
+
+def test_devices_are_listed_as_nvidia_smi_lists_them(job: Path) -> None:
+    pid = os.getpid()
+    assert tpusmi(job, "-L").stdout == (
+        f"TPU 0: TPU v5 lite (UUID: tpu:8@{pid})\nTPU 1: TPU v5 lite (UUID: tpu:9@{pid})\n"
+    )
+
+
+@pytest.mark.parametrize("flag", ["--help-query-tpu", "--help-query-gpu"])
+def test_the_fields_of_a_query_are_listed_with_unit_and_scope(tmp_path: Path, flag: str) -> None:
+    found = tpusmi(tmp_path, flag)
+    assert found.returncode == 0
+    assert '"hbm_used_bytes"\n' in found.stdout
+    assert '"utilization.gpu" or "utilization.duty_cycle"\n' in found.stdout
+    assert "Unit: MiB. Scope: device." in found.stdout
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V", "-v"])
+def test_the_version_is_told(tmp_path: Path, flag: str) -> None:
+    assert tpusmi(tmp_path, flag).stdout == f"tpusmi {package.__version__}\n"
+
+
+def test_help_names_the_exit_codes(tmp_path: Path) -> None:
+    assert "130 interrupted" in tpusmi(tmp_path, "--help").stdout
+
+
+def test_a_loop_gives_one_object_per_line_each_at_once_until_interrupted(job: Path) -> None:
+    with subprocess.Popen(
+        [*TPUSMI, "--json", "--loop-ms", "100"],
+        env=environment(job),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as loop:
+        assert loop.stdout is not None
+        lines = [json.loads(loop.stdout.readline()) for _ in range(3)]
+        loop.send_signal(signal.SIGINT)
+        assert loop.wait(10) == 130
+    assert all(line["schema"] == 1 for line in lines)
+    assert len({line["host"]["time"] for line in lines}) == 3
+
+
+def test_a_loop_of_csv_prints_its_header_once(job: Path) -> None:
+    command = " ".join([*TPUSMI, "--query-tpu=index", "--format=csv", "-l", "0.1", "| head -5"])
+    found = subprocess.run(
+        ["bash", "-c", command], env=environment(job), capture_output=True, text=True, timeout=30
+    )
+    assert found.stdout == "index\n0\n1\n0\n1\n"
+    assert found.stderr == ""
+
+
+def test_a_reader_that_has_had_enough_is_no_error(job: Path) -> None:
+    command = " ".join([*TPUSMI, "--once", "| true"])
+    found = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"],
+        env=environment(job), capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"TERM": "dumb"},
+        {"TERM": None},
+        {"HOME": None},
+        {"NO_COLOR": "1"},
+    ],
+    ids=str,
+)
+def test_it_answers_in_an_odd_environment(job: Path, odd: dict[str, str | None]) -> None:
+    found = tpusmi(job, **odd)
+    assert found.returncode == 0, found.stderr
+    assert "tpu:8" in found.stdout
+
+
+def test_without_utf8_the_table_is_ascii(job: Path) -> None:
+    found = subprocess.run(
+        [*TPUSMI], env=environment(job, PYTHONIOENCODING="ascii"), capture_output=True, timeout=30
+    )
+    found.stdout.decode("ascii")
+
+
+def test_colour_can_be_forced_into_a_pipe_and_forbidden(job: Path) -> None:
+    assert "\x1b[" in tpusmi(job, "--color").stdout
+    assert "\x1b[" not in tpusmi(job, "--color", "--no-color").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["-p", str(os.getpid())], True),
+        (["-p", "1"], False),
+        (["-u", "no-such-user"], False),
+        (["-u"], True),
+        (["--id", "tpu:8,1"], True),
+    ],
+)
+def test_a_filter_chooses_processes_and_devices(
+    job: Path, arguments: list[str], shown: bool
+) -> None:
+    found = json.loads(tpusmi(job, "--json", *arguments).stdout)
+    assert bool(found["processes"]) is shown
+
+
+def test_the_demo_without_jax_says_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import sys, importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'jax' else find(name, *a)\n"
+        "from tpusmi.cli import main; sys.exit(main(['demo']))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, text=True
+    )
+    assert found.returncode == 1
+    assert "pip install 'tpusmi[demo]'" in found.stderr

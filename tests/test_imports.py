@@ -1,0 +1,82 @@
+"""What each entry point loads: start-up time is a feature."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import forge
+import pytest
+from commands import environment
+
+HEAVY = {"textual", "rich", "jax", "jaxlib", "libtpu", "grpc", "google", "numpy", "psutil"}
+
+
+def loaded_by(code: str, directory: Path) -> set[str]:
+    """The modules that a fresh interpreter has after running the code, less those it starts with.
+    """
+    script = (
+        "import sys; before = set(sys.modules)\n"
+        f"{code}\n"
+        "sys.stderr.write('MODULES ' + ' '.join(set(sys.modules) - before))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(directory),
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert "MODULES" in found.stderr, found.stderr
+    return set(found.stderr.rpartition("MODULES ")[2].split())
+
+
+def roots(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def test_importing_tpusmi_loads_nothing_but_itself(tmp_path: Path) -> None:
+    assert roots(loaded_by("import tpusmi", tmp_path)) <= {"tpusmi", "__future__"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tpusmi; tpusmi.start; tpusmi.step",
+        "import tpusmi; tpusmi.start(); tpusmi.step(); tpusmi.stop()",
+        "import tpusmi; tpusmi.snapshot()",
+        "import tpusmi.wire.dump",
+    ],
+)
+def test_the_agent_and_the_reader_load_the_standard_library_only(tmp_path: Path, code: str) -> None:
+    found = roots(loaded_by(code, tmp_path))
+    assert found - {"tpusmi"} <= set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("flags", ["--json", "--once", "-L", "--query-tpu=index --format=csv"])
+def test_a_one_shot_command_loads_no_heavy_library(tmp_path: Path, flags: str) -> None:
+    forge.my_segment(tmp_path)
+    code = f"from tpusmi.cli import main; main({flags.split()!r})"
+    found = loaded_by(code, tmp_path)
+    assert not roots(found) & HEAVY
+    assert not found & {
+        "dataclasses",
+        "inspect",
+        "asyncio",
+        "socket",
+        "subprocess",
+        "importlib.metadata",
+    }
+
+
+def test_the_dashboard_loads_no_jax(tmp_path: Path) -> None:
+    found = roots(loaded_by("import tpusmi.tui.app, tpusmi.cli.dashboard", tmp_path))
+    assert "textual" in found
+    assert not found & {"jax", "jaxlib", "libtpu", "numpy", "grpc"}
+
+
+def test_the_version_needs_little_more_than_argparse(tmp_path: Path) -> None:
+    code = "from tpusmi.cli import main\ntry: main(['--version'])\nexcept SystemExit: pass"
+    found = loaded_by(code, tmp_path)
+    assert not found & {"typing", "json", "threading", "tpusmi.model", "tpusmi.collect"}

@@ -1,0 +1,129 @@
+"""Sources on their own clocks: a hung or broken one freezes nothing and is said."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import forge
+import pytest
+
+import tpusmi
+from tpusmi import collect
+from tpusmi.collect import Collector
+from tpusmi.model import FAILED, OK, DeviceKey, Host, Outcome, ProcessKey, Reading
+
+KEY = DeviceKey(ProcessKey(1, 2), 0)
+
+
+class Scripted:
+    """A source that answers with what the test gives it."""
+
+    def __init__(self, name: str, answer: object) -> None:
+        self.name = name
+        self.period_s = 0.01
+        self.asked = threading.Semaphore(0)
+        self._answer = answer
+
+    def read(self, now_s: float) -> Outcome:
+        self.asked.release()
+        if isinstance(self._answer, threading.Event):
+            self._answer.wait(30)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        reading = Reading("hbm_used_bytes", KEY, 5, now_s, self.name, 5.0)
+        return Outcome(self.name, OK, readings=(reading,))
+
+
+@pytest.fixture
+def hung() -> object:
+    release = threading.Event()
+    yield Scripted("hung", release)
+    release.set()
+
+
+def test_a_source_that_hangs_is_failed_at_the_deadline_and_the_others_are_shown(
+    hung: Scripted,
+) -> None:
+    collector = Collector(Host(), [hung, Scripted("good", None)])
+    started = time.monotonic()
+    snapshot = collector.read_once(deadline_s=0.3)
+    assert time.monotonic() - started < 2
+    assert [(o.source, o.status) for o in snapshot.sources] == [("hung", FAILED), ("good", OK)]
+    assert "has not answered" in snapshot.sources[0].message
+    assert snapshot.value("hbm_used_bytes", KEY) == 5
+
+
+def test_a_source_that_hangs_is_not_asked_again_by_every_tick(hung: Scripted) -> None:
+    collector = Collector(Host(), [hung])
+    for _ in range(3):
+        collector.read_once(deadline_s=0.05)
+    assert hung.asked.acquire(timeout=1)
+    assert not hung.asked.acquire(timeout=0.05)
+
+
+def test_a_source_that_breaks_its_promise_and_raises_is_failed_with_the_reason() -> None:
+    broken = Scripted("broken", ZeroDivisionError("a typo"))
+    (outcome,) = Collector(Host(), [broken]).read_once().sources
+    assert (outcome.status, outcome.message) == (FAILED, "ZeroDivisionError: a typo")
+
+
+def test_a_started_collector_reads_again_and_again_and_fills_the_history() -> None:
+    source = Scripted("good", None)
+    collector = Collector(Host(), [source])
+    collector.start()
+    try:
+        for _ in range(4):
+            assert source.asked.acquire(timeout=5)
+    finally:
+        collector.stop()
+    series = collector.history.series("hbm_used_bytes", KEY)
+    assert len(series) >= 3
+    assert series == sorted(series)
+    assert collector.snapshot().sources[0].status == OK
+
+
+def test_a_source_that_stops_answering_shows_as_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    collector = Collector(Host(), [Scripted("good", None)])
+    collector.read_once()
+    monkeypatch.setattr(collect, "ONCE_DEADLINE_S", 0.05)
+    time.sleep(0.06)
+    (outcome,) = collector.snapshot().sources
+    assert outcome.status == FAILED
+    assert collector.snapshot().value("hbm_used_bytes", KEY) == 5
+
+
+def test_the_history_forgets_what_has_ended_long_ago() -> None:
+    collector = Collector(Host(), [])
+    history = collector.history
+    history.add([Reading("hbm_used_bytes", KEY, 5, 100.0, "agent", 5.0)])
+    history.forget(650.0)
+    assert history.series("hbm_used_bytes", KEY) == [(100.0, 5)]
+    history.forget(701.0)
+    assert history.series("hbm_used_bytes", KEY) == []
+
+
+def test_the_snapshot_of_python_is_the_one_of_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TPUSMI_DIR", str(tmp_path))
+    forge.my_segment(tmp_path)
+    found = tpusmi.snapshot()
+    assert found.tpusmi_version == tpusmi.__version__
+    assert found.to_dict()["devices"][0]["hbm_used_bytes"] == forge.GIB
+    assert found.host.boot_id
+
+
+@pytest.mark.parametrize(
+    ("mark", "comm", "expected"),
+    [("/.dockerenv", "sh", True), (None, "systemd", False), (None, "sh", None)],
+)
+def test_a_container_is_known_by_its_mark_a_machine_by_its_init(
+    tmp_path: Path, mark: str | None, comm: str, expected: bool | None
+) -> None:
+    (tmp_path / "proc/1").mkdir(parents=True)
+    (tmp_path / "proc/1/comm").write_text(comm + "\n")
+    if mark:
+        (tmp_path / mark.lstrip("/")).touch()
+    assert collect.host_facts(Host(root=str(tmp_path))).container is expected

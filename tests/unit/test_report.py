@@ -1,0 +1,195 @@
+"""The plain views, byte for byte; and what goldens cannot prove: that JSON and CSV are well
+formed.
+"""
+
+from __future__ import annotations
+
+import csv as csvlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import moments
+import pytest
+
+from tpusmi.model import DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
+from tpusmi.report import csv, fields, table, words
+from tpusmi.report.schema import json_schema
+from tpusmi.report.select import Wanted, selected
+
+GOLDENS = Path(__file__).parent.parent / "goldens"
+ASSETS = Path(__file__).parent.parent.parent / "assets"
+
+
+def query(names: str, of_devices: bool, layout: str = "csv") -> Callable[[Snapshot], str]:
+    def text(s: Snapshot) -> str:
+        known = fields.device_fields() if of_devices else fields.process_fields()
+        columns, shape = csv.parse_query(names, known), csv.parse_format(layout)
+        head = csv.header(columns, shape) if shape.header else ""
+        return head + csv.rows(s, s.devices if of_devices else s.processes, columns, shape)
+
+    return text
+
+
+VIEWS: dict[str, Callable[[Snapshot], str]] = {
+    "table.txt": table.table,
+    "table-ascii.txt": lambda s: table.table(s, ascii_only=True),
+    "table-color.txt": lambda s: table.table(s, color=True),
+    "list.txt": table.device_list,
+    "json": lambda s: json.dumps(s.to_dict(), indent=1) + "\n",
+    "devices.csv": query("timestamp, index,name,pid,memory.used,memory.free,hbm_used_bytes,"
+                         "utilization.gpu,power.draw,coords,libtpu_version,uuid", True),
+    "processes.csv": query("pid,process_name,used_memory,steps_per_s,step_time_s.p95,state", False),
+    "nounits.csv": query("index,memory.used,memory.total", True, "csv,noheader,nounits"),
+    "help-devices.txt": lambda s: fields.help_text(fields.device_fields()),
+    "help-processes.txt": lambda s: fields.help_text(fields.process_fields()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("moment", ["everything", "nothing"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_is_its_golden(view: str, moment: str) -> None:
+    """TPUSMI_ACCEPT=1 writes the goldens anew: read the diff before you commit it."""
+    text = VIEWS[view](getattr(moments, moment)())
+    path = GOLDENS / f"{moment}.{view}"
+    if os.environ.get("TPUSMI_ACCEPT"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("moment", [moments.everything, moments.nothing])
+def test_the_json_obeys_the_schema_in_assets(moment: Callable[[], Snapshot]) -> None:
+    schema = json.loads((ASSETS / "tpusmi.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(json.dumps(moment().to_dict(), allow_nan=False)), schema)
+
+
+def test_the_schema_in_assets_is_the_one_the_metrics_make() -> None:
+    committed = json.loads((ASSETS / "tpusmi.schema.json").read_text())
+    assert committed == json_schema(), "python -m tpusmi.report.schema > assets/tpusmi.schema.json"
+
+
+def test_the_schema_refuses_a_zero_where_a_null_or_a_string_is_wrong() -> None:
+    wrong = moments.everything().to_dict()
+    wrong["devices"][0]["hbm_used_bytes"] = "12 GiB"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, json_schema())
+
+
+def test_every_metric_is_a_key_of_its_scope_and_unknown_ones_are_null() -> None:
+    found = moments.everything().to_dict()
+    for metrics, row in (
+        (DEVICE_METRICS, found["devices"][1]),
+        (PROCESS_METRICS, found["processes"][1]),
+    ):
+        for m in metrics:
+            name, _, part = m.name.partition(".")
+            assert (row[name][part] if part else row[name]) in (None, 0, 1536)
+    assert found["devices"][1]["hbm_used_bytes"] is None
+
+
+def test_every_known_value_has_its_witness() -> None:
+    found = moments.everything().to_dict()
+    device = found["devices"][0]
+    known = {m.name for m in DEVICE_METRICS if device[m.name] is not None}
+    assert device["provenance"].keys() == known
+    assert device["provenance"]["hbm_used_bytes"] == {
+        "source": "agent",
+        "age_s": 0.4,
+        "stale": False,
+    }
+
+
+def test_a_dead_job_shows_what_its_devices_held_last_but_not_among_the_devices() -> None:
+    found = moments.everything().to_dict()
+    dead = found["processes"][-1]
+    assert dead["state"] == "dead"
+    assert dead["last_devices"][0]["hbm_used_bytes"] == 15 * moments.GIB
+    assert all(d["pid"] != dead["pid"] for d in found["devices"])
+
+
+def test_every_csv_line_has_as_many_fields_as_the_header() -> None:
+    text = VIEWS["devices.csv"](moments.everything()) + VIEWS["processes.csv"](moments.nothing())
+    lines = list(csvlib.reader(text.splitlines(), skipinitialspace=True))
+    assert {len(line) for line in lines[:-1]} == {12}
+
+
+@pytest.mark.parametrize("names", ["index,nonsense", "", " , "])
+def test_a_query_for_nothing_known_is_refused(names: str) -> None:
+    with pytest.raises(csv.QueryError, match="is not a valid field to query"):
+        csv.parse_query(names, fields.device_fields())
+
+
+@pytest.mark.parametrize("text", ["xml", "noheader", "csv,wide"])
+def test_a_format_that_is_not_csv_is_refused(text: str) -> None:
+    with pytest.raises(csv.QueryError):
+        csv.parse_format(text)
+
+
+def test_every_metric_can_be_queried_under_its_own_name() -> None:
+    both = {**fields.device_fields(), **fields.process_fields()}
+    assert {m.name for m in METRICS} <= both.keys()
+
+
+def test_no_line_of_the_ascii_table_needs_more_than_ascii() -> None:
+    table.table(moments.everything(), ascii_only=True).encode("ascii")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pids", "devices"),
+    [
+        (Wanted(), [4321, 5000, 999], 3),
+        (Wanted(users=("ann",)), [4321, 999], 2),
+        (Wanted(pids=(5000,)), [5000], 1),
+        (Wanted(devices=("0",)), [4321, 5000], 2),
+        (Wanted(devices=("tpu:9",)), [4321], 1),
+        (Wanted(devices=("cpu:8@5000",)), [5000], 1),
+        (Wanted(users=("nobody",)), [], 0),
+    ],
+)
+def test_a_selection_keeps_what_was_asked_for(
+    wanted: Wanted, pids: list[int], devices: int
+) -> None:
+    found = selected(moments.everything(), wanted)
+    assert [p.pid for p in found.processes] == pids
+    assert len(found.devices) == devices
+    assert all(n.pid in pids for n in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (words.size(None), "–"),
+        (words.size(0), "0 B"),
+        (words.size(1023), "1023 B"),
+        (words.size(1536), "1.5 KiB"),
+        (words.size(16_909_332_480), "15.7 GiB"),
+        (words.size_pair(12 * 1024**3, 16_909_332_480), "12.0/15.7 GiB"),
+        (words.size_pair(None, 1024**3), "–/1.0 GiB"),
+        (words.size_pair(1024, None), "1.0 KiB"),
+        (words.size_pair(None, None), "–"),
+        (words.size_pair(0, 0), "0.0/0.0 B"),
+        (words.duration(None), "–"),
+        (words.duration(0.0), "0.00 µs"),
+        (words.duration(0.0123), "12.3 ms"),
+        (words.duration(119.9), "120 s"),
+        (words.duration(180), "3.0 min"),
+        (words.duration(9000), "2.5 h"),
+        (words.percent(None), "–"),
+        (words.percent(0), "0 %"),
+        (words.percent(0.04), "0.0 %"),
+        (words.percent(9.96), "10 %"),
+        (words.percent(97.6), "98 %"),
+        (words.rate(None), "–"),
+        (words.rate(3.214), "3.21"),
+        (words.count(None), "–"),
+        (words.count(9999), "9999"),
+        (words.count(12_345), "12.3k"),
+        (words.ranges([]), "–"),
+        (words.ranges([3, 0, 1, 2, 8]), "0-3,8"),
+    ],
+)
+def test_numbers_read_as_a_person_says_them(text: str, expected: str) -> None:
+    assert text == expected

@@ -1,0 +1,162 @@
+"""The JSON Schema of `tpusmi --json`, derived from the metrics.
+
+`python -m tpusmi.report.schema` prints it; `assets/tpusmi.schema.json` is what it printed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from tpusmi.model import DEVICE_METRICS, PROCESS_FACTS, PROCESS_METRICS, SCHEMA, Metric
+
+Schema = dict[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_TRUTH: Schema = {"type": "boolean"}
+_WHOLE: Schema = {"type": "integer"}
+_NUMBER: Schema = {"type": "number"}
+
+
+def json_schema() -> Schema:
+    """The schema of one snapshot. Every key is always there; what is unknown is null."""
+    device = _object(_device())
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "tpusmi snapshot",
+        "description": "What `tpusmi --json` prints: one object, with --loop one per line.",
+        **_object(
+            {
+                "schema": {"const": SCHEMA},
+                "tpusmi_version": _TEXT,
+                "simulated": _said(_TRUTH, "True when the host is a simulated one."),
+                "host": _object(_host()),
+                "chips": {"type": "array", "items": {"type": "object"}},
+                "devices": _list(device, "Devices of living processes."),
+                "processes": _list(_object(_process(device)), "Living ones first."),
+                "sources": _list(_object(_source()), "What was asked, and what it answered."),
+                "warnings": _list(_object(_warning()), "What a person can act on."),
+            }
+        ),
+    }
+
+
+def _host() -> Schema:
+    return {
+        "name": _TEXT,
+        "time": _said(_TEXT, "RFC 3339, UTC."),
+        "boot_id": _or_null(_TEXT),
+        "container": _said(_or_null(_TRUTH), "Whether this is inside a container."),
+        "libtpu_version": _or_null(_TEXT),
+    }
+
+
+def _device() -> Schema:
+    return {
+        "index": _said(_WHOLE, "Local, counted from 0."),
+        "id": _said(_or_null(_WHOLE), "Global, as JAX and libtpu say."),
+        "chip": _said(_or_null(_WHOLE), "Index of the TPU chip."),
+        "core_on_chip": _or_null(_WHOLE),
+        "coords": _said(_or_null({"type": "array", "items": _WHOLE}), "Place in the slice."),
+        "kind": _said(_or_null(_TEXT), "As JAX calls it: `TPU v5 lite`."),
+        "platform": _or_null(_TEXT),
+        "name": _said(_TEXT, "Platform and global id: `tpu:8`."),
+        "pid": _said(_or_null(_WHOLE), "The process that owns it."),
+        "error": _said(_or_null(_TEXT), "Why it could not be read."),
+        **_measured(DEVICE_METRICS),
+    }
+
+
+def _process(device: Schema) -> Schema:
+    return {
+        "pid": _WHOLE,
+        "start_ticks": _said(_WHOLE, "With the pid: a process no later one is taken for."),
+        "user": _or_null(_TEXT),
+        "command": _said(_TEXT, "Command line, secrets hidden."),
+        "devices": _list(_WHOLE, "Local indexes of its devices."),
+        "last_devices": _list(device, "Of a dead process: what its devices held last."),
+        "holds": _list(_TEXT, "Device nodes it holds open."),
+        "loaded_only": _TRUTH,
+        "stale": _or_null(_TRUTH),
+        "stale_reason": _or_null(_TEXT),
+        "phase": {"enum": ["starting", "compiling", "running", "idle", "ended", None]},
+        "state": {"enum": ["live", "silent", "dead"]},
+        "sample_age_s": _said(_or_null(_NUMBER), "Age of its agent's newest sample."),
+        "interval_s": _said(_NUMBER, "Period of its agent's samples."),
+        **{name: {"type": ["string", "integer", "null"]} for name in PROCESS_FACTS},
+        "memory_profile": _or_null(_object(_memory_profile())),
+        **_measured(PROCESS_METRICS),
+    }
+
+
+def _memory_profile() -> Schema:
+    site = {
+        "function": _TEXT,
+        "file": _TEXT,
+        "line": _WHOLE,
+        "kind": _said(_TEXT, "`buffer` or `executable`."),
+        "bytes": _or_null(_WHOLE),
+        "count": _WHOLE,
+    }
+    return {"age_s": _NUMBER, "sites": _list(_object(site), "What holds memory, largest first.")}
+
+
+def _source() -> Schema:
+    return {
+        "name": _TEXT,
+        "status": {"enum": ["ok", "absent", "denied", "failed"]},
+        "message": _TEXT,
+        "took_s": _NUMBER,
+        "notes": _list(_TEXT, "One sentence for each thing that could not be read."),
+    }
+
+
+def _warning() -> Schema:
+    return {"code": _TEXT, "message": _TEXT, "pid": _or_null(_WHOLE)}
+
+
+def _measured(metrics: tuple[Metric, ...]) -> Schema:
+    """Every metric of a scope, and where the known ones come from."""
+    fields: Schema = {}
+    for m in metrics:
+        kind = _said(_or_null(_WHOLE if m.is_integer else _NUMBER), f"{m.help} Unit: {m.unit}.")
+        name, _, part = m.name.partition(".")
+        if part:
+            parts = fields.setdefault(name, _object({}))
+            parts["properties"][part] = kind
+            parts["required"].append(part)
+        else:
+            fields[name] = kind
+    witness = _object({"source": _TEXT, "age_s": _NUMBER, "stale": _TRUTH})
+    fields["provenance"] = {
+        "type": "object",
+        "description": "Of every value that is known: who said it, and how long ago.",
+        "additionalProperties": witness,
+    }
+    return fields
+
+
+def _object(properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: Schema, help: str) -> Schema:
+    return {"type": "array", "description": help, "items": items}
+
+
+def _said(kind: Schema, help: str) -> Schema:
+    return {**kind, "description": help}
+
+
+def _or_null(kind: Schema) -> Schema:
+    return {**kind, "type": [kind["type"], "null"]}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")
