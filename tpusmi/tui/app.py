@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import time
 from collections.abc import Callable
@@ -92,6 +93,12 @@ class Dashboard(App[None]):
         self._reader.start()
         self._ask()
         self._ticker = self.set_interval(self._interval_s, self._tick)
+
+    def on_ready(self) -> None:
+        # run() switched it off. What the start left is kept out of every later search for garbage.
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
 
     def on_resize(self) -> None:
         self.call_later(self._draw)

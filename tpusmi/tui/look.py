@@ -46,13 +46,13 @@ _COLORED = {
     "bold": Style(bold=True),
     "title": Style(color="cyan", bold=True),
     "head": Style(color="cyan", bold=True, underline=True),
-    "selected": Style(color="black", bgcolor="cyan"),
-    "key": Style(color="black", bgcolor="cyan"),
+    "selected": Style(color="bright_white", bgcolor="blue", bold=True),
+    "key": Style(color="bright_white", bgcolor="blue", bold=True),
     "good": Style(color="green"),
     "warn": Style(color="yellow"),
     "bad": Style(color="red", bold=True),
     "graph": Style(color="cyan"),
-    "loud": Style(color="white", bgcolor="magenta", bold=True),
+    "loud": Style(color="bright_white", bgcolor="magenta", bold=True),
     "paused": Style(color="black", bgcolor="yellow", bold=True),
 }
 _MONO = {
