@@ -14,17 +14,12 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.timer import Timer
 
-from tpusmi.model import Device, Process, Snapshot
-from tpusmi.tui import chrome
-from tpusmi.tui.arrange import Heights, Wanted, arrange
-from tpusmi.tui.detail import detail_lines
-from tpusmi.tui.devices import DeviceTable
+from tpusmi.model import Snapshot
+from tpusmi.tui.board import Board
+from tpusmi.tui.chrome import Status
 from tpusmi.tui.feed import Deliver, Feed, Options, Reader
-from tpusmi.tui.grid import Grid
 from tpusmi.tui.keys import BINDINGS
-from tpusmi.tui.lines import Lines
 from tpusmi.tui.look import Look
-from tpusmi.tui.processes import ProcessTable
 from tpusmi.tui.prompt import Prompt
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -53,40 +48,18 @@ class Dashboard(App[None]):
         self, feed: Feed, options: Options, reader: Callable[[Feed, Deliver], Reader] = Reader
     ) -> None:
         super().__init__(ansi_color=True)
-        self._options = options
-        self._look = look = Look(ascii=options.ascii, color=options.color)
+        self._look = Look(ascii=options.ascii, color=options.color)
+        self._board = Board(self._look, options, feed.history)
         self._interval_s = options.interval_s
         self._paused = False
-        self._expanded = False
-        self._typing = False
         self._snapshot: Snapshot | None = None
         self._asked_s: float | None = None
         self._ticker: Timer | None = None
-        self._device_table = DeviceTable(look, feed.history)
-        self._process_table = ProcessTable(look)
-        self._header, self._detail, self._notices, self._footer = (
-            Lines(look, id=name) for name in ("header", "detail", "notices", "footer")
-        )
-        self._prompt = Prompt(look, id="prompt")
-        self._devices: Grid[Device] = Grid(
-            look, self._device_table.columns(), lambda d: d.key, "devices"
-        )
-        self._processes: Grid[Process] = Grid(
-            look, self._process_table.columns(), lambda p: p.key, "processes"
-        )
-        self._parts: tuple[Lines, ...] = (
-            self._devices,
-            self._processes,
-            self._detail,
-            self._notices,
-            self._prompt,
-        )
-        self._heights: Heights | None = None
         self._reader = reader(feed, lambda answer: self.post_message(self.Arrived(answer)))
 
     def compose(self) -> ComposeResult:
-        self._arrange()
-        yield from (self._header, *self._parts, self._footer)
+        self._draw()
+        yield from self._board.widgets
 
     def on_mount(self) -> None:
         self._leave_on_signals()
@@ -111,14 +84,16 @@ class Dashboard(App[None]):
         self._draw()
 
     def on_grid_moved(self) -> None:
-        self._draw_detail()
+        if self._snapshot is not None:
+            self._board.draw_detail(self._snapshot, self._status())
 
     def on_prompt_typed(self, message: Prompt.Typed) -> None:
+        board = self._board
         if message.done:
-            self._typing = False
+            board.typing = False
             self.set_focus(None)
-            self._prompt.show_text(message.text, typing=False)
-        self._process_table.filter = message.text
+            board.prompt.show_text(message.text, typing=False)
+        board.table.filter = message.text
         self._draw()
 
     # -- keys
@@ -133,27 +108,27 @@ class Dashboard(App[None]):
         self.push_screen(HelpScreen(self._look, BINDINGS, simulated))
 
     def action_expand(self) -> None:
-        self._expanded = bool(self._processes.items)
+        self._board.expanded = bool(self._board.processes.items)
         self._draw()
 
     def action_step_back(self) -> None:
-        if self._expanded:
-            self._expanded = False
+        if self._board.expanded:
+            self._board.expanded = False
         else:
-            self._process_table.filter = ""
+            self._board.table.filter = ""
         self._draw()
 
     def action_filter(self) -> None:
-        self._expanded, self._typing = False, True
-        self._prompt.display = True
-        self._prompt.start(self._process_table.filter)
+        self._board.expanded, self._board.typing = False, True
+        self._draw()
+        self._board.prompt.start(self._board.table.filter)
 
     def action_sort(self, step: int) -> None:
-        self._process_table.sort_by(step)
+        self._board.table.sort_by(step)
         self._draw()
 
     def action_reverse(self) -> None:
-        self._process_table.upside_down ^= True
+        self._board.table.upside_down ^= True
         self._draw()
 
     def action_pause(self) -> None:
@@ -174,17 +149,17 @@ class Dashboard(App[None]):
         self._ask()
 
     def action_move(self, rows: int) -> None:
-        self._processes.move(rows)
+        self._board.processes.move(rows)
 
     def action_page(self, pages: int) -> None:
-        self._processes.move(pages * self._processes.page)
+        self._board.processes.move(pages * self._board.processes.page)
 
     def action_jump(self, index: int) -> None:
-        if self._processes.items:
-            self._processes.move_to(index % len(self._processes.items))
+        if items := self._board.processes.items:
+            self._board.processes.move_to(index % len(items))
 
     def action_devices(self, pages: int) -> None:
-        self._devices.scroll_rows(pages * self._devices.page)
+        self._board.devices.scroll_rows(pages * self._board.devices.page)
 
     # -- reading
 
@@ -213,59 +188,10 @@ class Dashboard(App[None]):
     # -- drawing
 
     def _draw(self) -> None:
-        self._draw_header()
-        self._footer.show([chrome.footer(self._look, BINDINGS)])
-        snapshot = self._snapshot
-        if snapshot is None:
-            return
-        self._device_table.snapshot = snapshot
-        self._process_table.take(snapshot)
-        shown = self._process_table.shown()
-        self._devices.show_items(snapshot.devices)
-        if shown and self._processes.cursor not in {p.key for p in shown}:
-            self._processes.cursor = shown[0].key
-        self._processes.sorted_by = (
-            self._process_table.sort_title,
-            self._process_table.upside_down,
-        )
-        self._processes.show_items(shown)
-        self._notices.show(chrome.notices(self._look, snapshot))
-        self._arrange()
-        self._draw_detail()
+        self._board.draw(self._snapshot, self._status())
 
     def _draw_header(self) -> None:
-        status = chrome.Status(self._interval_s, self._paused, self._late_s())
-        self._header.show(
-            [chrome.header(self._look, self._snapshot, self._options, status, self.size.width)]
-        )
+        self._board.draw_header(self._snapshot, self._status())
 
-    def _draw_detail(self) -> None:
-        snapshot, index = self._snapshot, self._processes.index
-        if snapshot is None or self._heights is None:
-            return
-        width, height = self.size.width, self._heights.detail
-        if index is not None:
-            p = self._processes.items[index]
-            devices = self._process_table.devices(p)
-            self._detail.show(detail_lines(self._look, snapshot, p, devices, width, height))
-        else:
-            self._detail.show(chrome.nothing(self._look, snapshot, self._process_table.filter))
-
-    def _arrange(self) -> None:
-        """Give each part its lines; the screen is laid out anew only when that changes."""
-        typing = self._typing or bool(self._process_table.filter)
-        want = Wanted(
-            devices=len(self._devices.items) + 1 if self._devices.items else 0,
-            processes=len(self._processes.items) + 1 if self._processes.items or typing else 0,
-            notices=len(self._notices.rows),
-            prompt=int(typing),
-            detail=bool(self._processes.items),
-            expanded=self._expanded,
-        )
-        heights = arrange(want, self.size.height)
-        if heights == self._heights:
-            return
-        self._heights = heights
-        for part, height in zip(self._parts, heights, strict=True):
-            part.display = height > 0
-            part.styles.height = height
+    def _status(self) -> Status:
+        return Status(*self.size, self._interval_s, self._paused, self._late_s())

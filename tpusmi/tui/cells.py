@@ -3,54 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
-from tpusmi.model import Snapshot, Subject, Value
+from tpusmi.model import Snapshot, Value
 from tpusmi.report import words
+from tpusmi.tui.columns import Item
 from tpusmi.tui.look import Look, Row
 
 
-class Keyed(Protocol):
-    """A device or a process."""
-
-    @property
-    def key(self) -> Subject:
-        """What its values are filed under."""
-
-
-Thing = TypeVar("Thing", bound=Keyed)
-
-
-class Cells(Generic[Thing]):
-    """Draws cells of things from the snapshot it was given last."""
+class Cells(Generic[Item]):
+    """Draws cells of devices or processes from the snapshot it was given last."""
 
     def __init__(self, look: Look) -> None:
         self.look = look
         self.snapshot: Snapshot | None = None
 
-    def value(self, name: str, thing: Thing) -> Value | None:
+    def value(self, name: str, item: Item) -> Value | None:
         """The value of that metric and its witness."""
-        return None if self.snapshot is None else self.snapshot.values.get((thing.key, name))
+        return None if self.snapshot is None else self.snapshot.values.get((item.key, name))
 
-    def style(self, thing: Thing, *values: Value | None) -> str:
-        """Grey for what is old, and for things that are gone."""
+    def style(self, item: Item, *values: Value | None) -> str:
+        """Grey for what is old, and for what is gone."""
         return "dim" if any(v is not None and v.stale for v in values) else "plain"
 
-    def number(self, name: str, read: Callable[[float | None], str]) -> Callable[[Thing, int], Row]:
+    def number(self, name: str, read: Callable[[float | None], str]) -> Callable[[Item, int], Row]:
         """How to draw the cells of a column of numbers."""
 
-        def draw(thing: Thing, width: int) -> Row:
-            v = self.value(name, thing)
+        def draw(item: Item, width: int) -> Row:
+            v = self.value(name, item)
             text = read(None if v is None else v.value)
-            return self.look.cell(text, width, self.style(thing, v), right=True)
+            return self.look.cell(text, width, self.style(item, v), right=True)
 
         return draw
 
-    def plain(self, read: Callable[[Thing], str]) -> Callable[[Thing, int], Row]:
+    def plain(self, read: Callable[[Item], str]) -> Callable[[Item, int], Row]:
         """How to draw the cells of a column of texts."""
 
-        def draw(thing: Thing, width: int) -> Row:
-            return self.look.cell(read(thing) or words.UNKNOWN, width, self.style(thing))
+        def draw(item: Item, width: int) -> Row:
+            return self.look.cell(read(item) or words.UNKNOWN, width, self.style(item))
 
         return draw
 

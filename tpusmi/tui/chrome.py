@@ -31,26 +31,26 @@ _CODE = ("    import", "    tpusmi")
 
 
 class Status(NamedTuple):
-    """What the header says of the dashboard itself."""
+    """How the dashboard itself is."""
 
+    width: int
+    height: int
     interval_s: float
     paused: bool = False
     late_s: float = 0.0
     """How long the feed has not answered, when that is long."""
 
 
-def header(
-    look: Look, snapshot: Snapshot | None, options: Options, status: Status, width: int
-) -> Row:
+def header(look: Look, snapshot: Snapshot | None, options: Options, status: Status) -> Row:
     """The top line: what this is and where at the left, when at the right."""
     right = _right(snapshot, status, look)
     left = _left(look, snapshot, options)
-    room = width - width_of(right)
+    room = status.width - width_of(right)
     for piece in left:
         room -= piece.cell_length
     if room >= 1:
         return (*left, *look.line((" " * room, "plain")), *right)
-    return _clipped(left, right, look, width)
+    return _clipped(left, right, look, status.width)
 
 
 def _clipped(left: Row, right: Row, look: Look, width: int) -> Row:

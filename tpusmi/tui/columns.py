@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from tpusmi.model import Subject
 from tpusmi.tui.look import Row
 
-Item = TypeVar("Item")
+
+class Keyed(Protocol):
+    """A device or a process: what a row is about."""
+
+    @property
+    def key(self) -> Subject:
+        """What its values are filed under."""
+
+
+Item = TypeVar("Item", bound=Keyed)
 
 GAP = 1
 """Blank columns between two columns of a table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Generic
 
 from rich.cells import cell_len
@@ -23,12 +23,9 @@ class Grid(Lines, Generic[Item]):
     class Moved(Message):
         """The cursor is on another item, because a person moved it."""
 
-    def __init__(
-        self, look: Look, columns: Sequence[Column[Item]], key: Callable[[Item], Hashable], id: str
-    ) -> None:
+    def __init__(self, look: Look, columns: Sequence[Column[Item]], id: str) -> None:
         super().__init__(look, id=id)
         self._columns = columns
-        self._key = key
         self._needs = [c.width for c in columns]
         self._items: Sequence[Item] = ()
         self._top = 0
@@ -50,9 +47,7 @@ class Grid(Lines, Generic[Item]):
     @property
     def index(self) -> int | None:
         """Where the cursor is."""
-        return next(
-            (i for i, item in enumerate(self._items) if self._key(item) == self.cursor), None
-        )
+        return next((i for i, item in enumerate(self._items) if item.key == self.cursor), None)
 
     def show_items(self, items: Sequence[Item]) -> None:
         """Show these items; the cursor and the view stay on what they were on."""
@@ -72,7 +67,7 @@ class Grid(Lines, Generic[Item]):
 
     def move_to(self, index: int) -> None:
         """Put the cursor on an item by its place."""
-        self.cursor = self._key(self._items[index])
+        self.cursor = self._items[index].key
         self._top = min(max(self._top, index - self.page + 1), index)
         self.redraw()
         self.post_message(self.Moved())
@@ -113,7 +108,7 @@ class Grid(Lines, Generic[Item]):
         for column, width in fitted:
             row += (*column.draw(item, width), gap)
         row.pop()
-        if self.cursor is None or self._key(item) != self.cursor:
+        if self.cursor is None or item.key != self.cursor:
             return tuple(row)
         text = "".join(piece.text for piece in row)
         return self.look.cell(text, self.size.width, "selected")

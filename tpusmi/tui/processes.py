@@ -57,9 +57,9 @@ class ProcessTable(Cells[Process]):
         titles = [c.title for c in self._columns if c.sort is not None]
         self.sort_title = titles[(titles.index(self.sort_title) + step) % len(titles)]
 
-    def style(self, thing: Process, *values: Value | None) -> str:
+    def style(self, item: Process, *values: Value | None) -> str:
         """Grey for what is old, and for all of a process that ended."""
-        return "dim" if is_dead(thing) else super().style(thing, *values)
+        return "dim" if is_dead(item) else super().style(item, *values)
 
     def devices(self, p: Process) -> str:
         """Its devices by the numbers in their names, as `0-7`; empty for none."""
