@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpusmi.memprofile import (
-    ProfileError,
-    device_id,
-    packed_sites,
-    sites,
-    totals,
-    unpacked_sites,
-)
+from tpusmi.memprofile import device_id, packed_sites, sites, totals, unpacked_sites
+from tpusmi.pprof import ProfileError
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -106,6 +100,12 @@ def test_frames_of_jax_are_passed_over_for_the_line_that_called_it() -> None:
 def test_a_stack_with_nothing_but_jax_is_charged_to_its_innermost_frame() -> None:
     (site,) = sites(profile([(1, 64, {"kind": "buffer"})], [("jit", "/x/jax/_src/api.py")]))
     assert site.function == "jit"
+
+
+@pytest.mark.parametrize("file", ["<ipython-input-3-f00>", "<string>", "/tmp/ipykernel_7/12.py"])
+def test_a_notebook_cell_is_the_users_own_line(file: str) -> None:
+    frames = [("_device_put", "/x/jax/_src/api.py"), ("<module>", file)]
+    assert sites(profile([(1, 64, {"kind": "buffer"})], frames))[0].file == file
 
 
 def test_an_executable_whose_size_is_minus_one_has_no_known_size() -> None:

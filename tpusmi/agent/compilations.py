@@ -89,4 +89,9 @@ class Compilations:
                 self.first_at_s = now
             self.last_at_s, self.last_took_s = now, duration_s
             if now - self.first_at_s > WARM_UP_S:
-                self._recent.append((now, str(details.get("fun_name", ""))))
+                self._recent.append((now, _plain(str(details.get("fun_name", "")))))
+
+
+def _plain(name: str) -> str:
+    """The function's own name: some JAX releases call it `jit(train_step)`."""
+    return name[4:-1] if name.startswith("jit(") and name.endswith(")") else name

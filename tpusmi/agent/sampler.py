@@ -10,16 +10,15 @@ import os
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 
 from tpusmi import memprofile
-from tpusmi.agent import jaxread, output
+from tpusmi.agent import jaxread, output, process
 from tpusmi.agent.activity import Activity
 from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import Compilations
 from tpusmi.agent.steps import Steps
-from tpusmi.text import without_secrets
 from tpusmi.wire import places
 from tpusmi.wire.layout import (
     FACTS_JSON,
@@ -38,7 +37,6 @@ PROFILE_COST_MOST_S = 1.0
 FACTS_LEAST_S = 5.0
 COST_WINDOW = 60
 RECOMPILED_MOST = 3
-ARGUMENTS_MOST, ARGUMENT_MOST = 24, 200
 _STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 
 NAN = float("nan")
@@ -118,11 +116,12 @@ class Sampler(threading.Thread):
 
     def _wait_for_backend(self, who: Identity) -> None:
         """Poll until the job has made a backend, showing the process as starting meanwhile."""
+        argv = process.command()
         self._facts = {
-            "argv": _argv(),
+            "argv": argv,
             "python_version": ".".join(map(str, sys.version_info[:3])),
         }
-        if not _is_helper():
+        if not process.is_helper(argv):
             self._open(who, [])
         while not jaxread.backend_exists():
             if not jaxread.backend_is_visible():
@@ -136,7 +135,7 @@ class Sampler(threading.Thread):
                 return
         self.compilations.listen()
         self._facts.update(jaxread.static_facts())
-        self._facts["warnings"] = _fallback_warning(self._facts["platform"])
+        self._facts["warnings"] = process.fallback_warning(self._facts["platform"])
         self._open(who, [d["id"] for d in self._facts["devices"]])
         self._samples = Budget(self._samples.asked_s, SAMPLE_SHARE)
 
@@ -197,8 +196,8 @@ class Sampler(threading.Thread):
         if now_s - self._facts_at_s < FACTS_LEAST_S:
             return
         errors = [s.error for s in self._states]
-        names = self.compilations.recent(now_s)
-        recompiled = sorted({name for name in names if names.count(name) > 1})[:RECOMPILED_MOST]
+        counts = Counter(self.compilations.recent(now_s)).most_common(RECOMPILED_MOST)
+        recompiled = [name for name, count in counts if count > 1]
         if errors != self._facts.get("errors") or recompiled != self._facts.get("recompiled"):
             self._facts["errors"] = errors
             self._facts["recompiled"] = recompiled
@@ -211,8 +210,8 @@ class Sampler(threading.Thread):
 
     def _values(self, now_s: float, phase: str | None = None) -> list[float]:
         """The doubles of one slot, in the order of the layout."""
-        process = self._process_fields(now_s, phase)
-        values = [now_s, time.time(), *(_double(process.get(name)) for name in PROCESS_FIELDS)]
+        own = self._process_fields(now_s, phase)
+        values = [now_s, time.time(), *(_double(own.get(name)) for name in PROCESS_FIELDS)]
         for i, device_id in enumerate(self._device_ids):
             state = self._states[i] if i < len(self._states) else None
             values += map(_double, state.memory if state else (None,) * len(jaxread.MEMORY_KEYS))
@@ -271,31 +270,3 @@ def _double(value: float | None) -> float:
 def _sum(totals: memprofile.Totals) -> tuple[float, float]:
     usages = totals.devices.values()
     return float(sum(u.bytes for u in usages)), float(sum(u.buffers for u in usages))
-
-
-def _argv() -> list[str]:
-    """How the process was started, secrets hidden, cut to fit; sys.argv where /proc hides it."""
-    try:
-        with open("/proc/self/cmdline", "rb") as file:
-            words = file.read(65536).rstrip(b"\0").split(b"\0")
-        argv = [w.decode("utf-8", "replace") for w in words]
-    except OSError:
-        argv = sys.argv
-    return [word[:ARGUMENT_MOST] for word in without_secrets(argv)[:ARGUMENTS_MOST]]
-
-
-def _is_helper() -> bool:
-    """True in a worker that multiprocessing started: it runs the user's main again and may never
-    touch JAX.
-    """
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and process.parent_process() is not None
-
-
-def _fallback_warning(platform: str | None) -> list[dict[str, str]]:
-    """The classic silent failure: the machine has TPUs and the job runs on the CPU."""
-    chips = jaxread.tpu_functions() if platform == "cpu" else 0
-    if not chips:
-        return []
-    found = f"{chips} TPU function{'s' if chips > 1 else ''} on the PCI bus"
-    return [{"code": "cpu_fallback", "message": f"JAX runs on the CPU although there is {found}"}]

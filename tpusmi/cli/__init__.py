@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def script() -> None:
-    """The `tpusmi` command: main(), started and ended without work that a short life has no use for."""
+    """The `tpusmi` command: main(), started and ended without work that a short life has no use
+    for.
+    """
     gc.disable()  # a one-shot run is over before it has made garbage; the dashboard turns it on
     code = main()
     try:

@@ -7,17 +7,14 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tpusmi.memprofile import ProfileError, sites, unpacked_sites
+from tpusmi.memprofile import sites, unpacked_sites
 from tpusmi.model import (
     ABSENT,
     AGENT,
     DENIED,
-    DEVICE,
     FAILED,
     OK,
-    PROCESS,
     Device,
-    DeviceKey,
     Host,
     MemoryProfile,
     Outcome,
@@ -25,25 +22,19 @@ from tpusmi.model import (
     ProcessKey,
     Reading,
     Site,
-    Subject,
-    metric,
 )
-from tpusmi.model.metrics import METRICS, Metric
+from tpusmi.pprof import ProfileError
 from tpusmi.sources import jobfacts
+from tpusmi.sources.samples import fresh_for_s, positive, readings
 from tpusmi.wire import places
 from tpusmi.wire.layout import (
-    DEVICE_FIELDS,
     PHASES,
-    PROCESS_FIELDS,
     PROFILE_PPROF,
     PROFILE_SITES,
     SegmentError,
 )
-from tpusmi.wire.reader import Fields, Sample, SegmentReader
+from tpusmi.wire.reader import Sample, SegmentReader
 
-FRESH_LEAST_S = 5.0
-FRESH_PERIODS = 3
-"""A value may be believed for this many of its own periods."""
 FUTURE_MOST_S = 5.0
 SITES_MOST = 50
 GRAPHED = ("hbm_used_bytes", "live_array_bytes", "steps_per_s")
@@ -53,15 +44,10 @@ PAST_MOST = 200_000
 
 LIVE, SILENT, DEAD = "live", "silent", "dead"
 
-_NAMES = {(m.scope, m.name) for m in METRICS}
-_PROCESS = {f: metric(PROCESS, f) for f in PROCESS_FIELDS if (PROCESS, f) in _NAMES}
-_DEVICE = {f: metric(DEVICE, f) for f in DEVICE_FIELDS if (DEVICE, f) in _NAMES}
 _DECODERS: dict[int, Callable[[bytes], tuple[Site, ...]]] = {
     PROFILE_PPROF: sites,
     PROFILE_SITES: unpacked_sites,
 }
-_PROFILED = ("live_array_bytes", "live_arrays", "executables")
-_SUMMED = {n: metric(PROCESS, n) for n in ("hbm_used_bytes", "live_array_bytes", "live_arrays")}
 
 
 class _Found(NamedTuple):
@@ -183,7 +169,7 @@ class _Segment:
         sample = self._reader.newest()
         shift = 0.0 if sample is None else self._clock_shift(sample, now_s)
         at_s = None if sample is None else sample.at_s + shift
-        interval_s = _positive(None if sample is None else sample.process.get("interval_s"), 1.0)
+        interval_s = positive(None if sample is None else sample.process.get("interval_s"), 1.0)
         state = self._state(at_s, interval_s, now_s)
         self._read_profile(shift, now_s)
         process = Process(
@@ -198,8 +184,8 @@ class _Segment:
             self._profile,
             self._facts.notices,
         )
-        readings = [] if sample is None else self._readings(sample, shift, interval_s)
-        return _Found(process, self._facts.devices, readings, self._past(shift, interval_s))
+        found = [] if sample is None else readings(sample, self._key, shift, interval_s)
+        return _Found(process, self._facts.devices, found, self._past(shift, interval_s))
 
     def _clock_shift(self, sample: Sample, now_s: float) -> float:
         """What to add to the segment's monotonic times to compare them with ours.
@@ -214,7 +200,7 @@ class _Segment:
 
     def _state(self, at_s: float | None, interval_s: float, now_s: float) -> str:
         header = self._reader.header
-        fresh = at_s is not None and now_s - at_s <= _fresh_s(interval_s)
+        fresh = at_s is not None and now_s - at_s <= fresh_for_s(interval_s)
         if header.boot_id != places.boot_id(self._proc):
             return DEAD
         same_namespace = header.pid_namespace == places.pid_namespace(self._proc)
@@ -248,33 +234,6 @@ class _Segment:
         self._profile = MemoryProfile(min(blob.at_s + shift, now_s), largest)
         self._profile_sequence = blob.sequence
 
-    def _readings(self, sample: Sample, shift: float, interval_s: float) -> list[Reading]:
-        """Every value of a sample, with how long it may be believed."""
-        process = sample.process
-        fresh_s = _fresh_s(interval_s)
-        profile_at_s = process.get("profile_at_s", sample.at_s)
-        profile_fresh_s = _fresh_s(
-            max(interval_s, _positive(process.get("profile_period_s"), interval_s))
-        )
-        sampled = (min(sample.at_s, profile_at_s) + shift, profile_fresh_s)
-        current = (sample.at_s + shift, fresh_s)
-
-        def reading(m: Metric, subject: Subject, value: float) -> Reading:
-            at_s, fresh = sampled if m.name in _PROFILED else current
-            return Reading(
-                m.name, subject, int(value) if m.is_integer else value, at_s, AGENT, fresh
-            )
-
-        found = [reading(m, self._key, v) for m, v in _sane(process, _PROCESS)]
-        for i, fields in enumerate(sample.devices):
-            found += [reading(m, DeviceKey(self._key, i), v) for m, v in _sane(fields, _DEVICE)]
-        for name in _SUMMED:
-            values = [fields[name] for fields in sample.devices if name in fields]
-            if values and len(values) == len(sample.devices):
-                sums = _sane({name: sum(values)}, _SUMMED)
-                found += [reading(m, self._key, v) for m, v in sums]
-        return found
-
     def _past(self, shift: float, interval_s: float) -> list[Reading]:
         """On the first read: what the ring still knows, for graphs."""
         if not self._wants_past:
@@ -282,13 +241,8 @@ class _Segment:
         self._wants_past = False
         samples = self._reader.past()
         stride = 1 + len(samples) * self._reader.header.devices // PAST_MOST
-        readings = (r for s in samples[::stride] for r in self._readings(s, shift, interval_s))
-        return [r for r in readings if r.metric in GRAPHED]
-
-
-def _sane(fields: Fields, metrics: dict[str, Metric]) -> list[tuple[Metric, float]]:
-    """The metrics whose value can be true: no measured quantity is negative or beyond 2^62."""
-    return [(metrics[name], v) for name, v in fields.items() if name in metrics and 0 <= v < 2**62]
+        every = (r for s in samples[::stride] for r in readings(s, self._key, shift, interval_s))
+        return [r for r in every if r.metric in GRAPHED]
 
 
 def _phase(sample: Sample | None, state: str) -> str | None:
@@ -296,11 +250,3 @@ def _phase(sample: Sample | None, state: str) -> str | None:
         return "ended"
     number = None if sample is None else sample.process.get("phase")
     return PHASES[int(number)] if number is not None and 0 <= number < len(PHASES) else None
-
-
-def _positive(value: float | None, otherwise: float) -> float:
-    return value if value is not None and 0 < value < 86400 else otherwise
-
-
-def _fresh_s(period_s: float) -> float:
-    return max(FRESH_LEAST_S, FRESH_PERIODS * period_s)

@@ -84,7 +84,7 @@ class _Detail:
     def _compiles(self) -> Iterator[str]:
         if (count := self._value("compilations")) is not None:
             seconds = self._value("compile_s")
-            took = "" if seconds is None else f" in {words.duration(seconds)}"
+            took = f" in {words.duration(seconds)}" if count and seconds is not None else ""
             yield words.count(count) + took
         if (recent := self._value("recent_compilations")) is not None:
             yield f"{words.count(recent)} in the last minute"

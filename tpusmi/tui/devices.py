@@ -12,7 +12,7 @@ from tpusmi.tui.graphs import Graphs
 from tpusmi.tui.look import Look, Row, fill_style
 
 MEMORY_WIDTH = len("123.4/192.0 GiB")
-LEAST_BAR, MOST_BAR = 7, 40
+LEAST_BAR, MOST_BAR = 7, 20
 
 
 class DeviceTable(Cells[Device]):

@@ -84,7 +84,7 @@ class ProcessTable(Cells[Process]):
             text("COMP", compiled, 5, 5, right=True, sort=known("compilations")),
             text("PHASE", self.plain(phase), 9, 6, sort=lambda p: phase(p) or None),
             text("AGE", self._age, 4, 5, right=True, sort=old),
-            text("COMMAND", self.plain(_command), 10, 2, most=400, sort=_command),
+            text("COMMAND", self.plain(_command), 14, 2, most=400, sort=_command),
         )
 
     def _matches(self, p: Process) -> bool:
@@ -163,4 +163,6 @@ def _user(p: Process) -> str:
 
 
 def _command(p: Process) -> str:
-    return p.command
+    """The command line without the directory of its program, which says little and takes much."""
+    program, space, arguments = p.command.partition(" ")
+    return program.rpartition("/")[2] + space + arguments
