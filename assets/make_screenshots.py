@@ -22,7 +22,7 @@ from scripted import Inline, two_jobs  # noqa: E402
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
 
-SIZE = (120, 34)
+SIZE = (120, 31)
 FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
