@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 PRELUDE = """
 import os, sys
-os.environ["JAX_PLATFORMS"] = "cpu"
+if not os.environ.get("JAX_PLATFORMS"):
+    os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 def say(*words): print(*words, flush=True)
 def hear():

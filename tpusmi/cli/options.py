@@ -9,6 +9,7 @@ from tpusmi import __version__
 
 LOOP_DEFAULT_S = 5.0
 INTERVAL_LEAST_S = 0.1
+HELP_COLUMNS = 100
 
 COMMANDS = """commands:
   demo                  start a real JAX training job on CPU devices and watch it
@@ -25,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
         description="What nvidia-smi and nvitop are to GPUs, for TPUs. "
         "The dashboard on a terminal; one plain table elsewhere.",
         epilog=COMMANDS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     p.add_argument("-V", "-v", "--version", action="version", version=f"tpusmi {__version__}")
@@ -34,6 +35,20 @@ def parser() -> argparse.ArgumentParser:
     _add_filters(p.add_argument_group("of what"))
     _add_looks(p.add_argument_group("how it looks"))
     return p
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal.
+
+    argparse would import shutil to ask, even when nobody wants help.
+    """
+
+    def __init__(self, prog: str) -> None:
+        try:
+            columns = os.get_terminal_size().columns
+        except OSError:
+            columns = 0
+        super().__init__(prog, width=min(columns or HELP_COLUMNS, HELP_COLUMNS) - 2)
 
 
 def _add_outputs(g: argparse._ArgumentGroup) -> None:
