@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tpusmi.cli.terminal import Looks
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import History, Host, Snapshot
-from tpusmi.report.select import Wanted, selected
+from tpusmi.report.select import Wanted, recent, selected
 
 INTERVAL_DEFAULT_S = 1.0
 
@@ -21,7 +21,7 @@ class _Feed(NamedTuple):
     wanted: Wanted
 
     def snapshot(self) -> Snapshot:
-        return selected(self.collector.snapshot(), self.wanted)
+        return recent(selected(self.collector.snapshot(), self.wanted))
 
 
 def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -> int:

@@ -7,6 +7,10 @@ from typing import NamedTuple
 from tpusmi.model import Device, Process, Snapshot
 
 
+DEAD_SHOWN_S = 15 * 60.0
+"""A dead job stays on screens this long; --json lists it as long as its segment exists."""
+
+
 class Wanted(NamedTuple):
     """What to keep. An empty field keeps everything."""
 
@@ -39,6 +43,17 @@ def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
     pids = {p.pid for p in processes}
     notices = tuple(n for n in snapshot.warnings if n.pid is None or n.pid in pids)
     return snapshot._replace(processes=processes, devices=devices, warnings=notices)
+
+
+def recent(snapshot: Snapshot) -> Snapshot:
+    """The snapshot without jobs that ended long ago: screens would fill with them."""
+    processes = tuple(p for p in snapshot.processes if not _ended_long_ago(snapshot, p))
+    return snapshot._replace(processes=processes)
+
+
+def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:
+    ended = process.sampled_at_s
+    return process.state == "dead" and (ended is None or snapshot.at_s - ended > DEAD_SHOWN_S)
 
 
 def _wants_process(wanted: Wanted, process: Process) -> bool:

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report import words
-from tpusmi.report.select import identifier
+from tpusmi.report.select import identifier, recent
 
 BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
-DEAD_SHOWN_S = 15 * 60.0
-"""A dead job stays in the table this long; --json lists it as long as its segment exists."""
 COMMAND_MOST = 60
 
 _ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~"})
@@ -47,7 +45,7 @@ def _lines(s: Snapshot, color: bool) -> Iterator[str]:
     host = s.host
     label = " (SIMULATED)" if s.simulated else ""
     yield f"tpusmi {s.tpusmi_version}  {host.name}{label}  {host.time}"
-    processes = [p for p in s.processes if not _long_dead(s, p)]
+    processes = recent(s).processes
     shown = {p.key for p in processes}
     devices = [d for d in s.devices if d.key.process is None or d.key.process in shown]
     if devices:
@@ -72,15 +70,10 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
             yield _painted(f"{source.source}: {source.message}", YELLOW, color)
         for note in source.notes if source.status == "ok" else ():
             yield _painted(f"{source.source}: {note}", DIM, color)
-    hidden = sum(1 for p in s.processes if _long_dead(s, p))
+    hidden = len(s.processes) - len(recent(s).processes)
     if hidden:
         noun = "job" if hidden == 1 else "jobs"
         yield _painted(f"{hidden} {noun} that ended earlier: see --json", DIM, color)
-
-
-def _long_dead(s: Snapshot, p: Process) -> bool:
-    ended = p.sampled_at_s
-    return p.state == "dead" and (ended is None or s.at_s - ended > DEAD_SHOWN_S)
 
 
 def _device(s: Snapshot, d: Device) -> Row:

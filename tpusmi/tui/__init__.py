@@ -10,9 +10,13 @@ __all__ = ["Feed", "Options", "run"]
 def run(feed: Feed, options: Options) -> int:
     """Show the dashboard on this terminal until it is quit; the exit code.
 
-    Textual draws on stderr, so stdin, stdout and stderr must all be the terminal.
+    stdin and stdout must be the terminal.
     """
     import gc
+    import sys
+
+    # Textual draws on stderr, which may be a log: it gets the stream that was shown to be a terminal.
+    sys.__stderr__ = sys.__stdout__  # type: ignore[misc]
 
     # Loading Textual makes many objects and no garbage: looking for some costs time.
     gc.disable()
