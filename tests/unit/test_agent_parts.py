@@ -115,11 +115,21 @@ def test_steps_of_the_last_minute_count_and_of_slow_ones_the_last_twenty(clock: 
     assert times.per_s == pytest.approx(0.01)
 
 
+def test_time_in_which_marks_were_lost_is_no_step(clock: Clock) -> None:
+    taken = Steps()
+    take_steps(taken, clock, [1.0] * 3)
+    taken.times(clock.now_s)
+    take_steps(taken, clock, [1.0] * (steps.MARKS_MOST + 50))
+    times = taken.times(clock.now_s)
+    assert times is not None
+    assert times.max == 1.0
+
+
 def test_a_million_steps_between_two_looks_keep_memory_bounded(clock: Clock) -> None:
     taken = Steps()
     for _ in range(10_000):
         taken.step()
-    assert len(taken._ended) <= 4 * steps.WINDOW_MOST
+    assert len(taken._marks) <= steps.MARKS_MOST
 
 
 @pytest.fixture

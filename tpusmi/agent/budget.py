@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 SAMPLE_SHARE = 0.001
-PROFILE_SHARE = 0.0015
+PROFILE_SHARE = 0.001
 """Of wall time, in CPU time of the agent's thread; together they stay under 0.3 %."""
 
 

@@ -5,6 +5,7 @@ agent's.
 from __future__ import annotations
 
 from collections import deque
+from operator import sub
 from time import monotonic
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ WINDOW_LEAST = 20
 """Slow steps: at least so many are kept, however old."""
 WINDOW_MOST = 1024
 
-_UNDO = (0.0, -1.0)
+MARKS_MOST = 4 * WINDOW_MOST
 
 
 class StepTimes(NamedTuple):
@@ -37,39 +38,36 @@ class Steps:
         self.count = 0
         self.last_at_s: float | None = None
         self._before: float | None = None
-        self._entered_at_s = 0.0
-        self._ended: deque[tuple[float, float]] = deque(maxlen=4 * WINDOW_MOST)
-        """Filled by the loop, emptied by the agent.
-
-        Both ends of a deque are safe without a lock.
-        """
+        # When steps ended; negative: the mark before it was none, a body began. Filled by the loop
+        # and emptied by the agent: both ends of a deque are safe without a lock, and floats are no
+        # work for the garbage collector.
+        self._marks: deque[float] = deque(maxlen=MARKS_MOST)
+        self._mark: float | None = None
+        self._added = False
         self._ends: deque[float] = deque(maxlen=WINDOW_MOST)
         self._durations: deque[float] = deque(maxlen=WINDOW_MOST)
 
     def step(self) -> Steps:
         """Mark the end of a step, or, as `with steps.step():`, the span of one."""
-        now = monotonic()
         self._before = self.last_at_s
-        if self._before is not None:
-            self._ended.append((now, now - self._before))
-        self.last_at_s = now
-        self.count += 1
+        self._end()
         return self
 
     def __enter__(self) -> None:
         # step() could not know that a `with` follows: what it counted is taken back.
-        if self._before is not None:
-            self._ended.append(_UNDO)
+        self._marks.append(-monotonic())
         self.count -= 1
         self.last_at_s = self._before
-        self._entered_at_s = monotonic()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
-            now = monotonic()
-            self._ended.append((now, now - self._entered_at_s))
-            self.last_at_s = now
-            self.count += 1
+            self._end()
+
+    def _end(self) -> None:
+        now = monotonic()
+        self._marks.append(now)
+        self.last_at_s = now
+        self.count += 1
 
     def times(self, now_s: float) -> StepTimes | None:
         """The step times of the last minute, at least of the last 20 steps; None before two steps
@@ -95,18 +93,31 @@ class Steps:
         )
 
     def _drain(self, now_s: float) -> None:
-        ends, durations = self._ends, self._durations
-        while self._ended:
-            entry = self._ended.popleft()
-            if entry is not _UNDO:
-                ends.append(entry[0])
-                durations.append(entry[1])
-            elif ends:
-                ends.pop()
-                durations.pop()
-        while len(ends) > WINDOW_LEAST and now_s - ends[0] > WINDOW_S:
-            ends.popleft()
-            durations.popleft()
+        """Turn new marks into ends and durations, and drop those that are too old."""
+        if len(self._marks) == MARKS_MOST:
+            self._mark = None  # marks were lost, and the time between two of them is no step's
+        new = [self._marks.popleft() for _ in range(len(self._marks))]
+        if new and min(new) > 0 and self._mark is not None:
+            # The plain loop, perhaps a thousand times a second: no work per step in Python.
+            self._ends.extend(new)
+            self._durations.extend(map(sub, new, [self._mark, *new]))
+            self._mark, self._added = new[-1], True
+        else:
+            for mark in new:
+                self._take(mark)
+        while len(self._ends) > WINDOW_LEAST and now_s - self._ends[0] > WINDOW_S:
+            self._ends.popleft()
+            self._durations.popleft()
+
+    def _take(self, mark: float) -> None:
+        if mark < 0 and self._added:
+            self._ends.pop()
+            self._durations.pop()
+        self._added = mark > 0 and self._mark is not None
+        if mark > 0 and self._mark is not None:
+            self._ends.append(mark)
+            self._durations.append(mark - self._mark)
+        self._mark = abs(mark)
 
 
 def _quantile(ordered: list[float], q: float) -> float:
