@@ -61,8 +61,7 @@ def _readings(subject: Subject, age_s: float, **values: Number) -> list[Reading]
 
 
 def everything() -> Snapshot:
-    """A training job on two TPU devices, one half silent; a CPU job; a dead one; a denied source.
-    """
+    """A job on two TPU devices, one half silent; a CPU job; a dead one; a denied source."""
     train = Process(
         *(TRAIN, "ann", "python train.py --config=big, --token=***", "live", "running"),
         *(NOW - 0.4, 1.0, _FACTS, MemoryProfile(NOW - 2, _SITES)),

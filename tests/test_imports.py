@@ -14,8 +14,7 @@ HEAVY = {"textual", "rich", "jax", "jaxlib", "libtpu", "grpc", "google", "numpy"
 
 
 def loaded_by(code: str, directory: Path) -> set[str]:
-    """The modules that a fresh interpreter has after running the code, less those it starts with.
-    """
+    """The modules a fresh interpreter has after running the code, less those it starts with."""
     script = (
         "import sys; before = set(sys.modules)\n"
         f"{code}\n"

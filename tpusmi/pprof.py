@@ -18,6 +18,9 @@ _LIBRARY_FILES = ("/functools.py", "/contextlib.py")
 """Frames between the user's line and the allocation, which do not tell who keeps the memory."""
 
 
+_COMPREHENSIONS = frozenset(("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"))
+
+
 class ProfileError(Exception):
     """Bytes that are not a memory profile, with the reason in a sentence."""
 
@@ -80,12 +83,15 @@ class Profile:
 
     def site(self, locations: bytes) -> Frame:
         """The (function, file, line) that a stack is charged to."""
+        ids = _varints(locations, 0, len(locations))
+        frames = (frame for location in ids for frame in self._frames_at(location))
         first = None
-        for location in _varints(locations, 0, len(locations)):
-            for frame in self._frames_at(location):
-                first = first or frame
-                if not _is_library(frame[1]):
-                    return frame
+        for frame in frames:
+            first = first or frame
+            if not _is_library(frame[1]):
+                # Before Python 3.12 a comprehension is a frame: the function around it is named.
+                around = next(frames, frame) if frame[0] in _COMPREHENSIONS else frame
+                return (around[0], *frame[1:]) if around[1] == frame[1] else frame
         return first or ("(unknown)", "", 0)
 
     def string(self, index: int) -> str:

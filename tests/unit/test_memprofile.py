@@ -102,6 +102,12 @@ def test_a_stack_with_nothing_but_jax_is_charged_to_its_innermost_frame() -> Non
     assert site.function == "jit"
 
 
+def test_a_comprehension_is_called_by_the_function_around_it() -> None:
+    frames = [("<listcomp>", "/me.py"), ("init_params", "/me.py"), ("main", "/me.py")]
+    (site,) = sites(profile([(1, 64, {"kind": "buffer"})], frames))
+    assert (site.function, site.file, site.line) == ("init_params", "/me.py", 10)
+
+
 @pytest.mark.parametrize("file", ["<ipython-input-3-f00>", "<string>", "/tmp/ipykernel_7/12.py"])
 def test_a_notebook_cell_is_the_users_own_line(file: str) -> None:
     frames = [("_device_put", "/x/jax/_src/api.py"), ("<module>", file)]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tpusmi.cli.terminal import Looks
+    from tpusmi.model import Host
 
 
 def script() -> None:
@@ -31,42 +32,64 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run tpusmi; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        if arguments[:1] == ["demo"]:
-            return _demo(arguments[1:])
-        return _show(arguments)
+        return _run(arguments)
     except KeyboardInterrupt:
         from tpusmi.cli.exits import Exit
 
         return Exit.INTERRUPTED
 
 
-def _show(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str]) -> int:
     from tpusmi.cli.options import parser
 
     parse = parser()
+    if arguments[:1] == ["demo"]:
+        from tpusmi.cli import demo
+
+        return demo.run(parse, parse.parse_args(arguments[1:]))
     options = parse.parse_args(arguments)
     if options.help_query_tpu or options.help_query_processes:
         return _help_query(options.help_query_tpu)
+    from tpusmi.collect import this_host
+
+    return show(this_host(), parse, options)
+
+
+def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    """The dashboard of a host where one can be drawn and nothing else is asked for; else text."""
     from tpusmi.cli.terminal import looks_of, why_no_dashboard
 
     looks = looks_of(options)
-    asked = options.once or options.json or options.list_tpus or options.loop is not None
-    if not (asked or options.query_tpu is not None or options.query_processes is not None):
-        reason = why_no_dashboard()
-        if reason is None:
-            return _dashboard(options, looks)
-        if reason:
-            sys.stderr.write(f"tpusmi: {reason}\n")
-    return _print(parse, options, looks)
+    if not wants_text(options):
+        return _dashboard(host, options, looks)
+    reason = "" if _asks_for_text(options) else why_no_dashboard()
+    if reason:
+        sys.stderr.write(f"tpusmi: {reason}\n")
+    return _print(host, parse, options, looks)
 
 
-def _print(parse: argparse.ArgumentParser, options: argparse.Namespace, looks: Looks) -> int:
+def wants_text(options: argparse.Namespace) -> bool:
+    """True when text is asked for, or nothing else can be shown here."""
+    from tpusmi.cli.terminal import why_no_dashboard
+
+    return _asks_for_text(options) or why_no_dashboard() is not None
+
+
+def _asks_for_text(options: argparse.Namespace) -> bool:
+    queries = (options.query_tpu, options.query_processes, options.loop)
+    flags = options.once or options.json or options.list_tpus
+    return flags or any(query is not None for query in queries)
+
+
+def _print(
+    host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace, looks: Looks
+) -> int:
     from tpusmi.cli import printing
 
     if looks.ascii_only:
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        return printing.run(options, looks)
+        return printing.run(host, options, looks)
     except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -82,15 +105,8 @@ def _help_query(of_devices: bool) -> int:
     return 0
 
 
-def _dashboard(options: argparse.Namespace, looks: Looks) -> int:
+def _dashboard(host: Host, options: argparse.Namespace, looks: Looks) -> int:
     from tpusmi.cli import dashboard
     from tpusmi.cli.printing import wanted_of
-    from tpusmi.collect import this_host
 
-    return dashboard.run(this_host(), options, looks, wanted_of(options))
-
-
-def _demo(arguments: Sequence[str]) -> int:
-    from tpusmi.cli import demo
-
-    return demo.run(arguments)
+    return dashboard.run(host, options, looks, wanted_of(options))

@@ -1,27 +1,33 @@
-"""`tpusmi demo`: a real training job, and the dashboard on it."""
+"""`tpusmi demo`: a real training job, and tpusmi on it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+import time
 
+from tpusmi.collect import open_collector
 from tpusmi.model import Host
-from tpusmi.report.select import Wanted
+
+DEVICES_WITHIN_S = 30.0
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Start the job, show the dashboard, and leave nothing behind; the dashboard's exit code."""
-    from tpusmi.cli import dashboard, printing
-    from tpusmi.cli.options import parser
-    from tpusmi.cli.terminal import looks_of, why_no_dashboard
+def run(parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    """Start the job, show it as the options say, and leave nothing behind; the exit code."""
+    from tpusmi.cli import show, wants_text
     from tpusmi.demo import run as run_demo
 
-    options = parser().parse_args(arguments)
-    looks = looks_of(options)
-
-    def show(directory: str) -> int:
+    def watch(directory: str) -> int:
         host = Host(segment_dir=directory)
-        if why_no_dashboard() is None:
-            return dashboard.run(host, options, looks, Wanted())
-        return printing.run(options, looks, host)
+        if wants_text(options):
+            _wait_for_devices(host)
+        return show(host, parse, options)
 
-    return run_demo(show)
+    return run_demo(watch)
+
+
+def _wait_for_devices(host: Host) -> None:
+    """Wait, with a limit, until the job has published its devices."""
+    until_s = time.monotonic() + DEVICES_WITHIN_S
+    collector = open_collector(host)
+    while time.monotonic() < until_s and not collector.read_once().devices:
+        time.sleep(0.05)

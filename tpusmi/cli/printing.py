@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.terminal import Looks
-from tpusmi.collect import Collector, open_collector, this_host
+from tpusmi.collect import Collector, open_collector
 from tpusmi.model import FAILED, Host, Snapshot
 from tpusmi.report.select import Wanted, selected
 
@@ -17,14 +17,14 @@ Printer = Callable[[Snapshot, bool], str]
 """Text of a snapshot; the flag is True for the first of a loop."""
 
 
-def run(options: argparse.Namespace, looks: Looks, host: Host | None = None) -> Exit:
-    """Print what was asked for of that host (default: this one), once or until interrupted.
+def run(host: Host, options: argparse.Namespace, looks: Looks) -> Exit:
+    """Print what was asked for of that host, once or until interrupted.
 
     Raises ValueError when a query or format cannot be answered.
     """
     printer = choose_printer(options, looks)
     wanted = wanted_of(options)
-    collector = open_collector(host or this_host())
+    collector = open_collector(host)
     every_s = None if options.once else options.loop or options.interval
     if every_s is None:
         return _print_once(collector, printer, wanted, options.strict)

@@ -14,8 +14,7 @@ Cell = str | Number | None
 
 
 class Field(NamedTuple):
-    """One column: its names (the first is the real one), unit, scope, meaning, and how to get it.
-    """
+    """One column: its names (the first is the real one), unit, scope, meaning, how to get it."""
 
     names: tuple[str, ...]
     unit: str

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from tpusmi.model import Device, Process, Snapshot
 
-
 DEAD_SHOWN_S = 15 * 60.0
 """A dead job stays on screens this long; --json lists it as long as its segment exists."""
 

@@ -15,7 +15,7 @@ def run(feed: Feed, options: Options) -> int:
     import gc
     import sys
 
-    # Textual draws on stderr, which may be a log: it gets the stream that was shown to be a terminal.
+    # Textual draws on stderr, which may be a log: it gets the stream that is a terminal.
     sys.__stderr__ = sys.__stdout__  # type: ignore[misc]
 
     # Loading Textual makes many objects and no garbage: looking for some costs time.

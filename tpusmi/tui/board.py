@@ -28,7 +28,13 @@ class Board:
         self.prompt = Prompt(look, id="prompt")
         self.devices: Grid[Device] = Grid(look, self._device_table.columns(), "devices")
         self.processes: Grid[Process] = Grid(look, self.table.columns(), "processes")
-        self._parts: tuple[Widget, ...] = (self.devices, self.processes, self.detail, self.notices, self.prompt)
+        self._parts: tuple[Lines, ...] = (
+            self.devices,
+            self.processes,
+            self.detail,
+            self.notices,
+            self.prompt,
+        )
         self._heights: Heights | None = None
         self.expanded = False
         """The details of the selected process have the whole lower part."""

@@ -42,9 +42,10 @@ class HelpScreen(ModalScreen[None]):
         self._look = look
         self._text = list(help_lines(look, bindings, simulated))
         self._top = 0
+        self._box = Lines(look, id="help")
 
     def compose(self) -> ComposeResult:
-        yield Lines(self._look, id="help")
+        yield self._box
 
     def on_resize(self) -> None:
         self._draw()
@@ -55,12 +56,11 @@ class HelpScreen(ModalScreen[None]):
         self._draw()
 
     def _draw(self) -> None:
-        box = self.query_one("#help", Lines)
         width = min(max(map(width_of, self._text)) + _MARGIN, self.size.width)
         height = min(len(self._text) + 2, self.size.height)
         self._top = min(max(self._top, 0), len(self._text) + 2 - height)
-        box.styles.width, box.styles.height = width, height
-        box.show(self._framed(self._text[self._top : self._top + height - 2], width))
+        self._box.styles.width, self._box.styles.height = width, height
+        self._box.show(self._framed(self._text[self._top : self._top + height - 2], width))
 
     def _framed(self, lines: list[Row], width: int) -> list[Row]:
         left, across, right, down, left_below, right_below = [*self._look.glyphs.frame]
