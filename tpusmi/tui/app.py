@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
+from textual.events import Event, Key, Paste
 from textual.message import Message
 from textual.timer import Timer
 
@@ -76,6 +77,15 @@ class Dashboard(App[None]):
     def on_resize(self) -> None:
         self.call_later(self._draw)
 
+    async def on_event(self, event: Event) -> None:
+        # While a filter is typed every key is text, from the very next one on: the focus of a
+        # widget that is only just being shown would come too late for a fast hand.
+        text = isinstance(event, Paste) or (isinstance(event, Key) and event.key != "ctrl+c")
+        if text and self._board.typing:
+            self._board.prompt.take(event)
+        else:
+            await super().on_event(event)
+
     def on_dashboard_arrived(self, message: Arrived) -> None:
         self._asked_s = None
         if isinstance(message.answer, Exception):
@@ -91,7 +101,6 @@ class Dashboard(App[None]):
         board = self._board
         if message.done:
             board.typing = False
-            self.set_focus(None)
             board.prompt.show_text(message.text, typing=False)
         board.table.filter = message.text
         self._draw()

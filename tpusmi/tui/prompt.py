@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textual.events import Key, Paste
+from textual.events import Event, Key, Paste
 from textual.message import Message
 
 from tpusmi.tui.lines import Lines
@@ -11,8 +11,6 @@ from tpusmi.tui.look import Look
 
 class Prompt(Lines):
     """One line of text; what is typed takes effect at once, Enter keeps it and Esc drops it."""
-
-    can_focus = True
 
     class Typed(Message):
         """The text is another one. `done` when the typing is over."""
@@ -28,24 +26,25 @@ class Prompt(Lines):
 
     def start(self, text: str) -> None:
         """Begin typing, after `text`."""
-        self.focus()
         self._take(text)
 
-    def on_key(self, event: Key) -> None:
-        event.stop()
-        if event.key in ("enter", "escape"):
-            self._typed = self._typed if event.key == "enter" else ""
-            self.post_message(self.Typed(self._typed, done=True))
-        elif event.key == "backspace":
-            self._take(self._typed[:-1])
-        elif event.key == "ctrl+u":
-            self._take("")
-        elif event.is_printable and event.character:
-            self._take(self._typed + event.character)
+    def take(self, event: Event) -> None:
+        """A key or a paste while it is typed."""
+        if isinstance(event, Paste):
+            self._take(self._typed + " ".join(event.text.split()))
+        elif isinstance(event, Key):
+            self._press(event)
 
-    def on_paste(self, event: Paste) -> None:
-        event.stop()
-        self._take(self._typed + " ".join(event.text.split()))
+    def _press(self, key: Key) -> None:
+        if key.key in ("enter", "escape"):
+            self._typed = self._typed if key.key == "enter" else ""
+            self.post_message(self.Typed(self._typed, done=True))
+        elif key.key == "backspace":
+            self._take(self._typed[:-1])
+        elif key.key == "ctrl+u":
+            self._take("")
+        elif key.is_printable and key.character:
+            self._take(self._typed + key.character)
 
     def _take(self, text: str) -> None:
         self._typed = text
