@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -368,6 +369,28 @@ def test_a_job_that_clears_its_backends_keeps_its_agent(directory: Path) -> None
         assert clearing.hear() == "done"
         seen(reader, clearing.pid, stepped(6))
         assert clearing.stderr == ""
+
+
+def test_where_no_memory_profile_can_be_taken_the_agent_says_so_and_goes_on(
+    directory: Path,
+) -> None:
+    failing = """
+    import jax.profiler
+    def refuse(backend=None): raise RuntimeError("UNIMPLEMENTED: heap profile")
+    jax.profiler.device_memory_profile = refuse
+    """
+    with job(directory, textwrap.dedent(failing) + TRAINING) as plain:
+        plain.hear()
+        snapshot, process = seen(
+            collector(directory), plain.pid, lambda s, p: s.warnings and s.value("steps", p.key)
+        )
+        (notice,) = snapshot.warnings
+        assert notice.code == "no_memory_profile"
+        assert "UNIMPLEMENTED" in notice.message
+        assert snapshot.value("live_array_bytes", process.key) is None
+        plain.tell("step")
+        assert plain.hear() == "done"
+        seen(collector(directory), plain.pid, lambda s, p: s.value("steps", p.key) == 6)
 
 
 WRITER = """

@@ -214,6 +214,52 @@ def test_a_file_that_another_user_put_into_my_directory_is_refused(tmp_path: Pat
 
 
 @ROOT
+def test_a_user_cannot_pass_a_segment_off_as_another_users_process(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me()._replace(uid=65534))
+    os.chown(writer.path, 65534, 65534)
+    found = read(tmp_path)
+    assert found.processes == ()
+    assert "claims to be the process of another user" in found.message
+
+
+def test_a_directory_full_of_garbage_does_not_fill_the_screen(tmp_path: Path) -> None:
+    for i in range(30):
+        (tmp_path / f"{i}-1.seg").write_bytes(b"garbage" * 9)
+    forge.my_segment(tmp_path)
+    notes = read(tmp_path).notes
+    assert len(notes) == 9
+    assert notes[-1] == "and 22 more of that kind"
+
+
+def test_directories_of_every_user_are_searched_and_new_ones_found_in_time(tmp_path: Path) -> None:
+    (tmp_path / "proc").symlink_to("/proc")
+    source = Segments(Host(root=str(tmp_path)))
+    now = time.monotonic()
+    assert source.read(now).processes == ()
+    uid = os.getuid()
+    for parent in (f"dev/shm/tpusmi-{uid}", f"run/user/7/tpusmi-{uid}", f"tmp/tpusmi-{uid}"):
+        directory = tmp_path / parent
+        directory.mkdir(parents=True)
+        forge.my_segment(directory)
+    (tmp_path / "tmp/tpusmi-screenshots").mkdir()
+    assert len(source.read(now + 6).processes) == 3
+
+
+@ROOT
+def test_a_directory_that_may_not_be_read_is_denied(tmp_path: Path) -> None:
+    directory = tmp_path / "secret"
+    directory.mkdir(mode=0o700)
+    for parent in (tmp_path, *tmp_path.parents[:-2]):
+        os.chmod(parent, 0o755)
+    os.seteuid(65534)
+    try:
+        found = read(directory)
+    finally:
+        os.seteuid(0)
+    assert found.status == DENIED
+
+
+@ROOT
 def test_segments_that_another_user_may_not_read_are_denied(tmp_path: Path) -> None:
     os.chmod(forge.my_segment(tmp_path).path, 0o600)
     for directory in (tmp_path, *tmp_path.parents[:-2]):

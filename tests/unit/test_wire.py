@@ -76,6 +76,15 @@ def test_a_segment_for_eight_devices_holds_ten_minutes_in_less_than_one_and_a_ha
     assert header.size < 1_500_000
 
 
+@pytest.mark.parametrize(("devices", "seconds"), [(1, 600), (256, 600), (512, 300)])
+def test_a_job_of_many_devices_keeps_a_past_that_fits_into_shared_memory(
+    devices: int, seconds: int
+) -> None:
+    header = layout.plan(forge.KNOWN, devices, 0.0, 0.0)
+    assert header.slots >= seconds
+    assert header.size < 14 * 1024 * 1024
+
+
 def test_the_ring_keeps_the_newest_samples_in_order(tmp_path: Path) -> None:
     writer = forge.segment(tmp_path, forge.KNOWN)
     count = writer.header.slots + 17

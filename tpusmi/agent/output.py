@@ -38,7 +38,7 @@ def remove_old(who: Identity, directory: str) -> None:
     the rest.
     """
     dead = []
-    for place in places.segments("/", directory):
+    for place in places.segments(directory, who.uid):
         try:
             found = os.lstat(place.path)
         except OSError:

@@ -7,18 +7,26 @@ import sys
 from tpusmi.agent import jaxread
 from tpusmi.text import without_secrets
 
-ARGUMENTS_MOST, ARGUMENT_MOST = 24, 200
+COMMAND_MOST_BYTES, ARGUMENT_MOST = 3000, 200
+"""Of the command line in the facts, whose place in the segment is small."""
 
 
 def command() -> list[str]:
     """How the process was started, secrets hidden, cut to fit; sys.argv where /proc hides it."""
     try:
         with open("/proc/self/cmdline", "rb") as file:
-            words = file.read(65536).rstrip(b"\0").split(b"\0")
-        argv = [w.decode("utf-8", "replace") for w in words]
+            raw = file.read(65536).rstrip(b"\0").split(b"\0")
+        argv = [w.decode("utf-8", "replace") for w in raw]
     except OSError:
         argv = sys.argv
-    return [word[:ARGUMENT_MOST] for word in without_secrets(argv)[:ARGUMENTS_MOST]]
+    words, left = [], COMMAND_MOST_BYTES
+    for word in without_secrets(argv):
+        word = word[:ARGUMENT_MOST]
+        left -= len(word.encode("utf-8", "replace")) + 4
+        if left < 0:
+            break
+        words.append(word)
+    return words
 
 
 def is_helper(argv: list[str]) -> bool:

@@ -19,6 +19,7 @@ from tpusmi.agent.activity import Activity
 from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import Compilations
 from tpusmi.agent.steps import Steps
+from tpusmi.pprof import ProfileError
 from tpusmi.wire import places
 from tpusmi.wire.layout import (
     FACTS_JSON,
@@ -73,7 +74,7 @@ class Sampler(threading.Thread):
             who = places.me()
             self._wait_for_backend(who)
             while not self._end.is_set():
-                self._tick()
+                self._tick(who)
                 now = time.monotonic()
                 self._end.wait(min(self._samples.wait_s(now), self._profiles.wait_s(now)))
         except Exception as error:  # noqa: BLE001  # the job goes on without an agent
@@ -108,6 +109,10 @@ class Sampler(threading.Thread):
     def _switch_off(self, error: Exception) -> None:
         self.failure = f"{type(error).__name__}: {error}"
         self.compilations.close()
+        try:
+            self._warn("agent_off", f"the agent switched itself off: {self.failure}")
+        except OSError:
+            pass  # often the very reason
         self.drop()
         try:
             sys.stderr.write(f"tpusmi: agent switched off: {self.failure}\n")
@@ -134,10 +139,15 @@ class Sampler(threading.Thread):
             if self._end.wait(POLL_S):
                 return
         self.compilations.listen()
+        self._adopt_backend(who)
+
+    def _adopt_backend(self, who: Identity) -> None:
+        """Make a segment for the devices that the backend has now."""
         self._facts.update(jaxread.static_facts())
         self._facts["warnings"] = process.fallback_warning(self._facts["platform"])
         self._open(who, [d["id"] for d in self._facts["devices"]])
         self._samples = Budget(self._samples.asked_s, SAMPLE_SHARE)
+        self._states = []
 
     def _open(self, who: Identity, device_ids: list[int | None]) -> None:
         """Put a segment for those devices in place of the one before."""
@@ -152,40 +162,53 @@ class Sampler(threading.Thread):
             output.remove_old(who, os.path.dirname(self.writer.path))
         self._write_facts(time.monotonic())
 
-    def _tick(self) -> None:
+    def _tick(self, who: Identity) -> None:
+        """Do what is due. Without a backend, because the job cleared it, nothing can be read."""
         started, cpu = time.monotonic(), time.thread_time()
-        if not jaxread.backend_exists():
-            return self._idle_tick(started)
-        if self._profiling and self._profiles.is_due(started):
-            self._profile(started)
-            profiled = time.thread_time() - cpu
-            self._profiles.spent(started, profiled)
-            self._profiling = profiled < PROFILE_COST_MOST_S
-            cpu += profiled
-        elif not self._profiling:
-            self._profiles.spent(started, 0.0)
+        exists = jaxread.backend_exists()
+        if self._profiles.is_due(started):
+            if exists and self._profiling:
+                self._profile(started)
+            spent_s = time.thread_time() - cpu
+            self._profiles.spent(started, spent_s)
+            cpu += spent_s
         if self._samples.is_due(started):
-            self._sample(started)
+            if exists:
+                self._sample(started, who)
             self._samples.spent(started, time.thread_time() - cpu)
-        return None
-
-    def _idle_tick(self, now_s: float) -> None:
-        """The job cleared its backends: nothing can be read until it makes new ones."""
-        for budget in (self._samples, self._profiles):
-            budget.spent(now_s, 0.0)
 
     def _profile(self, now_s: float) -> None:
         writer = self.writer
         if writer is None:
             return
-        profile = jaxread.memory_profile()
-        self._totals = memprofile.totals(profile)
+        cpu = time.thread_time()
+        try:
+            profile = jaxread.memory_profile()
+            self._totals = memprofile.totals(profile)
+        except (RuntimeError, ValueError, ProfileError) as error:  # not every plugin can
+            self._stop_profiling(f"cannot be taken: {error}")
+            return
         self._profile_at_s = now_s
         if not writer.profile.write(PROFILE_PPROF, profile, now_s):
             writer.profile.write(PROFILE_SITES, memprofile.packed_sites(profile), now_s)
+        took_s = time.thread_time() - cpu
+        if took_s > PROFILE_COST_MOST_S:
+            self._stop_profiling(f"would stop the job for {took_s:.1f} s each time")
 
-    def _sample(self, now_s: float) -> None:
-        self._states = jaxread.device_states()
+    def _stop_profiling(self, reason: str) -> None:
+        self._profiling = False
+        self._warn("no_memory_profile", f"the memory profile {reason}")
+
+    def _warn(self, code: str, message: str) -> None:
+        """Publish a warning among the facts."""
+        self._facts.setdefault("warnings", []).append({"code": code, "message": message})
+        self._write_facts(time.monotonic())
+
+    def _sample(self, now_s: float, who: Identity) -> None:
+        states = jaxread.device_states()
+        if [s.id for s in states] != self._device_ids:
+            self._adopt_backend(who)  # the job made another backend
+        self._states = states
         self._spent.append((now_s, time.thread_time()))
         if self.writer is not None:
             self.writer.append(self._values(now_s))
@@ -206,7 +229,8 @@ class Sampler(threading.Thread):
     def _write_facts(self, now_s: float) -> None:
         self._facts_at_s = now_s
         if self.writer is not None:
-            self.writer.facts.write(FACTS_JSON, json.dumps(self._facts).encode(), now_s)
+            text = json.dumps(self._facts, ensure_ascii=False)
+            self.writer.facts.write(FACTS_JSON, text.encode("utf-8", "replace"), now_s)
 
     def _values(self, now_s: float, phase: str | None = None) -> list[float]:
         """The doubles of one slot, in the order of the layout."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tpusmi.memprofile import sites, unpacked_sites
@@ -36,6 +38,9 @@ from tpusmi.wire.layout import (
 from tpusmi.wire.reader import Sample, SegmentReader
 
 FUTURE_MOST_S = 5.0
+DIRECTORIES_EVERY_S = 5.0
+SEGMENTS_MOST = 512
+NOTES_MOST = 8
 SITES_MOST = 50
 GRAPHED = ("hbm_used_bytes", "live_array_bytes", "steps_per_s")
 """What a segment seen for the first time gives of its past."""
@@ -57,6 +62,19 @@ class _Found(NamedTuple):
     past: list[Reading]
 
 
+class _Machine(NamedTuple):
+    """What a segment is held against."""
+
+    proc: str
+    boot_id: bytes
+    pid_namespace: int
+
+    @classmethod
+    def of(cls, host: Host) -> _Machine:
+        proc = host.path("/proc")
+        return cls(proc, places.boot_id(proc), places.pid_namespace(proc))
+
+
 class Segments:
     """The agents' source.
 
@@ -69,16 +87,21 @@ class Segments:
         self.period_s = period_s
         self._host = host
         self._with_past = with_past
-        self._proc = host.path("/proc")
+        self._machine = _Machine.of(host)
         self._open: dict[str, _Segment] = {}
+        self._directories: list[tuple[str, int | None]] = []
+        self._listed_at_s = -math.inf
 
     def read(self, now_s: float) -> Outcome:
         """Every job with an agent, its devices and readings. ABSENT when there is none."""
+        directory = self._host.segment_dir
+        if directory is not None and not _is_readable(directory):
+            return Outcome(self.name, DENIED, f"{directory} cannot be read")
         notes: list[str] = []
         found: list[_Found] = []
         denied = 0
         seen = set()
-        for place in places.segments(self._host.root, self._host.segment_dir):
+        for place in itertools.islice(self._places(now_s), SEGMENTS_MOST):
             seen.add(place.path)
             try:
                 found.append(self._segment(place).read(now_s))
@@ -97,8 +120,21 @@ class Segments:
             tuple(r for f in found for r in f.past),
             tuple(d for f in found for d in f.devices),
             tuple(f.process for f in found),
-            tuple(notes),
+            _few(notes),
         )
+
+    def _places(self, now_s: float) -> Iterator[places.Place]:
+        """Every segment's file.
+
+        /tmp may be long, so new directories are looked for now and then.
+        """
+        if self._host.segment_dir is not None:
+            self._directories = [(self._host.segment_dir, None)]
+        elif now_s - self._listed_at_s >= DIRECTORIES_EVERY_S:
+            self._directories = [*places.directories(self._host.root)]
+            self._listed_at_s = now_s
+        for directory, uid in self._directories:
+            yield from places.segments(directory, uid)
 
     def _segment(self, place: places.Place) -> _Segment:
         """The open segment of that path, opened anew when the file was replaced."""
@@ -107,8 +143,26 @@ class Segments:
             return known
         if known is not None:
             self._open.pop(place.path).close()
-        segment = self._open[place.path] = _Segment(place, self._proc, self._with_past)
+        segment = self._open[place.path] = _Segment(place, self._machine, self._with_past)
         return segment
+
+
+def _is_readable(directory: str) -> bool:
+    """False when the directory is there and refuses us."""
+    try:
+        os.scandir(directory).close()
+    except PermissionError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _few(notes: list[str]) -> tuple[str, ...]:
+    """The first notes, and how many more there are: a hostile directory must not fill the screen.
+    """
+    more = len(notes) - NOTES_MOST
+    return (*notes[:NOTES_MOST], *([f"and {more} more of that kind"] if more > 0 else ()))
 
 
 def _status(found: int, denied: int, notes: list[str]) -> tuple[str, str]:
@@ -124,11 +178,11 @@ def _status(found: int, denied: int, notes: list[str]) -> tuple[str, str]:
 class _Segment:
     """One segment file between reads."""
 
-    def __init__(self, place: places.Place, proc: str, with_past: bool) -> None:
+    def __init__(self, place: places.Place, machine: _Machine, with_past: bool) -> None:
         """Raises SegmentError when the file is none, or not the work of the process it is named
         after.
         """
-        self._proc = proc
+        self._machine = machine
         self._reader = SegmentReader(place.path)
         header = self._reader.header
         owner = self._reader.stat.st_uid
@@ -192,7 +246,7 @@ class _Segment:
 
         After a boot they mean nothing, and the wall clock stands in.
         """
-        if self._reader.header.boot_id == places.boot_id(self._proc):
+        if self._reader.header.boot_id == self._machine.boot_id:
             if sample.at_s > now_s + FUTURE_MOST_S:
                 raise SegmentError("has a sample from the future")
             return 0.0
@@ -201,15 +255,18 @@ class _Segment:
     def _state(self, at_s: float | None, interval_s: float, now_s: float) -> str:
         header = self._reader.header
         fresh = at_s is not None and now_s - at_s <= fresh_for_s(interval_s)
-        if header.boot_id != places.boot_id(self._proc):
+        machine = self._machine
+        if header.boot_id != machine.boot_id:
             return DEAD
-        same_namespace = header.pid_namespace == places.pid_namespace(self._proc)
-        if not same_namespace or not os.path.isdir(f"{self._proc}/1"):
+        same_namespace = header.pid_namespace == machine.pid_namespace
+        if not same_namespace or not os.path.isdir(f"{machine.proc}/1"):
             # Its pid says nothing here, or /proc hides other users' processes: only its writing
             # tells.
             return LIVE if fresh else SILENT
-        if places.start_ticks(self._proc, header.pid) != header.start_ticks:
+        if places.start_ticks(machine.proc, header.pid) != header.start_ticks:
             return DEAD
+        if places.real_uid(machine.proc, header.pid) not in (header.uid, None):
+            raise SegmentError("claims to be the process of another user")
         return LIVE if fresh or at_s is None else SILENT
 
     def _read_facts(self) -> None:

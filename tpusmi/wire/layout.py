@@ -112,6 +112,8 @@ HEADER_BYTES = PREAMBLE.size + HEADER.size + CRC.size
 
 SLOTS = 640
 """Ten minutes at 1 Hz, and a little."""
+RING_MOST_BYTES = 12 * 1024 * 1024
+"""More than 256 devices need for that; a job with more keeps a shorter past."""
 FACTS_HALF = 8 * 1024
 FACTS_PER_DEVICE = 256
 PROFILE_HALF = 256 * 1024
@@ -144,6 +146,7 @@ def plan(who: Identity, devices: int, created_at_s: float, created_wall_s: float
     profile_offset = facts_offset + 2 * facts_half
     newest_offset = profile_offset + 2 * PROFILE_HALF
     doubles = fields_in_slot(len(PROCESS_FIELDS), len(DEVICE_FIELDS), devices)
+    slot_bytes = slot_size(doubles)
     return Header(
         *who,
         created_at_s,
@@ -157,6 +160,6 @@ def plan(who: Identity, devices: int, created_at_s: float, created_wall_s: float
         PROFILE_HALF,
         newest_offset,
         newest_offset + 8,
-        slot_size(doubles),
-        SLOTS,
+        slot_bytes,
+        min(SLOTS, RING_MOST_BYTES // slot_bytes),
     )

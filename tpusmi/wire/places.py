@@ -33,21 +33,20 @@ def directories_for(uid: int, override: str | None) -> list[str]:
     return [f"{base}/tpusmi-{uid}" for base in (SHARED_MEMORY, runtime, TEMPORARY)]
 
 
-def segments(root: str, override: str | None) -> Iterator[Place]:
-    """Every file named like a segment, in the override or in every user's directories.
-
-    Raises PermissionError.
-    """
-    if override:
-        yield from _in(override, None)
-        return
+def directories(root: str) -> list[tuple[str, int]]:
+    """Every user's directories for segments, with the user they are named after."""
     base = root.rstrip("/")
     runtimes = [f"{base}{RUNTIME}/{name}" for name in _names(f"{base}{RUNTIME}")]
+    own = os.environ.get("XDG_RUNTIME_DIR")
+    if own and own not in runtimes and not base:
+        runtimes.append(own)
+    found = []
     for parent in (f"{base}{SHARED_MEMORY}", *runtimes, f"{base}{TEMPORARY}"):
         for name in _names(parent):
             uid = _number(name.removeprefix(_DIRECTORY))
             if name.startswith(_DIRECTORY) and uid is not None:
-                yield from _in(f"{parent}/{name}", uid)
+                found.append((f"{parent}/{name}", uid))
+    return found
 
 
 def is_private(directory: str, uid: int) -> bool:
@@ -60,7 +59,8 @@ def is_private(directory: str, uid: int) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not writable_by_others
 
 
-def _in(directory: str, uid: int | None) -> Iterator[Place]:
+def segments(directory: str, uid: int | None) -> Iterator[Place]:
+    """Every file in a directory that is named like a segment; `uid` is whose it should be."""
     for name in _names(directory):
         pid, _, ticks = name.removesuffix(SUFFIX).partition("-")
         named = (_number(pid), _number(ticks))
@@ -100,6 +100,16 @@ def start_ticks(proc: str, pid: int) -> int | None:
         # A zombie has ended; only its parent has not noticed yet.
         return None if fields[0] in (b"Z", b"X") else int(fields[19])
     except (OSError, IndexError, ValueError):
+        return None
+
+
+def real_uid(proc: str, pid: int) -> int | None:
+    """The user who runs a process; None when it is not there or not visible."""
+    try:
+        with open(f"{proc}/{pid}/status", "rb") as file:
+            line = next(line for line in file if line.startswith(b"Uid:"))
+        return int(line.split()[1])
+    except (OSError, StopIteration, IndexError, ValueError):
         return None
 
 
