@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpusmi.model import DENIED, DeviceKey, Host, Outcome, ProcessKey
-from tpusmi.sources import jobfacts
-from tpusmi.sources.segments import Segments
+from tpusmi.sources.segments import Segments, facts
 from tpusmi.wire import places
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES
 
@@ -291,7 +290,7 @@ ANYTHING = st.recursive(
 @given(st.dictionaries(st.sampled_from(FACT_NAMES), ANYTHING))
 @settings(max_examples=200, deadline=None)
 def test_facts_of_any_shape_become_a_job(said: dict[str, Any]) -> None:
-    found = jobfacts.parsed(said, ProcessKey(1, 2), 3)
+    found = facts.parsed(said, ProcessKey(1, 2), 3)
     assert len(found.devices) == 3
     assert all(d.name.isprintable() for d in found.devices)
     json.dumps(found.known)
