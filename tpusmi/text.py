@@ -8,10 +8,6 @@ from collections.abc import Iterable
 HIDDEN = "***"
 
 # Patterns stay text until needed: most text is harmless, and compiling them would cost the start.
-_CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]+"
-"""Terminal escapes, line breaks, text-direction overrides, and what is left of undecodable bytes.
-"""
-
 _SECRET_NAME = (
     r"[\w.-]*(?:token|secrets?|passw(?:or)?d|passphrase|credentials?|api[-_]?key|access[-_]?key|auth)"
     r"|[\w.-]*[_-]key"
@@ -30,9 +26,14 @@ _HINTS = (
 
 
 def clean(text: str, most: int = 4096) -> str:
-    """The text with control characters replaced by a space, cut to `most` characters."""
+    """The text, cut to `most` characters, with a space for what cannot be printed.
+
+    That is terminal escapes, line breaks, text-direction overrides, and undecodable bytes.
+    """
     cut = text[:most]
-    return cut.strip() if cut.isprintable() else re.sub(_CONTROL, " ", cut).strip()
+    if not cut.isprintable():
+        cut = re.sub("\0+", " ", "".join(c if c.isprintable() else "\0" for c in cut))
+    return cut.strip()
 
 
 def command_line(argv: Iterable[str], most: int = 1024) -> str:

@@ -102,7 +102,7 @@ def _is_readable(directory: str) -> bool:
 
 
 def _few(notes: list[str]) -> tuple[str, ...]:
-    """The first notes, and how many more there are: a hostile directory must not fill the screen."""
+    """The first notes, and how many more: a hostile directory must not fill the screen."""
     more = len(notes) - NOTES_MOST
     return (*notes[:NOTES_MOST], *([f"and {more} more of that kind"] if more > 0 else ()))
 

@@ -150,10 +150,10 @@ class Job:
         return LIVE if fresh or at_s is None else SILENT
 
     def _read_facts(self) -> None:
-        sequence, facts = self._reader.facts()
+        sequence, said = self._reader.facts()
         if sequence != self._facts_sequence:
             self._facts_sequence = sequence
-            self._facts = facts.parsed(facts, self._key, self._reader.header.devices)
+            self._facts = facts.parsed(said, self._key, self._reader.header.devices)
 
     def _read_profile(self, shift: float, now_s: float) -> None:
         if self._reader.profile_sequence() == self._profile_sequence:
