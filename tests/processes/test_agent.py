@@ -315,6 +315,69 @@ def test_when_shared_memory_is_full_the_segment_goes_to_the_runtime_directory(
         assert full.stderr == ""
 
 
+def test_a_job_that_closes_all_its_descriptors_keeps_its_files(directory: Path) -> None:
+    code = TRAINING.replace(
+        "    hear(); work()",
+        """    hear()
+    os.closerange(3, 256)
+    files = [os.open(f"{directory}/{i}.ckpt", os.O_RDWR | os.O_CREAT) for i in range(40)]
+    for fd in files: os.write(fd, b"A" * 5000)
+    import time; time.sleep(0.5)
+    say({open(f"{directory}/{i}.ckpt").read() == "A" * 5000 for i in range(40)})
+    work()""",
+    ).replace("{directory}", str(directory.parent))
+    with job(directory, code) as daemon:
+        daemon.hear()
+        seen(collector(directory), daemon.pid, stepped(5))
+        daemon.tell("close")
+        assert daemon.hear() == "{True}"
+        assert daemon.hear() == "done"
+        assert daemon.end() == 0
+        assert "the job closed the segment's descriptor" in daemon.stderr
+
+
+def test_stop_in_a_signal_handler_never_waits_for_start(directory: Path) -> None:
+    code = """
+    import signal, threading
+    from tpusmi.agent import sampler
+    signal.signal(signal.SIGUSR1, lambda *_: tpusmi.stop())
+    start = sampler.Sampler.start
+    def interrupted(self): os.kill(os.getpid(), signal.SIGUSR1); start(self)
+    sampler.Sampler.start = interrupted
+    tpusmi.start(0.05); say("started"); tpusmi.stop(); say("stopped")
+    """
+    with job(directory, code) as handled:
+        assert handled.hear() == "started"
+        assert handled.hear() == "stopped"
+
+
+def test_where_no_thread_can_be_made_the_job_goes_on_without_an_agent(directory: Path) -> None:
+    code = """
+    import threading
+    def refuse(self): raise RuntimeError("can't start new thread")
+    threading.Thread.start = refuse
+    say(tpusmi.start().running); tpusmi.start(float("inf")); tpusmi.stop()
+    """
+    with job(directory, code) as poor:
+        assert poor.hear() == "False"
+        assert poor.end() == 0
+        assert "agent not started: can't start new thread" in poor.stderr
+
+
+def test_the_agent_has_ended_before_jax_takes_its_backends_down(directory: Path) -> None:
+    code = """
+    tpusmi.start(interval_s=0.05)
+    import atexit, jax, tpusmi.agent
+    atexit.register(lambda: say(tpusmi.agent._sampler))  # as JAX's own hook, after start()
+    jax.devices(); say("made"); hear()
+    """
+    with job(directory, code) as ending:
+        assert ending.hear() == "made"
+        seen(collector(directory), ending.pid, lambda s, p: s.devices_of(p.key))
+        ending.tell("go")
+        assert ending.hear() == "None"
+
+
 def test_a_segment_cut_to_nothing_under_the_writer_does_not_kill_the_job(directory: Path) -> None:
     with job(directory, TRAINING) as job_:
         job_.hear()

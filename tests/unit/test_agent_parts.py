@@ -182,9 +182,43 @@ def test_a_program_that_was_lowered_is_compiling_until_it_is_compiled(
     counted.listen()
     (listener,) = monitoring.listeners
     listener(LOWERED, 0.1, fun_name="f")
-    assert counted.is_compiling(clock.now_s + 100)
+    assert counted.is_compiling(clock.now_s + 100, None)
+    assert counted.is_compiling(clock.now_s + 100, clock.now_s - 1)
     listener(COMPILED, 100.0, fun_name="f")
-    assert not counted.is_compiling(clock.now_s + 100)
+    assert not counted.is_compiling(clock.now_s + 100, None)
+
+
+def test_a_program_that_was_only_lowered_is_not_compiling_once_a_step_has_ended(
+    monitoring: types.ModuleType, clock: Clock
+) -> None:
+    counted = Compilations()
+    counted.listen()
+    (listener,) = monitoring.listeners
+    listener(LOWERED, 0.1, fun_name="f")
+    assert not counted.is_compiling(clock.now_s + 5, clock.now_s + 1)
+
+
+def test_an_event_with_any_details_cannot_raise_into_the_job(
+    monitoring: types.ModuleType, clock: Clock
+) -> None:
+    counted = Compilations()
+    counted.listen()
+    (listener,) = monitoring.listeners
+    listener("/my/event", 1.0, self=1, event="x", duration_s=1)
+    listener(COMPILED, 1.0, fun_name=object())
+    assert counted.count == 1
+
+
+def test_steps_that_were_forgotten_leave_nothing(clock: Clock) -> None:
+    taken = Steps()
+    take_steps(taken, clock, [1.0] * 5)
+    taken.times(clock.now_s)
+    taken.forget()
+    assert (taken.count, taken.last_at_s, taken.times(clock.now_s)) == (0, None, None)
+    take_steps(taken, clock, [900.0, 2.0])
+    times = taken.times(clock.now_s)
+    assert times is not None
+    assert times.max == 2.0
 
 
 def test_a_job_without_jax_is_not_given_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,14 +339,12 @@ class Device:
         return self._stats
 
 
-def test_one_device_that_fails_or_says_nothing_does_not_lose_the_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_device_that_fails_or_says_nothing_does_not_lose_the_others() -> None:
     stats = {"bytes_in_use": 5, "bytes_limit": 10, "num_allocs": 3, "something_new": 1}
     refusal = RuntimeError("MemoryStats is only supported for addressable PjRt devices")
     devices = [Device(8, stats), Device(9, refusal), Device(12, None)]
-    monkeypatch.setattr(jaxread, "local_devices", lambda: devices)
-    good, bad, mute = jaxread.device_states()
+    backend = types.SimpleNamespace(local_devices=lambda: devices)
+    good, bad, mute = jaxread.device_states(backend)
     assert good.memory == (5, 10, None, None, None, 3)
     assert bad.error == str(refusal)
     assert bad.memory == mute.memory == (None,) * 6

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 
 from tpusmi.agent.sampler import Sampler
 from tpusmi.agent.steps import Steps
 
-INTERVAL_LEAST_S = 0.05
+INTERVAL_LEAST_S, INTERVAL_MOST_S = 0.05, 3600.0
 
 _steps = Steps()
-_lock = threading.Lock()
+# Reentrant: a signal handler may call stop() while the same thread is in start().
+_lock = threading.RLock()
 _sampler: Sampler | None = None
 _hooked = False
 
@@ -49,16 +51,11 @@ def start(interval_s: float = 1.0) -> Agent:
     in the environment turns it off. Raises ValueError when interval_s is not positive; nothing
     else, whatever happens later.
     """
-    global _sampler
     if not interval_s > 0:
         raise ValueError(f"interval_s must be positive, not {interval_s!r}")
     with _lock:
         if os.environ.get("TPUSMI_DISABLE", "0") in ("", "0") and not Agent().running:
-            _hook()
-            override = os.environ.get("TPUSMI_DIR") or None
-            _sampler = Sampler(max(interval_s, INTERVAL_LEAST_S), _steps, override, _mode())
-            _sampler.compilations.listen()
-            _sampler.start()
+            _start(min(max(interval_s, INTERVAL_LEAST_S), INTERVAL_MOST_S))
     return Agent()
 
 
@@ -74,12 +71,34 @@ Costs about a microsecond.
 """
 
 
+def _start(interval_s: float) -> None:
+    global _sampler
+    _hook()
+    override = os.environ.get("TPUSMI_DIR") or None
+    sampler = Sampler(interval_s, _steps, override, _mode(), _end_before_jax)
+    sampler.compilations.listen()
+    try:
+        sampler.start()
+    except RuntimeError as error:  # no more threads, or the interpreter is shutting down
+        sampler.compilations.close()
+        sys.stderr.write(f"tpusmi: agent not started: {error}\n")
+        return
+    _sampler = sampler
+
+
 def _finish(keep: bool) -> None:
     global _sampler
     with _lock:
         sampler, _sampler = _sampler, None
     if sampler is not None:
         sampler.finish(keep)
+        _steps.forget()
+
+
+def _end_before_jax() -> None:
+    """Hooks run last in, first out: one that is registered after JAX's own runs before it."""
+    atexit.unregister(_finish)
+    atexit.register(_finish, keep=True)
 
 
 def _hook() -> None:
@@ -94,7 +113,8 @@ def _hook() -> None:
 def _forget() -> None:
     """In a forked child the thread is gone and the lock may be held by nobody: begin anew."""
     global _sampler, _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
+    _steps.forget()
     sampler, _sampler = _sampler, None
     if sampler is not None:
         sampler.compilations.close()

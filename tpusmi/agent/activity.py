@@ -45,7 +45,7 @@ class Activity:
         self._compile_s = self._compilations.seconds
         if worked or self._busy_at_s is None:
             self._busy_at_s = now_s
-        if self._compilations.is_compiling(now_s):
+        if self._compilations.is_compiling(now_s, self._steps.last_at_s):
             return "compiling"
         if elapsed is not None and compiled / elapsed > COMPILING_SHARE:
             return "compiling"

@@ -72,12 +72,17 @@ class Compilations:
             recent.popleft()
         return [name for _, name in tuple(recent)]
 
-    def is_compiling(self, now_s: float) -> bool:
-        """True while a program has been lowered and its compilation has not ended."""
-        lowered = self._lowered_at_s
-        return lowered is not None and now_s - lowered < COMPILING_MOST_S
+    def is_compiling(self, now_s: float, last_step_at_s: float | None) -> bool:
+        """True while a program has been lowered and its compilation has not ended.
 
-    def _on_event(self, event: str, duration_s: float, **details: Any) -> None:
+        A step since then means that it was only lowered, for its costs perhaps.
+        """
+        lowered = self._lowered_at_s
+        if lowered is None or (last_step_at_s is not None and last_step_at_s > lowered):
+            return False
+        return now_s - lowered < COMPILING_MOST_S
+
+    def _on_event(self, event: str, duration_s: float, /, **details: Any) -> None:
         if event == LOWERED and self.listening:
             self._lowered_at_s = monotonic()
         elif event == COMPILED and self.listening:

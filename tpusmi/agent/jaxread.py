@@ -30,16 +30,17 @@ class DeviceState(NamedTuple):
     error: str | None
 
 
-def backend_exists() -> bool:
-    """True once the job has made JAX's backends.
+def backend() -> Any | None:
+    """The backend that the job has made; None while there is none.
 
-    Never makes one, never waits, never imports JAX.
+    Never makes one, never waits, never imports JAX. Everything below is asked of this object and
+    not of JAX, which would make a new backend if the job cleared this one meanwhile.
     """
     bridge = sys.modules.get("jax._src.xla_bridge")
     lock = getattr(bridge, "_backend_lock", None)
     if lock is None or lock.locked():
-        return False  # not imported, or being made: the TPU comes many seconds after the CPU
-    return getattr(bridge, "_default_backend", None) is not None
+        return None  # not imported, or being made: the TPU comes many seconds after the CPU
+    return getattr(bridge, "_default_backend", None)
 
 
 def backend_is_visible() -> bool:
@@ -53,31 +54,25 @@ def backend_is_visible() -> bool:
     )
 
 
-def local_devices() -> list[Any]:
-    """The devices of this process. Call only after `backend_exists()`."""
-    return list(sys.modules["jax"].local_devices())
-
-
-def device_states() -> list[DeviceState]:
+def device_states(backend: Any) -> list[DeviceState]:
     """One state per local device; a device that fails does not lose the others."""
-    return [_state(device) for device in local_devices()]
+    return [_state(device) for device in backend.local_devices()]
 
 
-def memory_profile() -> bytes:
+def memory_profile(backend: Any) -> bytes:
     """JAX's memory profile: gzip'ed pprof.
 
     Holds the interpreter's lock for about 1 µs per live array.
     """
-    profile: bytes = sys.modules["jax"].profiler.device_memory_profile()
+    profile: bytes = sys.modules["jax"].profiler.device_memory_profile(backend)
     return profile
 
 
-def static_facts() -> dict[str, Any]:
+def static_facts(backend: Any) -> dict[str, Any]:
     """What does not change while the backend lives: versions, platform, devices, process index."""
     jax = sys.modules["jax"]
-    devices = local_devices()
+    devices = list(backend.local_devices())
     first = devices[0] if devices else None
-    client = getattr(first, "client", None)
     platform = getattr(first, "platform", None)
     return {
         "platform": platform,
@@ -85,9 +80,9 @@ def static_facts() -> dict[str, Any]:
         "jax_version": getattr(jax, "__version__", None),
         "jaxlib_version": getattr(sys.modules.get("jaxlib"), "__version__", None),
         "libtpu_version": _libtpu_version() if platform == "tpu" else None,
-        "platform_version": clean(str(getattr(client, "platform_version", "")), 200),
+        "platform_version": clean(str(getattr(backend, "platform_version", "")), 200),
         "process_index": _integer(getattr(first, "process_index", None)),
-        "process_count": _integer(jax.process_count()),
+        "process_count": len({d.process_index for d in backend.devices()}),
         "devices": [_device_facts(d) for d in devices],
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tpusmi.agent import jaxread
-from tpusmi.text import without_secrets
+from tpusmi.text import clean, without_secrets
 
 COMMAND_MOST_BYTES, ARGUMENT_MOST = 3000, 200
 """Of the command line in the facts, whose place in the segment is small."""
@@ -21,7 +21,7 @@ def command() -> list[str]:
         argv = sys.argv
     words, left = [], COMMAND_MOST_BYTES
     for word in without_secrets(argv):
-        word = word[:ARGUMENT_MOST]
+        word = clean(word, ARGUMENT_MOST)
         left -= len(word.encode("utf-8", "replace")) + 4
         if left < 0:
             break

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any
 
 from tpusmi import memprofile
@@ -46,8 +47,17 @@ NAN = float("nan")
 class Sampler(threading.Thread):
     """Samples this process until told to stop. Nothing it meets is raised into the job."""
 
-    def __init__(self, interval_s: float, steps: Steps, override: str | None, mode: int) -> None:
+    def __init__(
+        self,
+        interval_s: float,
+        steps: Steps,
+        override: str | None,
+        mode: int,
+        on_backend: Callable[[], None],
+    ) -> None:
         super().__init__(name="tpusmi", daemon=True)
+        self._on_backend = on_backend
+        """Called once, from the thread, when the job has made a backend."""
         self.compilations = Compilations()
         self.writer: SegmentWriter | None = None
         self.failure: str | None = None
@@ -128,7 +138,7 @@ class Sampler(threading.Thread):
         }
         if not process.is_helper(argv):
             self._open(who, [])
-        while not jaxread.backend_exists():
+        while (backend := jaxread.backend()) is None:
             if not jaxread.backend_is_visible():
                 raise RuntimeError("this JAX does not tell whether a backend exists")
             self.compilations.listen()
@@ -139,11 +149,12 @@ class Sampler(threading.Thread):
             if self._end.wait(POLL_S):
                 return
         self.compilations.listen()
-        self._adopt_backend(who)
+        self._on_backend()
+        self._adopt_backend(backend, who)
 
-    def _adopt_backend(self, who: Identity) -> None:
+    def _adopt_backend(self, backend: Any, who: Identity) -> None:
         """Make a segment for the devices that the backend has now."""
-        self._facts.update(jaxread.static_facts())
+        self._facts.update(jaxread.static_facts(backend))
         self._facts["warnings"] = process.fallback_warning(self._facts["platform"])
         self._open(who, [d["id"] for d in self._facts["devices"]])
         self._samples = Budget(self._samples.asked_s, SAMPLE_SHARE)
@@ -165,25 +176,25 @@ class Sampler(threading.Thread):
     def _tick(self, who: Identity) -> None:
         """Do what is due. Without a backend, because the job cleared it, nothing can be read."""
         started, cpu = time.monotonic(), time.thread_time()
-        exists = jaxread.backend_exists()
+        backend = jaxread.backend()
         if self._profiles.is_due(started):
-            if exists and self._profiling:
-                self._profile(started)
+            if backend is not None and self._profiling:
+                self._profile(backend, started)
             spent_s = time.thread_time() - cpu
             self._profiles.spent(started, spent_s)
             cpu += spent_s
         if self._samples.is_due(started):
-            if exists:
-                self._sample(started, who)
+            if backend is not None:
+                self._sample(backend, started, who)
             self._samples.spent(started, time.thread_time() - cpu)
 
-    def _profile(self, now_s: float) -> None:
+    def _profile(self, backend: Any, now_s: float) -> None:
         writer = self.writer
         if writer is None:
             return
         cpu = time.thread_time()
         try:
-            profile = jaxread.memory_profile()
+            profile = jaxread.memory_profile(backend)
             self._totals = memprofile.totals(profile)
         except (RuntimeError, ValueError, ProfileError) as error:  # not every plugin can
             self._stop_profiling(f"cannot be taken: {error}")
@@ -204,10 +215,10 @@ class Sampler(threading.Thread):
         self._facts.setdefault("warnings", []).append({"code": code, "message": message})
         self._write_facts(time.monotonic())
 
-    def _sample(self, now_s: float, who: Identity) -> None:
-        states = jaxread.device_states()
+    def _sample(self, backend: Any, now_s: float, who: Identity) -> None:
+        states = jaxread.device_states(backend)
         if [s.id for s in states] != self._device_ids:
-            self._adopt_backend(who)  # the job made another backend
+            self._adopt_backend(backend, who)  # the job made another backend
         self._states = states
         self._spent.append((now_s, time.thread_time()))
         if self.writer is not None:
@@ -229,8 +240,11 @@ class Sampler(threading.Thread):
     def _write_facts(self, now_s: float) -> None:
         self._facts_at_s = now_s
         if self.writer is not None:
-            text = json.dumps(self._facts, ensure_ascii=False)
-            self.writer.facts.write(FACTS_JSON, text.encode("utf-8", "replace"), now_s)
+            bare = {**self._facts, "argv": [], "errors": []}
+            for facts in (self._facts, bare):  # whatever they say, the devices are known
+                text = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")
+                if self.writer.facts.write(FACTS_JSON, text, now_s):
+                    break
 
     def _values(self, now_s: float, phase: str | None = None) -> list[float]:
         """The doubles of one slot, in the order of the layout."""

@@ -31,7 +31,8 @@ class StepTimes(NamedTuple):
 class Steps:
     """The loop's clock.
 
-    Called plainly, a step ends at each call; used in `with`, a step is the body.
+    Called plainly, a step ends at each call; used in `with`, a step is the body. One thread takes
+    steps, and a body holds no other: their times would be mixed up, though not their count.
     """
 
     def __init__(self) -> None:
@@ -68,6 +69,13 @@ class Steps:
         self._marks.append(now)
         self.last_at_s = now
         self.count += 1
+
+    def forget(self) -> None:
+        """Begin anew: in a forked child, or after the agent was stopped."""
+        self.count, self.last_at_s, self._before = 0, None, None
+        self._mark, self._added = None, False
+        for queue in (self._marks, self._ends, self._durations):
+            queue.clear()
 
     def times(self, now_s: float) -> StepTimes | None:
         """The step times of the last minute, at least of the last 20 steps; None before two steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import zlib
@@ -21,11 +22,41 @@ from tpusmi.wire.layout import (
 )
 
 
+class _File:
+    """Our file, and no other: a job may close descriptors that it does not know, and open its own.
+
+    A number that means another file by now is neither written to nor closed.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._identity = _identity(fd)
+
+    def write(self, data: bytes, offset: int) -> None:
+        """Write at that place. Raises OSError, also when the descriptor is no longer ours."""
+        if _identity(self._fd) != self._identity:
+            raise OSError(errno.EBADF, "the job closed the segment's descriptor")
+        os.pwrite(self._fd, data, offset)
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        try:
+            if fd >= 0 and _identity(fd) == self._identity:
+                os.close(fd)
+        except OSError:
+            pass  # closed already
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino
+
+
 class Blob:
     """A payload with its own sequence, written to alternate halves so that one is always whole."""
 
-    def __init__(self, fd: int, offset: int, half: int) -> None:
-        self._fd = fd
+    def __init__(self, file: _File, offset: int, half: int) -> None:
+        self._file = file
         self._offset = offset
         self._half = half
         self._sequence = 0
@@ -43,7 +74,7 @@ class Blob:
         head = BLOB_HEAD.pack(sequence, kind, len(payload), at_s, 0)[: -CRC.size]
         crc = zlib.crc32(payload, zlib.crc32(head))
         offset = self._offset + self._half * (sequence % 2)
-        os.pwrite(self._fd, head + CRC.pack(crc) + payload, offset)
+        self._file.write(head + CRC.pack(crc) + payload, offset)
         self._sequence = sequence
         return True
 
@@ -66,17 +97,18 @@ class SegmentWriter:
         padding = header.slot_bytes - 8 - 8 * doubles - CRC.size
         self._slot = struct.Struct(f"<Q{doubles}d{padding}x")
         new = path + ".new"
-        self._fd = _create(new, mode)
+        fd = _create(new, mode)
+        self._file = _File(fd)
         try:
-            os.posix_fallocate(self._fd, 0, header.size)
-            os.pwrite(self._fd, packed_header(header), 0)
+            os.posix_fallocate(fd, 0, header.size)
+            self._file.write(packed_header(header), 0)
             os.rename(new, path)
         except OSError:
-            os.close(self._fd)
+            self._file.close()
             os.unlink(new)
             raise
-        self.facts = Blob(self._fd, header.facts_offset, header.facts_half)
-        self.profile = Blob(self._fd, header.profile_offset, header.profile_half)
+        self.facts = Blob(self._file, header.facts_offset, header.facts_half)
+        self.profile = Blob(self._file, header.profile_offset, header.profile_half)
 
     def append(self, values: list[float]) -> None:
         """Write one sample: the doubles of a slot, in the order of the layout, NaN for unknown."""
@@ -84,15 +116,13 @@ class SegmentWriter:
         packed = self._slot.pack(sequence, *values)
         header = self.header
         offset = header.slots_offset + header.slot_bytes * (sequence % header.slots)
-        os.pwrite(self._fd, packed + CRC.pack(zlib.crc32(packed)), offset)
-        os.pwrite(self._fd, NEWEST.pack(sequence), header.newest_offset)
+        self._file.write(packed + CRC.pack(zlib.crc32(packed)), offset)
+        self._file.write(NEWEST.pack(sequence), header.newest_offset)
         self._sequence = sequence
 
     def close(self) -> None:
         """Close the file and leave it for a post-mortem. Safe to call twice."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        self._file.close()
 
 
 def packed_header(header: Header) -> bytes:
