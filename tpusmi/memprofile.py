@@ -92,21 +92,18 @@ def unpacked_sites(packed: bytes) -> tuple[Site, ...]:
     try:
         rows = json.loads(unpacked(packed))
         return tuple(_checked_site(*row) for row in rows)
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ProfileError(f"has sites that cannot be read: {error}") from None
 
 
 def _checked_site(
     function: str, file: str, line: int, kind: str, size: int | None, count: int
 ) -> Site:
-    return Site(
-        str(function),
-        str(file),
-        int(line),
-        str(kind),
-        None if size is None else int(size),
-        int(count),
-    )
+    numbers = [int(n) for n in (line, size or 0, count)]
+    if max(map(abs, numbers)) >= 2**62:
+        raise ValueError("a number beyond 2^62")
+    known = None if size is None else numbers[1]
+    return Site(str(function), str(file), numbers[0], str(kind), known, numbers[2])
 
 
 def device_id(label: str) -> int | None:

@@ -93,7 +93,7 @@ def _notices(processes: Iterable[Process], values: Values) -> tuple[Notice, ...]
         if recent is not None and not recent.stale and recent.value >= RECOMPILATIONS_LEAST:
             found.append(_recompiling(p, int(recent.value)))
         if p.state == "silent":
-            message = "the job lives, but its agent has stopped writing"
+            message = "its agent has stopped writing: hung, stopped, or switched off"
             found.append(Notice("silent_agent", message, p.pid))
     return tuple(found)
 

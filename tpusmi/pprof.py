@@ -6,12 +6,16 @@ By hand, because the job must get no protobuf module, and the schema is small.
 
 from __future__ import annotations
 
+import itertools
 import struct
 import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-MOST_UNPACKED_BYTES = 64 * 1024 * 1024
+MOST_UNPACKED_BYTES = 8 * 1024 * 1024
+MOST_ROWS = 100_000
+"""Of samples, of locations, of functions, of strings: real jobs have a few thousand."""
+MOST_FRAMES = 1024
 
 _LIBRARIES = frozenset(("jax", "jaxlib", "flax", "optax", "haiku", "equinox", "orbax", "numpy"))
 _LIBRARY_FILES = ("/functools.py", "/contextlib.py")
@@ -44,7 +48,10 @@ class Profile:
         self._rows: dict[int, list[tuple[int, int]]] = {2: [], 4: [], 5: [], 6: []}
         for number, start, end in _fields(self._data, 0, len(self._data)):
             if number in self._rows and end >= 0:
-                self._rows[number].append((start, end))
+                rows = self._rows[number]
+                rows.append((start, end))
+                if len(rows) > MOST_ROWS:
+                    raise ProfileError(f"has more than {MOST_ROWS} rows of a kind")
         self._labels: dict[bytes, dict[str, str]] = {}
         self._frames: dict[int, list[Frame]] = {}
         self._places: dict[int, tuple[int, int]] = {}
@@ -54,7 +61,7 @@ class Profile:
         """Every sample, its stack and labels still packed: most are alike, and are decoded once."""
         data = self._data
         for start, end in self._rows[2]:
-            locations = b""
+            locations = bytearray()
             values: list[int] = []
             labels = end
             for number, a, b in _fields(data, start, end):
@@ -67,7 +74,9 @@ class Profile:
                 elif number == 3 and b >= 0:
                     labels = min(labels, _label_start(data, a, b))
             if len(values) >= 2:
-                yield Sample(locations, _signed(values[0]), _signed(values[1]), data[labels:end])
+                yield Sample(
+                    bytes(locations), _signed(values[0]), _signed(values[1]), data[labels:end]
+                )
 
     def labels(self, packed: bytes) -> dict[str, str]:
         """The string labels of a sample."""
@@ -84,7 +93,8 @@ class Profile:
     def site(self, locations: bytes) -> Frame:
         """The (function, file, line) that a stack is charged to."""
         ids = _varints(locations, 0, len(locations))
-        frames = (frame for location in ids for frame in self._frames_at(location))
+        every = (frame for location in ids for frame in self._frames_at(location))
+        frames = itertools.islice(every, MOST_FRAMES)
         first = None
         for frame in frames:
             first = first or frame

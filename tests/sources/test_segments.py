@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import time
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tpusmi.collect import open_collector
 from tpusmi.model import DENIED, DeviceKey, Host, Outcome, ProcessKey
 from tpusmi.sources.segments import Segments, facts
 from tpusmi.wire import places
@@ -166,11 +168,111 @@ def test_the_memory_profile_is_decoded_here_and_again_only_when_it_is_new(
         (9, b"", "upgrade"),
     ],
 )
-def test_a_profile_that_cannot_be_read_gives_a_sentence(
+def test_a_profile_that_cannot_be_read_gives_a_sentence_and_the_job_is_shown(
     tmp_path: Path, kind: int, payload: bytes, reason: str
 ) -> None:
     forge.my_segment(tmp_path).profile.write(kind, payload, time.monotonic())
-    assert reason in read(tmp_path).message
+    source = Segments(Host(segment_dir=str(tmp_path)))
+    for _ in range(2):
+        found = source.read(time.monotonic())
+        assert len(found.processes) == 1
+        assert reason in found.notes[0]
+
+
+INFINITE_LINE = b'[["f", "x.py", Infinity, "buffer", 1, 1]]'
+HUGE_SIZE = b'[["f", "x.py", 1, "buffer", 1' + b"0" * 400 + b", 1]]"
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain"),
+    [
+        (PROFILE_SITES, INFINITE_LINE),
+        (PROFILE_SITES, HUGE_SIZE),
+        (PROFILE_PPROF, b"\x12\x00" * 3_000_000),
+        (PROFILE_PPROF, b"\x12\x80\x80\xc0\x02" + b"\x0a\x01\x01" * 1_747_626),
+    ],
+    ids=["infinite line", "huge size", "many samples", "one long sample"],
+)
+def test_a_hostile_profile_costs_little_and_nobody_elses_job(
+    tmp_path: Path, kind: int, plain: bytes
+) -> None:
+    forge.my_segment(tmp_path)
+    hostile = forge.segment(tmp_path, forge.dead_identity(), devices=1)
+    hostile.profile.write(kind, gzip.compress(plain, 9), 1.0)
+    started = time.process_time()
+    found = read(tmp_path)
+    assert time.process_time() - started < 20
+    assert len(found.processes) == 2
+    assert "memory profile" in found.notes[0]
+
+
+def test_a_ring_whose_hint_is_wrong_still_gives_its_newest_sample(tmp_path: Path) -> None:
+    writer = forge.my_segment(tmp_path)
+    with open(writer.path, "r+b") as file:
+        file.seek(writer.header.newest_offset)
+        file.write(b"\xff" * 8)
+    (process,) = read(tmp_path).processes
+    assert process.phase == "running"
+
+
+@pytest.mark.parametrize(
+    ("at_s", "wall_s", "profile_at_s"),
+    [(-1e308, 1.0, 1.0), (1.7e308, 1.0, 1.0), (5.0, float("-inf"), 1.0), (5.0, 1.0, -1e308)],
+)
+def test_times_that_no_clock_shows_never_reach_the_json(
+    tmp_path: Path, at_s: float, wall_s: float, profile_at_s: float
+) -> None:
+    who = places.me()._replace(boot_id=b"x" * 16)
+    writer = forge.segment(tmp_path, who, devices=1)
+    process = {**forge.RUNNING, "profile_at_s": profile_at_s}
+    writer.append(forge.slot(at_s, process, [forge.device()], wall_s))
+    collector = open_collector(Host(segment_dir=str(tmp_path)))
+    json.dumps(collector.read_once().to_dict(), allow_nan=False)
+
+
+def test_coordinates_that_are_none_are_dropped() -> None:
+    rows = [{"id": 1, "coords": [10**4000, True]}, {"id": True, "coords": [1, 2]}]
+    said = facts.parsed({"devices": rows}, ProcessKey(1, 2), 2)
+    assert [d.coords for d in said.devices] == [None, (1, 2)]
+
+
+def test_one_users_files_do_not_hide_anothers_job(tmp_path: Path) -> None:
+    (tmp_path / "proc").symlink_to("/proc")
+    mine, full = (tmp_path / f"{where}/tpusmi-{os.getuid()}" for where in ("tmp", "dev/shm"))
+    for directory in (mine, full):
+        directory.mkdir(parents=True)
+    for i in range(600):
+        (full / f"{i}-1.seg").touch()
+    forge.my_segment(mine)
+    found = Segments(Host(root=str(tmp_path))).read(time.monotonic())
+    assert len(found.processes) == 1
+    assert any("not all read" in note for note in found.notes)
+
+
+def test_a_job_elsewhere_that_said_it_ended_is_dead(tmp_path: Path) -> None:
+    elsewhere = forge.dead_identity()._replace(pid_namespace=1)
+    writer = forge.segment(tmp_path, elsewhere, devices=1)
+    now = time.monotonic()
+    writer.append(forge.slot(now, {**forge.RUNNING, "phase": 4.0}, [{}], time.time()))
+    (process,) = read(tmp_path).processes
+    assert (process.state, process.phase) == ("dead", "ended")
+
+
+def test_without_proc_a_job_lives_as_long_as_it_writes(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    directory = tmp_path / f"dev/shm/tpusmi-{os.getuid()}"
+    directory.mkdir(parents=True)
+    forge.my_segment(directory)
+    found = Segments(Host(root=str(tmp_path))).read(time.monotonic())
+    assert [p.state for p in found.processes] == ["live"]
+
+
+def test_a_limit_of_zero_is_no_limit(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me(), devices=1)
+    fields = {"hbm_used_bytes": 5.0, "hbm_limit_bytes": 0.0}
+    writer.append(forge.slot(time.monotonic(), forge.RUNNING, [fields], time.time()))
+    found = read(tmp_path)
+    assert not [r for r in found.readings if r.metric == "hbm_limit_bytes"]
 
 
 def test_the_past_ten_minutes_come_with_the_first_read_only(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_the_ring_keeps_the_newest_samples_in_order(tmp_path: Path) -> None:
     count = writer.header.slots + 17
     for i in range(count):
         writer.append(forge.slot(float(i), {}, [{}, {}]))
-    past = SegmentReader(writer.path).past()
+    past = list(SegmentReader(writer.path).past())
     assert [s.at_s for s in past] == [float(i) for i in range(17, count)]
 
 
@@ -224,7 +224,7 @@ def read_all(path: str) -> None:
         return
     try:
         reader.newest()
-        reader.past()
+        list(reader.past())
         reader.facts()
         reader.profile()
         reader.profile_sequence()

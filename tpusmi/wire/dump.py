@@ -37,7 +37,7 @@ def _segment(reader: SegmentReader, samples: int) -> Iterator[str]:
     sequence, facts = reader.facts()
     yield f"facts #{sequence} {json.dumps(facts, sort_keys=True)}"
     yield _profile(reader)
-    past = reader.past()
+    past = list(reader.past())
     yield f"samples {len(past)}"
     for sample in past[-samples:]:
         yield from _sample(sample)

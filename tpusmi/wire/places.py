@@ -44,7 +44,11 @@ def directories(root: str) -> list[tuple[str, int]]:
     for parent in (f"{base}{SHARED_MEMORY}", *runtimes, f"{base}{TEMPORARY}"):
         for name in _names(parent):
             uid = _number(name.removeprefix(_DIRECTORY))
-            if name.startswith(_DIRECTORY) and uid is not None:
+            if (
+                name.startswith(_DIRECTORY)
+                and uid is not None
+                and _owner(f"{parent}/{name}") == uid
+            ):
                 found.append((f"{parent}/{name}", uid))
     return found
 
@@ -57,6 +61,13 @@ def is_private(directory: str, uid: int) -> bool:
         return False
     writable_by_others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not writable_by_others
+
+
+def _owner(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_uid
+    except OSError:
+        return None
 
 
 def segments(directory: str, uid: int | None) -> Iterator[Place]:

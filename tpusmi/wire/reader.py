@@ -5,6 +5,7 @@ Every byte is somebody else's: nothing but SegmentError comes out of it.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -26,14 +27,19 @@ from tpusmi.wire.layout import (
     NEWEST,
     PREAMBLE,
     PROCESS_FIELDS,
+    SLOT_HEAD,
     Header,
     SegmentError,
     fields_in_slot,
     slot_size,
 )
 
-MOST_BYTES = 64 * 1024 * 1024
-MOST_DEVICES = 4096
+MOST_BYTES = 16 * 1024 * 1024
+MOST_BLOB_BYTES = 1024 * 1024
+MOST_DEVICES = 1024
+MOST_FIELDS = 512
+MOST_SECONDS = 1e11
+"""No clock that counts seconds has come this far."""
 TRIES = 3
 """A slot or blob that the writer is just replacing is read again this often."""
 
@@ -98,16 +104,26 @@ class SegmentReader:
             sample = self._sample(sequence % h.slots, self._slot_bytes(sequence))
             if sample is not None and sample.sequence >= sequence:
                 return sample
-        past = self.past()
-        return past[-1] if past else None
+        return next(self._ring(newest_first=True), None)
 
-    def past(self) -> list[Sample]:
-        """Every whole sample in the ring, oldest first."""
+    def past(self, stride: int = 1) -> Iterator[Sample]:
+        """The whole samples of the ring, oldest first; of more than wanted, every `stride`-th."""
+        return itertools.islice(self._ring(newest_first=False), None, None, stride)
+
+    def _ring(self, newest_first: bool) -> Iterator[Sample]:
+        """Samples one by one: slots are put in order by their bare numbers, which costs little."""
         h = self.header
         ring = self._pread(h.slot_bytes * h.slots, h.slots_offset)
-        whole = range(len(ring) // h.slot_bytes)
-        slots = (self._sample(i, ring[i * h.slot_bytes : (i + 1) * h.slot_bytes]) for i in whole)
-        return sorted((s for s in slots if s is not None), key=lambda s: s.sequence)
+        starts = range(0, len(ring) - h.slot_bytes + 1, h.slot_bytes)
+        numbered = sorted((SLOT_HEAD.unpack_from(ring, start)[0], start) for start in starts)
+        for _, start in reversed(numbered) if newest_first else numbered:
+            sample = self._sample(start // h.slot_bytes, ring[start : start + h.slot_bytes])
+            if sample is not None:
+                yield sample
+
+    def facts_sequence(self) -> int:
+        """The newest facts' sequence number, unproven: a hint that there are new ones."""
+        return self._sequence(self.header.facts_offset, self.header.facts_half)
 
     def facts(self) -> tuple[int, dict[str, Any]]:
         """The sequence and content of the static facts; (0, {}) when none are whole."""
@@ -126,8 +142,10 @@ class SegmentReader:
 
     def profile_sequence(self) -> int:
         """The newest profile's sequence number, unproven: a hint that there is a new one."""
-        h = self.header
-        heads = (self._pread(8, h.profile_offset + half * h.profile_half) for half in (0, 1))
+        return self._sequence(self.header.profile_offset, self.header.profile_half)
+
+    def _sequence(self, offset: int, half: int) -> int:
+        heads = (self._pread(NEWEST.size, start) for start in (offset, offset + half))
         return max((NEWEST.unpack(b)[0] for b in heads if len(b) == NEWEST.size), default=0)
 
     def _pread(self, size: int, offset: int) -> bytes:
@@ -168,8 +186,8 @@ class SegmentReader:
             raise SegmentError(f"is cut short: {size} of {h.size} bytes")
         if (
             h.devices > MOST_DEVICES
-            or h.process_fields > MOST_DEVICES
-            or h.device_fields > MOST_DEVICES
+            or max(h.process_fields, h.device_fields) > MOST_FIELDS
+            or max(h.facts_half, h.profile_half) > MOST_BLOB_BYTES
         ):
             raise SegmentError("has a header of impossible counts")
         doubles = fields_in_slot(h.process_fields, h.device_fields, h.devices)
@@ -199,7 +217,9 @@ class SegmentReader:
         ):
             return None
         sequence, at_s, wall_s, *values = self._slot.unpack_from(body)
-        if sequence == 0 or sequence % self.header.slots != slot or not math.isfinite(at_s):
+        if sequence == 0 or sequence % self.header.slots != slot:
+            return None
+        if not (_is_time(at_s) and _is_time(wall_s)):
             return None
         h = self.header
         process = _known(PROCESS_FIELDS, values[: h.process_fields])
@@ -222,11 +242,15 @@ class SegmentReader:
             if len(head) < BLOB_HEAD.size:
                 continue
             sequence, kind, length, at_s, crc = BLOB_HEAD.unpack(head)
-            if sequence == 0 or length > half - BLOB_HEAD.size or not math.isfinite(at_s):
+            if sequence == 0 or length > half - BLOB_HEAD.size or not _is_time(at_s):
                 continue
             payload = self._pread(length, start + BLOB_HEAD.size)
             if zlib.crc32(payload, zlib.crc32(head[: -CRC.size])) == crc and len(payload) == length:
                 yield BlobContent(sequence, kind, at_s, payload)
+
+
+def _is_time(seconds: float) -> bool:
+    return 0 <= seconds < MOST_SECONDS
 
 
 def _known(names: tuple[str, ...], values: list[float]) -> Fields:

@@ -14,7 +14,8 @@ from tpusmi.wire import places
 from tpusmi.wire.layout import SegmentError
 
 DIRECTORIES_EVERY_S = 5.0
-SEGMENTS_MOST = 512
+SEGMENTS_MOST = 256
+"""Of one directory: nobody's files keep those of others from being read."""
 NOTES_MOST = 8
 
 
@@ -44,13 +45,18 @@ class Segments:
         found: list[Found] = []
         denied = 0
         seen = set()
-        for place in itertools.islice(self._places(now_s), SEGMENTS_MOST):
+        for place in self._places(now_s, notes):
             seen.add(place.path)
             try:
-                found.append(self._segment(place).read(now_s))
+                job = self._segment(place).read(now_s)
             except SegmentError as error:
                 denied += "Permission denied" in str(error)
                 notes.append(f"{place.path} {error}")
+            except Exception as error:  # noqa: BLE001  # a hostile segment costs itself, no other
+                notes.append(f"{place.path} cannot be read: {type(error).__name__}: {error}")
+            else:
+                found.append(job)
+                notes += [f"{place.path} {job.note}"] if job.note else []
         for path in self._open.keys() - seen:
             self._open.pop(path).close()
         status, message = _status(len(found), denied, notes)
@@ -66,7 +72,7 @@ class Segments:
             _few(notes),
         )
 
-    def _places(self, now_s: float) -> Iterator[places.Place]:
+    def _places(self, now_s: float, notes: list[str]) -> Iterator[places.Place]:
         """Every segment's file.
 
         /tmp may be long, so new directories are looked for now and then.
@@ -77,7 +83,10 @@ class Segments:
             self._directories = [*places.directories(self._host.root)]
             self._listed_at_s = now_s
         for directory, uid in self._directories:
-            yield from places.segments(directory, uid)
+            every = places.segments(directory, uid)
+            yield from itertools.islice(every, SEGMENTS_MOST)
+            if next(every, None) is not None:
+                notes.insert(0, f"{directory} has more than {SEGMENTS_MOST} segments: not all read")
 
     def _segment(self, place: places.Place) -> Job:
         """The open segment of that path, opened anew when the file was replaced."""

@@ -61,9 +61,7 @@ def _command(argv: Any) -> str:
 def _device(key: ProcessKey, index: int, row: Any, error: Any, platform: Any) -> Device:
     row = row if isinstance(row, dict) else {}
     coords = row.get("coords")
-    sound = (
-        isinstance(coords, list) and len(coords) <= 8 and all(isinstance(c, int) for c in coords)
-    )
+    sound = isinstance(coords, list) and len(coords) <= 8 and None not in map(_number, coords)
     return Device(
         DeviceKey(key, index),
         index,

@@ -24,6 +24,7 @@ PAST_MOST = 200_000
 """Values of the past one segment may give: beyond that, every second or third sample will do."""
 
 LIVE, SILENT, DEAD = "live", "silent", "dead"
+ENDED = PHASES.index("ended")
 
 _DECODERS: dict[int, Callable[[bytes], tuple[Site, ...]]] = {
     PROFILE_PPROF: sites,
@@ -38,6 +39,8 @@ class Found(NamedTuple):
     devices: tuple[Device, ...]
     readings: list[Reading]
     past: list[Reading]
+    note: str | None = None
+    """What could not be read beside what could."""
 
 
 class Machine(NamedTuple):
@@ -73,9 +76,10 @@ class Job:
         self._key = ProcessKey(header.pid, header.start_ticks)
         self._user = facts.user_name(header.uid)
         self._wants_past = with_past
-        self._facts_sequence = -1
+        self._facts_hint = -1
         self._facts = facts.parsed({}, self._key, header.devices)
-        self._profile_sequence = 0
+        self._profile_hint = 0
+        self._profile_note: str | None = None
         self._profile: MemoryProfile | None = None
 
     def close(self) -> None:
@@ -104,7 +108,8 @@ class Job:
         shift = 0.0 if sample is None else self._clock_shift(sample, now_s)
         at_s = None if sample is None else sample.at_s + shift
         interval_s = positive(None if sample is None else sample.process.get("interval_s"), 1.0)
-        state = self._state(at_s, interval_s, now_s)
+        ended = sample is not None and sample.process.get("phase") == ENDED
+        state = self._state(at_s, interval_s, now_s, ended)
         self._read_profile(shift, now_s)
         process = Process(
             self._key,
@@ -119,30 +124,31 @@ class Job:
             self._facts.notices,
         )
         found = [] if sample is None else readings(sample, self._key, shift, interval_s)
-        return Found(process, self._facts.devices, found, self._past(shift, interval_s))
+        past = self._past(shift, interval_s)
+        return Found(process, self._facts.devices, found, past, self._profile_note)
 
     def _clock_shift(self, sample: Sample, now_s: float) -> float:
         """What to add to the segment's monotonic times to compare them with ours.
 
         After a boot they mean nothing, and the wall clock stands in.
         """
-        if self._reader.header.boot_id == self._machine.boot_id:
+        if self._reader.header.boot_id == self._machine.boot_id or not any(self._machine.boot_id):
             if sample.at_s > now_s + FUTURE_MOST_S:
                 raise SegmentError("has a sample from the future")
             return 0.0
         return now_s - max(0.0, time.time() - sample.wall_s) - sample.at_s
 
-    def _state(self, at_s: float | None, interval_s: float, now_s: float) -> str:
+    def _state(self, at_s: float | None, interval_s: float, now_s: float, ended: bool) -> str:
         header = self._reader.header
         fresh = at_s is not None and now_s - at_s <= fresh_for_s(interval_s)
         machine = self._machine
-        if header.boot_id != machine.boot_id:
+        if any(machine.boot_id) and header.boot_id != machine.boot_id:
             return DEAD
         same_namespace = header.pid_namespace == machine.pid_namespace
         if not same_namespace or not os.path.isdir(f"{machine.proc}/1"):
             # Its pid says nothing here, or /proc hides other users' processes: only its writing
             # tells.
-            return LIVE if fresh else SILENT
+            return DEAD if ended else LIVE if fresh else SILENT
         if places.start_ticks(machine.proc, header.pid) != header.start_ticks:
             return DEAD
         if places.real_uid(machine.proc, header.pid) not in (header.uid, None):
@@ -150,35 +156,41 @@ class Job:
         return LIVE if fresh or at_s is None else SILENT
 
     def _read_facts(self) -> None:
-        sequence, said = self._reader.facts()
-        if sequence != self._facts_sequence:
-            self._facts_sequence = sequence
+        hint = self._reader.facts_sequence()
+        if hint != self._facts_hint:
+            self._facts_hint = hint
+            _, said = self._reader.facts()
             self._facts = facts.parsed(said, self._key, self._reader.header.devices)
 
     def _read_profile(self, shift: float, now_s: float) -> None:
-        if self._reader.profile_sequence() == self._profile_sequence:
+        """Decode the profile when it is a new one; one that cannot be decoded is tried once."""
+        hint = self._reader.profile_sequence()
+        if hint == self._profile_hint:
             return
+        self._profile_hint, self._profile_note = hint, None
         blob = self._reader.profile()
         if blob is None:
             return
         if blob.kind not in _DECODERS:
-            raise SegmentError("has a memory profile of an unknown kind: upgrade this tpusmi")
+            self._profile_note = "has a memory profile of an unknown kind: upgrade this tpusmi"
+            return
         try:
             found = _DECODERS[blob.kind](blob.payload)
         except ProfileError as error:
-            raise SegmentError(f"has a memory profile that {error}") from None
+            self._profile_note = f"has a memory profile that {error}"
+            return
         largest = tuple(facts.clean_site(s) for s in found[:SITES_MOST])
         self._profile = MemoryProfile(min(blob.at_s + shift, now_s), largest)
-        self._profile_sequence = blob.sequence
 
     def _past(self, shift: float, interval_s: float) -> list[Reading]:
         """On the first read: what the ring still knows, for graphs."""
         if not self._wants_past:
             return []
         self._wants_past = False
-        samples = self._reader.past()
-        stride = 1 + len(samples) * self._reader.header.devices // PAST_MOST
-        every = (r for s in samples[::stride] for r in readings(s, self._key, shift, interval_s))
+        header = self._reader.header
+        stride = 1 + header.slots * header.devices // PAST_MOST
+        past = self._reader.past(stride)
+        every = (r for s in past for r in readings(s, self._key, shift, interval_s))
         return [r for r in every if r.metric in GRAPHED]
 
 

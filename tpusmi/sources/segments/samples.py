@@ -33,10 +33,12 @@ def readings(sample: Sample, key: ProcessKey, shift: float, interval_s: float) -
     process = sample.process
     fresh_s = fresh_for_s(interval_s)
     profile_at_s = process.get("profile_at_s", sample.at_s)
+    if not 0 <= profile_at_s <= sample.at_s:
+        profile_at_s = sample.at_s
     profile_fresh_s = fresh_for_s(
         max(interval_s, positive(process.get("profile_period_s"), interval_s))
     )
-    sampled = (min(sample.at_s, profile_at_s) + shift, profile_fresh_s)
+    sampled = (profile_at_s + shift, profile_fresh_s)
     current = (sample.at_s + shift, fresh_s)
 
     def reading(m: Metric, subject: Subject, value: float) -> Reading:
@@ -65,5 +67,12 @@ def fresh_for_s(period_s: float) -> float:
 
 
 def _sane(fields: Fields, metrics: dict[str, Metric]) -> list[tuple[Metric, float]]:
-    """The metrics whose value can be true: no measured quantity is negative or beyond 2^62."""
-    return [(metrics[name], v) for name, v in fields.items() if name in metrics and 0 <= v < 2**62]
+    """The metrics whose value can be true.
+
+    No measured quantity is negative or beyond 2^62, and a limit of 0 is a backend that has none.
+    """
+    return [
+        (metrics[name], v)
+        for name, v in fields.items()
+        if name in metrics and 0 <= v < 2**62 and (v > 0 or name != "hbm_limit_bytes")
+    ]
