@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import forge
@@ -87,6 +88,10 @@ def test_strict_exits_4_when_a_source_failed(tmp_path: Path) -> None:
         ["--query-tpu=index", "--format=xml"],
         ["--loop", "0"],
         ["--interval", "x"],
+        ["--id="],
+        ["--format=csv"],
+        ["--query-tpu=index", "--format=csv", "--json"],
+        ["-p", "one"],
     ],
 )
 def test_a_wrong_command_line_exits_2_with_the_reason(job: Path, arguments: list[str]) -> None:
@@ -214,6 +219,58 @@ def test_a_filter_chooses_processes_and_devices(
 ) -> None:
     found = json.loads(tpusmi(job, "--json", *arguments).stdout)
     assert bool(found["processes"]) is shown
+
+
+def test_what_may_not_be_seen_exits_3(tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root to become somebody else")
+    code = (
+        "import os, sys; from tpusmi.cli import main\n"
+        "main(['--once'])  # as root: everything is imported\n"
+        "os.seteuid(65534); code = main(['--once']); os.seteuid(0); sys.exit(code)"
+    )
+    for parent in (tmp_path, *tmp_path.parents[:-2]):
+        os.chmod(parent, 0o755)
+    os.chmod(forge.my_segment(tmp_path).path, 0o600)
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, text=True
+    )
+    assert found.returncode == 3, found.stderr
+    assert "try sudo" in found.stderr
+
+
+def test_a_job_that_ended_long_ago_is_no_answer_but_for_json(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, forge.dead_identity(), devices=1)
+    then = time.monotonic() - 3000
+    writer.append(forge.slot(max(then, 1.0), forge.RUNNING, [forge.device()], time.time() - 3000))
+    who = forge.dead_identity()._replace(boot_id=b"x" * 16)
+    os.unlink(writer.path)
+    writer = forge.segment(tmp_path, who, devices=1)
+    writer.append(forge.slot(50.0, forge.RUNNING, [forge.device()], time.time() - 3000))
+    assert tpusmi(tmp_path, "--once").returncode == 1
+    assert tpusmi(tmp_path, "-L").returncode == 1
+    assert json.loads(tpusmi(tmp_path, "--json").stdout)["processes"][0]["state"] == "dead"
+
+
+@pytest.mark.parametrize("flags", ["--once", "--json", "-L", "--help-query-tpu"])
+def test_a_stdout_that_is_closed_or_full_gives_no_traceback(job: Path, flags: str) -> None:
+    for redirect, code in ((">&-", 0), (">/dev/full", 74)):
+        command = " ".join([*TPUSMI, flags, redirect])
+        found = subprocess.run(
+            ["bash", "-c", command], env=environment(job), capture_output=True, text=True
+        )
+        assert found.returncode == code, (redirect, found.stderr)
+        assert "Traceback" not in found.stderr
+
+
+def test_my_processes_are_those_of_my_user_whatever_the_environment_says(job: Path) -> None:
+    assert tpusmi(job, "-u", USER="somebody-else").returncode == 0
+
+
+def test_devices_and_pids_are_lists_with_or_without_spaces(job: Path) -> None:
+    both = tpusmi(job, "--id", "0, 1", "--query-tpu=index", "--format=csv,noheader").stdout
+    assert both == "0\n1\n"
+    assert tpusmi(job, "-p", f"1,{os.getpid()}").returncode == 0
 
 
 def test_the_demo_without_jax_says_what_to_install(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def said_directory(process: subprocess.Popen[str]) -> str:
 
 def running(directory: str) -> Running:
     """The processes behind the one segment in the directory."""
-    place = eventually(lambda: next(places.segments("/", directory), None))
+    place = eventually(lambda: next(places.segments(directory, None), None))
     keeper = parent(place.pid)
     ticks = places.start_ticks("/proc", keeper)
     assert ticks is not None
@@ -182,7 +182,7 @@ def parent(pid: int) -> int:
 
 
 def sample_after_steps(directory: str, steps: int) -> Sample | None:
-    for place in places.segments("/", directory):
+    for place in places.segments(directory, None):
         reader = SegmentReader(place.path)
         try:
             sample = reader.newest()

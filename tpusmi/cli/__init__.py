@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -16,27 +17,37 @@ if TYPE_CHECKING:
 
 
 def script() -> None:
-    """The `tpusmi` command: main(), started and ended without work that a short life has no use
-    for.
-    """
+    """The `tpusmi` command: main(), started and ended without work a short life has no use for."""
     gc.disable()  # a one-shot run is over before it has made garbage; the dashboard turns it on
-    code = main()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)  # taking modules and threads apart costs as much as reading a segment
+    os._exit(main())  # taking modules and threads apart costs as much as reading a segment
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run tpusmi; returns the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run tpusmi; returns the exit code. Everything that was printed has been written."""
+    if sys.stdout is None:  # started with `>&-`
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for good
     try:
-        return _run(arguments)
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        from tpusmi.cli.exits import Exit
+        return 130
+    except SystemExit as done:  # argparse
+        code = done.code if isinstance(done.code, int) else 2
+    except BrokenPipeError:  # `| head` has read enough
+        code = 0
+        _forget_stdout()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG):
+            raise
+        code = 74
+        _forget_stdout()
+        sys.stderr.write(f"tpusmi: cannot write: {error.strerror}\n")
+    return code
 
-        return Exit.INTERRUPTED
+
+def _forget_stdout() -> None:
+    """What cannot be written now cannot be written at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -86,15 +97,14 @@ def _print(
 ) -> int:
     from tpusmi.cli import printing
 
-    if looks.ascii_only:
-        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        return printing.run(host, options, looks)
-    except BrokenPipeError:  # `| head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        prepared = printing.prepare(options, looks)
+        printing.wanted_of(options)
     except ValueError as error:
         parse.error(str(error))
+    if looks.ascii_only:
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    return printing.run(host, options, prepared)
 
 
 def _help_query(of_devices: bool) -> int:

@@ -13,8 +13,14 @@ DEVICES_WITHIN_S = 30.0
 
 def run(parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Start the job, show it as the options say, and leave nothing behind; the exit code."""
-    from tpusmi.cli import show, wants_text
+    from tpusmi.cli import printing, show, wants_text
+    from tpusmi.cli.terminal import looks_of
     from tpusmi.demo import run as run_demo
+
+    try:
+        printing.prepare(options, looks_of(options))
+    except ValueError as error:
+        parse.error(str(error))
 
     def watch(directory: str) -> int:
         host = Host(segment_dir=directory)

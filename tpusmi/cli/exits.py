@@ -12,4 +12,5 @@ class Exit(IntEnum):
     PERMISSION = 3
     SOURCE_FAILED = 4
     BUSY = 5
+    CANNOT_WRITE = 74
     INTERRUPTED = 130

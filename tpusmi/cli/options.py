@@ -15,7 +15,7 @@ COMMANDS = """commands:
   demo                  start a real JAX training job on CPU devices and watch it
 
 exit codes: 0 answered, 1 no TPU and no agent here, 2 usage, 3 permission needed,
-4 a source failed (--strict), 5 busy or could not free, 130 interrupted
+4 a source failed (--strict), 5 busy or could not free, 74 cannot write, 130 interrupted
 """
 
 
@@ -51,8 +51,14 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=min(columns or HELP_COLUMNS, HELP_COLUMNS) - 2)
 
 
-def _add_outputs(g: argparse._ArgumentGroup) -> None:
-    g.add_argument("-1", "--once", "-s", "--snapshot", action="store_true", help="one plain table")
+def _add_outputs(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "-1", "--once", "-s", "--snapshot", action="store_true", help="one plain table"
+    )
+    group.add_argument(
+        "--format", metavar="csv[,noheader][,nounits]", help="how a query is printed"
+    )
+    g = group.add_mutually_exclusive_group()
     g.add_argument("--json", action="store_true", help="one object; with --loop one per line")
     g.add_argument("-L", "--list-tpus", "--list-gpus", action="store_true", help="list the devices")
     g.add_argument(
@@ -67,7 +73,6 @@ def _add_outputs(g: argparse._ArgumentGroup) -> None:
         metavar="FIELDS",
         help="chosen fields of every process: see --help-query-processes",
     )
-    g.add_argument("--format", metavar="csv[,noheader][,nounits]", help="how a query is printed")
     g.add_argument("--help-query-tpu", "--help-query-gpu", action="store_true", help="its fields")
     g.add_argument(
         "--help-query-processes",
@@ -82,26 +87,30 @@ def _add_timing(g: argparse._ArgumentGroup) -> None:
         "-l",
         "--loop",
         nargs="?",
-        type=_seconds,
+        type=seconds,
         const=LOOP_DEFAULT_S,
         metavar="SECONDS",
         help=f"print again and again (default every {LOOP_DEFAULT_S:.0f} s)",
     )
-    g.add_argument("--loop-ms", type=_milliseconds, dest="loop", metavar="MS", help="the same")
+    g.add_argument("--loop-ms", type=milliseconds, dest="loop", metavar="MS", help="the same")
     g.add_argument(
         "-i",
         "--interval",
         "--watch",
-        type=_seconds,
+        type=seconds,
         metavar="SECONDS",
         help="refresh of the dashboard (default 1 s); of a loop, where that is what is printed",
     )
 
 
 def _add_filters(g: argparse._ArgumentGroup) -> None:
-    g.add_argument("--id", metavar="DEVICES", help="devices by index, name or uuid: 0,1")
+    g.add_argument(
+        "--id", type=words, metavar="DEVICES", help="devices by index, name or uuid: 0,1"
+    )
     g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, me")
-    g.add_argument("-p", "--pid", nargs="+", type=int, metavar="PID", help="processes")
+    g.add_argument(
+        "-p", "--pid", nargs="+", type=words, metavar="PID", help="processes: 1,2 or 1 2"
+    )
 
 
 def _add_looks(g: argparse._ArgumentGroup) -> None:
@@ -118,12 +127,22 @@ def _add_looks(g: argparse._ArgumentGroup) -> None:
     g.add_argument("--debug", action="store_true", help="show tracebacks")
 
 
-def _seconds(text: str) -> float:
+def words(text: str) -> list[str]:
+    """The words of a comma list. Raises ArgumentTypeError when there is none."""
+    found = [word.strip() for word in text.split(",") if word.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError("is empty")
+    return found
+
+
+def seconds(text: str) -> float:
+    """A time that can be waited. Raises ArgumentTypeError."""
     value = float(text)
     if not INTERVAL_LEAST_S <= value <= 86400:
         raise argparse.ArgumentTypeError(f"{text} is not between {INTERVAL_LEAST_S} and 86400 s")
     return value
 
 
-def _milliseconds(text: str) -> float:
-    return _seconds(str(float(text) / 1000))
+def milliseconds(text: str) -> float:
+    """A time in milliseconds, as seconds."""
+    return seconds(str(float(text) / 1000))

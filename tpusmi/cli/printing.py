@@ -3,43 +3,47 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.terminal import Looks
 from tpusmi.collect import Collector, open_collector
-from tpusmi.model import FAILED, Host, Snapshot
-from tpusmi.report.select import Wanted, selected
+from tpusmi.model import DENIED, FAILED, Host, Snapshot
+from tpusmi.report.select import Wanted, recent, selected
 
 Printer = Callable[[Snapshot, bool], str]
 """Text of a snapshot; the flag is True for the first of a loop."""
 
 
-def run(host: Host, options: argparse.Namespace, looks: Looks) -> Exit:
-    """Print what was asked for of that host, once or until interrupted.
+class Printing(NamedTuple):
+    """What to print, and when it says something."""
 
-    Raises ValueError when a query or format cannot be answered.
-    """
-    printer = choose_printer(options, looks)
+    text: Printer
+    answered: Callable[[Snapshot], bool]
+
+
+def run(host: Host, options: argparse.Namespace, printing: Printing) -> Exit:
+    """Print what was asked for of that host, once or until interrupted."""
     wanted = wanted_of(options)
     collector = open_collector(host)
     every_s = None if options.once else options.loop or options.interval
     if every_s is None:
-        return _print_once(collector, printer, wanted, options.strict)
-    return _print_again(collector, printer, wanted, every_s)
+        return _print_once(collector, printing, wanted, options.strict)
+    return _print_again(collector, printing.text, wanted, every_s)
 
 
-def _print_once(collector: Collector, printer: Printer, wanted: Wanted, strict: bool) -> Exit:
+def _print_once(collector: Collector, printing: Printing, wanted: Wanted, strict: bool) -> Exit:
     snapshot = selected(collector.read_once(), wanted)
-    _write(printer(snapshot, True))
+    _write(printing.text(snapshot, True))
     if strict and any(o.status == FAILED for o in snapshot.sources):
         return Exit.SOURCE_FAILED
-    if snapshot.devices or snapshot.processes:
+    if printing.answered(snapshot):
         return Exit.ANSWERED
-    _explain(snapshot, wanted)
-    return Exit.NOTHING_HERE
+    return _explain(snapshot, wanted)
 
 
 def _print_again(collector: Collector, printer: Printer, wanted: Wanted, every_s: float) -> Exit:
@@ -53,18 +57,33 @@ def _print_again(collector: Collector, printer: Printer, wanted: Wanted, every_s
         time.sleep(max(0.0, due_s - time.monotonic()))
 
 
-def choose_printer(options: argparse.Namespace, looks: Looks) -> Printer:
-    """The printer the options ask for. Raises QueryError."""
-    if options.query_tpu is not None or options.query_processes is not None:
-        return _csv_printer(options)
+def prepare(options: argparse.Namespace, looks: Looks) -> Printing:
+    """How to print what the options ask for. Raises ValueError when that cannot be answered."""
+    if options.query_tpu is not None:
+        return Printing(_csv_printer(options), _has_devices)
+    if options.query_processes is not None:
+        return Printing(_csv_printer(options), _has_jobs)
+    if options.format is not None:
+        raise ValueError("--format goes with --query-tpu or --query-processes")
     if options.json:
         indent = 2 if sys.stdout.isatty() and not options.loop else None
-        return _json_printer(indent)
+        return Printing(_json_printer(indent), _has_jobs)
     from tpusmi.report import table
 
     if options.list_tpus:
-        return lambda s, first: table.device_list(s)
-    return lambda s, first: ("" if first else "\n") + table.table(s, looks.color, looks.ascii_only)
+        return Printing(lambda s, first: table.device_list(s), _has_devices)
+    return Printing(
+        lambda s, first: ("" if first else "\n") + table.table(s, looks.color, looks.ascii_only),
+        _has_jobs,
+    )
+
+
+def _has_devices(snapshot: Snapshot) -> bool:
+    return bool(snapshot.devices)
+
+
+def _has_jobs(snapshot: Snapshot) -> bool:
+    return bool(snapshot.devices or recent(snapshot).processes)
 
 
 def _json_printer(indent: int | None) -> Printer:
@@ -94,20 +113,24 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
 
 
 def wanted_of(options: argparse.Namespace) -> Wanted:
-    """The filters among the options; `-u` without a name means me."""
+    """The filters among the options; `-u` without a name means me. Raises ValueError."""
     users = options.user
     if users is not None and not users:
-        import getpass
+        import pwd
 
-        users = [getpass.getuser()]
-    devices = options.id.split(",") if options.id else ()
-    return Wanted(tuple(users or ()), tuple(options.pid or ()), tuple(devices))
+        # Not $USER, which sudo and su leave as they like.
+        users = [pwd.getpwuid(os.getuid()).pw_name]
+    pids = tuple(int(word) for words in options.pid or () for word in words)
+    return Wanted(tuple(users or ()), pids, tuple(options.id or ()))
 
 
-def _explain(snapshot: Snapshot, wanted: Wanted) -> None:
+def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
     reasons = [f"{o.source}: {o.message}" for o in snapshot.sources]
+    denied = any(o.status == DENIED for o in snapshot.sources)
     what = "nothing here matches" if wanted != Wanted() else "no TPU and no agent here"
+    what = "nothing that may be seen here, try sudo" if denied else what
     sys.stderr.write(f"tpusmi: {what} ({'; '.join(reasons)})\n")
+    return Exit.PERMISSION if denied else Exit.NOTHING_HERE
 
 
 def _write(text: str) -> None:

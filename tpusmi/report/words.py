@@ -18,18 +18,18 @@ def size(value: float | None) -> str:
 def scaled(value: float) -> tuple[float, str]:
     """Bytes and the unit they are best read in."""
     number, rank = float(value), 0
-    while number >= 1024 and rank < len(_SIZES) - 1:
+    while number >= (1023.5 if rank == 0 else 1023.95) and rank < len(_SIZES) - 1:
         number /= 1024
         rank += 1
     return number, _SIZES[rank]
 
 
 def size_pair(used: float | None, limit: float | None) -> str:
-    """Used and limit in the limit's unit: `7.5/15.8 GiB`."""
-    if limit is None:
+    """Used and limit in the limit's unit: `7.5/15.8 GiB`. A limit of 0 is none."""
+    if not limit:
         return size(used)
     total, unit = scaled(limit)
-    part = UNKNOWN if used is None else f"{used * total / limit if limit else 0:.1f}"
+    part = UNKNOWN if used is None else f"{used * total / limit:.1f}"
     return f"{part}/{total:.1f} {unit}"
 
 
@@ -37,31 +37,38 @@ def duration(value: float | None) -> str:
     """Seconds with three digits and a unit: `12.3 ms`, `4.20 s`, `3.1 min`, `2.5 h`."""
     if value is None:
         return UNKNOWN
-    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms"), (120.0, 1.0, "s")):
-        if value < limit:
+    for below, factor, unit in ((0.9995e-3, 1e6, "µs"), (0.9995, 1e3, "ms"), (119.5, 1.0, "s")):
+        if value < below:
             return f"{_three(value * factor)} {unit}"
-    return f"{value / 60:.1f} min" if value < 7200 else f"{value / 3600:.1f} h"
+    return f"{value / 60:.1f} min" if value < 7197 else f"{value / 3600:.1f} h"
 
 
 def percent(value: float | None) -> str:
-    """Percent without decimals; one below ten."""
+    """Percent without decimals; one below ten. A little is not nothing: `<0.1 %`."""
     if value is None:
         return UNKNOWN
+    if 0 < value < 0.05:
+        return "<0.1 %"
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
 
 
 def rate(value: float | None) -> str:
     """A count per second with three digits."""
-    return UNKNOWN if value is None else _three(value)
+    if value is None:
+        return UNKNOWN
+    return f"{value:.2g}" if 0 < value < 0.1 else _three(value)
 
 
 def count(value: float | None) -> str:
     """A count, thousands as `12.3k` from ten thousand on."""
     if value is None:
         return UNKNOWN
-    if value < 10_000:
+    if value < 9999.5:
         return f"{value:.0f}"
-    return f"{value / 1e3:.1f}k" if value < 1e6 else f"{value / 1e6:.1f}M"
+    for below, factor, unit in ((999_950, 1e3, "k"), (999_950_000, 1e6, "M")):
+        if value < below:
+            return f"{value / factor:.1f}{unit}"
+    return f"{value / 1e9:.1f}G"
 
 
 def ranges(numbers: list[int]) -> str:
