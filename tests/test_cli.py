@@ -42,7 +42,7 @@ def test_once_is_the_same_table(job: Path, flag: str) -> None:
 
 def test_json_is_one_object_of_the_schema(job: Path) -> None:
     found = json.loads(tpusmi(job, "--json").stdout)
-    jsonschema.validate(found, json_schema())
+    jsonschema.validate(found, json_schema(strict=True))
     assert found["devices"][0]["hbm_used_bytes"] == forge.GIB
     assert found["processes"][0]["pid"] == os.getpid()
     assert found["simulated"] is False

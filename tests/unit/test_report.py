@@ -63,7 +63,12 @@ def test_a_view_is_its_golden(view: str, moment: str) -> None:
 def test_the_json_obeys_the_schema_in_assets(moment: Callable[[], Snapshot]) -> None:
     schema = json.loads((ASSETS / "tpusmi.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(json.loads(json.dumps(moment().to_dict(), allow_nan=False)), schema)
+    found = json.loads(json.dumps(moment().to_dict(), allow_nan=False))
+    jsonschema.validate(found, schema)
+    jsonschema.validate(found, json_schema(strict=True))
+    jsonschema.validate({**found, "of_a_later_version": 1}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**found, "misspelt": 1}, json_schema(strict=True))
 
 
 def test_the_schema_in_assets_is_the_one_the_metrics_make() -> None:

@@ -23,6 +23,7 @@ def parser() -> argparse.ArgumentParser:
     """The parser of every option; its help is the manual."""
     p = argparse.ArgumentParser(
         prog="tpusmi",
+        usage="tpusmi [options]\n       tpusmi demo [options]",
         description="What nvidia-smi and nvitop are to GPUs, for TPUs. "
         "The dashboard on a terminal; one plain table elsewhere.",
         epilog=COMMANDS,
@@ -121,7 +122,7 @@ def _add_looks(g: argparse._ArgumentGroup) -> None:
         "--readonly",
         action="store_true",
         default=os.environ.get("TPUSMI_MODE") == "readonly",
-        help="nothing can be ended from the dashboard (also TPUSMI_MODE=readonly)",
+        help="no key of the dashboard ends a process; none does yet (also TPUSMI_MODE=readonly)",
     )
     g.add_argument("--strict", action="store_true", help="exit 4 when a source failed")
     g.add_argument("--debug", action="store_true", help="show tracebacks")

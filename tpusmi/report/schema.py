@@ -19,8 +19,23 @@ _WHOLE: Schema = {"type": "integer"}
 _NUMBER: Schema = {"type": "number"}
 
 
-def json_schema() -> Schema:
-    """The schema of one snapshot. Every key is always there; what is unknown is null."""
+def json_schema(strict: bool = False) -> Schema:
+    """The schema of one snapshot. Every key is always there; what is unknown is null.
+
+    A later version may add keys, so others are allowed, unless `strict`.
+    """
+    return _strict(_schema()) if strict else _schema()
+
+
+def _strict(schema: Schema) -> Schema:
+    """The schema without room for keys that it does not name."""
+    inner = {k: _strict(v) if isinstance(v, dict) else v for k, v in schema.items()}
+    if "properties" in schema and schema.get("type") in ("object", ["object", "null"]):
+        inner.setdefault("additionalProperties", False)
+    return inner
+
+
+def _schema() -> Schema:
     device = _object(_device())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -142,7 +157,6 @@ def _object(properties: Schema) -> Schema:
         "type": "object",
         "properties": properties,
         "required": list(properties),
-        "additionalProperties": False,
     }
 
 

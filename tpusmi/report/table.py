@@ -59,7 +59,9 @@ def _lines(s: Snapshot, color: bool) -> Iterator[str]:
 
 
 def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
-    if not anything:
+    if not anything and any(source.status == "ok" for source in s.sources):
+        yield "Nothing here matches, or all of it ended long ago."
+    elif not anything:
         yield "No TPU job seen. In training code: `import tpusmi; tpusmi.start()`."
         yield "To try it here: `tpusmi demo`."
     for notice in s.warnings:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich.cells import cell_len
+
 from tpusmi.model import Process, Site, Snapshot
 from tpusmi.report import words
 from tpusmi.tui.cells import age
@@ -17,6 +19,8 @@ _VERSIONS = (
     ("python", "python_version"),
 )
 _NAME_WIDTH = 10
+LEAST_PLACE = 12
+"""Of a file and line, however long the function's name."""
 
 
 def detail_lines(
@@ -71,7 +75,8 @@ class _Detail:
         if (rate := self._value("steps_per_s")) is not None:
             yield f"{words.rate(rate)} per second"
         if (since := self._value("since_last_step_s")) is not None:
-            yield f"last {words.duration(since)} ago"
+            when = "before its end" if is_dead(self._p) else "ago"
+            yield f"last {words.duration(since)} {when}"
         if (cost := self._value("agent_cost_percent")) is not None:
             yield f"agent {cost:.2f} % of a core"
 
@@ -86,8 +91,8 @@ class _Detail:
             seconds = self._value("compile_s")
             took = f" in {words.duration(seconds)}" if count and seconds is not None else ""
             yield words.count(count) + took
-        if (recent := self._value("recent_compilations")) is not None:
-            yield f"{words.count(recent)} in the last minute"
+        if recent := self._value("recent_compilations"):
+            yield f"{words.count(recent)} of them in the last minute"
         if (programs := self._value("executables")) is not None:
             yield f"{words.count(programs)} programs in memory"
 
@@ -112,12 +117,15 @@ def _notices(look: Look, p: Process) -> list[Row]:
 def _sites(look: Look, age_s: float, sites: tuple[Site, ...], width: int) -> list[Row]:
     """The largest allocation sites under a title row."""
     title = f"{'BYTES':>10} {'COUNT':>6}  ALLOCATED BY ({age(age_s)} ago)"
-    return [look.cell(title, width, "head"), *(_site(look, s) for s in sites)]
+    return [look.cell(title, width, "head"), *(_site(look, s, width) for s in sites)]
 
 
-def _site(look: Look, s: Site) -> Row:
+def _site(look: Look, s: Site, width: int) -> Row:
+    """A site; of a long path the end is what tells."""
     numbers = f"{words.size(s.bytes):>10} {words.count(s.count):>6}  "
     kind = "" if s.kind == "buffer" else f"  ({s.kind})"
-    return look.line(
-        (numbers, "plain"), (s.function, "bold"), (f"  {s.file}:{s.line}{kind}", "dim")
-    )
+    place = f"{s.file}:{s.line}"
+    room = max(width - cell_len(numbers + s.function + kind) - 2, LEAST_PLACE)
+    if cell_len(place) > room:
+        place = look.glyphs.cut + place[-(room - 1) :]
+    return look.line((numbers, "plain"), (s.function, "bold"), (f"  {place}{kind}", "dim"))

@@ -33,17 +33,20 @@ class DeviceTable(Cells[Device]):
         bar = MEMORY_WIDTH + 1
         return (
             Column("DEVICE", self._name, 6, most=12, text=lambda d: d.name),
-            Column("PID", self.plain(_pid), 5, 4, most=8, right=True, text=_pid),
+            Column("PID", self._owner, 5, 4, most=8, right=True, text=_pid),
             Column("KIND", self.plain(_kind), 4, 7, most=16, text=_kind),
             Column("MEMORY", self._memory, bar + LEAST_BAR, 1, most=bar + MOST_BAR),
-            Column("PEAK", peak, 8, 9, right=True),
+            Column("PEAK", peak, 9, 9, right=True),
             Column("ARRAYS", arrays, 6, 6, right=True),
-            Column("LIVE", live, 8, 5, right=True),
+            Column("LIVE", live, 9, 5, right=True),
             Column("MXU", mxu, 5, 2, right=True),
             Column("DUTY", duty, 5, 2, right=True),
             Column("BW", bandwidth, 5, 3, right=True),
             Column("5 MIN", self._graph, 5, 4, most=60),
         )
+
+    def _owner(self, d: Device, width: int) -> Row:
+        return self.look.cell(_pid(d) or words.UNKNOWN, width, right=True)
 
     def _name(self, d: Device, width: int) -> Row:
         return self.look.cell(d.name, width, "bold")

@@ -86,6 +86,7 @@ def help_lines(look: Look, bindings: Iterable[Binding], simulated: bool) -> Iter
     yield look.line(("Marks", "head"))
     letters = "  ".join(f"{letter} {phase}" for phase, letter in LETTERS.items())
     yield look.line((letters, "plain"))
+    yield look.line(("AGE: of the newest sample of the job's agent", "plain"))
     yield look.line((f"{SILENT} silent: alive, but its agent stopped writing", "plain"))
     yield look.line(
         (f"{words.UNKNOWN} nobody measured it; grey: old, or of a job that ended", "plain")

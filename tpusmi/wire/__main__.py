@@ -1,9 +1,31 @@
 """`python -m tpusmi.wire FILE…` prints segments as text."""
 
+import os
 import sys
 
-from tpusmi.wire.dump import dump
+from tpusmi.wire.dump import NOT_READABLE, dump
 
-for path in sys.argv[1:] or sys.exit("usage: python -m tpusmi.wire FILE…"):
-    for line in dump(path):
-        sys.stdout.write(line + "\n")
+
+def main(paths: list[str]) -> int:
+    """Print each file; 1 when one of them is no segment, which stderr says."""
+    if not paths:
+        sys.stderr.write("usage: python -m tpusmi.wire FILE…\n")
+        return 2
+    code = 0
+    for path in paths:
+        if len(paths) > 1:
+            sys.stdout.write(f"== {path}\n")
+        for line in dump(path):
+            refused = line.startswith(NOT_READABLE)
+            (sys.stderr if refused else sys.stdout).write(
+                f"{path} {line}\n" if refused else f"{line}\n"
+            )
+            code = max(code, int(refused))
+    sys.stdout.flush()
+    return code
+
+
+try:
+    sys.exit(main(sys.argv[1:]))
+except BrokenPipeError:  # `| head` has read enough
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

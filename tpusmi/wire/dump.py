@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from tpusmi.wire.layout import FACTS_JSON, PHASES, PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.reader import Sample, SegmentReader
 
+NOT_READABLE = "not readable"
+
 _KINDS = {FACTS_JSON: "facts", PROFILE_PPROF: "pprof", PROFILE_SITES: "sites"}
 
 
@@ -20,12 +22,12 @@ def dump(path: str, samples: int = 3) -> Iterator[str]:
     try:
         reader = SegmentReader(path)
     except SegmentError as error:
-        yield f"not readable: {error}"
+        yield f"{NOT_READABLE}: {error}"
         return
     try:
         yield from _segment(reader, samples)
     except SegmentError as error:
-        yield f"not readable any more: {error}"
+        yield f"{NOT_READABLE} any more: {error}"
     finally:
         reader.close()
 
