@@ -33,10 +33,10 @@ LIMIT = int(15.75 * GIB)
 KIND = "TPU v5 lite"
 
 SITES = (
-    Site("init_params", "train/model.py", 212, "buffer", int(3.9 * GIB), 292),
-    Site("adamw_init", "train/optimizer.py", 48, "buffer", int(3.9 * GIB), 584),
-    Site("train_step", "train/loop.py", 131, "buffer", int(1.6 * GIB), 48),
-    Site("load_batch", "train/data.py", 77, "buffer", 402653184, 16),
+    Site("adamw_init", "train/optimizer.py", 48, "buffer", int(21.8 * GIB), 2016),
+    Site("init_params", "train/model.py", 212, "buffer", int(13.9 * GIB), 1168),
+    Site("train_step", "train/loop.py", 131, "buffer", int(5.7 * GIB), 192),
+    Site("load_batch", "train/data.py", 77, "buffer", 2 * GIB, 64),
     Site("train_step", "train/loop.py", 131, "executable", None, 3),
     Site("eval_step", "train/loop.py", 188, "executable", None, 1),
 )
