@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 import forge
 import pytest
 
-from tpusmi.agent import activity, compilations, jaxread, output, steps
+from tpusmi.agent import activity, compilations, jaxread, output, process, steps
 from tpusmi.agent.activity import Activity
 from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import COMPILED, LOWERED, Compilations
@@ -365,6 +366,31 @@ def test_tpu_functions_are_told_from_other_cards_of_the_same_vendor(tmp_path: Pa
     (tmp_path / "bus/pci/devices/half-removed").mkdir()
     assert jaxread.tpu_functions(str(tmp_path)) == 2
     assert jaxread.tpu_functions(str(tmp_path / "nothing")) == 0
+
+
+def test_a_job_that_runs_on_the_cpu_of_a_tpu_host_is_warned_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jaxread, "tpu_functions", lambda: 8)
+    (warning,) = process.fallback_warning("cpu")
+    assert warning["code"] == "cpu_fallback"
+    assert "8 TPU functions" in warning["message"]
+    assert process.fallback_warning("tpu") == []
+    monkeypatch.setattr(jaxread, "tpu_functions", lambda: 0)
+    assert process.fallback_warning("cpu") == []
+
+
+@pytest.mark.parametrize("word", ["\x01" * 5000, "é" * 5000, "x" * 5000, "--token=s3cret"])
+def test_a_command_line_of_any_size_fits_into_the_facts(
+    monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setattr(
+        process, "open", lambda *a, **k: (_ for _ in ()).throw(OSError), raising=False
+    )
+    monkeypatch.setattr(sys, "argv", [word] * 200)
+    found = process.command()
+    assert len(json.dumps(found, ensure_ascii=False).encode()) < 4000
+    assert "s3cret" not in json.dumps(found)
 
 
 def aged(path: str, seconds: float) -> str:

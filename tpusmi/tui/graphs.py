@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from tpusmi.model import DeviceKey, History, Snapshot
 
+GRAPHS_MOST = 4096
+"""Devices of jobs that are gone are forgotten, with all the others, when there are so many."""
 SPAN_S = 300.0
 """What a graph covers."""
 _SHOWN = ("hbm_used_bytes", "live_array_bytes")
@@ -39,6 +41,8 @@ class Graphs:
         slot_s = SPAN_S / width
         until = int(snapshot.at_s // slot_s)
         graph = self._graphs.get(key)
+        if len(self._graphs) > GRAPHS_MOST:
+            self._graphs.clear()
         if graph is None or (graph.until, graph.width) != (until, width):
             graph = self._graphs[key] = self._read(key, until, width, slot_s)
         now = snapshot.values.get((key, graph.metric))
