@@ -26,8 +26,6 @@ class Compilations:
         self.count = 0
         self.seconds = 0.0
         self.first_at_s: float | None = None
-        self.last_at_s: float | None = None
-        self.last_took_s = 0.0
         self._lowered_at_s: float | None = None
         self._recent: deque[tuple[float, str]] = deque(maxlen=1000)
         self._monitoring: Any = None
@@ -92,11 +90,12 @@ class Compilations:
             self.seconds += duration_s
             if self.first_at_s is None:
                 self.first_at_s = now
-            self.last_at_s, self.last_took_s = now, duration_s
             if now - self.first_at_s > WARM_UP_S:
-                self._recent.append((now, _plain(str(details.get("fun_name", "")))))
+                self._recent.append((now, _plain(details.get("fun_name"))))
 
 
-def _plain(name: str) -> str:
+def _plain(name: Any) -> str:
     """The function's own name: some JAX releases call it `jit(train_step)`."""
+    if not isinstance(name, str):
+        return ""
     return name[4:-1] if name.startswith("jit(") and name.endswith(")") else name

@@ -99,12 +99,12 @@ def _print(
 
     try:
         prepared = printing.prepare(options, looks)
-        printing.wanted_of(options)
+        wanted = printing.wanted_of(options)
     except ValueError as error:
         parse.error(str(error))
     if looks.ascii_only:
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    return printing.run(host, options, prepared)
+    return printing.run(host, options, prepared, wanted)
 
 
 def _help_query(of_devices: bool) -> int:

@@ -26,9 +26,8 @@ class Printing(NamedTuple):
     answered: Callable[[Snapshot], bool]
 
 
-def run(host: Host, options: argparse.Namespace, printing: Printing) -> Exit:
+def run(host: Host, options: argparse.Namespace, printing: Printing, wanted: Wanted) -> Exit:
     """Print what was asked for of that host, once or until interrupted."""
-    wanted = wanted_of(options)
     collector = open_collector(host)
     every_s = None if options.once else options.loop or options.interval
     if every_s is None:
