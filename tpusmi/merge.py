@@ -79,7 +79,9 @@ def _values(readings: Iterable[Reading], now_s: float, dead: frozenset[ProcessKe
 
 
 def _process_of(subject: Subject) -> ProcessKey | None:
-    return subject.process if isinstance(subject, DeviceKey) else subject
+    if isinstance(subject, DeviceKey):
+        return subject.process
+    return subject if isinstance(subject, ProcessKey) else None
 
 
 def _notices(processes: Iterable[Process], values: Values) -> tuple[Notice, ...]:

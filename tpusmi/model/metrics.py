@@ -6,7 +6,7 @@ here.
 
 from typing import NamedTuple
 
-DEVICE, PROCESS = "device", "process"
+CHIP, DEVICE, PROCESS = "chip", "device", "process"
 
 AGENT, LIBTPU, LIBTPU_SDK, PROFILE = "agent", "libtpu", "libtpu_sdk", "profile"
 
@@ -31,7 +31,19 @@ class Metric(NamedTuple):
         return self.unit in ("bytes", "count")
 
 
-_BUSY = (LIBTPU, AGENT, PROFILE)
+_MEMORY = (AGENT, LIBTPU, LIBTPU_SDK)
+_BUSY = (LIBTPU, AGENT, LIBTPU_SDK, PROFILE)
+_RUNTIME = (LIBTPU, LIBTPU_SDK)
+_TWO_CORES = "Of a chip whose devices libtpu does not measure apart."
+
+
+def _execution_time(part: str, what: str) -> Metric:
+    text = f"{what} time that programs ran, as libtpu counts them since the job's start."
+    return Metric(f"hlo_execution_time_us.{part}", DEVICE, "us", f"HLO {part}", text, _RUNTIME)
+
+
+def _of_chip(name: str, unit: str, title: str, help: str, trust: tuple[str, ...]) -> Metric:
+    return Metric(name, CHIP, unit, title, help, trust)
 
 
 def _step_time(part: str, what: str) -> Metric:
@@ -46,7 +58,7 @@ METRICS: tuple[Metric, ...] = (
         "bytes",
         "USED",
         "Device memory the allocator has handed out.",
-        (AGENT, LIBTPU),
+        _MEMORY,
     ),
     Metric(
         "hbm_limit_bytes",
@@ -54,7 +66,7 @@ METRICS: tuple[Metric, ...] = (
         "bytes",
         "LIMIT",
         "Device memory the allocator may hand out.",
-        (AGENT, LIBTPU),
+        _MEMORY,
     ),
     Metric(
         "hbm_peak_bytes",
@@ -121,10 +133,40 @@ METRICS: tuple[Metric, ...] = (
         "percent",
         "BW",
         "Share of the peak HBM bandwidth.",
-        (LIBTPU, PROFILE),
+        (LIBTPU, AGENT, LIBTPU_SDK, PROFILE),
     ),
     Metric("idle_s", DEVICE, "s", "IDLE", "Time since the TensorCore last ran.", _BUSY),
-    Metric("hlo_queue_size", DEVICE, "count", "QUEUE", "Programs waiting to run.", (LIBTPU,)),
+    Metric("hlo_queue_size", DEVICE, "count", "QUEUE", "Programs waiting to run.", _RUNTIME),
+    _execution_time("mean", "Mean"),
+    _execution_time("p50", "Median"),
+    _execution_time("p90", "90th percentile of the"),
+    _execution_time("p95", "95th percentile of the"),
+    _execution_time("p999", "99.9th percentile of the"),
+    _of_chip("hbm_used_bytes", "bytes", "USED", f"HBM in use. {_TWO_CORES}", _MEMORY),
+    _of_chip("hbm_limit_bytes", "bytes", "LIMIT", f"HBM that can be used. {_TWO_CORES}", _MEMORY),
+    _of_chip("duty_cycle_percent", "percent", "DUTY", f"Share of time busy. {_TWO_CORES}", _BUSY),
+    _of_chip("idle_s", "s", "IDLE", f"Time since it last ran. {_TWO_CORES}", _BUSY),
+    _of_chip(
+        "tensorcore_utilization_percent",
+        "percent",
+        "MXU",
+        f"Share of the peak matrix throughput. {_TWO_CORES}",
+        (LIBTPU_SDK, PROFILE),
+    ),
+    _of_chip(
+        "hbm_bandwidth_utilization_percent",
+        "percent",
+        "BW",
+        f"Share of the peak HBM bandwidth. {_TWO_CORES}",
+        (LIBTPU, AGENT, LIBTPU_SDK, PROFILE),
+    ),
+    _of_chip(
+        "throttle_percent",
+        "percent",
+        "THROTTLE",
+        "How far the chip slows itself down, in steps of 10.",
+        (LIBTPU_SDK,),
+    ),
     Metric("steps", PROCESS, "count", "STEPS", "Calls of tpusmi.step() so far.", (AGENT,)),
     Metric(
         "steps_per_s",
@@ -185,11 +227,19 @@ METRICS: tuple[Metric, ...] = (
         (AGENT,),
     ),
     Metric(
+        "flops_per_s",
+        PROCESS,
+        "1/s",
+        "FLOP/s",
+        "Model FLOPs per second of the whole job, as the job counts them, over the last minute.",
+        (AGENT,),
+    ),
+    Metric(
         "mfu_percent",
         PROCESS,
         "percent",
         "MFU",
-        "Model FLOPs per second over the peak of the devices.",
+        "Model FLOPs per second over the bf16 peak of the devices.",
         (AGENT,),
     ),
     Metric(
@@ -202,6 +252,7 @@ METRICS: tuple[Metric, ...] = (
     ),
 )
 
+CHIP_METRICS = tuple(m for m in METRICS if m.scope == CHIP)
 DEVICE_METRICS = tuple(m for m in METRICS if m.scope == DEVICE)
 PROCESS_METRICS = tuple(m for m in METRICS if m.scope == PROCESS)
 _BY_NAME = {(m.scope, m.name): m for m in METRICS}

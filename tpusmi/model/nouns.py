@@ -19,6 +19,11 @@ class Host(NamedTuple):
     root: str = "/"
     segment_dir: str | None = None
     """The only directory searched for segments (TPUSMI_DIR); None searches the usual places."""
+    metrics_ports: tuple[int, ...] = (8431,)
+    """Asked for libtpu's metrics besides those that the holders of the TPU tell."""
+    sdk_command: tuple[str, ...] | None = None
+    """The child that reads libtpu's SDK; None is our own, () is none at all."""
+    simulated: bool = False
 
     def path(self, absolute: str) -> str:
         """That absolute path under this host's root."""
@@ -39,7 +44,24 @@ class DeviceKey(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
 
 
-Subject = ProcessKey | DeviceKey
+class ChipKey(NamedTuple):
+    """One chip of the machine, by its index in PCI order."""
+
+    index: int  # type: ignore[assignment]  # hides tuple.index
+
+
+class RowKey(NamedTuple):
+    """One row of a libtpu metrics server or of its SDK, which number rows in their own way.
+
+    Merge finds the device or chip that it is about.
+    """
+
+    server: str
+    """Address of the server, or `sdk`."""
+    id: int
+
+
+Subject = ProcessKey | DeviceKey | ChipKey | RowKey
 
 
 class Reading(NamedTuple):
@@ -93,11 +115,106 @@ class Device(NamedTuple):
     chip: int | None = None
     error: str | None = None
     """Why this device could not be read, in a sentence."""
+    node: str | None = None
+    """Its chip's device node: `/dev/vfio/0`. A chip of two nodes gives each device its own."""
+    owners: tuple[ProcessKey, ...] = ()
+    """Every process that holds the node, or whose agent reports the device."""
+    aka: tuple[Subject, ...] = ()
+    """Under which other subjects its readings were filed: for History."""
 
     @property
     def name(self) -> str:
         """Short name a person would say: `cpu:3`, `tpu:0`."""
         return f"{self.platform or 'device'}:{self.index if self.id is None else self.id}"
+
+
+class Chip(NamedTuple):
+    """One TPU package as the kernel shows it."""
+
+    index: int  # type: ignore[assignment]
+    """In PCI order, counted from 0."""
+    generation: str | None
+    """`v5e`; None for a TPU that this version does not know."""
+    kind: str
+    """`TPU v5e`, or `unknown TPU 0x1234`."""
+    pci_addresses: tuple[str, ...]
+    """One for each PCI function: two on a 7x."""
+    nodes: tuple[str, ...]
+    """One device node for each function that has one."""
+    devices: int
+    """How many devices JAX and libtpu number on it."""
+    numa_node: int | None = None
+    pcie_link: str | None = None
+    """`16.0 GT/s x16`; with the most it could do when that is more."""
+    hbm_nominal_bytes: int | None = None
+    notes: tuple[str, ...] = ()
+    """One sentence for each thing about it that is missing or could not be read."""
+
+    @property
+    def key(self) -> ChipKey:
+        return ChipKey(self.index)
+
+
+class Server(NamedTuple):
+    """One metrics server of libtpu, and whose it is."""
+
+    address: str
+    process: ProcessKey | None
+    """None when no holder could be seen that listens there."""
+    ids: tuple[int, ...] = ()
+    """Every device id that it has ever reported, sorted."""
+    status: str = OK
+    message: str = ""
+
+
+class Percentiles(NamedTuple):
+    """A distribution in numbers; every one but the count is None when the count is 0."""
+
+    count: int  # type: ignore[assignment]  # hides tuple.count
+    mean: float | None
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p999: float | None
+
+
+class Latency(NamedTuple):
+    """One distribution of the data center network, as libtpu keeps it since the job's start."""
+
+    name: str
+    """`buffer_transfer_latency_us`."""
+    label: str
+    """`8MB+`, `2MB+-ALL_REDUCE`; empty where there is only one."""
+    percentiles: Percentiles
+    at_s: float
+    source: str
+    process: ProcessKey | None
+
+
+class Link(NamedTuple):
+    """One inter-chip link: 0 healthy, 1 to 5 transient, 6 to 9 persistent, 10 unusable."""
+
+    chip: int
+    name: str
+    health: int
+
+
+class Core(NamedTuple):
+    """What one core is running. Asked only on request: it is expensive."""
+
+    server: str
+    id: int
+    """Global core id."""
+    chip_id: int | None
+    type: str | None
+    """`TENSOR_CORE`, `SPARSE_CORE`."""
+    index: int | None  # type: ignore[assignment]
+    """Of this type, on its chip."""
+    hlo_location: str | None
+    program_fingerprint: str | None
+    """In hexadecimal."""
+    queued_programs: int | None
+    error: str | None
 
 
 class Notice(NamedTuple):
@@ -139,6 +256,9 @@ class Process(NamedTuple):
     profile: MemoryProfile | None = None
     warnings: tuple[Notice, ...] = ()
     holds: tuple[str, ...] = ()
+    """Device nodes it holds open."""
+    environment: Mapping[str, str] = {}
+    """Its TPU_, JAX_ and LIBTPU_ variables that tpusmi reads at all, cleaned."""
     loaded_only: bool = False
     stale: bool | None = None
     stale_reason: str | None = None
@@ -165,3 +285,9 @@ class Outcome(NamedTuple):
     processes: tuple[Process, ...] = ()
     notes: tuple[str, ...] = ()
     """One sentence for each thing that could not be read, beside what could."""
+    chips: tuple[Chip, ...] = ()
+    servers: tuple[Server, ...] = ()
+    latencies: tuple[Latency, ...] = ()
+    links: tuple[Link, ...] = ()
+    cores: tuple[Core, ...] = ()
+    libtpu_version: str | None = None

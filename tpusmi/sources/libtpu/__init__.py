@@ -1,0 +1,1 @@
+"""libtpu's own metrics, over gRPC and through its SDK."""
