@@ -27,14 +27,17 @@ class Source(Protocol):
         """What is there now. Answers; does not raise."""
         ...
 
+    def close(self) -> None:
+        """Let go of what it holds open. Another read may still be under way."""
+        ...
+
 
 class Collector:
     """Sources on threads of their own: a hung one shows as old and freezes nothing."""
 
-    def __init__(self, host: Host, sources: Sequence[Source], simulated: bool = False) -> None:
+    def __init__(self, host: Host, sources: Sequence[Source]) -> None:
         self.history = History()
         self._host = host
-        self._simulated = simulated
         self._runners = [_Runner(source, self.history) for source in sources]
 
     def start(self) -> None:
@@ -45,7 +48,7 @@ class Collector:
     def stop(self) -> None:
         """Let the threads end; one that hangs is left to its fate, it is a daemon."""
         for runner in self._runners:
-            runner.end.set()
+            runner.stop()
 
     def read_once(self, deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
         """Read every source once, all at the same time.
@@ -62,7 +65,7 @@ class Collector:
         """What the sources said last, merged. Does not wait for any of them."""
         now = time.monotonic()
         outcomes = [runner.outcome(now) for runner in self._runners]
-        return merge(outcomes, host_facts(self._host), now, __version__, self._simulated)
+        return merge(outcomes, host_facts(self._host), now, __version__, self._host.simulated)
 
 
 class _Runner:
@@ -78,6 +81,11 @@ class _Runner:
 
     def start(self) -> None:
         threading.Thread(target=self._run, name=f"tpusmi-{self._source.name}", daemon=True).start()
+
+    def stop(self) -> None:
+        """Let the thread end after the read that is under way, and the source let go."""
+        self.end.set()
+        self._source.close()
 
     def ask(self) -> threading.Event:
         """Read the source once on a thread; the event is set when it has answered.
@@ -124,7 +132,9 @@ class _Runner:
             done.set()
 
 
-def open_collector(host: Host, with_past: bool = False, period_s: float = 1.0) -> Collector:
+def open_collector(
+    host: Host, with_past: bool = False, period_s: float = 1.0, with_programs: bool = False
+) -> Collector:
     """The collector of a host, with every source this version has."""
     from tpusmi.sources.segments import Segments
 
@@ -141,7 +151,11 @@ def snapshot(deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
 
     Sources that do not answer within the deadline are listed as failed; it raises nothing.
     """
-    return open_collector(this_host()).read_once(deadline_s)
+    collector = open_collector(this_host())
+    try:
+        return collector.read_once(deadline_s)
+    finally:
+        collector.stop()
 
 
 def host_facts(host: Host) -> HostFacts:

@@ -35,6 +35,9 @@ class Scripted:
         reading = Reading("hbm_used_bytes", KEY, 5, now_s, self.name, 5.0)
         return Outcome(self.name, OK, readings=(reading,))
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 @pytest.fixture
 def hung() -> object:

@@ -99,7 +99,7 @@ def test_the_age_of_a_value_is_never_negative() -> None:
 def test_devices_of_dead_processes_are_kept_apart_from_those_of_the_living() -> None:
     snapshot = merged(processes=(process(state="dead"),))
     assert snapshot.devices == ()
-    assert snapshot.dead_devices == (device(),)
+    assert snapshot.dead_devices == (device()._replace(owners=(JOB,)),)
     assert snapshot.devices_of(JOB) == (device(),)
 
 

@@ -250,7 +250,8 @@ class Process(NamedTuple):
     phase: str | None
     """`starting`, `compiling`, `running`, `idle` or `ended`; None when unknown."""
     sampled_at_s: float | None
-    interval_s: float
+    interval_s: float | None
+    """Period of its agent's samples; None without an agent."""
     facts: Mapping[str, Any]
     """PROCESS_FACTS by name."""
     profile: MemoryProfile | None = None

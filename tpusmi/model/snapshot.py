@@ -5,16 +5,22 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tpusmi.model.metrics import DEVICE_METRICS, PROCESS_METRICS, Metric
+from tpusmi.model.metrics import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS, Metric
 from tpusmi.model.nouns import (
     PROCESS_FACTS,
+    Chip,
+    ChipKey,
+    Core,
     Device,
+    Latency,
+    Link,
     MemoryProfile,
     Notice,
     Number,
     Outcome,
     Process,
     ProcessKey,
+    Server,
     Subject,
 )
 
@@ -56,16 +62,31 @@ class Snapshot(NamedTuple):
     values: Mapping[tuple[Subject, str], Value]
     dead_devices: tuple[Device, ...] = ()
     """Of dead processes: what they held when they ended, for a post-mortem."""
+    chips: tuple[Chip, ...] = ()
+    servers: tuple[Server, ...] = ()
+    latencies: tuple[Latency, ...] = ()
+    links: tuple[Link, ...] = ()
+    cores: tuple[Core, ...] = ()
+    """What each core runs; empty unless asked for."""
 
     def value(self, name: str, subject: Subject) -> Number | None:
         """The value of that metric for a device or process key; None when nobody measured it."""
         found = self.values.get((subject, name))
         return None if found is None else found.value
 
+    def of_chip(self, name: str, device: Device) -> Value | None:
+        """What was measured of the device's whole chip; None where nobody did.
+
+        Never to be shown as if it were the device's own.
+        """
+        return None if device.chip is None else self.values.get((ChipKey(device.chip), name))
+
     def devices_of(self, process: ProcessKey) -> tuple[Device, ...]:
-        """The devices of one process, living or dead, in local order."""
+        """The devices of one process, living or dead, in local order: those its agent reports, or
+        those of the nodes it holds.
+        """
         every = (*self.devices, *self.dead_devices)
-        return tuple(d for d in every if d.key.process == process)
+        return tuple(d for d in every if d.key.process == process or process in d.owners)
 
     def total(self, name: str, devices: Iterable[Device]) -> Number | None:
         """Sum of a metric over devices; None unless every one of them has it."""
@@ -79,12 +100,47 @@ class Snapshot(NamedTuple):
             "schema": SCHEMA,
             "tpusmi_version": self.tpusmi_version,
             "simulated": self.simulated,
-            "host": self.host._asdict(),
-            "chips": [],
+            "host": {**self.host._asdict(), "dcn": self._dcn()},
+            "chips": [self._chip(c) for c in self.chips],
             "devices": [self._device(d) for d in self.devices],
             "processes": [self._process(p) for p in self.processes],
             "sources": [_source(o) for o in self.sources],
+            "servers": [_server(s) for s in self.servers],
+            "cores": [c._asdict() for c in self.cores],
             "warnings": [n._asdict() for n in self.warnings],
+        }
+
+    def _dcn(self) -> dict[str, Any]:
+        """Name, then label, then numbers. Of several processes each label tells whose it is."""
+        several = len({latency.process for latency in self.latencies}) > 1
+        found: dict[str, Any] = {}
+        for latency in self.latencies:
+            pid = latency.process.pid if several and latency.process else None
+            label = latency.label or "all"
+            numbers = {n: _rounded(v) for n, v in latency.percentiles._asdict().items()}
+            whose = label if pid is None else f"{label} pid {pid}"
+            found.setdefault(latency.name, {})[whose] = numbers
+        return found
+
+    def _chip(self, c: Chip) -> dict[str, Any]:
+        return {
+            "index": c.index,
+            "generation": c.generation,
+            "kind": c.kind,
+            "pci_address": c.pci_addresses[0] if c.pci_addresses else None,
+            "pci_addresses": list(c.pci_addresses),
+            "node": c.nodes[0] if c.nodes else None,
+            "nodes": list(c.nodes),
+            "numa_node": c.numa_node,
+            "pcie_link": c.pcie_link,
+            "hbm_nominal_bytes": c.hbm_nominal_bytes,
+            "notes": list(c.notes),
+            "ici_links": [
+                {"name": link.name, "health": link.health}
+                for link in self.links
+                if link.chip == c.index
+            ],
+            **self._measured(CHIP_METRICS, c.key),
         }
 
     def _device(self, d: Device) -> dict[str, Any]:
@@ -97,7 +153,9 @@ class Snapshot(NamedTuple):
             "kind": d.kind,
             "platform": d.platform,
             "name": d.name,
-            "pid": None if d.key.process is None else d.key.process.pid,
+            "node": d.node,
+            "pid": d.owners[0].pid if d.owners else None,
+            "pids": [owner.pid for owner in d.owners],
             "error": d.error,
             **self._measured(DEVICE_METRICS, d.key),
         }
@@ -112,6 +170,7 @@ class Snapshot(NamedTuple):
             "devices": [d.index for d in self.devices_of(p.key)],
             "last_devices": [self._device(d) for d in self.dead_devices if d.key.process == p.key],
             "holds": list(p.holds),
+            "environment": dict(p.environment),
             "loaded_only": p.loaded_only,
             "stale": p.stale,
             "stale_reason": p.stale_reason,
@@ -161,6 +220,16 @@ def _source(o: Outcome) -> dict[str, Any]:
     }
 
 
-def _rounded(value: Number) -> Number:
+def _server(s: Server) -> dict[str, Any]:
+    return {
+        "address": s.address,
+        "pid": None if s.process is None else s.process.pid,
+        "device_ids": list(s.ids),
+        "status": s.status,
+        "message": s.message,
+    }
+
+
+def _rounded(value: Number | None) -> Number | None:
     """Nine significant digits are beyond any source's precision and keep the JSON short."""
-    return value if isinstance(value, int) else float(f"{value:.9g}")
+    return float(f"{value:.9g}") if isinstance(value, float) else value

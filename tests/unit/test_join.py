@@ -1,0 +1,297 @@
+"""Rows of libtpu and devices of agents find the chip they are about, or are shown apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from tpusmi.chips import by_name
+from tpusmi.merge import merge
+from tpusmi.model import (
+    AGENT,
+    LIBTPU,
+    LIBTPU_SDK,
+    NOMINAL,
+    OK,
+    Chip,
+    ChipKey,
+    Device,
+    DeviceKey,
+    HostFacts,
+    Outcome,
+    Process,
+    ProcessKey,
+    Reading,
+    RowKey,
+    Server,
+    Snapshot,
+)
+
+NOW = 1000.0
+HOST = HostFacts("host", "2026-01-01T00:00:00.000Z", None, None)
+JOB, OTHER = ProcessKey(10, 77), ProcessKey(20, 88)
+PORT, SECOND = "127.0.0.1:8431", "127.0.0.1:8432"
+USED, DUTY, MXU = "hbm_used_bytes", "duty_cycle_percent", "tensorcore_utilization_percent"
+
+
+def chips(generation: str, count: int) -> Outcome:
+    """That many chips with nodes, as sysfs gives them."""
+    g = by_name(generation)
+    assert g is not None
+    found = []
+    for i in range(count):
+        first = i * g.pci_functions
+        nodes = tuple(g.node.format(first + f) for f in range(g.pci_functions))
+        found.append(
+            Chip(
+                i,
+                g.name,
+                g.kind,
+                (f"0000:00:{i:02x}.0",),
+                nodes,
+                g.devices_per_chip,
+                hbm_nominal_bytes=g.hbm_bytes,
+            )
+        )
+    return Outcome("sysfs", OK, chips=tuple(found))
+
+
+def holder(key: ProcessKey, *nodes: str, **environment: str) -> Outcome:
+    process = Process(
+        key, "me", "train.py", "live", None, None, None, {}, holds=nodes, environment=environment
+    )
+    return Outcome("holders", OK, processes=(process,))
+
+
+def agent(key: ProcessKey, ids: Iterable[int], platform: str = "tpu", used: int = 5) -> Outcome:
+    devices = tuple(
+        Device(DeviceKey(key, i), i, n, platform, "TPU v5 lite", (i, 0, 0), 0)
+        for i, n in enumerate(ids)
+    )
+    readings = tuple(Reading(USED, d.key, used, NOW, AGENT, 5.0) for d in devices)
+    process = Process(key, "me", "train.py", "live", "running", NOW, 1.0, {})
+    return Outcome(AGENT, OK, readings=readings, devices=devices, processes=(process,))
+
+
+def libtpu(
+    rows: dict[str, dict[int, float]],
+    address: str = PORT,
+    process: ProcessKey | None = None,
+    seen: Sequence[int] = (),
+) -> Outcome:
+    """What one server answered: metric, id, value."""
+    source = LIBTPU_SDK if address == "sdk" else LIBTPU
+    readings = tuple(
+        Reading(metric, RowKey(address, i), value, NOW, source, 5.0)
+        for metric, row in rows.items()
+        for i, value in row.items()
+    )
+    ids = tuple(sorted({i for row in rows.values() for i in row} | set(seen)))
+    servers = () if address == "sdk" else (Server(address, process, ids),)
+    return Outcome(source, OK, readings=readings, servers=servers)
+
+
+def joined(*outcomes: Outcome, simulated: bool = False) -> Snapshot:
+    return merge(outcomes, HOST, NOW, "0.0.0", simulated)
+
+
+def column(s: Snapshot, name: str) -> list[float | None]:
+    return [s.value(name, d.key) for d in s.devices]
+
+
+def notes(s: Snapshot) -> str:
+    return " ".join(n for o in s.sources for n in o.notes)
+
+
+def test_every_chip_of_the_machine_is_a_device_without_a_job() -> None:
+    s = joined(chips("v5e", 8))
+    assert [(d.index, d.chip, d.node) for d in s.devices] == [
+        (i, i, f"/dev/vfio/{i}") for i in range(8)
+    ]
+    assert column(s, USED) == [None] * 8
+    limit = s.values[s.devices[0].key, "hbm_limit_bytes"]
+    assert (limit.value, limit.source) == (16 * 1024**3, NOMINAL)
+
+
+def test_a_v3_chip_has_two_devices_and_a_7x_chip_one_for_each_node() -> None:
+    v3, x7 = joined(chips("v3", 4)), joined(chips("7x", 4))
+    assert [(d.chip, d.core_on_chip, d.node) for d in v3.devices[:3]] == [
+        (0, 0, "/dev/accel0"), (0, 1, "/dev/accel0"), (1, 0, "/dev/accel1"),
+    ]  # fmt: skip
+    assert [(d.chip, d.node) for d in x7.devices[:3]] == [
+        (0, "/dev/vfio/0"), (0, "/dev/vfio/1"), (1, "/dev/vfio/2"),
+    ]  # fmt: skip
+
+
+def test_global_ids_are_joined_to_local_chips_by_rank_and_kept() -> None:
+    s = joined(chips("v6e", 4), libtpu({USED: {12: 3, 8: 1, 13: 4, 9: 2}}))
+    assert [(d.chip, d.id, d.name) for d in s.devices] == [
+        (0, 8, "tpu:8"), (1, 9, "tpu:9"), (2, 12, "tpu:12"), (3, 13, "tpu:13"),
+    ]  # fmt: skip
+    assert column(s, USED) == [1, 2, 3, 4]
+
+
+def test_rows_are_shown_apart_when_counts_disagree_and_it_is_said() -> None:
+    s = joined(chips("v6e", 4), libtpu({USED: {0: 1, 1: 2, 3: 4}}))
+    assert [d.chip for d in s.devices] == [0, 1, 2, 3, None, None, None]
+    assert column(s, USED) == [None] * 4 + [1, 2, 4]
+    assert [d.name for d in s.devices[4:]] == ["tpu:0", "tpu:1", "tpu:3"]
+    assert "reports 3 devices where 4 are expected" in notes(s)
+
+
+def test_a_row_that_is_missing_now_and_was_there_before_costs_only_itself() -> None:
+    s = joined(chips("v6e", 4), libtpu({USED: {8: 1, 9: 2, 13: 4}}, seen=(8, 9, 12, 13)))
+    assert column(s, USED) == [1, 2, None, 4]
+
+
+def test_a_metric_with_fewer_rows_finds_its_devices_by_id() -> None:
+    s = joined(chips("v5e", 4), libtpu({USED: {0: 1, 1: 2, 2: 3, 3: 4}, DUTY: {1: 50.0, 3: 70.0}}))
+    assert column(s, DUTY) == [None, 50.0, None, 70.0]
+
+
+def test_duty_cycle_of_a_v3_stays_with_the_chip() -> None:
+    s = joined(
+        chips("v3", 4),
+        libtpu({USED: dict.fromkeys(range(8), 1), DUTY: {0: 10.0, 1: 20.0, 2: 30.0, 3: 40.0}}),
+    )
+    assert column(s, USED) == [1] * 8
+    assert column(s, DUTY) == [None] * 8
+    assert [s.value(DUTY, ChipKey(i)) for i in range(4)] == [10.0, 20.0, 30.0, 40.0]
+    of_second_core = s.of_chip(DUTY, s.devices[1])
+    assert of_second_core is not None
+    assert of_second_core.value == 10.0
+
+
+def test_three_of_four_duty_cycles_of_a_v3_are_not_taken_for_those_of_cores() -> None:
+    s = joined(
+        chips("v3", 4),
+        libtpu({USED: dict.fromkeys(range(8), 1), DUTY: {0: 10.0, 1: 20.0, 2: 30.0}}),
+    )
+    assert column(s, DUTY)[:8] == [None] * 8
+    assert all(s.value(DUTY, ChipKey(i)) is None for i in range(4))
+
+
+def test_memory_of_a_7x_is_of_the_chip_when_there_is_a_row_per_chip() -> None:
+    duty = {i: float(i) for i in range(8)}
+    s = joined(chips("7x", 4), libtpu({USED: {0: 1, 1: 2, 2: 3, 3: 4}, DUTY: duty}))
+    assert column(s, USED) == [None] * 8
+    assert [s.value(USED, ChipKey(i)) for i in range(4)] == [1, 2, 3, 4]
+    assert column(s, DUTY) == [float(i) for i in range(8)]
+
+
+def test_two_servers_that_both_have_a_device_0_are_told_apart_by_what_their_processes_hold() -> (
+    None
+):
+    s = joined(
+        chips("v5e", 4),
+        holder(JOB, "/dev/vfio/0", "/dev/vfio/1"),
+        holder(OTHER, "/dev/vfio/2", "/dev/vfio/3"),
+        libtpu({USED: {0: 1, 1: 2}}, PORT, OTHER),
+        libtpu({USED: {0: 3, 1: 4}}, SECOND, JOB),
+    )
+    assert column(s, USED) == [3, 4, 1, 2]
+    assert [d.owners for d in s.devices] == [(JOB,), (JOB,), (OTHER,), (OTHER,)]
+
+
+def test_two_servers_whose_processes_cannot_be_seen_are_not_joined() -> None:
+    s = joined(chips("v5e", 2), libtpu({USED: {0: 1}}, PORT), libtpu({USED: {0: 2}}, SECOND))
+    assert column(s, USED) == [None, None, 1, 2]
+
+
+def test_an_agents_devices_are_those_of_the_chips_that_its_process_holds() -> None:
+    s = joined(chips("v5e", 4), holder(JOB, "/dev/vfio/2", "/dev/vfio/3"), agent(JOB, (6, 7)))
+    assert [(d.chip, d.id, d.key.process) for d in s.devices] == [
+        (0, None, None), (1, None, None), (2, 6, JOB), (3, 7, JOB),
+    ]  # fmt: skip
+    assert [p.key for p in s.processes] == [JOB]
+    assert s.processes[0].holds == ("/dev/vfio/2", "/dev/vfio/3")
+    assert [d.index for d in s.devices_of(JOB)] == [2, 3]
+
+
+def test_agent_and_libtpu_speak_of_one_device_and_the_agent_is_trusted_for_memory() -> None:
+    ids = (8, 9, 12, 13)
+    rows = {USED: dict.fromkeys(ids, 99), DUTY: {8: 1.0, 9: 2.0, 12: 3.0, 13: 4.0}}
+    s = joined(
+        chips("v6e", 4),
+        holder(JOB, *(f"/dev/vfio/{i}" for i in range(4))),
+        agent(JOB, ids),
+        libtpu(rows, PORT, JOB),
+    )
+    assert len(s.devices) == 4
+    assert column(s, USED) == [5] * 4
+    assert column(s, DUTY) == [1.0, 2.0, 3.0, 4.0]
+    assert s.values[s.devices[0].key, USED].source == AGENT
+
+
+def test_an_agent_without_visible_chips_still_gets_its_servers_rows() -> None:
+    s = joined(agent(JOB, (4, 5)), libtpu({DUTY: {4: 1.0, 5: 2.0}}, PORT, JOB))
+    assert column(s, DUTY) == [1.0, 2.0]
+
+
+def test_the_sdk_counts_by_local_index_whatever_the_global_ids() -> None:
+    s = joined(
+        chips("v6e", 4),
+        libtpu({USED: {8: 1, 9: 2, 12: 3, 13: 4}}),
+        libtpu({MXU: {0: 10.0, 1: 20.0, 2: 30.0, 3: 40.0}}, "sdk"),
+    )
+    assert [(d.id, s.value(MXU, d.key)) for d in s.devices] == [
+        (8, 10.0), (9, 20.0), (12, 30.0), (13, 40.0),
+    ]  # fmt: skip
+
+
+def test_rows_on_a_machine_without_visible_chips_are_devices_of_their_own() -> None:
+    s = joined(libtpu({USED: {8: 1, 9: 2}}))
+    assert [(d.name, d.chip) for d in s.devices] == [("tpu:8", None), ("tpu:9", None)]
+    assert notes(s) == ""
+
+
+def test_a_cpu_job_beside_a_tpu_is_not_laid_over_its_chips() -> None:
+    s = joined(chips("v5e", 2), agent(JOB, (0, 1), platform="cpu"))
+    assert [(d.name, d.chip) for d in s.devices] == [
+        ("tpu:0", 0), ("tpu:1", 1), ("cpu:0", None), ("cpu:1", None),
+    ]  # fmt: skip
+
+
+def test_the_job_of_a_simulated_host_stands_on_the_chips_that_it_holds() -> None:
+    outcomes = (
+        chips("v5e", 2), holder(JOB, "/dev/vfio/0", "/dev/vfio/1"), agent(JOB, (0, 1), "cpu")
+    )  # fmt: skip
+    s = joined(*outcomes, simulated=True)
+    assert [(d.name, d.kind, d.chip) for d in s.devices] == [
+        ("tpu:0", "TPU v5e", 0), ("tpu:1", "TPU v5e", 1),
+    ]  # fmt: skip
+    assert [d.chip for d in joined(*outcomes).devices] == [0, 1, None, None]
+
+
+def test_an_agent_with_fewer_devices_than_its_chips_is_shown_apart_and_it_is_said() -> None:
+    s = joined(chips("v5e", 4), agent(JOB, (0,)), libtpu({}))
+    assert [d.chip for d in s.devices] == [0, 1, 2, 3, None]
+
+
+@pytest.mark.parametrize("count", [1, 4, 8, 256])
+def test_joining_is_linear_enough_for_a_full_host(count: int) -> None:
+    rows = {USED: dict.fromkeys(range(count), 1), DUTY: dict.fromkeys(range(count), 1.0)}
+    s = joined(chips("v5e", count), libtpu(rows))
+    assert column(s, USED) == [1] * count
+
+
+def warned(s: Snapshot) -> dict[str, str]:
+    return {n.code: n.message for n in s.warnings}
+
+
+def test_a_holder_that_serves_nothing_is_named_with_the_reason_its_environment_gives() -> None:
+    s = joined(chips("v5e", 1), holder(JOB, "/dev/vfio/0", TPU_PROCESS_ADDRESSES="local"))
+    assert "serves no metrics: TPU_PROCESS_ADDRESSES=local" in warned(s)["no_metrics"]
+    served = joined(chips("v5e", 1), holder(JOB, "/dev/vfio/0"), libtpu({USED: {0: 1}}, PORT, JOB))
+    assert warned(served) == {}
+
+
+def test_busy_chips_without_matrix_work_are_told() -> None:
+    held = holder(JOB, "/dev/vfio/0")
+    s = joined(chips("v5e", 1), held, libtpu({DUTY: {0: 100.0}}), libtpu({MXU: {0: 3.0}}, "sdk"))
+    assert "busy 100 % but MXU 3 %" in warned(s)["busy_without_mxu"]
+    fine = joined(
+        chips("v5e", 1), held, libtpu({DUTY: {0: 100.0}}), libtpu({MXU: {0: 40.0}}, "sdk")
+    )
+    assert warned(fine) == {}

@@ -1,0 +1,146 @@
+"""Many readings into one Snapshot, each value with its witness and age. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tpusmi.merge.join import Join
+from tpusmi.merge.notices import notices
+from tpusmi.model import (
+    METRICS,
+    NOMINAL,
+    Chip,
+    ChipKey,
+    Device,
+    DeviceKey,
+    HostFacts,
+    Outcome,
+    Process,
+    ProcessKey,
+    Reading,
+    Snapshot,
+    Subject,
+    Value,
+)
+
+DROP_AFTER_S = 60.0
+"""A value this much older than it may be believed is no longer shown, unless its process is dead.
+"""
+
+Values = dict[tuple[Subject, str], Value]
+
+_RANK = {(m.name, source): rank for m in METRICS for rank, source in enumerate(m.trust)}
+
+
+def merge(
+    outcomes: Sequence[Outcome],
+    host: HostFacts,
+    now_s: float,
+    version: str,
+    simulated: bool = False,
+) -> Snapshot:
+    """The snapshot of one moment: of every metric the first fresh reading in its order of trust."""
+    join = Join(outcomes, simulated)
+    processes = _ordered(join.processes)
+    dead = frozenset(p.key for p in processes if p.state == "dead")
+    readings = (r for o in outcomes for r in o.readings)
+    chips = tuple(c for o in outcomes for c in o.chips)
+    values = _values(_filed(readings, join), now_s, dead)
+    _add_nominal(values, join.devices, chips)
+    shown = {p.key: rank for rank, p in enumerate(processes)}
+    devices = sorted(join.devices, key=lambda d: _place(d, shown))
+    snapshot = Snapshot(
+        version,
+        simulated,
+        now_s,
+        host._replace(libtpu_version=host.libtpu_version or _libtpu_version(outcomes, processes)),
+        tuple(d for d in devices if d.key.process not in dead),
+        processes,
+        tuple(_bare(o, join.notes) for o in outcomes),
+        (),
+        values,
+        tuple(d for d in devices if d.key.process in dead),
+        chips,
+        tuple(s for o in outcomes for s in o.servers),
+        tuple(latency for o in outcomes for latency in o.latencies),
+        tuple(link for o in outcomes for link in o.links),
+        tuple(core for o in outcomes for core in o.cores),
+    )
+    return snapshot._replace(warnings=notices(snapshot))
+
+
+def _place(d: Device, shown: Mapping[ProcessKey, int]) -> tuple[int, int, int]:
+    """Devices of the machine in its order, then those of processes in theirs."""
+    if d.chip is not None:
+        return (-1, d.index, 0)
+    return (shown.get(d.key.process, -1) if d.key.process else -1, d.key.index, d.index)
+
+
+def _bare(o: Outcome, notes: Sequence[str]) -> Outcome:
+    """How the source did, without what it found."""
+    said = (*o.notes, *notes) if o.servers else o.notes
+    return Outcome(o.source, o.status, o.message, o.took_s, notes=said)
+
+
+def _libtpu_version(outcomes: Iterable[Outcome], processes: Iterable[Process]) -> str | None:
+    """What the SDK says, else what a living job says of its own."""
+    said = [o.libtpu_version for o in outcomes]
+    said += [p.facts.get("libtpu_version") for p in processes if p.state != "dead"]
+    return next((version for version in said if version), None)
+
+
+def _filed(readings: Iterable[Reading], join: Join) -> Iterable[Reading]:
+    """Readings under the device or chip that they are about."""
+    for r in readings:
+        subject = join.subject(r)
+        if subject is r.subject:
+            yield r
+        elif subject is not None:
+            yield r._replace(subject=subject)
+
+
+def _add_nominal(values: Values, devices: Iterable[Device], chips: Sequence[Chip]) -> None:
+    """The table's memory where nobody measured a limit."""
+    by_index = {c.index: c for c in chips}
+    for d in devices:
+        chip = by_index.get(d.chip) if d.chip is not None else None
+        if chip is None or chip.hbm_nominal_bytes is None:
+            continue
+        keys = ((d.key, "hbm_limit_bytes"), (ChipKey(chip.index), "hbm_limit_bytes"))
+        if not any(key in values for key in keys):
+            values[keys[0]] = Value(chip.hbm_nominal_bytes // chip.devices, NOMINAL, 0.0, False)
+
+
+def _ordered(processes: Iterable[Process]) -> tuple[Process, ...]:
+    """Living ones first, each group by start; the newest of the dead first."""
+    found = list(processes)
+    living = sorted(
+        (p for p in found if p.state != "dead"), key=lambda p: (p.key.start_ticks, p.pid)
+    )
+    dead = sorted((p for p in found if p.state == "dead"), key=lambda p: -(p.sampled_at_s or 0.0))
+    return (*living, *dead)
+
+
+def _values(
+    readings: Iterable[Reading], now_s: float, dead: frozenset[ProcessKey]
+) -> dict[tuple[Subject, str], Value]:
+    best: dict[tuple[Subject, str], tuple[tuple[bool, int, float], Reading]] = {}
+    for r in readings:
+        age_s = now_s - r.at_s
+        stale = age_s > r.fresh_s
+        if age_s > r.fresh_s + DROP_AFTER_S and _process_of(r.subject) not in dead:
+            continue
+        rank = (stale, _RANK.get((r.metric, r.source), len(_RANK)), age_s)
+        known = best.get((r.subject, r.metric))
+        if known is None or rank < known[0]:
+            best[r.subject, r.metric] = (rank, r)
+    return {
+        key: Value(r.value, r.source, max(0.0, now_s - r.at_s), stale)
+        for key, ((stale, _, _), r) in best.items()
+    }
+
+
+def _process_of(subject: Subject) -> ProcessKey | None:
+    if isinstance(subject, DeviceKey):
+        return subject.process
+    return subject if isinstance(subject, ProcessKey) else None

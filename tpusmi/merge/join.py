@@ -1,0 +1,265 @@
+"""Which device or chip each row is about: agents and libtpu number them in their own ways. Pure.
+
+Rows are joined by id where both sides know ids, else by rank; where counts disagree they are not
+joined but shown apart. What libtpu measured per chip stays with the chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tpusmi.chips import by_name
+from tpusmi.model import (
+    CHIP_METRICS,
+    Chip,
+    ChipKey,
+    Device,
+    DeviceKey,
+    Outcome,
+    Process,
+    ProcessKey,
+    Reading,
+    RowKey,
+    Server,
+    Subject,
+)
+
+UNMATCHED_FROM = 1 << 20
+"""Keys of rows that belong to no known device begin here, out of the way of any machine's."""
+SDK = "sdk"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Rows = dict[str, dict[str, list[int]]]
+    """Server, metric, ids in order."""
+
+_OF_CHIP = frozenset(m.name for m in CHIP_METRICS)
+_BY_ORDINAL = ("hlo_",)
+"""Metrics whose rows are numbered by ordinal, not by device id."""
+
+
+class Join:
+    """The devices of one moment, and where each row's readings belong."""
+
+    def __init__(self, outcomes: Sequence[Outcome], simulated: bool) -> None:
+        self.notes: list[str] = []
+        self._chips = [c for o in outcomes for c in o.chips]
+        self._simulated = simulated
+        self.processes = _joined_processes(p for o in outcomes for p in o.processes)
+        self._holds = {p.key: p.holds for p in self.processes if p.holds}
+        self._dead = {p.key for p in self.processes if p.state == "dead"}
+        self._machine = _machine_devices(self._chips, self._holds)
+        self._agents = _by_process(d for o in outcomes for d in o.devices)
+        self._shown: dict[Subject, Device] = {d.key: d for d in self._machine}
+        self._canonical: dict[DeviceKey, DeviceKey] = {}
+        self._subjects: dict[tuple[RowKey, str], Subject] = {}
+        for process, devices in self._agents.items():
+            self._adopt(process, devices)
+        self._join_rows(outcomes)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Every device once, those of the machine in its order."""
+        return tuple(self._shown.values())
+
+    def subject(self, r: Reading) -> Subject | None:
+        """What a reading is about; None when nobody knows."""
+        if isinstance(r.subject, RowKey):
+            return self._subjects.get((r.subject, r.metric))
+        return r.subject
+
+    def _adopt(self, process: ProcessKey | None, devices: list[Device]) -> None:
+        """Lay an agent's devices over those of the machine, if it is certain which they are."""
+        machine = self._machine_of(process) if self._is_on_tpu(process, devices) else []
+        if len(machine) != len(devices):
+            if machine:
+                self.notes.append(
+                    f"pid {process.pid if process else '?'} has {len(devices)} devices where "
+                    f"{len(machine)} are expected: shown apart from the chips"
+                )
+            owners = (process,) if process else ()
+            self._shown.update({d.key: d._replace(owners=owners) for d in devices})
+            return
+        ordered = sorted(devices, key=lambda d: (d.index if d.id is None else d.id, d.index))
+        for seen, own in zip(machine, ordered, strict=True):
+            self._shown.pop(self._canonical.get(seen.key, seen.key), None)
+            self._canonical[seen.key] = own.key
+            self._shown[own.key] = _laid_over(seen, own)
+
+    def _is_on_tpu(self, process: ProcessKey | None, devices: list[Device]) -> bool:
+        """A simulated host's job runs on the CPU and stands for one on its chips."""
+        tpu = all(d.platform == "tpu" for d in devices)
+        return process not in self._dead and (tpu or (self._simulated and process in self._holds))
+
+    def _machine_of(self, process: ProcessKey | None) -> list[Device]:
+        """The machine's devices that are a process's: of the nodes it holds, else all."""
+        held = self._holds.get(process) if process else None
+        if not held:
+            return list(self._machine)
+        return [d for d in self._machine if d.node in held or _chip_held(d, self._chips, held)]
+
+    def _join_rows(self, outcomes: Sequence[Outcome]) -> None:
+        rows = _rows(r for o in outcomes for r in o.readings)
+        servers = {s.address: s for o in outcomes for s in o.servers}
+        for address, by_metric in rows.items():
+            server = servers.get(address, Server(address, None))
+            targets = self._targets(server, len(rows) - (SDK in rows))
+            self._join_server(server, by_metric, targets)
+
+    def _targets(self, server: Server, servers: int) -> list[Device]:
+        """The devices that a server's rows can be, in order; empty when that is not certain."""
+        if server.process is not None and server.process in self._agents:
+            own = [self._shown[d.key] for d in self._agents[server.process] if d.key in self._shown]
+            return sorted(own, key=lambda d: d.index if d.id is None else d.id)
+        if server.process not in self._holds and servers > 1 and server.address != SDK:
+            return []
+        machine = [
+            self._shown[self._canonical.get(d.key, d.key)]
+            for d in self._machine_of(server.process)
+            if self._canonical.get(d.key, d.key) in self._shown
+        ]
+        agents = [k for k in self._agents if k not in self._dead]
+        if machine or len(agents) != 1:
+            return machine
+        return [d for d in self._agents[agents[0]] if d.platform == "tpu"]
+
+    def _join_server(
+        self, server: Server, by_metric: dict[str, list[int]], targets: list[Device]
+    ) -> None:
+        ids = {i for m, row in by_metric.items() if not m.startswith(_BY_ORDINAL) for i in row}
+        if len(server.ids) == len(targets) and ids <= set(server.ids):
+            ids = set(server.ids)  # some rows are missing now, but we have seen them
+        match = _Match(sorted(ids), targets, self._chips)
+        universe = match.universe
+        apart: set[int] = set()
+        for metric, row in by_metric.items():
+            found = match.subjects(metric, row)
+            apart.update(i for i, f in zip(row, found, strict=True) if f is None)
+            for i, subject in zip(row, found, strict=True):
+                if subject is not None:
+                    self._subjects[RowKey(server.address, i), metric] = subject
+        if len(universe) == len(targets) and server.address != SDK:
+            self._name(server.address, universe, targets)
+        if apart:
+            self._set_apart(server, by_metric, sorted(apart), len(targets))
+
+    def _name(self, address: str, ids: list[int], targets: list[Device]) -> None:
+        """Give devices the global ids that libtpu has for them."""
+        for i, device in zip(ids, targets, strict=True):
+            now = self._shown[device.key]
+            known = i if now.id is None else now.id
+            self._shown[device.key] = now._replace(id=known, aka=(*now.aka, RowKey(address, i)))
+
+    def _set_apart(
+        self, server: Server, by_metric: Mapping[str, list[int]], ids: list[int], expected: int
+    ) -> None:
+        """Rows that fit no device are devices of their own, and the reason is told."""
+        who = "libtpu's SDK" if server.address == SDK else server.address
+        if expected or self._machine:
+            of = f"where {expected} are expected" if expected else "and nobody knows of which chips"
+            self.notes.append(f"{who} reports {len(ids)} devices {of}: shown apart")
+        owners = (server.process,) if server.process else ()
+        for i in ids:
+            row = RowKey(server.address, i)
+            key = DeviceKey(None, UNMATCHED_FROM + len(self._shown))
+            self._shown[key] = Device(key, i, i, "tpu", None, None, None, owners=owners, aka=(row,))
+            for metric, row_ids in by_metric.items():
+                if i in row_ids and (row, metric) not in self._subjects:
+                    self._subjects[row, metric] = key
+
+
+class _Match:
+    """What the rows of one server are about."""
+
+    def __init__(self, universe: list[int], targets: list[Device], chips: Sequence[Chip]) -> None:
+        self.universe = universe
+        """Every id of the server, in order."""
+        self._devices = [d.key for d in targets]
+        self._chips = list(dict.fromkeys(d.chip for d in targets if d.chip is not None))
+        names = {c.generation for c in chips if c.index in self._chips and c.generation}
+        known = [g for g in map(by_name, names) if g is not None]
+        self._per_chip = frozenset(m for g in known for m in g.chip_metrics)
+
+    def subjects(self, metric: str, row: list[int]) -> list[Subject | None]:
+        """For each id of a metric's rows the device or chip; None where that is not certain."""
+        devices, chips = self._devices, self._chips
+        if len(chips) != len(devices) and metric in _OF_CHIP and len(row) == len(chips):
+            return [ChipKey(chip) for chip in chips]
+        if metric in self._per_chip:
+            return [None] * len(row)  # some chips are missing, and ids do not tell which
+        if len(row) == len(devices):
+            return list(devices)
+        if len(self.universe) == len(devices) and set(row) <= set(self.universe):
+            by_id = dict(zip(self.universe, devices, strict=True))
+            return [by_id[i] for i in row]
+        return [None] * len(row)
+
+
+def _rows(readings: Iterable[Reading]) -> Rows:
+    found: dict[str, dict[str, set[int]]] = {}
+    for r in readings:
+        if isinstance(r.subject, RowKey):
+            found.setdefault(r.subject.server, {}).setdefault(r.metric, set()).add(r.subject.id)
+    return {s: {m: sorted(ids) for m, ids in metrics.items()} for s, metrics in found.items()}
+
+
+def _machine_devices(
+    chips: Sequence[Chip], holds: Mapping[ProcessKey, tuple[str, ...]]
+) -> list[Device]:
+    """What the machine has by its chips alone: no id, no job needed."""
+    found: list[Device] = []
+    for chip in chips:
+        apart = len(chip.nodes) == chip.devices
+        for core in range(chip.devices):
+            index = len(found)
+            nodes = chip.nodes[core : core + 1] if apart else chip.nodes
+            owners = tuple(p for p, held in holds.items() if set(held) & set(nodes))
+            node = nodes[0] if nodes else None
+            found.append(
+                Device(
+                    *(DeviceKey(None, index), index, None, "tpu", chip.kind, None, core),
+                    *(chip.index, None, node, owners),
+                )
+            )
+    return found
+
+
+def _chip_held(device: Device, chips: Sequence[Chip], held: tuple[str, ...]) -> bool:
+    """True when the process holds a node of the device's chip: of two it may show only one."""
+    return any(c.index == device.chip and set(c.nodes) & set(held) for c in chips)
+
+
+def _laid_over(machine: Device, own: Device) -> Device:
+    """An agent's device with its place in the machine."""
+    is_tpu = own.platform == "tpu"
+    owners = (own.key.process,) if own.key.process else ()
+    return own._replace(
+        index=machine.index,
+        platform="tpu",
+        kind=own.kind if is_tpu else machine.kind,
+        chip=machine.chip,
+        core_on_chip=machine.core_on_chip if own.core_on_chip is None else own.core_on_chip,
+        node=machine.node,
+        owners=(*owners, *(o for o in machine.owners if o not in owners)),
+        aka=(machine.key,),
+    )
+
+
+def _joined_processes(processes: Iterable[Process]) -> tuple[Process, ...]:
+    """One process for each key: what its agent says, and what it holds."""
+    found: dict[ProcessKey, Process] = {}
+    for p in processes:
+        known = found.get(p.key)
+        if known is None:
+            found[p.key] = p
+            continue
+        told, seen = (known, p) if known.interval_s is not None else (p, known)
+        found[p.key] = told._replace(holds=seen.holds, environment=seen.environment)
+    return tuple(found.values())
+
+
+def _by_process(devices: Iterable[Device]) -> dict[ProcessKey | None, list[Device]]:
+    found: dict[ProcessKey | None, list[Device]] = {}
+    for d in devices:
+        found.setdefault(d.key.process, []).append(d)
+    return found

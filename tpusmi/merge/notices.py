@@ -1,0 +1,131 @@
+"""What a person can act on, of processes that still live and of the chips. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tpusmi.model import Device, Link, Notice, Process, Snapshot, Value
+
+RECOMPILATIONS_LEAST = 2
+BUSY_PERCENT = 95.0
+LITTLE_MXU_PERCENT = 5.0
+STARVED_PERCENT = 50.0
+UNUSED_S = 300.0
+PERSISTENT, UNUSABLE = 6, 10
+"""Health of a link from which on it is more than a passing fault."""
+
+
+def notices(s: Snapshot) -> tuple[Notice, ...]:
+    """Every notice of a snapshot: of the chips first, then of each living process."""
+    found = list(_of_chips(s))
+    for p in s.processes:
+        if p.state != "dead":
+            found += p.warnings
+            found += _of_job(s, p)
+            found += _of_use(s, p)
+    return tuple(found)
+
+
+def _of_chips(s: Snapshot) -> Iterator[Notice]:
+    for chip in s.chips:
+        for note in chip.notes:
+            yield Notice("chip", f"chip {chip.index}: {note}")
+        throttle = s.value("throttle_percent", chip.key)
+        if throttle:
+            yield Notice(
+                "throttled", f"chip {chip.index} slows itself down: throttled by {throttle:.0f} %"
+            )
+    for link in s.links:
+        if link.health:
+            yield Notice("ici_link", _link(link))
+
+
+def _link(link: Link) -> str:
+    state = "has passing faults"
+    if link.health >= PERSISTENT:
+        state = "cannot be used" if link.health >= UNUSABLE else "has a lasting fault"
+    return f"ICI link {link.name} of chip {link.chip} {state} (health {link.health})"
+
+
+def _of_job(s: Snapshot, p: Process) -> Iterator[Notice]:
+    recent = s.values.get((p.key, "recent_compilations"))
+    if recent is not None and not recent.stale and recent.value >= RECOMPILATIONS_LEAST:
+        yield _recompiling(p, int(recent.value))
+    if p.state == "silent":
+        message = "its agent has stopped writing: hung, stopped, or switched off"
+        yield Notice("silent_agent", message, p.pid)
+
+
+def _recompiling(p: Process, count: int) -> Notice:
+    names = p.facts.get("recompiled")
+    what = f" ({names})" if names else ""
+    return Notice(
+        "recompiling",
+        f"{count} compilations in the last minute{what}: "
+        "shapes or static arguments that change make XLA compile again",
+        p.pid,
+    )
+
+
+def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
+    """How a process uses the chips it has."""
+    devices = [d for d in s.devices if p.key in d.owners and d.chip is not None]
+    if p.holds and (reason := _why_no_metrics(s, p, devices)):
+        yield Notice("no_metrics", reason, p.pid)
+    duty = _mean(s, "duty_cycle_percent", devices)
+    mxu = _mean(s, "tensorcore_utilization_percent", devices)
+    idle_s = _least(s, "idle_s", devices)
+    if duty is not None and mxu is not None and duty >= BUSY_PERCENT and mxu < LITTLE_MXU_PERCENT:
+        yield Notice(
+            "busy_without_mxu",
+            f"busy {duty:.0f} % but MXU {mxu:.0f} %: not a matrix-heavy program, or tiny batches",
+            p.pid,
+        )
+    if idle_s is not None and idle_s >= UNUSED_S:
+        yield Notice(
+            "unused", f"holds the TPU and has run nothing on it for {idle_s / 60:.0f} min", p.pid
+        )
+    elif duty is not None and duty < STARVED_PERCENT and _is_stepping(s, p):
+        yield Notice(
+            "starved",
+            f"steps, but its chips are busy only {duty:.0f} %: they wait for input or the host",
+            p.pid,
+        )
+
+
+def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> str | None:
+    """Why nothing is known of a holder's use, with what to do; None when something is."""
+    if any(server.process in (p.key, None) for server in s.servers):
+        return None
+    known = ("hbm_used_bytes", "duty_cycle_percent")
+    if any(_shown(s, name, d) is not None for name in known for d in devices):
+        return None
+    addresses = p.environment.get("TPU_PROCESS_ADDRESSES")
+    cause = f": TPU_PROCESS_ADDRESSES={addresses}" if addresses == "local" else ""
+    held = f"{', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
+    cure = "" if p.interval_s is not None else " (tpusmi.start() in it tells more)"
+    return f"holds {held} and serves no metrics{cause}{cure}"
+
+
+def _is_stepping(s: Snapshot, p: Process) -> bool:
+    rate = s.values.get((p.key, "steps_per_s"))
+    return p.phase == "running" and rate is not None and not rate.stale and rate.value > 0
+
+
+def _shown(s: Snapshot, name: str, d: Device) -> Value | None:
+    """The device's own value, else its chip's: to judge by, not to show."""
+    found = s.values.get((d.key, name)) or s.of_chip(name, d)
+    return None if found is None or found.stale else found
+
+
+def _mean(s: Snapshot, name: str, devices: Sequence[Device]) -> float | None:
+    """Of the devices' values; None unless every one is known and fresh."""
+    values = [_shown(s, name, d) for d in devices]
+    known = [v.value for v in values if v is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _least(s: Snapshot, name: str, devices: Sequence[Device]) -> float | None:
+    values = [_shown(s, name, d) for d in devices]
+    known = [v.value for v in values if v is not None]
+    return min(known) if known and len(known) == len(values) else None

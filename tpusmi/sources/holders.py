@@ -1,0 +1,220 @@
+"""Which processes hold which device nodes of a TPU.
+
+One pass over /proc with scandir and readlink. A node is never opened: a monitor's open would make
+the real job's fail.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Process, ProcessKey
+from tpusmi.sources.segments.facts import user_name
+from tpusmi.text import clean, command_line, redacted
+from tpusmi.wire import places
+
+PERIOD_S = 2.0
+READ_MOST = 64 * 1024
+ENVIRONMENT = frozenset(
+    (
+        "TPU_RUNTIME_METRICS_PORTS",
+        "TPU_PROCESS_ADDRESSES",
+        "TPU_PROCESS_PORT",
+        "TPU_PROCESS_BOUNDS",
+        "TPU_CHIPS_PER_PROCESS_BOUNDS",
+        "TPU_CHIPS_PER_HOST_BOUNDS",
+        "TPU_VISIBLE_CHIPS",
+        "TPU_VISIBLE_DEVICES",
+        "TPU_ACCELERATOR_TYPE",
+        "TPU_TOPOLOGY",
+        "TPU_WORKER_ID",
+        "TPU_SKIP_MDS_QUERY",
+        "TPU_LOAD_LIBRARY",
+        "LIBTPU_INIT_ARGS",
+        "JAX_PLATFORMS",
+    )
+)
+"""Variables of other processes that are ever read: none of them carries a secret."""
+
+
+class Node(NamedTuple):
+    """A device node and how to know it again."""
+
+    name: str
+    """Without the host's root: `/dev/vfio/0`."""
+    path: str
+    identity: tuple[int, int]
+
+
+class Holders:
+    """The processes that hold a TPU. Asked by other sources too, hence the lock."""
+
+    name = "holders"
+    period_s = PERIOD_S
+
+    def __init__(self, host: Host, chips: Callable[[], Sequence[Chip]]) -> None:
+        self._host = host
+        self._chips = chips
+        self._lock = threading.Lock()
+        self._newest: Outcome | None = None
+        self._read_at_s = 0.0
+
+    def read(self, now_s: float) -> Outcome:
+        """Every holder with its nodes. ABSENT when the host has no node of a TPU."""
+        with self._lock:
+            self._newest = self._scan(now_s)
+            self._read_at_s = now_s
+            return self._newest
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def processes(self) -> Sequence[Process]:
+        """The holders, from a pass that is not older than a period."""
+        now_s = time.monotonic()
+        with self._lock:
+            if self._newest is None or now_s - self._read_at_s > PERIOD_S:
+                self._newest = self._scan(now_s)
+                self._read_at_s = now_s
+            return self._newest.processes
+
+    def _scan(self, now_s: float) -> Outcome:
+        nodes = known_nodes(self._host, self._chips())
+        if not nodes:
+            return Outcome(self.name, ABSENT, "no device node of a TPU", time.monotonic() - now_s)
+        proc = self._host.path("/proc")
+        found: list[Process] = []
+        hidden = 0
+        try:
+            pids = [int(name) for name in os.listdir(proc) if name.isdigit()]
+        except OSError as error:
+            return Outcome(self.name, FAILED, f"{proc}: {error.strerror}")
+        for pid in pids:
+            held = held_nodes(f"{proc}/{pid}", nodes)
+            if held is None:
+                hidden += 1
+            elif held and (process := describe(proc, pid, held)) is not None:
+                found.append(process)
+        status, message = _status(found, hidden)
+        return Outcome(self.name, status, message, time.monotonic() - now_s, processes=tuple(found))
+
+
+def known_nodes(host: Host, chips: Iterable[Chip]) -> list[Node]:
+    """The device nodes of those chips; without a chip, every node that looks like one of a TPU.
+
+    A container may have the nodes and no PCI bus.
+    """
+    names = [node for chip in chips for node in chip.nodes] or list(_lookalikes(host))
+    nodes = []
+    for name in names:
+        path = host.path(name)
+        try:
+            nodes.append(Node(name, path, _identity(os.stat(path))))
+        except OSError:
+            pass  # the chips' own source says so
+    return nodes
+
+
+def _lookalikes(host: Host) -> Iterator[str]:
+    for directory, prefix in (("/dev", "accel"), ("/dev/vfio", "")):
+        try:
+            names = os.listdir(host.path(directory))
+        except OSError:
+            continue
+        yield from sorted(
+            f"{directory}/{n}" for n in names if n.startswith(prefix) and n[len(prefix) :].isdigit()
+        )
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    """Of a device its number, whichever /dev it was opened through; of a file that stands in for
+    one its place on disk.
+    """
+    if stat.S_ISCHR(found.st_mode) and os.major(found.st_rdev) != _MEMORY_DEVICES:
+        return (-1, found.st_rdev)
+    return (found.st_dev, found.st_ino)
+
+
+_MEMORY_DEVICES = 1
+"""/dev/null and its like: a simulated host's nodes have their numbers, all the same one."""
+
+
+def held_nodes(process: str, nodes: Sequence[Node]) -> list[str] | None:
+    """Names of the nodes it has open; None when its descriptors may not be looked at."""
+    try:
+        descriptors = os.listdir(f"{process}/fd")
+    except PermissionError:
+        return None
+    except OSError:
+        return []
+    by_identity = {node.identity: node.name for node in nodes}
+    ends = tuple(node.name for node in nodes)
+    held = set()
+    for descriptor in descriptors:
+        link = f"{process}/fd/{descriptor}"
+        try:
+            # The text first: reading it is cheap, and most descriptors are no device's.
+            if os.readlink(link).removesuffix(" (deleted)").endswith(ends):
+                name = by_identity.get(_identity(os.stat(link)))
+                held.update([name] if name else [])
+        except PermissionError:
+            return None  # root without CAP_SYS_PTRACE sees the names and not the targets
+        except OSError:
+            continue
+    return [node.name for node in nodes if node.name in held]
+
+
+def describe(proc: str, pid: int, held: Sequence[str]) -> Process | None:
+    """The process as the model knows it; None when it is gone."""
+    ticks = places.start_ticks(proc, pid)
+    if ticks is None:
+        return None
+    uid = places.real_uid(proc, pid)
+    return Process(
+        ProcessKey(pid, ticks),
+        None if uid is None else user_name(uid),
+        _command(f"{proc}/{pid}"),
+        "live",
+        None,
+        None,
+        None,
+        {},
+        holds=tuple(held),
+        environment=environment(f"{proc}/{pid}"),
+    )
+
+
+def environment(process: str) -> dict[str, str]:
+    """Its variables that are ever read; empty when it may not be asked."""
+    words = _read(f"{process}/environ").split("\0")
+    pairs = (word.partition("=") for word in words)
+    return {name: clean(redacted(value), 300) for name, _, value in pairs if name in ENVIRONMENT}
+
+
+def _command(process: str) -> str:
+    words = _read(f"{process}/cmdline").rstrip("\0").split("\0")
+    return command_line(words) or clean(_read(f"{process}/comm"), 64)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(READ_MOST).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _status(found: Sequence[Process], hidden: int) -> tuple[str, str]:
+    """Never `free` when there are processes that could not be inspected."""
+    unseen = f"{hidden} process{'es' if hidden != 1 else ''} of other users not inspected, try sudo"
+    if found:
+        count = f"{len(found)} holder{'s' if len(found) > 1 else ''}"
+        return OK, f"{count} ({unseen})" if hidden else count
+    if hidden:
+        return DENIED, f"no holder visible ({unseen})"
+    return OK, "no process holds the TPU"
