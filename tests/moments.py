@@ -7,18 +7,27 @@ from tpusmi.model import (
     AGENT,
     DENIED,
     LIBTPU,
+    LIBTPU_SDK,
     OK,
     PROCESS_FACTS,
+    Chip,
+    ChipKey,
+    Core,
     Device,
     DeviceKey,
     HostFacts,
+    Latency,
+    Link,
     MemoryProfile,
     Notice,
     Number,
     Outcome,
+    Percentiles,
     Process,
     ProcessKey,
     Reading,
+    RowKey,
+    Server,
     Site,
     Snapshot,
     Subject,
@@ -124,6 +133,102 @@ def everything() -> Snapshot:
     )
     denied = Outcome(LIBTPU, DENIED, "port 8431 of pid 4321 cannot be seen, try sudo", 0.001)
     return merge([agents, denied], HOST, NOW, "9.9.9")
+
+
+def machine() -> Snapshot:
+    """A v3 host of four chips: a job with an agent on the first two, on the third one without,
+    a fourth chip without a node.
+    """
+    return merge(_machine_outcomes(), HOST, NOW, "9.9.9", simulated=True)
+
+
+def _machine_outcomes() -> list[Outcome]:
+    chips = tuple(
+        Chip(
+            *(i, "v3", "TPU v3", (f"0000:00:0{4 + i}.0",)),
+            *((f"/dev/accel{i}",) if i < 3 else (), 2, 0, "8.0 GT/s x16", 32 * GIB),
+            () if i < 3 else ("has no device node",),
+        )
+        for i in range(4)
+    )
+    nodes = ("/dev/accel0", "/dev/accel1")
+    train = Process(TRAIN, "ann", "python train.py", "live", "running", NOW - 0.4, 1.0, _FACTS)
+    holders = (
+        Process(TRAIN, "ann", "python train.py", "live", None, None, None, {}, holds=nodes),
+        Process(
+            *(SERVE, "bob", "VLLM::EngineCore", "live", None, None, None, {}),
+            holds=("/dev/accel2",),
+            environment={"TPU_PROCESS_ADDRESSES": "local"},
+        ),
+    )
+    kinds = tuple(
+        _device(TRAIN, i)._replace(kind="TPU v3", id=i, core_on_chip=i % 2) for i in range(4)
+    )
+    readings = [
+        *(r for i in range(4) for r in _readings(DeviceKey(TRAIN, i), 0.4, hbm_used_bytes=9 * GIB)),
+        *_readings(TRAIN, 0.4, steps=12, steps_per_s=0.5, mfu_percent=41.5, flops_per_s=2.04e14),
+    ]
+    return [
+        Outcome(AGENT, OK, "1 job with an agent", 0.004, tuple(readings), (), kinds, (train,)),
+        Outcome("sysfs", OK, "4 × TPU v3", 0.001, chips=chips),
+        Outcome("holders", OK, "2 holders", 0.01, processes=holders),
+        _served(),
+        _said_by_the_sdk(),
+    ]
+
+
+def _rows(server: str, source: str, **columns: list[Number]) -> tuple[Reading, ...]:
+    return tuple(
+        Reading(name.replace("__", "."), RowKey(server, i), value, NOW - 0.2, source, 5.0)
+        for name, column in columns.items()
+        for i, value in enumerate(column)
+    )
+
+
+def _served() -> Outcome:
+    address = "127.0.0.1:8431"
+    readings = _rows(
+        address,
+        LIBTPU,
+        hbm_used_bytes=[10 * GIB] * 4,
+        hbm_limit_bytes=[17_044_078_592] * 4,
+        duty_cycle_percent=[97.5, 40.0],
+        idle_s=[0.0, 0.25],
+        hbm_bandwidth_utilization_percent=[61.0, 60.0, 59.0, 0.01],
+        hlo_queue_size=[3, 2, 0, 1],
+        hlo_execution_time_us__p50=[812.5] * 4,
+    )
+    latencies = (
+        Latency(
+            *("buffer_transfer_latency_us", "8MB+"),
+            Percentiles(1000, 110_000.5, 108_978.82, 164_849.81, 177_366.42, 212_419.07),
+            *(NOW - 0.2, LIBTPU, TRAIN),
+        ),
+        Latency(
+            *("tcp_delivery_rate_mbps", ""),
+            Percentiles(0, None, None, None, None, None),
+            *(NOW - 0.2, LIBTPU, TRAIN),
+        ),
+    )
+    core = Core(
+        *(address, 0, 0, "TENSOR_CORE", 0),
+        *("HLO: fusion.1; HLO computation: main.5", "00ff", 2, None),
+    )
+    return Outcome(
+        *(LIBTPU, OK, "1 server, 4 devices", 0.02, readings),
+        servers=(Server(address, TRAIN, (0, 1, 2, 3)),),
+        latencies=latencies,
+        cores=(core,),
+    )
+
+
+def _said_by_the_sdk() -> Outcome:
+    mxu = _rows(
+        "sdk", LIBTPU_SDK, tensorcore_utilization_percent=[55.0, 54.0, 20.5, 0.0, *[1.0] * 4]
+    )
+    throttle = Reading("throttle_percent", ChipKey(1), 30.0, NOW - 1, LIBTPU_SDK, 5.0)
+    links = (Link(0, "ici0.int", 0), Link(1, "ici2.int", 7))
+    return Outcome(LIBTPU_SDK, OK, "libtpu 0.0.42.1", 0.3, (*mxu, throttle), links=links)
 
 
 def nothing() -> Snapshot:

@@ -100,7 +100,7 @@ def test_devices_of_dead_processes_are_kept_apart_from_those_of_the_living() -> 
     snapshot = merged(processes=(process(state="dead"),))
     assert snapshot.devices == ()
     assert snapshot.dead_devices == (device()._replace(owners=(JOB,)),)
-    assert snapshot.devices_of(JOB) == (device(),)
+    assert snapshot.devices_of(JOB) == snapshot.dead_devices
 
 
 def test_living_processes_come_first_by_start_and_the_newest_of_the_dead_next() -> None:

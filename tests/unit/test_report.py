@@ -14,7 +14,7 @@ import jsonschema
 import moments
 import pytest
 
-from tpusmi.model import DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
+from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
 from tpusmi.report import csv, fields, table, words
 from tpusmi.report.schema import json_schema
 from tpusmi.report.select import Wanted, selected
@@ -41,6 +41,10 @@ VIEWS: dict[str, Callable[[Snapshot], str]] = {
     "json": lambda s: json.dumps(s.to_dict(), indent=1) + "\n",
     "devices.csv": query("timestamp, index,name,pid,memory.used,memory.free,hbm_used_bytes,"
                          "utilization.gpu,power.draw,coords,libtpu_version,uuid", True),
+    "chips.csv": query("index,chip,node,pids,utilization.gpu,chip.duty_cycle_percent,"
+                       "chip.idle_s,utilization.tensorcore,mfu_percent,hlo_queue_size,"
+                       "hlo_execution_time_us.p50,pci.bus_id,pcie_link,throttle.score,"
+                       "ici.health.worst", True),
     "processes.csv": query("pid,process_name,used_memory,steps_per_s,step_time_s.p95,state", False),
     "nounits.csv": query("index,memory.used,memory.total", True, "csv,noheader,nounits"),
     "help-devices.txt": lambda s: fields.help_text(fields.device_fields()),
@@ -48,7 +52,7 @@ VIEWS: dict[str, Callable[[Snapshot], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("moment", ["everything", "nothing"])
+@pytest.mark.parametrize("moment", ["everything", "machine", "nothing"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_is_its_golden(view: str, moment: str) -> None:
     """TPUSMI_ACCEPT=1 writes the goldens anew: read the diff before you commit it."""
@@ -59,7 +63,7 @@ def test_a_view_is_its_golden(view: str, moment: str) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("moment", [moments.everything, moments.nothing])
+@pytest.mark.parametrize("moment", [moments.everything, moments.machine, moments.nothing])
 def test_the_json_obeys_the_schema_in_assets(moment: Callable[[], Snapshot]) -> None:
     schema = json.loads((ASSETS / "tpusmi.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -98,7 +102,8 @@ def test_every_metric_is_a_key_of_its_scope_and_unknown_ones_are_null() -> None:
 def test_every_known_value_has_its_witness() -> None:
     found = moments.everything().to_dict()
     device = found["devices"][0]
-    known = {m.name for m in DEVICE_METRICS if device[m.name] is not None}
+    plain = (m.name for m in DEVICE_METRICS if "." not in m.name)
+    known = {name for name in plain if device[name] is not None}
     assert device["provenance"].keys() == known
     assert device["provenance"]["hbm_used_bytes"] == {
         "source": "agent",
@@ -135,7 +140,8 @@ def test_a_format_that_is_not_csv_is_refused(text: str) -> None:
 
 def test_every_metric_can_be_queried_under_its_own_name() -> None:
     both = {**fields.device_fields(), **fields.process_fields()}
-    assert {m.name for m in METRICS} <= both.keys()
+    names = {f"chip.{m.name}" if m.scope == CHIP else m.name for m in METRICS}
+    assert names <= both.keys()
 
 
 def test_no_line_of_the_ascii_table_needs_more_than_ascii() -> None:
@@ -189,6 +195,12 @@ def test_a_selection_keeps_what_was_asked_for(
         (words.duration(0.0123), "12.3 ms"),
         (words.duration(180), "3.0 min"),
         (words.duration(9000), "2.5 h"),
+        (words.idle(0.0), "0 s"),
+        (words.idle(None), "–"),
+        (words.idle(2.5), "2.50 s"),
+        (words.microseconds(812.5), "812 µs"),
+        (words.megabits(12_305.96), "12.3 Gbit/s"),
+        (words.megabits(None), "–"),
         (words.percent(None), "–"),
         (words.percent(0), "0 %"),
         (words.percent(0.04), "<0.1 %"),

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tpusmi.model import DEVICE_METRICS, PROCESS_METRICS, Device, Metric, Number, Process, Snapshot
+from tpusmi.model import (
+    CHIP_METRICS,
+    DEVICE_METRICS,
+    PROCESS_METRICS,
+    Chip,
+    Device,
+    Metric,
+    Number,
+    Process,
+    Snapshot,
+)
+from tpusmi.report import rows
 from tpusmi.report.select import identifier
 
 MIB = 1024 * 1024
@@ -25,7 +36,8 @@ class Field(NamedTuple):
 
 def device_fields() -> dict[str, Field]:
     """Every field of a device, by each of its names."""
-    return _by_name((*_HOST, *_DEVICE, *map(_metric, DEVICE_METRICS), *_NVIDIA, *_NEVER))
+    own = map(_metric, DEVICE_METRICS)
+    return _by_name((*_HOST, *_DEVICE, *own, *map(_of_chip, CHIP_METRICS), *_NVIDIA, *_NEVER))
 
 
 def process_fields() -> dict[str, Field]:
@@ -50,8 +62,44 @@ def _metric(m: Metric) -> Field:
     def value(s: Snapshot, row: Device | Process) -> Cell:
         return s.value(m.name, row.key)
 
-    unit = "" if m.unit == "count" else {"percent": "%", "bytes": "B"}.get(m.unit, m.unit)
-    return Field((m.name,), unit, m.scope, m.help, value)
+    return Field((m.name,), _unit(m), m.scope, m.help, value)
+
+
+def _of_chip(m: Metric) -> Field:
+    """What was measured of the device's whole chip, under a name that says so."""
+
+    def value(s: Snapshot, row: Device | Process) -> Cell:
+        found = s.of_chip(m.name, row) if isinstance(row, Device) else None
+        return None if found is None else found.value
+
+    return Field((f"chip.{m.name}",), _unit(m), m.scope, m.help, value)
+
+
+def _unit(m: Metric) -> str:
+    return "" if m.unit == "count" else {"percent": "%", "bytes": "B"}.get(m.unit, m.unit)
+
+
+def _chip_text(get: Callable[[Chip], Cell]) -> Callable[[Snapshot, Device | Process], Cell]:
+    def text(s: Snapshot, row: Device | Process) -> Cell:
+        chip = row.chip if isinstance(row, Device) else None
+        return next((get(c) for c in s.chips if c.index == chip), None)
+
+    return text
+
+
+def _mfu(s: Snapshot, row: Device | Process) -> Cell:
+    found = rows.mfu(s, row) if isinstance(row, Device) else None
+    return None if found is None else found.value
+
+
+def _throttle(s: Snapshot, row: Device | Process) -> Cell:
+    found = s.of_chip("throttle_percent", row) if isinstance(row, Device) else None
+    return None if found is None else found.value
+
+
+def _largest_fault(s: Snapshot, row: Device | Process) -> Cell:
+    chip = row.chip if isinstance(row, Device) else None
+    return max((link.health for link in s.links if link.chip == chip), default=None)
 
 
 def _mib(names: tuple[str, ...], metric: str, help: str, scope: str = "device") -> Field:
@@ -88,8 +136,9 @@ def _timestamp(s: Snapshot, row: Device | Process) -> Cell:
 
 
 def _libtpu(s: Snapshot, row: Device | Process) -> Cell:
-    key = row.key if isinstance(row, Process) else row.key.process
-    return next((p.facts.get("libtpu_version") for p in s.processes if p.key == key), None)
+    keys = (row.key,) if isinstance(row, Process) else row.owners
+    told = (p.facts.get("libtpu_version") for p in s.processes if p.key in keys)
+    return next((version for version in told if version), s.host.libtpu_version)
 
 
 _HOST = (
@@ -147,8 +196,40 @@ _DEVICE = (
         ("pid",),
         "",
         "device",
-        "Process that owns the device.",
-        _of_device(lambda d: None if d.key.process is None else d.key.process.pid),
+        "Process that owns the device, the first of several.",
+        _of_device(lambda d: d.owners[0].pid if d.owners else None),
+    ),
+    Field(
+        ("pids",),
+        "",
+        "device",
+        "Every process that owns the device.",
+        _of_device(lambda d: " ".join(str(owner.pid) for owner in d.owners) or None),
+    ),
+    Field(("node",), "", "device", "Its device node.", _of_device(lambda d: d.node)),
+    Field(("generation",), "", "chip", "TPU generation: v5e.", _chip_text(lambda c: c.generation)),
+    Field(
+        ("pci.bus_id", "pci_address"),
+        "",
+        "chip",
+        "PCI address of the chip, the first of two on a 7x.",
+        _chip_text(lambda c: c.pci_addresses[0] if c.pci_addresses else None),
+    ),
+    Field(("numa_node",), "", "chip", "NUMA node.", _chip_text(lambda c: c.numa_node)),
+    Field(
+        ("pcie_link",),
+        "",
+        "chip",
+        "Speed and width of the link.",
+        _chip_text(lambda c: c.pcie_link),
+    ),
+    Field(("mfu_percent",), "%", "process", "MFU of the job that owns the device.", _mfu),
+    Field(
+        ("ici.health.worst",),
+        "",
+        "chip",
+        "Worst of its links: 0 healthy, 10 unusable.",
+        _largest_fault,
     ),
 )
 
@@ -167,6 +248,7 @@ _NVIDIA = (
         "tensorcore_utilization_percent",
         "Share of the peak matrix throughput.",
     ),
+    Field(("throttle.score",), "%", "chip", "How far the chip slows itself down.", _throttle),
     _percent(
         ("utilization.memory",),
         "hbm_bandwidth_utilization_percent",
@@ -177,7 +259,6 @@ _NVIDIA = (
 _NEVER = tuple(
     Field((name,), unit, "device", f"{what}: no TPU tells it.", lambda s, row: None)
     for name, unit, what in (
-        ("pci.bus_id", "", "PCI address"),
         ("driver_version", "", "Driver version"),
         ("temperature.gpu", "", "Temperature"),
         ("power.draw", "W", "Power"),

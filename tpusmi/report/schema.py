@@ -9,7 +9,14 @@ import json
 import sys
 from typing import Any
 
-from tpusmi.model import DEVICE_METRICS, PROCESS_FACTS, PROCESS_METRICS, SCHEMA, Metric
+from tpusmi.model import (
+    CHIP_METRICS,
+    DEVICE_METRICS,
+    PROCESS_FACTS,
+    PROCESS_METRICS,
+    SCHEMA,
+    Metric,
+)
 
 Schema = dict[str, Any]
 
@@ -47,10 +54,12 @@ def _schema() -> Schema:
                 "tpusmi_version": _TEXT,
                 "simulated": _said(_TRUTH, "True when the host is a simulated one."),
                 "host": _object(_host()),
-                "chips": {"type": "array", "items": {"type": "object"}},
+                "chips": _list(_object(_chip()), "The TPUs that the kernel shows."),
                 "devices": _list(device, "Devices of living processes."),
                 "processes": _list(_object(_process(device)), "Living ones first."),
                 "sources": _list(_object(_source()), "What was asked, and what it answered."),
+                "servers": _list(_object(_server()), "libtpu's metrics servers."),
+                "cores": _list(_object(_core()), "What each core runs; empty unless asked for."),
                 "warnings": _list(_object(_warning()), "What a person can act on."),
             }
         ),
@@ -64,6 +73,59 @@ def _host() -> Schema:
         "boot_id": _or_null(_TEXT),
         "container": _said(_or_null(_TRUTH), "Whether this is inside a container."),
         "libtpu_version": _or_null(_TEXT),
+        "dcn": {
+            "type": "object",
+            "description": "Distributions of the data center network since the job's start.",
+            "additionalProperties": {"type": "object", "additionalProperties": _percentiles()},
+        },
+    }
+
+
+def _percentiles() -> Schema:
+    parts = ("mean", "p50", "p90", "p95", "p999")
+    return _object({"count": _WHOLE, **{part: _or_null(_NUMBER) for part in parts}})
+
+
+def _chip() -> Schema:
+    link = {"name": _TEXT, "health": _said(_WHOLE, "0 healthy, 10 unusable.")}
+    return {
+        "index": _said(_WHOLE, "In PCI order, counted from 0."),
+        "generation": _said(_or_null(_TEXT), "`v5e`; null for one that is not known."),
+        "kind": _TEXT,
+        "pci_address": _or_null(_TEXT),
+        "pci_addresses": _list(_TEXT, "One for each PCI function."),
+        "node": _or_null(_TEXT),
+        "nodes": _list(_TEXT, "One device node for each function."),
+        "numa_node": _or_null(_WHOLE),
+        "pcie_link": _or_null(_TEXT),
+        "hbm_nominal_bytes": _or_null(_WHOLE),
+        "notes": _list(_TEXT, "What is missing or could not be read."),
+        "ici_links": _list(_object(link), "Links to other chips."),
+        **_measured(CHIP_METRICS),
+    }
+
+
+def _server() -> Schema:
+    return {
+        "address": _TEXT,
+        "pid": _said(_or_null(_WHOLE), "The process that serves it."),
+        "device_ids": _list(_WHOLE, "Every device that it has reported."),
+        "status": _TEXT,
+        "message": _TEXT,
+    }
+
+
+def _core() -> Schema:
+    return {
+        "server": _TEXT,
+        "id": _WHOLE,
+        "chip_id": _or_null(_WHOLE),
+        "type": _or_null(_TEXT),
+        "index": _or_null(_WHOLE),
+        "hlo_location": _or_null(_TEXT),
+        "program_fingerprint": _or_null(_TEXT),
+        "queued_programs": _or_null(_WHOLE),
+        "error": _or_null(_TEXT),
     }
 
 
@@ -77,7 +139,9 @@ def _device() -> Schema:
         "kind": _said(_or_null(_TEXT), "As JAX calls it: `TPU v5 lite`."),
         "platform": _or_null(_TEXT),
         "name": _said(_TEXT, "Platform and global id: `tpu:8`."),
-        "pid": _said(_or_null(_WHOLE), "The process that owns it."),
+        "node": _said(_or_null(_TEXT), "Device node of its chip."),
+        "pid": _said(_or_null(_WHOLE), "The process that owns it, the first of several."),
+        "pids": _list(_WHOLE, "Every process that owns it."),
         "error": _said(_or_null(_TEXT), "Why it could not be read."),
         **_measured(DEVICE_METRICS),
     }
@@ -92,13 +156,18 @@ def _process(device: Schema) -> Schema:
         "devices": _list(_WHOLE, "Local indexes of its devices."),
         "last_devices": _list(device, "Of a dead process: what its devices held last."),
         "holds": _list(_TEXT, "Device nodes it holds open."),
+        "environment": {
+            "type": "object",
+            "description": "Its TPU_ and JAX_ variables that tpusmi reads.",
+            "additionalProperties": _TEXT,
+        },
         "loaded_only": _TRUTH,
         "stale": _or_null(_TRUTH),
         "stale_reason": _or_null(_TEXT),
         "phase": {"enum": ["starting", "compiling", "running", "idle", "ended", None]},
         "state": {"enum": ["live", "silent", "dead"]},
         "sample_age_s": _said(_or_null(_NUMBER), "Age of its agent's newest sample."),
-        "interval_s": _said(_NUMBER, "Period of its agent's samples."),
+        "interval_s": _said(_or_null(_NUMBER), "Period of its agent's samples."),
         **{name: {"type": ["string", "integer", "null"]} for name in PROCESS_FACTS},
         "memory_profile": _or_null(_object(_memory_profile())),
         **_measured(PROCESS_METRICS),

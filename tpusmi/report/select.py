@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tpusmi.model import Device, Process, Snapshot
+from tpusmi.model import Device, Process, ProcessKey, Snapshot
 
 DEAD_SHOWN_S = 15 * 60.0
 """A dead job stays on screens this long; --json lists it as long as its segment exists."""
@@ -16,7 +16,7 @@ class Wanted(NamedTuple):
     users: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
     devices: tuple[str, ...] = ()
-    """Device indexes, names (`cpu:3`) or identifiers (`cpu:3@4321`)."""
+    """Device indexes, names (`cpu:3`), identifiers (`cpu:3@4321`) or nodes (`/dev/vfio/0`)."""
 
 
 def identifier(device: Device) -> str:
@@ -32,12 +32,10 @@ def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
     processes = tuple(p for p in snapshot.processes if _wants_process(wanted, p))
     kept = {p.key for p in processes}
     devices = tuple(
-        d
-        for d in snapshot.devices
-        if (d.key.process is None or d.key.process in kept) and _wants_device(wanted, d)
+        d for d in snapshot.devices if _is_of(wanted, d, kept) and _wants_device(wanted, d)
     )
     if wanted.devices:
-        owners = {d.key.process for d in devices}
+        owners = {owner for d in devices for owner in d.owners}
         processes = tuple(p for p in processes if p.key in owners)
     pids = {p.pid for p in processes}
     notices = tuple(n for n in snapshot.warnings if n.pid is None or n.pid in pids)
@@ -60,6 +58,13 @@ def _wants_process(wanted: Wanted, process: Process) -> bool:
     return by_user and (not wanted.pids or process.pid in wanted.pids)
 
 
+def _is_of(wanted: Wanted, device: Device, kept: set[ProcessKey]) -> bool:
+    """A device that nobody has is shown unless users or processes are asked for."""
+    if wanted.users or wanted.pids:
+        return any(owner in kept for owner in device.owners)
+    return device.key.process is None or device.key.process in kept
+
+
 def _wants_device(wanted: Wanted, device: Device) -> bool:
-    names = (str(device.index), device.name, identifier(device))
+    names = (str(device.index), device.name, identifier(device), device.node)
     return not wanted.devices or any(name in wanted.devices for name in names)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from tpusmi.model import Device, Process, Snapshot
-from tpusmi.report import words
+from tpusmi.model import Device, Latency, Process, Snapshot
+from tpusmi.report import rows, words
 from tpusmi.report.select import identifier, recent
 
 BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
@@ -15,12 +15,17 @@ _ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~"})
 
 Row = tuple[str, ...]
 
-_DEVICE_TITLES = ("DEV", "PID", "KIND", "MEMORY", "PEAK", "ARRAYS", "LIVE", "MXU", "DUTY", "BW")
+_DEVICE_TITLES = (
+    *("DEV", "CHIP", "NODE", "PID", "KIND", "MEMORY", "PEAK", "ARRAYS", "LIVE"),
+    *("MXU", "DUTY", "BW", "IDLE", "QUEUE", "MFU"),
+)
+_ONLY_WHERE_KNOWN = {"CHIP", "NODE", "PEAK", "ARRAYS", "LIVE", "IDLE", "QUEUE", "MFU"}
+_LATENCY_TITLES = ("NETWORK", "OF", "COUNT", "MEAN", "P50", "P90", "P95", "P99.9")
 _PROCESS_TITLES = (
     *("PID", "USER", "DEVICES", "MEMORY", "STEPS/s", "STEP p50", "p95"),
     *("COMPILES", "PHASE", "AGE", "COMMAND"),
 )
-_LEFT = {"DEV", "KIND", "USER", "DEVICES", "PHASE", "COMMAND"}
+_LEFT = {"DEV", "NODE", "KIND", "USER", "DEVICES", "PHASE", "COMMAND", "NETWORK", "OF"}
 
 
 def table(snapshot: Snapshot, color: bool = False, ascii_only: bool = False) -> str:
@@ -44,18 +49,36 @@ def device_list(snapshot: Snapshot) -> str:
 def _lines(s: Snapshot, color: bool) -> Iterator[str]:
     host = s.host
     label = " (SIMULATED)" if s.simulated else ""
-    yield f"tpusmi {s.tpusmi_version}  {host.name}{label}  {host.time}"
+    libtpu = f"  libtpu {host.libtpu_version}" if host.libtpu_version else ""
+    yield f"tpusmi {s.tpusmi_version}  {host.name}{label}  {host.time}{libtpu}"
     processes = recent(s).processes
     shown = {p.key for p in processes}
     devices = [d for d in s.devices if d.key.process is None or d.key.process in shown]
     if devices:
         yield ""
-        yield from _grid(_DEVICE_TITLES, [_device(s, d) for d in devices], color, set())
+        yield from _grid(*_known(_DEVICE_TITLES, [_device(s, d) for d in devices]), color, set())
     if processes:
         old = {i for i, p in enumerate(processes) if p.state != "live"}
         yield ""
         yield from _grid(_PROCESS_TITLES, [_process(s, p) for p in processes], color, old)
+    if s.latencies:
+        yield ""
+        yield from _grid(
+            _LATENCY_TITLES, [_latency(latency) for latency in s.latencies], color, set()
+        )
+    if any(rows.DITTO in cell for d in devices for cell in _device(s, d)):
+        yield _painted(f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color)
     yield from _remarks(s, color, bool(processes or devices))
+
+
+def _known(titles: Row, cells: list[Row]) -> tuple[Row, list[Row]]:
+    """The table without the columns that are only shown where somebody knows them."""
+    kept = [
+        i
+        for i, title in enumerate(titles)
+        if title not in _ONLY_WHERE_KNOWN or any(row[i] != words.UNKNOWN for row in cells)
+    ]
+    return tuple(titles[i] for i in kept), [tuple(row[i] for i in kept) for row in cells]
 
 
 def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
@@ -79,22 +102,46 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
 
 
 def _device(s: Snapshot, d: Device) -> Row:
-    def value(name: str) -> float | None:
-        return s.value(name, d.key)
+    def text(name: str, read: Callable[[float | None], str]) -> str:
+        found = rows.shown(s, d, name)
+        return rows.DITTO if found.repeats else read(found.value.value if found.value else None)
 
-    used, limit = value("hbm_used_bytes"), value("hbm_limit_bytes")
+    mfu = rows.mfu(s, d)
     return (
         d.name,
-        words.UNKNOWN if d.key.process is None else str(d.key.process.pid),
+        words.UNKNOWN if d.chip is None else str(d.chip),
+        rows.node(d) or words.UNKNOWN,
+        rows.pids(d) or words.UNKNOWN,
         d.error or d.kind or words.UNKNOWN,
-        words.size_pair(used, limit),
-        words.size(value("hbm_peak_bytes")),
-        words.count(value("live_arrays")),
-        words.size(value("live_array_bytes")),
-        words.percent(value("tensorcore_utilization_percent")),
-        words.percent(value("duty_cycle_percent")),
-        words.percent(value("hbm_bandwidth_utilization_percent")),
+        _memory(s, d),
+        text("hbm_peak_bytes", words.size),
+        text("live_arrays", words.count),
+        text("live_array_bytes", words.size),
+        text("tensorcore_utilization_percent", words.percent),
+        text("duty_cycle_percent", words.percent),
+        text("hbm_bandwidth_utilization_percent", words.percent),
+        text("idle_s", words.idle),
+        text("hlo_queue_size", words.count),
+        words.percent(mfu.value if mfu else None),
     )
+
+
+def _memory(s: Snapshot, d: Device) -> str:
+    used, limit = rows.shown(s, d, "hbm_used_bytes"), rows.shown(s, d, "hbm_limit_bytes")
+    if used.repeats or (used.value is None and limit.repeats):
+        return rows.DITTO
+    return words.size_pair(
+        used.value.value if used.value else None, limit.value.value if limit.value else None
+    )
+
+
+def _latency(latency: Latency) -> Row:
+    name, _, unit = latency.name.rpartition("_")
+    read = words.microseconds if unit == "us" else words.megabits
+    p = latency.percentiles
+    numbers = (read(v) for v in (p.mean, p.p50, p.p90, p.p95, p.p999))
+    label = latency.label or words.UNKNOWN
+    return (name.replace("_", " "), label, words.count(p.count), *numbers)
 
 
 def _process(s: Snapshot, p: Process) -> Row:

@@ -43,6 +43,23 @@ def duration(value: float | None) -> str:
     return f"{value / 60:.1f} min" if value < 7197 else f"{value / 3600:.1f} h"
 
 
+def idle(value: float | None) -> str:
+    """Time without work: below a millisecond there was none."""
+    return "0 s" if value is not None and value < 1e-3 else duration(value)
+
+
+def microseconds(value: float | None) -> str:
+    """Microseconds as a duration."""
+    return duration(None if value is None else value / 1e6)
+
+
+def megabits(value: float | None) -> str:
+    """Megabits per second, the larger in gigabits."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.0f} Mbit/s" if value < 9999.5 else f"{value / 1e3:.1f} Gbit/s"
+
+
 def percent(value: float | None) -> str:
     """Percent without decimals; one below ten. A little is not nothing: `<0.1 %`."""
     if value is None:

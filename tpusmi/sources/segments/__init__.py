@@ -72,6 +72,11 @@ class Segments:
             _few(notes),
         )
 
+    def close(self) -> None:
+        """Close the segments that are open."""
+        while self._open:
+            self._open.popitem()[1].close()
+
     def _places(self, now_s: float, notes: list[str]) -> Iterator[places.Place]:
         """Every segment's file.
 
