@@ -1,77 +1,140 @@
-"""What every source promises: it answers with a status and a sentence, whatever it meets."""
+"""What every source promises: it answers with a status and a sentence, whatever it meets.
+
+A new source joins SOURCES, and has all of this.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import forge
+import machine as machines
 import pytest
+from users import as_another_user
 
 from tpusmi.collect import Source
-from tpusmi.model import ABSENT, DENIED, FAILED, OK, Host
+from tpusmi.model import ABSENT, DENIED, FAILED, OK, Host, Outcome
 from tpusmi.sources.segments import Segments
+from tpusmi.sources.sysfs import BUS, Sysfs
 
-SHM = "dev/shm/tpusmi-{uid}"
-
-
-def segments(root: Path) -> Source:
-    return Segments(Host(root=str(root)))
+ANSWERS_WITHIN_S = 1.0
 
 
-SOURCES = pytest.mark.parametrize("source", [segments], ids=["segments"])
+class Case(NamedTuple):
+    """A source, and how a directory becomes the machines that it meets."""
+
+    open: Callable[[Path], Source]
+    good: Callable[[Path], object]
+    """Adds what it should find."""
+    found: Callable[[Outcome], bool]
+    """True when it found that."""
+    garbage: Callable[[Path], str]
+    """Adds something broken; gives what the sentence about it must name."""
+    closed: Callable[[Path], Path]
+    """What of a good machine mode 000 makes unreadable."""
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A machine with our own /proc and a place for segments."""
-    (tmp_path / "proc").symlink_to("/proc")
-    (tmp_path / SHM.format(uid=os.getuid())).mkdir(parents=True, mode=0o755)
-    return tmp_path
+def _segments_of(root: Path) -> Path:
+    directory = root / f"dev/shm/tpusmi-{os.getuid()}"
+    directory.mkdir(parents=True, exist_ok=True, mode=0o755)
+    if not (root / "proc").exists():
+        (root / "proc").symlink_to("/proc")
+    return directory
 
 
-def place(root: Path) -> Path:
-    return root / SHM.format(uid=os.getuid())
+def _bad_segment(root: Path) -> str:
+    (_segments_of(root) / "12-34.seg").write_bytes(b"garbage" * 99)
+    return "12-34.seg"
 
 
-@SOURCES
-def test_an_empty_machine_is_absent(source: object, tmp_path: Path) -> None:
-    found = source(tmp_path).read(time.monotonic())  # type: ignore[operator]
-    assert found.status == ABSENT
+def _bad_function(root: Path) -> str:
+    function = root / BUS.lstrip("/") / "0000:00:1f.0"
+    function.mkdir(parents=True)
+    (function / "vendor").write_bytes(b"\xff\x00garbage" * 99)
+    return "0000:00:1f.0"
+
+
+SEGMENTS = Case(
+    open=lambda root: Segments(Host(root=str(root))),
+    good=lambda root: forge.my_segment(_segments_of(root)),
+    found=lambda outcome: bool(outcome.readings),
+    garbage=_bad_segment,
+    closed=lambda root: next(_segments_of(root).glob("*.seg")),
+)
+SYSFS = Case(
+    open=lambda root: Sysfs(Host(root=str(root))),
+    good=lambda root: machines.unpack("v5e-8", root),
+    found=lambda outcome: len(outcome.chips) == 8,
+    garbage=_bad_function,
+    closed=lambda root: root / BUS.lstrip("/"),
+)
+SOURCES = {"segments": SEGMENTS, "sysfs": SYSFS}
+
+every_source = pytest.mark.parametrize("case", SOURCES.values(), ids=SOURCES.keys())
+
+
+def read(case: Case, root: Path) -> Outcome:
+    """What the source answers; that it does so in time is part of every promise."""
+    source = case.open(root)
+    now_s = time.monotonic()
+    found = source.read(now_s)
+    assert time.monotonic() - now_s < ANSWERS_WITHIN_S
+    assert found.source == source.name
     assert found.message
-    assert found.readings == ()
+    assert all(text.isprintable() for text in (found.message, *found.notes))
+    return found
 
 
-@SOURCES
-def test_a_good_machine_gives_its_readings(source: object, root: Path) -> None:
-    forge.my_segment(place(root))
-    found = source(root).read(time.monotonic())  # type: ignore[operator]
+@every_source
+def test_an_empty_machine_is_absent(case: Case, tmp_path: Path) -> None:
+    found = read(case, tmp_path)
+    assert found.status == ABSENT
+    assert not case.found(found)
+
+
+@every_source
+def test_a_good_machine_gives_what_is_there(case: Case, tmp_path: Path) -> None:
+    case.good(tmp_path)
+    found = read(case, tmp_path)
     assert found.status == OK
-    assert found.readings
-    assert 0 <= found.took_s < 1
+    assert case.found(found)
+    assert found.notes == ()
+    assert 0 <= found.took_s < ANSWERS_WITHIN_S
 
 
-@SOURCES
-def test_garbage_is_failed_with_its_path(source: object, root: Path) -> None:
-    (place(root) / "12-34.seg").write_bytes(b"garbage" * 99)
-    found = source(root).read(time.monotonic())  # type: ignore[operator]
+@every_source
+def test_garbage_is_failed_with_its_path(case: Case, tmp_path: Path) -> None:
+    named = case.garbage(tmp_path)
+    found = read(case, tmp_path)
     assert found.status == FAILED
-    assert "12-34.seg" in found.message
+    assert named in found.message
 
 
-@SOURCES
-def test_what_may_not_be_read_is_denied(source: object, root: Path) -> None:
-    if os.getuid() == 0:
-        pytest.skip("root ignores modes; test_segments reads as another user")
-    os.chmod(forge.my_segment(place(root)).path, 0)
-    assert source(root).read(time.monotonic()).status == DENIED  # type: ignore[operator]
-
-
-@SOURCES
-def test_one_bad_thing_does_not_lose_the_good_ones(source: object, root: Path) -> None:
-    forge.my_segment(place(root))
-    (place(root) / "12-34.seg").write_bytes(b"garbage" * 99)
-    found = source(root).read(time.monotonic())  # type: ignore[operator]
+@every_source
+def test_one_bad_thing_does_not_lose_the_good_ones(case: Case, tmp_path: Path) -> None:
+    case.good(tmp_path)
+    named = case.garbage(tmp_path)
+    found = read(case, tmp_path)
     assert found.status == OK
+    assert case.found(found)
     assert len(found.notes) == 1
+    assert named in found.notes[0]
+
+
+@every_source
+def test_what_may_not_be_read_is_denied(case: Case, tmp_path: Path) -> None:
+    case.good(tmp_path)
+    closed = case.closed(tmp_path)
+    mode = closed.stat().st_mode
+    closed.chmod(0)
+    try:
+        with as_another_user(tmp_path):
+            found = read(case, tmp_path)
+    finally:
+        closed.chmod(mode)
+    assert found.status == DENIED
+    assert not case.found(found)

@@ -1,0 +1,131 @@
+"""The chips that the kernel shows on the PCI bus, and their device nodes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome
+from tpusmi.sources.sysfs.functions import Function, Survey, survey
+from tpusmi.sources.sysfs.nodes import Nodes, find_nodes, lookalikes
+
+BUS = "/sys/bus/pci/devices"
+NOTES_MOST = 8
+
+
+class Bus(NamedTuple):
+    """What the PCI bus says of TPUs."""
+
+    status: str
+    message: str
+    chips: tuple[Chip, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Of functions that may or may not be TPUs; what is known of a chip stands in its own."""
+
+
+class Sysfs:
+    """The kernel's source: which chips are here."""
+
+    name = "sysfs"
+    period_s = 5.0
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def read(self, now_s: float) -> Outcome:
+        """Every chip on the PCI bus. ABSENT when there is none."""
+        found = read_chips(self._host)
+        took_s = time.monotonic() - now_s
+        return Outcome(
+            self.name, found.status, found.message, took_s, notes=found.notes, chips=found.chips
+        )
+
+
+def read_chips(host: Host) -> Bus:
+    """The chips of a host in PCI order. Opens no device node, and no file that could block."""
+    path = host.path(BUS)
+    try:
+        names = os.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return Bus(ABSENT, _without_bus(host))
+    except OSError as error:
+        status = DENIED if isinstance(error, PermissionError) else FAILED
+        return Bus(status, f"{BUS} cannot be listed: {error.strerror}")
+    found = survey(path, names)
+    nodes = find_nodes(host, found.tpus)
+    chips = tuple(_chip(i, of, nodes) for i, of in enumerate(_by_chip(found.tpus)))
+    return Bus(*_status(chips, found), chips, _few(found.notes))
+
+
+def _by_chip(functions: Iterable[Function]) -> list[list[Function]]:
+    """The functions of each chip together: a 7x has its two under one PCI address."""
+    chips: dict[tuple[int | None, ...], list[Function]] = {}
+    for f in functions:
+        domain, bus, slot, number = f.position
+        per_chip = 1 if f.generation is None else f.generation.pci_functions
+        key = (domain, bus, slot, number // per_chip, f.device_id)
+        chips.setdefault(key, []).append(f)
+    return list(chips.values())
+
+
+def _chip(index: int, functions: Sequence[Function], nodes: Nodes) -> Chip:
+    first = functions[0]
+    generation = first.generation
+    whole = generation is None or len(functions) == generation.pci_functions
+    notes = [note for f in functions for note in _notes(f, nodes)]
+    if generation is not None and not whole:
+        notes.insert(
+            0, f"only {len(functions)} of its {generation.pci_functions} functions is here"
+        )
+    every_node = (node for f in functions for node in nodes.of[f.address])
+    return Chip(
+        index=index,
+        generation=None if generation is None else generation.name,
+        kind=first.kind,
+        pci_addresses=tuple(f.address for f in functions),
+        nodes=tuple(dict.fromkeys(every_node)),  # functions of one IOMMU group share a node
+        devices=sum(f.devices for f in functions),
+        numa_node=first.numa_node,
+        pcie_link=first.pcie_link,
+        hbm_nominal_bytes=None if generation is None or not whole else generation.hbm_bytes,
+        notes=tuple(notes),
+    )
+
+
+def _notes(f: Function, nodes: Nodes) -> list[str]:
+    troubles = (f"{f.address}: {trouble}" for trouble in f.directory.troubles)
+    return [*troubles, *f.notes, *nodes.notes[f.address]]
+
+
+def _status(chips: Sequence[Chip], found: Survey) -> tuple[str, str]:
+    if chips:
+        kinds = Counter(chip.kind for chip in chips)
+        return OK, ", ".join(f"{count} × {kind}" for kind, count in kinds.items())
+    if found.denied:
+        return DENIED, f"no TPU that may be seen: {found.notes[0]}"
+    if found.garbled:
+        return FAILED, found.notes[0]
+    message = "no TPU on the PCI bus"
+    if found.others:
+        others = ", ".join(f"{n} × {what}" for what, n in Counter(found.others).items())
+        message += f" (of Google's there is {others})"
+    if found.notes:
+        message += f"; {found.notes[0]}"
+    return ABSENT, message
+
+
+def _without_bus(host: Host) -> str:
+    message = f"no PCI bus in {BUS.partition('/bus')[0]}, as in some containers and sandboxes"
+    nodes = lookalikes(host)
+    if nodes:
+        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        message += f"; {nodes[0]}{more} may be TPUs"
+    return message
+
+
+def _few(notes: Sequence[str]) -> tuple[str, ...]:
+    more = len(notes) - NOTES_MOST
+    return (*notes[:NOTES_MOST], *([f"and {more} more of that kind"] if more > 0 else ()))

@@ -1,0 +1,94 @@
+"""Small files of the kernel, read without ever blocking and without believing them."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from tpusmi.text import clean
+
+READ_MOST = 256
+NUMBER_MOST = 10
+"""Characters: as many as 32 bits have."""
+
+
+class Directory:
+    """One directory of sysfs, and what in it could not be read.
+
+    Nothing here raises: what is absent, refused or no number is None.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.troubles: list[str] = []
+        """A sentence for each file that is there and could not be read."""
+        self.denied = False
+
+    def exists(self) -> bool:
+        return os.path.isdir(self.path)
+
+    def text(self, name: str) -> str | None:
+        """The first line of a file, made safe to show."""
+        path = f"{self.path}/{name}"
+        try:
+            # A pipe would block, and opening a device node would disturb its job.
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                self.troubles.append(f"{name} is not a plain file")
+                return None
+            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                read = os.read(file, READ_MOST)
+            finally:
+                os.close(file)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self._trouble(name, error)
+            return None
+        return clean(read.decode("utf-8", "replace").partition("\n")[0])
+
+    def number(self, name: str, base: int = 16) -> int | None:
+        """The number a file holds, as the kernel writes it (`0x1ae0`, `-1`)."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            if len(text) <= NUMBER_MOST:
+                return int(text, base)
+        except ValueError:
+            pass
+        self.troubles.append(f"{name} holds no number but {text[:20]!r}")
+        return None
+
+    def link(self, name: str) -> str | None:
+        """The last part of a link's target: the number of an IOMMU group, the name of a driver."""
+        try:
+            target = os.readlink(f"{self.path}/{name}")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self._trouble(name, error)
+            return None
+        return clean(os.path.basename(target.rstrip("/")), 64) or None
+
+    def names(self, name: str) -> list[str]:
+        """What a directory in it lists; empty when it is absent."""
+        try:
+            return os.listdir(f"{self.path}/{name}")
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self._trouble(name, error)
+            return []
+
+    def _trouble(self, name: str, error: OSError) -> None:
+        self.denied = self.denied or isinstance(error, PermissionError)
+        self.troubles.append(f"{name} cannot be read: {error.strerror}")
+
+
+def number_after(prefix: str, name: str) -> int | None:
+    """The N of `accelN`; None when the name is not of that form."""
+    digits = name.removeprefix(prefix)
+    if not name.startswith(prefix) or not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits) if len(digits) < 10 else None

@@ -1,0 +1,185 @@
+"""PCI functions: which of them are TPUs, and what sysfs tells of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tpusmi.chips import (
+    GENERATIONS,
+    GOOGLE_PCI_VENDOR,
+    OTHER_PCI_DEVICES,
+    TPU_PCI_DEVICE_IDS,
+    Generation,
+    by_pci,
+)
+from tpusmi.sources.sysfs.files import Directory
+
+FUNCTIONS_MOST = 4096
+
+Position = tuple[int, int, int, int]
+"""Domain, bus, slot and function: sorts as people count, where text puts 10000: before 2000:."""
+
+
+class Function(NamedTuple):
+    """One PCI function of a TPU."""
+
+    address: str
+    position: Position
+    device_id: int | None
+    generation: Generation | None
+    kind: str
+    devices: int
+    """JAX devices that it has."""
+    driver: str | None
+    numa_node: int | None
+    pcie_link: str | None
+    directory: Directory
+    notes: tuple[str, ...]
+    """Beside the troubles of its directory."""
+
+
+class Survey(NamedTuple):
+    """The PCI bus, sorted out."""
+
+    tpus: list[Function]
+    others: list[str]
+    """What of Google's is no TPU, in words."""
+    notes: list[str]
+    """Of functions that could not be told."""
+    doubtful: list[Directory]
+    """Those functions."""
+
+    @property
+    def denied(self) -> bool:
+        return any(d.denied for d in self.doubtful)
+
+    @property
+    def garbled(self) -> bool:
+        return any(d.troubles for d in self.doubtful)
+
+
+def survey(bus: str, names: Iterable[str]) -> Survey:
+    """Every TPU among the functions of that bus, in PCI order."""
+    found = Survey([], [], [], [])
+    known = sorted((p, name) for name in names if (p := position(name)) is not None)
+    if len(known) > FUNCTIONS_MOST:
+        found.notes.append(f"{len(known)} PCI functions, of which {FUNCTIONS_MOST} were looked at")
+    for at, name in known[:FUNCTIONS_MOST]:
+        directory = Directory(f"{bus}/{name}")
+        vendor = directory.number("vendor")
+        if vendor is None:
+            found.doubtful.append(directory)
+            found.notes.append(f"{name}: {_why_untold(directory, 'vendor')}")
+        elif vendor == GOOGLE_PCI_VENDOR:
+            _add(found, name, at, directory)
+    return found
+
+
+def _add(found: Survey, name: str, at: Position, directory: Directory) -> None:
+    device_id = directory.number("device")
+    if _is_tpu(directory, device_id):
+        found.tpus.append(_function(name, at, device_id, directory))
+    elif device_id is None:
+        found.doubtful.append(directory)
+        found.notes.append(f"{name}: Google's, but {_why_untold(directory, 'device')}")
+    else:
+        found.others.append(OTHER_PCI_DEVICES.get(device_id, f"device 0x{device_id:04x}"))
+
+
+def position(address: str) -> Position | None:
+    """Where on the bus `0000:00:0a.1` is; None when that is no PCI address."""
+    parts = address.replace(".", ":", 1).split(":")
+    if len(parts) != 4 or not all(0 < len(p) <= 8 and set(p) <= _HEX for p in parts):
+        return None
+    domain, bus, slot, function = (int(p, 16) for p in parts)
+    return domain, bus, slot, function
+
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def _why_untold(directory: Directory, file: str) -> str:
+    if directory.troubles:
+        return directory.troubles[0]
+    return f"no {file} file" if directory.exists() else "vanished: the device is being removed"
+
+
+def _is_tpu(directory: Directory, device_id: int | None) -> bool:
+    """True for a known TPU, and for what can hardly be anything else.
+
+    TPUs have PCI class ff00 (v2, v5e) and not that of a card or disk; a driver hands each to
+    programs.
+    """
+    if device_id in TPU_PCI_DEVICE_IDS:
+        return True
+    if device_id in OTHER_PCI_DEVICES:
+        return False
+    pci_class = directory.number("class")
+    if pci_class is None or not (pci_class >> 8 == 0xFF00 or pci_class >> 16 == 0x12):
+        return False
+    return directory.link("driver") == "vfio-pci" or bool(directory.names("accel"))
+
+
+def _function(address: str, at: Position, device_id: int | None, directory: Directory) -> Function:
+    subsystem_id = directory.number("subsystem_device")
+    generation = None if device_id is None else by_pci(device_id, subsystem_id)
+    kin = [g for g in GENERATIONS if g.pci_device_id == device_id]
+    numa_node = directory.number("numa_node", 10)
+    driver = directory.link("driver")
+    link = _pcie_link(directory)
+    notes = []
+    if generation is None and kin:
+        notes.append("its subsystem id does not tell which of the two it is")
+    if numa_node is None and not directory.troubles:
+        notes.append("sysfs has no numa_node")
+    return Function(
+        address,
+        at,
+        device_id,
+        generation,
+        _kind(generation, kin, device_id),
+        kin[0].devices_per_chip // kin[0].pci_functions if kin else 1,
+        driver,
+        numa_node if numa_node is not None and numa_node >= 0 else None,
+        link,
+        directory,
+        tuple(f"{address}: {note}" for note in notes),
+    )
+
+
+def _kind(generation: Generation | None, kin: list[Generation], device_id: int | None) -> str:
+    if generation is not None:
+        return generation.kind
+    if kin:
+        return " or ".join(g.kind for g in kin)
+    return "unknown TPU" if device_id is None else f"unknown TPU 0x{device_id:04x}"
+
+
+def _pcie_link(directory: Directory) -> str | None:
+    """`8.0 GT/s x8 of 16.0 GT/s x16`; None where the kernel does not know, as in most VMs."""
+    now, most = (_link(directory, which) for which in ("current", "max"))
+    if now is None:
+        return None
+    is_less = most is not None and (now[0] < most[0] or now[1] < most[1])
+    return f"{_words(now)} of {_words(most)}" if most is not None and is_less else _words(now)
+
+
+def _link(directory: Directory, which: str) -> tuple[float, int] | None:
+    """Speed in GT/s, and lanes. A VM's kernel may say `Unknown`, and 0, 63 or 255 lanes."""
+    speed = (directory.text(f"{which}_link_speed") or "").split()
+    lanes = directory.text(f"{which}_link_width") or ""
+    if len(speed) < 2 or speed[1] != "GT/s" or lanes not in _LANES:
+        return None
+    try:
+        gigatransfers = float(speed[0])
+    except ValueError:
+        return None
+    return (gigatransfers, int(lanes)) if 0 < gigatransfers < 1000 else None
+
+
+_LANES = frozenset(("1", "2", "4", "8", "12", "16", "32"))
+
+
+def _words(link: tuple[float, int]) -> str:
+    return f"{link[0]:.1f} GT/s x{link[1]}"
