@@ -170,7 +170,8 @@ class Server(NamedTuple):
 class Percentiles(NamedTuple):
     """A distribution in numbers; every one but the count is None when the count is 0."""
 
-    count: int  # type: ignore[assignment]  # hides tuple.count
+    count: int | None  # type: ignore[assignment]  # hides tuple.count
+    """None where it is not told: libtpu's SDK prints no counts."""
     mean: float | None
     p50: float | None
     p90: float | None

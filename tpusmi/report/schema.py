@@ -83,7 +83,7 @@ def _host() -> Schema:
 
 def _percentiles() -> Schema:
     parts = ("mean", "p50", "p90", "p95", "p999")
-    return _object({"count": _WHOLE, **{part: _or_null(_NUMBER) for part in parts}})
+    return _object({"count": _or_null(_WHOLE), **{part: _or_null(_NUMBER) for part in parts}})
 
 
 def _chip() -> Schema:
