@@ -82,7 +82,10 @@ class Job:
     def devices(self) -> tuple[Device, ...]:
         """Its devices, numbered on the host from `first`."""
         return tuple(
-            Device(DeviceKey(self.key, i), i, self.first + i, "tpu", KIND, (i % 4, i // 4, 0), 0)
+            Device(
+                *(DeviceKey(self.key, i), i, self.first + i, "tpu", KIND, (i % 4, i // 4, 0), 0),
+                owners=(self.key,),
+            )
             for i in range(self.count)
         )
 
@@ -189,6 +192,18 @@ class ScriptedFeed:
         self.history.add(
             [Reading(n, s, v, at_s, "agent", 5.0) for s, n, v in self._measured(at_s) if n in kept]
         )
+
+
+class MomentFeed:
+    """A feed of one snapshot, again and again."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.history = History()
+
+    def snapshot(self) -> Snapshot:
+        """The moment."""
+        return self._snapshot
 
 
 class Inline:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from scripted import START_S, Job, ScriptedFeed
 
@@ -35,8 +37,10 @@ def test_a_small_screen_keeps_rows_of_both_tables() -> None:
 def test_columns_never_take_more_than_the_width() -> None:
     feed = ScriptedFeed((Job(1, "x", 0, 1),))
     columns = DeviceTable(Look(), feed.history).columns()
-    for width in range(22, 250):
-        fitted = fit(columns, [c.width for c in columns], width)
+    absent = frozenset(c.title for c in columns if c.known is not None)
+    for width, hidden in product(range(22, 250), (frozenset(), absent)):
+        fitted = fit(columns, [c.width for c in columns], width, hidden)
+        assert not hidden & {column.title for column, _ in fitted}
         assert sum(w + GAP for _, w in fitted) - GAP <= width
         assert all(w >= column.width for column, w in fitted)
 
@@ -62,19 +66,19 @@ def test_a_bar_is_as_wide_as_it_should_be(ascii: bool) -> None:
 
 def test_a_graph_stands_still_within_a_time_slot() -> None:
     feed = ScriptedFeed((Job(1, "x", 0, 1),), past_s=400, tick_s=1.0)
-    graphs, key = Graphs(feed.history), feed.jobs[0].devices()[0].key
+    graphs, device = Graphs(feed.history), feed.jobs[0].devices()[0]
     width = 10
     drawn = []
     for _ in range(int(SPAN_S / width) - int(START_S % (SPAN_S / width))):
-        drawn.append(tuple(graphs.values(key, feed.snapshot(), width)[0]))
+        drawn.append(tuple(graphs.values(device, feed.snapshot(), width)[0]))
     assert len({slots[:-1] for slots in drawn}) == 1
     assert None not in drawn[0]
 
 
 def test_a_graph_of_what_was_never_measured_is_blank() -> None:
     feed = ScriptedFeed((Job(1, "x", 0, 1),), changes={"values": {}})
-    graphs, key = Graphs(ScriptedFeed().history), feed.jobs[0].devices()[0].key
-    slots, top = graphs.values(key, feed.snapshot(), 10)
+    graphs, device = Graphs(ScriptedFeed().history), feed.jobs[0].devices()[0]
+    slots, top = graphs.values(device, feed.snapshot(), 10)
     assert Look().spark(slots, top, 10) == " " * 10
 
 

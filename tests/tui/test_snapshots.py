@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import moments
 import pytest
-from scripted import Inline, Job, ScriptedFeed, two_jobs
+from scripted import Inline, Job, MomentFeed, ScriptedFeed, two_jobs
 from textual.pilot import Pilot
 
 from tpusmi.model import DENIED, OK, Notice, Outcome, Value
 from tpusmi.tui import Options
 from tpusmi.tui.app import Dashboard
+from tpusmi.tui.feed import Feed
 
 SIZES = [(80, 24), (160, 45)]
 Compare = Callable[..., bool]
@@ -21,7 +23,7 @@ pytestmark = [
 ]
 
 
-def dashboard(feed: ScriptedFeed, **options: object) -> Dashboard:
+def dashboard(feed: Feed, **options: object) -> Dashboard:
     """The dashboard on a script."""
     return Dashboard(feed, Options(**options), reader=Inline)  # type: ignore[arg-type]
 
@@ -56,6 +58,11 @@ def test_a_simulated_host_in_ascii_without_colour(
 ) -> None:
     feed = two_jobs(changes={"simulated": True})
     app = dashboard(feed, ascii=True, color=False)
+    assert snap_compare(app, terminal_size=size, run_before=settle)
+
+
+def test_a_machine_whose_chips_have_two_cores(snap_compare: Compare, size: tuple[int, int]) -> None:
+    app = dashboard(MomentFeed(moments.machine()))
     assert snap_compare(app, terminal_size=size, run_before=settle)
 
 

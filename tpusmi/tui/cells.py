@@ -36,11 +36,14 @@ class Cells(Generic[Item]):
 
         return draw
 
-    def plain(self, read: Callable[[Item], str]) -> Callable[[Item, int], Row]:
+    def plain(
+        self, read: Callable[[Item], str], *, right: bool = False
+    ) -> Callable[[Item, int], Row]:
         """How to draw the cells of a column of texts."""
 
         def draw(item: Item, width: int) -> Row:
-            return self.look.cell(read(item) or words.UNKNOWN, width, self.style(item))
+            text = read(item) or words.UNKNOWN
+            return self.look.cell(text, width, self.style(item), right=right)
 
         return draw
 

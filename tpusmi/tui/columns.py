@@ -41,17 +41,19 @@ class Column(Generic[Item]):
     """Given when the content decides the width, which then only ever grows, up to `most`."""
     sort: Callable[[Item], Any] | None = None
     """The key to sort by, None for unknown; a column without it cannot be sorted by."""
+    known: Callable[[Item], bool] | None = None
+    """Given when the column appears only once some item has something to show in it."""
 
 
 def fit(
-    columns: Sequence[Column[Item]], needs: Sequence[int], width: int
+    columns: Sequence[Column[Item]], needs: Sequence[int], width: int, absent: frozenset[str]
 ) -> list[tuple[Column[Item], int]]:
     """The columns that fit into `width`, each with its width there.
 
-    `needs` is the least width of each column at this moment.
-    What is left over goes to those that take it.
+    `needs` is the least width of each column at this moment, `absent` the titles of those that have
+    nothing to show. What is left over goes to those that take it.
     """
-    chosen = list(zip(columns, needs, strict=True))
+    chosen = [(c, n) for c, n in zip(columns, needs, strict=True) if c.title not in absent]
     while len(chosen) > 1 and _total(chosen) > width:
         chosen.remove(max(chosen, key=lambda c: c[0].rank))
     left = width - _total(chosen)

@@ -19,6 +19,8 @@ _VERSIONS = (
     ("python", "python_version"),
 )
 _NAME_WIDTH = 10
+_NO_AGENT = "none in it: `import tpusmi; tpusmi.start()` shows steps, memory by line, compilations"
+NODES_MOST = 4
 LEAST_PLACE = 12
 """Of a file and line, however long the function's name."""
 
@@ -43,9 +45,14 @@ class _Detail:
         self._look, self._snapshot, self._p = look, snapshot, process
 
     def facts(self, devices: str) -> list[Row]:
-        """Who it is, how its steps go, what it compiled."""
+        """Who it is, what it holds, how its steps go, what it compiled."""
+        lines = [self._line("job", self._who(devices))]
+        if self._p.holds:
+            lines.append(self._line("holds", self._holds()))
+        if self._p.interval_s is None:
+            return [*lines, self._line("agent", iter([_NO_AGENT]))]
         return [
-            self._line("job", self._who(devices)),
+            *lines,
             self._line("steps", self._steps()),
             self._line("step time", self._step_times()),
             self._line("compiles", self._compiles()),
@@ -69,11 +76,20 @@ class _Detail:
             if facts.get(name):
                 yield f"{label} {facts[name]}"
 
+    def _holds(self) -> Iterator[str]:
+        nodes = self._p.holds
+        more = f" and {len(nodes) - NODES_MOST} more" if len(nodes) > NODES_MOST else ""
+        yield ", ".join(nodes[:NODES_MOST]) + more
+        for name, value in self._p.environment.items():
+            yield f"{name}={value}"
+
     def _steps(self) -> Iterator[str]:
         if (steps := self._value("steps")) is not None:
             yield f"{steps:,.0f}"
         if (rate := self._value("steps_per_s")) is not None:
             yield f"{words.rate(rate)} per second"
+        if (mfu := self._value("mfu_percent")) is not None:
+            yield f"MFU {words.percent(mfu)}"
         if (since := self._value("since_last_step_s")) is not None:
             when = "before its end" if is_dead(self._p) else "ago"
             yield f"last {words.duration(since)} {when}"

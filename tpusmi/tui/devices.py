@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from rich.segment import Segment
 
 from tpusmi.model import Device, History, Value
-from tpusmi.report import words
+from tpusmi.report import rows, words
 from tpusmi.tui.cells import Cells, age
 from tpusmi.tui.columns import Column
 from tpusmi.tui.graphs import Graphs
@@ -24,38 +27,75 @@ class DeviceTable(Cells[Device]):
 
     def columns(self) -> tuple[Column[Device], ...]:
         """The table, left to right."""
-        busy = ("tensorcore_utilization_percent", "duty_cycle_percent")
-        mxu, duty = (self.number(name, words.percent) for name in busy)
-        bandwidth = self.number("hbm_bandwidth_utilization_percent", words.percent)
         peak = self.number("hbm_peak_bytes", words.size)
         live = self.number("live_array_bytes", words.size)
         arrays = self.number("live_arrays", words.count)
         bar = MEMORY_WIDTH + 1
         return (
             Column("DEVICE", self._name, 6, most=12, text=lambda d: d.name),
-            Column("PID", self._owner, 5, 4, most=8, right=True, text=_pid),
-            Column("KIND", self.plain(_kind), 4, 7, most=16, text=_kind),
+            Column("CHIP", self.plain(_chip, right=True), 4, 8, right=True, known=_is_of_chip),
+            Column("NODE", self.plain(rows.node), 6, 11, 14, text=rows.node, known=_has_node),
+            Column("PID", self._owner, 5, 4, most=10, right=True, text=rows.pids),
+            Column("KIND", self.plain(_kind), 4, 9, most=16, text=_kind),
             Column("MEMORY", self._memory, bar + LEAST_BAR, 1, most=bar + MOST_BAR),
-            Column("PEAK", peak, 9, 9, right=True),
-            Column("ARRAYS", arrays, 6, 6, right=True),
-            Column("LIVE", live, 9, 5, right=True),
-            Column("MXU", mxu, 5, 2, right=True),
-            Column("DUTY", duty, 5, 2, right=True),
-            Column("BW", bandwidth, 5, 3, right=True),
+            Column("PEAK", peak, 9, 10, right=True),
+            Column("ARRAYS", arrays, 6, 8, right=True),
+            Column("LIVE", live, 9, 7, right=True),
+            self._measured("MXU", "tensorcore_utilization_percent", words.percent, 6, 2),
+            self._measured("DUTY", "duty_cycle_percent", words.percent, 5, 2),
+            self._measured("BW", "hbm_bandwidth_utilization_percent", words.percent, 6, 3),
+            self._optional("IDLE", "idle_s", words.idle, 8, 5),
+            self._optional("QUEUE", "hlo_queue_size", words.count, 5, 6),
+            Column("MFU", self._mfu, 6, 5, right=True, known=self._knows_mfu),
             Column("5 MIN", self._graph, 5, 4, most=60),
         )
 
+    def _measured(
+        self, title: str, name: str, read: Callable[[float | None], str], width: int, rank: int
+    ) -> Column[Device]:
+        """A column of numbers, some of which may be of the whole chip."""
+
+        def draw(d: Device, cell: int) -> Row:
+            found = self._shown(name, d)
+            if found.repeats:
+                return self.look.cell(rows.DITTO, cell, "dim", right=True)
+            text = read(found.value.value if found.value else None)
+            return self.look.cell(text, cell, self.style(d, found.value), right=True)
+
+        return Column(title, draw, width, rank, right=True)
+
+    def _optional(
+        self, title: str, name: str, read: Callable[[float | None], str], width: int, rank: int
+    ) -> Column[Device]:
+        """The same, for what only a TPU has."""
+        column = self._measured(title, name, read, width, rank)
+        return replace(column, known=lambda d: self._shown(name, d).value is not None)
+
+    def _shown(self, name: str, d: Device) -> rows.Shown:
+        return rows.Shown(None) if self.snapshot is None else rows.shown(self.snapshot, d, name)
+
+    def _mfu(self, d: Device, width: int) -> Row:
+        found = None if self.snapshot is None else rows.mfu(self.snapshot, d)
+        text = words.percent(found.value if found else None)
+        return self.look.cell(text, width, self.style(d, found), right=True)
+
+    def _knows_mfu(self, d: Device) -> bool:
+        return self.snapshot is not None and rows.mfu(self.snapshot, d) is not None
+
     def _owner(self, d: Device, width: int) -> Row:
-        return self.look.cell(_pid(d) or words.UNKNOWN, width, right=True)
+        return self.look.cell(rows.pids(d) or words.UNKNOWN, width, right=True)
 
     def _name(self, d: Device, width: int) -> Row:
         return self.look.cell(d.name, width, "bold")
 
     def _memory(self, d: Device, width: int) -> Row:
         """Used of limit after a bar; live arrays, and said so, where nobody tells the former."""
-        used, limit = self.value("hbm_used_bytes", d), self.value("hbm_limit_bytes", d)
+        of_used, of_limit = self._shown("hbm_used_bytes", d), self._shown("hbm_limit_bytes", d)
+        used, limit = of_used.value, of_limit.value
+        if of_used.repeats:
+            return self._noted(None, rows.DITTO, width)
         if used is None:
-            return self._live(d, width)
+            return self._live(d, limit, width)
         style = self.style(d, used)
         text = words.size_pair(used.value, None if limit is None else limit.value)
         if used.stale or limit is None or not limit.value:
@@ -70,10 +110,11 @@ class DeviceTable(Cells[Device]):
         )
         return (*bar, *self.look.cell(text, MEMORY_WIDTH + 1, style, right=True))
 
-    def _live(self, d: Device, width: int) -> Row:
+    def _live(self, d: Device, limit: Value | None, width: int) -> Row:
         live = self.value("live_array_bytes", d)
-        text = words.UNKNOWN if live is None else f"{words.size(live.value)} live"
-        return self._noted(live, text, width)
+        if live is None:
+            return self._noted(None, words.size_pair(None, limit and limit.value), width)
+        return self._noted(live, f"{words.size(live.value)} live", width)
 
     def _noted(self, v: Value | None, text: str, width: int) -> Row:
         """The text where the numbers are, and the age of an old value where the bar would be."""
@@ -86,13 +127,21 @@ class DeviceTable(Cells[Device]):
     def _graph(self, d: Device, width: int) -> Row:
         if self.snapshot is None:
             return self.look.cell("", width)
-        values, top = self._graphs.values(d.key, self.snapshot, width)
+        values, top = self._graphs.values(d, self.snapshot, width)
         return (Segment(self.look.spark(values, top, width), self.look.style["graph"]),)
-
-
-def _pid(d: Device) -> str:
-    return "" if d.key.process is None else str(d.key.process.pid)
 
 
 def _kind(d: Device) -> str:
     return d.kind or ""
+
+
+def _chip(d: Device) -> str:
+    return "" if d.chip is None else str(d.chip)
+
+
+def _is_of_chip(d: Device) -> bool:
+    return d.chip is not None
+
+
+def _has_node(d: Device) -> bool:
+    return d.node is not None

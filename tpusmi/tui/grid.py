@@ -27,6 +27,7 @@ class Grid(Lines, Generic[Item]):
         super().__init__(look, id=id)
         self._columns = columns
         self._needs = [c.width for c in columns]
+        self._absent = frozenset(c.title for c in columns if c.known is not None)
         self._items: Sequence[Item] = ()
         self._top = 0
         self.cursor: Hashable | None = None
@@ -56,6 +57,9 @@ class Grid(Lines, Generic[Item]):
             if column.text is not None:
                 longest = max((cell_len(column.text(item)) for item in items), default=0)
                 self._needs[n] = max(self._needs[n], min(longest, column.most))
+            if column.title in self._absent and column.known is not None:
+                # A column that came stays: the table does not jump when a job ends.
+                self._absent -= {column.title} if any(map(column.known, items)) else set()
         self.redraw()
 
     def move(self, rows: int) -> None:
@@ -82,7 +86,7 @@ class Grid(Lines, Generic[Item]):
         if not self.size.width:
             return
         self._top = min(max(self._top, 0), max(0, len(self._items) - self.page))
-        fitted = fit(self._columns, self._needs, self.size.width)
+        fitted = fit(self._columns, self._needs, self.size.width, self._absent)
         shown = self._items[self._top : self._top + self.page]
         self.show([self._titles(fitted), *(self._row(item, fitted) for item in shown)])
 

@@ -39,7 +39,8 @@ class ProcessTable(Cells[Process]):
         self._numbers = {}
         for d in (*snapshot.devices, *snapshot.dead_devices):
             number = d.index if d.id is None else d.id
-            self._numbers.setdefault(d.key.process, []).append(number)
+            for owner in d.owners or (d.key.process,):
+                self._numbers.setdefault(owner, []).append(number)
 
     def shown(self) -> list[Process]:
         """The processes that pass the filter, sorted; unknown values last, then the dead."""
