@@ -1,0 +1,122 @@
+"""Who holds a node: found by the node itself, in real processes; what cannot be seen is said."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tpusmi.model import ABSENT, DENIED, OK, Chip, Host
+from tpusmi.sources.holders import Holders
+
+ROOT = os.geteuid() == 0
+HOLD = "import sys\nfiles = [open(p) for p in sys.argv[1:]]\nprint(flush=True)\nsys.stdin.read()"
+
+
+def chip(index: int, *nodes: str) -> Chip:
+    return Chip(index, "v5e", "TPU v5e", (f"0000:00:0{index}.0",), nodes, 1)
+
+
+def host(tmp_path: Path, *nodes: str, device: bool = False) -> Host:
+    """A host whose nodes are files, or character devices where we may make them."""
+    tmp_path.mkdir(exist_ok=True)
+    (tmp_path / "proc").symlink_to("/proc")
+    for node in nodes:
+        path = tmp_path / node.removeprefix("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if device:
+            os.mknod(path, 0o666 | 0o020000, os.makedev(1, 3))
+        else:
+            path.touch()
+    return Host(root=str(tmp_path))
+
+
+@contextmanager
+def holder(*paths: Path, user: int | None = None, **environment: str) -> Iterator[int]:
+    """A process that has those files open."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, *map(str, paths)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **environment},
+        user=user,
+    )
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield child.pid
+    finally:
+        child.communicate()
+
+
+@pytest.mark.parametrize(
+    "device",
+    [False, pytest.param(True, marks=pytest.mark.skipif(not ROOT, reason="mknod needs root"))],
+)
+def test_every_holder_of_a_node_and_every_node_of_a_holder(tmp_path: Path, device: bool) -> None:
+    nodes = ("/dev/vfio/9", "/dev/vfio/10")
+    machine = host(tmp_path, *nodes, device=device)
+    first, second = (tmp_path / n[1:] for n in nodes)
+    with holder(first) as one, holder(first, second) as both:
+        found = Holders(machine, lambda: [chip(0, *nodes)]).read(0.0)
+    assert found.status == OK
+    assert {p.pid: p.holds for p in found.processes} == {one: nodes[:1], both: nodes}
+
+
+def test_a_file_of_the_same_name_elsewhere_is_not_the_node(tmp_path: Path) -> None:
+    machine = host(tmp_path / "here", "/dev/vfio/0")
+    other = tmp_path / "there" / "dev" / "vfio" / "0"
+    other.parent.mkdir(parents=True)
+    other.touch()
+    with holder(other):
+        found = Holders(machine, lambda: [chip(0, "/dev/vfio/0")]).read(0.0)
+    assert (found.processes, found.message) == ((), "no process holds the TPU")
+
+
+def test_a_holder_tells_only_the_variables_that_are_ever_read(tmp_path: Path) -> None:
+    machine = host(tmp_path, "/dev/accel0")
+    words = {"TPU_PROCESS_ADDRESSES": "local\x1b[2J", "MY_API_KEY": "x", "TPU_SECRET": "y"}
+    with holder(tmp_path / "dev/accel0", **words) as pid:
+        (found,) = Holders(machine, lambda: [chip(0, "/dev/accel0")]).read(0.0).processes
+    assert found.pid == pid
+    assert found.environment["TPU_PROCESS_ADDRESSES"] == "local [2J"
+    assert found.environment.keys() & words.keys() == {"TPU_PROCESS_ADDRESSES"}
+
+
+def test_a_host_without_a_node_has_no_holder_and_is_not_searched(tmp_path: Path) -> None:
+    assert Holders(host(tmp_path), list).read(0.0).status == ABSENT
+
+
+def test_nodes_are_found_without_a_pci_bus(tmp_path: Path) -> None:
+    machine = host(tmp_path, "/dev/vfio/3", "/dev/vfio/vfio")
+    with holder(tmp_path / "dev/vfio/3"):
+        (found,) = Holders(machine, list).read(0.0).processes
+    assert found.holds == ("/dev/vfio/3",)
+
+
+@pytest.mark.skipif(not ROOT, reason="needs a process of another user to look from")
+def test_whoever_may_not_look_is_told_so_and_never_that_the_tpu_is_free(tmp_path: Path) -> None:
+    machine = host(tmp_path, "/dev/accel0")
+    tmp_path.chmod(0o755)
+    for parent in list(tmp_path.parents)[:3]:
+        parent.chmod(parent.stat().st_mode | 0o055)
+    code = (
+        "import os, sys\n"
+        "from tpusmi.model import Chip, Host\n"
+        "from tpusmi.sources.holders import Holders\n"
+        "chip = Chip(0, 'v5e', 'TPU v5e', ('a',), ('/dev/accel0',), 1)\n"
+        "os.setuid(65534)\n"
+        f"found = Holders(Host(root={machine.root!r}), lambda: [chip]).read(0.0)\n"
+        "print(found.status, found.message, sep='|')"
+    )
+    with holder(tmp_path / "dev/accel0"):
+        text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    status, message = text.strip().split("|")
+    assert status == DENIED
+    assert message.startswith("no holder visible (")
+    assert "not inspected, try sudo" in message
