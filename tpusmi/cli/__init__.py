@@ -58,9 +58,17 @@ def _run(arguments: Sequence[str]) -> int:
         from tpusmi.cli import demo
 
         return demo.run(parse, parse.parse_args(arguments[1:]))
+    if arguments[:1] == ["simulate"]:
+        from tpusmi.cli import simulate
+
+        return simulate.run(arguments[1:])
     options = parse.parse_args(arguments)
     if options.help_query_tpu or options.help_query_processes:
         return _help_query(options.help_query_tpu)
+    if options.simulate is not None:
+        from tpusmi.cli import simulate
+
+        return simulate.show_simulated(parse, options)
     from tpusmi.collect import this_host
 
     return show(this_host(), parse, options)

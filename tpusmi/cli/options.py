@@ -12,7 +12,9 @@ INTERVAL_LEAST_S = 0.1
 HELP_COLUMNS = 100
 
 COMMANDS = """commands:
-  demo                  start a real JAX training job on CPU devices and watch it
+  simulate TYPE         a simulated TPU host, such as v5e-8, to try scripts and dashboards on;
+                        see tpusmi simulate --help
+  demo                  a simulated TPU host with a real JAX training job on it, and watch it
 
 exit codes: 0 answered, 1 no TPU and no agent here, 2 usage, 3 permission needed,
 4 a source failed (--strict), 5 busy or could not free, 74 cannot write, 130 interrupted
@@ -23,11 +25,12 @@ def parser() -> argparse.ArgumentParser:
     """The parser of every option; its help is the manual."""
     p = argparse.ArgumentParser(
         prog="tpusmi",
-        usage="tpusmi [options]\n       tpusmi demo [options]",
+        usage="tpusmi [options]\n"
+        "       tpusmi simulate TYPE [options]\n       tpusmi demo [options]",
         description="What nvidia-smi and nvitop are to GPUs, for TPUs. "
         "The dashboard on a terminal; one plain table elsewhere.",
         epilog=COMMANDS,
-        formatter_class=_Help,
+        formatter_class=Help,
         allow_abbrev=False,
     )
     p.add_argument("-V", "-v", "--version", action="version", version=f"tpusmi {__version__}")
@@ -38,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
+class Help(argparse.RawDescriptionHelpFormatter):
     """Help as wide as the terminal.
 
     argparse would import shutil to ask, even when nobody wants help.
@@ -111,6 +114,12 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
     g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, me")
     g.add_argument(
         "-p", "--pid", nargs="+", type=words, metavar="PID", help="processes: 1,2 or 1 2"
+    )
+    g.add_argument(
+        "--simulate",
+        metavar="TYPE",
+        help="a simulated TPU host such as v5e-8, for as long as this command runs; "
+        "or the directory of one that is running",
     )
 
 

@@ -1,0 +1,165 @@
+"""`tpusmi simulate`: a simulated TPU host in the foreground; `--simulate`: one under a command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+from tpusmi.cli.exits import Exit
+from tpusmi.cli.options import Help
+from tpusmi.model import Host
+from tpusmi.simulate import Plan, PortBusyError, StartError, attach, faults, is_running, start
+
+LOOK_S = 0.5
+SDK_PORT = 8431
+
+TYPES = """
+types are those of Google Cloud: v2-8, v3-8, v4-8, v5litepod-8 or v5e-8, v5p-8, v6e-8, tpu7x-8 or
+7x-8, and larger slices, of which one host is simulated: --worker picks it, counted from 0. The
+number counts chips on v5e and v6e, TensorCores on the others.
+"""
+
+
+def show_simulated(parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    """The command that the options ask for, on a simulated host; the exit code."""
+    from tpusmi.cli import show
+
+    name = options.simulate
+    if os.sep in name or os.path.isdir(name):
+        try:
+            host = attach(name)
+        except ValueError as error:
+            parse.error(str(error))
+        return show(host, parse, options)
+    plan = _checked(Plan(name), parse)
+    try:
+        with start(plan) as host:
+            return show(host, parse, options)
+    except (StartError, PortBusyError) as error:
+        return _refuse(error)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Simulate a host until interrupted; the exit code."""
+    parse = parser()
+    plan = _checked(_plan(parse.parse_args(arguments)), parse)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _exit)
+    try:
+        with start(plan) as host:
+            _introduce(host, plan)
+            while is_running(host.root):
+                time.sleep(LOOK_S)
+    except (StartError, PortBusyError) as error:
+        return _refuse(error)
+    sys.stderr.write("tpusmi: something has ended the simulated host\n")
+    return Exit.SOURCE_FAILED
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `tpusmi simulate`."""
+    p = argparse.ArgumentParser(
+        prog="tpusmi simulate",
+        usage="tpusmi simulate TYPE [options]",
+        description="A simulated TPU host: its files, processes that hold its device nodes, and "
+        "their metrics servers. It runs until Ctrl-C. Its directory is printed on stdout.",
+        epilog=TYPES + _faults_help(),
+        formatter_class=Help,
+        allow_abbrev=False,
+    )
+    p.add_argument("type", metavar="TYPE", help="an accelerator type: v5e-8")
+    p.add_argument("--worker", type=int, default=0, metavar="N", help="which host of a slice")
+    p.add_argument("--chips", type=int, metavar="N", help="give it another number of chips")
+    p.add_argument(
+        "--processes", type=int, default=1, metavar="N", help="split the chips among processes"
+    )
+    p.add_argument(
+        "--port",
+        type=int,
+        metavar="PORT",
+        help="of the first process's metrics, the next ones follow; libtpu's own clients look at "
+        f"{SDK_PORT}; default: free ones",
+    )
+    p.add_argument(
+        "--fault", action="append", default=[], metavar="NAME[:ARG]", help="see below; repeatable"
+    )
+    p.add_argument("--seed", type=int, default=0, metavar="N", help="another course of events")
+    p.add_argument(
+        "--age", type=_seconds, default=0.0, metavar="SECONDS", help="so long has the job run"
+    )
+    p.add_argument(
+        "--freeze", type=_seconds, metavar="SECONDS", help="time stands still at that age"
+    )
+    return p
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    return Plan(
+        machine=options.type,
+        worker=options.worker,
+        chips=options.chips,
+        processes=options.processes,
+        port=options.port,
+        faults=tuple(options.fault),
+        seed=options.seed,
+        age_s=options.age,
+        freeze_s=options.freeze,
+    )
+
+
+def _checked(plan: Plan, parse: argparse.ArgumentParser) -> Plan:
+    try:
+        plan.check()
+    except ValueError as error:
+        parse.error(str(error))
+    return plan
+
+
+def _faults_help() -> str:
+    """Every fault, a line each."""
+
+    def lines(known: dict[str, str]) -> str:
+        return "".join(f"  {name:<22}{words}\n" for name, words in known.items())
+
+    return (
+        f"\nfaults, for --fault or, a line each, in the file `{faults.FILE}` of its directory at "
+        f"any time:\n{lines(faults.ANY_TIME)}\nfaults for --fault:\n{lines(faults.AT_START)}"
+    )
+
+
+def _introduce(host: Host, plan: Plan) -> None:
+    """Say how to look at the host: its directory on stdout, for scripts; the rest on stderr."""
+    ports = ", ".join(map(str, host.metrics_ports)) or "none"
+    sys.stdout.write(f"{host.root}\n")
+    sys.stdout.flush()
+    words = [
+        f"A simulated {plan.machine}. Metrics ports: {ports}. Ctrl-C ends it.",
+        f"  tpusmi --simulate {host.root}",
+        f"  echo silent > {host.root}/{faults.FILE}    # go wrong; tpusmi simulate --help",
+    ]
+    if SDK_PORT in host.metrics_ports:
+        words.insert(
+            2, "  TPU_SKIP_MDS_QUERY=1 tpu-info    # as does libtpu's SDK, it reads the port"
+        )
+    sys.stderr.write("\n".join(words) + "\n")
+
+
+def _refuse(error: Exception) -> int:
+    sys.stderr.write(f"tpusmi: {error}\n")
+    return Exit.BUSY if isinstance(error, PortBusyError) else Exit.NOTHING_HERE
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is no age")
+    return value
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    sys.exit(Exit.ANSWERED)

@@ -1,0 +1,242 @@
+"""What libtpu's metrics server answers about the simulated job, as protobuf messages."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tpusmi.chips import GIB, Generation, by_name
+from tpusmi.metricproto import messages
+from tpusmi.simulate.distributions import BY_SIZE, COLLECTIVE, EXECUTION, PLAIN, fill, spreads
+from tpusmi.simulate.running import Running
+from tpusmi.sources.libtpu.names import NAMES
+
+HBM_BYTES = {
+    "v2": round(7.48 * GIB),
+    "v3": 17_044_078_592,
+    "v4": 34_088_157_184,
+    "v5e": 16_909_332_480,
+    "v5p": 102_803_439_616,
+    "v6e": 33_550_237_696,
+    "7x": round(189.5 * GIB),
+}
+"""Of one row as real servers report it: per device, but of a 7x per chip."""
+UPTIME = "tpu.runtime.uptime.seconds.gauge"
+
+
+class Row(NamedTuple):
+    """One row of an answer: its id there, and the devices that it is about."""
+
+    id: int
+    devices: tuple[int, ...]
+    """Global ids."""
+
+
+class Answers:
+    """The answers of one process of the host."""
+
+    def __init__(self, running: Running, process: int) -> None:
+        found = by_name(running.description["generation"])
+        assert found is not None
+        self._running = running
+        self._generation: Generation = found
+        self._chips: list[int] = running.description["processes"][process]["chips"]
+        self._makers = self._by_grpc_name()
+
+    def metric(self, name: str) -> bytes | None:
+        """The MetricResponse about that metric; None when the server does not know it."""
+        self._running.refresh()
+        if name not in self._makers or self._is_hidden(name):
+            return None
+        answer = messages()["MetricResponse"]()
+        answer.metric.name = name
+        if self._running.is_loaded:
+            self._makers[name](answer.metric.metrics)
+        for row in answer.metric.metrics:
+            row.timestamp.seconds, row.timestamp.nanos = divmod(time.time_ns(), 10**9)
+        return bytes(answer.SerializeToString())
+
+    def names(self, pattern: str) -> bytes:
+        """The ListSupportedMetricsResponse."""
+        self._running.refresh()
+        answer = messages()["ListSupportedMetricsResponse"]()
+        for name in self._makers:
+            if not self._is_hidden(name) and _matches(pattern, name):
+                answer.supported_metric.add(metric_name=name)
+        return bytes(answer.SerializeToString())
+
+    def status(self, with_hlo: bool) -> bytes:
+        """The GetTpuRuntimeStatusResponse: one entry for each TensorCore."""
+        self._running.refresh()
+        answer = messages()["GetTpuRuntimeStatusResponse"](host_name="simulated")
+        for device in self._devices() if self._running.is_loaded else ():
+            for core in range(self._generation.cores_per_device):
+                self._add_core(answer, device, core, with_hlo)
+        return bytes(answer.SerializeToString())
+
+    def _is_hidden(self, name: str) -> bool:
+        hidden = self._running.faults.get("not-found")
+        return hidden is not None and hidden in (name, _OURS.get(name))
+
+    def _by_grpc_name(self) -> dict[str, Callable[[Any], None]]:
+        makers: dict[str, Callable[[Any], None]] = {}
+        for name in NAMES:
+            if name.grpc is not None and (maker := self._maker(name.metric)):
+                makers[name.grpc] = maker
+        makers[UPTIME] = self._uptime
+        return makers
+
+    def _maker(self, metric: str) -> Callable[[Any], None] | None:
+        if metric in _GAUGES:
+            return lambda rows: self._gauges(rows, metric)
+        if metric in BY_SIZE or metric == COLLECTIVE or metric in PLAIN:
+            return lambda rows: self._latencies(rows, metric)
+        by_device = {"hlo_queue_size": self._queue, "hlo_execution_time_us": self._execution}
+        return by_device.get(metric)
+
+    def _devices(self) -> list[dict[str, Any]]:
+        """Of this process, less those that a fault hides; its ids as this process numbers them."""
+        found = [d for d in self._running.description["devices"] if d["chip"] in self._chips]
+        if "own-ids" in self._running.faults:
+            first = found[0]["index"]
+            found = [{**d, "id": d["index"] - first} for d in found]
+        hidden = int(self._running.faults.get("missing-device", "0"))
+        return found[: max(0, len(found) - hidden)]
+
+    def _rows(self, metric: str) -> list[Row]:
+        """One for each device, or for each chip where libtpu measures chips."""
+        cores = self._generation.devices_per_chip
+        devices = [d["id"] for d in self._devices()]
+        per_chip = metric in self._generation.chip_metrics or (
+            self._generation.name == "7x" and "core-rows" not in self._running.faults
+        )
+        if not per_chip:
+            return [Row(i, (i,)) for i in devices]
+        chips = dict.fromkeys(i // cores for i in devices)
+        return [Row(c, tuple(c * cores + core for core in range(cores))) for c in chips]
+
+    def _gauges(self, rows: Any, metric: str) -> None:
+        for found in self._rows(metric):
+            row = rows.add()
+            row.attribute.key = "device-id"
+            if "string-ids" in self._running.faults:
+                row.attribute.value.string_attr = str(found.id)
+            else:
+                row.attribute.value.int_attr = found.id
+            value = _GAUGES[metric](self, found)
+            if isinstance(value, int):
+                row.gauge.as_int = value
+            else:
+                row.gauge.as_double = value
+
+    def limit_bytes(self, row: Row) -> int:
+        """Of the memory that a row is about."""
+        of_row = HBM_BYTES[self._generation.name]
+        is_half = self._generation.name == "7x" and len(row.devices) == 1
+        return of_row // 2 if is_half else of_row
+
+    def used_bytes(self, row: Row) -> int:
+        return int(self.limit_bytes(row) * self.mean(row, "memory"))
+
+    def mean(self, row: Row, what: str) -> float:
+        """Of a quantity of the workload, over a row's devices."""
+        t_s = self._running.job_time_s
+        measure: Callable[[float, int], float] = getattr(self._running.workload, what)
+        return sum(measure(t_s, device) for device in row.devices) / len(row.devices)
+
+    def _ordinals(self, rows: Any) -> list[tuple[int, Any]]:
+        """A row for each device, by its ordinal: counted from 0 in each process."""
+        found = []
+        for ordinal, device in enumerate(self._devices()):
+            row = rows.add()
+            row.attribute.key = "attributes"
+            core_type, number = (
+                row.attribute.value.kvlist_attr.attributes.add(key=key)
+                for key in ("core_type", "device_ordinal")
+            )
+            core_type.value.string_attr = "tensorcore"
+            if "int-ordinals" in self._running.faults:
+                number.value.int_attr = ordinal
+            else:
+                number.value.string_attr = str(ordinal)
+            found.append((device["id"], row))
+        return found
+
+    def _queue(self, rows: Any) -> None:
+        for device, row in self._ordinals(rows):
+            row.gauge.as_int = self._running.workload.queue(self._running.job_time_s, device)
+
+    def _execution(self, rows: Any) -> None:
+        steps = self._running.workload.steps(self._running.job_time_s)
+        for device, row in self._ordinals(rows):
+            slower = EXECUTION.median * (1 + 0.004 * (device % 16))
+            fill(row.distribution, EXECUTION._replace(median=slower), steps)
+
+    def _latencies(self, rows: Any, metric: str) -> None:
+        """Of the network between hosts: nothing on a slice of one."""
+        if self._running.description["hosts"] == 1:
+            return
+        steps = self._running.workload.steps(self._running.job_time_s)
+        for labels, spread in spreads(metric):
+            row = rows.add()
+            for key, text in labels.items():
+                row.attribute.key = "attributes"
+                pair = row.attribute.value.kvlist_attr.attributes.add(key=key)
+                pair.value.string_attr = text
+            fill(row.distribution, spread, steps)
+
+    def _uptime(self, rows: Any) -> None:
+        row = rows.add()
+        row.attribute.key = "attributes"
+        for key, text in (("ml_framework_name", "JAX"), ("ml_framework_version", "simulated")):
+            pair = row.attribute.value.kvlist_attr.attributes.add(key=key)
+            pair.value.string_attr = text
+        row.gauge.as_double = self._running.job_time_s
+
+    def _add_core(self, answer: Any, device: dict[str, Any], core: int, with_hlo: bool) -> None:
+        job, t_s = self._running.workload, self._running.job_time_s
+        cores = self._generation.cores_per_device
+        entry = answer.core_states.add(key=device["id"] * cores + core)
+        state = entry.value
+        state.core_id.global_core_id = entry.key
+        state.core_id.chip_id = device["id"] // self._generation.devices_per_chip
+        state.core_id.core_on_chip.type = 1
+        state.core_id.core_on_chip.index = device["core"] * cores + core
+        state.xdb_server_running = False
+        program = job.program(t_s)
+        sequencer = state.sequencer_info.add(sequencer_type=1, sequencer_index=0)
+        if program is None:
+            return
+        state.program_fingerprint = program.encode().ljust(16, b"\xa7")
+        state.launch_id = job.steps(t_s)
+        sequencer.pc, sequencer.tag, sequencer.tracemark = job.instruction(t_s, entry.key), 0, 0
+        sequencer.program_id, sequencer.run_id = 579, job.steps(t_s)
+        if with_hlo:
+            operation = job.instruction(t_s, entry.key)
+            sequencer.hlo_location = f"HLO: fusion.{operation}; HLO computation: {program}"
+        for ahead in range(job.queue(t_s, device["id"])):
+            state.queued_program_info.add(
+                run_id=sequencer.run_id + ahead + 1,
+                launch_id=state.launch_id + ahead + 1,
+                program_fingerprint=state.program_fingerprint,
+            )
+
+
+_OURS = {name.grpc: name.metric for name in NAMES}
+
+_GAUGES: dict[str, Callable[[Answers, Row], float]] = {
+    "hbm_limit_bytes": Answers.limit_bytes,
+    "hbm_used_bytes": Answers.used_bytes,
+    "duty_cycle_percent": lambda a, row: 100 * a.mean(row, "duty"),
+    "hbm_bandwidth_utilization_percent": lambda a, row: 100 * a.mean(row, "bandwidth"),
+    "idle_s": lambda a, row: a.mean(row, "idle_s"),
+}
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:
+        return False

@@ -1,0 +1,108 @@
+"""What can go wrong on a simulated host: the faults, their names, and the file that sets them.
+
+Standard library only, and little of it: see workload.py.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+FILE = "faults"
+"""In the host's directory: one fault a line. Writing it changes what a running host does."""
+
+AT_START = {
+    "no-node": "the last chip has no device node",
+    "half-removed": "the last chip's PCI entry is half gone",
+    "no-permission": "nobody but root may open the device nodes",
+    "orphan": "the job has died, and a child of it still holds the device nodes",
+    "lockfile-left": "nobody holds the TPU, but libtpu's lock file is still there",
+    "addresses-local": "TPU_PROCESS_ADDRESSES=local, so that libtpu serves no metrics",
+    "own-ids": "every process numbers its devices from 0",
+}
+ANY_TIME = {
+    "no-server": "nobody serves metrics",
+    "silent": "the metrics port accepts, and never answers",
+    "slow:SECONDS": "every answer of the metrics server takes so long (5)",
+    "http": "a web server is on the metrics port",
+    "not-libtpu": "another gRPC service is on the metrics port",
+    "ipv6-only": "the metrics server listens on ::1 alone",
+    "not-found:METRIC": "the server does not know this metric, as libtpu or tpusmi calls it "
+    "(hbm_bandwidth_utilization_percent)",
+    "missing-device:COUNT": "the server leaves out so many devices (1)",
+    "empty": "no program is loaded: answers without rows",
+    "string-ids": "device ids are text",
+    "int-ordinals": "ordinals are integers, as in older releases of libtpu",
+    "core-rows": "memory of a 7x in a row for each TensorCore",
+    "idle": "the job holds the chips and runs nothing",
+    "stall": "the job waits for its input most of the time",
+    "hang": "a program of the job never ends",
+    "throttle:SCORE": "the first chip is throttled, 1 to 10 (3)",
+    "bad-link:HEALTH": "a link between chips is in trouble, 1 to 10 (7)",
+    "sdk-crash": "libtpu's SDK dies by a segmentation fault",
+    "sdk-hang": "libtpu's SDK never answers",
+}
+DEFAULTS = {
+    "slow": "5",
+    "not-found": "hbm_bandwidth_utilization_percent",
+    "missing-device": "1",
+    "throttle": "3",
+    "bad-link": "7",
+}
+_NUMBERS = {
+    "slow": (0, 3600),
+    "missing-device": (1, 512),
+    "throttle": (1, 10),
+    "bad-link": (1, 10),
+}
+
+
+def parse(texts: list[str]) -> dict[str, str]:
+    """Faults by name with their argument, of `slow:3`, `silent`. Raises ValueError."""
+    found = {}
+    for text in texts:
+        name, _, argument = text.strip().partition(":")
+        if name not in NAMES:
+            raise ValueError(f"no fault {name!r}: choose from {', '.join(NAMES)}")
+        if argument and name not in DEFAULTS:
+            raise ValueError(f"fault {name} takes no argument")
+        argument = argument or DEFAULTS.get(name, "")
+        least, most = _NUMBERS.get(name, (0, 0))
+        if most and not (_is_number(argument) and least <= float(argument) <= most):
+            raise ValueError(f"fault {name}: {argument} is not between {least} and {most}")
+        found[name] = argument
+    return found
+
+
+NAMES = tuple(text.partition(":")[0] for text in (*ANY_TIME, *AT_START))
+
+
+def _is_number(text: str) -> bool:
+    whole, _, fraction = text.partition(".")
+    return whole.isdecimal() and (not fraction or fraction.isdecimal())
+
+
+class FaultFile:
+    """The faults of a running host, as its file says now."""
+
+    def __init__(self, directory: str) -> None:
+        self._path = f"{directory}/{FILE}"
+        self._seen: tuple[int, int] | None = None
+        self.faults: dict[str, str] = {}
+        self.since_s = 0.0
+        """When they were set, on CLOCK_MONOTONIC."""
+
+    def refresh(self) -> bool:
+        """Read the file if it has changed; True when it had. A bad line changes nothing."""
+        try:
+            found = os.stat(self._path)
+            seen = (found.st_mtime_ns, found.st_size)
+            if seen == self._seen:
+                return False
+            self._seen = seen
+            with open(self._path, encoding="utf-8") as file:
+                self.faults = parse([line for line in file if line.strip()])
+        except (OSError, ValueError):
+            return False
+        self.since_s = time.monotonic() - (time.time() - found.st_mtime)
+        return True

@@ -1,0 +1,159 @@
+"""Starts a simulated host, and reads one that is running."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from tpusmi.model import Host
+from tpusmi.simulate import description
+from tpusmi.wire import places
+
+START_S = 25.0
+"""More than the keeper gives its processes."""
+END_S = 15.0
+SETTLED_S = 60.0
+"""Age of a job at which its numbers are those of training."""
+
+
+class PortBusyError(Exception):
+    """A metrics port that was asked for is in use."""
+
+
+class StartError(Exception):
+    """The host could not be made; the sentence says why."""
+
+
+class Plan(NamedTuple):
+    """Which host to simulate."""
+
+    machine: str
+    """An accelerator type: `v5e-8`."""
+    worker: int = 0
+    chips: int | None = None
+    """Another number of local chips."""
+    processes: int = 1
+    port: int | None = None
+    """Of the first process; None takes free ones."""
+    faults: tuple[str, ...] = ()
+    seed: int = 0
+    age_s: float = SETTLED_S
+    """So long has the job run already."""
+    freeze_s: float | None = None
+    """Its age for ever: every answer is the same."""
+    hold: bool = True
+    """False leaves the device nodes and the lock to somebody else."""
+
+    def check(self) -> None:
+        """Raises ValueError with a sentence when there can be no such host."""
+        from tpusmi.simulate import faults, machine
+
+        chips = machine.parse(self.machine, self.worker, self.chips).chips
+        faults.parse(list(self.faults))
+        if not 1 <= self.processes <= chips or chips % self.processes:
+            raise ValueError(f"{chips} chips cannot be split among {self.processes} processes")
+        if self.port is not None and not 1 <= self.port <= 65536 - self.processes:
+            raise ValueError(f"{self.port} is no port")
+
+
+@contextmanager
+def start(plan: Plan) -> Iterator[Host]:
+    """The host, while its processes run; they and its files are gone afterwards.
+
+    Everything listens when it is handed out. Raises ValueError, PortBusyError or StartError.
+    """
+    plan.check()
+    keeper = _start_keeper()
+    directory = ""
+    try:
+        assert keeper.stdin is not None
+        keeper.stdin.write(f"{json.dumps(plan._asdict())}\n".encode())
+        directory = _directory(keeper)
+        yield attach(directory)
+    finally:
+        _end(keeper, directory)
+
+
+def attach(directory: str) -> Host:
+    """The simulated host in that directory. Raises ValueError when there is none."""
+    directory = os.path.abspath(directory)
+    told = description.read(directory)
+    if not _is_kept(told):
+        raise ValueError(f"the simulated host in {directory} is not running any more")
+    return Host(
+        root=directory,
+        segment_dir=told["segment_dir"],
+        metrics_ports=tuple(told["ports"]),
+        sdk_command=tuple(told["sdk_command"]),
+        simulated=True,
+    )
+
+
+def is_running(directory: str) -> bool:
+    """True while somebody keeps the host in that directory."""
+    try:
+        return _is_kept(description.read(directory))
+    except ValueError:
+        return False
+
+
+def _is_kept(told: dict[str, Any]) -> bool:
+    pid, ticks = told["keeper"]
+    return bool(places.start_ticks("/proc", pid) == ticks)
+
+
+def set_faults(directory: str, texts: Sequence[str]) -> None:
+    """Make a running host go wrong in other ways, or right: `("slow:3", "idle")`, `()`."""
+    from tpusmi.simulate import faults
+
+    faults.parse(list(texts))
+    path = f"{directory}/{faults.FILE}"
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        file.write("".join(f"{text}\n" for text in texts))
+    os.replace(f"{path}.new", path)
+
+
+def _start_keeper() -> subprocess.Popen[bytes]:
+    # The children find what this process finds, also in a source tree, and nothing else:
+    # `-m` puts the current directory first, where the user may have a random.py.
+    path = os.pathsep.join(map(os.path.abspath, sys.path))
+    return subprocess.Popen(
+        [sys.executable, "-m", "tpusmi.simulate.keeper"],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd="/",
+        bufsize=0,  # select() knows nothing of what a buffer holds
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for us; the keeper goes by its pipe
+    )
+
+
+def _directory(keeper: subprocess.Popen[bytes]) -> str:
+    """Where the keeper has made the host. Raises PortBusyError or StartError."""
+    assert keeper.stdout is not None
+    words = b""
+    if select.select([keeper.stdout], [], [], START_S)[0]:
+        words = keeper.stdout.readline()
+    said = json.loads(words or b"{}")
+    if "directory" in said:
+        return str(said["directory"])
+    message = said.get("message") or f"the simulated host did not start within {START_S:.0f} s"
+    raise (PortBusyError if said.get("failed") == "busy" else StartError)(message)
+
+
+def _end(keeper: subprocess.Popen[bytes], directory: str) -> None:
+    """Let the keeper clear up; do it ourselves where somebody killed it."""
+    try:
+        keeper.communicate(timeout=END_S)
+    except subprocess.TimeoutExpired:
+        keeper.kill()  # its processes die with it
+        keeper.communicate(timeout=END_S)
+    if directory:
+        shutil.rmtree(directory, ignore_errors=True)

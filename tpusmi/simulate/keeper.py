@@ -1,0 +1,235 @@
+"""Keeps a simulated host: makes it, starts its processes, and clears it away in the end.
+
+It reads a pipe that only its user holds open: however that one ends, by SIGKILL too, the kernel
+closes the pipe. First it reads a plan there, a line of JSON; then it says on stdout, in a line of
+JSON, where the host is or why there is none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from types import FrameType
+from typing import Any
+
+from tpusmi.simulate import description, faults, sdk, tree
+from tpusmi.simulate.environment import job_environment
+from tpusmi.simulate.machine import CUBIC, Machine, parse
+from tpusmi.wire import places
+
+READY_S = 20.0
+TERMINATE_S = 5.0
+TRIES = 3
+"""A port that was free may be taken before the server is there."""
+PR_SET_PDEATHSIG = 1
+
+
+class RefusedError(Exception):
+    """Why there is no host: `busy` or `failed`, and a sentence."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def main() -> None:
+    """Make the host that stdin asks for and keep it until stdin ends."""
+    for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(ending, _exit)
+    plan = json.loads(sys.stdin.buffer.raw.readline())  # type: ignore[union-attr]
+    directory = tempfile.mkdtemp(prefix="tpusmi-simulated-")
+    host = _Host(directory, plan)
+    try:
+        os.chmod(directory, 0o755)  # other users may look too
+        host.start()
+        _say({"directory": directory})
+        host.keep()
+    except RefusedError as why:
+        _say({"failed": why.kind, "message": str(why)})
+    finally:
+        host.end()
+
+
+class _Host:
+    """The host in the making, and its processes."""
+
+    def __init__(self, directory: str, plan: dict[str, Any]) -> None:
+        self._directory = directory
+        self._plan = plan
+        self._faults = faults.parse(plan["faults"])
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._orphans: list[int] = []
+
+    def start(self) -> None:
+        """Everything is open when this returns. Raises RefusedError."""
+        plan = self._plan
+        machine = parse(plan["machine"], plan["worker"], plan["chips"])
+        nodes = tree.build(self._directory, machine, self._faults)
+        with open(f"{self._directory}/{faults.FILE}", "w", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in plan["faults"]))
+        if "lockfile-left" in self._faults:
+            open(f"{self._directory}/tmp/libtpu_lockfile", "x").close()
+        for left in reversed(range(1 if plan["port"] else TRIES)):
+            try:
+                self._start_processes(machine, nodes)
+                break
+            except RefusedError as why:
+                self._end_processes()
+                if why.kind != "busy" or not left:
+                    raise
+        if "no-permission" in self._faults:
+            for node in (node for of_chip in nodes.values() for node in of_chip):
+                os.chmod(self._directory + node, 0)
+
+    def keep(self) -> None:
+        """Wait until stdin ends. No limit: that is told by the pipe."""
+        while sys.stdin.buffer.raw.read(4096):  # type: ignore[union-attr]
+            pass
+
+    def end(self) -> None:
+        self._end_processes()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _start_processes(self, machine: Machine, nodes: dict[int, list[str]]) -> None:
+        told = self._describe(machine, nodes)
+        description.write(self._directory, told)
+        with open(f"{self._directory}/log", "ab") as log:
+            for number in range(len(told["processes"])):
+                self._processes.append(self._start_process(machine, told, number, log.fileno()))
+        until_s = time.monotonic() + READY_S
+        for process, entry in zip(self._processes, told["processes"], strict=True):
+            entry["pid"] = self._wait_for(process, until_s)
+        description.write(self._directory, told)
+
+    def _describe(self, machine: Machine, nodes: dict[int, list[str]]) -> dict[str, Any]:
+        from tpusmi.simulate.server import free_port
+
+        plan = self._plan
+        count = 0 if "lockfile-left" in self._faults else plan["processes"]
+        each = machine.chips // count if count else 0
+        processes = []
+        for number in range(count):
+            mine = list(range(number * each, (number + 1) * each))
+            held = [node for chip in mine for node in nodes.get(chip, ())]
+            processes.append(
+                {
+                    "pid": None,
+                    "port": plan["port"] + number if plan["port"] else free_port(),
+                    "chips": mine,
+                    "holds": held if plan["hold"] else [],
+                    # With smaller bounds libtpu lets several processes in and locks nothing.
+                    "locks": plan["hold"] and count == 1,
+                }
+            )
+        return {
+            "version": description.VERSION,
+            "keeper": [os.getpid(), places.start_ticks("/proc", os.getpid())],
+            "accelerator_type": machine.accelerator_type,
+            "generation": machine.generation.name,
+            "topology": machine.topology,
+            "worker": machine.worker,
+            "hosts": machine.hosts,
+            "cubic": machine.generation.name in CUBIC,
+            "seed": plan["seed"],
+            "born_at_s": time.monotonic() - plan["age_s"],
+            "freeze_s": plan["freeze_s"],
+            "chips": [
+                {"id": chip, "nodes": nodes.get(index, [])}
+                for index, chip in enumerate(machine.chip_ids)
+            ],
+            "devices": [
+                {"index": d.index, "id": d.id, "chip": d.chip, "core": d.core_on_chip,
+                 "coords": d.coords}
+                for d in machine.devices
+            ],
+            "processes": processes,
+            "ports": [p["port"] for p in processes],
+            "segment_dir": f"{self._directory}/segments",
+            "sdk_command": sdk.command(self._directory),
+        }  # fmt: skip
+
+    def _start_process(
+        self, machine: Machine, told: dict[str, Any], number: int, log: int
+    ) -> subprocess.Popen[bytes]:
+        keeper = os.getpid()
+        local = "addresses-local" in self._faults
+        return subprocess.Popen(
+            [sys.executable, "-m", "tpusmi.simulate.job", self._directory, str(number)],
+            env=job_environment(machine, told["processes"], number, local),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            preexec_fn=lambda: _die_with(keeper),  # safe: this process has one thread
+        )
+
+    def _wait_for(self, process: subprocess.Popen[bytes], until_s: float) -> int:
+        """The pid that holds and serves, once it does. Raises RefusedError."""
+        assert process.stdout is not None
+        left_s = max(0.0, until_s - time.monotonic())
+        words = ""
+        if select.select([process.stdout], [], [], left_s)[0]:
+            words = os.read(process.stdout.fileno(), 4096).decode().strip()
+        kind, _, rest = words.partition(" ")
+        if kind == "ready":
+            if int(rest) != process.pid:
+                self._orphans.append(int(rest))
+            return int(rest)
+        if kind == "busy":
+            raise RefusedError("busy", rest)
+        raise RefusedError("failed", self._last_words())
+
+    def _last_words(self) -> str:
+        with open(f"{self._directory}/log", encoding="utf-8", errors="replace") as log:
+            lines = log.read().strip().splitlines()
+        return lines[-1] if lines else f"its process did not start within {READY_S:.0f} s"
+
+    def _end_processes(self) -> None:
+        """Close their pipes, and wait until they are gone."""
+        until_s = time.monotonic() + TERMINATE_S
+        for process in self._processes:
+            if process.stdin is not None:
+                process.stdin.close()
+        for process in self._processes:
+            try:
+                process.wait(max(0.0, until_s - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()  # stopped, perhaps
+                process.wait(TERMINATE_S)
+        while any(map(_lives, self._orphans)) and time.monotonic() < until_s:
+            time.sleep(0.01)
+        self._processes.clear()
+        self._orphans.clear()
+
+
+def _lives(pid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}")
+
+
+def _die_with(keeper: int) -> None:
+    """In the job, before it is one: end when the keeper does, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != keeper:
+        os._exit(1)  # it ended before the kernel knew
+
+
+def _say(words: dict[str, Any]) -> None:
+    try:
+        os.write(sys.stdout.fileno(), f"{json.dumps(words)}\n".encode())
+    except BrokenPipeError:
+        pass  # whoever asked is gone, which the other pipe tells as well
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

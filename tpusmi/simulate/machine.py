@@ -1,0 +1,175 @@
+"""Which machine an accelerator type names: its generation, and the devices of one of its hosts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tpusmi import chips
+from tpusmi.chips import Generation
+
+CHIPS_MOST = {"v2": 256, "v3": 1024, "v4": 4096, "v5e": 256, "v5p": 8960, "v6e": 256, "7x": 9216}
+"""Of one slice."""
+LOCAL_CHIPS_MOST = 512
+CUBIC = ("v4", "v5p", "7x")
+"""Their slices have three dimensions, the others' two."""
+CHIPS_OF_MANY = 4
+"""Of every host in a slice of several: only single hosts have 1 or 8."""
+
+Coords = tuple[int, int, int]
+
+
+class SimulatedDevice(NamedTuple):
+    """One JAX device of the host."""
+
+    index: int  # type: ignore[assignment]  # hides tuple.index
+    """Local."""
+    id: int
+    """Global, as JAX and libtpu say."""
+    chip: int
+    """Local index of its chip."""
+    core_on_chip: int
+    coords: Coords
+
+
+class Machine(NamedTuple):
+    """One host of a slice."""
+
+    accelerator_type: str
+    generation: Generation
+    slice_chips: int
+    topology: Coords
+    host_shape: Coords
+    worker: int
+    hosts: int
+    chip_ids: tuple[int, ...]
+    """Global id of each local chip, in local order."""
+    coords: tuple[Coords, ...]
+    """Of each local chip."""
+
+    @property
+    def chips(self) -> int:
+        return len(self.chip_ids)
+
+    @property
+    def devices(self) -> tuple[SimulatedDevice, ...]:
+        """Every JAX device of this host, in local order."""
+        cores = self.generation.devices_per_chip
+        return tuple(
+            SimulatedDevice(local * cores + core, chip * cores + core, local, core, coords)
+            for local, (chip, coords) in enumerate(zip(self.chip_ids, self.coords, strict=True))
+            for core in range(cores)
+        )
+
+
+def parse(name: str, worker: int = 0, chips_here: int | None = None) -> Machine:
+    """The host that an accelerator type names: `v5e-8`, `v5litepod-8`, `v4-8`, `tpu7x-8`.
+
+    `worker` picks one host of a larger slice, `chips_here` gives it another number of chips.
+    Raises ValueError with a sentence for the user.
+    """
+    found = chips.by_accelerator_type(name)
+    shape = None if found is None else _host_shape(*found)
+    if found is None or shape is None:
+        raise ValueError(f"no accelerator type {name!r}: {_suggestions(name)}")
+    generation, slice_chips = found
+    topology = shape if _size(shape) == slice_chips else _topology(generation.name, slice_chips)
+    hosts = slice_chips // _size(shape)
+    if not 0 <= worker < hosts:
+        raise ValueError(f"worker {worker} is none of {name}: its workers are 0 to {hosts - 1}")
+    if chips_here is not None and not 1 <= chips_here <= LOCAL_CHIPS_MOST:
+        raise ValueError(f"{chips_here} chips are not between 1 and {LOCAL_CHIPS_MOST}")
+    places = _places(shape, topology, worker)
+    if chips_here is not None:
+        places = [(worker * chips_here + i, 0, 0) for i in range(chips_here)]
+        topology = (max(hosts, 1) * chips_here, 1, 1)
+    ids = tuple(x + topology[0] * (y + topology[1] * z) for x, y, z in places)
+    return Machine(
+        accelerator_type=_canonical(generation, slice_chips),
+        generation=generation,
+        slice_chips=slice_chips,
+        topology=topology,
+        host_shape=shape,
+        worker=worker,
+        hosts=hosts,
+        chip_ids=ids,
+        coords=tuple(places),
+    )
+
+
+def _host_shape(generation: Generation, slice_chips: int) -> Coords | None:
+    """How the chips of one host stand; None when there is no slice of that many chips."""
+    if slice_chips > CHIPS_MOST[generation.name]:
+        return None
+    shapes = {_size(shape): shape for shape in generation.host_shapes}
+    if slice_chips in shapes:
+        return shapes[slice_chips]
+    hosts, rest = divmod(slice_chips, CHIPS_OF_MANY)
+    is_flat = generation.name not in CUBIC
+    if rest or hosts < 2 or (is_flat and hosts & (hosts - 1)):  # squares come in powers of two
+        return None
+    return shapes[CHIPS_OF_MANY]
+
+
+def _topology(generation: str, slice_chips: int) -> Coords:
+    """The slice's shape, as near to a square or a cube as hosts of 2x2 chips allow."""
+    hosts = slice_chips // CHIPS_OF_MANY
+    best: Coords = (2, 2 * hosts, 1)
+    for across in _divisors(hosts):
+        for along in _divisors(hosts // across):
+            deep = hosts // across // along
+            shape = (2 * across, 2 * along, deep)
+            if (deep == 1 or generation in CUBIC) and _is_rounder(shape, best):
+                best = shape
+    return best
+
+
+def _is_rounder(shape: Coords, best: Coords) -> bool:
+    return (max(shape), sum(shape), shape) < (max(best), sum(best), best)
+
+
+def _divisors(number: int) -> list[int]:
+    return [i for i in range(1, number + 1) if number % i == 0]
+
+
+def _places(shape: Coords, topology: Coords, worker: int) -> list[Coords]:
+    """Coordinates of the host's chips, x fastest, as a real host numbers them."""
+    across, along = topology[0] // shape[0], topology[1] // shape[1]
+    x0 = worker % across * shape[0]
+    y0 = worker // across % along * shape[1]
+    z0 = worker // across // along * shape[2]
+    return [
+        (x0 + x, y0 + y, z0 + z)
+        for z in range(shape[2])
+        for y in range(shape[1])
+        for x in range(shape[0])
+    ]
+
+
+def _size(shape: Coords) -> int:
+    return shape[0] * shape[1] * shape[2]
+
+
+def _canonical(generation: Generation, slice_chips: int) -> str:
+    """As Google's own variable TPU_ACCELERATOR_TYPE spells it."""
+    number = slice_chips * (generation.cores_per_chip if generation.type_counts_cores else 1)
+    return f"{generation.type_names[0]}-{number}"
+
+
+def _suggestions(name: str) -> str:
+    """What may have been meant, else one of each generation."""
+    from difflib import get_close_matches
+
+    generation = chips.by_name(name.rpartition("-")[0] or name)
+    if generation is not None:
+        return f"did you mean {', '.join(_types(generation))}?"
+    near = get_close_matches(name.lower(), [t for g in chips.GENERATIONS for t in _types(g)], 4)
+    if near:
+        return f"did you mean {', '.join(near)}?"
+    return "try v2-8, v3-8, v4-8, v5e-8, v5p-8, v6e-8 or 7x-8"
+
+
+def _types(generation: Generation) -> list[str]:
+    """Some of its types, smallest first."""
+    per_chip = generation.cores_per_chip if generation.type_counts_cores else 1
+    sizes = sorted({*map(_size, generation.host_shapes), 16, 32})
+    return [f"{generation.name}-{size * per_chip}" for size in sizes]

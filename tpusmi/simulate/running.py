@@ -1,0 +1,51 @@
+"""A running simulated host, seen from one of its own processes: its job, its faults, the time.
+
+Standard library only, and little of it: see workload.py.
+"""
+
+from __future__ import annotations
+
+import time
+
+from tpusmi.simulate import description, workload
+from tpusmi.simulate.faults import FaultFile
+
+_FORCED = {"idle": workload.IDLE, "stall": workload.STALL, "hang": workload.HUNG}
+
+
+class Running:
+    """What the host's directory says, read again when its faults change."""
+
+    def __init__(self, directory: str) -> None:
+        self.description = description.read(directory)
+        self._file = FaultFile(directory)
+        self._workload = workload.Workload(self.description["seed"])
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Look for other faults; True when there are."""
+        if not self._file.refresh():
+            return False
+        ago_s = time.monotonic() - self._file.since_s
+        since_s = self.job_time_s - (0.0 if self.description["freeze_s"] is not None else ago_s)
+        forced = [(_FORCED[name], since_s) for name in _FORCED if name in self.faults]
+        self._workload = workload.Workload(self.description["seed"], forced[0] if forced else None)
+        return True
+
+    @property
+    def faults(self) -> dict[str, str]:
+        return self._file.faults
+
+    @property
+    def workload(self) -> workload.Workload:
+        return self._workload
+
+    @property
+    def job_time_s(self) -> float:
+        return description.job_time_s(self.description)
+
+    @property
+    def is_loaded(self) -> bool:
+        """False while libtpu has no program and answers with nothing."""
+        no_program = self._workload.activity(self.job_time_s) == workload.LOADING
+        return not no_program and "empty" not in self.faults

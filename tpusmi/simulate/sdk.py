@@ -1,0 +1,128 @@
+"""Stands in for the child that runs libtpu's SDK: the numbers that only hardware gives.
+
+It speaks that child's protocol: a line with a JSON list of names, or null for all of them, is
+answered by a line with a JSON object. Every viewer starts one and waits for it, hence no imports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+
+from tpusmi.simulate.running import Running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VERSION = "simulated"
+SUPPORTED = (
+    "tensorcore_util",
+    "ici_link_health",
+    "tpu_throttle_score",
+    "duty_cycle_pct",
+    "buffer_transfer_latency",
+    "inbound_buffer_transfer_latency",
+    "collective_e2e_latency",
+    "hbm_capacity_total",
+    "hbm_capacity_usage",
+    "hlo_execution_timing",
+    "hlo_queue_size",
+    "tcp_min_rtt",
+    "tcp_delivery_rate",
+    "host_to_device_transfer_latency",
+    "device_to_host_transfer_latency",
+    "host_compute_latency",
+    "runtime_hbm_utilization",
+    "idle_duration",
+)
+"""By libtpu 0.0.42.1. All but the first three it reads from port 8431, where a simulated host
+seldom is: those have no data here.
+"""
+LINKS_FLAT, LINKS_CUBIC = 4, 6
+
+
+def command(directory: str) -> tuple[str, ...]:
+    """How to start it, without what an interpreter does before it runs anything of ours."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = (
+        f"import sys; sys.path.append({root!r}); "
+        "from tpusmi.simulate.sdk import main; main(sys.argv[1])"
+    )
+    return (sys.executable, "-I", "-S", "-c", code, directory)
+
+
+def main(directory: str) -> None:
+    """Answer every line until stdin ends."""
+    running = Running(directory)
+    for line in sys.stdin:
+        started_s = time.monotonic()
+        running.refresh()
+        _fail_if_told(running)
+        names = json.loads(line) or SUPPORTED
+        metrics = {
+            name: {"description": f"Simulated {name}.", "data": data(running, name)}
+            for name in names
+            if name in SUPPORTED
+        }
+        answer = {
+            "version": VERSION,
+            "supported": SUPPORTED,
+            "metrics": metrics,
+            "errors": {},
+            "took_s": time.monotonic() - started_s,
+        }
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+def data(running: Running, name: str) -> Sequence[str]:
+    """What the SDK's `data()` returns."""
+    return _DATA[name](running) if name in _DATA else ()
+
+
+def _fail_if_told(running: Running) -> None:
+    if "sdk-crash" in running.faults:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if "sdk-hang" in running.faults:
+        sys.stdin.read()  # to its end: whoever waited for us is gone
+        sys.exit()
+
+
+def _tensorcore_util(running: Running) -> list[str]:
+    if not running.is_loaded:
+        return []
+    t_s = running.job_time_s
+    devices = running.description["devices"]
+    return [f"{100 * running.workload.mxu(t_s, device['id']):.2f}" for device in devices]
+
+
+def _ici_link_health(running: Running) -> list[str]:
+    chips = range(len(running.description["chips"]))
+    links = LINKS_CUBIC if running.description["cubic"] else LINKS_FLAT
+    bad = running.faults.get("bad-link", "0")
+    ill = (chips[-1], 0)
+    return [
+        f"tray1.chip{chip}.ici{link}.int: {bad if (chip, link) == ill else 0}"
+        for chip in chips
+        for link in range(links)
+    ]
+
+
+def _tpu_throttle_score(running: Running) -> list[str]:
+    score = running.faults.get("throttle", "0")
+    devices = running.description["devices"]
+    return [f"{d['index']}-{score if d['chip'] == 0 else 0}" for d in devices]
+
+
+_DATA = {
+    "tensorcore_util": _tensorcore_util,
+    "ici_link_health": _ici_link_health,
+    "tpu_throttle_score": _tpu_throttle_score,
+}

@@ -1,0 +1,203 @@
+"""The metrics port of a simulated process: libtpu's service, or what a fault puts in its place."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tpusmi import metricproto
+from tpusmi.simulate.answers import Answers
+from tpusmi.simulate.host import PortBusyError
+from tpusmi.simulate.running import Running
+
+IPV4, IPV6 = "127.0.0.1", "::1"
+"""Reachable from this machine alone."""
+WORKERS = 16
+BACKLOG = 64
+KINDS = ("addresses-local", "no-server", "silent", "http", "not-libtpu")
+"""Faults that replace the server, the strongest first."""
+
+Stop = Callable[[], None]
+
+
+class Port:
+    """What is on the port now; changes with the faults."""
+
+    def __init__(self, running: Running, process: int, port: int) -> None:
+        self._running = running
+        self._process = process
+        self._port = port
+        self._kind: tuple[str, ...] = ()
+        self._stop: Stop = _nothing
+
+    def update(self) -> None:
+        """Open what the faults ask for, if that is not open yet. Raises PortBusyError."""
+        faults = self._running.faults
+        what = next((kind for kind in KINDS if kind in faults), "libtpu")
+        hosts = (IPV6,) if "ipv6-only" in faults else (IPV4, IPV6)
+        if (what, *hosts) == self._kind:
+            return
+        self._stop()
+        self._stop = _nothing
+        self._kind = (what, *hosts)
+        if what in ("no-server", "addresses-local"):
+            return
+        if what in ("libtpu", "not-libtpu"):
+            handler = Service(self._running, self._process) if what == "libtpu" else None
+            self._stop = _open_grpc(handler, hosts, self._port)
+        else:
+            self._stop = _open_sockets(hosts, self._port, answering=what == "http")
+
+
+class Service:
+    """RuntimeMetricService, as gRPC calls it."""
+
+    def __init__(self, running: Running, process: int) -> None:
+        self._running = running
+        self._answers = Answers(running, process)
+
+    def method(self, path: str) -> Callable[[bytes, Any], bytes] | None:
+        """What answers calls of that path."""
+        return {
+            metricproto.GET_METRIC: self._metric,
+            metricproto.LIST_METRICS: self._names,
+            metricproto.GET_STATUS: self._status,
+        }.get(path)
+
+    def _metric(self, request: bytes, context: Any) -> bytes:
+        import grpc
+
+        self._delay()
+        name = metricproto.messages()["MetricRequest"].FromString(request).metric_name
+        answer = self._answers.metric(name)
+        if answer is None:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"unsupported metric name {name}")
+        assert answer is not None  # abort() has raised
+        return answer
+
+    def _names(self, request: bytes, context: Any) -> bytes:
+        self._delay()
+        pattern = metricproto.messages()["ListSupportedMetricsRequest"].FromString(request).filter
+        return self._answers.names(pattern)
+
+    def _status(self, request: bytes, context: Any) -> bytes:
+        self._delay()
+        message = metricproto.messages()["GetTpuRuntimeStatusRequest"].FromString(request)
+        return self._answers.status(message.include_hlo_info)
+
+    def _delay(self) -> None:
+        self._running.refresh()
+        time.sleep(float(self._running.faults.get("slow", "0")))
+
+
+def _open_grpc(service: Service | None, hosts: tuple[str, ...], port: int) -> Stop:
+    from concurrent.futures import ThreadPoolExecutor
+
+    import grpc
+
+    class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc is untyped
+        def service(self, call: Any) -> Any:
+            method = service.method(call.method) if service is not None else None
+            return None if method is None else grpc.unary_unary_rpc_method_handler(method)
+
+    # Without so_reuseport=0 two servers could share a port, each taking half of the calls.
+    server = grpc.server(ThreadPoolExecutor(WORKERS), options=(("grpc.so_reuseport", 0),))
+    server.add_generic_rpc_handlers((Handler(),))
+    for host in usable(hosts):
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            bound = server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise PortBusyError(f"port {port} is in use") from error
+        if bound != port:
+            raise PortBusyError(f"port {port} is in use")
+    server.start()
+    return lambda: server.stop(0).wait(5)
+
+
+def _open_sockets(hosts: tuple[str, ...], port: int, answering: bool) -> Stop:
+    """Sockets that the kernel accepts connections for; nobody answers, or a web server does."""
+    listening = [listen(host, port) for host in usable(hosts)]
+    if answering:
+        for one in listening:
+            threading.Thread(target=_serve_pages, args=(one,), daemon=True).start()
+
+    def stop() -> None:
+        for one in listening:
+            one.shutdown(socket.SHUT_RDWR)  # wakes the thread in accept()
+            one.close()
+
+    return stop
+
+
+def _serve_pages(listening: socket.socket) -> None:
+    page = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nhi\n"
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except OSError:
+            return  # closed: the faults have changed
+        with connection:
+            connection.settimeout(1.0)
+            try:
+                connection.recv(4096)
+                connection.sendall(page)
+            except OSError:
+                pass
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises PortBusyError."""
+    one = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if ":" in host:
+        one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    try:
+        one.bind((host, port))
+        one.listen(BACKLOG)
+    except OSError as error:
+        one.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortBusyError(f"port {port} is in use") from error
+        raise PortBusyError(f"port {port}: {os.strerror(error.errno or 0)}") from error
+    return one
+
+
+def usable(hosts: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that this machine has: many containers are without IPv6."""
+    found = []
+    for host in hosts:
+        try:
+            listen(host, 0).close()
+        except (PortBusyError, OSError):
+            continue
+        found.append(host)
+    return tuple(found)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now, on either address."""
+    hosts = usable((IPV4, IPV6))
+    while True:
+        with listen(hosts[0], 0) as first:
+            port: int = first.getsockname()[1]
+            if all(is_free(host, port) for host in hosts[1:]):
+                return port
+
+
+def is_free(host: str, port: int) -> bool:
+    """True when nobody listens there."""
+    try:
+        listen(host, port).close()
+    except PortBusyError:
+        return False
+    return True
+
+
+def _nothing() -> None:
+    pass

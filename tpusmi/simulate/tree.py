@@ -1,0 +1,151 @@
+"""The files of a simulated host: PCI bus, IOMMU groups, device nodes, lock file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Container, Mapping
+from typing import NamedTuple
+
+from tpusmi.chips import GOOGLE_PCI_VENDOR, VFIO, Generation
+from tpusmi.simulate.machine import Machine
+
+DEVICES = "sys/devices/pci0000:00"
+NETWORK_CARD = "0000:00:03.0"
+"""A gVNIC: Google's too, so that not every device of the vendor is a TPU; it has group 0."""
+FIRST_SLOT, SLOTS = 4, 28
+NODE_MODE = 0o666
+NULL = os.makedev(1, 3)
+"""What the device nodes really are: /dev/null, which harms nobody who opens it."""
+
+
+class Function(NamedTuple):
+    """One PCI function of a chip."""
+
+    chip: int
+    address: str
+    number: int
+    """Of its node: the IOMMU group, or the N of /dev/accelN."""
+    node: str
+
+
+def functions(machine: Machine) -> list[Function]:
+    """Every PCI function of the host's chips, in PCI order."""
+    per_chip = machine.generation.pci_functions
+    first = 1 if machine.generation.node == VFIO else 0
+    found = []
+    for number in range(machine.chips * per_chip):
+        chip, function = divmod(number, per_chip)
+        bus, slot = divmod(chip, SLOTS)
+        address = f"0000:{bus:02x}:{slot + FIRST_SLOT:02x}.{function}"
+        node = machine.generation.node.format(number + first)
+        found.append(Function(chip, address, number + first, node))
+    return found
+
+
+def build(root: str, machine: Machine, faults: Container[str]) -> dict[int, list[str]]:
+    """Write the tree; the device nodes of each chip that has some."""
+    for directory in ("sys/bus/pci/devices", DEVICES, "dev", "tmp", "segments"):
+        os.makedirs(f"{root}/{directory}")
+    os.symlink("/proc", f"{root}/proc")
+    is_vfio = machine.generation.node == VFIO
+    if is_vfio:
+        os.makedirs(f"{root}/sys/kernel/iommu_groups")
+        os.makedirs(f"{root}/dev/vfio")
+        _node(f"{root}/dev/vfio/vfio")
+    else:
+        os.makedirs(f"{root}/sys/class/accel")
+    _function(root, NETWORK_CARD, _NETWORK_CARD_FILES)
+    if is_vfio:
+        _join_group(root, NETWORK_CARD, 0)
+    nodes: dict[int, list[str]] = {}
+    for function in functions(machine):
+        last = function.chip == machine.chips - 1
+        half = last and "half-removed" in faults
+        files = _tpu_files(machine.generation, function.chip * 2 >= machine.chips)
+        _function(root, function.address, {"vendor": files["vendor"], **({} if half else files)})
+        if is_vfio:
+            _join_group(root, function.address, function.number, removed=half)
+        elif not half:
+            _accel_class(root, function)
+        if not (half or (last and "no-node" in faults)):
+            _node(root + function.node)
+            nodes.setdefault(function.chip, []).append(function.node)
+    return nodes
+
+
+def _function(root: str, address: str, files: Mapping[str, str]) -> None:
+    directory = f"{root}/{DEVICES}/{address}"
+    os.makedirs(directory)
+    for name, content in files.items():
+        with open(f"{directory}/{name}", "w", encoding="ascii") as file:
+            file.write(f"{content}\n")
+    os.symlink(f"../../../devices/pci0000:00/{address}", f"{root}/sys/bus/pci/devices/{address}")
+
+
+def _tpu_files(generation: Generation, on_second_socket: bool) -> dict[str, str]:
+    return {
+        "vendor": f"0x{GOOGLE_PCI_VENDOR:04x}",
+        "device": f"0x{generation.pci_device_id:04x}",
+        "subsystem_vendor": f"0x{GOOGLE_PCI_VENDOR:04x}",
+        "subsystem_device": f"0x{generation.pci_subsystem_id or generation.pci_device_id:04x}",
+        "class": "0xff0000",
+        "numa_node": "1" if on_second_socket and len(generation.host_shapes) > 1 else "0",
+        "current_link_speed": "16.0 GT/s PCIe",
+        "current_link_width": "16",
+        "max_link_speed": "16.0 GT/s PCIe",
+        "max_link_width": "16",
+    }
+
+
+_NETWORK_CARD_FILES = {
+    "vendor": f"0x{GOOGLE_PCI_VENDOR:04x}",
+    "device": "0x0042",
+    "subsystem_vendor": f"0x{GOOGLE_PCI_VENDOR:04x}",
+    "subsystem_device": "0x0058",
+    "class": "0x020000",
+    "numa_node": "0",
+}
+
+
+def _join_group(root: str, address: str, group: int, removed: bool = False) -> None:
+    """The function's link to its IOMMU group, and the group's to it; a removed one's dangles."""
+    directory = f"{root}/{DEVICES}/{address}"
+    groups = f"{root}/sys/kernel/iommu_groups/{group}/devices"
+    if not removed:
+        os.makedirs(groups)
+        os.symlink(f"../../../../devices/pci0000:00/{address}", f"{groups}/{address}")
+    os.symlink(f"../../../kernel/iommu_groups/{group}", f"{directory}/iommu_group")
+    if group and not removed:
+        _driver(root, directory, "vfio-pci")
+
+
+def _accel_class(root: str, function: Function) -> None:
+    """What makes /sys/class/accel/accelN/device lead to the PCI function."""
+    name = f"accel{function.number}"
+    directory = f"{root}/{DEVICES}/{function.address}"
+    os.makedirs(f"{directory}/accel/{name}")
+    os.symlink(f"../../../{function.address}", f"{directory}/accel/{name}/device")
+    os.symlink(
+        f"../../devices/pci0000:00/{function.address}/accel/{name}",
+        f"{root}/sys/class/accel/{name}",
+    )
+    _driver(root, directory, "google-tpu")
+
+
+def _driver(root: str, directory: str, name: str) -> None:
+    os.makedirs(f"{root}/sys/bus/pci/drivers/{name}", exist_ok=True)
+    os.symlink(f"../../../bus/pci/drivers/{name}", f"{directory}/driver")
+
+
+def _node(path: str) -> None:
+    """A character device where we may make and open one, else a plain file in its place."""
+    try:
+        os.mknod(path, NODE_MODE | stat.S_IFCHR, NULL)
+        os.close(os.open(path, os.O_RDWR))  # not on a file system mounted nodev
+    except OSError:
+        if os.path.lexists(path):
+            os.unlink(path)
+        with open(path, "x", encoding="ascii"):
+            pass
+    os.chmod(path, NODE_MODE)

@@ -1,0 +1,182 @@
+"""What the simulated job does: a pure function of seed, device and time since its start.
+
+It loads, compiles, then trains for ever: steps, an input stall now and then, an evaluation, a
+checkpoint. Every number comes from the same schedule, so that they agree with each other. Standard
+library only, and little of it: the stand-in for libtpu's SDK must start faster than it is asked.
+"""
+
+from __future__ import annotations
+
+import math
+
+LOAD_S = 4.0
+"""No program is loaded: libtpu answers with nothing."""
+COMPILE_S = 14.0
+"""Weights fill the memory, nothing runs."""
+
+TRAIN, STALL, EVALUATE, SAVE = "training", "input stall", "evaluation", "checkpoint"
+LOADING, COMPILING = "loading", "compiling"
+IDLE, HUNG = "idle", "hung"
+"""Only by fault: nothing runs, or one program never ends."""
+
+CYCLE = (
+    (TRAIN, 52.0), (STALL, 7.0), (TRAIN, 34.0), (EVALUATE, 9.0), (TRAIN, 58.0), (SAVE, 8.0),
+    (TRAIN, 47.0), (STALL, 5.0), (TRAIN, 20.0),
+)  # fmt: skip
+CYCLE_S = sum(seconds for _, seconds in CYCLE)
+
+BUSY = {TRAIN: 0.985, STALL: 0.27, EVALUATE: 0.9, SAVE: 0.03, HUNG: 1.0}
+"""Share of the time that a program runs; nothing does in the other phases."""
+MXU = {TRAIN: 0.53, STALL: 0.15, EVALUATE: 0.41, SAVE: 0.01}
+BANDWIDTH = {TRAIN: 0.61, STALL: 0.17, EVALUATE: 0.55, SAVE: 0.08}
+STEPS_PER_S = {TRAIN: 1.25, STALL: 0.34, EVALUATE: 2.2, SAVE: 0.0}
+QUEUE = {TRAIN: 3, STALL: 1, EVALUATE: 2, HUNG: 4}
+PROGRAMS = {
+    TRAIN: "main.579", STALL: "main.579", HUNG: "main.579", EVALUATE: "main.1204", SAVE: "main.37",
+}  # fmt: skip
+
+WINDOW_S = 4.0
+"""Of the duty cycle."""
+WINDOW_SAMPLES = 8
+WEIGHTS, ACTIVATIONS, EVALUATION, FIRST_DEVICE = 0.52, 0.24, 0.09, 0.06
+"""Shares of the memory; the first device of a slice keeps the results for all of them."""
+PULSE_S = 7.0
+"""How fast the noise moves."""
+
+
+class Workload:
+    """One job. Times are seconds since its start; shares are 0 to 1.
+
+    `forced` is what it does for ever since a moment, whatever the schedule says.
+    """
+
+    def __init__(self, seed: int = 0, forced: tuple[str, float] | None = None) -> None:
+        self.seed = seed
+        self._forced = forced
+        self._turned_s = seed * 37.0 % CYCLE_S
+        """Other seeds are at other places of the schedule."""
+
+    def activity(self, t_s: float) -> str:
+        """What the job is doing."""
+        return self._moment(t_s)[0]
+
+    def _moment(self, t_s: float) -> tuple[str, float, float]:
+        """What the job is doing, since how long, and how long it will go on."""
+        if self._forced and t_s >= self._forced[1]:
+            return self._forced[0], t_s - self._forced[1], math.inf
+        if t_s < LOAD_S:
+            return LOADING, t_s, LOAD_S - t_s
+        if t_s < LOAD_S + COMPILE_S:
+            return COMPILING, t_s - LOAD_S, LOAD_S + COMPILE_S - t_s
+        into_s = (t_s - LOAD_S - COMPILE_S + self._turned_s) % CYCLE_S
+        for activity, seconds in CYCLE:
+            if into_s < seconds:
+                return activity, into_s, seconds - into_s
+            into_s -= seconds
+        return TRAIN, 0.0, 1.0  # the sum of floats fell short
+
+    def duty(self, t_s: float, device: int) -> float:
+        """Share of the last seconds in which a program ran."""
+        total = 0.0
+        for i in range(WINDOW_SAMPLES):
+            at_s = t_s - WINDOW_S * i / WINDOW_SAMPLES
+            total += BUSY.get(self.activity(at_s), 0.0) if at_s > 0 else 0.0
+        return self._shaken(total / WINDOW_SAMPLES, 0.012, "duty", device, t_s)
+
+    def mxu(self, t_s: float, device: int) -> float:
+        """Share of the peak matrix throughput."""
+        return self._shaken(MXU.get(self.activity(t_s), 0.0), 0.09, "mxu", device, t_s)
+
+    def bandwidth(self, t_s: float, device: int) -> float:
+        """Share of the peak memory bandwidth."""
+        return self._shaken(BANDWIDTH.get(self.activity(t_s), 0.0), 0.07, "bw", device, t_s)
+
+    def idle_s(self, t_s: float, device: int) -> float:
+        """Since when no program has run."""
+        activity, since_s, _ = self._moment(t_s)
+        if activity in (SAVE, COMPILING, LOADING, IDLE):
+            return since_s
+        gap_s = 0.9 if activity == STALL else 0.02
+        return min(since_s, gap_s * self._wave("idle", device, t_s))
+
+    def queue(self, t_s: float, device: int) -> int:
+        """Programs enqueued."""
+        most = QUEUE.get(self.activity(t_s), 0)
+        if self.activity(t_s) == HUNG:
+            return most
+        return round(most * (0.4 + 0.6 * self._wave("queue", device, t_s)))
+
+    def memory(self, t_s: float, device: int) -> float:
+        """Share of the memory in use."""
+        activity, since_s, left_s = self._moment(t_s)
+        if activity == LOADING:
+            return 0.0
+        extra = FIRST_DEVICE if device == 0 else 0.0
+        weights = WEIGHTS + extra + 0.004 * self._wave("weights", device, 0.0)
+        if activity == COMPILING:
+            return weights * math.floor(8 * since_s / (since_s + left_s)) / 8
+        if activity == EVALUATE:
+            return weights + EVALUATION
+        if activity == SAVE:
+            return weights + 0.02
+        if left_s == math.inf:
+            since_s, left_s = 1.0, 1.0
+        growing = 0.5 + 0.5 * since_s / (since_s + left_s)  # fragments, until the next pause
+        step = 0.8 + 0.2 * self._wave("activations", device, t_s)
+        return weights + ACTIVATIONS * growing * step
+
+    def steps(self, t_s: float) -> int:
+        """Programs run since the start."""
+        if self._forced and t_s > self._forced[1]:
+            rate = STEPS_PER_S.get(self._forced[0], 0.0)
+            more = int(rate * (t_s - self._forced[1]))
+            return Workload(self.seed).steps(self._forced[1]) + more
+        trained_s = t_s - LOAD_S - COMPILE_S
+        if trained_s <= 0:
+            return 0
+        turned_s = trained_s + self._turned_s
+        return max(1, int(_steps_until(turned_s) - _steps_until(self._turned_s)))
+
+    def program(self, t_s: float) -> str | None:
+        """Name of the running program; None when there is none."""
+        return PROGRAMS.get(self.activity(t_s))
+
+    def instruction(self, t_s: float, device: int) -> int:
+        """Number of the operation that is running."""
+        return int(1 + 899 * _chance(self.seed, device, int(t_s * 20)))
+
+    def _shaken(self, share: float, by: float, what: str, device: int, t_s: float) -> float:
+        """That share with noise; 0 stays 0."""
+        noise = 2.0 * self._wave(what, device, t_s) - 1.0
+        return min(1.0, max(0.0, share * (1.0 + by * noise)))
+
+    def _wave(self, what: str, device: int, t_s: float) -> float:
+        """Smooth noise, 0 to 1, of its own for each quantity and device."""
+        kind = sum(map(ord, what))
+        beat = math.floor(t_s / PULSE_S)
+        part = t_s / PULSE_S - beat
+        before = _chance(self.seed + kind, device, beat)
+        after = _chance(self.seed + kind, device, beat + 1)
+        return before + (after - before) * part * part * (3 - 2 * part)
+
+
+def _steps_until(turned_s: float) -> float:
+    cycles, into_s = divmod(turned_s, CYCLE_S)
+    steps = cycles * sum(STEPS_PER_S[activity] * seconds for activity, seconds in CYCLE)
+    for activity, seconds in CYCLE:
+        part_s = min(seconds, into_s)
+        steps += STEPS_PER_S[activity] * part_s
+        into_s -= part_s
+    return steps
+
+
+def _chance(seed: int, device: int, beat: int) -> float:
+    """A number from 0 to 1 that looks like chance and is always the same."""
+    # The finalizer of SplitMix64: good enough noise, and no import.
+    x = (seed * 0x9E3779B97F4A7C15 + device * 0xBF58476D1CE4E5B9 + beat * 0x94D049BB133111EB) % _64
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % _64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % _64
+    return (x ^ (x >> 31)) / _64
+
+
+_64 = 1 << 64
