@@ -63,7 +63,13 @@ def slot(
 
 def device(number: int = 0) -> dict[str, float]:
     """Every field of a device, each different."""
-    return {name: float((number + 1) * GIB + i) for i, name in enumerate(DEVICE_FIELDS)}
+    memory = {name: float((number + 1) * GIB + i) for i, name in enumerate(DEVICE_FIELDS)}
+    return {
+        **memory,
+        "duty_cycle_percent": 90.5 + number,
+        "idle_s": 0.25 + number,
+        "hbm_bandwidth_utilization_percent": 30.5 + number,
+    }
 
 
 RUNNING = {
@@ -86,6 +92,10 @@ RUNNING = {
     "profile_at_s": 99.0,
     "profile_period_s": 2.0,
     "profile_cost_s": 0.003,
+    "flops_per_s": 6.4e14,
+    "mfu_percent": 40.5,
+    "utilization_at_s": 99.5,
+    "utilization_period_s": 1.0,
 }
 
 

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-__all__ = ["snapshot", "start", "step", "stop"]
+__all__ = ["snapshot", "start", "step", "stop", "track"]
 
 TYPE_CHECKING = False  # typing's own takes longer to import than all of this
 if TYPE_CHECKING:
-    from tpusmi.agent import start, step, stop
+    from tpusmi.agent import start, step, stop, track
     from tpusmi.collect import snapshot
 
 _HOME = {
     "start": "tpusmi.agent",
     "stop": "tpusmi.agent",
     "step": "tpusmi.agent",
+    "track": "tpusmi.agent",
     "snapshot": "tpusmi.collect",
 }
 

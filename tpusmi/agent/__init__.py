@@ -9,9 +9,14 @@ import atexit
 import os
 import sys
 import threading
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from tpusmi.agent.sampler import Sampler
 from tpusmi.agent.steps import Steps
+from tpusmi.agent.tracked import Tracked
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 INTERVAL_LEAST_S, INTERVAL_MOST_S = 0.05, 3600.0
 
@@ -54,7 +59,7 @@ def start(interval_s: float = 1.0) -> Agent:
     if not interval_s > 0:
         raise ValueError(f"interval_s must be positive, not {interval_s!r}")
     with _lock:
-        if os.environ.get("TPUSMI_DISABLE", "0") in ("", "0") and not Agent().running:
+        if _is_enabled() and not Agent().running:
             _start(min(max(interval_s, INTERVAL_LEAST_S), INTERVAL_MOST_S))
     return Agent()
 
@@ -67,8 +72,26 @@ def stop() -> None:
 step = _steps.step
 """Mark the end of a training step; or, as `with tpusmi.step():`, its span.
 
-Costs about a microsecond.
+`flops` are the model FLOPs of one step of the whole job, all processes and devices together; with
+them tpusmi shows FLOP/s and, on a TPU, MFU. Costs about a microsecond.
 """
+
+
+def track(function: Function) -> Function:
+    """The same jitted function, whose calls are counted in FLOPs: use it in place of the other.
+
+    `train_step = tpusmi.track(jax.jit(train_step))`, or `@tpusmi.track` above `@jax.jit`. The FLOPs
+    of its program are found at its first call, without compiling it again. What a loop without a
+    fixed length or a kernel multiplies cannot be seen: `step(flops=…)` tells it, and then wins.
+    With TPUSMI_DISABLE=1 in the environment, the function itself comes back.
+    """
+    if not _is_enabled() or isinstance(function, Tracked):
+        return function
+    return cast(Function, Tracked(function, _steps.flops))
+
+
+def _is_enabled() -> bool:
+    return os.environ.get("TPUSMI_DISABLE", "0") in ("", "0")
 
 
 def _start(interval_s: float) -> None:

@@ -6,7 +6,8 @@ from collections import deque
 
 SAMPLE_SHARE = 0.001
 PROFILE_SHARE = 0.001
-"""Of wall time, in CPU time of the agent's thread; together they stay under 0.3 %."""
+UTILIZATION_SHARE = 0.0009
+"""Of wall time, in CPU time of the agent's threads; together they stay under 0.3 %."""
 
 
 class Budget:

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any, NamedTuple
 
-from tpusmi.chips import GOOGLE_PCI_VENDOR, TPU_PCI_DEVICE_IDS
+from tpusmi import chips
 from tpusmi.text import clean
 
 MEMORY_KEYS = (
@@ -71,7 +71,7 @@ def memory_profile(backend: Any) -> bytes:
 def static_facts(backend: Any) -> dict[str, Any]:
     """What does not change while the backend lives: versions, platform, devices, process index."""
     jax = sys.modules["jax"]
-    devices = list(backend.local_devices())
+    devices, all_devices = list(backend.local_devices()), list(backend.devices())
     first = devices[0] if devices else None
     platform = getattr(first, "platform", None)
     return {
@@ -82,9 +82,17 @@ def static_facts(backend: Any) -> dict[str, Any]:
         "libtpu_version": _libtpu_version() if platform == "tpu" else None,
         "platform_version": clean(str(getattr(backend, "platform_version", "")), 200),
         "process_index": _integer(getattr(first, "process_index", None)),
-        "process_count": len({d.process_index for d in backend.devices()}),
+        "process_count": len({d.process_index for d in all_devices}),
+        "device_count": len(all_devices),
         "devices": [_device_facts(d) for d in devices],
     }
+
+
+def peak_flops_per_s(kind: str | None, device_count: int) -> float | None:
+    """bf16 peak of so many devices of that kind; None for a kind that is no known TPU."""
+    generation = None if kind is None else chips.by_kind(kind)
+    peak = None if generation is None else chips.peak_flops_per_device(generation)
+    return None if peak is None else peak * device_count
 
 
 def tpu_functions(sys_root: str = "/sys") -> int:
@@ -100,10 +108,10 @@ def tpu_functions(sys_root: str = "/sys") -> int:
 def _is_tpu(function: str) -> bool:
     try:
         with open(f"{function}/vendor", encoding="ascii") as vendor:
-            if int(vendor.read(16), 16) != GOOGLE_PCI_VENDOR:
+            if int(vendor.read(16), 16) != chips.GOOGLE_PCI_VENDOR:
                 return False
         with open(f"{function}/device", encoding="ascii") as device:
-            return int(device.read(16), 16) in TPU_PCI_DEVICE_IDS
+            return int(device.read(16), 16) in chips.TPU_PCI_DEVICE_IDS
     except (OSError, ValueError):
         return False
 

@@ -5,27 +5,27 @@ Quiet, and cheap by measurement.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from tpusmi import memprofile
-from tpusmi.agent import jaxread, output, process
+from tpusmi.agent import jaxread, output, process, slot, utilization
 from tpusmi.agent.activity import Activity
 from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import Compilations
+from tpusmi.agent.facts import Facts
+from tpusmi.agent.flops import mfu_percent
 from tpusmi.agent.steps import Steps
+from tpusmi.agent.utilization import NOTHING, Busy, Utilization
 from tpusmi.pprof import ProfileError
 from tpusmi.wire import places
 from tpusmi.wire.layout import (
-    FACTS_JSON,
     PHASES,
-    PROCESS_FIELDS,
     PROFILE_PPROF,
     PROFILE_SITES,
     Identity,
@@ -36,12 +36,9 @@ POLL_S = 0.1
 """How often to look for a backend that does not exist yet: two dictionary look-ups."""
 PROFILE_COST_MOST_S = 1.0
 """A profile stops the interpreter; one that stops it for longer is not taken again."""
-FACTS_LEAST_S = 5.0
 COST_WINDOW = 60
-RECOMPILED_MOST = 3
+NO_MEMORY = (None,) * len(jaxread.MEMORY_KEYS)
 _STEP_PARTS = ("min", "mean", "p50", "p95", "max")
-
-NAN = float("nan")
 
 
 class Sampler(threading.Thread):
@@ -74,9 +71,10 @@ class Sampler(threading.Thread):
         self._states: list[jaxread.DeviceState] = []
         self._totals = memprofile.Totals({}, 0)
         self._device_ids: list[int | None] = []
-        self._facts: dict[str, Any] = {}
-        self._facts_at_s = 0.0
+        self._facts = Facts()
         self._spent: deque[tuple[float, float]] = deque(maxlen=COST_WINDOW)
+        self._peak_flops_per_s: float | None = None
+        self._utilization: Utilization | None = None
 
     def run(self) -> None:
         """The thread. Ends when told to, or at the first thing it did not expect."""
@@ -93,6 +91,8 @@ class Sampler(threading.Thread):
     def finish(self, keep: bool, wait_s: float = 2.0) -> None:
         """Stop the thread and close the segment: kept as a black box, or removed."""
         self._end.set()
+        if self._utilization is not None:
+            self._utilization.stop()
         if self.is_alive() and threading.current_thread() is not self:
             self.join(wait_s)
         if self.writer is not None and not self.is_alive():
@@ -113,12 +113,15 @@ class Sampler(threading.Thread):
     def drop(self) -> None:
         """Forget the segment without a word: a forked child must not write into its parent's."""
         writer, self.writer = self.writer, None
+        self._utilization = None
         if writer is not None:
             writer.close()
 
     def _switch_off(self, error: Exception) -> None:
         self.failure = f"{type(error).__name__}: {error}"
         self.compilations.close()
+        if self._utilization is not None:
+            self._utilization.stop()
         try:
             self._warn("agent_off", f"the agent switched itself off: {self.failure}")
         except OSError:
@@ -132,10 +135,8 @@ class Sampler(threading.Thread):
     def _wait_for_backend(self, who: Identity) -> None:
         """Poll until the job has made a backend, showing the process as starting meanwhile."""
         argv = process.command()
-        self._facts = {
-            "argv": argv,
-            "python_version": ".".join(map(str, sys.version_info[:3])),
-        }
+        version = ".".join(map(str, sys.version_info[:3]))
+        self._facts.said = {"argv": argv, "python_version": version}
         if not process.is_helper(argv):
             self._open(who, [])
         while (backend := jaxread.backend()) is None:
@@ -154,11 +155,28 @@ class Sampler(threading.Thread):
 
     def _adopt_backend(self, backend: Any, who: Identity) -> None:
         """Make a segment for the devices that the backend has now."""
-        self._facts.update(jaxread.static_facts(backend))
-        self._facts["warnings"] = process.fallback_warning(self._facts["platform"])
-        self._open(who, [d["id"] for d in self._facts["devices"]])
+        facts = self._facts.said
+        facts.update(jaxread.static_facts(backend))
+        facts["warnings"] = process.fallback_warning(facts["platform"])
+        kind = facts["device_kind"]
+        self._peak_flops_per_s = jaxread.peak_flops_per_s(kind, facts["device_count"])
+        self._open(who, [d["id"] for d in facts["devices"]])
+        self._ask_utilization(facts["platform"], kind)
         self._samples = Budget(self._samples.asked_s, SAMPLE_SHARE)
         self._states = []
+        self._spent.clear()
+
+    def _ask_utilization(self, platform: str | None, kind: str | None) -> None:
+        """On a TPU, begin to ask its metrics server about the devices that the backend has now."""
+        if self._utilization is not None:
+            self._utilization.stop()
+            self._utilization = None
+        if utilization.is_wanted(platform):
+            self._utilization = Utilization(self._device_ids, kind, self._samples.asked_s)
+            try:
+                self._utilization.start()
+            except RuntimeError:  # no more threads
+                self._utilization = None
 
     def _open(self, who: Identity, device_ids: list[int | None]) -> None:
         """Put a segment for those devices in place of the one before."""
@@ -171,7 +189,7 @@ class Sampler(threading.Thread):
                 output.discard(before)
         else:
             output.remove_old(who, os.path.dirname(self.writer.path))
-        self._write_facts(time.monotonic())
+        self._facts.write(self.writer)
 
     def _tick(self, who: Identity) -> None:
         """Do what is due. Without a backend, because the job cleared it, nothing can be read."""
@@ -212,64 +230,50 @@ class Sampler(threading.Thread):
 
     def _warn(self, code: str, message: str) -> None:
         """Publish a warning among the facts."""
-        self._facts.setdefault("warnings", []).append({"code": code, "message": message})
-        self._write_facts(time.monotonic())
+        self._facts.warn(code, message)
+        self._facts.write(self.writer)
 
     def _sample(self, backend: Any, now_s: float, who: Identity) -> None:
         states = jaxread.device_states(backend)
         if [s.id for s in states] != self._device_ids:
             self._adopt_backend(backend, who)  # the job made another backend
         self._states = states
-        self._spent.append((now_s, time.thread_time()))
+        asking_s = 0.0 if self._utilization is None else self._utilization.cpu_s
+        self._spent.append((now_s, time.thread_time() + asking_s))
         if self.writer is not None:
             self.writer.append(self._values(now_s))
-        self._note_changes(now_s)
-
-    def _note_changes(self, now_s: float) -> None:
-        """Rewrite the facts when a device began to fail or a function is compiled repeatedly."""
-        if now_s - self._facts_at_s < FACTS_LEAST_S:
-            return
         errors = [s.error for s in self._states]
-        counts = Counter(self.compilations.recent(now_s)).most_common(RECOMPILED_MOST)
-        recompiled = [name for name, count in counts if count > 1]
-        if errors != self._facts.get("errors") or recompiled != self._facts.get("recompiled"):
-            self._facts["errors"] = errors
-            self._facts["recompiled"] = recompiled
-            self._write_facts(now_s)
+        compiled = self.compilations.recent(now_s)
+        self._facts.note_changes(self.writer, errors, compiled, self._notes())
 
-    def _write_facts(self, now_s: float) -> None:
-        self._facts_at_s = now_s
-        if self.writer is not None:
-            bare = {**self._facts, "argv": [], "errors": []}
-            for facts in (self._facts, bare):  # whatever they say, the devices are known
-                text = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")
-                if self.writer.facts.write(FACTS_JSON, text, now_s):
-                    break
+    def _notes(self) -> dict[str, str]:
+        """What is worth a warning besides, by its code."""
+        failure = None if self._utilization is None else self._utilization.failure
+        if failure is None:
+            return self._steps.flops.notes
+        told = f"libtpu's metrics of this job are not read any more: {failure}"
+        return {**self._steps.flops.notes, "no_utilization": told}
 
     def _values(self, now_s: float, phase: str | None = None) -> list[float]:
         """The doubles of one slot, in the order of the layout."""
-        own = self._process_fields(now_s, phase)
-        values = [now_s, time.time(), *(_double(own.get(name)) for name in PROCESS_FIELDS)]
+        busy = None if self._utilization is None else self._utilization.busy
+        devices = []
         for i, device_id in enumerate(self._device_ids):
-            state = self._states[i] if i < len(self._states) else None
-            values += map(_double, state.memory if state else (None,) * len(jaxread.MEMORY_KEYS))
-            values += self._live(self._totals.devices.get(device_id))
-        return values
+            memory = self._states[i].memory if i < len(self._states) else NO_MEMORY
+            live: slot.Values = (None, None)
+            if self._profile_at_s is not None:
+                live = slot.live(self._totals, device_id, len(self._device_ids))
+            devices.append(memory + live + (NOTHING if busy is None else busy.devices[i]))
+        return slot.doubles(now_s, self._process_fields(now_s, phase, busy), devices)
 
-    def _live(self, live: memprofile.Usage | None) -> tuple[float, float]:
-        """Live bytes and buffers of a device: one the profile does not mention has none."""
-        if self._profile_at_s is None:
-            return NAN, NAN
-        if None in self._totals.devices:
-            # Some buffers name no device; with one device they are its own, with more nobody knows.
-            return (NAN, NAN) if len(self._device_ids) > 1 else _sum(self._totals)
-        return (float(live.bytes), float(live.buffers)) if live else (0.0, 0.0)
-
-    def _process_fields(self, now_s: float, phase: str | None) -> dict[str, float | None]:
+    def _process_fields(
+        self, now_s: float, phase: str | None, busy: Busy | None
+    ) -> dict[str, float | None]:
         compilations = self.compilations
         listening = compilations.listening
         times = self._steps.times(now_s)
         last = self._steps.last_at_s
+        flops_per_s = self._steps.flops.per_s(now_s)
         if phase is None:
             allocations = sum(s.memory[-1] or 0 for s in self._states)
             phase = self._activity.phase(now_s, allocations, times)
@@ -287,6 +291,10 @@ class Sampler(threading.Thread):
             "profile_at_s": self._profile_at_s,
             "profile_period_s": self._profiles.period_s,
             "profile_cost_s": self._profiles.cost_s,
+            "flops_per_s": flops_per_s,
+            "mfu_percent": mfu_percent(flops_per_s, self._peak_flops_per_s),
+            "utilization_at_s": None if busy is None else busy.at_s,
+            "utilization_period_s": None if busy is None else busy.period_s,
         }
         if times is not None:
             fields["steps_per_s"] = times.per_s
@@ -299,12 +307,3 @@ class Sampler(threading.Thread):
             return None
         (first_at, first_cpu), (last_at, last_cpu) = self._spent[0], self._spent[-1]
         return 100.0 * (last_cpu - first_cpu) / (last_at - first_at)
-
-
-def _double(value: float | None) -> float:
-    return NAN if value is None else float(value)
-
-
-def _sum(totals: memprofile.Totals) -> tuple[float, float]:
-    usages = totals.devices.values()
-    return float(sum(u.bytes for u in usages)), float(sum(u.buffers for u in usages))

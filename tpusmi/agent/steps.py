@@ -9,6 +9,8 @@ from operator import sub
 from time import monotonic
 from typing import NamedTuple
 
+from tpusmi.agent.flops import Flops
+
 WINDOW_S = 60.0
 WINDOW_LEAST = 20
 """Slow steps: at least so many are kept, however old."""
@@ -36,9 +38,11 @@ class Steps:
     """
 
     def __init__(self) -> None:
+        self.flops = Flops()
         self.count = 0
         self.last_at_s: float | None = None
         self._before: float | None = None
+        self._told = 0.0
         # When steps ended; negative: the mark before it was none, a body began. Filled by the loop
         # and emptied by the agent: both ends of a deque are safe without a lock, and floats are no
         # work for the garbage collector.
@@ -48,20 +52,23 @@ class Steps:
         self._ends: deque[float] = deque(maxlen=WINDOW_MOST)
         self._durations: deque[float] = deque(maxlen=WINDOW_MOST)
 
-    def step(self) -> Steps:
+    def step(self, flops: float | None = None) -> Steps:
         """Mark the end of a step, or, as `with steps.step():`, the span of one."""
         self._before = self.last_at_s
+        self._told = 0.0 if flops is None else self.flops.tell(flops)
         self._end()
         return self
 
     def __enter__(self) -> None:
         # step() could not know that a `with` follows: what it counted is taken back.
         self._marks.append(-monotonic())
+        self.flops.told -= self._told
         self.count -= 1
         self.last_at_s = self._before
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
+            self.flops.told += self._told
             self._end()
 
     def _end(self) -> None:
@@ -72,7 +79,8 @@ class Steps:
 
     def forget(self) -> None:
         """Begin anew: in a forked child, or after the agent was stopped."""
-        self.count, self.last_at_s, self._before = 0, None, None
+        self.flops.forget()
+        self.count, self.last_at_s, self._before, self._told = 0, None, None, 0.0
         self._mark, self._added = None, False
         for queue in (self._marks, self._ends, self._durations):
             queue.clear()

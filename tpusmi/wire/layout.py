@@ -26,7 +26,7 @@ import struct
 from typing import NamedTuple
 
 MAGIC = b"TPUSMI\r\n"
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 1, 1
 PREAMBLE = struct.Struct("<8sHHI")
 
 PREFIX_FIELDS = ("at_s", "wall_s")
@@ -50,6 +50,11 @@ PROCESS_FIELDS = (
     "profile_at_s",
     "profile_period_s",
     "profile_cost_s",
+    # 1.1
+    "flops_per_s",
+    "mfu_percent",
+    "utilization_at_s",
+    "utilization_period_s",
 )
 DEVICE_FIELDS = (
     "hbm_used_bytes",
@@ -60,6 +65,10 @@ DEVICE_FIELDS = (
     "allocations",
     "live_array_bytes",
     "live_arrays",
+    # 1.1
+    "duty_cycle_percent",
+    "idle_s",
+    "hbm_bandwidth_utilization_percent",
 )
 PHASES = ("starting", "compiling", "running", "idle", "ended")
 
@@ -112,7 +121,7 @@ HEADER_BYTES = PREAMBLE.size + HEADER.size + CRC.size
 
 SLOTS = 640
 """Ten minutes at 1 Hz, and a little."""
-RING_MOST_BYTES = 12 * 1024 * 1024
+RING_MOST_BYTES = 13_700_000
 """More than 256 devices need for that; a job with more keeps a shorter past."""
 FACTS_HALF = 8 * 1024
 FACTS_PER_DEVICE = 256

@@ -25,25 +25,32 @@ _NAMES = {(m.scope, m.name) for m in METRICS}
 _PROCESS = {f: metric(PROCESS, f) for f in PROCESS_FIELDS if (PROCESS, f) in _NAMES}
 _DEVICE = {f: metric(DEVICE, f) for f in DEVICE_FIELDS if (DEVICE, f) in _NAMES}
 _PROFILED = ("live_array_bytes", "live_arrays", "executables")
+_ASKED = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
+"""What the agent asked of libtpu, on a clock of its own."""
+_MOST = {
+    "duty_cycle_percent": 100.0,
+    "hbm_bandwidth_utilization_percent": 100.0,
+    # Over 100 is possible: in int8 or fp8 a device does more than its bf16 peak.
+    "mfu_percent": 1000.0,
+    "flops_per_s": 1e24,
+}
+MOST = 2.0**62
+"""No other quantity is larger than this."""
 _SUMMED = {n: metric(PROCESS, n) for n in ("hbm_used_bytes", "live_array_bytes", "live_arrays")}
 
 
 def readings(sample: Sample, key: ProcessKey, shift: float, interval_s: float) -> list[Reading]:
     """Every value of a sample, with how long it may be believed."""
     process = sample.process
-    fresh_s = fresh_for_s(interval_s)
-    profile_at_s = process.get("profile_at_s", sample.at_s)
-    if not 0 <= profile_at_s <= sample.at_s:
-        profile_at_s = sample.at_s
-    profile_fresh_s = fresh_for_s(
-        max(interval_s, positive(process.get("profile_period_s"), interval_s))
-    )
-    sampled = (profile_at_s + shift, profile_fresh_s)
-    current = (sample.at_s + shift, fresh_s)
+    clocks = {
+        **dict.fromkeys(_PROFILED, _clock(sample, "profile", shift, interval_s)),
+        **dict.fromkeys(_ASKED, _clock(sample, "utilization", shift, interval_s)),
+    }
+    current = (sample.at_s + shift, fresh_for_s(interval_s))
 
     def reading(m: Metric, subject: Subject, value: float) -> Reading:
-        at_s, fresh = sampled if m.name in _PROFILED else current
-        return Reading(m.name, subject, int(value) if m.is_integer else value, at_s, AGENT, fresh)
+        at_s, fresh_s = clocks.get(m.name, current)
+        return Reading(m.name, subject, int(value) if m.is_integer else value, at_s, AGENT, fresh_s)
 
     found = [reading(m, key, v) for m, v in _sane(process, _PROCESS)]
     for i, fields in enumerate(sample.devices):
@@ -54,6 +61,15 @@ def readings(sample: Sample, key: ProcessKey, shift: float, interval_s: float) -
             sums = _sane({name: sum(values)}, _SUMMED)
             found += [reading(m, key, v) for m, v in sums]
     return found
+
+
+def _clock(sample: Sample, part: str, shift: float, interval_s: float) -> tuple[float, float]:
+    """When that part was measured, if that can be true, and how long it may be believed."""
+    at_s = sample.process.get(f"{part}_at_s", sample.at_s)
+    if not 0 <= at_s <= sample.at_s:
+        at_s = sample.at_s
+    period_s = positive(sample.process.get(f"{part}_period_s"), interval_s)
+    return at_s + shift, fresh_for_s(max(interval_s, period_s))
 
 
 def positive(value: float | None, otherwise: float) -> float:
@@ -69,10 +85,13 @@ def fresh_for_s(period_s: float) -> float:
 def _sane(fields: Fields, metrics: dict[str, Metric]) -> list[tuple[Metric, float]]:
     """The metrics whose value can be true.
 
-    No measured quantity is negative or beyond 2^62, and a limit of 0 is a backend that has none.
+    No measured quantity is negative or beyond its most, and a limit of 0 is a backend that has
+    none.
     """
     return [
         (metrics[name], v)
         for name, v in fields.items()
-        if name in metrics and 0 <= v < 2**62 and (v > 0 or name != "hbm_limit_bytes")
+        if name in metrics
+        and 0 <= v <= _MOST.get(name, MOST)
+        and (v > 0 or name != "hbm_limit_bytes")
     ]

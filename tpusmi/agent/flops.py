@@ -1,0 +1,101 @@
+"""Model FLOPs, as the job tells or tracks them: summed up in its threads, a rate in the agent's."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from itertools import pairwise
+
+WINDOW_S = 60.0
+WINDOW_LEAST = 20
+"""Of slow steps, the rate rests on at least so many changes of the sum, however old."""
+RESOLUTION_S = 0.5
+"""Changes sooner after the one before are taken together."""
+
+
+class Flops:
+    """FLOPs of the whole job since the start: all its processes, all its devices.
+
+    What step(flops=) tells wins: once it did, what track() counts is left aside, since the same
+    work would be counted twice.
+    """
+
+    def __init__(self) -> None:
+        self.told = 0.0
+        self.tracked = 0.0
+        # Sums are plain attributes: `+=` on one is not interrupted, and costs no lock.
+        self.notes: dict[str, str] = {}
+        """What went wrong, one sentence a code: the agent publishes them as warnings."""
+        self._is_told = False
+        self._was_told = False
+        self._changes: deque[tuple[float, float]] = deque()
+
+    def tell(self, flops: object) -> float:
+        """Add the FLOPs of one step. What is added: 0 for what is no positive number, with a note.
+
+        Never raises, and asks no array for its value: that would wait for the device.
+        """
+        if type(flops) is not float and type(flops) is not int:
+            flops = _plain(flops)
+        if not 0 <= flops < math.inf:
+            self.note("flops_ignored", "step(flops=) was given something that is no FLOPs")
+            return 0.0
+        self._is_told = True
+        self.told += flops
+        return flops
+
+    def note(self, code: str, message: str) -> None:
+        """Remember a warning; the first of its kind is the one that is told."""
+        self.notes.setdefault(code, message)
+
+    def forget(self) -> None:
+        """Begin anew: in a forked child, or after the agent was stopped."""
+        self.told = self.tracked = 0.0
+        self._is_told = self._was_told = False
+        self._changes.clear()
+
+    def per_s(self, now_s: float) -> float | None:
+        """FLOPs per second over the last minute, at least the last 20 changes of their sum; None
+        before two.
+
+        Only the agent's thread may call this.
+        """
+        changes = self._changes
+        if self._is_told and not self._was_told:
+            self._was_told = True
+            changes.clear()
+        total = self.told if self._is_told else self.tracked
+        if total > (changes[-1][1] if changes else 0.0) and (
+            not changes or now_s - changes[-1][0] >= RESOLUTION_S
+        ):
+            changes.append((now_s, total))
+        while len(changes) > WINDOW_LEAST and now_s - changes[0][0] > WINDOW_S:
+            changes.popleft()
+        return _rate(list(changes), now_s)
+
+
+def mfu_percent(flops_per_s: float | None, peak_flops_per_s: float | None) -> float | None:
+    """Model FLOPs per second over the peak of all devices; None when either is unknown."""
+    if flops_per_s is None or not peak_flops_per_s:
+        return None
+    return 100.0 * flops_per_s / peak_flops_per_s
+
+
+def _rate(changes: list[tuple[float, float]], now_s: float) -> float | None:
+    if len(changes) < 2:
+        return None
+    (first_at, first), (last_at, last) = changes[0], changes[-1]
+    longest = max(b[0] - a[0] for a, b in pairwise(changes))
+    # A loop that stalls gets slower, it does not keep its last speed.
+    until = now_s if now_s - last_at > longest else last_at
+    return (last - first) / (until - first_at)
+
+
+def _plain(value: object) -> float:
+    """A number of another type, as NumPy has them; NaN for anything else."""
+    from numbers import Real
+
+    try:
+        return float(value) if isinstance(value, Real) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

@@ -1,0 +1,164 @@
+"""How busy this process's own TPU devices are, asked of the metrics server that libtpu runs in it.
+
+A container or a notebook whose port nobody outside can reach still shows its duty cycle this way.
+In a thread of its own: a server that hangs delays no sample. grpc is loaded only when there is a
+TPU backend, and if it is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from tpusmi import chips
+from tpusmi.agent.budget import UTILIZATION_SHARE, Budget
+from tpusmi.agent.slot import Values
+from tpusmi.model import Reading, RowKey
+
+METRICS = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
+"""What is asked for, in the order of wire.DEVICE_FIELDS."""
+NOTHING: Values = (None,) * len(METRICS)
+DEADLINE_S = 0.5
+"""For all that is asked at once."""
+QUIET_MOST_S = 60.0
+"""A server that does not answer is asked less and less often, down to once in so long."""
+LATE_S = 0.2
+
+
+class Server(Protocol):
+    """A metrics server, as far as it is asked here."""
+
+    def read(self, now_s: float) -> Sequence[Reading]: ...
+
+    def close(self) -> None: ...
+
+
+class Busy(NamedTuple):
+    """One answer: a value for each of METRICS and each local device."""
+
+    at_s: float
+    period_s: float
+    devices: tuple[Values, ...]
+
+
+class Utilization(threading.Thread):
+    """Asks until told to stop. What it meets is never raised; an error it does not know ends it."""
+
+    def __init__(
+        self,
+        ids: Sequence[int | None],
+        kind: str | None,
+        period_s: float,
+        connect: Callable[[], Server] | None = None,
+    ) -> None:
+        super().__init__(name="tpusmi-utilization", daemon=True)
+        self.busy: Busy | None = None
+        """The newest answer."""
+        self.cpu_s = 0.0
+        """CPU time of this thread so far."""
+        self.failure: str | None = None
+        """Why it ended by itself; None while it works, and where grpc is not installed."""
+        self._ids = ids
+        self._may_be_partial = _has_one_device_per_chip(kind)
+        self._budget = Budget(period_s, UTILIZATION_SHARE)
+        self._connect = connect or _own_server
+        self._end = threading.Event()
+
+    def run(self) -> None:
+        """The thread. The server is known to its frame alone: in a forked child, where a channel
+        must not be touched, nobody does.
+        """
+        try:
+            server = self._connect()
+        except ImportError:
+            return
+        except Exception as error:  # noqa: BLE001  # the job goes on without these numbers
+            self.failure = f"{type(error).__name__}: {error}"
+            return
+        try:
+            self._ask(server)
+        except Exception as error:  # noqa: BLE001  # the job goes on without these numbers
+            self.failure = f"{type(error).__name__}: {error}"
+        finally:
+            server.close()
+
+    def stop(self) -> None:
+        """End the thread; waits no longer than a call may take."""
+        self._end.set()
+        if self.is_alive() and threading.current_thread() is not self:
+            self.join(DEADLINE_S + LATE_S)
+
+    def _ask(self, server: Server) -> None:
+        quiet_s = newest_at_s = 0.0
+        while not self._end.is_set():
+            started, cpu = time.monotonic(), time.thread_time()
+            readings = server.read(started)
+            at_s = max((r.at_s for r in readings), default=0.0)
+            if at_s > newest_at_s:
+                newest_at_s, quiet_s = at_s, 0.0
+                rows = joined(readings, self._ids, self._may_be_partial)
+                self.busy = Busy(min(r.at_s for r in readings), self._budget.period_s, rows)
+            else:  # nobody answers, or with what was said before
+                quiet_s = min(max(1.0, 2 * quiet_s), QUIET_MOST_S)
+            self._budget.spent(started, time.thread_time() - cpu)
+            self.cpu_s = time.thread_time()
+            self._end.wait(max(quiet_s, self._budget.wait_s(time.monotonic())))
+
+
+def is_wanted(platform: str | None) -> bool:
+    """True on a TPU, unless TPUSMI_UTILIZATION=0 in the environment."""
+    return platform == "tpu" and os.environ.get("TPUSMI_UTILIZATION", "1") != "0"
+
+
+def joined(
+    readings: Sequence[Reading], ids: Sequence[int | None], may_be_partial: bool
+) -> tuple[Values, ...]:
+    """The values of each local device: by its global id; where the ids are others but as many, by
+    their order; else unknown.
+
+    On a chip of two devices some metrics are told per chip, and must not pass for a device's: there
+    the rows have to be as many as the devices.
+    """
+    columns = [_column(readings, name, ids, may_be_partial) for name in METRICS]
+    return tuple(zip(*columns, strict=True)) if ids else ()
+
+
+def _column(
+    readings: Sequence[Reading], name: str, ids: Sequence[int | None], may_be_partial: bool
+) -> Values:
+    rows: dict[int | None, float] = {
+        r.subject.id: r.value
+        for r in readings
+        if r.metric == name and isinstance(r.subject, RowKey)
+    }
+    as_many = len(rows) == len(ids)
+    if rows.keys() <= set(ids) and (as_many or may_be_partial):
+        return tuple(rows.get(id) for id in ids)
+    if as_many and None not in ids:
+        by_rank = [rows[id] for id in sorted(rows, key=_number)]
+        order = sorted(range(len(ids)), key=lambda i: _number(ids[i]))
+        return tuple(by_rank[order.index(i)] for i in range(len(ids)))
+    return (None,) * len(ids)
+
+
+def _number(id: int | None) -> int:
+    return -1 if id is None else id
+
+
+def _has_one_device_per_chip(kind: str | None) -> bool:
+    generation = None if kind is None else chips.by_kind(kind)
+    return generation is not None and generation.devices_per_chip == 1
+
+
+def _own_server() -> Any:
+    """The metrics server of this process. Raises ImportError without grpcio or protobuf."""
+    # First, and as it is: the viewer starts it with an environment of its own, but to write to the
+    # environment beside a job's threads, which may be reading it, can crash the job.
+    import grpc  # noqa: F401
+
+    from tpusmi.sources.libtpu import OwnMetrics
+
+    return OwnMetrics(DEADLINE_S)
