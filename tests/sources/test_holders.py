@@ -75,7 +75,9 @@ def test_a_file_of_the_same_name_elsewhere_is_not_the_node(tmp_path: Path) -> No
     other.touch()
     with holder(other):
         found = Holders(machine, lambda: [chip(0, "/dev/vfio/0")]).read(0.0)
-    assert (found.processes, found.message) == ((), "no process holds the TPU")
+    assert found.processes == ()
+    # In a container even root may be kept from looking at some.
+    assert found.message.startswith(("no process holds the TPU", "no holder visible ("))
 
 
 def test_a_holder_tells_only_the_variables_that_are_ever_read(tmp_path: Path) -> None:
@@ -119,4 +121,4 @@ def test_whoever_may_not_look_is_told_so_and_never_that_the_tpu_is_free(tmp_path
     status, message = text.strip().split("|")
     assert status == DENIED
     assert message.startswith("no holder visible (")
-    assert "not inspected, try sudo" in message
+    assert "could not be inspected, try sudo" in message

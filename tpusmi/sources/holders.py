@@ -149,7 +149,7 @@ def held_nodes(process: str, nodes: Sequence[Node]) -> list[str] | None:
     try:
         descriptors = os.listdir(f"{process}/fd")
     except PermissionError:
-        return None
+        return [] if is_dead(process) else None
     except OSError:
         return []
     by_identity = {node.identity: node.name for node in nodes}
@@ -163,10 +163,20 @@ def held_nodes(process: str, nodes: Sequence[Node]) -> list[str] | None:
                 name = by_identity.get(_identity(os.stat(link)))
                 held.update([name] if name else [])
         except PermissionError:
-            return None  # root without CAP_SYS_PTRACE sees the names and not the targets
+            # Root without CAP_SYS_PTRACE sees the names and not the targets.
+            return [] if is_dead(process) else None
         except OSError:
             continue
     return [node.name for node in nodes if node.name in held]
+
+
+def is_dead(process: str) -> bool:
+    """True for one that ended while we looked: its descriptors then refuse everybody."""
+    try:
+        with open(f"{process}/stat", "rb") as file:
+            return file.read(READ_MOST).rpartition(b")")[2].split()[:1] in ([b"Z"], [b"X"])
+    except OSError:
+        return True
 
 
 def describe(proc: str, pid: int, held: Sequence[str]) -> Process | None:
@@ -211,10 +221,12 @@ def _read(path: str) -> str:
 
 def _status(found: Sequence[Process], hidden: int) -> tuple[str, str]:
     """Never `free` when there are processes that could not be inspected."""
-    unseen = f"{hidden} process{'es' if hidden != 1 else ''} of other users not inspected, try sudo"
+    is_root = os.geteuid() == 0
+    cure = "not even by root: a container?" if is_root else "try sudo"
+    unseen = f"{hidden} process{'es' if hidden != 1 else ''} could not be inspected, {cure}"
     if found:
         count = f"{len(found)} holder{'s' if len(found) > 1 else ''}"
         return OK, f"{count} ({unseen})" if hidden else count
     if hidden:
-        return DENIED, f"no holder visible ({unseen})"
+        return OK if is_root else DENIED, f"no holder visible ({unseen})"
     return OK, "no process holds the TPU"

@@ -1,8 +1,9 @@
 """The chips that the kernel shows on the PCI bus, and their device nodes."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -34,14 +35,31 @@ class Sysfs:
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self._lock = threading.Lock()
+        self._newest: Bus | None = None
+        self._read_at_s = 0.0
 
     def read(self, now_s: float) -> Outcome:
         """Every chip on the PCI bus. ABSENT when there is none."""
-        found = read_chips(self._host)
+        found = self._look(now_s, 0.0)
         took_s = time.monotonic() - now_s
         return Outcome(
             self.name, found.status, found.message, took_s, notes=found.notes, chips=found.chips
         )
+
+    def chips(self) -> Sequence[Chip]:
+        """The chips, from a look that is not older than a period: for other sources."""
+        return self._look(time.monotonic(), self.period_s).chips
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _look(self, now_s: float, most_s: float) -> Bus:
+        """The bus as it was at most so long ago."""
+        with self._lock:
+            if self._newest is None or now_s - self._read_at_s >= most_s:
+                self._newest, self._read_at_s = read_chips(self._host), now_s
+            return self._newest
 
 
 def read_chips(host: Host) -> Bus:

@@ -91,4 +91,4 @@ def number_after(prefix: str, name: str) -> int | None:
     digits = name.removeprefix(prefix)
     if not name.startswith(prefix) or not (digits.isascii() and digits.isdigit()):
         return None
-    return int(digits) if len(digits) < 10 else None
+    return int(digits)

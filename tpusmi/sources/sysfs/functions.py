@@ -1,6 +1,6 @@
 """PCI functions: which of them are TPUs, and what sysfs tells of each."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Iterable
 from typing import NamedTuple

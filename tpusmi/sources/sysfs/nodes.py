@@ -3,7 +3,7 @@
 `/dev/vfio/7` is IOMMU group 7, which may as well be a network card's. A node is never opened.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import os
 import stat
@@ -102,6 +102,11 @@ def _judged(host: Host, node: str) -> tuple[str | None, list[str]]:
         return node, [f"{node} may not be looked at: Permission denied"]
     except OSError as error:
         return None, [f"{node} is no device node: {error.strerror}"]
+    if stat.S_ISDIR(found.st_mode):
+        # Docker's -v makes one for what the host does not have.
+        return None, [
+            f"{node} is no device node but a directory: a container needs --device={node}"
+        ]
     if os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         return node, []
     mode = stat.S_IMODE(found.st_mode)
