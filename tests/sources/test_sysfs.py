@@ -209,6 +209,24 @@ def test_accel_nodes_are_not_guessed_when_there_is_not_one_for_each_chip(tmp_pat
     assert {c.notes for c in found} == {("no device node: is the TPU's driver loaded?",)}
 
 
+def test_an_accel_node_that_is_told_is_not_guessed_for_another_chip(tmp_path: Path) -> None:
+    host = machines.unpack("accel-without-links", tmp_path)
+    for name, address in (("accel0", "0000:00:07.0"), ("accel2", "0000:00:04.0")):
+        (tmp_path / "sys/class/accel" / name).mkdir(parents=True)
+        (tmp_path / "sys/class/accel" / name / "device").symlink_to(f"../../../{address}")
+    found = [c.nodes[0] for c in read_chips(host).chips]
+    assert found == ["/dev/accel2", "/dev/accel1", "/dev/accel3", "/dev/accel0"]
+
+
+def test_a_directory_in_place_of_a_node_is_no_node(tmp_path: Path) -> None:
+    v5e(tmp_path)
+    (tmp_path / "dev/vfio/0").unlink()
+    (tmp_path / "dev/vfio/0").mkdir()
+    chip = only_chip(tmp_path)
+    assert chip.nodes == ()
+    assert "a directory" in chip.notes[0]
+
+
 def test_an_unknown_function_without_a_driver_is_no_tpu(tmp_path: Path) -> None:
     put(tmp_path, "0000:00:05.0", vendor="0x1ae0", device="0x4321", **{"class": "0xff0000"})
     found = read_chips(Host(root=str(tmp_path)))
