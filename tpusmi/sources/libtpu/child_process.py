@@ -1,0 +1,220 @@
+"""A child process that answers a line with a line, and every way in which it can fail to."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Sequence
+
+ANSWER_BYTES_MOST = 4 * 1024 * 1024
+TALK_BYTES_MOST = 1024 * 1024
+"""Read of its stderr in one go: whoever prints more is not answering."""
+TALK_BYTES_KEPT = 8192
+CHUNK_BYTES = 65536
+LOOK_EVERY_S = 0.1
+REAPED_WITHIN_S = 1.0
+LAST_WORDS_WITHIN_S = 0.2
+THEIRS_FROM = 10
+"""Our ends of the pipes stay clear of descriptors 0 to 3, which are the child's."""
+
+
+class ChildProcess:
+    """A running child with four pipes: requests, answers, talk, and a lifeline that ends with us.
+
+    It gets no other descriptor, and no signal of our terminal.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Start it. Raises OSError when that fails."""
+        self.broken = ""
+        """How it came to answer no more; empty while it may."""
+        self._line = bytearray()
+        self._talk = bytearray()
+        self._ended: str | None = None
+        self._killing = threading.Lock()
+        self._ours: list[int] = []
+        theirs: list[int] = []
+        try:
+            self._pipes(theirs)
+            self.pid = _spawn(command, theirs)
+        except OSError:
+            self._close_pipes()
+            raise
+        finally:
+            for fd in theirs:
+                os.close(fd)
+
+    def ask(self, line: bytes) -> None:
+        """Send one line, shorter than a pipe is long."""
+        self._talk.clear()
+        try:
+            os.write(self._requests, line)
+        except BlockingIOError:
+            self.broken = self.broken or "does not read what it is asked"
+        except OSError:
+            pass  # it has ended: listening tells how
+
+    def listen(self, until_s: float) -> bytes | None:
+        """The next line as soon as it is there; None when there is none by then, or ever."""
+        allowed = TALK_BYTES_MOST
+        while True:
+            end = self._line.find(b"\n")
+            if end >= 0:
+                line = bytes(self._line[:end])
+                del self._line[: end + 1]
+                return line
+            left_s = until_s - time.monotonic()
+            if self.broken or left_s <= 0:
+                return None
+            allowed -= self._read_some(min(left_s, LOOK_EVERY_S), allowed > 0)
+
+    def talk(self) -> list[str]:
+        """The last lines on its stderr since it was asked."""
+        return self._talk.decode("utf-8", "replace").splitlines()
+
+    def close(self) -> None:
+        """End it and let go of the pipes."""
+        self.end()
+        self._close_pipes()
+
+    def end(self) -> None:
+        """Kill it if it still runs, and reap it, if the kernel lets go of it in time."""
+        until_s = time.monotonic() + REAPED_WITHIN_S
+        with self._killing:
+            if self._is_ended():
+                return
+            os.kill(self.pid, signal.SIGKILL)
+            while not self._is_ended() and time.monotonic() < until_s:
+                time.sleep(0.002)
+
+    def _pipes(self, theirs: list[int]) -> None:
+        self._requests = self._pipe(theirs, child_reads=True)
+        self._answers = self._pipe(theirs, child_reads=False)
+        self._errors = self._pipe(theirs, child_reads=False)
+        self._pipe(theirs, child_reads=True)
+        self._poll = select.poll()
+        self._poll.register(self._answers, select.POLLIN)
+        self._poll.register(self._errors, select.POLLIN)
+
+    def _pipe(self, theirs: list[int], child_reads: bool) -> int:
+        reading, writing = os.pipe()
+        try:
+            theirs.append(_moved(reading if child_reads else writing))
+            ours = _moved(writing if child_reads else reading)
+        finally:
+            os.close(reading)
+            os.close(writing)
+        self._ours.append(ours)
+        os.set_blocking(ours, False)
+        return ours
+
+    def _read_some(self, wait_s: float, with_talk: bool) -> int:
+        """Read what is there within that time: how much of it is talk."""
+        ready = {fd for fd, _ in self._poll.poll(max(1.0, wait_s * 1000))}
+        talked = self._hear_talk() if with_talk and self._errors in ready else 0
+        if self._answers in ready:
+            chunk = _read(self._answers)
+            if chunk == b"":
+                self.broken = self.broken or self._how_it_ended()
+            self._line += chunk or b""
+            if len(self._line) > ANSWER_BYTES_MOST:
+                self.broken = self.broken or "answers without end"
+        elif ready and not talked:
+            time.sleep(min(wait_s, LOOK_EVERY_S))  # it says too much, or nothing any more
+        elif not ready:
+            with self._killing:
+                gone = self._is_ended()
+            if gone:  # and somebody else holds its pipes open
+                self.broken = self.broken or self._how_it_ended()
+        return talked
+
+    def _hear_talk(self) -> int:
+        chunk = _read(self._errors)
+        if chunk == b"":
+            self._poll.unregister(self._errors)
+            return 0
+        self._talk += chunk or b""
+        del self._talk[:-TALK_BYTES_KEPT]
+        return len(chunk or b"")
+
+    def _how_it_ended(self) -> str:
+        until_s = time.monotonic() + LAST_WORDS_WITHIN_S
+        while time.monotonic() < until_s:
+            with self._killing:
+                if self._is_ended():
+                    break
+            time.sleep(0.002)
+        last = _read(self._errors)
+        self._talk += last or b""
+        del self._talk[:-TALK_BYTES_KEPT]
+        return self._ended or "has closed its output"
+
+    def _is_ended(self) -> bool:
+        """True once it is reaped. Only with the lock: its pid may be anybody's after that."""
+        if self._ended is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # reaped by the kernel, as SIGCHLD is ignored
+                self._ended = "has ended"
+            else:
+                self._ended = _said(status) if pid else None
+        return self._ended is not None
+
+    def _close_pipes(self) -> None:
+        while self._ours:
+            os.close(self._ours.pop())
+
+
+def _spawn(command: Sequence[str], theirs: Sequence[int]) -> int:
+    """Start the command with those descriptors as its 0, 1, 2, …: its pid.
+
+    Not with subprocess: importing that costs a one-shot command more than all this.
+    """
+    actions: list[tuple[int, int] | tuple[int, int, int]] = [
+        (os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable(len(theirs))
+    ]
+    actions += [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(theirs)]
+    return os.posix_spawnp(
+        command[0],
+        list(command),
+        os.environ,
+        file_actions=actions,
+        setpgroup=0,
+        setsigmask=(),
+        setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+    )
+
+
+def _inheritable(first: int) -> list[int]:
+    """Descriptors from that number on which a program we start would get."""
+    found = []
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            if int(entry) >= first and os.get_inheritable(int(entry)):
+                found.append(int(entry))
+        except OSError:
+            pass  # it was the directory's own
+    return found
+
+
+def _moved(fd: int) -> int:
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, THEIRS_FROM)
+
+
+def _read(fd: int) -> bytes | None:
+    """What is there; empty at its end, None when there is nothing now."""
+    try:
+        return os.read(fd, CHUNK_BYTES)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+def _said(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return f"crashed (signal {-code})" if code < 0 else f"ended (exit code {code})"
