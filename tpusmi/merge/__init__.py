@@ -43,9 +43,9 @@ def merge(
     join = Join(outcomes, simulated)
     processes = _ordered(join.processes)
     dead = frozenset(p.key for p in processes if p.state == "dead")
-    readings = (r for o in outcomes for r in o.readings)
+    readings = ((join.subject(r), r) for o in outcomes for r in o.readings)
     chips = tuple(c for o in outcomes for c in o.chips)
-    values = _values(_filed(readings, join), now_s, dead)
+    values = _values(readings, now_s, dead)
     _add_nominal(values, join.devices, chips)
     shown = {p.key: rank for rank, p in enumerate(processes)}
     devices = sorted(join.devices, key=lambda d: _place(d, shown))
@@ -89,16 +89,6 @@ def _libtpu_version(outcomes: Iterable[Outcome], processes: Iterable[Process]) -
     return next((version for version in said if version), None)
 
 
-def _filed(readings: Iterable[Reading], join: Join) -> Iterable[Reading]:
-    """Readings under the device or chip that they are about."""
-    for r in readings:
-        subject = join.subject(r)
-        if subject is r.subject:
-            yield r
-        elif subject is not None:
-            yield r._replace(subject=subject)
-
-
 def _add_nominal(values: Values, devices: Iterable[Device], chips: Sequence[Chip]) -> None:
     """The table's memory where nobody measured a limit."""
     by_index = {c.index: c for c in chips}
@@ -122,22 +112,27 @@ def _ordered(processes: Iterable[Process]) -> tuple[Process, ...]:
 
 
 def _values(
-    readings: Iterable[Reading], now_s: float, dead: frozenset[ProcessKey]
-) -> dict[tuple[Subject, str], Value]:
-    best: dict[tuple[Subject, str], tuple[tuple[bool, int, float], Reading]] = {}
-    for r in readings:
-        age_s = now_s - r.at_s
-        stale = age_s > r.fresh_s
-        if age_s > r.fresh_s + DROP_AFTER_S and _process_of(r.subject) not in dead:
+    readings: Iterable[tuple[Subject | None, Reading]], now_s: float, dead: frozenset[ProcessKey]
+) -> Values:
+    """The best reading of every metric of every subject. Those of nobody knows what are left out.
+
+    This runs for every number on the screen at every tick, hence no more objects than values.
+    """
+    best: Values = {}
+    ranks: dict[tuple[Subject, str], tuple[bool, int, float]] = {}
+    for subject, r in readings:
+        if subject is None:
             continue
-        rank = (stale, _RANK.get((r.metric, r.source), len(_RANK)), age_s)
-        known = best.get((r.subject, r.metric))
-        if known is None or rank < known[0]:
-            best[r.subject, r.metric] = (rank, r)
-    return {
-        key: Value(r.value, r.source, max(0.0, now_s - r.at_s), stale)
-        for key, ((stale, _, _), r) in best.items()
-    }
+        age_s = now_s - r.at_s
+        if age_s > r.fresh_s + DROP_AFTER_S and _process_of(subject) not in dead:
+            continue
+        key = (subject, r.metric)
+        rank = (age_s > r.fresh_s, _RANK.get((r.metric, r.source), len(_RANK)), age_s)
+        known = ranks.get(key)
+        if known is None or rank < known:
+            ranks[key] = rank
+            best[key] = Value(r.value, r.source, max(0.0, age_s), rank[0])
+    return best
 
 
 def _process_of(subject: Subject) -> ProcessKey | None:
