@@ -1,1 +1,132 @@
 """libtpu's own metrics, over gRPC and through its SDK."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Outcome, Process, Server
+from tpusmi.sources.libtpu.pool import Answered, Pool
+from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, Found, find
+from tpusmi.text import clean
+
+PLACES_EVERY_S = 5.0
+NOTES_MOST = 16
+ADDRESSES_VARIABLE = "TPU_PROCESS_ADDRESSES"
+
+
+class Libtpu:
+    """The metrics servers of this host."""
+
+    name = LIBTPU
+    period_s = 1.0
+
+    def __init__(
+        self,
+        host: Host,
+        holders: Callable[[], Sequence[Process]],
+        with_programs: bool = False,
+    ) -> None:
+        """`holders` gives the processes that hold a TPU, to find their servers by."""
+        self.with_programs = with_programs
+        """True asks what the cores run, too: expensive. May be changed at any time."""
+        self._host = host
+        self._holders = holders
+        self._holding: tuple[Process, ...] = ()
+        self._found = Found(())
+        self._found_at_s = -math.inf
+        self._pool = Pool()
+        self._lock = threading.Lock()
+
+    def read(self, now_s: float) -> Outcome:
+        """Every server's rows as it names them. ABSENT when nothing serves libtpu's metrics."""
+        with self._lock:
+            started_s = time.monotonic()
+            self._look_for_places(now_s)
+            answered = self._pool.ask(self._found.places, now_s, self.with_programs)
+            return self._outcome(answered, time.monotonic() - started_s)
+
+    def close(self) -> None:
+        """Close every connection, unless a read is under way: its deadline ends it."""
+        if self._lock.acquire(blocking=False):
+            self._pool.close()
+            self._lock.release()
+
+    def _look_for_places(self, now_s: float) -> None:
+        holding = tuple(p for p in self._holders() if p.holds)
+        is_same = [p.key for p in holding] == [p.key for p in self._holding]
+        if is_same and now_s - self._found_at_s < PLACES_EVERY_S:
+            return
+        self._holding = holding
+        self._found = find(self._host, holding)
+        self._found_at_s = now_s
+
+    def _outcome(self, answered: list[Answered], took_s: float) -> Outcome:
+        """What there is to show: a port that was only guessed is not missed."""
+        told = [a for a in answered if a.told.status == OK]
+        failed = [a for a in answered if a.told.status == FAILED and not a.place.is_guess]
+        status, message = self._status(told, failed, answered)
+        notes = [note for a in told for note in a.told.notes]
+        notes += [a.told.message for a in failed if status == OK]
+        notes += self._mute_holders(told + failed)
+        return Outcome(
+            self.name,
+            status,
+            message,
+            took_s,
+            readings=tuple(r for a in told + failed for r in a.told.readings),
+            latencies=tuple(found for a in told + failed for found in a.told.latencies),
+            cores=tuple(core for a in told for core in a.told.cores),
+            servers=tuple(_server(a) for a in told + failed),
+            notes=tuple(notes[:NOTES_MOST]),
+        )
+
+    def _status(
+        self, told: list[Answered], failed: list[Answered], answered: list[Answered]
+    ) -> tuple[str, str]:
+        if told:
+            rows = len({r.subject for a in told for r in a.told.readings})
+            if not rows and not any(a.told.latencies for a in told):
+                return OK, "no program loaded yet"
+            return OK, f"{_count(len(told), 'server')}, {_count(rows, 'row')}"
+        if failed:
+            return FAILED, "; ".join(a.told.message for a in failed)
+        missing = [a.told.message for a in answered if a.told.message.endswith("not installed")]
+        ports = ", ".join(map(str, self._host.metrics_ports))
+        nothing = f"nothing serves libtpu metrics on port {ports}"
+        return ABSENT, missing[0] if missing else nothing
+
+    def _mute_holders(self, shown: list[Answered]) -> list[str]:
+        """A sentence for each holder that serves no metrics, as far as that is known."""
+        serving = {a.place.process for a in shown}
+        return [
+            f"pid {p.pid} {_why_mute(p, p.key in self._found.elsewhere)}"
+            for p in self._holding
+            # A server that is nobody's may be anybody's, except of those who cannot be reached.
+            if p.key in self._found.elsewhere or not serving & {p.key, None}
+        ]
+
+
+def _server(answered: Answered) -> Server:
+    place, told = answered
+    address = f"localhost:{place.port}"
+    return Server(address, place.process, told.ids, told.status, told.message)
+
+
+def _why_mute(process: Process, is_elsewhere: bool) -> str:
+    if is_elsewhere:
+        return "is in another network namespace: its metrics cannot be reached from here"
+    addresses = process.environment.get(ADDRESSES_VARIABLE)
+    ports = process.environment.get(PORTS_VARIABLE)
+    if addresses == "local":
+        return f"serves no metrics: {ADDRESSES_VARIABLE}=local"
+    if ports:
+        return f"serves no metrics: nothing listens on {PORTS_VARIABLE}={clean(ports, 80)}"
+    unset = f": {PORTS_VARIABLE} is not set" if process.environment else ""
+    return f"serves no metrics{unset}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

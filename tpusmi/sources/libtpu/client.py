@@ -1,0 +1,231 @@
+"""One metrics server: connected, asked within one second, and left alone when it fails."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Container
+from typing import Any, NamedTuple
+
+from tpusmi.metricproto import GET_METRIC, GET_STATUS, LIST_METRICS, messages
+from tpusmi.model import ABSENT, FAILED, OK, Core, Latency, ProcessKey, Reading
+from tpusmi.sources.libtpu.answers import Answer, Asked, answer
+from tpusmi.sources.libtpu.channel import Channel, status, target, words
+from tpusmi.sources.libtpu.names import Name
+from tpusmi.sources.libtpu.programs import cores
+from tpusmi.sources.libtpu.questions import Questions
+
+DEADLINE_S = 1.0
+"""For everything that is asked of a server at one time."""
+RETRY_S = (1.0, 2.0, 4.0)
+"""How long a server that failed is left alone: after the first, second, and every later time."""
+LISTED_MOST = 4096
+_HAS_NOT = ("NOT_FOUND", "UNIMPLEMENTED", "INVALID_ARGUMENT")
+_NOT_THE_SERVICE = "is not libtpu's metrics service"
+
+
+class Told(NamedTuple):
+    """What a server said last, or why it said nothing."""
+
+    status: str
+    """ABSENT: nothing listens. FAILED: somebody does, and `message` says what is wrong."""
+    message: str = ""
+    is_service: bool = True
+    """False when somebody answered who is not libtpu."""
+    readings: tuple[Reading, ...] = ()
+    latencies: tuple[Latency, ...] = ()
+    cores: tuple[Core, ...] = ()
+    ids: tuple[int, ...] = ()
+    """Every device id that it has reported since it was met."""
+    notes: tuple[str, ...] = ()
+
+
+class _ServerError(Exception):
+    """Why the whole server is of no use now."""
+
+    def __init__(self, why: str, is_service: bool = True, is_lost: bool = False) -> None:
+        super().__init__(why)
+        self.is_service = is_service
+        self.is_lost = is_lost
+        """True when the connection broke."""
+
+
+class Client:
+    """Keeps one channel open between reads, and opens it anew for as long as it takes."""
+
+    def __init__(self, port: int, metrics: Container[str] | None = None) -> None:
+        """`metrics` are those that are wanted; None is all of them."""
+        self.port = port
+        self.address = f"localhost:{port}"
+        self.process: ProcessKey | None = None
+        """Whose server it is."""
+        self.is_alone = True
+        """False makes it answer for its own devices only, where it could for the whole host."""
+        self.with_programs = False
+        """True asks what the cores run, too: expensive."""
+        self._metrics = metrics
+        self._questions = Questions(metrics)
+        self._cores: tuple[Core, ...] = ()
+        self._channel: Channel | None = None
+        self._failures = 0
+        self._retry_at_s = -math.inf
+        self._failed = Told(ABSENT)
+
+    def read(self, now_s: float) -> Told:
+        """Ask for what is due. Waits DEADLINE_S at most, and does not raise."""
+        if now_s < self._retry_at_s:
+            return self._failed
+        until_s = time.monotonic() + DEADLINE_S
+        try:
+            if self._channel is not None:
+                try:
+                    return self._read(now_s, until_s)
+                except _ServerError as failure:
+                    if not failure.is_lost:
+                        raise
+                    self.close()  # it has ended, or another has taken its place
+            return self._connect() or self._read(now_s, until_s)
+        except _ServerError as failure:
+            self.close()
+            self._retry_at_s = now_s + RETRY_S[min(self._failures, len(RETRY_S) - 1)]
+            self._failures += 1
+            message = f"port {self.port} {failure}"
+            kept = self._told(())
+            self._failed = kept._replace(
+                status=FAILED, message=message, is_service=failure.is_service
+            )
+            return self._failed
+
+    def close(self) -> None:
+        """Close the connection; the next read opens another."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _connect(self) -> Told | None:
+        """Open the channel; what to tell when that is not possible."""
+        found = target(self.port)
+        if found is None:
+            self._questions, self._failures, self._cores = Questions(self._metrics), 0, ()
+            return Told(ABSENT, f"nothing listens on port {self.port}")
+        try:
+            messages()
+            self._channel = Channel(found)
+        except ImportError as error:
+            package = "protobuf" if "google" in str(error) else "grpcio"
+            return Told(ABSENT, f"{package} is not installed")
+        return None
+
+    def _read(self, now_s: float, until_s: float) -> Told:
+        if self._questions.is_list_due(now_s):
+            self._list(now_s, until_s)
+        notes = self._ask(now_s, until_s)
+        self._failures = 0
+        return self._told(notes)
+
+    def _told(self, notes: tuple[str, ...]) -> Told:
+        known = self._questions
+        return Told(
+            OK,
+            readings=known.readings,
+            latencies=tuple(found._replace(process=self.process) for found in known.latencies),
+            cores=self._cores if self.with_programs else (),
+            ids=known.ids,
+            notes=(*notes, *known.notes),
+        )
+
+    def _list(self, now_s: float, until_s: float) -> None:
+        """Ask what the server has. One that cannot tell is asked for all that we know."""
+        call = self._call(LIST_METRICS, messages()["ListSupportedMetricsRequest"](), until_s)
+        response = _response(call, "ListSupportedMetricsResponse")
+        if response is not None:
+            told = (str(m.metric_name) for m in response.supported_metric[:LISTED_MOST])
+            self._questions.learn(frozenset(told), now_s)
+        elif status(call) == "UNIMPLEMENTED":
+            self._questions.learn(frozenset(), now_s)
+        else:
+            raise _failure(call)
+
+    def _ask(self, now_s: float, until_s: float) -> tuple[str, ...]:
+        """Ask for all that is due at once: each fails alone. What did, in sentences."""
+        calls = {name: self._metric_call(name, until_s) for name in self._questions.due(now_s)}
+        programs = None
+        if self.with_programs and self._questions.are_programs_due(now_s):
+            request = messages()["GetTpuRuntimeStatusRequest"](include_hlo_info=True)
+            programs = self._call(GET_STATUS, request, until_s)
+        answers = {name: self._answer(name, call, now_s) for name, call in calls.items()}
+        failed = {calls[name]: name for name, found in answers.items() if found is None}
+        self._judge(list(failed), len(calls))
+        for name, found in answers.items():
+            if found is not None:
+                self._questions.answered(name, found)
+        notes = self._notes(failed, now_s)
+        if programs is not None:
+            response = _response(programs, "GetTpuRuntimeStatusResponse")
+            self._cores = () if response is None else cores(response, self.address)
+            if response is None:
+                notes.append(f"port {self.port} does not tell what the cores run")
+        return tuple(notes)
+
+    def _judge(self, failed: list[Any], asked: int) -> None:
+        """Raises _ServerError when the failed calls speak for the whole server."""
+        lost = [call for call in failed if status(call) == "UNAVAILABLE"]
+        if lost:
+            raise _failure(lost[0])
+        if not failed or len(failed) < asked:
+            return
+        whole = [call for call in failed if status(call) not in _HAS_NOT]
+        if whole:
+            raise _failure(whole[0])
+        if self._questions.listed is None and all(status(c) == "UNIMPLEMENTED" for c in failed):
+            raise _failure(failed[0])
+
+    def _notes(self, failed: dict[Any, Name], now_s: float) -> list[str]:
+        reasons: dict[str, list[str]] = {}
+        for call, name in failed.items():
+            if status(call) in _HAS_NOT:
+                self._questions.refused(name, now_s)
+                if self._questions.listed is not None:
+                    reasons.setdefault("lists what it does not have", []).append(name.metric)
+            else:
+                reasons.setdefault(_why(call), []).append(name.metric)
+        return [f"port {self.port} {why}: {', '.join(names)}" for why, names in reasons.items()]
+
+    def _metric_call(self, name: Name, until_s: float) -> Any:
+        request = messages()["MetricRequest"](metric_name=name.grpc)
+        if not self.is_alone:
+            request.skip_node_aggregation = True
+        return self._call(GET_METRIC, request, until_s)
+
+    def _answer(self, name: Name, call: Any, now_s: float) -> Answer | None:
+        response = _response(call, "MetricResponse")
+        if response is None:
+            return None
+        return answer(name, response, Asked(self.address, self.process, now_s, time.time()))
+
+    def _call(self, method: str, request: Any, until_s: float) -> Any:
+        assert self._channel is not None
+        return self._channel.call(method, request, max(0.0, until_s - time.monotonic()))
+
+
+def _response(call: Any, message: str) -> Any | None:
+    """The message a call brought, once it is there; None when it failed or brought nonsense."""
+    if status(call) != "OK":
+        return None
+    from google.protobuf.message import DecodeError
+
+    try:
+        return messages()[message].FromString(call.result())
+    except DecodeError:
+        return None
+
+
+def _failure(call: Any) -> _ServerError:
+    """What a call that failed, or brought nonsense, says of its server."""
+    code = status(call)
+    is_service = code not in ("OK", "UNIMPLEMENTED", "UNAVAILABLE")
+    return _ServerError(_why(call), is_service, is_lost=code == "UNAVAILABLE")
+
+
+def _why(call: Any) -> str:
+    return _NOT_THE_SERVICE if status(call) == "OK" else words(call)

@@ -1,0 +1,98 @@
+"""Many metrics servers at once, each on a thread of its own: one that hangs delays no other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Container, Iterable
+from typing import NamedTuple
+
+from tpusmi.model import FAILED
+from tpusmi.sources.libtpu.client import Client, Told
+from tpusmi.sources.libtpu.ports import Place
+
+ANSWER_S = 1.3
+"""A server that hangs in spite of its own deadline is left behind then."""
+GUESSES_FAILED_MOST = 3
+"""A port that nobody named is given up after so many failures, until another listens there."""
+
+_Key = tuple[int, int | None]
+"""Port and socket: a server that was started again is another one."""
+
+
+class Answered(NamedTuple):
+    """What the server in a place told."""
+
+    place: Place
+    told: Told
+
+
+class Pool:
+    """Clients of the places that are asked, kept between reads."""
+
+    def __init__(self, metrics: Container[str] | None = None) -> None:
+        """`metrics` are those that are wanted; None is all of them."""
+        self._metrics = metrics
+        self._clients: dict[_Key, Client] = {}
+        self._failed_guesses: dict[_Key, int] = {}
+
+    def ask(
+        self, places: Iterable[Place], now_s: float, with_programs: bool = False
+    ) -> list[Answered]:
+        """What each place tells, less those that proved to be none. Waits ANSWER_S at most."""
+        wanted = {_key(p): p for p in places if not self._is_given_up(p)}
+        for key in self._clients.keys() - wanted.keys():
+            self._clients.pop(key).close()
+        listening = sum(p.socket is not None and not p.is_guess for p in wanted.values())
+        for key, place in wanted.items():
+            client = self._clients.setdefault(key, Client(place.port, self._metrics))
+            client.process, client.with_programs = place.process, with_programs
+            client.is_alone = listening <= 1
+        told = self._told(now_s)
+        found = [Answered(place, told.get(key) or _hangs(place)) for key, place in wanted.items()]
+        for answered in found:
+            self._judge(answered)
+        return found
+
+    def close(self) -> None:
+        """Close every connection."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+    def _told(self, now_s: float) -> dict[_Key, Told]:
+        found: dict[_Key, Told] = {}
+
+        def ask(key: _Key, client: Client) -> None:
+            found[key] = client.read(now_s)
+
+        asked = list(self._clients.items())
+        if len(asked) == 1:
+            ask(*asked[0])
+            return found
+        threads = [threading.Thread(target=ask, args=pair, daemon=True) for pair in asked]
+        until_s = time.monotonic() + ANSWER_S
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, until_s - time.monotonic()))
+        return found
+
+    def _judge(self, answered: Answered) -> None:
+        """Count the failures of a port that nobody named; one that is no server has had enough."""
+        place, told = answered
+        if place.is_guess and told.status == FAILED:
+            more = 1 if told.is_service else GUESSES_FAILED_MOST
+            self._failed_guesses[_key(place)] = self._failed_guesses.get(_key(place), 0) + more
+
+    def _is_given_up(self, place: Place) -> bool:
+        failed = self._failed_guesses.get(_key(place), 0) if place.is_guess else 0
+        return failed >= GUESSES_FAILED_MOST
+
+
+def _key(place: Place) -> _Key:
+    return place.port, place.socket
+
+
+def _hangs(place: Place) -> Told:
+    return Told(FAILED, f"port {place.port} hangs")
