@@ -1,4 +1,5 @@
-"""The demo with its real job: what it shows, and that nothing of it is left, however it ends."""
+"""The demo with its real job and simulated host: what it shows, and that nothing of it is left,
+however it ends."""
 
 from __future__ import annotations
 
@@ -15,6 +16,9 @@ from typing import NamedTuple, TypeVar
 import pytest
 
 from tpusmi import demo
+from tpusmi.collect import open_collector
+from tpusmi.model import Host, Snapshot
+from tpusmi.simulate import description
 from tpusmi.wire import places
 from tpusmi.wire.reader import Sample, SegmentReader
 
@@ -27,8 +31,8 @@ DEMO = """
 import sys
 from tpusmi import demo
 
-def dashboard(directory):
-    print(directory, flush=True)
+def dashboard(host):
+    print(host.root, flush=True)
     sys.stdin.read()
     return 0
 
@@ -44,9 +48,11 @@ class Running(NamedTuple):
     directory: str
     keeper: tuple[int, int]
     trainer: tuple[int, int]
+    simulation: tuple[tuple[int, int], ...]
+    """The simulated host's keeper, and the process that serves metrics."""
 
     def is_gone(self) -> bool:
-        processes = (self.keeper, self.trainer)
+        processes = (self.keeper, self.trainer, *self.simulation)
         alive = any(places.start_ticks("/proc", pid) == ticks for pid, ticks in processes)
         return not alive and not os.path.exists(self.directory)
 
@@ -71,9 +77,9 @@ def demo_process() -> Iterator[subprocess.Popen[str]]:
 def test_the_job_shows_its_steps_on_eight_devices_and_ends_with_the_dashboard() -> None:
     found: list[Running] = []
 
-    def watch_two_steps(directory: str) -> int:
-        found.append(running(directory))
-        sample = eventually(lambda: sample_after_steps(directory, 2))
+    def watch_two_steps(host: Host) -> int:
+        found.append(running(host.root))
+        sample = eventually(lambda: sample_after_steps(found[0].directory, 2))
         assert len(sample.devices) == 8
         assert all(device["live_array_bytes"] > 0 for device in sample.devices)
         return 7
@@ -82,11 +88,42 @@ def test_the_job_shows_its_steps_on_eight_devices_and_ends_with_the_dashboard() 
     assert found[0].is_gone()
 
 
+def test_the_job_holds_the_simulated_chips_and_libtpus_lock() -> None:
+    def look(host: Host) -> int:
+        trainer = running(host.root).trainer[0]
+        opened = [
+            os.readlink(f"/proc/{trainer}/fd/{fd}") for fd in os.listdir(f"/proc/{trainer}/fd")
+        ]
+        assert {f"{host.root}/dev/vfio/{group}" for group in range(1, 9)} <= set(opened)
+        lock = os.stat(f"{host.root}/tmp/libtpu_lockfile").st_ino
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        assert [int(fields[4]) for fields in locks if fields[5].endswith(f":{lock}")] == [trainer]
+        return 0
+
+    assert demo.run(look) == 0
+
+
+def test_every_chip_is_the_jobs_and_everything_is_labelled_simulated() -> None:
+    def look(host: Host) -> int:
+        trainer = running(host.root).trainer[0]
+        snapshot = eventually(lambda: whole(open_collector(host).read_once()), 20)
+        assert snapshot.simulated
+        assert len(snapshot.chips) == len(snapshot.devices) == 8
+        assert [p.pid for p in snapshot.processes] == [trainer]
+        assert {owner.pid for device in snapshot.devices for owner in device.owners} == {trainer}
+        return 0
+
+    def whole(snapshot: Snapshot) -> Snapshot | None:
+        return snapshot if len(snapshot.devices) == 8 else None
+
+    assert demo.run(look) == 0
+
+
 def test_nothing_is_left_when_the_dashboard_raises() -> None:
     found: list[Running] = []
 
-    def crash(directory: str) -> int:
-        found.append(running(directory))
+    def crash(host: Host) -> int:
+        found.append(running(host.root))
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -111,11 +148,11 @@ def test_nothing_is_left_when_the_whole_process_group_is_killed(
     eventually(left.is_gone, GONE_WITHIN_S)
 
 
-def test_the_job_dies_with_its_keeper_and_the_demo_clears_the_directory() -> None:
+def test_everything_dies_with_the_keeper_and_the_directory_is_cleared() -> None:
     found: list[Running] = []
 
-    def kill_the_keeper(directory: str) -> int:
-        found.append(running(directory))
+    def kill_the_keeper(host: Host) -> int:
+        found.append(running(host.root))
         os.kill(found[0].keeper[0], signal.SIGKILL)
         return 0
 
@@ -126,11 +163,11 @@ def test_the_job_dies_with_its_keeper_and_the_demo_clears_the_directory() -> Non
 def test_a_job_that_dies_under_the_dashboard_is_told_when_it_quits(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    def kill_the_trainer(directory: str) -> int:
-        pid, _ = running(directory).trainer
+    def kill_the_trainer(host: Host) -> int:
+        pid, _ = running(host.root).trainer
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: not os.path.exists(f"/proc/{pid}"))  # reaped: the keeper knows
-        assert os.path.isdir(directory), "the dead job's segment can still be looked at"
+        assert os.path.isdir(host.root), "the dead job's segment can still be looked at"
         return 0
 
     assert demo.run(kill_the_trainer) == 0
@@ -157,7 +194,7 @@ def test_without_jax_the_demo_says_what_to_install(
     assert "pip install 'tpusmi[demo]'" in capfd.readouterr().err
 
 
-def never(directory: str) -> int:
+def never(host: Host) -> int:
     raise AssertionError("no dashboard without a job")
 
 
@@ -169,12 +206,19 @@ def said_directory(process: subprocess.Popen[str]) -> str:
 
 
 def running(directory: str) -> Running:
-    """The processes behind the one segment in the directory."""
-    place = eventually(lambda: next(places.segments(directory, None), None))
-    keeper = parent(place.pid)
-    ticks = places.start_ticks("/proc", keeper)
+    """The processes behind the one segment of the simulated host in that directory."""
+    place = eventually(lambda: next(places.segments(f"{directory}/segments", None), None))
+    told = description.read(directory)
+    pids = [told["keeper"][0], *(process["pid"] for process in told["processes"])]
+    simulation = tuple(identity(pid) for pid in pids)
+    trainer = (place.pid, place.start_ticks)
+    return Running(directory, identity(parent(place.pid)), trainer, simulation)
+
+
+def identity(pid: int) -> tuple[int, int]:
+    ticks = places.start_ticks("/proc", pid)
     assert ticks is not None
-    return Running(directory, (keeper, ticks), (place.pid, place.start_ticks))
+    return pid, ticks
 
 
 def parent(pid: int) -> int:
@@ -182,7 +226,7 @@ def parent(pid: int) -> int:
 
 
 def sample_after_steps(directory: str, steps: int) -> Sample | None:
-    for place in places.segments(directory, None):
+    for place in places.segments(f"{directory}/segments", None):
         reader = SegmentReader(place.path)
         try:
             sample = reader.newest()

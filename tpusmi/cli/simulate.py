@@ -13,7 +13,8 @@ from types import FrameType
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import Help
 from tpusmi.model import Host
-from tpusmi.simulate import Plan, PortBusyError, StartError, attach, faults, is_running, start
+from tpusmi.simulate import faults
+from tpusmi.simulate.host import Plan, PortBusyError, StartError, attach, is_running, start
 
 LOOK_S = 0.5
 SDK_PORT = 8431

@@ -1,4 +1,4 @@
-"""A real training job on eight CPU devices to point the dashboard at, for people without a TPU."""
+"""A real training job on a simulated TPU host to look at, for people without a TPU."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+from tpusmi.model import Host
+from tpusmi.simulate.host import attach
+
 __all__ = ["run"]
 
 FAILED = 1
@@ -19,21 +22,21 @@ END_S = 10.0
 """More than the keeper gives the training job."""
 
 
-def run(open_dashboard: Callable[[str], int]) -> int:
-    """What `open_dashboard` returns, given the directory of a running job; 1 when there is no job.
+def run(open_dashboard: Callable[[Host], int]) -> int:
+    """What `open_dashboard` returns, given the host of a running job; 1 when there is no job.
 
-    Job and directory are gone when this returns or raises, and soon after this process is killed.
+    Host and job are gone when this returns or raises, and soon after this process is killed.
     """
     if importlib.util.find_spec("jax") is None:
         _say("The demo trains a model with JAX, which is not here: pip install 'tpusmi[demo]'")
         return FAILED
-    _say("Starting a JAX training job on 8 CPU devices …")
+    _say("Starting a JAX training job on 8 CPU devices, on a simulated TPU host …")
     keeper = _start_keeper()
     directory = ""
     try:
         directory, words = _line(keeper), _line(keeper)
         if words.startswith("training"):
-            return open_dashboard(directory)
+            return open_dashboard(attach(directory))
         _say(words or f"The training job did not start within {START_S:.0f} s.")
         return FAILED
     finally:

@@ -1,9 +1,10 @@
-"""The demo's keeper: runs the training job, and clears it away once the demo is gone.
+"""The demo's keeper: runs a training job on a simulated host, and clears both away once the demo is
+gone.
 
 It reads a pipe that only the demo holds open: however the demo ends, by SIGKILL too, the kernel
 closes that pipe. In a session of its own it hears nothing of what is sent to the demo's terminal or
-group. Line by line it says on stdout: the job's directory, what the job says there, and, should the
-job end by itself, its obituary.
+group. Line by line it says on stdout: the host's directory, what the job says there, and, should
+the job end by itself, its obituary.
 """
 
 from __future__ import annotations
@@ -11,21 +12,27 @@ from __future__ import annotations
 import ctypes
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from types import FrameType
+from typing import Any
 
-SHARED_MEMORY = "/dev/shm"
-ROOM_BYTES = 8 * 1024 * 1024
+from tpusmi.model import Host
+from tpusmi.simulate import description
+from tpusmi.simulate.environment import job_environment
+from tpusmi.simulate.holding import lock, open_lockfile, open_nodes
+from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
+from tpusmi.simulate.machine import parse
+
+MACHINE = "v5e-8"
+"""As many devices as XLA_FLAGS makes."""
+AGE_S = 22.0
+"""Of the simulated job: it has loaded and compiled, and its steps begin as those of JAX do here."""
 TERMINATE_S, KILL_S = 2.0, 5.0
 LAST_WORDS_LINES, LAST_WORDS_BYTES = 8, 2000
 PR_SET_PDEATHSIG = 1
 
-FOREIGN = ("JAX_", "XLA_", "TPUSMI_")
-"""What the user set for jobs of their own, a coordinator or a GPU's flags, is not for this one."""
 XLA_FLAGS = "--xla_force_host_platform_device_count=8 --xla_cpu_multi_thread_eigen=false"
 
 
@@ -33,25 +40,37 @@ def main() -> None:
     """Keep the job until the demo is gone."""
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _exit)
-    directory = tempfile.mkdtemp(prefix="tpusmi-demo-", dir=_parent())
     try:
-        _say(directory)
-        _keep(directory)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        # The job holds the chips; what serves their metrics is a process beside it.
+        with start(Plan(MACHINE, age_s=AGE_S, hold=False)) as host:
+            _say(host.root)
+            _keep(host)
+    except (StartError, PortBusyError) as error:
+        _say(f"\nThere is no simulated host: {error}")
 
 
-def _keep(directory: str) -> None:
+def _keep(host: Host) -> None:
     keeper = os.getpid()
-    with open(f"{directory}/log", "w+b") as log:
+    told = description.read(host.root)
+    lockfile = open_lockfile(host.root)
+    nodes = open_nodes(host.root, [node for chip in told["chips"] for node in chip["nodes"]])
+
+    def prepare() -> None:  # in the child; safe: this process has one thread
+        _die_with(keeper)
+        lock(lockfile)
+
+    with open(f"{host.root}/training.log", "w+b") as log:
         trainer = subprocess.Popen(
             [sys.executable, "-m", "tpusmi.demo.training"],
-            env=_environment(directory),
+            env=_environment(host, told["processes"]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            preexec_fn=lambda: _die_with(keeper),  # safe: this process has one thread
+            pass_fds=(lockfile, *nodes),
+            preexec_fn=prepare,
         )
+        for descriptor in (lockfile, *nodes):
+            os.close(descriptor)  # the job's now
         try:
             _watch(trainer, log.fileno())
         finally:
@@ -102,18 +121,10 @@ def _die_with(keeper: int) -> None:
         os._exit(1)  # it ended before the kernel knew
 
 
-def _environment(directory: str) -> dict[str, str]:
-    ours = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": XLA_FLAGS, "TPUSMI_DIR": directory}
-    return {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)} | ours
-
-
-def _parent() -> str | None:
-    """Shared memory when it can be used and has room; None stands for the usual place."""
-    try:
-        free = shutil.disk_usage(SHARED_MEMORY).free
-    except OSError:
-        return None
-    return SHARED_MEMORY if free > ROOM_BYTES and os.access(SHARED_MEMORY, os.W_OK) else None
+def _environment(host: Host, processes: list[dict[str, Any]]) -> dict[str, str]:
+    """That of a job on the TPU, but for JAX, which runs on the CPU."""
+    ours = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": XLA_FLAGS, "TPUSMI_DIR": str(host.segment_dir)}
+    return job_environment(parse(MACHINE), processes, 0) | ours
 
 
 def _say(words: str) -> None:

@@ -15,7 +15,7 @@ BOUNDS: dict[int, Coords] = {1: (1, 1, 1), 2: (1, 2, 1), 4: (2, 2, 1), 8: (2, 4,
 
 
 def job_environment(
-    machine: Machine, processes: Sequence[Mapping[str, Any]], number: int, local: bool
+    machine: Machine, processes: Sequence[Mapping[str, Any]], number: int, local: bool = False
 ) -> dict[str, str]:
     """Of the process of that number; `local` sets the addresses as notebooks do."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}

@@ -6,11 +6,11 @@ does, however the keeper has ended.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import sys
 
+from tpusmi.simulate.holding import lock, open_lockfile, open_nodes
 from tpusmi.simulate.running import Running
 
 LOOK_S = 0.2
@@ -21,9 +21,9 @@ def main(directory: str, process: int) -> None:
     """Hold and serve until stdin ends. One line on stdout says that everything is open."""
     running = Running(directory)
     me = running.description["processes"][process]
-    held = [os.open(directory + node, os.O_RDWR) for node in me["holds"]]
+    held = open_nodes(directory, me["holds"])
     if me["locks"]:
-        lock(f"{directory}/tmp/libtpu_lockfile")
+        lock(open_lockfile(directory))
     if "orphan" in running.faults and os.fork():
         os._exit(0)  # the child has the nodes, and answers for us
     from tpusmi.simulate.host import PortBusyError
@@ -42,13 +42,6 @@ def main(directory: str, process: int) -> None:
     for descriptor in held:
         os.close(descriptor)
     os._exit(0)  # threads of slow answers would hold up a polite end
-
-
-def lock(path: str) -> int:
-    """Take libtpu's lock as libtpu does, for as long as this process lives; its descriptor."""
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return descriptor
 
 
 def _say(words: str) -> None:

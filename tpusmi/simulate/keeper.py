@@ -22,6 +22,7 @@ from typing import Any
 
 from tpusmi.simulate import description, faults, sdk, tree
 from tpusmi.simulate.environment import job_environment
+from tpusmi.simulate.holding import open_lockfile
 from tpusmi.simulate.machine import CUBIC, Machine, parse
 from tpusmi.wire import places
 
@@ -76,7 +77,7 @@ class _Host:
         with open(f"{self._directory}/{faults.FILE}", "w", encoding="utf-8") as file:
             file.write("".join(f"{line}\n" for line in plan["faults"]))
         if "lockfile-left" in self._faults:
-            open(f"{self._directory}/tmp/libtpu_lockfile", "x").close()
+            os.close(open_lockfile(self._directory))
         for left in reversed(range(1 if plan["port"] else TRIES)):
             try:
                 self._start_processes(machine, nodes)

@@ -17,7 +17,7 @@ class Running:
     """What the host's directory says, read again when its faults change."""
 
     def __init__(self, directory: str) -> None:
-        self.description = description.read(directory)
+        self.description = description.read_fast(directory)
         self._file = FaultFile(directory)
         self._workload = workload.Workload(self.description["seed"])
         self.refresh()
