@@ -10,11 +10,12 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Process, ProcessKey
 from tpusmi.sources.segments.facts import user_name
+from tpusmi.sources.sysfs.nodes import lookalikes
 from tpusmi.text import clean, command_line, redacted
 from tpusmi.wire import places
 
@@ -109,7 +110,7 @@ def known_nodes(host: Host, chips: Iterable[Chip]) -> list[Node]:
 
     A container may have the nodes and no PCI bus.
     """
-    names = [node for chip in chips for node in chip.nodes] or list(_lookalikes(host))
+    names = [node for chip in chips for node in chip.nodes] or lookalikes(host)
     nodes = []
     for name in names:
         path = host.path(name)
@@ -118,17 +119,6 @@ def known_nodes(host: Host, chips: Iterable[Chip]) -> list[Node]:
         except OSError:
             pass  # the chips' own source says so
     return nodes
-
-
-def _lookalikes(host: Host) -> Iterator[str]:
-    for directory, prefix in (("/dev", "accel"), ("/dev/vfio", "")):
-        try:
-            names = os.listdir(host.path(directory))
-        except OSError:
-            continue
-        yield from sorted(
-            f"{directory}/{n}" for n in names if n.startswith(prefix) and n[len(prefix) :].isdigit()
-        )
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:
