@@ -136,9 +136,24 @@ def open_collector(
     host: Host, with_past: bool = False, period_s: float = 1.0, with_programs: bool = False
 ) -> Collector:
     """The collector of a host, with every source this version has."""
+    from tpusmi.sources.holders import Holders
+    from tpusmi.sources.libtpu import Libtpu
+    from tpusmi.sources.libtpu.sdk import LibtpuSdk
     from tpusmi.sources.segments import Segments
+    from tpusmi.sources.sysfs import Sysfs
 
-    return Collector(host, [Segments(host, with_past, period_s)])
+    chips = Sysfs(host)
+    holders = Holders(host, chips.chips)
+    return Collector(
+        host,
+        [
+            Segments(host, with_past, period_s),
+            chips,
+            holders,
+            Libtpu(host, holders.processes, with_programs),
+            LibtpuSdk(host, lambda: bool(chips.chips())),
+        ],
+    )
 
 
 def this_host() -> Host:
