@@ -7,9 +7,9 @@ listens.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 from tpusmi.text import clean
@@ -24,6 +24,9 @@ OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_receive_message_length", RECEIVE_MOST_BYTES),
 )
+
+_IMPORTING = threading.Lock()
+"""Several servers are met at once; the environment changes for one import."""
 
 
 def target(port: int) -> str | None:
@@ -89,16 +92,15 @@ def words(call: Any) -> str:
     return f"answers {name}: {clean(details, 120)}".rstrip(": ")
 
 
-@lru_cache(maxsize=1)
 def _grpc() -> Any:
     """The grpc module. It reads its environment once, while it is imported: told to be quiet."""
     import sys
 
-    if "grpc" in sys.modules:  # somebody else's process, who may want its log
-        return sys.modules["grpc"]
-    with _environment({"GRPC_VERBOSITY": "NONE", "GRPC_TRACE": None}):
-        import grpc
-    return grpc
+    with _IMPORTING:
+        is_ours = "grpc" not in sys.modules  # else it is somebody's, who may want its log
+        with _environment({"GRPC_VERBOSITY": "NONE", "GRPC_TRACE": None} if is_ours else {}):
+            import grpc
+        return grpc
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tpusmi.model import FAILED
 from tpusmi.sources.libtpu.client import Client, Told
 from tpusmi.sources.libtpu.ports import Place
+from tpusmi.text import clean
 
 ANSWER_S = 1.3
 """A server that hangs in spite of its own deadline is left behind then."""
@@ -64,7 +65,11 @@ class Pool:
         found: dict[_Key, Told] = {}
 
         def ask(key: _Key, client: Client) -> None:
-            found[key] = client.read(now_s)
+            try:
+                found[key] = client.read(now_s)
+            except Exception as error:  # noqa: BLE001  # a hostile server costs itself, no other
+                why = f"port {client.port}: {type(error).__name__}: {clean(str(error), 120)}"
+                found[key] = Told(FAILED, why)
 
         asked = list(self._clients.items())
         if len(asked) == 1:
