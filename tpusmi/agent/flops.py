@@ -13,6 +13,10 @@ RESOLUTION_S = 0.5
 """Changes sooner after the one before are taken together."""
 
 
+STEP_MOST = 1e30
+"""No job computes more in one step."""
+
+
 class Flops:
     """FLOPs of the whole job since the start: all its processes, all its devices.
 
@@ -37,7 +41,7 @@ class Flops:
         """
         if type(flops) is not float and type(flops) is not int:
             flops = _plain(flops)
-        if not 0 <= flops < math.inf:
+        if not 0 <= flops < STEP_MOST:
             self.note("flops_ignored", "step(flops=) was given something that is no FLOPs")
             return 0.0
         self._is_told = True

@@ -11,21 +11,25 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tpusmi import chips
 from tpusmi.agent.budget import UTILIZATION_SHARE, Budget
 from tpusmi.agent.slot import Values
 from tpusmi.model import Reading, RowKey
 
+if TYPE_CHECKING:
+    from tpusmi.sources.libtpu.own import OwnMetrics
+
 METRICS = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
 """What is asked for, in the order of wire.DEVICE_FIELDS."""
 NOTHING: Values = (None,) * len(METRICS)
-DEADLINE_S = 0.5
-"""For all that is asked at once."""
+END_S = 0.7
+"""The thread is given so long to end; one that is asking a server that hangs takes a little longer,
+and is left to it.
+"""
 QUIET_MOST_S = 60.0
 """A server that does not answer is asked less and less often, down to once in so long."""
-LATE_S = 0.2
 
 
 class Server(Protocol):
@@ -64,37 +68,32 @@ class Utilization(threading.Thread):
         self._ids = ids
         self._may_be_partial = _has_one_device_per_chip(kind)
         self._budget = Budget(period_s, UTILIZATION_SHARE)
-        self._connect = connect or _own_server
+        self._connect = connect or _OwnServer
         self._end = threading.Event()
 
     def run(self) -> None:
         """The thread. The server is known to its frame alone: in a forked child, where a channel
         must not be touched, nobody does.
         """
-        try:
-            server = self._connect()
-        except ImportError:
-            return
-        except Exception as error:  # noqa: BLE001  # the job goes on without these numbers
-            self.failure = f"{type(error).__name__}: {error}"
-            return
+        server = self._connect()
         try:
             self._ask(server)
+            server.close()
+        except ImportError:
+            pass  # grpc is not installed
         except Exception as error:  # noqa: BLE001  # the job goes on without these numbers
             self.failure = f"{type(error).__name__}: {error}"
-        finally:
-            server.close()
 
     def stop(self) -> None:
-        """End the thread; waits no longer than a call may take."""
+        """End the thread; waits END_S at most."""
         self._end.set()
         if self.is_alive() and threading.current_thread() is not self:
-            self.join(DEADLINE_S + LATE_S)
+            self.join(END_S)
 
     def _ask(self, server: Server) -> None:
         quiet_s = newest_at_s = 0.0
         while not self._end.is_set():
-            started, cpu = time.monotonic(), time.thread_time()
+            started, cpu, is_first = time.monotonic(), time.thread_time(), self.busy is None
             readings = server.read(started)
             at_s = max((r.at_s for r in readings), default=0.0)
             if at_s > newest_at_s:
@@ -103,7 +102,8 @@ class Utilization(threading.Thread):
                 self.busy = Busy(min(r.at_s for r in readings), self._budget.period_s, rows)
             else:  # nobody answers, or with what was said before
                 quiet_s = min(max(1.0, 2 * quiet_s), QUIET_MOST_S)
-            self._budget.spent(started, time.thread_time() - cpu)
+            # The first answer has loaded grpc: dear, but once.
+            self._budget.spent(started, 0.0 if is_first else time.thread_time() - cpu)
             self.cpu_s = time.thread_time()
             self._end.wait(max(quiet_s, self._budget.wait_s(time.monotonic())))
 
@@ -153,12 +153,28 @@ def _has_one_device_per_chip(kind: str | None) -> bool:
     return generation is not None and generation.devices_per_chip == 1
 
 
-def _own_server() -> Any:
-    """The metrics server of this process. Raises ImportError without grpcio or protobuf."""
-    # First, and as it is: the viewer starts it with an environment of its own, but to write to the
-    # environment beside a job's threads, which may be reading it, can crash the job.
-    import grpc  # noqa: F401
+class _OwnServer:
+    """The metrics server of this process. grpc is loaded once this process listens somewhere."""
 
-    from tpusmi.sources.libtpu import OwnMetrics
+    def __init__(self) -> None:
+        self._metrics: OwnMetrics | None = None
 
-    return OwnMetrics(DEADLINE_S)
+    def read(self, now_s: float) -> Sequence[Reading]:
+        """Its rows; empty when there is none. Raises ImportError where grpcio is not installed."""
+        if self._metrics is None:
+            from tpusmi.sources.libtpu.own import OwnMetrics
+            from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find_own
+
+            if not find_own(os.environ.get(PORTS_VARIABLE, "")):
+                return ()
+            # Here and as it is. The viewer loads it with variables that silence it: to set those
+            # beside a job's threads, which may be reading the environment, can crash the job.
+            import grpc  # noqa: F401
+
+            self._metrics = OwnMetrics()
+        return self._metrics.read(now_s)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._metrics is not None:
+            self._metrics.close()
