@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 
@@ -96,7 +96,6 @@ class MetricServer:
         self.listed = listed
         self.requests: list[tuple[str, Any]] = []
         """Method and request."""
-        self.peers: set[str] = set()
         self._slow = slow_s
         self._status = status
         self._end = threading.Event()
@@ -122,7 +121,6 @@ class MetricServer:
 
     def _answering(self, answer: Any) -> Any:
         def behave(raw: bytes, context: Any) -> bytes:
-            self.peers.add(context.peer())
             self._end.wait(self._slow)
             return answer(raw, context).SerializeToString()  # type: ignore[no-any-return]
 
@@ -173,17 +171,27 @@ def silent_port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+class Saying(NamedTuple):
+    """A port that says the same to everybody."""
+
+    port: int
+    peers: list[Any]
+    """Who came."""
+
+
 @contextmanager
-def saying_port(words: bytes) -> Iterator[int]:
+def saying_port(words: bytes) -> Iterator[Saying]:
     """A port that says the same to everybody, and hangs up: a web server, say."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        peers: list[Any] = []
 
         def run() -> None:
             while True:
                 try:
-                    client, _ = server.accept()
+                    client, peer = server.accept()
                 except OSError:
                     return
+                peers.append(peer)
                 with client:
                     client.settimeout(1)
                     try:
@@ -194,7 +202,7 @@ def saying_port(words: bytes) -> Iterator[int]:
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        yield server.getsockname()[1]
+        yield Saying(server.getsockname()[1], peers)
         server.shutdown(socket.SHUT_RDWR)
         thread.join()
 
