@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -34,7 +36,7 @@ from metric_server import (
 
 from tpusmi.metricproto import messages
 from tpusmi.model import ABSENT, FAILED, OK, Host, Outcome, Process, ProcessKey, RowKey
-from tpusmi.sources.libtpu import Libtpu
+from tpusmi.sources.libtpu import Libtpu, sockets
 from tpusmi.sources.libtpu.own import OwnMetrics
 from tpusmi.sources.libtpu.questions import PROGRAMS_EVERY_S, REFUSED_S
 from tpusmi.wire import places
@@ -350,6 +352,28 @@ def test_a_holder_in_another_network_namespace_cannot_be_reached() -> None:
         f"pid {sleeper.pid} is in another network namespace: "
         "its metrics cannot be reached from here",
     )
+
+
+def test_netlink_and_the_tables_of_proc_tell_the_same_listeners() -> None:
+    near = [("127.0.0.1", 4), ("0.0.0.0", 4), ("::1", 6), ("::", 6), ("::ffff:127.0.0.1", 10)]
+    with contextlib.ExitStack() as stack:
+        ports = {stack.enter_context(listening(host, kind)) for host, kind in near}
+        elsewhere = stack.enter_context(listening("127.0.0.2", 4))
+        by_netlink = sockets.listening_sockets()
+        by_tables = dict(sockets._by_tables())
+        own = sockets.open_sockets("/proc/self/fd")
+    assert ports <= by_netlink.keys()
+    assert elsewhere not in by_netlink
+    assert {by_netlink[port] for port in ports} <= own
+    assert {port: by_tables[port] for port in ports} == {port: by_netlink[port] for port in ports}
+
+
+@contextlib.contextmanager
+def listening(host: str, kind: int) -> Iterator[int]:
+    """A port; `kind` is 4, 6, or 10 for both in one."""
+    family = socket.AF_INET if kind == 4 else socket.AF_INET6
+    with socket.create_server((host, 0), family=family, dualstack_ipv6=kind == 10) as server:
+        yield server.getsockname()[1]
 
 
 def test_nothing_is_asked_faster_than_it_is_worth() -> None:

@@ -125,6 +125,8 @@ def _ordinal(pairs: Any) -> int | None:
 
 def _is_of_other_core(attribute: Any) -> bool:
     """True for a row about a SparseCore, say: not ours to read, and not a mistake."""
+    if not attribute.value.HasField("kvlist_attr"):
+        return False
     pairs = attribute.value.kvlist_attr.attributes[:PAIRS_MOST]
     cores = [_text(pair.value).lower() for pair in pairs if _key(pair) == "core_type"]
     return any(core and not core.replace("_", "").startswith("tensorcore") for core in cores)
@@ -151,7 +153,7 @@ def _text(value: Any) -> str:
 
 def _readings(name: Name, row: Any, key: RowKey, asked: Asked) -> list[Reading] | None:
     """What a row measured, nothing if that is not known yet; None when it makes no sense."""
-    at_s, fresh_s = _at_s(row, asked), fresh_for_s(name)
+    at_s = _at_s(row, asked)
     if name.shape == EXECUTION:
         if row.WhichOneof("measure") != "distribution":
             return None
@@ -164,7 +166,7 @@ def _readings(name: Name, row: Any, key: RowKey, asked: Asked) -> list[Reading] 
         is_known = name.metric != "hbm_limit_bytes" or value > 0  # 0: the runtime still starts
         values = {name.metric: value if is_known else None}
     return [
-        Reading(metric_name, key, value, at_s, LIBTPU, fresh_s)
+        Reading(metric_name, key, value, at_s, LIBTPU, fresh_for_s(name))
         for metric_name, value in values.items()
         if value is not None
     ]
@@ -192,6 +194,8 @@ def _sane(name: str, value: Number | None) -> Number | None:
 
 def _at_s(row: Any, asked: Asked) -> float:
     """When the row was measured, on our clock: now, unless it says since when it is old."""
+    if not row.HasField("timestamp"):
+        return asked.now_s
     stamp = row.timestamp
     wall_s = float(stamp.seconds + stamp.nanos / 1e9)
     if wall_s < FIRST_WALL_S or not 0 <= stamp.nanos < 10**9:

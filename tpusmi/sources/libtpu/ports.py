@@ -7,18 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tpusmi.model import Host, Process, ProcessKey
+from tpusmi.sources.libtpu.sockets import listening_sockets, open_sockets
 
 PORTS_VARIABLE = "TPU_RUNTIME_METRICS_PORTS"
 USUAL = range(8431, 8439)
 NAMED_MOST = GUESSES_MOST = 16
 """Ports of one holder that are asked: those it names, and those it happens to listen on."""
-DESCRIPTORS_MOST = 65536
-TABLE_MOST_BYTES = 16 << 20
 NEVER = frozenset((*range(8470, 8483), 8353, 8466, 9012, 9999))
 """Other services of a TPU host: slice builder, coordinator, vbar agent, profiler."""
-_LISTEN = "0A"
-_NEAR = ("00000000", "0100007F", "0" * 32, "0" * 24 + "01000000", "0" * 16 + "FFFF00000100007F")
-"""Any and loopback addresses, as the kernel prints them: IPv4, IPv6, and IPv4 in IPv6."""
 
 
 class Place(NamedTuple):
@@ -47,7 +43,7 @@ def find(host: Host, holders: Sequence[Process]) -> Found:
     listening = listening_sockets()
     # A forked child has its parent's sockets, too: the holder that is named first keeps them.
     fds = ((p.key, host.path(f"/proc/{p.pid}/fd")) for p in reversed(near))
-    owners = {inode: key for key, path in fds for inode in _sockets(path)}
+    owners = {inode: key for key, path in fds for inode in open_sockets(path)}
     named = {p.key: named_ports(p.environment.get(PORTS_VARIABLE, "")) for p in near}
     told = [port for ports in named.values() for port in ports] + list(host.metrics_ports)
     guessed: list[int] = []
@@ -71,7 +67,7 @@ def find(host: Host, holders: Sequence[Process]) -> Found:
 def find_own(named: str) -> tuple[Place, ...]:
     """The ports on which this very process serves: of those it names, and of the usual ones."""
     listening = listening_sockets()
-    own = _sockets("/proc/self/fd")
+    own = open_sockets("/proc/self/fd")
     ports = dict.fromkeys((*named_ports(named), *USUAL))
     mine = [port for port in ports if listening.get(port) in own]
     return tuple(Place(port, None, listening[port], is_guess=False) for port in mine)
@@ -82,43 +78,6 @@ def named_ports(text: str) -> list[int]:
     words = (word.strip() for word in text.split(",")[:NAMED_MOST])
     numbers = (int(word) for word in words if word.isascii() and word.isdigit() and len(word) < 6)
     return [port for port in dict.fromkeys(numbers) if 0 < port < 65536 and port not in NEVER]
-
-
-def listening_sockets() -> dict[int, int]:
-    """Inode of the socket that listens on each port of this network namespace, where we could
-    reach it. Empty where the tables cannot be read.
-    """
-    found: dict[int, int] = {}
-    for table in ("tcp6", "tcp"):
-        try:
-            with open(f"/proc/self/net/{table}", encoding="ascii", errors="replace") as file:
-                lines = file.read(TABLE_MOST_BYTES).splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            fields = line.split(None, 10)
-            if len(fields) > 9 and fields[3] == _LISTEN and fields[9].isdigit():
-                address, _, port = fields[1].partition(":")
-                if address in _NEAR:
-                    found[int(port, 16)] = int(fields[9])
-    return found
-
-
-def _sockets(fds: str) -> set[int]:
-    """Inodes of the sockets a process has open; none when we may not know."""
-    found = set()
-    try:
-        names = os.listdir(fds)[:DESCRIPTORS_MOST]
-    except OSError:
-        return set()
-    for name in names:
-        try:
-            link = os.readlink(f"{fds}/{name}")
-        except OSError:
-            continue
-        if link.startswith("socket:[") and link[8:-1].isdigit():
-            found.add(int(link[8:-1]))
-    return found
 
 
 def _only_namer(named: dict[ProcessKey, list[int]], port: int) -> ProcessKey | None:
