@@ -38,7 +38,6 @@ MESSAGE_MOST = 200
 
 NOT_INSTALLED = "libtpu is not installed here: MXU utilization needs it (pip install libtpu)"
 _LOG_LINE = r"[IWEF][0-9]{4} [0-9:. ]+\S+:[0-9]+\] "
-_NO_VALUES = r".*Failed to get metric values: (?:.*last error: )?(?:UNKNOWN: )?"
 _NOISE = r"\s*(?:Could not open|===|\*\*\*|@ |PC: |\S+\.cc:[0-9]+$|WARNING: Logging before)|\s*$"
 
 
@@ -277,15 +276,18 @@ def _mapping(found: Any) -> Mapping[str, Any]:
 def _why_empty(talk: list[str]) -> str:
     """What libtpu said of a request of its own that failed; empty when it said nothing."""
     for line in reversed(talk):
-        cause = re.sub(_NO_VALUES, "", line)
-        if cause != line:
-            return clean(cause, MESSAGE_MOST)
+        _, is_told, cause = line.partition("Failed to get metric values: ")
+        if is_told:
+            return clean(
+                cause.rpartition("last error: ")[2].removeprefix("UNKNOWN: "), MESSAGE_MOST
+            )
     return ""
 
 
 def _last_words(talk: list[str]) -> str:
     """The line that best says why it ended: a fatal one, else the last that says anything."""
-    told = [line for line in talk if not re.match(_NOISE, line)]
+    told = [line[:1024] for line in talk if not re.match(_NOISE, line[:1024])]
     fatal = [line for line in told if re.match(r"F[0-9]{4} ", line)]
     line = (fatal or told or [""])[-1]
-    return clean(re.sub(_LOG_LINE, "", line), MESSAGE_MOST)
+    prefix = re.match(_LOG_LINE, line)
+    return clean(line[prefix.end() :] if prefix else line, MESSAGE_MOST)
