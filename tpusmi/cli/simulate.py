@@ -18,6 +18,10 @@ from tpusmi.simulate.host import Plan, PortBusyError, StartError, attach, is_run
 
 LOOK_S = 0.5
 SDK_PORT = 8431
+SDK_ON_IT = (
+    "TPU_SKIP_MDS_QUERY=1 python -c 'from libtpu.sdk import tpumonitoring as sdk; "
+    """print(sdk.get_metric("duty_cycle_pct").data())'"""
+)
 
 TYPES = """
 types are those of Google Cloud: v2-8, v3-8, v4-8, v5litepod-8 or v5e-8, v5p-8, v6e-8, tpu7x-8 or

@@ -24,24 +24,38 @@ def main(directory: str, process: int) -> None:
     held = open_nodes(directory, me["holds"])
     if me["locks"]:
         lock(open_lockfile(directory))
-    if "orphan" in running.faults and os.fork():
-        os._exit(0)  # the child has the nodes, and answers for us
+    if "orphan" in running.faults:
+        if os.fork():
+            os._exit(0)  # the child has the nodes
+        _say(f"ready {os.getpid()}")
+        _wait_s(None)
+    else:
+        _serve(running, process, me["port"])
+    for descriptor in held:
+        os.close(descriptor)
+    os._exit(0)  # threads of slow answers would hold up a polite end
+
+
+def _serve(running: Running, process: int, number: int) -> None:
+    """Serve metrics, as the faults of the moment allow, until stdin ends."""
     from tpusmi.simulate.host import PortBusyError
     from tpusmi.simulate.server import Port
 
-    port = Port(running, process, me["port"])
+    port = Port(running, process, number)
     try:
         port.update()
     except PortBusyError as error:
         _say(f"busy {error}")
         os._exit(1)
     _say(f"ready {os.getpid()}")
-    while not select.select([sys.stdin], [], [], LOOK_S)[0]:
-        if running.refresh():
-            port.update()
-    for descriptor in held:
-        os.close(descriptor)
-    os._exit(0)  # threads of slow answers would hold up a polite end
+    while not _wait_s(LOOK_S):
+        running.refresh()
+        port.update()
+
+
+def _wait_s(limit_s: float | None) -> bool:
+    """True when stdin has ended within the limit."""
+    return bool(select.select([sys.stdin], [], [], limit_s)[0])
 
 
 def _say(words: str) -> None:

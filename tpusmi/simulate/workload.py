@@ -96,6 +96,8 @@ class Workload:
         activity, since_s, _ = self._moment(t_s)
         if activity in (SAVE, COMPILING, LOADING, IDLE):
             return since_s
+        if activity == HUNG:
+            return 0.0
         gap_s = 0.9 if activity == STALL else 0.02
         return min(since_s, gap_s * self._wave("idle", device, t_s))
 

@@ -1,0 +1,500 @@
+"""Simulated hosts as running things: what they hold and serve, how they go wrong, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+import netns
+import pytest
+from commands import TPUSMI, environment, tpusmi
+
+from tpusmi.metricproto import GET_METRIC, LIST_METRICS, messages
+from tpusmi.model import Host
+from tpusmi.simulate import description, faults
+from tpusmi.simulate.host import Plan, PortBusyError, attach, is_running, set_faults, start
+from tpusmi.sources.holders import Holders
+from tpusmi.sources.sysfs import read_chips
+from tpusmi.wire import places
+
+T = TypeVar("T")
+
+LIMIT_S = 30.0
+GONE_WITHIN_S = 8.0
+DUTY = "tpu.runtime.tensorcore.dutycycle.percent"
+
+
+def told(host: Host) -> dict[str, Any]:
+    return description.read(host.root)
+
+
+def identities(host: Host) -> list[tuple[int, int]]:
+    """The keeper and every process of the host, each by pid and start time."""
+    known = told(host)
+    pids = [known["keeper"][0], *(process["pid"] for process in known["processes"])]
+    found = [(pid, places.start_ticks("/proc", pid)) for pid in pids]
+    return [(pid, ticks) for pid, ticks in found if ticks is not None]
+
+
+def is_gone(directory: str, processes: list[tuple[int, int]]) -> bool:
+    alive = any(places.start_ticks("/proc", pid) == ticks for pid, ticks in processes)
+    return not alive and not os.path.exists(directory)
+
+
+def holders(host: Host) -> dict[int, tuple[str, ...]]:
+    """Nodes by the pid that holds them, as the product finds them."""
+    chips = read_chips(host).chips
+    found = Holders(host, lambda: chips).read(time.monotonic()).processes
+    return {process.pid: process.holds for process in found}
+
+
+def duty(host: Host, port: int | None = None, address: str = "127.0.0.1") -> list[float]:
+    """The duty cycle of each row. Raises RpcError."""
+    request = messages()["MetricRequest"](metric_name=DUTY).SerializeToString()
+    options = (("grpc.enable_http_proxy", 0),)
+    with grpc.insecure_channel(f"{address}:{port or host.metrics_ports[0]}", options) as channel:
+        answer = channel.unary_unary(GET_METRIC)(request, timeout=5)
+    rows = messages()["MetricResponse"].FromString(answer).metric.metrics
+    return [row.gauge.as_double for row in rows]
+
+
+def status_of(call: Callable[[], Any]) -> grpc.StatusCode:
+    with pytest.raises(grpc.RpcError) as failed:
+        call()
+    code: grpc.StatusCode = failed.value.code()
+    return code
+
+
+def eventually(found: Callable[[], T | None], limit_s: float = LIMIT_S) -> T:
+    """The first truthy answer; fails when there is none in time."""
+    until_s = time.monotonic() + limit_s
+    while True:
+        answer = found()
+        if answer:
+            return answer
+        assert time.monotonic() < until_s, f"not within {limit_s:.0f} s"
+        time.sleep(0.02)
+
+
+def ask_sdk(host: Host, line: str = "null") -> subprocess.CompletedProcess[str]:
+    assert host.sdk_command is not None
+    return subprocess.run(
+        host.sdk_command, input=f"{line}\n", capture_output=True, text=True, timeout=LIMIT_S
+    )
+
+
+@contextmanager
+def foreground(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], Host]]:
+    """`tpusmi simulate` in a process of its own, and its host."""
+    process = subprocess.Popen(
+        [*TPUSMI, "simulate", *arguments],
+        env=environment("/nowhere"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            directory = process.stdout.readline().strip()
+            assert directory, process.stderr.read() if process.stderr else ""
+            yield process, attach(directory)
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def v5e() -> Iterator[Host]:
+    with start(Plan("v5e-8")) as host:
+        yield host
+
+
+def test_one_process_holds_every_node_and_locks_libtpus_file(v5e: Host) -> None:
+    (process,) = told(v5e)["processes"]
+    assert holders(v5e) == {process["pid"]: tuple(f"/dev/vfio/{i}" for i in range(1, 9))}
+    inode = os.stat(v5e.path("/tmp/libtpu_lockfile")).st_ino
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    owners = [int(fields[4]) for fields in locks if fields[5].endswith(f":{inode}")]
+    assert owners == [process["pid"]]
+
+
+def test_its_server_speaks_to_any_client_on_this_machine_and_to_nobody_else(v5e: Host) -> None:
+    assert len(duty(v5e)) == len(duty(v5e, address="[::1]")) == 8
+    port = v5e.metrics_ports[0]
+    listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
+    hexadecimal = f"{port:04X}"
+    local = [
+        fields[1]
+        for fields in map(str.split, listening.splitlines())
+        if fields[1].endswith(f":{hexadecimal}") and fields[3] == "0A"
+    ]
+    # gRPC listens on 127.0.0.1 as ::ffff:127.0.0.1.
+    hosts = {address.partition(":")[0] for address in local}
+    assert hosts == {f"{'0' * 16}FFFF00000100007F", f"{'0' * 24}01000000"}
+
+
+def test_whoever_has_its_directory_can_attach(v5e: Host) -> None:
+    assert attach(v5e.root) == attach(f"{v5e.root}/") == v5e
+    assert v5e.simulated
+    assert os.stat(v5e.root).st_mode & 0o777 == 0o755
+    assert os.path.realpath(v5e.path("/proc/sys/kernel/random/boot_id")).startswith("/proc/")
+
+
+def test_the_stand_in_for_the_sdk_answers_in_its_protocol(v5e: Host) -> None:
+    found = json.loads(ask_sdk(v5e).stdout)
+    assert set(found) == {"version", "supported", "metrics", "errors", "took_s"}
+    assert len(found["metrics"]["tensorcore_util"]["data"]) == 8
+    assert found["metrics"]["duty_cycle_pct"]["data"] == []
+    asked = json.loads(ask_sdk(v5e, '["ici_link_health", "nonsense"]').stdout)
+    assert list(asked["metrics"]) == ["ici_link_health"]
+
+
+def test_the_stand_in_starts_almost_as_fast_as_python(v5e: Host) -> None:
+    def fastest(*command: str) -> float:
+        times = []
+        for _ in range(15):
+            started = time.perf_counter()
+            subprocess.run(command, input=b"null\n", stdout=subprocess.DEVNULL, check=True)
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    assert v5e.sdk_command is not None
+    assert fastest(*v5e.sdk_command) < 1.5 * fastest(sys.executable, "-c", "pass")
+
+
+def test_several_processes_split_the_chips_and_serve_on_ports_of_their_own() -> None:
+    with start(Plan("v5e-8", processes=4)) as host:
+        processes = told(host)["processes"]
+        assert len(set(host.metrics_ports)) == 4
+        assert holders(host) == {process["pid"]: tuple(process["holds"]) for process in processes}
+        assert all(len(duty(host, port)) == 2 for port in host.metrics_ports)
+        assert not os.path.exists(host.path("/tmp/libtpu_lockfile"))
+        environ = Path(f"/proc/{processes[2]['pid']}/environ").read_bytes().split(b"\0")
+        assert b"TPU_VISIBLE_CHIPS=4,5" in environ
+        assert b"TPU_RUNTIME_METRICS_PORTS=%d" % host.metrics_ports[2] in environ
+
+
+def test_time_can_stand_still() -> None:
+    with start(Plan("v5e-8", freeze_s=77.0)) as host:
+        assert duty(host) == duty(host)
+        first, second = (json.loads(ask_sdk(host).stdout)["metrics"] for _ in range(2))
+        assert first == second
+
+
+def test_everything_is_gone_afterwards() -> None:
+    with start(Plan("v5e-8", processes=2)) as host:
+        left = identities(host)
+        assert len(left) == 3
+    assert is_gone(host.root, left)
+    assert not is_running(host.root)
+    with pytest.raises(ValueError, match="no simulated host"):
+        attach(host.root)
+
+
+def test_a_stopped_process_does_not_hold_up_the_end() -> None:
+    with start(Plan("v5e-1")) as host:
+        left = identities(host)
+        os.kill(told(host)["processes"][0]["pid"], signal.SIGSTOP)
+    assert is_gone(host.root, left)
+
+
+def test_a_killed_keeper_takes_its_processes_along_and_the_directory_is_cleared() -> None:
+    with start(Plan("v5e-4", processes=2)) as host:
+        left = identities(host)
+        os.kill(told(host)["keeper"][0], signal.SIGKILL)
+        eventually(lambda: not is_running(host.root), GONE_WITHIN_S)
+        with pytest.raises(ValueError, match="not running any more"):
+            attach(host.root)
+    eventually(lambda: is_gone(host.root, left), GONE_WITHIN_S)
+
+
+@pytest.mark.parametrize("ending", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
+def test_nothing_is_left_of_a_simulation_in_the_foreground_after(ending: str) -> None:
+    with foreground("v5e-4", "--fault", "orphan") as (process, host):
+        left = identities(host)
+        process.send_signal(signal.Signals[ending])
+        code = process.wait(LIMIT_S)
+        assert code == {"SIGINT": 130, "SIGKILL": -9}.get(ending, 0)
+        eventually(lambda: is_gone(host.root, left), GONE_WITHIN_S)
+
+
+def test_the_foreground_says_where_it_is_on_stdout_and_the_rest_on_stderr() -> None:
+    with foreground("v3-8", "--seed", "3") as (process, host):
+        assert told(host)["generation"] == "v3"
+        process.terminate()
+        output, words = process.communicate(timeout=LIMIT_S)
+    assert output == ""
+    assert f"tpusmi --simulate {host.root}" in words
+
+
+def test_any_command_can_look_at_a_running_host() -> None:
+    with foreground("v6e-16", "--worker", "2", "--age", "60") as (_, host):
+        found = tpusmi("/nowhere", "--simulate", host.root, "--json")
+        snapshot = json.loads(found.stdout)
+    assert found.returncode == 0, found.stderr
+    assert snapshot["simulated"] is True
+    assert [device["id"] for device in snapshot["devices"]] == [8, 9, 12, 13]
+
+
+@pytest.mark.parametrize(("name", "devices"), [("v5e-8", 8), ("v5litepod-1", 1), ("7x-8", 8)])
+def test_any_command_can_have_a_host_of_its_own(name: str, devices: int, tmp_path: Path) -> None:
+    found = tpusmi("/nowhere", "--simulate", name, "--json", TMPDIR=str(tmp_path))
+    assert found.returncode == 0, found.stderr
+    snapshot = json.loads(found.stdout)
+    assert snapshot["simulated"] is True
+    assert len(snapshot["devices"]) == devices
+    assert all(device["tensorcore_utilization_percent"] for device in snapshot["devices"])
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
+    with subprocess.Popen(
+        [*TPUSMI, "--simulate", "v5e-4", "--json", "--loop", "1"],
+        env=environment("/nowhere"),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        snapshot = json.loads(process.stdout.readline())
+        pids = [p["pid"] for p in snapshot["processes"]]
+        left = [(pid, places.start_ticks("/proc", pid) or 0) for pid in pids]
+        directory = Path(os.readlink(f"/proc/{pids[0]}/fd/3")).parents[2]
+        process.kill()
+    assert left
+    eventually(lambda: is_gone(str(directory), left), GONE_WITHIN_S)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--simulate", "v5e-9", "--json"], "did you mean"),
+        (["--simulate", "/no/such/place", "--json"], "no simulated host in /no/such/place"),
+        (["--simulate"], "expected one argument"),
+        (["demo", "--simulate", "v5e-8"], "simulates a host of its own"),
+        (["simulate"], "TYPE"),
+        (["simulate", "v5e-8", "--nonsense"], "--nonsense"),
+        (["simulate", "v5e-8", "--processes", "3"], "8 chips cannot be split"),
+        (["simulate", "v5e-8", "--fault", "fire"], "no fault 'fire'"),
+        (["simulate", "v5e-8", "--port", "0"], "0 is no port"),
+        (["simulate", "v5e-8", "--freeze", "-1"], "is no age"),
+        (["simulate", "v6e-16", "--worker", "9"], "its workers are 0 to 3"),
+    ],
+)
+def test_a_wrong_command_line_exits_2_and_starts_nothing(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    found = tpusmi(tmp_path, *arguments)
+    assert found.returncode == 2
+    assert words in found.stderr
+    assert found.stdout == ""
+
+
+def test_a_busy_port_exits_5_with_the_port_and_leaves_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(PortBusyError, match=f"port {port} is in use"),
+            start(Plan("v5e-1", port=port)),
+        ):
+            pass
+        arguments = ("simulate", "v5e-1", "--port", str(port))
+        found = tpusmi("/nowhere", *arguments, TMPDIR=str(tmp_path))
+    assert found.returncode == 5
+    assert f"port {port} is in use" in found.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_libtpus_own_port_can_be_asked_for(tmp_path: Path) -> None:
+    code = (
+        "from tpusmi.simulate.host import Plan, start\n"
+        "with start(Plan('v5e-8', processes=2, port=8431)) as host: print(host.metrics_ports)"
+    )
+    found = subprocess.run(
+        netns.alone(sys.executable, "-c", code),
+        env=environment(tmp_path), capture_output=True, text=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert found.stdout == "(8431, 8432)\n", found.stderr
+
+
+def test_the_help_lists_every_fault(tmp_path: Path) -> None:
+    words = tpusmi(tmp_path, "simulate", "--help").stdout
+    assert all(f"  {name}" in words for name in faults.NAMES)
+
+
+@pytest.fixture(scope="module")
+def v5e_4() -> Iterator[Host]:
+    with start(Plan("v5e-4")) as host:
+        yield host
+
+
+@pytest.fixture
+def faulty(v5e_4: Host) -> Iterator[Callable[..., Host]]:
+    """Makes a running host go wrong, and right again."""
+
+    def go_wrong(*texts: str) -> Host:
+        set_faults(v5e_4.root, texts)
+        return v5e_4
+
+    yield go_wrong
+    set_faults(v5e_4.root, ())
+    eventually(lambda: _answers(v5e_4))
+
+
+def _answers(host: Host) -> bool:
+    try:
+        return len(duty(host)) == 4
+    except grpc.RpcError:
+        return False
+
+
+def test_a_server_can_go_away_and_come_back(faulty: Callable[..., Host]) -> None:
+    host = faulty("no-server")
+    eventually(lambda: not _answers(host))
+    assert status_of(lambda: duty(host)) is grpc.StatusCode.UNAVAILABLE
+    faulty()
+    eventually(lambda: _answers(host))
+
+
+def test_a_port_can_accept_and_be_silent(faulty: Callable[..., Host]) -> None:
+    host = faulty("silent")
+    eventually(lambda: not _answers(host))
+    with socket.create_connection(("127.0.0.1", host.metrics_ports[0]), 5) as connection:
+        connection.settimeout(0.3)
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+
+
+def test_a_web_server_can_be_on_the_port(faulty: Callable[..., Host]) -> None:
+    host = faulty("http")
+    eventually(lambda: not _answers(host))
+    url = f"http://127.0.0.1:{host.metrics_ports[0]}/"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=5) as page:
+        assert page.status == 200
+
+
+def test_another_service_can_be_on_the_port(faulty: Callable[..., Host]) -> None:
+    host = faulty("not-libtpu")
+    eventually(lambda: not _answers(host))
+    eventually(lambda: status_of(lambda: duty(host)) is grpc.StatusCode.UNIMPLEMENTED)
+
+
+def test_a_server_can_be_on_ipv6_alone(faulty: Callable[..., Host]) -> None:
+    host = faulty("ipv6-only")
+    eventually(lambda: not _answers(host))
+    assert len(eventually(lambda: duty(host, address="[::1]"))) == 4
+
+
+def test_a_server_can_be_slow(faulty: Callable[..., Host]) -> None:
+    host = faulty("slow:0.4")
+    started_s = time.monotonic()
+    duty(host)
+    assert time.monotonic() - started_s >= 0.4
+
+
+def test_a_metric_can_be_unknown(faulty: Callable[..., Host]) -> None:
+    host = faulty("not-found:duty_cycle_percent")
+    assert status_of(lambda: duty(host)) is grpc.StatusCode.NOT_FOUND
+    with grpc.insecure_channel(f"127.0.0.1:{host.metrics_ports[0]}") as channel:
+        listed = channel.unary_unary(LIST_METRICS)(b"", timeout=5)
+    assert DUTY.encode() not in listed
+
+
+@pytest.mark.parametrize(
+    ("fault", "rows"), [("missing-device:1", 3), ("missing-device:9", 0), ("empty", 0)]
+)
+def test_an_answer_can_lack_rows(faulty: Callable[..., Host], fault: str, rows: int) -> None:
+    assert len(duty(faulty(fault))) == rows
+
+
+def test_the_job_can_stop_while_it_runs(faulty: Callable[..., Host]) -> None:
+    host = faulty("idle")
+    eventually(lambda: max(duty(host)) == 0)
+    faulty("hang")
+    eventually(lambda: min(duty(host)) > 95)
+    assert json.loads(ask_sdk(host).stdout)["metrics"]["tensorcore_util"]["data"] == ["0.00"] * 4
+
+
+def test_a_bad_line_in_the_file_of_faults_changes_nothing(v5e_4: Host) -> None:
+    path = Path(v5e_4.root, faults.FILE)
+    path.write_text("fire\n")
+    assert len(duty(v5e_4)) == 4
+    path.write_text("")
+    with pytest.raises(ValueError, match="no fault"):
+        set_faults(v5e_4.root, ["fire"])
+
+
+def test_the_sdk_can_crash(faulty: Callable[..., Host]) -> None:
+    found = ask_sdk(faulty("sdk-crash"))
+    assert (found.returncode, found.stdout) == (-signal.SIGSEGV, "")
+
+
+def test_the_sdk_can_hang_until_whoever_waits_is_gone(faulty: Callable[..., Host]) -> None:
+    host = faulty("sdk-hang")
+    assert host.sdk_command is not None
+    with subprocess.Popen(host.sdk_command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        child.stdin.write(b"null\n")
+        child.stdin.flush()
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.5)
+        child.stdin.close()
+        assert child.wait(LIMIT_S) == 0
+
+
+def test_a_child_can_outlive_its_job_and_keep_the_nodes() -> None:
+    with start(Plan("v5e-4", faults=("orphan",))) as host:
+        (process,) = told(host)["processes"]
+        assert list(holders(host)) == [process["pid"]]
+        assert status_of(lambda: duty(host)) is grpc.StatusCode.UNAVAILABLE
+        status = Path(f"/proc/{process['pid']}/stat").read_text().rpartition(")")[2].split()
+        assert int(status[1]) != told(host)["keeper"][0]
+        left = identities(host)
+    assert is_gone(host.root, left)
+
+
+def test_a_lock_file_can_be_left_by_nobody() -> None:
+    with start(Plan("v5e-4", faults=("lockfile-left",))) as host:
+        assert os.path.exists(host.path("/tmp/libtpu_lockfile"))
+        assert holders(host) == {}
+        assert host.metrics_ports == ()
+
+
+def test_local_addresses_mean_that_nobody_serves() -> None:
+    with start(Plan("v5e-4", faults=("addresses-local",))) as host:
+        (pid,) = holders(host)
+        environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        assert b"TPU_PROCESS_ADDRESSES=local" in environ
+        assert status_of(lambda: duty(host)) is grpc.StatusCode.UNAVAILABLE
+
+
+def test_nodes_can_be_forbidden() -> None:
+    with start(Plan("v5e-4", faults=("no-permission",))) as host:
+        assert os.stat(host.path("/dev/vfio/1")).st_mode & 0o777 == 0
+        assert len(duty(host)) == 4
+
+
+def test_a_host_can_leave_its_nodes_to_somebody_else() -> None:
+    with start(Plan("v5e-4", hold=False)) as host:
+        assert holders(host) == {}
+        assert len(duty(host)) == 4
+
+
+def test_256_devices_are_no_trouble() -> None:
+    with start(Plan("v5e-8", chips=256)) as host:
+        assert len(duty(host)) == 256
+        assert len(next(iter(holders(host).values()))) == 256
