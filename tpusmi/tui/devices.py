@@ -27,9 +27,6 @@ class DeviceTable(Cells[Device]):
 
     def columns(self) -> tuple[Column[Device], ...]:
         """The table, left to right."""
-        peak = self.number("hbm_peak_bytes", words.size)
-        live = self.number("live_array_bytes", words.size)
-        arrays = self.number("live_arrays", words.count)
         bar = MEMORY_WIDTH + 1
         return (
             Column("DEVICE", self._name, 6, most=12, text=lambda d: d.name),
@@ -38,9 +35,9 @@ class DeviceTable(Cells[Device]):
             Column("PID", self._owner, 5, 4, most=10, right=True, text=rows.pids),
             Column("KIND", self.plain(_kind), 4, 9, most=16, text=_kind),
             Column("MEMORY", self._memory, bar + LEAST_BAR, 1, most=bar + MOST_BAR),
-            Column("PEAK", peak, 9, 10, right=True),
-            Column("ARRAYS", arrays, 6, 8, right=True),
-            Column("LIVE", live, 9, 7, right=True),
+            self._optional("PEAK", "hbm_peak_bytes", words.size, 9, 10),
+            self._optional("ARRAYS", "live_arrays", words.count, 6, 8),
+            self._optional("LIVE", "live_array_bytes", words.size, 9, 7),
             self._measured("MXU", "tensorcore_utilization_percent", words.percent, 6, 2),
             self._measured("DUTY", "duty_cycle_percent", words.percent, 5, 2),
             self._measured("BW", "hbm_bandwidth_utilization_percent", words.percent, 6, 3),
@@ -67,7 +64,7 @@ class DeviceTable(Cells[Device]):
     def _optional(
         self, title: str, name: str, read: Callable[[float | None], str], width: int, rank: int
     ) -> Column[Device]:
-        """The same, for what only a TPU has."""
+        """The same, for what is not known everywhere."""
         column = self._measured(title, name, read, width, rank)
         return replace(column, known=lambda d: self._shown(name, d).value is not None)
 
