@@ -62,6 +62,11 @@ def _add_outputs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--format", metavar="csv[,noheader][,nounits]", help="how a query is printed"
     )
+    group.add_argument(
+        "--programs",
+        action="store_true",
+        help="ask libtpu what each core runs, too: expensive for the job",
+    )
     g = group.add_mutually_exclusive_group()
     g.add_argument("--json", action="store_true", help="one object; with --loop one per line")
     g.add_argument("-L", "--list-tpus", "--list-gpus", action="store_true", help="list the devices")

@@ -28,7 +28,7 @@ class Printing(NamedTuple):
 
 def run(host: Host, options: argparse.Namespace, printing: Printing, wanted: Wanted) -> Exit:
     """Print what was asked for of that host, once or until interrupted."""
-    collector = open_collector(host)
+    collector = open_collector(host, with_programs=options.programs)
     every_s = None if options.once else options.loop or options.interval
     if every_s is None:
         return _print_once(collector, printing, wanted, options.strict)

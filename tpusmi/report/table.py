@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tpusmi.model import Device, Latency, Process, Snapshot
+from tpusmi.model import Core, Device, Latency, Process, Snapshot
 from tpusmi.report import rows, words
 from tpusmi.report.select import identifier, recent
 
@@ -25,7 +25,12 @@ _PROCESS_TITLES = (
     *("PID", "USER", "DEVICES", "MEMORY", "STEPS/s", "STEP p50", "p95"),
     *("COMPILES", "PHASE", "AGE", "COMMAND"),
 )
-_LEFT = {"DEV", "NODE", "KIND", "USER", "DEVICES", "PHASE", "COMMAND", "NETWORK", "OF"}
+_CORE_TITLES = ("CORE", "CHIP", "TYPE", "QUEUED", "PROGRAM", "RUNS")
+_LEFT = {"DEV", "NODE", "KIND", "USER", "DEVICES", "PHASE", "COMMAND", "NETWORK", "OF"} | {
+    "TYPE",
+    "PROGRAM",
+    "RUNS",
+}
 
 
 def table(snapshot: Snapshot, color: bool = False, ascii_only: bool = False) -> str:
@@ -57,6 +62,10 @@ def _lines(s: Snapshot, color: bool) -> Iterator[str]:
     if devices:
         yield ""
         yield from _grid(*_known(_DEVICE_TITLES, [_device(s, d) for d in devices]), color, set())
+        if any(rows.DITTO in cell for d in devices for cell in _device(s, d)):
+            yield _painted(
+                f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color
+            )
     if processes:
         old = {i for i, p in enumerate(processes) if p.state != "live"}
         yield ""
@@ -66,8 +75,9 @@ def _lines(s: Snapshot, color: bool) -> Iterator[str]:
         yield from _grid(
             _LATENCY_TITLES, [_latency(latency) for latency in s.latencies], color, set()
         )
-    if any(rows.DITTO in cell for d in devices for cell in _device(s, d)):
-        yield _painted(f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color)
+    if s.cores:
+        yield ""
+        yield from _grid(_CORE_TITLES, [_core(core) for core in s.cores], color, set())
     yield from _remarks(s, color, bool(processes or devices))
 
 
@@ -142,6 +152,16 @@ def _latency(latency: Latency) -> Row:
     numbers = (read(v) for v in (p.mean, p.p50, p.p90, p.p95, p.p999))
     label = latency.label or words.UNKNOWN
     return (name.replace("_", " "), label, words.count(p.count), *numbers)
+
+
+def _core(core: Core) -> Row:
+    def text(value: object) -> str:
+        return words.UNKNOWN if value is None else str(value)
+
+    kind = f"{(core.type or words.UNKNOWN).lower()} {text(core.index)}"
+    runs = core.error or core.hlo_location
+    numbers = (text(core.id), text(core.chip_id), kind, text(core.queued_programs))
+    return (*numbers, text(core.program_fingerprint), text(runs))
 
 
 def _process(s: Snapshot, p: Process) -> Row:
