@@ -118,7 +118,7 @@ def my_segment(directory: Path | str, devices: int = 2, **said: Any) -> SegmentW
     """A segment of this very process, with one fresh sample."""
     writer = segment(directory, places.me(), devices, facts(devices, **said))
     now = time.monotonic()
-    process = {**RUNNING, "profile_at_s": now}
+    process = {**RUNNING, "profile_at_s": now, "utilization_at_s": now}
     writer.append(slot(now, process, [device(i) for i in range(devices)], time.time()))
     return writer
 

@@ -105,8 +105,8 @@ def test_a_query_prints_csv_as_nvidia_smi_does(job: Path) -> None:
     found = tpusmi(job, "--query-gpu=index,memory.used,utilization.gpu", "--format=csv").stdout
     assert found.splitlines() == [
         "index, memory.used [MiB], utilization.gpu [%]",
-        "0, 1024 MiB, [N/A]",
-        "1, 2048 MiB, [N/A]",
+        "0, 1024 MiB, 90 %",
+        "1, 2048 MiB, 92 %",
     ]
 
 

@@ -43,7 +43,8 @@ def test_importing_tpusmi_loads_nothing_but_itself(tmp_path: Path) -> None:
     "code",
     [
         "import tpusmi; tpusmi.start; tpusmi.step",
-        "import tpusmi; tpusmi.start(); tpusmi.step(); tpusmi.stop()",
+        "import tpusmi; tpusmi.start(); tpusmi.step(flops=1e12); tpusmi.stop()",
+        "import tpusmi; tpusmi.track(len)",
         "import tpusmi; tpusmi.snapshot()",
         "import tpusmi.wire.dump",
     ],

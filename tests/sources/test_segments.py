@@ -71,6 +71,27 @@ def test_a_value_that_cannot_be_true_is_missing(tmp_path: Path) -> None:
     assert read(tmp_path).readings == ()
 
 
+def test_a_percentage_that_cannot_be_true_is_missing(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me(), devices=2)
+    share = "hbm_bandwidth_utilization_percent"
+    devices = [{"duty_cycle_percent": 100.1, share: 1e6}, {"duty_cycle_percent": 100.0, share: 0.0}]
+    process = {"mfu_percent": 1e9, "flops_per_s": 1e30}
+    writer.append(forge.slot(time.monotonic(), process, devices, time.time()))
+    found = [(r.metric, r.value) for r in read(tmp_path).readings]
+    assert found == [("duty_cycle_percent", 100.0), (share, 0.0)]
+
+
+def test_what_the_agent_asked_of_libtpu_is_as_old_as_the_answer(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me(), devices=1)
+    now = time.monotonic()
+    process = {"utilization_at_s": now - 30, "utilization_period_s": 4.0, "interval_s": 1.0}
+    writer.append(forge.slot(now, process, [forge.device()], time.time()))
+    readings = {r.metric: r for r in read(tmp_path).readings}
+    for name in ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent"):
+        assert (readings[name].at_s, readings[name].fresh_s) == (now - 30, 12.0)
+    assert readings["hbm_peak_bytes"].at_s == now
+
+
 def test_a_segment_whose_process_has_ended_is_dead_and_keeps_its_last_word(tmp_path: Path) -> None:
     who = forge.dead_identity()
     writer = forge.segment(tmp_path, who, devices=1)

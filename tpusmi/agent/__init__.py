@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from tpusmi.agent.sampler import Sampler
 from tpusmi.agent.steps import Steps
-from tpusmi.agent.tracked import Tracked
+from tpusmi.agent.tracked import tracked
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -85,9 +85,9 @@ def track(function: Function) -> Function:
     fixed length or a kernel multiplies cannot be seen: `step(flops=…)` tells it, and then wins.
     With TPUSMI_DISABLE=1 in the environment, the function itself comes back.
     """
-    if not _is_enabled() or isinstance(function, Tracked):
+    if not _is_enabled() or hasattr(function, "tpusmi_tracked"):
         return function
-    return cast(Function, Tracked(function, _steps.flops))
+    return cast(Function, tracked(function, _steps.flops))
 
 
 def _is_enabled() -> bool:

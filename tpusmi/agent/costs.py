@@ -25,17 +25,30 @@ class Cost(NamedTuple):
     """Why they are unknown, or what they leave out."""
 
 
+def has_costs(function: Any) -> bool:
+    """True for what JAX compiles: a jitted function, a pmap, a compiled object."""
+    return _is_jitted(function) or _is_pmap(function) or hasattr(function, "runtime_executable")
+
+
 def cost(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cost:
     """What a call that has just succeeded costs. Raises what JAX raises."""
-    if hasattr(function, "runtime_executable"):
-        return _unseen_loops(_of_compiled(function))
-    if type(function).__module__.startswith("jaxlib") and hasattr(function, "_cache_size"):
+    if _is_jitted(function):
         if type(function).__name__ == "PmapFunction":  # until JAX 0.7; lowering it traces it again
             return Cost(None, UNKNOWN, "is a pmap, whose costs this JAX does not tell")
         return _of_jitted(function.trace(*args, **kwargs))
-    if getattr(getattr(function, "lower", None), "__module__", "").startswith("jax."):  # a pmap
+    if _is_pmap(function):
         return _unseen_loops(_of_lowered(function.lower(*args, **kwargs)))
-    return Cost(None, UNKNOWN, "is no jitted function")
+    return _unseen_loops(_of_compiled(function))
+
+
+def _is_jitted(function: Any) -> bool:
+    # Other libraries have their own jit, whose lower() traces the function once more.
+    return type(function).__module__.startswith("jaxlib") and hasattr(function, "trace")
+
+
+def _is_pmap(function: Any) -> bool:
+    """A pmap since JAX 0.7 is a function with a `lower` of JAX."""
+    return getattr(getattr(function, "lower", None), "__module__", "").startswith("jax.")
 
 
 def _of_jitted(program: Any) -> Cost:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
-from types import MethodType
 from typing import Any
 
-from tpusmi.agent.costs import UNKNOWN, cost
+from tpusmi.agent.costs import UNKNOWN, cost, has_costs
 from tpusmi.agent.flops import Flops
 
 SIGNATURES_MOST = 256
@@ -16,61 +16,66 @@ KEYED = -1
 """In place of a number of compiled programs: calls are told apart by their arguments."""
 
 
-class Tracked:
-    """Calls the function and counts the call.
+def tracked(function: Callable[..., Any], flops: Flops) -> Callable[..., Any]:
+    """The function, its calls counted; the function itself, and a note, where that cannot be.
 
-    While all programs of the function cost the same, one look at how many there are is all that a
-    call needs. Only when two differ, a sequence length for example, is each call told by the
-    shapes of its arguments.
+    A closure and not an object with `__call__`, which would cost a third more at each call.
+    """
+    core = _core()
+    if core is None or not has_costs(function):
+        _note(flops, function, UNKNOWN, "is no jitted function")
+        return function
+    programs = _Programs(function, flops)
+    size, seen, each = programs.size, 0, 0.0
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal seen, each
+        result = function(*args, **kwargs)
+        # Inside jit, grad or vmap nothing is computed, it is only traced.
+        if core.trace_ctx.trace is core.eval_trace:
+            if size() == seen:
+                flops.tracked += each
+            else:
+                each, seen = programs.count(args, kwargs)
+        return result
+
+    return _like(call, function)
+
+
+class _Programs:
+    """The compiled programs of a function, and what a call of each costs.
+
+    While all cost the same, one look at how many there are is all that a call needs. Only when two
+    differ, a sequence length for example, is each call told by the shapes of its arguments.
     """
 
     def __init__(self, function: Callable[..., Any], flops: Flops) -> None:
         self._function = function
-        self._sum = flops
+        self._flops = flops
         size = getattr(function, "_cache_size", None)
-        self._size: Callable[[], int] = size if callable(size) else _one
+        self.size: Callable[[], int] = size if callable(size) else _one
         self._seen = 0
-        """How many compiled programs there were when the function was last looked at."""
         self._each = 0.0
         self._by_signature: dict[Any, float] = {}
-        for name in ("__doc__", "__module__"):  # the class has its own
-            self.__dict__[name] = getattr(function, name, None)
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        result = self._function(*args, **kwargs)
-        # Inside jit, grad or vmap nothing is computed, it is only traced.
-        if _is_top_level():
-            if self._size() == self._seen:
-                self._sum.tracked += self._each
-            else:
-                self._count(args, kwargs)
-        return result
+    def count(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, int]:
+        """Count a call that may be of a program not seen before. Raises nothing.
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_function"], name)
-
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
-    def __repr__(self) -> str:
-        return f"tpusmi.track({self._function!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._function,)
-
-    def _count(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Count a call that may be of a program not seen before. Raises nothing."""
+        What the next call costs if there are still as many programs: the cost and their number.
+        """
         try:
             if self._seen != KEYED:
-                size, flops = self._size(), self._cost(args, kwargs)
+                size, flops = self.size(), self._cost(args, kwargs)
                 self._seen = size if self._seen == 0 or flops == self._each else KEYED
                 self._each = flops
             else:
                 flops = self._cost_by_signature(args, kwargs)
-            self._sum.tracked += flops
+            self._flops.tracked += flops
         except Exception as error:  # noqa: BLE001  # the job's own call has succeeded
-            self._note(UNKNOWN, f"cannot be counted: {type(error).__name__}: {error}")
-            self._seen, self._each = self._size(), 0.0
+            reason = f"cannot be counted: {type(error).__name__}: {error}"
+            _note(self._flops, self._function, UNKNOWN, reason)
+            self._seen, self._each = self.size(), 0.0
+        return self._each, self._seen
 
     def _cost_by_signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
         known = self._by_signature
@@ -86,12 +91,48 @@ class Tracked:
         """FLOPs of one such call; 0, with a warning published, when unknown."""
         found = cost(self._function, args, kwargs)
         if found.code is not None:
-            self._note(found.code, found.note)
+            _note(self._flops, self._function, found.code, found.note)
         return found.flops or 0.0
 
-    def _note(self, code: str, reason: str) -> None:
-        name = getattr(self._function, "__name__", None) or type(self._function).__name__
-        self._sum.note(code, f"track({name}): {reason}; tell step(flops=) instead")
+
+def _core() -> Any | None:
+    """What tells whether JAX is tracing; None without a JAX that does."""
+    core = sys.modules.get("jax._src.core")
+    if hasattr(core, "eval_trace") and hasattr(getattr(core, "trace_ctx", None), "trace"):
+        return core
+    return _Asking(core) if hasattr(core, "trace_state_clean") else None
+
+
+class _Asking:
+    """In place of a core that has other names: asks it, which takes longer."""
+
+    eval_trace = True
+
+    def __init__(self, core: Any) -> None:
+        self._core = core
+        self.trace_ctx = self
+
+    @property
+    def trace(self) -> bool:
+        return bool(self._core.trace_state_clean())
+
+
+def _like(call: Any, function: Any) -> Callable[..., Any]:
+    """Give the call everything that a jitted function has: `lower`, `clear_cache`, its names."""
+    functools.update_wrapper(call, function)
+    for name in dir(function):
+        if not name.startswith("__") or name == "__wrapped__":
+            try:
+                setattr(call, name, getattr(function, name))
+            except Exception:  # noqa: BLE001  # a property of a compiled object that it has not
+                continue
+    call.tpusmi_tracked = True
+    return call  # type: ignore[no-any-return]
+
+
+def _note(flops: Flops, function: Any, code: str, reason: str) -> None:
+    name = getattr(function, "__name__", None) or type(function).__name__
+    flops.note(code, f"track({name}): {reason}; tell step(flops=) instead")
 
 
 def _signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -110,28 +151,3 @@ def _kind(leaf: Any) -> Any:
 
 def _one() -> int:
     return 1
-
-
-def _again(function: Callable[..., Any]) -> Any:
-    """A copy in another process counts there."""
-    from tpusmi.agent import track
-
-    return track(function)
-
-
-def _find_top_level() -> bool:
-    """True when JAX is not tracing. The first call finds how this JAX tells, if there is one."""
-    global _is_top_level
-    core = sys.modules.get("jax._src.core")
-    if core is None:
-        return True
-    _is_top_level = getattr(core, "trace_state_clean", _never)
-    return _is_top_level()
-
-
-def _never() -> bool:
-    """Without a way to tell, nothing is counted: unknown is better than wrong."""
-    return False
-
-
-_is_top_level: Callable[[], bool] = _find_top_level
