@@ -194,6 +194,23 @@ def test_a_server_that_cannot_list_is_asked_for_all_we_know() -> None:
     assert found.notes == ()
 
 
+def test_an_answer_of_megabytes_costs_itself() -> None:
+    answers = of_devices([0, 1])
+    answers[DUTY] = gauge(DUTY, dict.fromkeys(range(300_000), 1.0))
+    with serving(answers) as server:
+        found = once(server.port)
+    assert found.notes == (f"port {server.port} answers more than is sane: duty_cycle_percent",)
+    assert set(values(found, "hbm_used_bytes", server.port)) == {0, 1}
+
+
+def test_sixteen_silent_ports_take_no_longer_than_one() -> None:
+    with contextlib.ExitStack() as stack:
+        ports = [stack.enter_context(silent_port()) for _ in range(16)]
+        found = once(*ports)
+    assert (found.status, len(found.servers)) == (FAILED, 16)
+    assert found.took_s < 1.5
+
+
 def test_three_of_four_devices_answer_and_the_fourth_is_remembered() -> None:
     with serving(of_devices([0, 1, 2, 3])) as server:
         libtpu = source(server.port)
@@ -270,7 +287,7 @@ def test_a_server_that_was_started_again_in_between_is_another() -> None:
         now_s = time.monotonic()
         read(libtpu, now_s)
     with server_process(f"127.0.0.1:{first.port}", "4"):
-        found = read(libtpu, now_s + 6.0)  # after it has looked at the sockets again
+        found = read(libtpu, now_s + 1.5)
         assert found.servers[0].ids == (4, 5, 6, 7)
         assert set(values(found, "hbm_limit_bytes", first.port)) == {4, 5, 6, 7}
     libtpu.close()

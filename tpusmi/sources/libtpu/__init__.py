@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Outcome, Process, Server
 from tpusmi.sources.libtpu.pool import Answered, Pool
-from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, Found, find
+from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find
+from tpusmi.sources.libtpu.sockets import listening_sockets
 from tpusmi.text import clean
 
-PLACES_EVERY_S = 5.0
 NOTES_MOST = 16
 ADDRESSES_VARIABLE = "TPU_PROCESS_ADDRESSES"
 
@@ -35,8 +34,8 @@ class Libtpu:
         self._host = host
         self._holders = holders
         self._holding: tuple[Process, ...] = ()
-        self._found = Found(())
-        self._found_at_s = -math.inf
+        self._found = find(host, (), {})
+        self._listening: dict[int, int] = {}
         self._pool = Pool()
         self._lock = threading.Lock()
 
@@ -44,7 +43,7 @@ class Libtpu:
         """Every server's rows as it names them. ABSENT when nothing serves libtpu's metrics."""
         with self._lock:
             started_s = time.monotonic()
-            self._look_for_places(now_s)
+            self._look_for_places()
             answered = self._pool.ask(self._found.places, now_s, self.with_programs)
             return self._outcome(answered, time.monotonic() - started_s)
 
@@ -54,14 +53,14 @@ class Libtpu:
             self._pool.close()
             self._lock.release()
 
-    def _look_for_places(self, now_s: float) -> None:
+    def _look_for_places(self) -> None:
+        """Look through the descriptors of the holders, when they or who listens have changed."""
         holding = tuple(p for p in self._holders() if p.holds)
-        is_same = [p.key for p in holding] == [p.key for p in self._holding]
-        if is_same and now_s - self._found_at_s < PLACES_EVERY_S:
-            return
-        self._holding = holding
-        self._found = find(self._host, holding)
-        self._found_at_s = now_s
+        listening = listening_sockets()
+        keys = [p.key for p in holding]
+        if keys != [p.key for p in self._holding] or listening != self._listening:
+            self._found = find(self._host, holding, listening)
+        self._holding, self._listening = holding, listening
 
     def _outcome(self, answered: list[Answered], took_s: float) -> Outcome:
         """What there is to show: a port that was only guessed is not missed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +25,8 @@ OPTIONS = (
     ("grpc.max_receive_message_length", RECEIVE_MOST_BYTES),
 )
 
+_QUIET = {"GRPC_VERBOSITY": "NONE", "GRPC_TRACE": None, "GRPC_ENABLE_FORK_SUPPORT": "0"}
+"""No log, and no handlers that run, and log, when a child is started."""
 _IMPORTING = threading.Lock()
 """Several servers are met at once; the environment changes for one import."""
 
@@ -98,13 +100,13 @@ def _grpc() -> Any:
 
     with _IMPORTING:
         is_ours = "grpc" not in sys.modules  # else it is somebody's, who may want its log
-        with _environment({"GRPC_VERBOSITY": "NONE", "GRPC_TRACE": None} if is_ours else {}):
+        with _environment(_QUIET if is_ours else {}):
             import grpc
         return grpc
 
 
 @contextmanager
-def _environment(wanted: dict[str, str | None]) -> Iterator[None]:
+def _environment(wanted: Mapping[str, str | None]) -> Iterator[None]:
     """Those variables for a moment; no child starts in it, and none sees them afterwards."""
     before = {name: os.environ.get(name) for name in wanted}
     _set(wanted)
@@ -114,7 +116,7 @@ def _environment(wanted: dict[str, str | None]) -> Iterator[None]:
         _set(before)
 
 
-def _set(wanted: dict[str, str | None]) -> None:
+def _set(wanted: Mapping[str, str | None]) -> None:
     for name, value in wanted.items():
         if value is None:
             os.environ.pop(name, None)

@@ -16,7 +16,8 @@ from tpusmi.sources.libtpu.programs import cores
 from tpusmi.sources.libtpu.questions import Questions
 
 DEADLINE_S = 1.0
-"""For everything that is asked of a server at one time."""
+"""For everything that is asked of a server at one time, connecting included."""
+ANSWER_LEAST_S = 0.6
 RETRY_S = (1.0, 2.0, 4.0)
 """How long a server that failed is left alone: after the first, second, and every later time."""
 LISTED_MOST = 4096
@@ -83,8 +84,12 @@ class Client:
                 except _ServerError as failure:
                     if not failure.is_lost:
                         raise
-                    self.close()  # it has ended, or another has taken its place
-            return self._connect() or self._read(now_s, until_s)
+                    self.close()
+                    self._forget()  # it has ended, or another has taken its place
+            missing = self._connect()
+            # Importing grpc takes its time on a busy host: the server must not be blamed for it.
+            until_s = max(until_s, time.monotonic() + ANSWER_LEAST_S)
+            return missing or self._read(now_s, until_s)
         except _ServerError as failure:
             self.close()
             self._retry_at_s = now_s + RETRY_S[min(self._failures, len(RETRY_S) - 1)]
@@ -102,11 +107,14 @@ class Client:
             self._channel.close()
             self._channel = None
 
+    def _forget(self) -> None:
+        self._questions, self._failures, self._cores = Questions(self._metrics), 0, ()
+
     def _connect(self) -> Told | None:
         """Open the channel; what to tell when that is not possible."""
         found = target(self.port)
         if found is None:
-            self._questions, self._failures, self._cores = Questions(self._metrics), 0, ()
+            self._forget()
             return Told(ABSENT, f"nothing listens on port {self.port}")
         try:
             messages()

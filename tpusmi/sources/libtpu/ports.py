@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import Host, Process, ProcessKey
@@ -37,10 +37,12 @@ class Found(NamedTuple):
     """In other network namespaces than ours."""
 
 
-def find(host: Host, holders: Sequence[Process]) -> Found:
-    """The ports of every holder that we can reach, then those of the host."""
+def find(host: Host, holders: Sequence[Process], listening: Mapping[int, int]) -> Found:
+    """The ports of every holder that we can reach, then those of the host.
+
+    `listening` are the sockets of this network namespace, by port.
+    """
     near = [p for p in holders if not _is_elsewhere(host, p.pid)]
-    listening = listening_sockets()
     # A forked child has its parent's sockets, too: the holder that is named first keeps them.
     fds = ((p.key, host.path(f"/proc/{p.pid}/fd")) for p in reversed(near))
     owners = {inode: key for key, path in fds for inode in open_sockets(path)}
