@@ -19,6 +19,7 @@ import grpc
 import netns
 import pytest
 from commands import TPUSMI, environment, tpusmi
+from terminal import terminal
 
 from tpusmi.metricproto import GET_METRIC, LIST_METRICS, messages
 from tpusmi.model import Host
@@ -59,12 +60,14 @@ def holders(host: Host) -> dict[int, tuple[str, ...]]:
     return {process.pid: process.holds for process in found}
 
 
-def duty(host: Host, port: int | None = None, address: str = "127.0.0.1") -> list[float]:
+def duty(
+    host: Host, port: int | None = None, address: str = "127.0.0.1", limit_s: float = 5.0
+) -> list[float]:
     """The duty cycle of each row. Raises RpcError."""
     request = messages()["MetricRequest"](metric_name=DUTY).SerializeToString()
     options = (("grpc.enable_http_proxy", 0),)
     with grpc.insecure_channel(f"{address}:{port or host.metrics_ports[0]}", options) as channel:
-        answer = channel.unary_unary(GET_METRIC)(request, timeout=5)
+        answer = channel.unary_unary(GET_METRIC)(request, timeout=limit_s)
     rows = messages()["MetricResponse"].FromString(answer).metric.metrics
     return [row.gauge.as_double for row in rows]
 
@@ -302,6 +305,38 @@ def test_a_wrong_command_line_exits_2_and_starts_nothing(
     assert found.stdout == ""
 
 
+def test_the_dashboard_draws_a_host_of_its_own_and_leaves_nothing(tmp_path: Path) -> None:
+    command = [*TPUSMI, "--simulate", "v5e-4"]
+    with terminal(command, environment(tmp_path, TMPDIR=str(tmp_path)), 140, 40) as found:
+        found.see("SIMULATED")
+        found.see("TPU v5e")
+        found.press("q")
+        assert found.end() == 0
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{",
+        '{"version": 1}',
+        '{"version": 2}',
+        '{"version": 1, "keeper": [1], "ports": []}',
+        '{"version": 1, "keeper": [1, 1], "ports": ["8431"]}',
+        '{"version": 1, "keeper": [1, 1], "ports": [8431]}',
+    ],
+)
+def test_a_directory_that_is_no_running_host_is_refused_with_a_sentence(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / description.FILE).write_text(text)
+    found = tpusmi(tmp_path, "--simulate", str(tmp_path), "--json")
+    assert found.returncode == 2
+    assert "Traceback" not in found.stderr
+    assert "simulated" in found.stderr
+
+
 def test_a_busy_port_exits_5_with_the_port_and_leaves_nothing(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -355,7 +390,7 @@ def faulty(v5e_4: Host) -> Iterator[Callable[..., Host]]:
 
 def _answers(host: Host) -> bool:
     try:
-        return len(duty(host)) == 4
+        return len(duty(host, limit_s=1.0)) == 4
     except grpc.RpcError:
         return False
 

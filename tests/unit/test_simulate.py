@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from users import ROOT, as_another_user
 
 from tpusmi.chips import GENERATIONS
 from tpusmi.metricproto import messages
@@ -163,6 +164,17 @@ def test_a_chip_without_node_tells_why_and_the_others_are_whole(
     assert not any(chip.notes for chip in whole)
     last = [chip for chip in found.chips if not chip.nodes]
     assert (last and last[0].notes) or found.notes
+
+
+@ROOT
+def test_who_may_make_no_devices_gets_plain_files_in_their_place(tmp_path: Path) -> None:
+    (tmp_path / "host").mkdir(mode=0o777)
+    (tmp_path / "host").chmod(0o777)
+    with as_another_user(tmp_path):
+        nodes = tree.build(str(tmp_path / "host"), parse("v5e-4"), ())
+    paths = [tmp_path / f"host{node}" for (node,) in nodes.values()]
+    assert all(path.is_file() for path in paths)
+    assert len({path.stat().st_ino for path in paths}) == 4
 
 
 def test_a_launcher_splits_the_chips_in_the_environment() -> None:

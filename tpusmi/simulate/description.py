@@ -46,7 +46,14 @@ def read(directory: str) -> dict[str, Any]:
         raise ValueError(f"no simulated host in {directory}: {FILE}: {reason}") from error
     if not isinstance(found, dict) or found.get("version") != VERSION:
         raise ValueError(f"the host in {directory} was simulated by another version of tpusmi")
+    keeper, ports = found.get("keeper"), found.get("ports")
+    if not (_are_numbers(ports) and _are_numbers(keeper) and len(keeper or ()) == 2):
+        raise ValueError(f"no simulated host in {directory}: {FILE}: not readable")
     return found
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, int) for item in value)
 
 
 def read_fast(directory: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tpusmi.model import Host
-from tpusmi.simulate import description
+from tpusmi.simulate import description, sdk
 from tpusmi.wire import places
 
 START_S = 25.0
@@ -89,9 +89,9 @@ def attach(directory: str) -> Host:
         raise ValueError(f"the simulated host in {directory} is not running any more")
     return Host(
         root=directory,
-        segment_dir=told["segment_dir"],
-        metrics_ports=tuple(told["ports"]),
-        sdk_command=tuple(told["sdk_command"]),
+        segment_dir=f"{directory}/segments",
+        metrics_ports=tuple(int(port) for port in told["ports"]),
+        sdk_command=sdk.command(directory),  # ours: the directory may be somebody else's
         simulated=True,
     )
 

@@ -20,7 +20,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from tpusmi.simulate import description, faults, sdk, tree
+from tpusmi.simulate import description, faults, tree
 from tpusmi.simulate.environment import job_environment
 from tpusmi.simulate.holding import open_lockfile
 from tpusmi.simulate.machine import CUBIC, Machine, parse
@@ -31,6 +31,7 @@ TERMINATE_S = 2.0
 TRIES = 3
 """A port that was free may be taken before the server is there."""
 PR_SET_PDEATHSIG = 1
+ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 SHARED_MEMORY = "/dev/shm"
 ROOM_BYTES = 32 * 1024 * 1024
 
@@ -45,9 +46,12 @@ class RefusedError(Exception):
 
 def main() -> None:
     """Make the host that stdin asks for and keep it until stdin ends."""
-    for ending in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for ending in ENDINGS:
         signal.signal(ending, _exit)
-    plan = json.loads(sys.stdin.buffer.raw.readline())  # type: ignore[union-attr]
+    line = sys.stdin.buffer.raw.readline()  # type: ignore[union-attr]
+    if not line:
+        return  # whoever asked is gone already
+    plan = json.loads(line)
     directory = tempfile.mkdtemp(prefix="tpusmi-simulated-", dir=_parent())
     host = _Host(directory, plan)
     try:
@@ -58,6 +62,8 @@ def main() -> None:
     except RefusedError as why:
         _say({"failed": why.kind, "message": str(why)})
     finally:
+        for ending in ENDINGS:
+            signal.signal(ending, signal.SIG_IGN)  # once is enough
         host.end()
 
 
@@ -156,7 +162,6 @@ class _Host:
             "processes": processes,
             "ports": [p["port"] for p in processes],
             "segment_dir": f"{self._directory}/segments",
-            "sdk_command": sdk.command(self._directory),
         }  # fmt: skip
 
     def _start_process(
@@ -224,7 +229,7 @@ def _parent() -> str | None:
 
 
 def _lives(pid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}")
+    return places.start_ticks("/proc", pid) is not None
 
 
 def _die_with(keeper: int) -> None:
