@@ -163,7 +163,6 @@ def test_the_real_sdk_reads_what_real_servers_serve() -> None:
     for part, value in {"mean": 123.46, "p50": 86.5, "p90": 2216.84, "p999": 3314.17}.items():
         expected = dict.fromkeys((8, 9, 12, 13), value)
         assert values(found, f"hlo_execution_time_us.{part}") == expected
-    assert [*values(found, "tensorcore_utilization_percent")] == [0, 1, 2, 3]
     if sys.version_info >= (3, 11):  # with a libtpu of today
         assert values(found, "idle_s") == {0: 8.25, 1: 9.25, 2: 12.25, 3: 13.25}
         shown = values(found, "tensorcore_utilization_percent")

@@ -18,6 +18,7 @@ from tpusmi.model import (
     Reading,
     RowKey,
 )
+from tpusmi.sources.libtpu.answers import PERCENT_MOST, VALUE_MOST, fresh_for_s
 from tpusmi.sources.libtpu.names import (
     EXECUTION,
     GAUGE,
@@ -34,13 +35,8 @@ SERVER = "sdk"
 ITEMS_MOST = 4096
 ITEM_LENGTH_MOST = 256
 LABELS_MOST = 256
-VALUE_MOST = 2**62
-PERCENT_MOST = 100.5
-"""A little over 100 is rounding; more is not a share of anything."""
 HEALTH_MOST = 10
 THROTTLE_STEP_PERCENT = 10.0
-FRESH_LEAST_S = 5.0
-FRESH_PERIODS = 3
 DISTRIBUTION = ("mean", "p50", "p90", "p95", "p999")
 
 _CORE = r"(?:tpu_core_type_)?tensor_?core"
@@ -76,11 +72,6 @@ def parse(name: Name, data: object, at_s: float) -> Parsed:
         return Parsed(senseless=1)
     items = [_text(item) for item in data[:ITEMS_MOST]]
     return _PARSERS[name.shape](name, items, at_s)
-
-
-def fresh_for_s(name: Name) -> float:
-    """How long a value of that name may be believed."""
-    return max(FRESH_LEAST_S, FRESH_PERIODS * name.every_s)
 
 
 def _gauge(name: Name, items: list[str], at_s: float) -> Parsed:

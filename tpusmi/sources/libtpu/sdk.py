@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome
+from tpusmi.sources.libtpu.answers import fresh_for_s
 from tpusmi.sources.libtpu.child_process import ChildProcess
-from tpusmi.sources.libtpu.formats import Parsed, fresh_for_s, parse
+from tpusmi.sources.libtpu.formats import Parsed, parse
 from tpusmi.sources.libtpu.names import NAMES, SELDOM_S, Name
 from tpusmi.text import clean
 
