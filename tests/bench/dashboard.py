@@ -1,8 +1,10 @@
 """The dashboard in a pseudo-terminal: time to the first rows, and the cost of going on.
 
-    python tests/bench/dashboard.py [--seconds 30] [--devices 8 256]
+    python tests/bench/dashboard.py [--seconds 30] [--devices 8 256] [--hosts 8 256]
 
-Every number of every device and job moves once a second. It prints; it never asserts.
+Once on a script, where every number of every device and job moves once a second: what drawing
+costs. And on simulated v5e hosts, with the real sources and a real metrics server: what all of it
+costs. It prints; it never asserts.
 """
 
 from __future__ import annotations
@@ -126,9 +128,9 @@ def start_up(runs: int) -> None:
     )
 
 
-def going_on(devices: int, seconds: float) -> None:
+def going_on(devices: int, seconds: float, argv: list[str], what: str) -> None:
     """Print what one dashboard costs once it has settled."""
-    terminal = Terminal(child(devices))
+    terminal = Terminal(argv)
     terminal.wait_for_rows()
     time.sleep(SETTLE_S)
     cpu_s, written, started = terminal.cpu_s(), terminal.written, time.perf_counter()
@@ -137,10 +139,24 @@ def going_on(devices: int, seconds: float) -> None:
     cpu = (terminal.cpu_s() - cpu_s) / took_s
     rate = (terminal.written - written) / took_s
     print(
-        f"{devices:4} devices, 1 s: CPU {cpu:.2%} of a core, {rate / 1e3:.1f} KB/s to the terminal,"
+        f"{devices:4} {what}, 1 s: CPU {cpu:.2%} of a core, {rate / 1e3:.1f} KB/s to the terminal,"
         f" RSS {terminal.rss_mb():.1f} MB"
     )
     terminal.close()
+
+
+def on_a_simulated_host(chips: int, seconds: float) -> None:
+    """Print what the whole of tpusmi costs beside that many simulated chips."""
+    words = [sys.executable, "-m", "tpusmi", "simulate", "v5e-8", "--chips", str(chips), "--age=60"]
+    host = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert host.stdout is not None
+    try:
+        directory = host.stdout.readline().strip()
+        argv = [sys.executable, "-m", "tpusmi", "--simulate", directory]
+        going_on(chips, seconds, argv, "simulated chips")
+    finally:
+        host.terminate()
+        host.wait()
 
 
 def main() -> None:
@@ -149,11 +165,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--devices", type=int, nargs="*", default=[8, 256])
+    parser.add_argument("--hosts", type=int, nargs="*", default=[8, 256])
     options = parser.parse_args()
     start_up(options.runs)
     for devices in options.devices:
-        going_on(devices, options.seconds)
+        going_on(devices, options.seconds, child(devices), "scripted devices")
     print("goals: 8 devices < 1.5 %, < 10 KB/s, < 60 MB; 256 devices < 6 %")
+    for chips in options.hosts:
+        on_a_simulated_host(chips, options.seconds)
+    print("goals: 8 chips < 2 %, 256 chips < 8 %")
     print(PEERS, end="")
 
 

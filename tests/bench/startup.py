@@ -2,8 +2,9 @@
 
     python tests/bench/startup.py [--rounds 15]
 
-Three real JAX jobs with agents run meanwhile. Peers that are installed beside this Python are
-measured too; their published figures (no TPU there either) are printed in any case.
+Three real JAX jobs with agents and a simulated v5e-8 with its metrics server run meanwhile. Peers
+that are installed beside this Python are measured too; their published figures (no TPU there
+either) are printed in any case.
 """
 
 from __future__ import annotations
@@ -55,9 +56,13 @@ def main() -> None:
         os.environ["TPUSMI_DIR"] = directory
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         jobs = [start_job() for _ in range(3)]
+        host = start_host()
         try:
-            compare(rounds)
+            assert host.stdout is not None
+            compare(rounds, host.stdout.readline().strip())
         finally:
+            host.terminate()
+            host.wait()
             for job in jobs:
                 job.communicate()
 
@@ -72,13 +77,20 @@ def start_job() -> subprocess.Popen[str]:
     return job
 
 
-def compare(rounds: int) -> None:
+def start_host() -> subprocess.Popen[str]:
+    """A simulated host in training, which says its directory."""
+    words = [sys.executable, "-m", "tpusmi", "simulate", "v5e-8", "--age=60"]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def compare(rounds: int, simulated: str) -> None:
     """Run every command once per round, each beside a bare Python, and print the medians."""
     ours = [
         ["--version"],
         ["--json"],
         ["--once"],
         ["--query-tpu=index,memory.used", "--format=csv"],
+        ["--simulate", simulated, "--json"],
     ]
     command = shutil.which("tpusmi", path=str(Path(sys.executable).parent))
     commands = [[command or "tpusmi", *arguments] for arguments in ours]
@@ -95,7 +107,7 @@ def compare(rounds: int) -> None:
             multiples[i].append(seconds_of(words) / bare[-1])
     print(f"python -c pass: {statistics.median(bare) * 1e3:.1f} ms (median of {len(bare)})")
     for i, words in enumerate(commands):
-        name = " ".join([Path(words[0]).name, *words[1:]])
+        name = " ".join([Path(words[0]).name, *words[1:]]).replace(simulated, "v5e-8")
         middle, low, high = statistics.median(multiples[i]), min(multiples[i]), max(multiples[i])
         print(f"{name}: {middle:.1f} x bare Python ({low:.1f} to {high:.1f}, {rounds} runs)")
     print("published: " + ", ".join(f"{name} {x} x" for name, x in PUBLISHED.items()))

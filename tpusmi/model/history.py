@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tpusmi.model.nouns import Number, Reading, Subject
 
 HISTORY_S = 600.0
+FORGET_EVERY_S = 30.0
 
 
 class History:
@@ -17,6 +18,7 @@ class History:
         self._span_s = span_s
         self._most = most
         self._series: dict[tuple[Subject, str], deque[tuple[float, Number]]] = {}
+        self._forgot_at_s = -FORGET_EVERY_S
 
     def add(self, readings: Sequence[Reading]) -> None:
         """Append readings; one that is not newer than its series' last is dropped."""
@@ -31,8 +33,11 @@ class History:
         """(at_s, value) pairs of one metric, oldest first; empty when never measured."""
         return list(self._series.get((subject, name), ()))
 
-    def forget(self, before_s: float) -> None:
-        """Drop series that have had no value since `before_s`."""
-        gone = [key for key, s in self._series.items() if s[-1][0] < before_s - self._span_s]
+    def forget(self, now_s: float) -> None:
+        """Drop series that have had no value in the span. Looks at them all, so now and then."""
+        if now_s - self._forgot_at_s < FORGET_EVERY_S:
+            return
+        self._forgot_at_s = now_s
+        gone = [key for key, s in self._series.items() if s[-1][0] < now_s - self._span_s]
         for key in gone:
             del self._series[key]

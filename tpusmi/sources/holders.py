@@ -43,13 +43,12 @@ ENVIRONMENT = frozenset(
 """Variables of other processes that are ever read: none of them carries a secret."""
 
 
-class Node(NamedTuple):
-    """A device node and how to know it again."""
+class Nodes(NamedTuple):
+    """The device nodes of a host, and how to know them again."""
 
-    name: str
-    """Without the host's root: `/dev/vfio/0`."""
-    path: str
-    identity: tuple[int, int]
+    names: dict[str, None]
+    """In order, without the host's root: `/dev/vfio/0`."""
+    by_identity: dict[tuple[int, int], str]
 
 
 class Holders:
@@ -86,7 +85,7 @@ class Holders:
 
     def _scan(self, now_s: float) -> Outcome:
         nodes = known_nodes(self._host, self._chips())
-        if not nodes:
+        if not nodes.names:
             return Outcome(self.name, ABSENT, "no device node of a TPU", time.monotonic() - now_s)
         proc = self._host.path("/proc")
         found: list[Process] = []
@@ -105,20 +104,20 @@ class Holders:
         return Outcome(self.name, status, message, time.monotonic() - now_s, processes=tuple(found))
 
 
-def known_nodes(host: Host, chips: Iterable[Chip]) -> list[Node]:
+def known_nodes(host: Host, chips: Iterable[Chip]) -> Nodes:
     """The device nodes of those chips; without a chip, every node that looks like one of a TPU.
 
     A container may have the nodes and no PCI bus.
     """
-    names = [node for chip in chips for node in chip.nodes] or lookalikes(host)
-    nodes = []
-    for name in names:
-        path = host.path(name)
+    names: list[str] = []
+    by_identity: dict[tuple[int, int], str] = {}
+    for name in [node for chip in chips for node in chip.nodes] or lookalikes(host):
         try:
-            nodes.append(Node(name, path, _identity(os.stat(path))))
+            by_identity[_identity(os.stat(host.path(name)))] = name
         except OSError:
-            pass  # the chips' own source says so
-    return nodes
+            continue  # the chips' own source says so
+        names.append(name)
+    return Nodes(dict.fromkeys(names), by_identity)
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:
@@ -134,7 +133,7 @@ _MEMORY_DEVICES = 1
 """/dev/null and its like: a simulated host's nodes have their numbers, all the same one."""
 
 
-def held_nodes(process: str, nodes: Sequence[Node]) -> list[str] | None:
+def held_nodes(process: str, nodes: Nodes) -> list[str] | None:
     """Names of the nodes it has open; None when its descriptors may not be looked at."""
     try:
         descriptors = os.listdir(f"{process}/fd")
@@ -142,22 +141,22 @@ def held_nodes(process: str, nodes: Sequence[Node]) -> list[str] | None:
         return [] if is_dead(process) else None
     except OSError:
         return []
-    by_identity = {node.identity: node.name for node in nodes}
-    ends = tuple(node.name for node in nodes)
     held = set()
     for descriptor in descriptors:
         link = f"{process}/fd/{descriptor}"
         try:
             # The text first: reading it is cheap, and most descriptors are no device's.
-            if os.readlink(link).removesuffix(" (deleted)").endswith(ends):
-                name = by_identity.get(_identity(os.stat(link)))
+            path = os.readlink(link)
+            start = path.rfind("/dev/")
+            if start >= 0 and path[start:].removesuffix(" (deleted)") in nodes.names:
+                name = nodes.by_identity.get(_identity(os.stat(link)))
                 held.update([name] if name else [])
         except PermissionError:
             # Root without CAP_SYS_PTRACE sees the names and not the targets.
             return [] if is_dead(process) else None
         except OSError:
             continue
-    return [node.name for node in nodes if node.name in held]
+    return [name for name in nodes.names if name in held] if held else []
 
 
 def is_dead(process: str) -> bool:

@@ -15,7 +15,7 @@ GAUGE, ORDINAL, EXECUTION, LATENCY, LINKS, THROTTLE = (
 """Shapes of an answer: a number per device or chip; a number per `device_ordinal`; a distribution
 per `device_ordinal`; a distribution per label; the SDK's lists of links and of throttle scores."""
 
-OFTEN_S, SELDOM_S, ONCE_S = 1.0, 5.0, 30.0
+OFTEN_S, AGAIN_S, SELDOM_S, ONCE_S = 1.0, 2.0, 5.0, 30.0
 """How often each kind of number is worth asking for."""
 
 
@@ -56,9 +56,16 @@ NAMES = (
         "tpu.runtime.hbm.utilization.percent",
         ("runtime_hbm_utilization",),
         GAUGE,
+        AGAIN_S,
     ),
-    Name("idle_s", "tpu.runtime.tensorcore.idle_duration.seconds", ("idle_duration",), GAUGE),
-    Name("hlo_queue_size", "hlo.queue.size.gauge", ("hlo_queue_size",), ORDINAL),
+    Name(
+        "idle_s",
+        "tpu.runtime.tensorcore.idle_duration.seconds",
+        ("idle_duration",),
+        GAUGE,
+        AGAIN_S,
+    ),
+    Name("hlo_queue_size", "hlo.queue.size.gauge", ("hlo_queue_size",), ORDINAL, AGAIN_S),
     Name(
         "hlo_execution_time_us",
         "hlo.execution.timing.distribution.microseconds",

@@ -2,6 +2,7 @@
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
+import math
 import os
 import threading
 import time
@@ -15,6 +16,8 @@ from tpusmi.sources.sysfs.nodes import Nodes, find_nodes, lookalikes
 
 BUS = "/sys/bus/pci/devices"
 NOTES_MOST = 8
+SURVEY_EVERY_S = 30.0
+"""Every file of every function is read again after that, if nothing seems to have changed."""
 
 
 class Bus(NamedTuple):
@@ -37,7 +40,8 @@ class Sysfs:
         self._host = host
         self._lock = threading.Lock()
         self._newest: Bus | None = None
-        self._read_at_s = 0.0
+        self._seen: object = None
+        self._read_at_s = self._surveyed_at_s = -math.inf
 
     def read(self, now_s: float) -> Outcome:
         """Every chip on the PCI bus. ABSENT when there is none."""
@@ -58,8 +62,32 @@ class Sysfs:
         """The bus as it was at most so long ago."""
         with self._lock:
             if self._newest is None or now_s - self._read_at_s >= most_s:
-                self._newest, self._read_at_s = read_chips(self._host), now_s
+                seen = _seen(self._host, self._newest)
+                # Chips come and go seldom, and each has a dozen files.
+                if seen != self._seen or now_s - self._surveyed_at_s >= SURVEY_EVERY_S:
+                    self._newest, self._surveyed_at_s = read_chips(self._host), now_s
+                    self._seen = _seen(self._host, self._newest)
+                self._read_at_s = now_s
+            assert self._newest is not None
             return self._newest
+
+
+def _seen(host: Host, bus: Bus | None) -> object:
+    """What tells that nothing has changed: the entries of the bus, and the nodes of its chips."""
+    try:
+        names = os.listdir(host.path(BUS))
+    except OSError:
+        return None
+    nodes = [node for chip in bus.chips for node in chip.nodes] if bus else []
+    return sorted(names), [_state(host.path(node)) for node in nodes]
+
+
+def _state(path: str) -> object:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mode, found.st_uid, found.st_gid
 
 
 def read_chips(host: Host) -> Bus:
