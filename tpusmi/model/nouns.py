@@ -231,6 +231,7 @@ PROCESS_FACTS = (
     "device_kind",
     "process_index",
     "process_count",
+    "device_count",
     "python_version",
     "jax_version",
     "jaxlib_version",
