@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+import time
 
 from tpusmi.simulate.holding import lock, open_lockfile, open_nodes
 from tpusmi.simulate.running import Running
@@ -25,8 +26,11 @@ def main(directory: str, process: int) -> None:
     if me["locks"]:
         lock(open_lockfile(directory))
     if "orphan" in running.faults:
+        parent = os.getpid()
         if os.fork():
             os._exit(0)  # the child has the nodes
+        while os.getppid() == parent:
+            time.sleep(0.001)  # until then both have them
         _say(f"ready {os.getpid()}")
         _wait_s(None)
     else:
