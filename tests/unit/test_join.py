@@ -240,6 +240,12 @@ def test_the_sdk_counts_by_local_index_whatever_the_global_ids() -> None:
     ]  # fmt: skip
 
 
+def test_throttling_is_of_the_chip_even_where_a_chip_is_one_device() -> None:
+    s = joined(chips("v5e", 2), libtpu({"throttle_percent": {0: 0.0, 1: 30.0}}, "sdk"))
+    assert [s.value("throttle_percent", c.key) for c in s.chips] == [0.0, 30.0]
+    assert "chip 1 slows itself down" in warned(s)["throttled"]
+
+
 def test_rows_on_a_machine_without_visible_chips_are_devices_of_their_own() -> None:
     s = joined(libtpu({USED: {8: 1, 9: 2}}))
     assert [(d.name, d.chip) for d in s.devices] == [("tpu:8", None), ("tpu:9", None)]

@@ -116,23 +116,28 @@ def _values(
 ) -> Values:
     """The best reading of every metric of every subject. Those of nobody knows what are left out.
 
-    This runs for every number on the screen at every tick, hence no more objects than values.
+    This runs for every number on the screen at every tick: most have one witness and no rival.
     """
-    best: Values = {}
-    ranks: dict[tuple[Subject, str], tuple[bool, int, float]] = {}
+    best: dict[tuple[Subject, str], Reading] = {}
     for subject, r in readings:
         if subject is None:
             continue
-        age_s = now_s - r.at_s
-        if age_s > r.fresh_s + DROP_AFTER_S and _process_of(subject) not in dead:
+        if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and _process_of(subject) not in dead:
             continue
         key = (subject, r.metric)
-        rank = (age_s > r.fresh_s, _RANK.get((r.metric, r.source), len(_RANK)), age_s)
-        known = ranks.get(key)
-        if known is None or rank < known:
-            ranks[key] = rank
-            best[key] = Value(r.value, r.source, max(0.0, age_s), rank[0])
-    return best
+        rival = best.get(key)
+        if rival is None or _rank(r, now_s) < _rank(rival, now_s):
+            best[key] = r
+    return {
+        key: Value(r.value, r.source, max(0.0, now_s - r.at_s), now_s - r.at_s > r.fresh_s)
+        for key, r in best.items()
+    }
+
+
+def _rank(r: Reading, now_s: float) -> tuple[bool, int, float]:
+    """Fresh before stale, then by trust, then the newer."""
+    age_s = now_s - r.at_s
+    return (age_s > r.fresh_s, _RANK.get((r.metric, r.source), len(_RANK)), age_s)
 
 
 def _process_of(subject: Subject) -> ProcessKey | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tpusmi.chips import by_name
 from tpusmi.model import (
     CHIP_METRICS,
+    DEVICE_METRICS,
     Chip,
     ChipKey,
     Device,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     """Server, metric, ids in order."""
 
 _OF_CHIP = frozenset(m.name for m in CHIP_METRICS)
+_OF_CHIP_ALONE = _OF_CHIP - {m.name for m in DEVICE_METRICS}
 _BY_ORDINAL = ("hlo_",)
 """Metrics whose rows are numbered by ordinal, not by device id."""
 
@@ -183,9 +185,11 @@ class _Match:
     def subjects(self, metric: str, row: list[int]) -> list[Subject | None]:
         """For each id of a metric's rows the device or chip; None where that is not certain."""
         devices, chips = self._devices, self._chips
-        if len(chips) != len(devices) and metric in _OF_CHIP and len(row) == len(chips):
+        is_of_chip = metric in _OF_CHIP_ALONE or metric in self._per_chip
+        may_be = is_of_chip or (metric in _OF_CHIP and len(chips) != len(devices))
+        if may_be and len(row) == len(chips):
             return [ChipKey(chip) for chip in chips]
-        if metric in self._per_chip:
+        if is_of_chip:
             return [None] * len(row)  # some chips are missing, and ids do not tell which
         if len(row) == len(devices):
             return list(devices)
