@@ -140,8 +140,6 @@ def _faults_help() -> str:
 def _introduce(host: Host, plan: Plan) -> None:
     """Say how to look at the host: its directory on stdout, for scripts; the rest on stderr."""
     ports = ", ".join(map(str, host.metrics_ports)) or "none"
-    sys.stdout.write(f"{host.root}\n")
-    sys.stdout.flush()
     words = [
         f"A simulated {plan.machine}. Metrics ports: {ports}. Ctrl-C ends it.",
         f"  tpusmi --simulate {host.root}",
@@ -152,6 +150,9 @@ def _introduce(host: Host, plan: Plan) -> None:
             2, "  TPU_SKIP_MDS_QUERY=1 tpu-info    # as does libtpu's SDK, it reads the port"
         )
     sys.stderr.write("\n".join(words) + "\n")
+    sys.stderr.flush()
+    sys.stdout.write(f"{host.root}\n")  # last: whoever reads it may end us at once
+    sys.stdout.flush()
 
 
 def _refuse(error: Exception) -> int:
