@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.model import (
     DEVICE,
     LIBTPU,
     Latency,
+    Metric,
     Number,
     Percentiles,
     ProcessKey,
@@ -33,8 +35,13 @@ FIRST_WALL_S = 1577836800.0
 
 _ID_TEXT = r"(?:(?:[0-9]+|tensor_?core)[-_])?([0-9]{1,9})"
 """`3`; `4804027566140109423-0` is device 0 of a long accelerator id; `tensorcore_3`."""
+_EXECUTION = tuple(f"hlo_execution_time_us.{part}" for part in Percentiles._fields[1:])
 _DEVICE_KEYS = ("device_ordinal", "device_id", "ordinal")
 _SIZE_KEYS = ("buffer_size",)
+
+
+Values = Sequence[tuple[str, Number]]
+"""What one row measured, by the names of our metrics."""
 
 
 class Asked(NamedTuple):
@@ -66,20 +73,31 @@ def answer(name: Name, response: Any, asked: Asked) -> Answer:
         notes.append(f"{name.metric}: only the first {ROWS_MOST} of {len(rows)} rows are read")
     if name.shape == LATENCY:
         return Answer((), _latencies(name, rows[:ROWS_MOST], asked), tuple(notes))
+    readings, senseless = _rows(name, rows[:ROWS_MOST], asked)
+    if senseless:
+        notes.append(f"{name.metric}: {senseless} of {len(rows)} rows make no sense")
+    return Answer(readings, (), tuple(notes))
+
+
+def _rows(name: Name, rows: Any, asked: Asked) -> tuple[tuple[Reading, ...], int]:
+    """The readings of every device, the first of each, and how many rows make no sense."""
     found: dict[RowKey, list[Reading]] = {}
     senseless = 0
-    for row in rows[:ROWS_MOST]:
+    fresh_s = fresh_for_s(name)
+    values_of = _execution if name.shape == EXECUTION else _gauge(name)
+    for row in rows:
         if _is_of_other_core(row.attribute):
             continue
         id = device_id(row.attribute)
-        readings = None if id is None else _readings(name, row, RowKey(asked.server, id), asked)
-        if id is None or readings is None:
+        values = None if id is None else values_of(row)
+        if id is None or values is None:
             senseless += 1
-        else:
-            found.setdefault(RowKey(asked.server, id), readings)
-    if senseless:
-        notes.append(f"{name.metric}: {senseless} of {len(rows)} rows make no sense")
-    return Answer(tuple(r for readings in found.values() for r in readings), (), tuple(notes))
+            continue
+        key = RowKey(asked.server, id)
+        if key not in found:
+            at_s = _at_s(row, asked)
+            found[key] = [Reading(n, key, v, at_s, LIBTPU, fresh_s) for n, v in values]
+    return tuple(r for readings in found.values() for r in readings), senseless
 
 
 def fresh_for_s(name: Name) -> float:
@@ -125,7 +143,7 @@ def _ordinal(pairs: Any) -> int | None:
 
 def _is_of_other_core(attribute: Any) -> bool:
     """True for a row about a SparseCore, say: not ours to read, and not a mistake."""
-    if not attribute.value.HasField("kvlist_attr"):
+    if attribute.value.WhichOneof("attr") != "kvlist_attr":
         return False
     pairs = attribute.value.kvlist_attr.attributes[:PAIRS_MOST]
     cores = [_text(pair.value).lower() for pair in pairs if _key(pair) == "core_type"]
@@ -151,25 +169,29 @@ def _text(value: Any) -> str:
     return str(getattr(value, kind)) if kind in ("string_attr", "int_attr") else ""
 
 
-def _readings(name: Name, row: Any, key: RowKey, asked: Asked) -> list[Reading] | None:
-    """What a row measured, nothing if that is not known yet; None when it makes no sense."""
-    at_s = _at_s(row, asked)
-    if name.shape == EXECUTION:
-        if row.WhichOneof("measure") != "distribution":
-            return None
-        parts = percentiles(row.distribution)._asdict()
-        values = {f"{name.metric}.{part}": v for part, v in parts.items() if part != "count"}
-    else:
-        value = _sane(name.metric, _number(row))
+def _execution(row: Any) -> Values | None:
+    """The numbers of a distribution of execution times; None when the row is none."""
+    if row.WhichOneof("measure") != "distribution":
+        return None
+    parts = percentiles(row.distribution)
+    return [(n, v) for n, v in zip(_EXECUTION, parts[1:], strict=True) if v is not None]
+
+
+def _gauge(name: Name) -> Callable[[Any], Values | None]:
+    """How to read the rows of a gauge: to nothing when the value is not known yet, to None when it
+    makes no sense.
+    """
+    told = metric(DEVICE, name.metric)
+    is_limit = name.metric == "hbm_limit_bytes"
+
+    def values(row: Any) -> Values | None:
+        value = _sane(told, _number(row))
         if value is None:
             return None
-        is_known = name.metric != "hbm_limit_bytes" or value > 0  # 0: the runtime still starts
-        values = {name.metric: value if is_known else None}
-    return [
-        Reading(metric_name, key, value, at_s, LIBTPU, fresh_for_s(name))
-        for metric_name, value in values.items()
-        if value is not None
-    ]
+        # A limit of 0: the runtime still starts.
+        return () if is_limit and not value else ((name.metric, value),)
+
+    return values
 
 
 def _number(row: Any) -> Number | None:
@@ -182,11 +204,10 @@ def _number(row: Any) -> Number | None:
     return getattr(holder, kind) if kind in ("as_double", "as_int") else None
 
 
-def _sane(name: str, value: Number | None) -> Number | None:
+def _sane(told: Metric, value: Number | None) -> Number | None:
     """The value when it can be true; None otherwise."""
     if value is None or not 0 <= value < VALUE_MOST:  # NaN is not either
         return None
-    told = metric(DEVICE, name)
     if told.unit == "percent":
         return None if value > PERCENT_MOST else min(float(value), 100.0)
     return int(value) if told.is_integer else float(value)
