@@ -349,7 +349,7 @@ def test_a_holder_without_metrics_is_told_with_the_reason() -> None:
         held = holder(
             sleeper.pid,
             TPU_PROCESS_ADDRESSES="local",
-            TPU_RUNTIME_METRICS_PORTS="8431,8432",
+            TPU_RUNTIME_METRICS_PORTS=f"{free_port()},{free_port()}",
         )
         libtpu = Libtpu(Host(metrics_ports=(free_port(),)), lambda: [held])
         found = read(libtpu)
