@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -35,10 +36,21 @@ def roots(modules: set[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules}
 
 
+@pytest.fixture
+def no_server() -> None:
+    """grpc is loaded where a metrics server can be, and another test or a TPU may have one here."""
+    try:
+        socket.create_connection(("localhost", 8431), timeout=1).close()
+    except OSError:
+        return
+    pytest.skip("there is a metrics server on this machine")
+
+
 def test_importing_tpusmi_loads_nothing_but_itself(tmp_path: Path) -> None:
     assert roots(loaded_by("import tpusmi", tmp_path)) <= {"tpusmi", "__future__"}
 
 
+@pytest.mark.usefixtures("no_server")
 @pytest.mark.parametrize(
     "code",
     [
@@ -54,6 +66,7 @@ def test_the_agent_and_the_reader_load_the_standard_library_only(tmp_path: Path,
     assert found - {"tpusmi"} <= set(sys.stdlib_module_names)
 
 
+@pytest.mark.usefixtures("no_server")
 @pytest.mark.parametrize("flags", ["--json", "--once", "-L", "--query-tpu=index --format=csv"])
 def test_a_one_shot_command_loads_no_heavy_library(tmp_path: Path, flags: str) -> None:
     forge.my_segment(tmp_path)

@@ -14,9 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from jobs import Job, collector, job, seen, until
+from jobs import Job, job, seen, until
 
-from tpusmi.model import DeviceKey, Process, Snapshot
+from tpusmi.collect import Collector, open_collector
+from tpusmi.model import DeviceKey, Host, Process, Snapshot
 from tpusmi.wire.reader import Sample, SegmentReader
 
 TESTS = str(Path(__file__).parent.parent)
@@ -79,6 +80,11 @@ def tpu_job(
     with job(place, textwrap.dedent(code), PYTHONPATH=TESTS, **more) as running:
         assert running.hear() == "ready"
         yield running, place
+
+
+def collector(directory: Path) -> Collector:
+    """A reader that asks no metrics server itself: what it knows of one, the agent has told."""
+    return open_collector(Host(segment_dir=str(directory), metrics_ports=(), sdk_command=()))
 
 
 def of_devices(metric: str, snapshot: Snapshot, process: Process) -> list[object]:

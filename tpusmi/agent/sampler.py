@@ -14,14 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 from tpusmi import memprofile
-from tpusmi.agent import jaxread, output, process, slot, utilization
+from tpusmi.agent import jaxread, output, process, slot
 from tpusmi.agent.activity import Activity
 from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import Compilations
 from tpusmi.agent.facts import Facts
 from tpusmi.agent.flops import mfu_percent
 from tpusmi.agent.steps import Steps
-from tpusmi.agent.utilization import NOTHING, Busy, Utilization
+from tpusmi.agent.utilization import NOTHING, Busy, Utilization, begin
 from tpusmi.pprof import ProfileError
 from tpusmi.wire import places
 from tpusmi.wire.layout import (
@@ -161,22 +161,13 @@ class Sampler(threading.Thread):
         kind = facts["device_kind"]
         self._peak_flops_per_s = jaxread.peak_flops_per_s(kind, facts["device_count"])
         self._open(who, [d["id"] for d in facts["devices"]])
-        self._ask_utilization(facts["platform"], kind)
+        if self._utilization is not None:
+            self._utilization.stop()
+        period_s = self._samples.asked_s
+        self._utilization = begin(self._device_ids, facts["platform"], kind, period_s)
         self._samples = Budget(self._samples.asked_s, SAMPLE_SHARE)
         self._states = []
         self._spent.clear()
-
-    def _ask_utilization(self, platform: str | None, kind: str | None) -> None:
-        """On a TPU, begin to ask its metrics server about the devices that the backend has now."""
-        if self._utilization is not None:
-            self._utilization.stop()
-            self._utilization = None
-        if utilization.is_wanted(platform):
-            self._utilization = Utilization(self._device_ids, kind, self._samples.asked_s)
-            try:
-                self._utilization.start()
-            except RuntimeError:  # no more threads
-                self._utilization = None
 
     def _open(self, who: Identity, device_ids: list[int | None]) -> None:
         """Put a segment for those devices in place of the one before."""

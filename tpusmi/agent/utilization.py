@@ -108,6 +108,20 @@ class Utilization(threading.Thread):
             self._end.wait(max(quiet_s, self._budget.wait_s(time.monotonic())))
 
 
+def begin(
+    ids: Sequence[int | None], platform: str | None, kind: str | None, period_s: float
+) -> Utilization | None:
+    """The thread for those devices, started; None where it is not wanted or cannot be had."""
+    if not is_wanted(platform):
+        return None
+    thread = Utilization(ids, kind, period_s)
+    try:
+        thread.start()
+    except RuntimeError:  # no more threads
+        return None
+    return thread
+
+
 def is_wanted(platform: str | None) -> bool:
     """True on a TPU, unless TPUSMI_UTILIZATION=0 in the environment."""
     return platform == "tpu" and os.environ.get("TPUSMI_UTILIZATION", "1") != "0"
