@@ -68,6 +68,27 @@ def test_every_holder_of_a_node_and_every_node_of_a_holder(tmp_path: Path, devic
     assert {p.pid: p.holds for p in found.processes} == {one: nodes[:1], both: nodes}
 
 
+def test_a_process_that_opens_a_node_later_is_found_at_the_next_look(tmp_path: Path) -> None:
+    machine = host(tmp_path, "/dev/accel0")
+    holders = Holders(machine, lambda: [chip(0, "/dev/accel0")])
+    with open(tmp_path / "other", "w"):
+        assert holders.read(0.0).processes == ()
+        with open(tmp_path / "dev/accel0"):
+            assert [p.pid for p in holders.read(2.0).processes] == [os.getpid()]
+        assert holders.read(4.0).processes == ()
+
+
+def test_a_descriptor_that_was_opened_anew_is_found_within_ten_seconds(tmp_path: Path) -> None:
+    machine = host(tmp_path, "/dev/accel0")
+    holders = Holders(machine, lambda: [chip(0, "/dev/accel0")])
+    with open(tmp_path / "other", "w") as file:
+        assert holders.read(0.0).processes == ()
+        node = os.open(tmp_path / "dev/accel0", os.O_RDONLY)
+        os.dup2(node, file.fileno())
+        os.close(node)
+        assert [p.pid for p in holders.read(10.0).processes] == [os.getpid()]
+
+
 def test_a_file_of_the_same_name_elsewhere_is_not_the_node(tmp_path: Path) -> None:
     machine = host(tmp_path / "here", "/dev/vfio/0")
     other = tmp_path / "there" / "dev" / "vfio" / "0"

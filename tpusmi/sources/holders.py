@@ -6,11 +6,12 @@ the real job's fail.
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Process, ProcessKey
@@ -20,6 +21,7 @@ from tpusmi.text import clean, command_line, redacted
 from tpusmi.wire import places
 
 PERIOD_S = 2.0
+LOOK_AT_ALL_S = 10.0
 READ_MOST = 64 * 1024
 ENVIRONMENT = frozenset(
     (
@@ -63,6 +65,10 @@ class Holders:
         self._lock = threading.Lock()
         self._newest: Outcome | None = None
         self._read_at_s = 0.0
+        self._nodes = Nodes({}, {})
+        self._without: dict[int, list[str]] = {}
+        """Descriptors of each process that had no node open."""
+        self._looked_at_all_s = -math.inf
 
     def read(self, now_s: float) -> Outcome:
         """Every holder with its nodes. ABSENT when the host has no node of a TPU."""
@@ -75,10 +81,10 @@ class Holders:
         """Nothing is held open."""
 
     def processes(self) -> Sequence[Process]:
-        """The holders, from a pass that is not older than a period."""
+        """The holders, from a pass that is not older than two periods."""
         now_s = time.monotonic()
         with self._lock:
-            if self._newest is None or now_s - self._read_at_s > PERIOD_S:
+            if self._newest is None or now_s - self._read_at_s > 2 * PERIOD_S:
                 self._newest = self._scan(now_s)
                 self._read_at_s = now_s
             return self._newest.processes
@@ -94,14 +100,38 @@ class Holders:
             pids = [int(name) for name in os.listdir(proc) if name.isdigit()]
         except OSError as error:
             return Outcome(self.name, FAILED, f"{proc}: {error.strerror}")
-        for pid in pids:
-            held = held_nodes(f"{proc}/{pid}", nodes)
+        for pid, held in self._held(proc, pids, nodes, now_s):
             if held is None:
                 hidden += 1
-            elif held and (process := describe(proc, pid, held)) is not None:
+            elif (process := describe(proc, pid, held)) is not None:
                 found.append(process)
         status, message = _status(found, hidden)
         return Outcome(self.name, status, message, time.monotonic() - now_s, processes=tuple(found))
+
+    def _held(
+        self, proc: str, pids: Sequence[int], nodes: Nodes, now_s: float
+    ) -> Iterator[tuple[int, list[str] | None]]:
+        """What each process holds, if anything; None where that may not be looked at.
+
+        A process that held nothing and still has the same descriptors is not looked at again, but
+        now and then: one of them may have been opened anew.
+        """
+        if now_s - self._looked_at_all_s >= LOOK_AT_ALL_S or nodes != self._nodes:
+            self._looked_at_all_s, self._nodes = now_s, nodes
+            self._without = {}
+        before, self._without = self._without, {}
+        for pid in pids:
+            process = f"{proc}/{pid}"
+            descriptors = open_descriptors(process)
+            if descriptors is None:
+                yield pid, None
+                continue
+            is_known = before.get(pid) == descriptors
+            held = [] if is_known else held_nodes(process, descriptors, nodes)
+            if held == []:
+                self._without[pid] = descriptors
+            else:
+                yield pid, held
 
 
 def known_nodes(host: Host, chips: Iterable[Chip]) -> Nodes:
@@ -133,14 +163,18 @@ _MEMORY_DEVICES = 1
 """/dev/null and its like: a simulated host's nodes have their numbers, all the same one."""
 
 
-def held_nodes(process: str, nodes: Nodes) -> list[str] | None:
-    """Names of the nodes it has open; None when its descriptors may not be looked at."""
+def open_descriptors(process: str) -> list[str] | None:
+    """The numbers of its open descriptors; None when they may not be listed."""
     try:
-        descriptors = os.listdir(f"{process}/fd")
+        return os.listdir(f"{process}/fd")
     except PermissionError:
         return [] if is_dead(process) else None
     except OSError:
         return []
+
+
+def held_nodes(process: str, descriptors: Iterable[str], nodes: Nodes) -> list[str] | None:
+    """Names of the nodes among its descriptors; None when they may not be looked at."""
     held = set()
     for descriptor in descriptors:
         link = f"{process}/fd/{descriptor}"
