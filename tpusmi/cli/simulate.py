@@ -146,9 +146,7 @@ def _introduce(host: Host, plan: Plan) -> None:
         f"  echo silent > {host.root}/{faults.FILE}    # go wrong; tpusmi simulate --help",
     ]
     if SDK_PORT in host.metrics_ports:
-        words.insert(
-            2, "  TPU_SKIP_MDS_QUERY=1 tpu-info    # as does libtpu's SDK, it reads the port"
-        )
+        words.insert(2, f"  {SDK_ON_IT}")
     sys.stderr.write("\n".join(words) + "\n")
     sys.stderr.flush()
     sys.stdout.write(f"{host.root}\n")  # last: whoever reads it may end us at once
