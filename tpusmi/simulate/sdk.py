@@ -125,9 +125,10 @@ def _ici_link_health(running: Running) -> list[str]:
 
 
 def _tpu_throttle_score(running: Running) -> list[str]:
+    # One a chip: libtpu collects it as ChipThrottlingMetric, by tray and chip.
     score = running.faults.get("throttle", "0")
-    devices = running.description["devices"]
-    return [f"{d['index']}-{score if d['chip'] == 0 else 0}" for d in devices]
+    chips = range(len(running.description["chips"]))
+    return [f"{chip}-{0 if chip else score}" for chip in chips]
 
 
 _DATA = {
