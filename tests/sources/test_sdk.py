@@ -49,13 +49,18 @@ def start() -> Iterator[Start]:
         sources.append(LibtpuSdk(Host(sdk_command=command), never, everything))
         return sources[-1]
 
-    descriptors = set(os.listdir("/proc/self/fd"))
+    descriptors, children = set(os.listdir("/proc/self/fd")), my_children()
     yield make
     for source in sources:
         source.close()
     assert set(os.listdir("/proc/self/fd")) <= descriptors
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert my_children() <= children
+
+
+def my_children() -> set[str]:
+    """Processes that this one has started and not waited for."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {pid for task in tasks for pid in (task / "children").read_text().split()}
 
 
 def never() -> bool:
@@ -263,6 +268,7 @@ def test_an_answer_is_heard_through_much_talk(start: Start) -> None:
 @pytest.mark.parametrize(
     "line",
     ["garbage", "[]", "null", "3", "\\xff\\xfe", "[" * 100_000, "9" * 5000, '{"metrics":', ""],
+    ids=lambda line: line[:12],
 )
 def test_a_line_that_is_no_answer_is_failed(start: Start, line: str) -> None:
     code = f"import sys; sys.stdin.readline(); sys.stdout.buffer.write(b'{line}\\n')"

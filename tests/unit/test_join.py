@@ -246,6 +246,12 @@ def test_throttling_is_of_the_chip_even_where_a_chip_is_one_device() -> None:
     assert "chip 1 slows itself down" in warned(s)["throttled"]
 
 
+def test_a_chips_figure_in_the_wrong_number_costs_only_itself() -> None:
+    s = joined(chips("v3", 4), libtpu({"throttle_percent": dict.fromkeys(range(8), 10.0)}, "sdk"))
+    assert len(s.devices) == 8
+    assert "8 values of throttle_percent for 4 chips: left out" in notes(s)
+
+
 def test_rows_on_a_machine_without_visible_chips_are_devices_of_their_own() -> None:
     s = joined(libtpu({USED: {8: 1, 9: 2}}))
     assert [(d.name, d.chip) for d in s.devices] == [("tpu:8", None), ("tpu:9", None)]

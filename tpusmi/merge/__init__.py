@@ -56,7 +56,7 @@ def merge(
         host._replace(libtpu_version=host.libtpu_version or _libtpu_version(outcomes, processes)),
         tuple(d for d in devices if d.key.process not in dead),
         processes,
-        tuple(_bare(o, join.notes) for o in outcomes),
+        tuple(_bare(o, join.notes.get(o.source, ())) for o in outcomes),
         (),
         values,
         tuple(d for d in devices if d.key.process in dead),
@@ -78,8 +78,7 @@ def _place(d: Device, shown: Mapping[ProcessKey, int]) -> tuple[int, int, int]:
 
 def _bare(o: Outcome, notes: Sequence[str]) -> Outcome:
     """How the source did, without what it found."""
-    said = (*o.notes, *notes) if o.servers else o.notes
-    return Outcome(o.source, o.status, o.message, o.took_s, notes=said)
+    return Outcome(o.source, o.status, o.message, o.took_s, notes=(*o.notes, *notes))
 
 
 def _libtpu_version(outcomes: Iterable[Outcome], processes: Iterable[Process]) -> str | None:

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tpusmi.chips import by_name
 from tpusmi.model import (
+    AGENT,
     CHIP_METRICS,
     DEVICE_METRICS,
+    LIBTPU,
+    LIBTPU_SDK,
     Chip,
     ChipKey,
     Device,
@@ -44,7 +47,8 @@ class Join:
     """The devices of one moment, and where each row's readings belong."""
 
     def __init__(self, outcomes: Sequence[Outcome], simulated: bool) -> None:
-        self.notes: list[str] = []
+        self.notes: dict[str, list[str]] = {AGENT: [], LIBTPU: [], LIBTPU_SDK: []}
+        """What could not be joined, by the source that it came from."""
         self._chips = [c for o in outcomes for c in o.chips]
         self._simulated = simulated
         self.processes = _joined_processes(p for o in outcomes for p in o.processes)
@@ -75,7 +79,7 @@ class Join:
         machine = self._machine_of(process) if self._is_on_tpu(process, devices) else []
         if len(machine) != len(devices):
             if machine:
-                self.notes.append(
+                self.notes[AGENT].append(
                     f"pid {process.pid if process else '?'} has {len(devices)} devices where "
                     f"{len(machine)} are expected: shown apart from the chips"
                 )
@@ -136,6 +140,11 @@ class Join:
         apart: set[int] = set()
         for metric, row in by_metric.items():
             found = match.subjects(metric, row)
+            if metric in _OF_CHIP_ALONE and None in found:
+                self.notes.append(
+                    f"{len(row)} values of {metric} for {match.chips} chips: left out"
+                )
+                continue
             apart.update(i for i, f in zip(row, found, strict=True) if f is None)
             for i, subject in zip(row, found, strict=True):
                 if subject is not None:
@@ -144,6 +153,9 @@ class Join:
             self._name(server.address, universe, targets)
         if apart:
             self._set_apart(server, by_metric, sorted(apart), len(targets))
+
+    def _note(self, server: Server, text: str) -> None:
+        self.notes[LIBTPU_SDK if server.address == SDK else LIBTPU].append(text)
 
     def _name(self, address: str, ids: list[int], targets: list[Device]) -> None:
         """Give devices the global ids that libtpu has for them."""
@@ -159,7 +171,7 @@ class Join:
         who = "libtpu's SDK" if server.address == SDK else server.address
         if expected or self._machine:
             of = f"where {expected} are expected" if expected else "and nobody knows of which chips"
-            self.notes.append(f"{who} reports {len(ids)} devices {of}: shown apart")
+            self._note(server, f"{who} reports {len(ids)} devices {of}: shown apart")
         owners = (server.process,) if server.process else ()
         for i in ids:
             row = RowKey(server.address, i)
@@ -178,6 +190,7 @@ class _Match:
         """Every id of the server, in order."""
         self._devices = [d.key for d in targets]
         self._chips = list(dict.fromkeys(d.chip for d in targets if d.chip is not None))
+        self.chips = len(self._chips)
         names = {c.generation for c in chips if c.index in self._chips and c.generation}
         known = [g for g in map(by_name, names) if g is not None]
         self._per_chip = frozenset(m for g in known for m in g.chip_metrics)
