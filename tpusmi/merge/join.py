@@ -141,8 +141,8 @@ class Join:
         for metric, row in by_metric.items():
             found = match.subjects(metric, row)
             if metric in _OF_CHIP_ALONE and None in found:
-                self.notes.append(
-                    f"{len(row)} values of {metric} for {match.chips} chips: left out"
+                self._note(
+                    server, f"{len(row)} values of {metric} for {match.chips} chips: left out"
                 )
                 continue
             apart.update(i for i, f in zip(row, found, strict=True) if f is None)
