@@ -121,7 +121,8 @@ def test_on_a_host_without_jobs_it_says_what_to_do(tmp_path: Path) -> None:
 @pytest.mark.skipif(not HAS_JAX, reason="no JAX here")
 def test_the_demo_shows_its_job_and_leaves_nothing(tmp_path: Path) -> None:
     with terminal([*TPUSMI, "demo"], environment(tmp_path)) as screen:
-        screen.see("cpu:7")
+        screen.see("SIMULATED")
+        screen.see("tpu:7")
         screen.see("running")
         screen.press("q")
         assert screen.end() == 0
@@ -138,4 +139,5 @@ def test_the_demo_without_a_terminal_prints_its_job_once(tmp_path: Path) -> None
         timeout=90,
     )
     assert found.returncode == 0
-    assert "cpu:7" in found.stdout
+    assert "(SIMULATED)" in found.stdout
+    assert "tpu:7" in found.stdout
