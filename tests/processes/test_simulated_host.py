@@ -24,7 +24,8 @@ from terminal import terminal
 from tpusmi.metricproto import GET_METRIC, LIST_METRICS, messages
 from tpusmi.model import Host
 from tpusmi.simulate import description, faults
-from tpusmi.simulate.host import Plan, PortBusyError, attach, is_running, set_faults, start
+from tpusmi.simulate.attached import attach, is_running
+from tpusmi.simulate.host import Plan, PortBusyError, set_faults, start
 from tpusmi.sources.holders import Holders
 from tpusmi.sources.sysfs import read_chips
 from tpusmi.wire import places

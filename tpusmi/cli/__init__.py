@@ -66,9 +66,9 @@ def _run(arguments: Sequence[str]) -> int:
     if options.help_query_tpu or options.help_query_processes:
         return _help_query(options.help_query_tpu)
     if options.simulate is not None:
-        from tpusmi.cli import simulate
+        from tpusmi.cli.simulated import show_simulated
 
-        return simulate.show_simulated(parse, options)
+        return show_simulated(parse, options)
     from tpusmi.collect import this_host
 
     return show(this_host(), parse, options)

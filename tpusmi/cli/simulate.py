@@ -1,9 +1,8 @@
-"""`tpusmi simulate`: a simulated TPU host in the foreground; `--simulate`: one under a command."""
+"""`tpusmi simulate`: a simulated TPU host in the foreground."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 import time
@@ -14,7 +13,8 @@ from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import Help
 from tpusmi.model import Host
 from tpusmi.simulate import faults
-from tpusmi.simulate.host import Plan, PortBusyError, StartError, attach, is_running, start
+from tpusmi.simulate.attached import is_running
+from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
 
 LOOK_S = 0.5
 SDK_PORT = 8431
@@ -30,29 +30,10 @@ number counts chips on v5e and v6e, TensorCores on the others.
 """
 
 
-def show_simulated(parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    """The command that the options ask for, on a simulated host; the exit code."""
-    from tpusmi.cli import show
-
-    name = options.simulate
-    if os.sep in name or os.path.isdir(name):
-        try:
-            host = attach(name)
-        except ValueError as error:
-            parse.error(str(error))
-        return show(host, parse, options)
-    plan = _checked(Plan(name), parse)
-    try:
-        with start(plan) as host:
-            return show(host, parse, options)
-    except (StartError, PortBusyError) as error:
-        return _refuse(error)
-
-
 def run(arguments: Sequence[str]) -> int:
     """Simulate a host until interrupted; the exit code."""
     parse = parser()
-    plan = _checked(_plan(parse.parse_args(arguments)), parse)
+    plan = checked(_plan(parse.parse_args(arguments)), parse)
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _exit)
     try:
@@ -61,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
             while is_running(host.root):
                 time.sleep(LOOK_S)
     except (StartError, PortBusyError) as error:
-        return _refuse(error)
+        return refuse(error)
     sys.stderr.write("tpusmi: something has ended the simulated host\n")
     return Exit.SOURCE_FAILED
 
@@ -117,7 +98,8 @@ def _plan(options: argparse.Namespace) -> Plan:
     )
 
 
-def _checked(plan: Plan, parse: argparse.ArgumentParser) -> Plan:
+def checked(plan: Plan, parse: argparse.ArgumentParser) -> Plan:
+    """The plan, or the end of the command with usage and the reason."""
     try:
         plan.check()
     except ValueError as error:
@@ -153,7 +135,8 @@ def _introduce(host: Host, plan: Plan) -> None:
     sys.stdout.flush()
 
 
-def _refuse(error: Exception) -> int:
+def refuse(error: Exception) -> int:
+    """Say why there is no host; the exit code."""
     sys.stderr.write(f"tpusmi: {error}\n")
     return Exit.BUSY if isinstance(error, PortBusyError) else Exit.NOTHING_HERE
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import attach
+from tpusmi.simulate.attached import attach
 
 __all__ = ["run"]
 

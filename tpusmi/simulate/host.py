@@ -1,4 +1,4 @@
-"""Starts a simulated host, and reads one that is running."""
+"""Starts a simulated host."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tpusmi.model import Host
-from tpusmi.simulate import description, sdk
-from tpusmi.wire import places
+from tpusmi.simulate.attached import attach
 
 START_S = 25.0
 """More than the keeper gives its processes."""
@@ -79,34 +78,6 @@ def start(plan: Plan) -> Iterator[Host]:
         yield attach(directory)
     finally:
         _end(keeper, directory)
-
-
-def attach(directory: str) -> Host:
-    """The simulated host in that directory. Raises ValueError when there is none."""
-    directory = os.path.abspath(directory)
-    told = description.read(directory)
-    if not _is_kept(told):
-        raise ValueError(f"the simulated host in {directory} is not running any more")
-    return Host(
-        root=directory,
-        segment_dir=f"{directory}/segments",
-        metrics_ports=tuple(int(port) for port in told["ports"]),
-        sdk_command=sdk.command(directory),  # ours: the directory may be somebody else's
-        simulated=True,
-    )
-
-
-def is_running(directory: str) -> bool:
-    """True while somebody keeps the host in that directory."""
-    try:
-        return _is_kept(description.read(directory))
-    except ValueError:
-        return False
-
-
-def _is_kept(told: dict[str, Any]) -> bool:
-    pid, ticks = told["keeper"]
-    return bool(places.start_ticks("/proc", pid) == ticks)
 
 
 def set_faults(directory: str, texts: Sequence[str]) -> None:
