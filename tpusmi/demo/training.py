@@ -1,6 +1,6 @@
 """The demo's job: a small transformer learning to continue number sequences, split over 8 devices.
 
-An ordinary JAX program. What shows it to tpusmi are the two calls in main().
+An ordinary JAX program. What shows it to tpusmi are the two calls in main(), and `track`.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ def loss(params: Params, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
     return -guessed.mean(), activations
 
 
+@tpusmi.track
 @jax.jit
 def update(params: Params, moments: Moments, tokens: jax.Array, step: float) -> Any:
     """One step of Adam: new params, new moments, and the activations."""

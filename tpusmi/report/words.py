@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 UNKNOWN = "–"
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -86,6 +88,25 @@ def count(value: float | None) -> str:
         if value < below:
             return f"{value / factor:.1f}{unit}"
     return f"{value / 1e9:.1f}G"
+
+
+def flops(value: float | None) -> str:
+    """Floating point operations per second: `1.23 TFLOP/s`."""
+    if value is None:
+        return UNKNOWN
+    for below, factor, unit in ((1e6, 1e3, "k"), (1e9, 1e6, "M"), (1e12, 1e9, "G")):
+        if value < 0.9995 * below:
+            return f"{_three(value / factor)} {unit}FLOP/s"
+    return f"{_three(value / 1e12)} TFLOP/s"
+
+
+def nodes(names: Sequence[str]) -> str:
+    """Device nodes, those that differ in their number together: `/dev/vfio/0-7`."""
+    groups: dict[str, list[int]] = {}
+    for name in names:
+        stem = name.rstrip("0123456789")
+        groups.setdefault(stem, []).extend([int(name[len(stem) :])] if stem != name else [])
+    return " ".join(stem + (ranges(numbers) if numbers else "") for stem, numbers in groups.items())
 
 
 def ranges(numbers: list[int]) -> str:

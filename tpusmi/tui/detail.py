@@ -20,7 +20,6 @@ _VERSIONS = (
 )
 _NAME_WIDTH = 10
 _NO_AGENT = "none in it: `import tpusmi; tpusmi.start()` shows steps, memory by line, compilations"
-NODES_MOST = 4
 LEAST_PLACE = 12
 """Of a file and line, however long the function's name."""
 
@@ -77,9 +76,7 @@ class _Detail:
                 yield f"{label} {facts[name]}"
 
     def _holds(self) -> Iterator[str]:
-        nodes = self._p.holds
-        more = f" and {len(nodes) - NODES_MOST} more" if len(nodes) > NODES_MOST else ""
-        yield ", ".join(nodes[:NODES_MOST]) + more
+        yield words.nodes(self._p.holds)
         for name, value in self._p.environment.items():
             yield f"{name}={value}"
 
@@ -90,6 +87,8 @@ class _Detail:
             yield f"{words.rate(rate)} per second"
         if (mfu := self._value("mfu_percent")) is not None:
             yield f"MFU {words.percent(mfu)}"
+        if (flops := self._value("flops_per_s")) is not None:
+            yield words.flops(flops)
         if (since := self._value("since_last_step_s")) is not None:
             when = "before its end" if is_dead(self._p) else "ago"
             yield f"last {words.duration(since)} {when}"
