@@ -18,7 +18,7 @@ MOST_ROWS = 100_000
 MOST_FRAMES = 1024
 
 _LIBRARIES = frozenset(("jax", "jaxlib", "flax", "optax", "haiku", "equinox", "orbax", "numpy"))
-_LIBRARY_FILES = ("/functools.py", "/contextlib.py")
+_LIBRARY_FILES = ("/functools.py", "/contextlib.py", "/tpusmi/agent/tracked.py")
 """Frames between the user's line and the allocation, which do not tell who keeps the memory."""
 
 

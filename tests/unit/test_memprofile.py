@@ -79,6 +79,15 @@ def test_the_largest_site_of_a_real_profile_is_the_users_own_line() -> None:
     assert (site.bytes, site.count) == (167_492_928, 114)
 
 
+def test_a_tracked_function_keeps_its_callers_line() -> None:
+    frames = [
+        ("call", "/venv/lib/python3.12/site-packages/tpusmi/agent/tracked.py"),
+        ("train_step", "/home/me/train.py"),
+    ]
+    (site,) = sites(profile([(1, 64, {"kind": "buffer", "device": "TPU_0"})], frames))
+    assert (site.function, site.file) == ("train_step", "/home/me/train.py")
+
+
 def test_the_sites_of_a_profile_add_up_to_its_totals() -> None:
     data = (DATA / "ledgetter.prof").read_bytes()
     buffers = [s for s in sites(data) if s.kind == "buffer"]
