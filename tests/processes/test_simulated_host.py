@@ -404,9 +404,18 @@ def test_a_server_can_go_away_and_come_back(faulty: Callable[..., Host]) -> None
     eventually(lambda: _answers(host))
 
 
+def _accepts(host: Host) -> bool:
+    """False while one server has gone and the next one does not listen yet."""
+    try:
+        socket.create_connection(("127.0.0.1", host.metrics_ports[0]), 5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 def test_a_port_can_accept_and_be_silent(faulty: Callable[..., Host]) -> None:
     host = faulty("silent")
-    eventually(lambda: not _answers(host))
+    eventually(lambda: not _answers(host) and _accepts(host))
     with socket.create_connection(("127.0.0.1", host.metrics_ports[0]), 5) as connection:
         connection.settimeout(0.3)
         connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
@@ -416,7 +425,7 @@ def test_a_port_can_accept_and_be_silent(faulty: Callable[..., Host]) -> None:
 
 def test_a_web_server_can_be_on_the_port(faulty: Callable[..., Host]) -> None:
     host = faulty("http")
-    eventually(lambda: not _answers(host))
+    eventually(lambda: not _answers(host) and _accepts(host))
     url = f"http://127.0.0.1:{host.metrics_ports[0]}/"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(url, timeout=5) as page:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import select
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ from collections.abc import Callable
 
 from tpusmi.model import Host
 from tpusmi.simulate.attached import attach
+from tpusmi.simulate.offspring import start_module
 
 __all__ = ["run"]
 
@@ -31,7 +31,7 @@ def run(open_dashboard: Callable[[Host], int]) -> int:
         _say("The demo trains a model with JAX, which is not here: pip install 'tpusmi[demo]'")
         return FAILED
     _say("Starting a JAX training job on 8 CPU devices, on a simulated TPU host …")
-    keeper = _start_keeper()
+    keeper = start_module("tpusmi.demo.keeper")
     directory = ""
     try:
         directory, words = _line(keeper), _line(keeper)
@@ -41,21 +41,6 @@ def run(open_dashboard: Callable[[Host], int]) -> int:
         return FAILED
     finally:
         _end(keeper, directory)
-
-
-def _start_keeper() -> subprocess.Popen[bytes]:
-    # The children find what this process finds, also in a source tree, and nothing else:
-    # `-m` puts the current directory first, where the user may have a random.py.
-    path = os.pathsep.join(map(os.path.abspath, sys.path))
-    return subprocess.Popen(
-        [sys.executable, "-m", "tpusmi.demo.keeper"],
-        env={**os.environ, "PYTHONPATH": path},
-        cwd="/",
-        bufsize=0,  # select() knows nothing of what a buffer holds
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
 
 
 def _line(keeper: subprocess.Popen[bytes]) -> str:

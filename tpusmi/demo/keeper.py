@@ -9,7 +9,6 @@ the job end by itself, its obituary.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
 import signal
@@ -24,6 +23,7 @@ from tpusmi.simulate.environment import job_environment
 from tpusmi.simulate.holding import lock, open_lockfile, open_nodes
 from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
 from tpusmi.simulate.machine import parse
+from tpusmi.simulate.offspring import die_with
 
 MACHINE = "v5e-8"
 """As many devices as XLA_FLAGS makes."""
@@ -31,7 +31,6 @@ AGE_S = 22.0
 """Of the simulated job: it has loaded and compiled, and its steps begin as those of JAX do here."""
 TERMINATE_S, KILL_S = 2.0, 5.0
 LAST_WORDS_LINES, LAST_WORDS_BYTES = 8, 2000
-PR_SET_PDEATHSIG = 1
 
 XLA_FLAGS = "--xla_force_host_platform_device_count=8 --xla_cpu_multi_thread_eigen=false"
 
@@ -56,7 +55,7 @@ def _keep(host: Host) -> None:
     nodes = open_nodes(host.root, [node for chip in told["chips"] for node in chip["nodes"]])
 
     def prepare() -> None:  # in the child; safe: this process has one thread
-        _die_with(keeper)
+        die_with(keeper)
         lock(lockfile)
 
     with open(f"{host.root}/training.log", "w+b") as log:
@@ -112,13 +111,6 @@ def _end(trainer: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         trainer.kill()
         trainer.wait(KILL_S)
-
-
-def _die_with(keeper: int) -> None:
-    """In the job, before it is one: end when the keeper does, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != keeper:
-        os._exit(1)  # it ended before the kernel knew
 
 
 def _environment(host: Host, processes: list[dict[str, Any]]) -> dict[str, str]:

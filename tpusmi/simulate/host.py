@@ -7,13 +7,13 @@ import os
 import select
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from tpusmi.model import Host
 from tpusmi.simulate.attached import attach
+from tpusmi.simulate.offspring import start_module
 
 START_S = 25.0
 """More than the keeper gives its processes."""
@@ -69,7 +69,7 @@ def start(plan: Plan) -> Iterator[Host]:
     Everything listens when it is handed out. Raises ValueError, PortBusyError or StartError.
     """
     plan.check()
-    keeper = _start_keeper()
+    keeper = start_module("tpusmi.simulate.keeper")
     directory = ""
     try:
         assert keeper.stdin is not None
@@ -89,21 +89,6 @@ def set_faults(directory: str, texts: Sequence[str]) -> None:
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         file.write("".join(f"{text}\n" for text in texts))
     os.replace(f"{path}.new", path)
-
-
-def _start_keeper() -> subprocess.Popen[bytes]:
-    # The children find what this process finds, also in a source tree, and nothing else:
-    # `-m` puts the current directory first, where the user may have a random.py.
-    path = os.pathsep.join(map(os.path.abspath, sys.path))
-    return subprocess.Popen(
-        [sys.executable, "-m", "tpusmi.simulate.keeper"],
-        env={**os.environ, "PYTHONPATH": path},
-        cwd="/",
-        bufsize=0,  # select() knows nothing of what a buffer holds
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for us; the keeper goes by its pipe
-    )
 
 
 def _directory(keeper: subprocess.Popen[bytes]) -> str:

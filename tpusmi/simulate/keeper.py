@@ -7,7 +7,6 @@ JSON, where the host is or why there is none.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import select
@@ -24,13 +23,13 @@ from tpusmi.simulate import description, faults, tree
 from tpusmi.simulate.environment import job_environment
 from tpusmi.simulate.holding import open_lockfile
 from tpusmi.simulate.machine import CUBIC, Machine, parse
+from tpusmi.simulate.offspring import die_with
 from tpusmi.wire import places
 
 READY_S = 20.0
 TERMINATE_S = 2.0
 TRIES = 3
 """A port that was free may be taken before the server is there."""
-PR_SET_PDEATHSIG = 1
 ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 SHARED_MEMORY = "/dev/shm"
 ROOM_BYTES = 32 * 1024 * 1024
@@ -175,7 +174,7 @@ class _Host:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            preexec_fn=lambda: _die_with(keeper),  # safe: this process has one thread
+            preexec_fn=lambda: die_with(keeper),  # safe: this process has one thread
         )
 
     def _wait_for(self, process: subprocess.Popen[bytes], until_s: float) -> int:
@@ -230,13 +229,6 @@ def _parent() -> str | None:
 
 def _lives(pid: int) -> bool:
     return places.start_ticks("/proc", pid) is not None
-
-
-def _die_with(keeper: int) -> None:
-    """In the job, before it is one: end when the keeper does, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != keeper:
-        os._exit(1)  # it ended before the kernel knew
 
 
 def _say(words: dict[str, Any]) -> None:
