@@ -22,13 +22,13 @@ from scripted import Inline, two_jobs  # noqa: E402
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
 
-SIZE = (120, 31)
+SIZE = (132, 31)
 FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
 async def screenshot() -> str:
     """The dashboard as SVG, once it has drawn its first snapshot."""
-    app = Dashboard(two_jobs(), Options(), reader=Inline)  # type: ignore[arg-type]
+    app = Dashboard(two_jobs(on_chips=True), Options(), reader=Inline)  # type: ignore[arg-type]
     async with app.run_test(size=SIZE) as pilot:
         for _ in range(5):
             await pilot.pause()

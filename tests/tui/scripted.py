@@ -72,21 +72,25 @@ class Job:
         user: str = "ada",
         fill: float = 0.6,
         busy: bool = False,
+        on_chips: bool = False,
         **fields: Any,
     ) -> None:
         self.key = ProcessKey(pid, pid * 100)
-        self.command, self.user, self.fill, self.busy = command, user, fill, busy
+        self.command, self.user, self.fill, self.busy = command, user, fill, busy or on_chips
+        self.on_chips = on_chips
         self.first, self.count = first, count
         self.fields: dict[str, Any] = {"state": "live", "phase": "running", **fields}
 
     def devices(self) -> tuple[Device, ...]:
         """Its devices, numbered on the host from `first`."""
-        return tuple(
-            Device(
-                *(DeviceKey(self.key, i), i, self.first + i, "tpu", KIND, (i % 4, i // 4, 0), 0),
-                owners=(self.key,),
-            )
-            for i in range(self.count)
+        return tuple(self._device(i, self.first + i) for i in range(self.count))
+
+    def _device(self, i: int, n: int) -> Device:
+        return Device(
+            *(DeviceKey(self.key, i), i, n, "tpu", KIND, (i % 4, i // 4, 0), 0),
+            chip=n if self.on_chips else None,
+            node=f"/dev/vfio/{n}" if self.on_chips else None,
+            owners=(self.key,),
         )
 
     def process(self, at_s: float) -> Process:
@@ -114,6 +118,12 @@ class Job:
             yield d.key, "live_arrays", 840 + int(at_s * 7 + d.index) % 60
             for n, name in enumerate(BUSY if self.busy else ()):
                 yield d.key, name, 50 + 40 * math.sin(at_s * 0.7 + d.index + n)
+            if self.on_chips:
+                yield d.key, "idle_s", 0.004 + 0.003 * math.sin(at_s + d.index)
+                yield d.key, "hlo_queue_size", 1 + int(at_s + d.index) % 3
+        if self.on_chips:
+            yield self.key, "mfu_percent", 51.3 + 2 * math.sin(at_s / 9 + self.first)
+            yield self.key, "flops_per_s", 4.04e14
         yield self.key, "hbm_used_bytes", used
         yield self.key, "live_array_bytes", int(used * 0.94)
         yield self.key, "live_arrays", 860 * self.count
@@ -220,11 +230,16 @@ class Inline:
         self._deliver(self._feed.snapshot())
 
 
-def two_jobs(**how: Any) -> ScriptedFeed:
-    """Eight chips, four for each of two jobs."""
+def two_jobs(on_chips: bool = False, **how: Any) -> ScriptedFeed:
+    """Eight devices, four for each of two jobs; on a machine whose chips are seen, or not."""
     jobs = (
         Job(
-            41234, "python -m train.main --config=configs/gemma_2b.py --batch=256", 0, 4, fill=0.72
+            41234,
+            "python -m train.main --config=configs/gemma_2b.py --batch=256",
+            0,
+            4,
+            fill=0.72,
+            on_chips=on_chips,
         ),
         Job(
             52870,
@@ -233,6 +248,7 @@ def two_jobs(**how: Any) -> ScriptedFeed:
             4,
             user="grace",
             fill=0.41,
+            on_chips=on_chips,
         ),
     )
     return ScriptedFeed(jobs, past_s=400, **how)
