@@ -92,7 +92,7 @@ def job(directory: Path, code: str, *prefix: str, **more: str | None) -> Iterato
 
 def collector(directory: Path) -> Collector:
     """A reader of that directory."""
-    return open_collector(Host(segment_dir=str(directory)))
+    return open_collector(Host(segment_dir=str(directory), metrics_ports=()))
 
 
 def until(answer: Callable[[], T | None], limit_s: float = LIMIT_S) -> T:

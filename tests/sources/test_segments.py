@@ -247,7 +247,7 @@ def test_times_that_no_clock_shows_never_reach_the_json(
     writer = forge.segment(tmp_path, who, devices=1)
     process = {**forge.RUNNING, "profile_at_s": profile_at_s}
     writer.append(forge.slot(at_s, process, [forge.device()], wall_s))
-    collector = open_collector(Host(segment_dir=str(tmp_path)))
+    collector = open_collector(Host(segment_dir=str(tmp_path), metrics_ports=()))
     json.dumps(collector.read_once().to_dict(), allow_nan=False)
 
 

@@ -288,6 +288,29 @@ def test_joining_is_linear_enough_for_a_full_host(count: int) -> None:
     assert column(s, USED) == [1] * count
 
 
+def test_a_chip_without_a_node_keeps_its_row_when_the_counts_of_the_machine_agree() -> None:
+    bare = chips("v5e", 4)
+    last = bare.chips[3]._replace(nodes=(), notes=("has no device node",))
+    machine = bare._replace(chips=(*bare.chips[:3], last))
+    held = holder(JOB, *(f"/dev/vfio/{i}" for i in range(3)))
+    s = joined(machine, held, libtpu({USED: {0: 1, 1: 2, 2: 3, 3: 4}}, PORT, JOB))
+    assert column(s, USED) == [1, 2, 3, 4]
+
+
+def test_a_server_on_a_machine_without_a_tpu_is_a_stranger_and_is_called_one() -> None:
+    assert "no TPU can be seen" in warned(joined(libtpu({USED: {0: 1}})))["no_chips"]
+    assert warned(joined(chips("v5e", 1), libtpu({USED: {0: 1}}))) == {}
+
+
+def test_a_program_that_hangs_is_not_called_a_small_batch() -> None:
+    bandwidth = "hbm_bandwidth_utilization_percent"
+    rows = {DUTY: {0: 100.0}, bandwidth: {0: 0.0}}
+    held = holder(JOB, "/dev/vfio/0")
+    s = joined(chips("v5e", 1), held, libtpu(rows), libtpu({MXU: {0: 0.0}}, "sdk"))
+    assert "hangs, or waits for another host" in warned(s)["busy_for_nothing"]
+    assert "busy_without_mxu" not in warned(s)
+
+
 def warned(s: Snapshot) -> dict[str, str]:
     return {n.code: n.message for n in s.warnings}
 

@@ -123,8 +123,8 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
     g.add_argument(
         "--simulate",
         metavar="TYPE",
-        help="a simulated TPU host such as v5e-8, for as long as this command runs; "
-        "or the directory of one that is running",
+        help="a simulated TPU host such as v5e-8, for as long as this command runs; or the "
+        "directory of one that runs: `tpusmi simulate` prints it, and has more options",
     )
 
 

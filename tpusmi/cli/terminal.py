@@ -17,12 +17,18 @@ class Looks(NamedTuple):
 
 def looks_of(options: argparse.Namespace) -> Looks:
     """A flag beats the environment, the environment beats what the terminal seems to be."""
-    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
-    ascii_only = options.ascii or not encoding.startswith("utf")
+    ascii_only = options.ascii or not _is_utf8()
     if options.no_color or options.color:
         return Looks(not options.no_color, ascii_only)
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
     return Looks(sys.stdout.isatty() and not plain, ascii_only)
+
+
+def _is_utf8() -> bool:
+    """Python writes UTF-8 in the C locale too, where the terminal may not show it."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
+    asked = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    return encoding.startswith("utf") and next(filter(None, asked), "") not in ("C", "POSIX")
 
 
 def why_no_dashboard() -> str | None:

@@ -109,25 +109,29 @@ class Join:
         servers = {s.address: s for o in outcomes for s in o.servers}
         for address, by_metric in rows.items():
             server = servers.get(address, Server(address, None))
-            targets = self._targets(server, len(rows) - (SDK in rows))
+            alone = len(rows) - (SDK in rows) == 1
+            targets = self._targets(server, alone)
+            if alone and len(targets) < len(server.ids) == len(self._machine):
+                targets = self._shown_of(self._machine)  # a chip has no node to be held by
             self._join_server(server, by_metric, targets)
 
-    def _targets(self, server: Server, servers: int) -> list[Device]:
+    def _targets(self, server: Server, alone: bool) -> list[Device]:
         """The devices that a server's rows can be, in order; empty when that is not certain."""
         if server.process is not None and server.process in self._agents:
             own = [self._shown[d.key] for d in self._agents[server.process] if d.key in self._shown]
             return sorted(own, key=lambda d: d.index if d.id is None else d.id)
-        if server.process not in self._holds and servers > 1 and server.address != SDK:
+        if server.process not in self._holds and not alone and server.address != SDK:
             return []
-        machine = [
-            self._shown[self._canonical.get(d.key, d.key)]
-            for d in self._machine_of(server.process)
-            if self._canonical.get(d.key, d.key) in self._shown
-        ]
+        machine = self._shown_of(self._machine_of(server.process))
         agents = [k for k in self._agents if k not in self._dead]
         if machine or len(agents) != 1:
             return machine
         return [d for d in self._agents[agents[0]] if d.platform == "tpu"]
+
+    def _shown_of(self, machine: Iterable[Device]) -> list[Device]:
+        """The machine's devices as they are shown: an agent's lies over its own."""
+        keys = (self._canonical.get(d.key, d.key) for d in machine)
+        return [self._shown[key] for key in keys if key in self._shown]
 
     def _join_server(
         self, server: Server, by_metric: dict[str, list[int]], targets: list[Device]

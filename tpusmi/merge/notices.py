@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpusmi.model import Device, Link, Notice, Process, Snapshot, Value
+from tpusmi.model import Device, Link, Notice, Process, Server, Snapshot, Value
 
 RECOMPILATIONS_LEAST = 2
 BUSY_PERCENT = 95.0
 LITTLE_MXU_PERCENT = 5.0
+NOTHING_PERCENT = 0.05
 STARVED_PERCENT = 50.0
 UNUSED_S = 300.0
 PERSISTENT, UNUSABLE = 6, 10
@@ -17,7 +18,7 @@ PERSISTENT, UNUSABLE = 6, 10
 
 def notices(s: Snapshot) -> tuple[Notice, ...]:
     """Every notice of a snapshot: of the chips first, then of each living process."""
-    found = list(_of_chips(s))
+    found = [*_of_chips(s), *_of_strangers(s)]
     for p in s.processes:
         if p.state != "dead":
             found += p.warnings
@@ -38,6 +39,23 @@ def _of_chips(s: Snapshot) -> Iterator[Notice]:
     for link in s.links:
         if link.health:
             yield Notice("ici_link", _link(link))
+
+
+def _of_strangers(s: Snapshot) -> Iterator[Notice]:
+    """Servers on a machine where nobody can see a TPU."""
+    if s.chips or any(p.holds for p in s.processes):
+        return
+    for server in s.servers:
+        if server.ids:
+            yield Notice("no_chips", _without_chips(server))
+
+
+def _without_chips(server: Server) -> str:
+    count = f"{len(server.ids)} device{'s' if len(server.ids) > 1 else ''}"
+    return (
+        f"{server.address} reports {count}, but no TPU can be seen on this machine: "
+        "a container, a tunnel to another one, or a simulator"
+    )
 
 
 def _link(link: Link) -> str:
@@ -76,11 +94,8 @@ def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
     mxu = _mean(s, "tensorcore_utilization_percent", devices)
     idle_s = _least(s, "idle_s", devices)
     if duty is not None and mxu is not None and duty >= BUSY_PERCENT and mxu < LITTLE_MXU_PERCENT:
-        yield Notice(
-            "busy_without_mxu",
-            f"busy {duty:.0f} % but MXU {mxu:.0f} %: not a matrix-heavy program, or tiny batches",
-            p.pid,
-        )
+        bandwidth = _mean(s, "hbm_bandwidth_utilization_percent", devices)
+        yield _busy_for_little(p, duty, mxu, bandwidth)
     if idle_s is not None and idle_s >= UNUSED_S:
         yield Notice(
             "unused", f"holds the TPU and has run nothing on it for {idle_s / 60:.0f} min", p.pid
@@ -93,6 +108,21 @@ def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
         )
 
 
+def _busy_for_little(p: Process, duty: float, mxu: float, bandwidth: float | None) -> Notice:
+    if mxu < NOTHING_PERCENT and bandwidth is not None and bandwidth < NOTHING_PERCENT:
+        return Notice(
+            "busy_for_nothing",
+            f"busy {duty:.0f} % but MXU and HBM bandwidth are at 0 %: its program hangs, or waits "
+            "for another host",
+            p.pid,
+        )
+    return Notice(
+        "busy_without_mxu",
+        f"busy {duty:.0f} % but MXU {mxu:.0f} %: not a matrix-heavy program, or tiny batches",
+        p.pid,
+    )
+
+
 def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> str | None:
     """Why nothing is known of a holder's use, with what to do; None when something is."""
     if any(server.process in (p.key, None) for server in s.servers):
@@ -101,7 +131,7 @@ def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> str |
     if any(_shown(s, name, d) is not None for name in known for d in devices):
         return None
     addresses = p.environment.get("TPU_PROCESS_ADDRESSES")
-    cause = f": TPU_PROCESS_ADDRESSES={addresses}" if addresses == "local" else ""
+    cause = ": TPU_PROCESS_ADDRESSES=local (unset it)" if addresses == "local" else ""
     held = f"{', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
     cure = "" if p.interval_s is not None else " (tpusmi.start() in it tells more)"
     return f"holds {held} and serves no metrics{cause}{cure}"

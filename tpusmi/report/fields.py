@@ -160,7 +160,7 @@ _DEVICE = (
         ("name", "gpu_name", "tpu_name"),
         "",
         "device",
-        "Kind of device, as JAX calls it.",
+        "Kind of device, as JAX calls it in its job, else the chip's name.",
         _of_device(lambda d: d.kind),
     ),
     Field(

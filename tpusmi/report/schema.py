@@ -136,7 +136,10 @@ def _device() -> Schema:
         "chip": _said(_or_null(_WHOLE), "Index of the TPU chip."),
         "core_on_chip": _or_null(_WHOLE),
         "coords": _said(_or_null({"type": "array", "items": _WHOLE}), "Place in the slice."),
-        "kind": _said(_or_null(_TEXT), "As JAX calls it: `TPU v5 lite`."),
+        "kind": _said(
+            _or_null(_TEXT),
+            "As JAX calls it in its job: `TPU v5 lite`; else the chip's name: `TPU v5e`.",
+        ),
         "platform": _or_null(_TEXT),
         "name": _said(_TEXT, "Platform and global id: `tpu:8`."),
         "node": _said(_or_null(_TEXT), "Device node of its chip."),

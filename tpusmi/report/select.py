@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tpusmi.model import Device, Process, ProcessKey, Snapshot
+from tpusmi.model import Device, Process, ProcessKey, RowKey, Snapshot
 
 DEAD_SHOWN_S = 15 * 60.0
 """A dead job stays on screens this long; --json lists it as long as its segment exists."""
@@ -21,6 +21,10 @@ class Wanted(NamedTuple):
 
 def identifier(device: Device) -> str:
     """A name no other device of this host has: a process's own devices carry its pid."""
+    if device.chip is None and device.key.process is None:
+        # Of a server whose rows belong to no chip that we know of.
+        servers = [row.server for row in device.aka if isinstance(row, RowKey)]
+        return f"{device.name}@{servers[0]}" if servers else device.name
     process = device.key.process
     return device.name if process is None else f"{device.name}@{process.pid}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tpusmi.model import Core, Device, Latency, Process, Snapshot
+from tpusmi.model import NOMINAL, Core, Device, Latency, Process, Snapshot
 from tpusmi.report import rows, words
 from tpusmi.report.select import identifier, recent
 
@@ -70,10 +70,11 @@ def _lines(s: Snapshot, color: bool) -> Iterator[str]:
         old = {i for i, p in enumerate(processes) if p.state != "live"}
         yield ""
         yield from _grid(_PROCESS_TITLES, [_process(s, p) for p in processes], color, old)
-    if s.latencies:
+    latencies = [latency for latency in s.latencies if latency.percentiles.count != 0]
+    if latencies:
         yield ""
         yield from _grid(
-            _LATENCY_TITLES, [_latency(latency) for latency in s.latencies], color, set()
+            _LATENCY_TITLES, [_latency(latency) for latency in latencies], color, set()
         )
     if s.cores:
         yield ""
@@ -140,8 +141,11 @@ def _memory(s: Snapshot, d: Device) -> str:
     used, limit = rows.shown(s, d, "hbm_used_bytes"), rows.shown(s, d, "hbm_limit_bytes")
     if used.repeats or (used.value is None and limit.repeats):
         return rows.DITTO
+    top = limit.value
     return words.size_pair(
-        used.value.value if used.value else None, limit.value.value if limit.value else None
+        used.value.value if used.value else None,
+        top.value if top else None,
+        top is not None and top.source == NOMINAL,
     )
 
 
@@ -170,11 +174,12 @@ def _process(s: Snapshot, p: Process) -> Row:
 
     used = value("hbm_used_bytes")
     live = value("live_array_bytes")
+    command = words.command(p.command)
     age = None if p.sampled_at_s is None else max(0.0, s.at_s - p.sampled_at_s)
     return (
         str(p.pid),
         p.user or words.UNKNOWN,
-        words.ranges([d.index for d in s.devices_of(p.key)]),
+        words.ranges([d.index if d.id is None else d.id for d in s.devices_of(p.key)]),
         f"{words.size(live)} live" if used is None and live is not None else words.size(used),
         words.rate(value("steps_per_s")),
         words.duration(value("step_time_s.p50")),
@@ -182,7 +187,7 @@ def _process(s: Snapshot, p: Process) -> Row:
         words.count(value("compilations")),
         f"{p.phase or words.UNKNOWN}{' (silent)' if p.state == 'silent' else ''}",
         words.duration(age),
-        p.command if len(p.command) <= COMMAND_MOST else p.command[: COMMAND_MOST - 1] + "…",
+        command if len(command) <= COMMAND_MOST else command[: COMMAND_MOST - 1] + "…",
     )
 
 

@@ -26,13 +26,21 @@ def scaled(value: float) -> tuple[float, str]:
     return number, _SIZES[rank]
 
 
-def size_pair(used: float | None, limit: float | None) -> str:
-    """Used and limit in the limit's unit: `7.5/15.8 GiB`. A limit of 0 is none."""
+def size_pair(used: float | None, limit: float | None, nominal: bool = False) -> str:
+    """Used and limit in the limit's unit: `7.5/15.8 GiB`, or `7.5/~16.0 GiB` when the limit is what
+    the chip has by its name. A limit of 0 is none.
+    """
     if not limit:
         return size(used)
     total, unit = scaled(limit)
     part = UNKNOWN if used is None else f"{used * total / limit:.1f}"
-    return f"{part}/{total:.1f} {unit}"
+    return f"{part}/{'~' if nominal else ''}{total:.1f} {unit}"
+
+
+def command(line: str) -> str:
+    """A command line without the directory of its program, which says little and takes much."""
+    program, space, arguments = line.partition(" ")
+    return program.rpartition("/")[2] + space + arguments
 
 
 def duration(value: float | None) -> str:
@@ -112,7 +120,7 @@ def nodes(names: Sequence[str]) -> str:
 def ranges(numbers: list[int]) -> str:
     """Numbers as `0-3,8`; a dash for none."""
     spans: list[list[int]] = []
-    for number in sorted(numbers):
+    for number in sorted(set(numbers)):
         if spans and number == spans[-1][1] + 1:
             spans[-1][1] = number
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from rich.cells import cell_len
 
@@ -30,7 +31,7 @@ def detail_lines(
     """At most `height` lines about the process; `devices` are its, as `0-7`."""
     detail = _Detail(look, snapshot, p)
     title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
-    lines = [title, *_notices(look, p), *detail.facts(devices)]
+    lines = [title, *_notices(look, snapshot, p, width), *detail.facts(devices)]
     room = height - len(lines)
     if p.profile is not None and room >= 2:
         lines += _sites(look, snapshot.at_s - p.profile.at_s, p.profile.sites[: room - 1], width)
@@ -123,10 +124,16 @@ class _Detail:
         return self._snapshot.value(name, self._p.key)
 
 
-def _notices(look: Look, p: Process) -> list[Row]:
+def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
+    """What a person can do something about, whole: the notices below are cut at the edge."""
     reason = [p.stale_reason] if p.stale_reason else []
-    texts = (*reason, *(n.message for n in p.warnings))
-    return [look.line(("! ", "warn"), (text, "warn")) for text in texts]
+    own = [n.message for n in s.warnings if n.pid == p.pid]
+    lines = []
+    for text in (*reason, *own):
+        first, *more = wrap(text, max(width - 2, LEAST_PLACE)) or [""]
+        lines.append(look.line(("! ", "warn"), (first, "warn")))
+        lines += [look.line(("  ", "warn"), (rest, "warn")) for rest in more]
+    return lines
 
 
 def _sites(look: Look, age_s: float, sites: tuple[Site, ...], width: int) -> list[Row]:

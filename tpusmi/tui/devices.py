@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.segment import Segment
 
-from tpusmi.model import Device, History, Value
+from tpusmi.model import NOMINAL, Device, History, Value
 from tpusmi.report import rows, words
 from tpusmi.tui.cells import Cells, age
 from tpusmi.tui.columns import Column
@@ -94,7 +94,8 @@ class DeviceTable(Cells[Device]):
         if used is None:
             return self._live(d, limit, width)
         style = self.style(d, used)
-        text = words.size_pair(used.value, None if limit is None else limit.value)
+        is_nominal = limit is not None and limit.source == NOMINAL
+        text = words.size_pair(used.value, None if limit is None else limit.value, is_nominal)
         if used.stale or limit is None or not limit.value:
             return self._noted(used, text, width)
         ratio = used.value / limit.value
@@ -110,7 +111,9 @@ class DeviceTable(Cells[Device]):
     def _live(self, d: Device, limit: Value | None, width: int) -> Row:
         live = self.value("live_array_bytes", d)
         if live is None:
-            return self._noted(None, words.size_pair(None, limit and limit.value), width)
+            is_nominal = limit is not None and limit.source == NOMINAL
+            text = words.size_pair(None, limit and limit.value, is_nominal)
+            return self._noted(None, text, width)
         return self._noted(live, f"{words.size(live.value)} live", width)
 
     def _noted(self, v: Value | None, text: str, width: int) -> Row:

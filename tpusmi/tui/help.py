@@ -10,15 +10,30 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
-from tpusmi.report import words
+from tpusmi.report import rows, words
 from tpusmi.tui.chrome import SIMULATED
 from tpusmi.tui.keys import key_names
 from tpusmi.tui.lines import Lines
 from tpusmi.tui.look import Look, Row, width_of
 from tpusmi.tui.processes import LETTERS, SILENT
+from tpusmi.tui.processes import UNKNOWN as UNKNOWN_PHASE
 
 _MARGIN = 4
 """The frame and a blank column at each side."""
+
+
+_COLUMNS = (
+    ("MEMORY", "HBM in use of its limit; the upright mark is the peak"),
+    ("ARRAYS LIVE", "arrays that code still refers to, and their bytes"),
+    ("MXU", "share of the peak matrix throughput"),
+    ("DUTY", "share of time the chip was busy"),
+    ("BW", "share of the peak HBM bandwidth"),
+    ("IDLE", "time since the TensorCore last ran"),
+    ("QUEUE", "programs that wait to run"),
+    ("MFU", "the model's FLOPs over the peak, as its job tells"),
+    ("5 MIN", "memory in the last five minutes"),
+    ("COMP", "XLA programs compiled so far"),
+)
 
 
 class HelpScreen(ModalScreen[None]):
@@ -86,8 +101,15 @@ def help_lines(look: Look, bindings: Iterable[Binding], simulated: bool) -> Iter
     yield look.line(("Marks", "head"))
     letters = "  ".join(f"{letter} {phase}" for phase, letter in LETTERS.items())
     yield look.line((letters, "plain"))
+    yield look.line((f"{UNKNOWN_PHASE} no agent tells", "plain"))
     yield look.line(("AGE: of the newest sample of the job's agent", "plain"))
     yield look.line((f"{SILENT} silent: alive, but its agent stopped writing", "plain"))
     yield look.line(
         (f"{words.UNKNOWN} nobody measured it; grey: old, or of a job that ended", "plain")
     )
+    yield look.line((f"{rows.DITTO} of the whole chip: see the row above", "plain"))
+    yield look.line(("~ nominal: what the chip has by its name", "plain"))
+    yield ()
+    yield look.line(("Columns", "head"))
+    for title, meaning in _COLUMNS:
+        yield look.line((f"{title:>{widest}}  ", "title"), (meaning, "plain"))

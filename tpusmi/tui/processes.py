@@ -164,6 +164,4 @@ def _user(p: Process) -> str:
 
 
 def _command(p: Process) -> str:
-    """The command line without the directory of its program, which says little and takes much."""
-    program, space, arguments = p.command.partition(" ")
-    return program.rpartition("/")[2] + space + arguments
+    return words.command(p.command)

@@ -94,7 +94,7 @@ class Libtpu:
             return FAILED, "; ".join(a.told.message for a in failed)
         missing = [a.told.message for a in answered if a.told.message.endswith("not installed")]
         ports = ", ".join(map(str, self._host.metrics_ports))
-        nothing = f"nothing serves libtpu metrics on port {ports}"
+        nothing = f"nothing serves libtpu metrics{f' on port {ports}' if ports else ''}"
         return ABSENT, missing[0] if missing else nothing
 
     def _mute_holders(self, shown: list[Answered]) -> list[str]:
