@@ -127,9 +127,10 @@ class _Detail:
 def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
     """What a person can do something about, whole: the notices below are cut at the edge."""
     reason = [p.stale_reason] if p.stale_reason else []
-    own = [n.message for n in s.warnings if n.pid == p.pid]
+    told = [n for n in s.warnings if n.pid == p.pid]
+    own = (n.message for n in (*p.warnings, *told))
     lines = []
-    for text in (*reason, *own):
+    for text in dict.fromkeys((*reason, *own)):
         first, *more = wrap(text, max(width - 2, LEAST_PLACE)) or [""]
         lines.append(look.line(("! ", "warn"), (first, "warn")))
         lines += [look.line(("  ", "warn"), (rest, "warn")) for rest in more]
