@@ -1,8 +1,8 @@
 """How busy this process's own TPU devices are, asked of the metrics server that libtpu runs in it.
 
 A container or a notebook whose port nobody outside can reach still shows its duty cycle this way.
-In a thread of its own: a server that hangs delays no sample. grpc is loaded only when there is a
-TPU backend, and if it is installed.
+In a thread of its own: a server that hangs delays no sample. protobuf is loaded only when there is
+a TPU backend and a server, and if it is installed; grpc never is.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Utilization(threading.Thread):
         self.cpu_s = 0.0
         """CPU time of this thread so far."""
         self.failure: str | None = None
-        """Why it ended by itself; None while it works, and where grpc is not installed."""
+        """Why it ended by itself; None while it works, and where protobuf is not installed."""
         self._ids = ids
         self._may_be_partial = _has_one_device_per_chip(kind)
         self._budget = Budget(period_s, UTILIZATION_SHARE)
@@ -80,7 +80,7 @@ class Utilization(threading.Thread):
             self._ask(server)
             server.close()
         except ImportError:
-            pass  # grpc is not installed
+            pass  # protobuf is not installed
         except Exception as error:  # noqa: BLE001  # the job goes on without these numbers
             self.failure = f"{type(error).__name__}: {error}"
 
@@ -102,7 +102,7 @@ class Utilization(threading.Thread):
                 self.busy = Busy(min(r.at_s for r in readings), self._budget.period_s, rows)
             else:  # nobody answers, or with what was said before
                 quiet_s = min(max(1.0, 2 * quiet_s), QUIET_MOST_S)
-            # The first answer has loaded grpc: dear, but once.
+            # The first answer has loaded protobuf: dear, but once.
             self._budget.spent(started, 0.0 if is_first else time.thread_time() - cpu)
             self.cpu_s = time.thread_time()
             self._end.wait(max(quiet_s, self._budget.wait_s(time.monotonic())))
@@ -168,23 +168,19 @@ def _has_one_device_per_chip(kind: str | None) -> bool:
 
 
 class _OwnServer:
-    """The metrics server of this process. grpc is loaded once this process listens somewhere."""
+    """The metrics server of this process. Nothing is loaded before this process listens."""
 
     def __init__(self) -> None:
         self._metrics: OwnMetrics | None = None
 
     def read(self, now_s: float) -> Sequence[Reading]:
-        """Its rows; empty when there is none. Raises ImportError where grpcio is not installed."""
+        """Its rows; empty when there is none."""
         if self._metrics is None:
             from tpusmi.sources.libtpu.own import OwnMetrics
             from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find_own
 
             if not find_own(os.environ.get(PORTS_VARIABLE, "")):
                 return ()
-            # Here and as it is. The viewer loads it with variables that silence it: to set those
-            # beside a job's threads, which may be reading the environment, can crash the job.
-            import grpc  # noqa: F401
-
             self._metrics = OwnMetrics()
         return self._metrics.read(now_s)
 

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from tpusmi.text import clean
 
@@ -55,6 +55,14 @@ def target(port: int) -> str | None:
         finally:
             probe.close()
     return None
+
+
+class AnyChannel(Protocol):
+    """What calls go through: grpc's channel, or our plain one."""
+
+    def call(self, method: str, request: Any, timeout_s: float) -> Any: ...
+
+    def close(self) -> None: ...
 
 
 class Channel:

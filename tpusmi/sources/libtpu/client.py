@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
 from tpusmi.metricproto import GET_METRIC, GET_STATUS, LIST_METRICS, messages
 from tpusmi.model import ABSENT, FAILED, OK, Core, Latency, ProcessKey, Reading
 from tpusmi.sources.libtpu.answers import Answer, Asked, answer
-from tpusmi.sources.libtpu.channel import Channel, status, target, words
+from tpusmi.sources.libtpu.channel import AnyChannel, Channel, status, target, words
 from tpusmi.sources.libtpu.names import Name
 from tpusmi.sources.libtpu.programs import cores
 from tpusmi.sources.libtpu.questions import Questions
@@ -54,8 +54,14 @@ class _ServerError(Exception):
 class Client:
     """Keeps one channel open between reads, and opens it anew for as long as it takes."""
 
-    def __init__(self, port: int, metrics: Container[str] | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        metrics: Container[str] | None = None,
+        connect: Callable[[str], AnyChannel] = Channel,
+    ) -> None:
         """`metrics` are those that are wanted; None is all of them."""
+        self._open = connect
         self.port = port
         self.address = f"localhost:{port}"
         self.process: ProcessKey | None = None
@@ -67,7 +73,7 @@ class Client:
         self._metrics = metrics
         self._questions = Questions(metrics)
         self._cores: tuple[Core, ...] = ()
-        self._channel: Channel | None = None
+        self._channel: AnyChannel | None = None
         self._failures = 0
         self._retry_at_s = -math.inf
         self._failed = Told(ABSENT)
@@ -118,7 +124,7 @@ class Client:
             return Told(ABSENT, f"nothing listens on port {self.port}")
         try:
             messages()
-            self._channel = Channel(found)
+            self._channel = self._open(found)
         except ImportError as error:
             package = "protobuf" if "google" in str(error) else "grpcio"
             return Told(ABSENT, f"{package} is not installed")

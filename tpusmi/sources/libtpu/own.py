@@ -7,6 +7,7 @@ import os
 from collections.abc import Container, Mapping
 
 from tpusmi.model import Reading
+from tpusmi.sources.libtpu.plain import PlainChannel
 from tpusmi.sources.libtpu.pool import Pool
 from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, Place, find_own
 
@@ -15,14 +16,16 @@ UTILIZATION = ("duty_cycle_percent", "hbm_bandwidth_utilization_percent", "idle_
 
 
 class OwnMetrics:
-    """The metrics server inside this process. grpc is imported once there is one."""
+    """The metrics server inside this process, asked without grpc: its threads and fork handlers are
+    nothing to bring into a job.
+    """
 
     def __init__(
         self,
         metrics: Container[str] | None = UTILIZATION,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        self._pool = Pool(metrics)
+        self._pool = Pool(metrics, PlainChannel)
         self._environment = environment
         self._places: tuple[Place, ...] = ()
         self._looked_at_s = -math.inf

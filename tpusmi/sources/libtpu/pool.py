@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 from tpusmi.model import FAILED
+from tpusmi.sources.libtpu.channel import AnyChannel, Channel
 from tpusmi.sources.libtpu.client import Client, Told
 from tpusmi.sources.libtpu.ports import Place
 from tpusmi.text import clean
@@ -31,9 +32,14 @@ class Answered(NamedTuple):
 class Pool:
     """Clients of the places that are asked, kept between reads."""
 
-    def __init__(self, metrics: Container[str] | None = None) -> None:
+    def __init__(
+        self,
+        metrics: Container[str] | None = None,
+        connect: Callable[[str], AnyChannel] = Channel,
+    ) -> None:
         """`metrics` are those that are wanted; None is all of them."""
         self._metrics = metrics
+        self._connect = connect
         self._clients: dict[_Key, Client] = {}
         self._failed_guesses: dict[_Key, int] = {}
 
@@ -46,7 +52,7 @@ class Pool:
             self._clients.pop(key).close()
         listening = sum(p.socket is not None and not p.is_guess for p in wanted.values())
         for key, place in wanted.items():
-            client = self._clients.setdefault(key, Client(place.port, self._metrics))
+            client = self._clients.setdefault(key, self._new_client(place.port))
             client.process, client.with_programs = place.process, with_programs
             client.is_alone = listening <= 1
         told = self._told(now_s)
@@ -54,6 +60,9 @@ class Pool:
         for answered in found:
             self._judge(answered)
         return found
+
+    def _new_client(self, port: int) -> Client:
+        return Client(port, self._metrics, self._connect)
 
     def close(self) -> None:
         """Close every connection."""
