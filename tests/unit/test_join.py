@@ -9,6 +9,7 @@ import pytest
 from tpusmi.chips import by_name
 from tpusmi.merge import merge
 from tpusmi.model import (
+    ABSENT,
     AGENT,
     LIBTPU,
     LIBTPU_SDK,
@@ -19,6 +20,7 @@ from tpusmi.model import (
     Device,
     DeviceKey,
     HostFacts,
+    Link,
     Outcome,
     Process,
     ProcessKey,
@@ -87,7 +89,7 @@ def libtpu(
         for metric, row in rows.items()
         for i, value in row.items()
     )
-    ids = tuple(sorted({i for row in rows.values() for i in row} | set(seen)))
+    ids = tuple(sorted({*rows.get(USED, rows.get(DUTY, {})), *seen}))
     servers = () if address == "sdk" else (Server(address, process, ids),)
     return Outcome(source, OK, readings=readings, servers=servers)
 
@@ -249,7 +251,51 @@ def test_throttling_is_of_the_chip_even_where_a_chip_is_one_device() -> None:
 def test_a_chips_figure_in_the_wrong_number_costs_only_itself() -> None:
     s = joined(chips("v3", 4), libtpu({"throttle_percent": dict.fromkeys(range(8), 10.0)}, "sdk"))
     assert len(s.devices) == 8
-    assert "8 values of throttle_percent for 4 chips: left out" in notes(s)
+    assert "left out, as nobody can tell whose they are: 8 × throttle_percent" in notes(s)
+
+
+def test_rows_that_number_chips_or_ordinals_are_never_shown_as_devices() -> None:
+    queue = "hlo_queue_size"
+    rows = {USED: dict.fromkeys(range(6), 1), DUTY: {0: 9.0, 1: 8.0, 2: 7.0}, queue: {0: 1, 1: 2}}
+    s = joined(chips("v3", 4), libtpu(rows))
+    assert [d.name for d in s.devices[8:]] == [f"tpu:{i}" for i in range(6)]
+    assert column(s, DUTY) == [None] * 14
+    assert column(s, queue) == [None] * 14
+    assert "reports 6 devices where 8 are expected" in notes(s)
+    assert "left out, as nobody can tell whose they are: 3 × duty_cycle_percent" in notes(s)
+    assert len({d.index for d in s.devices}) == 14
+
+
+def test_ordinals_beside_global_ids_are_no_devices() -> None:
+    rows = {USED: {8: 1, 9: 2, 12: 3}, "hlo_queue_size": {0: 1, 1: 2, 2: 3}}
+    s = joined(chips("v6e", 4), libtpu(rows))
+    assert [d.name for d in s.devices[4:]] == ["tpu:8", "tpu:9", "tpu:12"]
+    assert "reports 3 devices where 4 are expected" in notes(s)
+
+
+def test_ids_of_chips_do_not_hide_the_ids_of_devices_on_a_later_host() -> None:
+    ids = (4, 5, 6, 7, 12, 13, 14, 15)
+    rows = {USED: dict.fromkeys(ids, 1), DUTY: {2: 1.0, 3: 2.0, 6: 3.0, 7: 4.0}}
+    assert [d.id for d in joined(chips("v3", 4), libtpu(rows)).devices] == list(ids)
+    del rows[USED][5]
+    s = joined(chips("v3", 4), libtpu(rows, seen=ids))
+    assert column(s, USED) == [1, None, 1, 1, 1, 1, 1, 1]
+
+
+def test_a_partial_answer_is_joined_by_the_ids_that_the_agent_knows() -> None:
+    nodes = [f"/dev/vfio/{i}" for i in range(4)]
+    s = joined(
+        chips("v5e", 4),
+        holder(JOB, *nodes),
+        agent(JOB, (8, 9, 12, 13)),
+        libtpu({DUTY: {8: 1.0, 13: 4.0}}, PORT, JOB),
+    )
+    assert column(s, DUTY) == [1.0, None, None, 4.0]
+
+
+def test_a_hole_in_the_sdks_list_costs_one_device() -> None:
+    rows = {MXU: {0: 10.0, 2: 30.0, 3: 40.0}}
+    assert column(joined(chips("v5e", 4), libtpu(rows, "sdk")), MXU) == [10.0, None, 30.0, 40.0]
 
 
 def test_rows_on_a_machine_without_visible_chips_are_devices_of_their_own() -> None:
@@ -320,6 +366,27 @@ def test_a_holder_that_serves_nothing_is_named_with_the_reason_its_environment_g
     assert "serves no metrics: TPU_PROCESS_ADDRESSES=local" in warned(s)["no_metrics"]
     served = joined(chips("v5e", 1), holder(JOB, "/dev/vfio/0"), libtpu({USED: {0: 1}}, PORT, JOB))
     assert warned(served) == {}
+
+
+def test_the_reason_that_libtpus_source_found_is_the_one_that_is_told() -> None:
+    absent = Outcome(LIBTPU, ABSENT, notes=("pid 10 is in another network namespace",))
+    s = joined(chips("v5e", 1), holder(JOB, "/dev/vfio/0"), absent)
+    assert "is in another network namespace" in warned(s)["no_metrics"]
+    missing = Outcome(LIBTPU, ABSENT, "grpcio is not installed")
+    s = joined(chips("v5e", 1), holder(JOB, "/dev/vfio/0"), missing)
+    assert "grpcio is not installed" in warned(s)["no_metrics"]
+
+
+def test_a_job_without_a_program_is_told_from_one_without_metrics() -> None:
+    s = joined(chips("v5e", 1), holder(JOB, "/dev/vfio/0"), libtpu({}, PORT, JOB))
+    assert "has no program loaded yet" in warned(s)["no_program"]
+
+
+def test_a_link_of_a_chip_that_is_not_there_is_told_without_one() -> None:
+    links = Outcome(LIBTPU_SDK, OK, links=(Link(3, "tray1.chip3.ici0", 10), Link(0, "ici1", 7)))
+    messages = [n.message for n in joined(chips("v5e", 1), links).warnings]
+    assert messages[0] == "ICI link tray1.chip3.ici0 cannot be used (health 10)"
+    assert messages[1] == "ICI link ici1 of chip 0 has a lasting fault (health 7)"
 
 
 def test_busy_chips_without_matrix_work_are_told() -> None:

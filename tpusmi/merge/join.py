@@ -6,17 +6,15 @@ joined but shown apart. What libtpu measured per chip stays with the chip.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from tpusmi.chips import by_name
+from tpusmi.merge.match import SDK, Match
 from tpusmi.model import (
     AGENT,
-    CHIP_METRICS,
-    DEVICE_METRICS,
     LIBTPU,
     LIBTPU_SDK,
     Chip,
-    ChipKey,
     Device,
     DeviceKey,
     Outcome,
@@ -30,17 +28,11 @@ from tpusmi.model import (
 
 UNMATCHED_FROM = 1 << 20
 """Keys of rows that belong to no known device begin here, out of the way of any machine's."""
-SDK = "sdk"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Rows = dict[str, dict[str, list[int]]]
     """Server, metric, ids in order."""
-
-_OF_CHIP = frozenset(m.name for m in CHIP_METRICS)
-_OF_CHIP_ALONE = _OF_CHIP - {m.name for m in DEVICE_METRICS}
-_BY_ORDINAL = ("hlo_",)
-"""Metrics whose rows are numbered by ordinal, not by device id."""
 
 
 class Join:
@@ -136,27 +128,23 @@ class Join:
     def _join_server(
         self, server: Server, by_metric: dict[str, list[int]], targets: list[Device]
     ) -> None:
-        ids = {i for m, row in by_metric.items() if not m.startswith(_BY_ORDINAL) for i in row}
-        if len(server.ids) == len(targets) and ids <= set(server.ids):
-            ids = set(server.ids)  # some rows are missing now, but we have seen them
-        match = _Match(sorted(ids), targets, self._chips)
-        universe = match.universe
-        apart: set[int] = set()
+        match = Match(server, by_metric, targets, self._chips)
+        apart: dict[str, list[int]] = {}
+        lost = []
         for metric, row in by_metric.items():
-            found = match.subjects(metric, row)
-            if metric in _OF_CHIP_ALONE and None in found:
-                self._note(
-                    server, f"{len(row)} values of {metric} for {match.chips} chips: left out"
-                )
-                continue
-            apart.update(i for i, f in zip(row, found, strict=True) if f is None)
-            for i, subject in zip(row, found, strict=True):
+            for i, subject in zip(row, match.subjects(metric, row), strict=True):
                 if subject is not None:
                     self._subjects[RowKey(server.address, i), metric] = subject
-        if len(universe) == len(targets) and server.address != SDK:
-            self._name(server.address, universe, targets)
+                elif match.is_apart(metric, row):
+                    apart.setdefault(metric, []).append(i)
+                else:
+                    lost.append(metric)
+        if match.names_devices:
+            self._name(server.address, match.universe, targets)
+        if lost:
+            self._note(server, f"left out, as nobody can tell whose they are: {_counted(lost)}")
         if apart:
-            self._set_apart(server, by_metric, sorted(apart), len(targets))
+            self._set_apart(server, apart, len(targets))
 
     def _note(self, server: Server, text: str) -> None:
         self.notes[LIBTPU_SDK if server.address == SDK else LIBTPU].append(text)
@@ -168,52 +156,30 @@ class Join:
             known = i if now.id is None else now.id
             self._shown[device.key] = now._replace(id=known, aka=(*now.aka, RowKey(address, i)))
 
-    def _set_apart(
-        self, server: Server, by_metric: Mapping[str, list[int]], ids: list[int], expected: int
-    ) -> None:
+    def _set_apart(self, server: Server, rows: dict[str, list[int]], expected: int) -> None:
         """Rows that fit no device are devices of their own, and the reason is told."""
-        who = "libtpu's SDK" if server.address == SDK else server.address
+        ids = sorted({i for row in rows.values() for i in row})
         if expected or self._machine:
             of = f"where {expected} are expected" if expected else "and nobody knows of which chips"
-            self._note(server, f"{who} reports {len(ids)} devices {of}: shown apart")
+            self._note(server, f"{server.address} reports {len(ids)} devices {of}: shown apart")
         owners = (server.process,) if server.process else ()
         for i in ids:
             row = RowKey(server.address, i)
-            key = DeviceKey(None, UNMATCHED_FROM + len(self._shown))
-            self._shown[key] = Device(key, i, i, "tpu", None, None, None, owners=owners, aka=(row,))
-            for metric, row_ids in by_metric.items():
-                if i in row_ids and (row, metric) not in self._subjects:
+            index = len(self._shown)
+            key = DeviceKey(None, UNMATCHED_FROM + index)
+            self._shown[key] = Device(
+                key, index, i, "tpu", None, None, None, owners=owners, aka=(row,)
+            )
+            for metric in rows:
+                if i in rows[metric]:
                     self._subjects[row, metric] = key
 
 
-class _Match:
-    """What the rows of one server are about."""
-
-    def __init__(self, universe: list[int], targets: list[Device], chips: Sequence[Chip]) -> None:
-        self.universe = universe
-        """Every id of the server, in order."""
-        self._devices = [d.key for d in targets]
-        self._chips = list(dict.fromkeys(d.chip for d in targets if d.chip is not None))
-        self.chips = len(self._chips)
-        names = {c.generation for c in chips if c.index in self._chips and c.generation}
-        known = [g for g in map(by_name, names) if g is not None]
-        self._per_chip = frozenset(m for g in known for m in g.chip_metrics)
-
-    def subjects(self, metric: str, row: list[int]) -> list[Subject | None]:
-        """For each id of a metric's rows the device or chip; None where that is not certain."""
-        devices, chips = self._devices, self._chips
-        is_of_chip = metric in _OF_CHIP_ALONE or metric in self._per_chip
-        may_be = is_of_chip or (metric in _OF_CHIP and len(chips) != len(devices))
-        if may_be and len(row) == len(chips):
-            return [ChipKey(chip) for chip in chips]
-        if is_of_chip:
-            return [None] * len(row)  # some chips are missing, and ids do not tell which
-        if len(row) == len(devices):
-            return list(devices)
-        if len(self.universe) == len(devices) and set(row) <= set(self.universe):
-            by_id = dict(zip(self.universe, devices, strict=True))
-            return [by_id[i] for i in row]
-        return [None] * len(row)
+def _counted(metrics: Sequence[str]) -> str:
+    """`3 × hlo_queue_size`, the parts of one quantity together."""
+    counts = Counter(metric.partition(".")[0] for metric in dict.fromkeys(metrics))
+    rows = Counter(metric.partition(".")[0] for metric in metrics)
+    return ", ".join(f"{rows[name] // counts[name]} × {name}" for name in counts)
 
 
 def _rows(readings: Iterable[Reading]) -> Rows:

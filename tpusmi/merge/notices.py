@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpusmi.model import Device, Link, Notice, Process, Server, Snapshot, Value
+from tpusmi.model import LIBTPU, OK, Chip, Device, Link, Notice, Process, Server, Snapshot, Value
 
 RECOMPILATIONS_LEAST = 2
 BUSY_PERCENT = 95.0
@@ -38,7 +38,7 @@ def _of_chips(s: Snapshot) -> Iterator[Notice]:
             )
     for link in s.links:
         if link.health:
-            yield Notice("ici_link", _link(link))
+            yield Notice("ici_link", _link(link, s.chips))
 
 
 def _of_strangers(s: Snapshot) -> Iterator[Notice]:
@@ -58,11 +58,12 @@ def _without_chips(server: Server) -> str:
     )
 
 
-def _link(link: Link) -> str:
+def _link(link: Link, chips: Sequence[Chip]) -> str:
     state = "has passing faults"
     if link.health >= PERSISTENT:
         state = "cannot be used" if link.health >= UNUSABLE else "has a lasting fault"
-    return f"ICI link {link.name} of chip {link.chip} {state} (health {link.health})"
+    of = f" of chip {link.chip}" if any(c.index == link.chip for c in chips) else ""
+    return f"ICI link {link.name}{of} {state} (health {link.health})"
 
 
 def _of_job(s: Snapshot, p: Process) -> Iterator[Notice]:
@@ -88,8 +89,8 @@ def _recompiling(p: Process, count: int) -> Notice:
 def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
     """How a process uses the chips it has."""
     devices = [d for d in s.devices if p.key in d.owners and d.chip is not None]
-    if p.holds and (reason := _why_no_metrics(s, p, devices)):
-        yield Notice("no_metrics", reason, p.pid)
+    if p.holds and (notice := _why_no_metrics(s, p, devices)):
+        yield notice
     duty = _mean(s, "duty_cycle_percent", devices)
     mxu = _mean(s, "tensorcore_utilization_percent", devices)
     idle_s = _least(s, "idle_s", devices)
@@ -123,18 +124,31 @@ def _busy_for_little(p: Process, duty: float, mxu: float, bandwidth: float | Non
     )
 
 
-def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> str | None:
+def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> Notice | None:
     """Why nothing is known of a holder's use, with what to do; None when something is."""
-    if any(server.process in (p.key, None) for server in s.servers):
-        return None
     known = ("hbm_used_bytes", "duty_cycle_percent")
     if any(_shown(s, name, d) is not None for name in known for d in devices):
         return None
-    addresses = p.environment.get("TPU_PROCESS_ADDRESSES")
-    cause = ": TPU_PROCESS_ADDRESSES=local (unset it)" if addresses == "local" else ""
-    held = f"{', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
+    held = f"holds {', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
+    servers = [server for server in s.servers if server.process in (p.key, None)]
+    if servers:
+        empty = any(server.status == OK and not server.ids for server in servers)
+        message = f"{held} and has no program loaded yet: numbers come with the first one"
+        return Notice("no_program", message, p.pid) if empty else None
     cure = "" if p.interval_s is not None else " (tpusmi.start() in it tells more)"
-    return f"holds {held} and serves no metrics{cause}{cure}"
+    return Notice("no_metrics", f"{held} and {_libtpus_reason(s, p)}{cure}", p.pid)
+
+
+def _libtpus_reason(s: Snapshot, p: Process) -> str:
+    """What the source that asked for its metrics says: not served, not reachable, not installed."""
+    about = f"pid {p.pid} "
+    libtpu = [source for source in s.sources if source.source == LIBTPU]
+    missing = [source.message for source in libtpu if "not installed" in source.message]
+    own = [n.removeprefix(about) for o in libtpu for n in o.notes if n.startswith(about)]
+    reason = (*missing, *own, "serves no metrics")[0]
+    if p.environment.get("TPU_PROCESS_ADDRESSES") == "local" and not missing:
+        reason = "serves no metrics: TPU_PROCESS_ADDRESSES=local (unset it)"
+    return reason
 
 
 def _is_stepping(s: Snapshot, p: Process) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tpusmi.model import Device, Process, ProcessKey, RowKey, Snapshot
+from tpusmi.model import Device, Outcome, Process, ProcessKey, RowKey, Snapshot
 
 DEAD_SHOWN_S = 15 * 60.0
 """A dead job stays on screens this long; --json lists it as long as its segment exists."""
@@ -44,6 +44,13 @@ def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
     pids = {p.pid for p in processes}
     notices = tuple(n for n in snapshot.warnings if n.pid is None or n.pid in pids)
     return snapshot._replace(processes=processes, devices=devices, warnings=notices)
+
+
+def told(snapshot: Snapshot, source: Outcome) -> list[str]:
+    """A source's notes that no warning repeats."""
+    warned = " ".join(f"pid {n.pid} {n.message}" for n in snapshot.warnings)
+    pids = {f"pid {n.pid} " for n in snapshot.warnings if n.code == "no_metrics"}
+    return [n for n in source.notes if n not in warned and not n.startswith(tuple(pids))]
 
 
 def recent(snapshot: Snapshot) -> Snapshot:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tpusmi.model import NOMINAL, Core, Device, Latency, Process, Snapshot
 from tpusmi.report import rows, words
-from tpusmi.report.select import identifier, recent
+from tpusmi.report.select import identifier, recent, told
 
 BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
 COMMAND_MOST = 60
@@ -104,7 +104,7 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
     for source in s.sources:
         if source.status in ("denied", "failed"):
             yield _painted(f"{source.source}: {source.message}", YELLOW, color)
-        for note in source.notes if source.status == "ok" else ():
+        for note in told(s, source):
             yield _painted(f"{source.source}: {note}", DIM, color)
     hidden = len(s.processes) - len(recent(s).processes)
     if hidden:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from textual.binding import Binding
 
 from tpusmi.model import DENIED, FAILED, Snapshot
+from tpusmi.report.select import told
 from tpusmi.tui.feed import Options
 from tpusmi.tui.keys import shown_key
 from tpusmi.tui.look import Look, Row, width_of
@@ -107,10 +108,11 @@ def clock(rfc3339: str) -> str:
 def notices(look: Look, snapshot: Snapshot) -> list[Row]:
     """Warnings, and sources that were refused or failed: a few lines at most."""
     said = [n.message if n.pid is None else f"{n.pid}: {n.message}" for n in snapshot.warnings]
-    told = " ".join(said)
+    heard = " ".join(said)
     for o in snapshot.sources:
-        if o.status in (DENIED, FAILED) and not (o.message and o.message in told):
+        if o.status in (DENIED, FAILED) and not (o.message and o.message in heard):
             said.append(f"{o.source} {o.status}: {o.message}")
+    said += [f"{o.source}: {note}" for o in snapshot.sources for note in told(snapshot, o)]
     if len(said) > MOST_NOTICES:
         said[MOST_NOTICES - 1 :] = [
             f"{said[MOST_NOTICES - 1]} (and {len(said) - MOST_NOTICES} more)"

@@ -1,0 +1,97 @@
+"""Which devices or chips the rows of one server are: by id where both sides know ids, else by rank,
+and not at all where that is not certain. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tpusmi.chips import by_name
+from tpusmi.model import (
+    CHIP_METRICS,
+    DEVICE_METRICS,
+    Chip,
+    ChipKey,
+    Device,
+    DeviceKey,
+    Server,
+    Subject,
+)
+
+SDK = "sdk"
+"""The SDK's rows have no ids: they are numbered by their place in its lists."""
+
+_OF_CHIP = frozenset(m.name for m in CHIP_METRICS)
+_OF_CHIP_ALONE = _OF_CHIP - {m.name for m in DEVICE_METRICS}
+_BY_ORDINAL = "hlo_"
+"""Metrics whose rows are numbered by ordinal, not by device id."""
+
+
+class Match:
+    """The rows of one server beside the devices that they can be."""
+
+    def __init__(
+        self,
+        server: Server,
+        by_metric: Mapping[str, Sequence[int]],
+        targets: Sequence[Device],
+        chips: Sequence[Chip],
+    ) -> None:
+        self._is_sdk = server.address == SDK
+        self._devices = [d.key for d in targets]
+        self._by_id = {d.id: d.key for d in targets if d.id is not None}
+        self._chips = list(dict.fromkeys(d.chip for d in targets if d.chip is not None))
+        names = {c.generation for c in chips if c.index in self._chips and c.generation}
+        known = [g for g in map(by_name, names) if g is not None]
+        self._per_chip = _OF_CHIP_ALONE.union(*(g.chip_metrics for g in known))
+        ids = {i for m, row in by_metric.items() if self._has_device_ids(m, row) for i in row}
+        if len(server.ids) == len(targets) and ids <= set(server.ids):
+            ids = set(server.ids)  # some rows are missing now, but we have seen them
+        self.universe = sorted(ids)
+        """Every device id of the server, in order."""
+
+    @property
+    def names_devices(self) -> bool:
+        """True when its ids are those of the devices, one for each."""
+        return not self._is_sdk and len(self.universe) == len(self._devices)
+
+    def subjects(self, metric: str, row: Sequence[int]) -> list[Subject | None]:
+        """For each row of a metric its device or chip; None where that is not certain."""
+        devices = self._devices
+        if self._may_be_of_chips(metric) and len(row) == len(self._chips):
+            return [ChipKey(chip) for chip in self._chips]
+        if metric in self._per_chip:
+            return [None] * len(row)  # some chips are missing, and ids do not tell which
+        if len(row) == len(devices):
+            return list(devices)
+        return [self._lone(metric, i, row) for i in row]
+
+    def is_apart(self, metric: str, row: Sequence[int]) -> bool:
+        """True when rows that fit no device can be shown as devices by their ids. Those numbered in
+        another way cannot: next to each other they would speak of different devices.
+        """
+        return self._has_device_ids(metric, row) and not self._is_sdk
+
+    def _lone(self, metric: str, i: int, row: Sequence[int]) -> DeviceKey | None:
+        """The device of one row where others are missing."""
+        if self._is_sdk:
+            # By its place; of two devices a chip, unless the list may be one of chips.
+            is_short = len(self._chips) != len(self._devices) and max(row) < len(self._chips)
+            return self._devices[i] if i < len(self._devices) and not is_short else None
+        if metric.startswith(_BY_ORDINAL):
+            return None
+        if set(row) <= self._by_id.keys():
+            return self._by_id[i]
+        if self.names_devices and i in self.universe:
+            return self._devices[self.universe.index(i)]
+        return None
+
+    def _may_be_of_chips(self, metric: str) -> bool:
+        several = len(self._chips) != len(self._devices)
+        return metric in self._per_chip or (several and metric in _OF_CHIP)
+
+    def _has_device_ids(self, metric: str, row: Sequence[int]) -> bool:
+        if metric.startswith(_BY_ORDINAL) or metric in self._per_chip:
+            return False
+        # Where a chip has two devices, so few rows are of chips, or of nobody knows what.
+        return not (self._may_be_of_chips(metric) and len(row) <= len(self._chips))
