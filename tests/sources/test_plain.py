@@ -46,7 +46,7 @@ def test_a_silent_port_is_left_at_the_deadline() -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "answers HTTP/1, not gRPC"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "gRPC"),  # unless it hangs up first, with its name
         (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak gRPC"),
         (b"\x00\x00\x00\xff\x00" * 4, "port"),
         (b"\xff" * 70000, "does not speak gRPC"),
