@@ -298,6 +298,11 @@ def test_a_hole_in_the_sdks_list_costs_one_device() -> None:
     assert column(joined(chips("v5e", 4), libtpu(rows, "sdk")), MXU) == [10.0, None, 30.0, 40.0]
 
 
+def test_a_list_of_the_sdk_that_is_too_long_is_left_out() -> None:
+    rows = {MXU: {0: 10.0, 1: 20.0, 2: 30.0, 3: 40.0}}
+    assert column(joined(chips("v5e", 3), libtpu(rows, "sdk")), MXU) == [None] * 3
+
+
 def test_rows_on_a_machine_without_visible_chips_are_devices_of_their_own() -> None:
     s = joined(libtpu({USED: {8: 1, 9: 2}}))
     assert [(d.name, d.chip) for d in s.devices] == [("tpu:8", None), ("tpu:9", None)]

@@ -75,9 +75,9 @@ class Match:
     def _lone(self, metric: str, i: int, row: Sequence[int]) -> DeviceKey | None:
         """The device of one row where others are missing."""
         if self._is_sdk:
-            # By its place; of two devices a chip, unless the list may be one of chips.
-            is_short = len(self._chips) != len(self._devices) and max(row) < len(self._chips)
-            return self._devices[i] if i < len(self._devices) and not is_short else None
+            # By its place, unless the list is too long, or may be one of chips.
+            least = 0 if len(self._chips) == len(self._devices) else len(self._chips)
+            return self._devices[i] if least <= max(row) < len(self._devices) else None
         if metric.startswith(_BY_ORDINAL):
             return None
         if set(row) <= self._by_id.keys():
