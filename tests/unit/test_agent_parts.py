@@ -468,3 +468,11 @@ def test_when_no_directory_takes_the_segment_every_reason_is_told(
     monkeypatch.setattr(places, "directories_for", lambda uid, o: [str(blocked), "/proc/no"])
     with pytest.raises(OSError, match=r"file: .*; /proc/no: "):
         output.create(places.me(), 1, None)
+
+
+def test_a_module_that_is_half_imported_is_no_sign_of_a_helper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    half = types.ModuleType("multiprocessing.process")
+    monkeypatch.setitem(sys.modules, "multiprocessing.process", half)
+    assert not process.is_helper(["python", "train.py"])

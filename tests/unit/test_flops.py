@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import decimal
+import fractions
 import math
 import threading
+import weakref
 
 import pytest
 
@@ -12,6 +14,13 @@ from tpusmi import chips
 from tpusmi.agent import flops, jaxread
 from tpusmi.agent.flops import Flops, mfu_percent
 from tpusmi.agent.steps import Steps
+
+
+class Unwilling(fractions.Fraction):
+    """A number that does not tell its value."""
+
+    def __float__(self) -> float:
+        raise RuntimeError
 
 
 def rate(told: Flops, steps: list[tuple[float, float]], until_s: float = 0.0) -> float | None:
@@ -67,7 +76,12 @@ def test_an_agent_that_looks_often_remembers_little() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [math.nan, -1.0, math.inf, "12", None, [1], {}, 10**400, 1j, decimal.Decimal("nan")]
+    "wrong",
+    [
+        *(math.nan, -1.0, math.inf, "12", None, [1], {}, 10**400, 1j, decimal.Decimal("nan")),
+        *(True, False, Unwilling(1, 3)),
+    ],
+    ids=lambda wrong: type(wrong).__name__,
 )
 def test_what_is_no_number_of_flops_is_ignored_with_one_warning(wrong: object) -> None:
     told = Flops()
@@ -87,6 +101,12 @@ def test_an_object_that_would_wait_for_a_device_is_not_asked_for_its_value() -> 
     told = Flops()
     told.tell(Array())
     assert "flops_ignored" in told.notes
+
+
+def test_an_object_that_is_gone_is_ignored() -> None:
+    told = Flops()
+    assert told.tell(weakref.proxy(Flops())) == 0.0
+    assert list(told.notes) == ["flops_ignored"]
 
 
 def test_numbers_of_other_types_count() -> None:
@@ -110,6 +130,16 @@ def test_what_a_step_tells_wins_over_what_is_tracked() -> None:
         told.tell(1e12)
         told.per_s(float(second))
     assert told.per_s(20.0) == pytest.approx(1e12)
+
+
+@pytest.mark.parametrize("nothing", [0, 0.0, False])
+def test_a_step_that_tells_of_no_work_leaves_what_is_tracked(nothing: float) -> None:
+    told = Flops()
+    for second in range(10):
+        told.tracked += 7e12
+        told.tell(nothing)
+        told.per_s(float(second))
+    assert told.per_s(10.0) == pytest.approx(7e12)
 
 
 def test_a_with_block_tells_its_flops_once_when_it_ends_well() -> None:

@@ -43,12 +43,13 @@ def cost(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Cost:
 
 def _is_jitted(function: Any) -> bool:
     # Other libraries have their own jit, whose lower() traces the function once more.
-    return type(function).__module__.startswith("jaxlib") and hasattr(function, "trace")
+    return str(type(function).__module__).startswith("jaxlib") and hasattr(function, "trace")
 
 
 def _is_pmap(function: Any) -> bool:
     """A pmap since JAX 0.7 is a function with a `lower` of JAX."""
-    return getattr(getattr(function, "lower", None), "__module__", "").startswith("jax.")
+    module = getattr(getattr(function, "lower", None), "__module__", None)
+    return isinstance(module, str) and module.startswith("jax.")
 
 
 def _of_jitted(program: Any) -> Cost:

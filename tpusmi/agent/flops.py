@@ -44,7 +44,8 @@ class Flops:
         if not 0 <= flops < STEP_MOST:
             self.note("flops_ignored", "step(flops=) was given something that is no FLOPs")
             return 0.0
-        self._is_told = True
+        if flops > 0:
+            self._is_told = True
         self.told += flops
         return flops
 
@@ -100,6 +101,8 @@ def _plain(value: object) -> float:
     from numbers import Real
 
     try:
-        return float(value) if isinstance(value, Real) else math.nan
-    except (TypeError, ValueError, OverflowError):
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return math.nan
+        return float(value)
+    except Exception:  # noqa: BLE001  # an object of the job's may raise what it likes
         return math.nan

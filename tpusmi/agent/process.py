@@ -36,8 +36,9 @@ def is_helper(argv: list[str]) -> bool:
     """
     if "--multiprocessing-fork" in argv or any("multiprocessing.forkserver" in w for w in argv):
         return True
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and process.parent_process() is not None
+    # A module that another thread is importing right now has not all its names yet.
+    parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
+    return parent is not None and parent() is not None
 
 
 def fallback_warning(platform: str | None) -> list[dict[str, str]]:

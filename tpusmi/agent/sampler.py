@@ -24,12 +24,7 @@ from tpusmi.agent.steps import Steps
 from tpusmi.agent.utilization import NOTHING, Busy, Utilization, begin
 from tpusmi.pprof import ProfileError
 from tpusmi.wire import places
-from tpusmi.wire.layout import (
-    PHASES,
-    PROFILE_PPROF,
-    PROFILE_SITES,
-    Identity,
-)
+from tpusmi.wire.layout import PHASES, PROFILE_PPROF, PROFILE_SITES, Identity
 from tpusmi.wire.writer import SegmentWriter
 
 POLL_S = 0.1
@@ -95,6 +90,8 @@ class Sampler(threading.Thread):
             self._utilization.stop()
         if self.is_alive() and threading.current_thread() is not self:
             self.join(wait_s)
+        if self._utilization is not None:  # begun in between
+            self._utilization.stop()
         if self.writer is not None and not self.is_alive():
             self._close_segment(self.writer, keep)
             self.writer = None
@@ -165,6 +162,8 @@ class Sampler(threading.Thread):
             self._utilization.stop()
         period_s = self._samples.asked_s
         self._utilization = begin(self._device_ids, facts["platform"], kind, period_s)
+        if self._utilization is not None and self._end.is_set():  # nobody else may see this one
+            self._utilization.stop()
         self._samples = Budget(self._samples.asked_s, SAMPLE_SHARE)
         self._states = []
         self._spent.clear()
