@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from tpusmi.agent.sampler import Sampler
 from tpusmi.agent.steps import Steps
-from tpusmi.agent.tracked import tracked
+from tpusmi.agent.tracked import Tracked, tracked
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -85,7 +85,7 @@ def track(function: Function) -> Function:
     fixed length or a kernel multiplies cannot be seen: `step(flops=…)` tells it, and then wins.
     With TPUSMI_DISABLE=1 in the environment, the function itself comes back.
     """
-    if not _is_enabled() or hasattr(function, "tpusmi_tracked"):
+    if not _is_enabled() or type(function) is Tracked:
         return function
     return cast(Function, tracked(function, _steps.flops))
 

@@ -2,97 +2,118 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
-from tpusmi.agent.costs import UNKNOWN, cost, has_costs
+from tpusmi.agent.costs import INCOMPLETE, UNKNOWN, has_costs
 from tpusmi.agent.flops import Flops
+from tpusmi.agent.programs import Programs, note
 
-SIGNATURES_MOST = 256
-"""Of one function; a call of another one counts like the newest."""
-KEYED = -1
-"""In place of a number of compiled programs: calls are told apart by their arguments."""
+TRACES_MOST = 64
+"""Of transformations within each other."""
 
 
 def tracked(function: Callable[..., Any], flops: Flops) -> Callable[..., Any]:
     """The function, its calls counted; the function itself, and a note, where that cannot be.
 
-    A closure and not an object with `__call__`, which would cost a third more at each call.
+    Raises nothing, whatever it is given.
     """
-    core = _core()
-    if core is None or not has_costs(function):
-        _note(flops, function, UNKNOWN, "is no jitted function")
+    if type(function) is Tracked:
         return function
-    programs = _Programs(function, flops)
-    size, seen, each = programs.size, 0, 0.0
+    try:
+        core = _core()
+        if core is not None and has_costs(function):
+            return Tracked(function, flops, core)
+    except Exception:  # noqa: BLE001  # an object of the job's may raise what it likes
+        pass
+    note(flops, function, UNKNOWN, "is no jitted function")
+    return function
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal seen, each
-        result = function(*args, **kwargs)
+
+class Tracked:
+    """Looks like the function in everything, and counts its calls.
+
+    What jit, grad and functools.wraps copy onto their own objects is `__dict__`, so nothing is
+    in it but what the function has there. All else is found when it is asked for: a copied `lower`
+    would make the gradient's program the function's own.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_tpusmi")
+
+    def __init__(self, function: Callable[..., Any], flops: Flops, core: Any) -> None:
+        programs = Programs(function, flops)
+        self._tpusmi = _State(function, flops, core, programs)
+        self.__dict__.update(getattr(function, "__dict__", {}))
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, and count it."""
+        state = self._tpusmi
+        result = state.function(*args, **kwargs)
         # Inside jit, grad or vmap nothing is computed, it is only traced.
-        if core.trace_ctx.trace is core.eval_trace:
-            if size() == seen:
-                flops.tracked += each
-            else:
-                each, seen = programs.count(args, kwargs)
+        trace = state.core.trace_ctx.trace
+        if trace is not state.core.eval_trace:
+            state.note_trace(trace)
+        elif state.programs.size() == state.seen:
+            state.flops.tracked += state.each
+        else:
+            state.each, state.seen = state.programs.count(args, kwargs)
         return result
 
-    return _like(call, function)
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """As a method, where the function would be one."""
+        if instance is None or not hasattr(type(self._tpusmi.function), "__get__"):
+            return self
+        return MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the function has besides."""
+        if name == "_tpusmi":  # not yet made, by a copy
+            raise AttributeError(name)
+        return getattr(self._tpusmi.function, name)
+
+    # isinstance(…, jax.stages.Wrapped) looks at the class.
+    lower = property(lambda self: self._tpusmi.function.lower)
+    trace = property(lambda self: self._tpusmi.function.trace)
+
+    def __repr__(self) -> str:
+        return repr(self._tpusmi.function)
+
+    def __reduce__(self) -> Any:
+        """In another process it counts what is called there."""
+        from tpusmi.agent import track
+
+        return track, (self._tpusmi.function,)
 
 
-class _Programs:
-    """The compiled programs of a function, and what a call of each costs.
+class _State:
+    """Of one tracked function; in one place, and so in one look."""
 
-    While all cost the same, one look at how many there are is all that a call needs. Only when two
-    differ, a sequence length for example, is each call told by the shapes of its arguments.
-    """
+    __slots__ = ("core", "each", "flops", "function", "programs", "seen")
 
-    def __init__(self, function: Callable[..., Any], flops: Flops) -> None:
-        self._function = function
-        self._flops = flops
-        size = getattr(function, "_cache_size", None)
-        self.size: Callable[[], int] = size if callable(size) else _one
-        self._seen = 0
-        self._each = 0.0
-        self._by_signature: dict[Any, float] = {}
+    def __init__(
+        self, function: Callable[..., Any], flops: Flops, core: Any, programs: Programs
+    ) -> None:
+        self.function, self.flops, self.core, self.programs = function, flops, core, programs
+        self.seen, self.each = 0, 0.0
 
-    def count(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, int]:
-        """Count a call that may be of a program not seen before. Raises nothing.
+    def note_trace(self, trace: Any) -> None:
+        """Say that a call is not counted; not where it is compiled into what may be tracked itself.
 
-        What the next call costs if there are still as many programs: the cost and their number.
+        Raises nothing.
         """
-        try:
-            if self._seen != KEYED:
-                size, flops = self.size(), self._cost(args, kwargs)
-                self._seen = size if self._seen == 0 or flops == self._each else KEYED
-                self._each = flops
-            else:
-                flops = self._cost_by_signature(args, kwargs)
-            self._flops.tracked += flops
-        except Exception as error:  # noqa: BLE001  # the job's own call has succeeded
-            reason = f"cannot be counted: {type(error).__name__}: {error}"
-            _note(self._flops, self._function, UNKNOWN, reason)
-            self._seen, self._each = self.size(), 0.0
-        return self._each, self._seen
-
-    def _cost_by_signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-        known = self._by_signature
-        signature = _signature(args, kwargs)
-        flops = known.get(signature)
-        if flops is None:
-            if len(known) >= SIGNATURES_MOST:
-                return self._each
-            flops = known[signature] = self._each = self._cost(args, kwargs)
-        return flops
-
-    def _cost(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-        """FLOPs of one such call; 0, with a warning published, when unknown."""
-        found = cost(self._function, args, kwargs)
-        if found.code is not None:
-            _note(self._flops, self._function, found.code, found.note)
-        return found.flops or 0.0
+        if INCOMPLETE in self.flops.notes:
+            return
+        for _ in range(TRACES_MOST):
+            # A jit's own trace may have a parent as well: what it collects is compiled.
+            if trace is None or type(trace).__name__ == "DynamicJaxprTrace":
+                return
+            trace = getattr(trace, "parent_trace", None)
+            if trace is self.core.eval_trace:
+                reason = "called inside grad or vmap, outside of jit: not counted there"
+                note(self.flops, self.function, INCOMPLETE, reason)
+                return
 
 
 def _core() -> Any | None:
@@ -115,39 +136,3 @@ class _Asking:
     @property
     def trace(self) -> bool:
         return bool(self._core.trace_state_clean())
-
-
-def _like(call: Any, function: Any) -> Callable[..., Any]:
-    """Give the call everything that a jitted function has: `lower`, `clear_cache`, its names."""
-    functools.update_wrapper(call, function)
-    for name in dir(function):
-        if not name.startswith("__") or name == "__wrapped__":
-            try:
-                setattr(call, name, getattr(function, name))
-            except Exception:  # noqa: BLE001  # a property of a compiled object that it has not
-                continue
-    call.tpusmi_tracked = True
-    return call  # type: ignore[no-any-return]
-
-
-def _note(flops: Flops, function: Any, code: str, reason: str) -> None:
-    name = getattr(function, "__name__", None) or type(function).__name__
-    flops.note(code, f"track({name}): {reason}; tell step(flops=) instead")
-
-
-def _signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a program is compiled for, as far as its FLOPs depend on it."""
-    leaves, tree = sys.modules["jax"].tree_util.tree_flatten((args, kwargs))
-    return tree, tuple(map(_kind, leaves))
-
-
-def _kind(leaf: Any) -> Any:
-    shape = getattr(leaf, "shape", None)
-    if shape is not None:
-        return shape, getattr(leaf, "dtype", None)
-    # A number may be a static argument, say of layers; a float is a rate that changes every call.
-    return type(leaf), None if isinstance(leaf, float | complex) else leaf
-
-
-def _one() -> int:
-    return 1
