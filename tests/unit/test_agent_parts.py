@@ -12,7 +12,7 @@ from pathlib import Path
 import forge
 import pytest
 
-from tpusmi.agent import activity, compilations, jaxread, output, process, steps
+from tpusmi.agent import activity, compilations, jaxread, output, process, sampler, steps
 from tpusmi.agent.activity import Activity
 from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import COMPILED, LOWERED, Compilations
@@ -476,3 +476,19 @@ def test_a_module_that_is_half_imported_is_no_sign_of_a_helper(
     half = types.ModuleType("multiprocessing.process")
     monkeypatch.setitem(sys.modules, "multiprocessing.process", half)
     assert not process.is_helper(["python", "train.py"])
+
+
+def test_a_backend_that_comes_after_the_end_leaves_no_thread(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    device = types.SimpleNamespace(platform="tpu", device_kind="TPU v4", process_index=0, id=0)
+    backend = types.SimpleNamespace(local_devices=lambda: [device], devices=lambda: [device])
+    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
+    late = sampler.Sampler(1.0, Steps(), str(tmp_path), 0o600, lambda: None)
+    late.finish(keep=False)
+    late._adopt_backend(backend, places.me())
+    asking = late._utilization
+    assert asking is not None
+    asking.join(5.0)
+    assert not asking.is_alive()
+    late.finish(keep=False)

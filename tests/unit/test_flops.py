@@ -165,6 +165,14 @@ def test_flops_that_were_forgotten_leave_nothing() -> None:
     assert (steps.flops.told, steps.flops.tracked, steps.flops.per_s(2.0)) == (0.0, 0.0, None)
 
 
+def test_what_a_step_told_wrongly_before_is_no_warning_of_the_next_start() -> None:
+    told = Flops()
+    told.tell("x")
+    told.note("flops_unknown", "of a function")
+    told.forget()
+    assert list(told.notes) == ["flops_unknown"]
+
+
 def test_no_flops_are_lost_between_threads() -> None:
     steps = Steps()
     threads = [

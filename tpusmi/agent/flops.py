@@ -13,6 +13,7 @@ RESOLUTION_S = 0.5
 """Changes sooner after the one before are taken together."""
 
 
+IGNORED = "flops_ignored"
 STEP_MOST = 1e30
 """No job computes more in one step."""
 
@@ -42,7 +43,7 @@ class Flops:
         if type(flops) is not float and type(flops) is not int:
             flops = _plain(flops)
         if not 0 <= flops < STEP_MOST:
-            self.note("flops_ignored", "step(flops=) was given something that is no FLOPs")
+            self.note(IGNORED, "step(flops=) was given something that is no FLOPs")
             return 0.0
         if flops > 0:
             self._is_told = True
@@ -57,6 +58,7 @@ class Flops:
         """Begin anew: in a forked child, or after the agent was stopped."""
         self.told = self.tracked = 0.0
         self._is_told = self._was_told = False
+        self.notes.pop(IGNORED, None)  # those of tracked functions are as true as before
         self._changes.clear()
 
     def per_s(self, now_s: float) -> float | None:
