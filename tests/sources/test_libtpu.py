@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -252,12 +253,21 @@ def test_a_server_on_ipv6_alone() -> None:
     assert (found.status, found.message) == (OK, "1 server, 2 rows")
 
 
+def stop(pid: int) -> None:
+    """Stop a process, and wait until all of it stands still."""
+    os.kill(pid, signal.SIGSTOP)
+    until_s = time.monotonic() + 10
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+
+
 def test_a_stopped_server_and_what_it_said_before() -> None:
     with server_process() as server:
         libtpu = source(server.port)
         now_s = time.monotonic()
         assert read(libtpu, now_s).message == "1 server, 4 rows"
-        os.kill(server.pid, signal.SIGSTOP)
+        stop(server.pid)
         found = read(libtpu, now_s + 1.5)
         assert (found.status, len(found.readings)) == (FAILED, 12)
         assert found.message == f"port {server.port} accepts and does not answer"

@@ -109,7 +109,7 @@ def _tensorcore_util(running: Running) -> list[str]:
         return []
     t_s = running.job_time_s
     devices = running.description["devices"]
-    if not any(process["holds"] for process in running.description["processes"]):
+    if not any(process.get("holds", True) for process in running.description["processes"]):
         return ["0.00"] * len(devices)
     return [f"{100 * running.workload.mxu(t_s, device['id']):.2f}" for device in devices]
 
