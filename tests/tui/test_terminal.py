@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,3 +46,26 @@ def test_a_signal_ends_it_and_gives_the_terminal_back(
         found.child.send_signal(number)
         assert found.end() == 128 + number
         assert LEFT_ALTERNATE_SCREEN in found.written
+
+
+def test_a_dashboard_whose_terminal_is_gone_ends() -> None:
+    """Without a controlling terminal nobody sends it SIGHUP."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tpusmi"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color"},
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen = b""
+    while b"tpusmi" not in seen:
+        seen += os.read(ours, 65536)
+    os.close(ours)
+    try:
+        assert child.wait(20) == 129
+    finally:
+        child.kill()
+        child.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -438,3 +439,13 @@ def test_each_core_tells_what_it_runs_only_when_asked(host: Any) -> None:
     assert [core.core_id.core_on_chip.index for core in cores("v3-8", True)] == [0, 1] * 4
     assert cores("v5e-8", True)[0].sequencer_info[0].hlo_location.startswith("HLO: fusion.")
     assert not cores("v5e-8", False)[0].sequencer_info[0].HasField("hlo_location")
+
+
+def test_a_directory_of_anybodys_hangs_nothing_and_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / description.FILE)
+    with pytest.raises(ValueError, match="no simulated host"):
+        description.read(str(tmp_path))
+    (tmp_path / description.FILE).unlink()
+    (tmp_path / description.FILE).write_text("[" * 200_000)
+    with pytest.raises(ValueError, match="no simulated host"):
+        description.read(str(tmp_path))

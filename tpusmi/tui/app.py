@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import select
 import signal
 import time
 from collections.abc import Callable
@@ -173,6 +174,9 @@ class Dashboard(App[None]):
     # -- reading
 
     def _tick(self) -> None:
+        if hung_up():
+            self.exit(return_code=128 + signal.SIGHUP)
+            return
         if not self._paused:
             self._ask()
             if self._late_s():
@@ -204,3 +208,12 @@ class Dashboard(App[None]):
 
     def _status(self) -> Status:
         return Status(*self.size, self._interval_s, self._paused, self._late_s())
+
+
+def hung_up() -> bool:
+    """True when the terminal is gone. Without a controlling terminal no signal says so, and reading
+    from what is left of it ends at once, again and again.
+    """
+    poll = select.poll()
+    poll.register(0, 0)
+    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
