@@ -322,7 +322,7 @@ def test_a_job_that_closes_all_its_descriptors_keeps_its_files(directory: Path) 
     os.closerange(3, 256)
     files = [os.open(f"{directory}/{i}.ckpt", os.O_RDWR | os.O_CREAT) for i in range(40)]
     for fd in files: os.write(fd, b"A" * 5000)
-    import time; time.sleep(0.5)
+    import time; time.sleep(2.0)
     say({open(f"{directory}/{i}.ckpt").read() == "A" * 5000 for i in range(40)})
     work()""",
     ).replace("{directory}", str(directory.parent))
