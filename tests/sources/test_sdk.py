@@ -366,3 +366,34 @@ def test_a_second_read_at_the_same_time_does_not_wait(start: Start) -> None:
     assert source.read(time.monotonic()).took_s < 0.2
     source.close()
     thread.join(READ_MOST_S)
+
+
+@pytest.mark.parametrize("ending", ["killed by us", "ends alone"])
+def test_what_the_child_has_forked_goes_with_it(start: Start, ending: str) -> None:
+    last = "os._exit(0)" if ending == "ends alone" else ""
+    code = GOOD + (
+        "for line in sys.stdin:\n"
+        "    pid = os.fork()\n"
+        "    if not pid:\n"
+        "        import time; time.sleep(600)\n"
+        "    answer(line, version=str(pid))\n"
+        f"    {last}\n"
+    )
+    source = start(code)
+    grandchild = int(read(source).libtpu_version or 0)
+    assert still_runs(grandchild)
+    if ending == "ends alone":
+        read(source, 10.0)
+    source.close()
+    until_s = time.monotonic() + 5.0
+    while still_runs(grandchild):
+        assert time.monotonic() < until_s, "the grandchild outlives its parent"
+        time.sleep(0.01)
+
+
+def still_runs(pid: int) -> bool:
+    """Whether it does anything yet: whoever inherits a dead one may not reap it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -82,11 +82,12 @@ class ChildProcess:
         self._close_pipes()
 
     def end(self) -> None:
-        """Kill it if it still runs, and reap it, if the kernel lets go of it in time."""
+        """Kill it and what it forked, and reap it, if the kernel lets go of it in time."""
         until_s = time.monotonic() + REAPED_WITHIN_S
         with self._killing:
             if self._is_ended():
                 return
+            _kill_group(self.pid)
             os.kill(self.pid, signal.SIGKILL)
             while not self._is_ended() and time.monotonic() < until_s:
                 time.sleep(0.002)
@@ -157,11 +158,13 @@ class ChildProcess:
         """True once it is reaped. Only with the lock: its pid may be anybody's after that."""
         if self._ended is None:
             try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                    return False
+                # What it has forked goes with it, while nobody else can have its number.
+                _kill_group(self.pid)
+                self._ended = _said(os.waitpid(self.pid, 0)[1])
             except ChildProcessError:  # reaped by the kernel, as SIGCHLD is ignored
                 self._ended = "has ended"
-            else:
-                self._ended = _said(status) if pid else None
         return self._ended is not None
 
     def _close_pipes(self) -> None:
@@ -187,6 +190,14 @@ def _spawn(command: Sequence[str], theirs: Sequence[int]) -> int:
         setsigmask=(),
         setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
     )
+
+
+def _kill_group(leader: int) -> None:
+    """Kill a child that is not reaped yet, and what it has forked: it leads a group of its own."""
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except OSError:
+        pass  # it has left that group
 
 
 def _inheritable(first: int) -> list[int]:
