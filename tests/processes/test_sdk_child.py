@@ -97,8 +97,8 @@ def host_metrics():
     chips = b""
     for i in range(4):
         used = field(1, 0, b"\\x01") + field(2, 5, struct.pack("<f", 10.125 * (i + 1)))
-        throttle = field(1, 0, b"\\x01") + field(2, 0, bytes([5 + i])) + field(3, 0, bytes([i]))
-        link = field(1, 2, b"tray1.chip%d.ici0.int" % (5 + i)) + field(2, 0, bytes([i]))
+        throttle = field(1, 0, b"\\x01") + field(2, 0, bytes([1 + i])) + field(3, 0, bytes([i]))
+        link = field(1, 2, b"tray1.chip%d.ici0.int" % (1 + i)) + field(2, 0, bytes([i]))
         health = field(1, 2, throttle) + field(2, 2, link)
         chip = field(2, 2, used) + field(3, 2, b"%d" % i) + field(4, 2, health)
         chips += field(1, 2, chip)

@@ -8,11 +8,21 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metric_server import DUTY, EXECUTION, HBM_TOTAL, HBM_USED, QUEUE, TRANSFER, gauge, labelled
+from metric_server import (
+    DUTY,
+    EXECUTION,
+    HBM_TOTAL,
+    HBM_USED,
+    IDLE,
+    QUEUE,
+    TRANSFER,
+    gauge,
+    labelled,
+)
 
 from tpusmi.metricproto import messages
 from tpusmi.model import LIBTPU, ProcessKey, RowKey
-from tpusmi.sources.libtpu.answers import ROWS_MOST, Answer, Asked, answer, label
+from tpusmi.sources.libtpu.answers import DEVICES_MOST, IDLE_MOST_S, Answer, Asked, answer, label
 from tpusmi.sources.libtpu.names import LATENCY, NAMES, Name
 from tpusmi.sources.libtpu.programs import cores
 
@@ -86,6 +96,12 @@ def test_what_cannot_be_is_dropped_with_a_note(number: float) -> None:
     assert found.notes == ("duty_cycle_percent: 1 of 2 rows make no sense",)
 
 
+def test_idle_for_more_than_ten_years_makes_no_sense() -> None:
+    found = read(gauge(IDLE, {0: IDLE_MOST_S, 1: IDLE_MOST_S + 1}))
+    assert values(found) == {0: IDLE_MOST_S}
+    assert found.notes == ("idle_s: 1 of 2 rows make no sense",)
+
+
 def test_a_little_more_than_all_is_all() -> None:
     assert values(read(gauge(DUTY, {0: 100.4}))) == {0: 100.0}
 
@@ -128,9 +144,9 @@ def test_of_rows_with_one_id_the_first_counts() -> None:
 
 
 def test_rows_without_end_are_cut() -> None:
-    found = read(gauge(DUTY, dict.fromkeys(range(ROWS_MOST + 10), 1.0)))
-    assert len(found.readings) == ROWS_MOST
-    assert found.notes == ("duty_cycle_percent: only the first 4096 of 4106 rows are read",)
+    found = read(gauge(DUTY, dict.fromkeys(range(DEVICES_MOST + 10), 1.0)))
+    assert len(found.readings) == DEVICES_MOST
+    assert found.notes == ("duty_cycle_percent: only the first 1024 of 1034 rows are read",)
 
 
 @pytest.mark.parametrize(

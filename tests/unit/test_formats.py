@@ -147,8 +147,8 @@ def test_a_latency_without_its_numbers_is_none(bad: str) -> None:
 def test_links_belong_to_the_chip_in_their_name() -> None:
     found = parsed("ici_link_health", "tray1.chip3.ici0.int: 0", "tray1.chip2.ici1.int: 10")
     assert [(x.chip, x.name, x.health) for x in found.links] == [
-        (1, "tray1.chip3.ici0.int", 0),
-        (0, "tray1.chip2.ici1.int", 10),
+        (3, "tray1.chip3.ici0.int", 0),
+        (2, "tray1.chip2.ici1.int", 10),
     ]
 
 
@@ -157,14 +157,51 @@ def test_chips_of_a_second_tray_are_numbered_on() -> None:
     assert [x.chip for x in parsed("ici_link_health", *items).links] == [*range(8)]
 
 
+@pytest.mark.parametrize(
+    ("chips", "expected"),
+    [
+        ("1.0 1.1 1.2 1.3", [0, 1, 2, 3]),
+        ("1.1 1.2 1.3 1.4", [0, 1, 2, 3]),
+        ("1.0 1.1 1.3", [0, 1, 3]),
+        ("1.3", [3]),
+        ("1.1 1.2 2.1 2.2", [0, 1, 2, 3]),
+        ("1.1 1.2 2.1", [-1, -1, -1]),
+        ("1.3 2.1", [-1, -1]),
+        ("1.0 2.1", [-1, -1]),
+    ],
+)
+def test_links_are_numbered_on_only_when_no_chip_is_missing(
+    chips: str, expected: list[int]
+) -> None:
+    pairs = [text.split(".") for text in chips.split()]
+    items = [f"tray{tray}.chip{chip}.ici0.int: 1" for tray, chip in pairs]
+    found = parsed("ici_link_health", *items)
+    assert ([x.chip for x in found.links], found.senseless) == (expected, 0)
+
+
 @pytest.mark.parametrize("bad", ["tray1.chip3.ici0.int: 11", "chip: 0", "ici0: 0", "chip1: 0.5"])
 def test_a_link_without_chip_or_health_is_none(bad: str) -> None:
     assert parsed("ici_link_health", bad) == Parsed(senseless=1)
 
 
 def test_throttling_is_printed_by_tray_and_chip() -> None:
-    found = values(parsed("tpu_throttle_score", "1-5: 0", "1-6: 1", "1-7: 10", "2-5: 2"))
+    found = values(parsed("tpu_throttle_score", "1-1: 0", "1-2: 1", "2-1: 10", "2-2: 2"))
     assert found == {0: 0.0, 1: 10.0, 2: 100.0, 3: 20.0}
+
+
+def test_throttling_of_some_chips_is_never_that_of_others() -> None:
+    assert values(parsed("tpu_throttle_score", "1-5: 3", "1-7: 1")) == {5: 30.0, 7: 10.0}
+    assert values(parsed("tpu_throttle_score", "1-3: 3", "2-1: 1")) == {}
+
+
+def test_idle_for_more_than_ten_years_makes_no_sense() -> None:
+    found = parsed("idle_duration", "3e8", "4e8")
+    assert (values(found), found.senseless) == ({0: 3e8}, 1)
+
+
+def test_more_devices_than_any_host_has_are_cut() -> None:
+    found = parsed("duty_cycle_pct", *["1.00"] * 1030)
+    assert (len(found.readings), found.senseless) == (1024, 6)
 
 
 def test_throttling_is_printed_by_device_says_the_manual() -> None:

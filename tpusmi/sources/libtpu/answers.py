@@ -23,11 +23,15 @@ from tpusmi.sources.libtpu.percentiles import percentiles, summed
 from tpusmi.text import clean
 
 ROWS_MOST = 4096
+DEVICES_MOST = 1024
+"""Rows of one metric that are about devices."""
 LABELS_MOST = 256
 PAIRS_MOST = 32
 FRESH_LEAST_S = 5.0
 FRESH_PERIODS = 3
 VALUE_MOST = 2**62
+IDLE_MOST_S = 10 * 365.25 * 86400.0
+"""Ten years: no machine has been up for longer."""
 PERCENT_MOST = 100.5
 """A little over 100 is rounding; more is not a share of anything."""
 FIRST_WALL_S = 1577836800.0
@@ -69,11 +73,12 @@ def answer(name: Name, response: Any, asked: Asked) -> Answer:
         return Answer(notes=(f"asked for {name.grpc}, answered {clean(told, 80)}",))
     rows = response.metric.metrics
     notes = []
-    if len(rows) > ROWS_MOST:
-        notes.append(f"{name.metric}: only the first {ROWS_MOST} of {len(rows)} rows are read")
+    most = ROWS_MOST if name.shape == LATENCY else DEVICES_MOST
+    if len(rows) > most:
+        notes.append(f"{name.metric}: only the first {most} of {len(rows)} rows are read")
     if name.shape == LATENCY:
-        return Answer((), _latencies(name, rows[:ROWS_MOST], asked), tuple(notes))
-    readings, senseless = _rows(name, rows[:ROWS_MOST], asked)
+        return Answer((), _latencies(name, rows[:most], asked), tuple(notes))
+    readings, senseless = _rows(name, rows[:most], asked)
     if senseless:
         notes.append(f"{name.metric}: {senseless} of {len(rows)} rows make no sense")
     return Answer(readings, (), tuple(notes))
@@ -210,6 +215,8 @@ def _sane(told: Metric, value: Number | None) -> Number | None:
         return None
     if told.unit == "percent":
         return None if value > PERCENT_MOST else min(float(value), 100.0)
+    if told.name == "idle_s" and value > IDLE_MOST_S:
+        return None
     return int(value) if told.is_integer else float(value)
 
 

@@ -5,7 +5,7 @@ strings is trusted.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import (
@@ -18,7 +18,13 @@ from tpusmi.model import (
     Reading,
     RowKey,
 )
-from tpusmi.sources.libtpu.answers import PERCENT_MOST, VALUE_MOST, fresh_for_s
+from tpusmi.sources.libtpu.answers import (
+    DEVICES_MOST,
+    IDLE_MOST_S,
+    PERCENT_MOST,
+    VALUE_MOST,
+    fresh_for_s,
+)
 from tpusmi.sources.libtpu.names import (
     EXECUTION,
     GAUGE,
@@ -35,6 +41,8 @@ SERVER = "sdk"
 ITEMS_MOST = 4096
 ITEM_LENGTH_MOST = 256
 LABELS_MOST = 256
+NO_CHIP = -1
+"""Of a link whose name does not tell which chip of the host it is of."""
 HEALTH_MOST = 10
 THROTTLE_STEP_PERCENT = 10.0
 DISTRIBUTION = ("mean", "p50", "p90", "p95", "p999")
@@ -70,8 +78,10 @@ def parse(name: Name, data: object, at_s: float) -> Parsed:
     """What the strings of a metric's `data()` mean; empty when no program is loaded."""
     if not isinstance(data, Sequence) or isinstance(data, (str, bytes)):
         return Parsed(senseless=1)
-    items = [_text(item) for item in data[:ITEMS_MOST]]
-    return _PARSERS[name.shape](name, items, at_s)
+    most = ITEMS_MOST if name.shape in (LATENCY, LINKS) else DEVICES_MOST
+    items = [_text(item) for item in data[:most]]
+    found = _PARSERS[name.shape](name, items, at_s)
+    return found._replace(senseless=found.senseless + len(data) - len(items))
 
 
 def _gauge(name: Name, items: list[str], at_s: float) -> Parsed:
@@ -151,8 +161,10 @@ def _links(name: Name, items: list[str], at_s: float) -> Parsed:
             senseless += 1
         else:
             found.setdefault(link, ((int(chip[1] or 0), int(chip[2])), health))
-    chips = _ranks(row for row, _ in found.values())
-    links = tuple(Link(chips[row], link, health) for link, (row, health) in found.items())
+    chips = _places({row for row, _ in found.values()})
+    links = tuple(
+        Link(chips.get(row, NO_CHIP), link, health) for link, (row, health) in found.items()
+    )
     return Parsed(links=links, senseless=senseless)
 
 
@@ -171,8 +183,8 @@ def _throttles(name: Name, items: list[str], at_s: float) -> Parsed:
         else:
             scores = -1
         senseless += not 0 <= scores <= HEALTH_MOST
-    rows = _ranks(trays)
-    told = {**devices, **{rows[tray]: score for tray, score in trays.items()}}
+    rows = _places(set(trays))
+    told = {**devices, **{rows[tray]: score for tray, score in trays.items() if tray in rows}}
     readings = (
         _reading(name, name.metric, row, THROTTLE_STEP_PERCENT * score, at_s)
         for row, score in told.items()
@@ -230,9 +242,19 @@ def _distribution(text: str) -> tuple[str, tuple[Number | None, ...]]:
     return label.strip(), tuple(_within(number(part), VALUE_MOST) for part in parts)
 
 
-def _ranks(rows: Iterable[Row]) -> dict[Row, int]:
-    """Chips are numbered on their tray, and not always from 0: their places in that order."""
-    return {row: rank for rank, row in enumerate(sorted(set(rows)))}
+def _places(rows: set[Row]) -> dict[Row, int]:
+    """Which chip of the host each is. They are numbered on their tray, from 0 or 1: when none is
+    missing, by their order. Else by their number, unless that is one of several trays.
+    """
+    trays: dict[int, list[int]] = {}
+    for tray, chip in sorted(rows):
+        trays.setdefault(tray, []).append(chip)
+    first = min((chip for _, chip in rows), default=0)
+    size = max(map(len, trays.values()), default=0)
+    full = [*range(first, first + size)]
+    if first in (0, 1) and all(chips == full for chips in trays.values()):
+        return {row: rank for rank, row in enumerate(sorted(rows))}
+    return {(tray, chip): chip for tray, chip in rows} if len(trays) == 1 else {}
 
 
 def _sane(name: str, value: Number | None) -> Number | None:
@@ -241,7 +263,7 @@ def _sane(name: str, value: Number | None) -> Number | None:
     if told.unit == "percent":
         value = _within(value, PERCENT_MOST)
         return None if value is None else min(float(value), 100.0)
-    value = _within(value, VALUE_MOST)
+    value = _within(value, IDLE_MOST_S if name == "idle_s" else VALUE_MOST)
     if value is None:
         return None
     return int(value) if told.is_integer else float(value)
