@@ -158,11 +158,15 @@ def open_collector(
 
 
 def _has_grpc() -> bool:
-    """Without it the metrics servers cannot be asked, and the SDK has to tell all it knows.
+    """Whether grpc and protobuf are there: without either the metrics servers cannot be asked, and
+    the SDK has to tell all it knows.
 
     importlib would take a third of bare Python's start to look in the same places.
     """
-    return any(os.path.isdir(f"{directory}/grpc") for directory in sys.path)
+    return all(
+        any(os.path.isdir(f"{directory}/{package}") for directory in sys.path)
+        for package in ("grpc", "google/protobuf")
+    )
 
 
 def this_host() -> Host:

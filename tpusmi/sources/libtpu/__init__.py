@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Outcome, Process, Server
+from tpusmi.sources.libtpu.client import NOT_INSTALLED
+from tpusmi.sources.libtpu.memory import Memory
 from tpusmi.sources.libtpu.pool import Answered, Pool
-from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find
+from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find, named_ports
 from tpusmi.sources.libtpu.sockets import listening_sockets
 from tpusmi.text import clean
 
@@ -37,6 +39,7 @@ class Libtpu:
         self._found = find(host, (), {})
         self._listening: dict[int, int] = {}
         self._pool = Pool()
+        self._memory = Memory()
         self._lock = threading.Lock()
 
     def read(self, now_s: float) -> Outcome:
@@ -45,7 +48,8 @@ class Libtpu:
             started_s = time.monotonic()
             self._look_for_places()
             answered = self._pool.ask(self._found.places, now_s, self.with_programs)
-            return self._outcome(answered, time.monotonic() - started_s)
+            completed = self._memory.completed(answered, now_s)
+            return self._outcome(completed, time.monotonic() - started_s)
 
     def close(self) -> None:
         """Close every connection, unless a read is under way: its deadline ends it."""
@@ -66,19 +70,22 @@ class Libtpu:
         """What there is to show: a port that was only guessed is not missed."""
         told = [a for a in answered if a.told.status == OK]
         failed = [a for a in answered if a.told.status == FAILED and not a.place.is_guess]
+        gone = [a for a in answered if a.told.status == ABSENT and a.told.readings]
+        shown = told + failed + gone
         status, message = self._status(told, failed, answered)
         notes = [note for a in told for note in a.told.notes]
         notes += [a.told.message for a in failed if status == OK]
-        notes += self._mute_holders(told + failed)
+        notes += [a.told.message for a in gone if status == OK]
+        notes += self._mute_holders(told + failed, answered)
         return Outcome(
             self.name,
             status,
             message,
             took_s,
-            readings=tuple(r for a in told + failed for r in a.told.readings),
-            latencies=tuple(found for a in told + failed for found in a.told.latencies),
+            readings=tuple(r for a in shown for r in a.told.readings),
+            latencies=tuple(found for a in shown for found in a.told.latencies),
             cores=tuple(core for a in told for core in a.told.cores),
-            servers=tuple(_server(a) for a in told + failed),
+            servers=tuple(_server(a) for a in shown),
             notes=tuple(notes[:NOTES_MOST]),
         )
 
@@ -86,26 +93,41 @@ class Libtpu:
         self, told: list[Answered], failed: list[Answered], answered: list[Answered]
     ) -> tuple[str, str]:
         if told:
-            rows = len({r.subject for a in told for r in a.told.readings})
-            if not rows and not any(a.told.latencies for a in told):
+            if not any(a.told.readings or a.told.latencies for a in told):
                 return OK, "no program loaded yet"
-            return OK, f"{_count(len(told), 'server')}, {_count(rows, 'row')}"
+            devices = sum(len(a.told.ids) for a in told)
+            return OK, f"{_count(len(told), 'server')}, {_count(devices, 'device')}"
         if failed:
             return FAILED, "; ".join(a.told.message for a in failed)
-        missing = [a.told.message for a in answered if a.told.message.endswith("not installed")]
+        missing = [_with_cure(a.told.message) for a in answered if _lacks_package(a)]
         ports = ", ".join(map(str, self._host.metrics_ports))
         nothing = f"nothing serves libtpu metrics{f' on port {ports}' if ports else ''}"
         return ABSENT, missing[0] if missing else nothing
 
-    def _mute_holders(self, shown: list[Answered]) -> list[str]:
+    def _mute_holders(self, shown: list[Answered], answered: list[Answered]) -> list[str]:
         """A sentence for each holder that serves no metrics, as far as that is known."""
         serving = {a.place.process for a in shown}
         return [
-            f"pid {p.pid} {_why_mute(p, p.key in self._found.elsewhere)}"
+            f"pid {p.pid} {self._why_mute(p, answered)}"
             for p in self._holding
             # A server that is nobody's may be anybody's, except of those who cannot be reached.
             if p.key in self._found.elsewhere or not serving & {p.key, None}
         ]
+
+    def _why_mute(self, process: Process, answered: list[Answered]) -> str:
+        """Why nothing is known of a holder: what stands in our way comes before its own doing."""
+        if process.key in self._found.elsewhere:
+            return "is in another network namespace: its metrics cannot be reached from here"
+        named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
+        for a in answered:
+            if _lacks_package(a) and (a.place.process == process.key or a.place.port in named):
+                return f"cannot be asked for its metrics: {a.told.message}"
+        if process.environment.get(ADDRESSES_VARIABLE) == "local":
+            return f"serves no metrics: {ADDRESSES_VARIABLE}=local"
+        taken = [port for port in named if port in self._listening]
+        if taken:
+            return f"serves no metrics: another process listens on its port {taken[0]}"
+        return _unserved(process)
 
 
 def _server(answered: Answered) -> Server:
@@ -114,13 +136,18 @@ def _server(answered: Answered) -> Server:
     return Server(address, place.process, told.ids, told.status, told.message)
 
 
-def _why_mute(process: Process, is_elsewhere: bool) -> str:
-    if is_elsewhere:
-        return "is in another network namespace: its metrics cannot be reached from here"
-    addresses = process.environment.get(ADDRESSES_VARIABLE)
+def _lacks_package(answered: Answered) -> bool:
+    """True for a port that listens, and that we have no package to ask with."""
+    return answered.told.message.endswith(NOT_INSTALLED)
+
+
+def _with_cure(message: str) -> str:
+    package = message.removesuffix(NOT_INSTALLED)
+    return f"{message}: HBM, duty cycle and more cannot be asked (pip install {package})"
+
+
+def _unserved(process: Process) -> str:
     ports = process.environment.get(PORTS_VARIABLE)
-    if addresses == "local":
-        return f"serves no metrics: {ADDRESSES_VARIABLE}=local"
     if ports:
         return f"serves no metrics: nothing listens on {PORTS_VARIABLE}={clean(ports, 80)}"
     unset = f": {PORTS_VARIABLE} is not set" if process.environment else ""

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from tpusmi.text import clean
 
+LATE = "DEADLINE_EXCEEDED"
 CONNECT_S = 0.1
 """For a connect on this machine, which the kernel answers: only a full backlog takes longer."""
 RECEIVE_MOST_BYTES = 4 << 20
@@ -90,7 +91,7 @@ def status(call: Any) -> str:
 def words(call: Any) -> str:
     """Why a call failed, to stand behind "port 8431"."""
     name, details = status(call), call.details() or ""
-    if name == "DEADLINE_EXCEEDED":
+    if name == LATE:
         return "accepts and does not answer"
     if name == "UNIMPLEMENTED":
         return "is not libtpu's metrics service"

@@ -1,4 +1,4 @@
-"""One metrics server: connected, asked within one second, and left alone when it fails."""
+"""One metrics server: connected, asked within its deadlines, and left alone when it fails."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from typing import Any, NamedTuple
 from tpusmi.metricproto import GET_METRIC, GET_STATUS, LIST_METRICS, messages
 from tpusmi.model import ABSENT, FAILED, OK, Core, Latency, ProcessKey, Reading
 from tpusmi.sources.libtpu.answers import Answer, Asked, answer
-from tpusmi.sources.libtpu.channel import AnyChannel, Channel, status, target, words
+from tpusmi.sources.libtpu.channel import LATE, AnyChannel, Channel, status, target, words
 from tpusmi.sources.libtpu.names import Name
 from tpusmi.sources.libtpu.programs import cores
 from tpusmi.sources.libtpu.questions import Questions
 
 DEADLINE_S = 1.0
-"""For everything that is asked of a server at one time, connecting included."""
+"""For everything that is asked of a server at one time."""
+READ_MOST_S = 1.7
+"""For the list and then the metrics of a slow one: less than a one-shot run waits."""
 ANSWER_LEAST_S = 0.6
 RETRY_S = (1.0, 2.0, 4.0)
 """How long a server that failed is left alone: after the first, second, and every later time."""
 LISTED_MOST = 4096
+NOT_INSTALLED = " is not installed"
 _HAS_NOT = ("NOT_FOUND", "UNIMPLEMENTED", "INVALID_ARGUMENT")
+_TOO_SLOW = f"answers too slowly (over {DEADLINE_S:.0f} s)"
 _NOT_THE_SERVICE = "is not libtpu's metrics service"
 
 
@@ -75,18 +79,21 @@ class Client:
         self._cores: tuple[Core, ...] = ()
         self._channel: AnyChannel | None = None
         self._failures = 0
+        self._has_answered = False
+        """True makes a late one slow; it is mute otherwise."""
         self._retry_at_s = -math.inf
         self._failed = Told(ABSENT)
 
     def read(self, now_s: float) -> Told:
-        """Ask for what is due. Waits DEADLINE_S at most, and does not raise."""
+        """Ask for what is due. Waits READ_MOST_S at most, and does not raise."""
         if now_s < self._retry_at_s:
             return self._failed
-        until_s = time.monotonic() + DEADLINE_S
+        started_s = time.monotonic()
+        until_s, most_s = started_s + DEADLINE_S, started_s + READ_MOST_S
         try:
             if self._channel is not None:
                 try:
-                    return self._read(now_s, until_s)
+                    return self._read(now_s, until_s, most_s)
                 except _ServerError as failure:
                     if not failure.is_lost:
                         raise
@@ -95,7 +102,7 @@ class Client:
             missing = self._connect()
             # Importing grpc takes its time on a busy host: the server must not be blamed for it.
             until_s = max(until_s, time.monotonic() + ANSWER_LEAST_S)
-            return missing or self._read(now_s, until_s)
+            return missing or self._read(now_s, until_s, most_s)
         except _ServerError as failure:
             self.close()
             self._retry_at_s = now_s + RETRY_S[min(self._failures, len(RETRY_S) - 1)]
@@ -115,6 +122,7 @@ class Client:
 
     def _forget(self) -> None:
         self._questions, self._failures, self._cores = Questions(self._metrics), 0, ()
+        self._has_answered = False
 
     def _connect(self) -> Told | None:
         """Open the channel; what to tell when that is not possible."""
@@ -127,12 +135,14 @@ class Client:
             self._channel = self._open(found)
         except ImportError as error:
             package = "protobuf" if "google" in str(error) else "grpcio"
-            return Told(ABSENT, f"{package} is not installed")
+            return Told(ABSENT, f"{package}{NOT_INSTALLED}")
         return None
 
-    def _read(self, now_s: float, until_s: float) -> Told:
+    def _read(self, now_s: float, until_s: float, most_s: float) -> Told:
+        """`until_s` is for whichever is asked first: what comes second has until `most_s`."""
         if self._questions.is_list_due(now_s):
             self._list(now_s, until_s)
+            until_s = max(until_s, min(most_s, time.monotonic() + DEADLINE_S))
         notes = self._ask(now_s, until_s)
         self._failures = 0
         return self._told(notes)
@@ -145,20 +155,25 @@ class Client:
             latencies=tuple(found._replace(process=self.process) for found in known.latencies),
             cores=self._cores if self.with_programs else (),
             ids=known.ids,
-            notes=(*notes, *known.notes),
+            notes=(*notes, *self._lacks(), *known.notes),
         )
+
+    def _lacks(self) -> list[str]:
+        missing = self._questions.unlisted
+        return [f"port {self.port} has no {', '.join(missing)}"] if missing else []
 
     def _list(self, now_s: float, until_s: float) -> None:
         """Ask what the server has. One that cannot tell is asked for all that we know."""
         call = self._call(LIST_METRICS, messages()["ListSupportedMetricsRequest"](), until_s)
         response = _response(call, "ListSupportedMetricsResponse")
         if response is not None:
+            self._has_answered = True
             told = (str(m.metric_name) for m in response.supported_metric[:LISTED_MOST])
             self._questions.learn(frozenset(told), now_s)
         elif status(call) == "UNIMPLEMENTED":
             self._questions.learn(frozenset(), now_s)
         else:
-            raise _failure(call)
+            raise self._failure(call)
 
     def _ask(self, now_s: float, until_s: float) -> tuple[str, ...]:
         """Ask for all that is due at once: each fails alone. What did, in sentences."""
@@ -169,6 +184,10 @@ class Client:
             programs = self._call(GET_STATUS, request, until_s)
         answers = {name: self._answer(name, call, now_s) for name, call in calls.items()}
         failed = {calls[name]: name for name, found in answers.items() if found is None}
+        self._has_answered = self._has_answered or len(failed) < len(calls)
+        for call, name in failed.items():
+            if status(call) == LATE:
+                self._questions.unanswered(name)
         self._judge(list(failed), len(calls))
         for name, found in answers.items():
             if found is not None:
@@ -185,14 +204,14 @@ class Client:
         """Raises _ServerError when the failed calls speak for the whole server."""
         lost = [call for call in failed if status(call) == "UNAVAILABLE"]
         if lost:
-            raise _failure(lost[0])
+            raise self._failure(lost[0])
         if not failed or len(failed) < asked:
             return
         whole = [call for call in failed if status(call) not in _HAS_NOT]
         if whole:
-            raise _failure(whole[0])
+            raise self._failure(whole[0])
         if self._questions.listed is None and all(status(c) == "UNIMPLEMENTED" for c in failed):
-            raise _failure(failed[0])
+            raise self._failure(failed[0])
 
     def _notes(self, failed: dict[Any, Name], now_s: float) -> list[str]:
         reasons: dict[str, list[str]] = {}
@@ -202,7 +221,7 @@ class Client:
                 if self._questions.listed is not None:
                     reasons.setdefault("lists what it does not have", []).append(name.metric)
             else:
-                reasons.setdefault(_why(call), []).append(name.metric)
+                reasons.setdefault(self._why(call), []).append(name.metric)
         return [f"port {self.port} {why}: {', '.join(names)}" for why, names in reasons.items()]
 
     def _metric_call(self, name: Name, until_s: float) -> Any:
@@ -221,6 +240,17 @@ class Client:
         assert self._channel is not None
         return self._channel.call(method, request, max(0.0, until_s - time.monotonic()))
 
+    def _failure(self, call: Any) -> _ServerError:
+        """What a call that failed, or brought nonsense, says of its server."""
+        code = status(call)
+        is_service = code not in ("OK", "UNIMPLEMENTED", "UNAVAILABLE")
+        return _ServerError(self._why(call), is_service, is_lost=code == "UNAVAILABLE")
+
+    def _why(self, call: Any) -> str:
+        if status(call) == LATE and self._has_answered:
+            return _TOO_SLOW
+        return _NOT_THE_SERVICE if status(call) == "OK" else words(call)
+
 
 def _response(call: Any, message: str) -> Any | None:
     """The message a call brought, once it is there; None when it failed or brought nonsense."""
@@ -232,14 +262,3 @@ def _response(call: Any, message: str) -> Any | None:
         return messages()[message].FromString(call.result())
     except DecodeError:
         return None
-
-
-def _failure(call: Any) -> _ServerError:
-    """What a call that failed, or brought nonsense, says of its server."""
-    code = status(call)
-    is_service = code not in ("OK", "UNIMPLEMENTED", "UNAVAILABLE")
-    return _ServerError(_why(call), is_service, is_lost=code == "UNAVAILABLE")
-
-
-def _why(call: Any) -> str:
-    return _NOT_THE_SERVICE if status(call) == "OK" else words(call)

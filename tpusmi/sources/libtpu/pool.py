@@ -13,7 +13,7 @@ from tpusmi.sources.libtpu.client import Client, Told
 from tpusmi.sources.libtpu.ports import Place
 from tpusmi.text import clean
 
-ANSWER_S = 1.4
+ANSWER_S = 1.8
 """A server that hangs in spite of its own deadline is left behind then."""
 GUESSES_FAILED_MOST = 3
 """A port that nobody named is given up after so many failures, until another listens there."""

@@ -13,7 +13,7 @@ LIST_EVERY_S = 300.0
 PROGRAMS_EVERY_S = 5.0
 REFUSED_S = 60.0
 """What the server does not have is not asked for again sooner."""
-IDS_MOST = 4096
+IDS_MOST = 1024
 _MEMORY = ("hbm_used_bytes", "hbm_limit_bytes")
 
 
@@ -51,6 +51,10 @@ class Questions:
         self._again_at_s.update((name, now_s + name.every_s) for name in found)
         return found
 
+    def unanswered(self, name: Name) -> None:
+        """The server took too long: it is asked again the next time."""
+        self._again_at_s.pop(name, None)
+
     def are_programs_due(self, now_s: float) -> bool:
         """True when the state of the cores may be asked for. It counts as asked."""
         if now_s < self._programs_at_s:
@@ -71,6 +75,15 @@ class Questions:
         """The server does not have it."""
         self._answers.pop(name, None)
         self._again_at_s[name] = now_s + REFUSED_S
+
+    @property
+    def unlisted(self) -> tuple[str, ...]:
+        """The gauges we would show and the server does not list; none when it does not list."""
+        if self.listed is None:
+            return ()
+        return tuple(
+            n.metric for n in self._wanted if n.shape == GAUGE and n.grpc not in self.listed
+        )
 
     @property
     def readings(self) -> tuple[Reading, ...]:
