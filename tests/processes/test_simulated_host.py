@@ -25,7 +25,7 @@ from tpusmi.metricproto import GET_METRIC, LIST_METRICS, messages
 from tpusmi.model import Host
 from tpusmi.simulate import description, faults
 from tpusmi.simulate.attached import attach, is_running
-from tpusmi.simulate.host import Plan, PortBusyError, set_faults, start
+from tpusmi.simulate.host import Plan, PortBusyError, StartError, set_faults, start
 from tpusmi.sources.holders import Holders
 from tpusmi.sources.sysfs import read_chips
 from tpusmi.wire import places
@@ -242,6 +242,43 @@ def test_the_foreground_says_where_it_is_on_stdout_and_the_rest_on_stderr() -> N
         output, words = process.communicate(timeout=LIMIT_S)
     assert output == ""
     assert f"tpusmi --simulate {host.root}" in words
+
+
+def test_the_foreground_complains_once_of_a_fault_that_there_is_not() -> None:
+    with foreground("v5e-1") as (process, host):
+        Path(host.root, faults.FILE).write_text("bogus\n")
+        time.sleep(1.5)  # three looks
+        process.terminate()
+        _, words = process.communicate(timeout=LIMIT_S)
+    assert words.count("no fault 'bogus'") == 1
+    assert f"kill {process.pid}" in words
+
+
+def test_the_stand_in_for_the_sdk_ends_with_its_host() -> None:
+    with start(Plan("v5e-1")) as host:
+        assert host.sdk_command is not None
+        with subprocess.Popen(
+            host.sdk_command,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as child:  # fmt: skip
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.write("null\n")
+            child.stdin.flush()
+            assert "tensorcore_util" in child.stdout.readline()
+            os.kill(told(host)["keeper"][0], signal.SIGKILL)
+            eventually(lambda: not is_running(host.root), GONE_WITHIN_S)
+            _, words = child.communicate("null\n", timeout=LIMIT_S)
+    assert child.returncode == 1
+    assert words == "the simulated host has ended\n"
+
+
+def test_a_python_that_cannot_be_run_is_told_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(StartError, match="No such file"), start(Plan("v5e-1")):
+        pass
 
 
 def test_any_command_can_look_at_a_running_host() -> None:

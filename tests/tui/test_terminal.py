@@ -52,7 +52,7 @@ def test_a_dashboard_whose_terminal_is_gone_ends() -> None:
     """Without a controlling terminal nobody sends it SIGHUP."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen(
-        [sys.executable, "-m", "tpusmi"],
+        [sys.executable, "-m", "tpusmi", "--interval", "30"],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

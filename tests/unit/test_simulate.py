@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 from pathlib import Path
 from typing import Any
@@ -439,6 +440,36 @@ def test_each_core_tells_what_it_runs_only_when_asked(host: Any) -> None:
     assert [core.core_id.core_on_chip.index for core in cores("v3-8", True)] == [0, 1] * 4
     assert cores("v5e-8", True)[0].sequencer_info[0].hlo_location.startswith("HLO: fusion.")
     assert not cores("v5e-8", False)[0].sequencer_info[0].HasField("hlo_location")
+
+
+def test_the_fast_description_is_believed_only_where_nobody_else_writes(tmp_path: Path) -> None:
+    told = {"version": description.VERSION, "keeper": [1, 1], "ports": []}
+    description.write(str(tmp_path), {**told, "who": "json"})
+    fast = tmp_path / description.FAST_FILE
+    fast.write_bytes(marshal.dumps({"who": "marshal"}))
+    tmp_path.chmod(0o755)
+    assert description.read_fast(str(tmp_path))["who"] == "marshal"
+    tmp_path.chmod(0o777)
+    assert description.read_fast(str(tmp_path))["who"] == "json"
+    tmp_path.chmod(0o755)
+    fast.unlink()
+    os.mkfifo(fast)
+    assert description.read_fast(str(tmp_path))["who"] == "json"
+
+
+def test_a_file_of_faults_that_is_none_hangs_nothing_and_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / faults.FILE
+    file = faults.FaultFile(str(tmp_path))
+    os.mkfifo(path)
+    assert not file.refresh()
+    assert "not a file" in file.wrong
+    path.unlink()
+    path.write_text("bogus\n")
+    assert not file.refresh()
+    assert "no fault 'bogus'" in file.wrong
+    path.write_text("silent\n")
+    assert file.refresh()
+    assert (file.faults, file.wrong) == ({"silent": ""}, "")
 
 
 def test_a_directory_of_anybodys_hangs_nothing_and_is_refused(tmp_path: Path) -> None:

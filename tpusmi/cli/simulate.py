@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -15,12 +16,18 @@ from tpusmi.model import Host
 from tpusmi.simulate import faults
 from tpusmi.simulate.attached import is_running
 from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
+from tpusmi.text import clean
 
 LOOK_S = 0.5
 SDK_PORT = 8431
 SDK_ON_IT = (
-    "TPU_SKIP_MDS_QUERY=1 python -c 'from libtpu.sdk import tpumonitoring as sdk; "
-    """print(sdk.get_metric("duty_cycle_pct").data())'"""
+    "TPU_SKIP_MDS_QUERY=1 TPU_WORKER_HOSTNAMES=localhost python -c "
+    "'from libtpu.sdk import tpumonitoring as sdk; "
+    """print(sdk.get_metric("duty_cycle_pct").data())'    # where libtpu is installed"""
+)
+STRANGER = (
+    f"  On port {SDK_PORT} it looks like libtpu to everybody on this machine: tpusmi without "
+    "--simulate\n  shows its rows too, as those of a process that it cannot place."
 )
 
 TYPES = """
@@ -39,12 +46,23 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with start(plan) as host:
             _introduce(host, plan)
-            while is_running(host.root):
-                time.sleep(LOOK_S)
+            _watch(host)
     except (StartError, PortBusyError) as error:
         return refuse(error)
     sys.stderr.write("tpusmi: something has ended the simulated host\n")
     return Exit.SOURCE_FAILED
+
+
+def _watch(host: Host) -> None:
+    """Wait for the host's end; say so when its file of faults is not understood."""
+    file, said = faults.FaultFile(host.root), ""
+    while is_running(host.root):
+        file.refresh()
+        if file.wrong and file.wrong != said:
+            sys.stderr.write(f"tpusmi: {faults.FILE}: {clean(file.wrong)}\n")
+            sys.stderr.flush()
+        said = file.wrong
+        time.sleep(LOOK_S)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,7 +71,8 @@ def parser() -> argparse.ArgumentParser:
         prog="tpusmi simulate",
         usage="tpusmi simulate TYPE [options]",
         description="A simulated TPU host: its files, processes that hold its device nodes, and "
-        "their metrics servers. It runs until Ctrl-C. Its directory is printed on stdout.",
+        "their metrics servers. It runs until Ctrl-C; one in the background until `kill`. Its "
+        "directory is printed on stdout.",
         epilog=TYPES + _faults_help(),
         formatter_class=Help,
         allow_abbrev=False,
@@ -123,12 +142,13 @@ def _introduce(host: Host, plan: Plan) -> None:
     """Say how to look at the host: its directory on stdout, for scripts; the rest on stderr."""
     ports = ", ".join(map(str, host.metrics_ports)) or "none"
     words = [
-        f"A simulated {plan.machine}. Metrics ports: {ports}. Ctrl-C ends it.",
+        f"A simulated {plan.machine}. Metrics ports: {ports}. "
+        f"Ctrl-C ends it; in the background: kill {os.getpid()}.",
         f"  tpusmi --simulate {host.root}",
         f"  echo silent > {host.root}/{faults.FILE}    # go wrong; tpusmi simulate --help",
     ]
     if SDK_PORT in host.metrics_ports:
-        words.insert(2, f"  {SDK_ON_IT}")
+        words[2:2] = [f"  {SDK_ON_IT}", STRANGER]
     sys.stderr.write("\n".join(words) + "\n")
     sys.stderr.flush()
     sys.stdout.write(f"{host.root}\n")  # last: whoever reads it may end us at once

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import time
 
+from tpusmi.simulate.description import content
+
 FILE = "faults"
 """In the host's directory: one fault a line. Writing it changes what a running host does."""
 
@@ -91,6 +93,8 @@ class FaultFile:
         self.faults: dict[str, str] = {}
         self.since_s = 0.0
         """When they were set, on CLOCK_MONOTONIC."""
+        self.wrong = ""
+        """Why the file, as it is now, changed nothing; empty when it did."""
 
     def refresh(self) -> bool:
         """Read the file if it has changed; True when it had. A bad line changes nothing."""
@@ -100,9 +104,11 @@ class FaultFile:
             if seen == self._seen:
                 return False
             self._seen = seen
-            with open(self._path, encoding="utf-8") as file:
-                self.faults = parse([line for line in file if line.strip()])
-        except (OSError, ValueError):
+            self.wrong = ""
+            text = content(self._path).decode()
+            self.faults = parse([line for line in text.splitlines() if line.strip()])
+        except (OSError, ValueError) as error:
+            self.wrong = str(error)
             return False
         self.since_s = time.monotonic() - (time.time() - found.st_mtime)
         return True

@@ -69,7 +69,11 @@ def start(plan: Plan) -> Iterator[Host]:
     Everything listens when it is handed out. Raises ValueError, PortBusyError or StartError.
     """
     plan.check()
-    keeper = start_module("tpusmi.simulate.keeper")
+    try:
+        keeper = start_module("tpusmi.simulate.keeper")
+    except OSError as error:
+        reason = f"its Python cannot be run: {error.strerror}"
+        raise StartError(f"the simulated host did not start: {reason}") from error
     directory = ""
     try:
         assert keeper.stdin is not None

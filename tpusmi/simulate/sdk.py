@@ -11,6 +11,7 @@ import os
 import sys
 import time
 
+from tpusmi.simulate import description
 from tpusmi.simulate.running import Running
 
 TYPE_CHECKING = False
@@ -55,10 +56,15 @@ def command(directory: str) -> tuple[str, ...]:
 
 
 def main(directory: str) -> None:
-    """Answer every line until stdin ends."""
-    running = Running(directory)
+    """Answer every line until stdin ends, or the host does. Nothing else is waited for."""
+    try:
+        running = Running(directory)
+    except ValueError as error:
+        sys.exit(str(error))
     for line in sys.stdin:
         started_s = time.monotonic()
+        if not description.is_kept(running.description):
+            sys.exit("the simulated host has ended")
         running.refresh()
         _fail_if_told(running)
         names = SUPPORTED if line.strip() == "null" else line.split('"')[1::2]

@@ -27,6 +27,8 @@ from tpusmi.tui.prompt import Prompt
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 LATE_TICKS = 3
 """Ticks without an answer after which the header says so."""
+HUNG_UP_EVERY_S = 1.0
+"""Not with the ticks, which can be a minute apart: the driver spins meanwhile."""
 
 
 class Dashboard(App[None]):
@@ -68,6 +70,7 @@ class Dashboard(App[None]):
         self._reader.start()
         self._ask()
         self._ticker = self.set_interval(self._interval_s, self._tick)
+        self.set_interval(HUNG_UP_EVERY_S, self._leave_when_hung_up)
 
     def on_ready(self) -> None:
         # run() switched it off. What the start left is kept out of every later search for garbage.
@@ -174,13 +177,14 @@ class Dashboard(App[None]):
     # -- reading
 
     def _tick(self) -> None:
-        if hung_up():
-            self.exit(return_code=128 + signal.SIGHUP)
-            return
         if not self._paused:
             self._ask()
             if self._late_s():
                 self._draw_header()
+
+    def _leave_when_hung_up(self) -> None:
+        if hung_up():
+            self.exit(return_code=128 + signal.SIGHUP)
 
     def _ask(self) -> None:
         if self._asked_s is None:
