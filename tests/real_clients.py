@@ -12,7 +12,9 @@ import subprocess
 import sys
 from typing import Any
 
+from tpusmi.model import Host
 from tpusmi.simulate.host import Plan, start
+from tpusmi.sources.libtpu import child
 
 PORT = 8431
 LIMIT_S = 60
@@ -80,8 +82,20 @@ def answered() -> dict[str, str]:
     return found
 
 
+def ours(host: Host) -> Any:
+    """What tpusmi shows of the host with its own child, which loads the real SDK."""
+    from tpusmi.collect import open_collector
+
+    collector = open_collector(host._replace(sdk_command=(sys.executable, child.__file__)))
+    try:
+        return collector.read_once(LIMIT_S).to_dict()
+    finally:
+        collector.stop()
+
+
 def main(machine: str, worker: str, seconds: str) -> None:
-    plan = Plan(machine, worker=int(worker), port=PORT, freeze_s=float(seconds))
+    ill = ("bad-link:7", "throttle:3")
+    plan = Plan(machine, worker=int(worker), port=PORT, faults=ill, freeze_s=float(seconds))
     with start(plan) as host:
         with open(f"{host.root}/simulated.json", encoding="utf-8") as file:
             told = json.load(file)
@@ -90,6 +104,7 @@ def main(machine: str, worker: str, seconds: str) -> None:
             "answers": answered(),
             "sdk": said(SDK),
             "tpu_info": said(TPU_INFO, told["generation"]),
+            "ours": ours(host),
         }
     json.dump(found, sys.stdout)
 

@@ -1,7 +1,8 @@
-"""The messages of libtpu's RuntimeMetricService, built at run time in a descriptor pool of our own.
+"""The messages of libtpu's RuntimeMetricService, and of VBARControl beside it, in our own pool.
 
-Generated modules would put them into the global pool, where a second copy (tpu-info's, libtpu's)
-aborts the process. Field numbers are those that libtpu 0.0.42.1 carries in its library.
+They are built at run time: generated modules would put them into the global pool, where a second
+copy (tpu-info's, libtpu's) aborts the process. Field numbers are those that libtpu 0.0.42.1
+carries in its library.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ SERVICE = f"{PACKAGE}.RuntimeMetricService"
 GET_METRIC = f"/{SERVICE}/GetRuntimeMetric"
 LIST_METRICS = f"/{SERVICE}/ListSupportedMetrics"
 GET_STATUS = f"/{SERVICE}/GetTpuRuntimeStatus"
+GET_HOST_METRICS = "/libtpu.tpunetd.VBARControl/GetHostMetrics"
 
 CORE_TYPES = ("INVALID", "TENSOR_CORE", "SPARSE_CORE_V0", "SPARSE_CORE")
 """TpuCoreTypeProto by number; libtpu knows more, so an unknown number is data, not an error."""
@@ -63,11 +65,18 @@ SequencerInfo: sequencer_type 1 ?int32, sequencer_index 2 ?int32, pc 3 ?int64, t
 CurrentCoreStateSummary: core_id 1 TpuCoreIdentifier, sequencer_info 2 *SequencerInfo,
   xdb_server_running 3 ?bool, program_fingerprint 4 ?bytes, launch_id 5 ?int32,
   queued_program_info 6 *QueuedProgramInfo, error_message 7 ?string
+GetHostMetricsResponse: metrics_data 1 *UtilizationMetricData
+UtilizationMetricData: timestamp 1 Timestamp, metrics 2 *UtilizationMetric,
+  chip_identifier 3 string, health 4 TpuHealthMetrics
+UtilizationMetric: metric_type 1 int32, utilization 2 float, usage 3 float, duty_cycle 4 float
+TpuHealthMetrics: chip_throttling_metric 1 ChipThrottlingMetric, ici_link_metrics 2 *IciLinkMetric
+ChipThrottlingMetric: tray_id 1 int64, chip_id 2 int64, throttling_score 3 int64
+IciLinkMetric: port_id 1 string, link_health 2 int64
 """
 
 
 _TYPES = {
-    **{"double": 1, "int64": 3, "uint64": 4, "int32": 5},
+    **{"double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5},
     **{"bool": 8, "string": 9, "message": 11, "bytes": 12},
 }
 _OPTIONAL, _REPEATED = 1, 3

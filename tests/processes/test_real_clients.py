@@ -16,6 +16,7 @@ import netns
 import pytest
 
 from tpusmi.metricproto import messages
+from tpusmi.simulate.workload import Workload
 from tpusmi.sources.libtpu.names import NAMES
 from tpusmi.sources.libtpu.percentiles import percentiles
 
@@ -25,7 +26,8 @@ SAME = 1e-4
 ROUNDED = 0.006
 """The SDK prints two decimals."""
 SDK_OF_ITS_OWN = {"tensorcore_util", "ici_link_health", "tpu_throttle_score"}
-"""Those ask the hardware and not the server."""
+"""Those it asks of VBARControl; the libtpu for Python 3.10 asks somebody else."""
+OLD_LIBTPU = sys.version_info < (3, 11)
 
 BY_GRPC = {name.grpc: name for name in NAMES if name.grpc is not None}
 BY_SDK = {sdk: name for name in NAMES for sdk in name.sdk}
@@ -49,6 +51,8 @@ class Seen(NamedTuple):
     status: Any
     sdk: dict[str, list[str]]
     tpu_info: dict[str, Any]
+    ours: dict[str, Any]
+    """tpusmi's own JSON, its SDK child with the real libtpu included."""
 
     def rows(self, metric: str) -> list[Any]:
         """In the order of their ids, as both clients sort gauges."""
@@ -83,7 +87,7 @@ def seen(request: pytest.FixtureRequest) -> Seen:
         for name, answer in raw.items()
         if name in BY_GRPC
     }
-    return Seen(said["told"], answers, status, said["sdk"], said["tpu_info"])
+    return Seen(said["told"], answers, status, said["sdk"], said["tpu_info"], said["ours"])
 
 
 def test_the_devices_have_the_ids_of_that_host(seen: Seen) -> None:
@@ -95,9 +99,10 @@ def test_the_devices_have_the_ids_of_that_host(seen: Seen) -> None:
 def test_the_sdk_prints_every_metric_that_it_reads_over_grpc(seen: Seen) -> None:
     empty = {name for name, data in seen.sdk.items() if not data}
     single = {n.sdk[0] for n in NAMES if n.shape == "latency" and n.sdk}
-    assert empty - SDK_OF_ITS_OWN <= (single if seen.told["hosts"] == 1 else set())
+    unasked = SDK_OF_ITS_OWN if OLD_LIBTPU else set()
+    assert empty - unasked <= (single if seen.told["hosts"] == 1 else set())
     assert set(seen.sdk) <= set(BY_SDK)
-    if sys.version_info >= (3, 11):  # libtpu for 3.10 is an old one with fewer metrics
+    if not OLD_LIBTPU:
         newest = {name.sdk[0] for name in NAMES if name.sdk}
         assert set(seen.sdk) == newest
 
@@ -146,6 +151,44 @@ def test_the_sdks_labels_are_the_simulators(seen: Seen) -> None:
     assert collectives == ["2MB+-ALL_REDUCE", "8MB+-ALL_GATHER"]
     transfers = [text.partition(",")[0] for text in seen.sdk["buffer_transfer_latency"]]
     assert transfers == ["8MB+", "4MB+"]
+
+
+def mxu_of(seen: Seen) -> list[float]:
+    """By the simulator's workload, in local order."""
+    told = seen.told
+    workload = Workload(told["seed"])
+    return [100 * workload.mxu(told["freeze_s"], device["id"]) for device in told["devices"]]
+
+
+@pytest.mark.skipif(OLD_LIBTPU, reason="libtpu 0.0.21 does not ask VBARControl")
+def test_the_sdk_prints_what_only_hardware_tells(seen: Seen) -> None:
+    printed = [float(text) for text in seen.sdk["tensorcore_util"]]
+    assert printed == pytest.approx(mxu_of(seen), abs=ROUNDED)
+    chips = len(seen.told["chips"])
+    links = 6 if seen.told["cubic"] else 4
+    names = {text.partition(":")[0] for text in seen.sdk["ici_link_health"]}
+    assert names == {f"tray1.chip{c}.ici{n}.int" for c in range(chips) for n in range(links)}
+    assert f"tray1.chip{chips - 1}.ici0.int: 7" in seen.sdk["ici_link_health"]
+    assert seen.sdk["tpu_throttle_score"] == [f"1-{c}: {0 if c else 3}" for c in range(chips)]
+
+
+@pytest.mark.skipif(OLD_LIBTPU, reason="libtpu 0.0.21 does not ask VBARControl")
+def test_tpusmi_shows_what_its_child_reads_with_the_real_sdk(seen: Seen) -> None:
+    devices, chips = seen.ours["devices"], seen.ours["chips"]
+    ids = [d["id"] for d in seen.told["devices"]]
+    if seen.told["generation"] == "7x":  # every row of its server is about a whole chip
+        ids = [None] * len(ids)
+    assert [d["id"] for d in devices] == ids
+    shown = [d["tensorcore_utilization_percent"] for d in devices]
+    assert shown == pytest.approx(mxu_of(seen), abs=ROUNDED)
+    assert {d["provenance"]["tensorcore_utilization_percent"]["source"] for d in devices} == {
+        "libtpu_sdk"
+    }
+    assert [c["throttle_percent"] for c in chips] == [30.0, *[0.0] * (len(chips) - 1)]
+    last = len(chips) - 1
+    links = [(c["index"], link["name"], link["health"]) for c in chips for link in c["ici_links"]]
+    assert [link for link in links if link[2]] == [(last, f"tray1.chip{last}.ici0.int", 7)]
+    assert {"throttled", "ici_link"} <= {warning["code"] for warning in seen.ours["warnings"]}
 
 
 def test_tpu_info_reads_the_usage_of_every_device(seen: Seen) -> None:

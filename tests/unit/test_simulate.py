@@ -421,10 +421,10 @@ def test_processes_of_one_job_share_its_ids_and_others_count_from_0(host: Any) -
 
 def test_throttling_and_bad_links_are_told_by_the_sdk_alone(host: Any) -> None:
     good = host("v5e-4")
-    assert sdk.data(good, "tpu_throttle_score") == ["0-0", "1-0", "2-0", "3-0"]
+    assert sdk.data(good, "tpu_throttle_score") == ["1-0: 0", "1-1: 0", "1-2: 0", "1-3: 0"]
     assert len(sdk.data(good, "ici_link_health")) == 16
     bad = host("v5e-4", "throttle:4", "bad-link:9")
-    assert sdk.data(bad, "tpu_throttle_score")[0] == "0-4"
+    assert sdk.data(bad, "tpu_throttle_score")[0] == "1-0: 4"
     assert [text for text in sdk.data(bad, "ici_link_health") if not text.endswith(" 0")] == [
         "tray1.chip3.ici0.int: 9"
     ]

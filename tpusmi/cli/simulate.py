@@ -16,17 +16,17 @@ from tpusmi.model import Host
 from tpusmi.simulate import faults
 from tpusmi.simulate.attached import is_running
 from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
+from tpusmi.simulate.vbar import METRICS_PORT
 from tpusmi.text import clean
 
 LOOK_S = 0.5
-SDK_PORT = 8431
 SDK_ON_IT = (
     "TPU_SKIP_MDS_QUERY=1 TPU_WORKER_HOSTNAMES=localhost python -c "
     "'from libtpu.sdk import tpumonitoring as sdk; "
     """print(sdk.get_metric("duty_cycle_pct").data())'    # where libtpu is installed"""
 )
 STRANGER = (
-    f"  On port {SDK_PORT} it looks like libtpu to everybody on this machine: tpusmi without "
+    f"  On port {METRICS_PORT} it looks like libtpu to everybody on this machine: tpusmi without "
     "--simulate\n  shows its rows too, as those of a process that it cannot place."
 )
 
@@ -88,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         metavar="PORT",
         help="of the first process's metrics, the next ones follow; libtpu's own clients look at "
-        f"{SDK_PORT}; default: free ones",
+        f"{METRICS_PORT}; default: free ones",
     )
     p.add_argument(
         "--fault", action="append", default=[], metavar="NAME[:ARG]", help="see below; repeatable"
@@ -147,7 +147,7 @@ def _introduce(host: Host, plan: Plan) -> None:
         f"  tpusmi --simulate {host.root}",
         f"  echo silent > {host.root}/{faults.FILE}    # go wrong; tpusmi simulate --help",
     ]
-    if SDK_PORT in host.metrics_ports:
+    if METRICS_PORT in host.metrics_ports:
         words[2:2] = [f"  {SDK_ON_IT}", STRANGER]
     sys.stderr.write("\n".join(words) + "\n")
     sys.stderr.flush()

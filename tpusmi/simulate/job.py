@@ -43,11 +43,16 @@ def main(directory: str, process: int) -> None:
 def _serve(running: Running, process: int, number: int) -> None:
     """Serve metrics, as the faults of the moment allow, until stdin ends."""
     from tpusmi.simulate.host import PortBusyError
-    from tpusmi.simulate.server import Port
+    from tpusmi.simulate.server import IPV4, IPV6, Port, open_grpc
+    from tpusmi.simulate.vbar import HostMetrics
 
     port = Port(running, process, number)
+    vbar_port = running.description["vbar_port"]
+    served = []  # a server ends when nobody knows it any more
     try:
         port.update()
+        if vbar_port is not None and process == 0:
+            served.append(open_grpc(HostMetrics(running), (IPV4, IPV6), vbar_port))
     except PortBusyError as error:
         _say(f"busy {error}")
         os._exit(1)

@@ -118,6 +118,7 @@ class _Host:
         description.write(self._directory, told)
 
     def _describe(self, machine: Machine, nodes: dict[int, list[str]]) -> dict[str, Any]:
+        from tpusmi.simulate import vbar
         from tpusmi.simulate.server import free_port
 
         plan = self._plan
@@ -160,6 +161,7 @@ class _Host:
             ],
             "processes": processes,
             "ports": [p["port"] for p in processes],
+            "vbar_port": vbar.PORT if plan["port"] == vbar.METRICS_PORT else None,
             "segment_dir": f"{self._directory}/segments",
         }  # fmt: skip
 

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from tpusmi.simulate import description
+from tpusmi.simulate import description, hardware
 from tpusmi.simulate.running import Running
 
 TYPE_CHECKING = False
@@ -40,9 +40,8 @@ SUPPORTED = (
     "idle_duration",
 )
 """By libtpu 0.0.42.1. All but the first three it reads from port 8431, where a simulated host
-seldom is: those have no data here.
+seldom is: those have no data here. On a host that is there the real SDK reads all of them.
 """
-LINKS_FLAT, LINKS_CUBIC = 4, 6
 
 
 def command(directory: str) -> tuple[str, ...]:
@@ -111,32 +110,17 @@ def _fail_if_told(running: Running) -> None:
 
 
 def _tensorcore_util(running: Running) -> list[str]:
-    if not running.is_loaded:
-        return []
-    t_s = running.job_time_s
-    devices = running.description["devices"]
-    if not any(process.get("holds", True) for process in running.description["processes"]):
-        return ["0.00"] * len(devices)
-    return [f"{100 * running.workload.mxu(t_s, device['id']):.2f}" for device in devices]
+    return [f"{percent:.2f}" for percent in hardware.mxu_percent(running)]
 
 
 def _ici_link_health(running: Running) -> list[str]:
-    chips = range(len(running.description["chips"]))
-    links = LINKS_CUBIC if running.description["cubic"] else LINKS_FLAT
-    bad = running.faults.get("bad-link", "0")
-    ill = (chips[-1], 0)
-    return [
-        f"tray1.chip{chip}.ici{link}.int: {bad if (chip, link) == ill else 0}"
-        for chip in chips
-        for link in range(links)
-    ]
+    return [f"{name}: {health}" for _, name, health in hardware.links(running)]
 
 
 def _tpu_throttle_score(running: Running) -> list[str]:
-    # One a chip: libtpu collects it as ChipThrottlingMetric, by tray and chip.
-    score = running.faults.get("throttle", "0")
-    chips = range(len(running.description["chips"]))
-    return [f"{chip}-{0 if chip else score}" for chip in chips]
+    # Not as its description says: libtpu 0.0.42.1 prints tray, chip and score.
+    scores = enumerate(hardware.throttle_scores(running))
+    return [f"{hardware.TRAY}-{chip}: {score}" for chip, score in scores]
 
 
 _DATA = {

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from tpusmi import metricproto
 from tpusmi.simulate.answers import Answers
@@ -49,7 +49,7 @@ class Port:
             return
         if what in ("libtpu", "not-libtpu"):
             handler = Service(self._running, self._process) if what == "libtpu" else None
-            self._stop = _open_grpc(handler, hosts, self._port)
+            self._stop = open_grpc(handler, hosts, self._port)
         else:
             self._stop = _open_sockets(hosts, self._port, answering=what == "http")
 
@@ -95,7 +95,14 @@ class Service:
         time.sleep(float(self._running.faults.get("slow", "0")))
 
 
-def _open_grpc(service: Service | None, hosts: tuple[str, ...], port: int) -> Stop:
+class Answering(Protocol):
+    """A gRPC service."""
+
+    def method(self, path: str) -> Callable[[bytes, Any], bytes] | None: ...
+
+
+def open_grpc(service: Answering | None, hosts: tuple[str, ...], port: int) -> Stop:
+    """Serve on that port of those hosts. Raises PortBusyError."""
     from concurrent.futures import ThreadPoolExecutor
 
     import grpc
