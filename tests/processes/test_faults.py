@@ -1,0 +1,143 @@
+"""What goes wrong with a metrics server costs what it must: a command answers in time, all else is
+on the screen, and the reason stands there in words.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from commands import TPUSMI, environment, tpusmi
+from terminal import terminal
+
+from tpusmi.model import Host
+from tpusmi.simulate import description
+from tpusmi.simulate.host import Plan, set_faults, start
+
+ANSWERS_WITHIN_S = 2.0
+STARTS_WITHIN_S = 1.0
+"""On top: the interpreter's start, on a machine that does other things as well."""
+NOTICED_WITHIN_S = 0.5
+"""The host's processes look for other faults every 0.2 s."""
+CHIPS = 4
+
+
+class Case(NamedTuple):
+    """A fault, what is left of the numbers, and the words for it."""
+
+    fault: str
+    used: int
+    """Rows that still have memory."""
+    words: str
+
+
+CASES = (
+    Case("no-server", 0, "nothing listens on TPU_RUNTIME_METRICS_PORTS="),
+    Case("silent", 0, "accepts and does not answer"),
+    Case("not-libtpu", 0, "is not libtpu's metrics service"),
+    Case("http", 0, "gRPC"),
+    Case("slow:30", 0, "does not answer"),
+    Case("not-found:hbm_used_bytes", 0, "has no hbm_used_bytes"),
+    Case("missing-device:1", 3, "reports 3 devices where 4 are expected"),
+    Case("empty", 0, "has no program loaded yet"),
+    Case("sdk-crash", 4, "libtpu's SDK crashed (signal 11)"),
+    Case("string-ids", 4, ""),
+    Case("ipv6-only", 4, ""),
+)
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    with start(Plan("v6e-16", worker=2)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module", params=CASES, ids=[case.fault for case in CASES])
+def faulty(host: Host, request: pytest.FixtureRequest) -> Iterator[Case]:
+    case: Case = request.param
+    set_faults(host.root, [case.fault])
+    time.sleep(NOTICED_WITHIN_S)
+    yield case
+    set_faults(host.root, [])
+    time.sleep(NOTICED_WITHIN_S)
+
+
+def watch(host: Host, *arguments: str, **more: str) -> tuple[str, float]:
+    """What the command prints of the host, and how long it took."""
+    started_s = time.monotonic()
+    found = tpusmi(host.segment_dir or "", "--simulate", host.root, *arguments, **more)
+    took_s = time.monotonic() - started_s
+    assert (found.returncode, found.stderr) == (0, "")
+    return found.stdout, took_s
+
+
+def test_the_table_answers_in_time_and_says_why(host: Host, faulty: Case) -> None:
+    text, took_s = watch(host, "--once")
+    assert took_s < ANSWERS_WITHIN_S + STARTS_WITHIN_S
+    assert faulty.words in text
+    for chip in range(CHIPS):
+        assert f"vfio/{chip + 1}" in text  # the chips and who holds them are there all the same
+    if faulty.fault not in ("empty", "sdk-crash"):
+        rows = text.splitlines()[3 : 3 + CHIPS]
+        assert all(row.count("%") >= 1 for row in rows), text  # and so is MXU
+
+
+def test_json_has_null_where_nobody_answered_and_never_0(host: Host, faulty: Case) -> None:
+    text, took_s = watch(host, "--json")
+    assert took_s < ANSWERS_WITHIN_S + STARTS_WITHIN_S
+    devices = json.loads(text)["devices"]
+    known = [d for d in devices if d["hbm_used_bytes"] is not None]
+    assert len(known) == faulty.used
+    assert all(d["hbm_used_bytes"] > 0 for d in known)
+    if faulty.used == CHIPS:
+        assert [d["id"] for d in devices] == [8, 9, 12, 13]
+
+
+def test_the_dashboard_lives_on_and_says_why(host: Host, faulty: Case) -> None:
+    command = [*TPUSMI, "--simulate", host.root]
+    with terminal(command, environment(host.segment_dir or ""), 160, 45) as screen:
+        screen.see("SIMULATED")
+        screen.see(faulty.words or "31.2 GiB")
+        screen.press("?")
+        screen.see("Keys")
+        screen.press("qq")
+        assert screen.end() == 0
+
+
+def test_a_proxy_is_never_asked(host: Host) -> None:
+    dead = "http://127.0.0.1:9"
+    text, _ = watch(host, "--json", http_proxy=dead, https_proxy=dead, grpc_proxy=dead)
+    assert all(d["hbm_used_bytes"] for d in json.loads(text)["devices"])
+
+
+def test_a_server_that_stands_still_is_told_and_greys_what_it_said(host: Host) -> None:
+    pid = description.read(host.root)["processes"][0]["pid"]
+    command = [*TPUSMI, "--simulate", host.root]
+    with terminal(command, environment(host.segment_dir or ""), 160, 45) as screen:
+        screen.see("31.2 GiB")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            screen.see("s old")  # its last figures, with their age
+            screen.see("too slowly")
+            text, took_s = watch(host, "--once")
+            assert took_s < ANSWERS_WITHIN_S + STARTS_WITHIN_S
+            assert "accepts and does not answer" in text
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        screen.see("s old", gone=True)
+        screen.press("q")
+        assert screen.end() == 0
+
+
+def test_nothing_that_hangs_holds_up_a_command(tmp_path: Path) -> None:
+    """Server and SDK at once, which is all that can."""
+    with start(Plan("v5e-8", faults=("silent", "sdk-hang"))) as host:
+        for arguments in (("--once",), ("--json",), ("-L",), ("--once", "--programs")):
+            _, took_s = watch(host, *arguments)
+            assert took_s < 3.0
