@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 LIMIT_S = 60.0
 GONE_WITHIN_S = 8.0
+MXU = "tensorcore_utilization_percent"
 
 DEMO = """
 import sys
@@ -106,15 +107,24 @@ def test_the_job_holds_the_simulated_chips_and_libtpus_lock() -> None:
 def test_every_chip_is_the_jobs_and_everything_is_labelled_simulated() -> None:
     def look(host: Host) -> int:
         trainer = running(host.root).trainer[0]
-        snapshot = eventually(lambda: whole(open_collector(host).read_once()), 20)
+        snapshot = seen(host, lambda s: len(s.devices) == 8)
         assert snapshot.simulated
         assert len(snapshot.chips) == len(snapshot.devices) == 8
         assert [p.pid for p in snapshot.processes] == [trainer]
         assert {owner.pid for device in snapshot.devices for owner in device.owners} == {trainer}
         return 0
 
-    def whole(snapshot: Snapshot) -> Snapshot | None:
-        return snapshot if len(snapshot.devices) == 8 else None
+    assert demo.run(look) == 0
+
+
+def test_the_chips_are_as_busy_as_a_training_job_keeps_them() -> None:
+    def look(host: Host) -> int:
+        snapshot = seen(host, lambda s: any(name == MXU for _, name in s.values))
+        mxu = [snapshot.values[d.key, MXU].value for d in snapshot.devices]
+        assert len(mxu) == 8
+        assert all(30 < percent < 80 for percent in mxu)
+        assert snapshot.warnings == ()
+        return 0
 
     assert demo.run(look) == 0
 
@@ -213,6 +223,15 @@ def running(directory: str) -> Running:
     simulation = tuple(identity(pid) for pid in pids)
     trainer = (place.pid, place.start_ticks)
     return Running(directory, identity(parent(place.pid)), trainer, simulation)
+
+
+def seen(host: Host, is_whole: Callable[[Snapshot], bool]) -> Snapshot:
+    """What a viewer of that host sees, once it is whole."""
+    collector = open_collector(host)
+    try:
+        return eventually(lambda: next(filter(is_whole, [collector.read_once()]), None), 20)
+    finally:
+        collector.stop()
 
 
 def identity(pid: int) -> tuple[int, int]:

@@ -23,9 +23,10 @@ from terminal import terminal
 
 from tpusmi.metricproto import GET_METRIC, LIST_METRICS, messages
 from tpusmi.model import Host
-from tpusmi.simulate import description, faults
+from tpusmi.simulate import description, faults, hardware
 from tpusmi.simulate.attached import attach, is_running
 from tpusmi.simulate.host import Plan, PortBusyError, StartError, set_faults, start
+from tpusmi.simulate.running import Running
 from tpusmi.sources.holders import Holders
 from tpusmi.sources.sysfs import read_chips
 from tpusmi.wire import places
@@ -571,9 +572,11 @@ def test_nodes_can_be_forbidden() -> None:
 
 
 def test_a_host_can_leave_its_nodes_to_somebody_else() -> None:
-    with start(Plan("v5e-4", hold=False)) as host:
+    with start(Plan("v5e-4", age_s=30.0, hold=False)) as host:
         assert holders(host) == {}
         assert len(duty(host)) == 4
+        # Whoever holds them, the job runs: its MXUs agree with its duty cycle.
+        assert all(percent > 30 for percent in hardware.mxu_percent(Running(host.root)))
 
 
 def test_256_devices_are_no_trouble() -> None:

@@ -58,6 +58,13 @@ BUSY = (
     "hbm_bandwidth_utilization_percent",
 )
 
+TRAINING = {
+    "tensorcore_utilization_percent": (57, 3),
+    "duty_cycle_percent": (98, 1),
+    "hbm_bandwidth_utilization_percent": (62, 5),
+}
+"""What a training job keeps its chips at, and how far it strays."""
+
 
 class Job:
     """A process and what it would measure at a time."""
@@ -117,7 +124,8 @@ class Job:
             yield d.key, "live_array_bytes", int(here * 0.94)
             yield d.key, "live_arrays", 840 + int(at_s * 7 + d.index) % 60
             for n, name in enumerate(BUSY if self.busy else ()):
-                yield d.key, name, 50 + 40 * math.sin(at_s * 0.7 + d.index + n)
+                middle, spread = TRAINING[name] if self.on_chips else (50, 40)
+                yield d.key, name, middle + spread * math.sin(at_s * 0.7 + d.index + n)
             if self.on_chips:
                 yield d.key, "idle_s", 0.004 + 0.003 * math.sin(at_s + d.index)
                 yield d.key, "hlo_queue_size", 1 + int(at_s + d.index) % 3

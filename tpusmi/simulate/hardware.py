@@ -19,7 +19,7 @@ def mxu_percent(running: Running) -> list[float]:
         return []
     t_s = running.job_time_s
     devices = running.description["devices"]
-    if not any(process.get("holds", True) for process in running.description["processes"]):
+    if not running.description["processes"]:
         return [0.0] * len(devices)
     return [100 * running.workload.mxu(t_s, device["id"]) for device in devices]
 
