@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -352,6 +353,19 @@ def test_the_dashboard_draws_a_host_of_its_own_and_leaves_nothing(tmp_path: Path
         found.press("q")
         assert found.end() == 0
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_one_plain_table_fits_the_terminal_it_is_printed_on(tmp_path: Path, columns: int) -> None:
+    command = [*TPUSMI, "--once", "--simulate", "v5e-8"]
+    with terminal(command, environment(tmp_path, TMPDIR=str(tmp_path)), columns, 40) as found:
+        assert found.end() == 0
+        found.see("tpu:7")
+        written = found.written.decode().replace("\r\n", "\n")
+    titles, *devices = written.split("\n\n")[1].splitlines()
+    assert len(devices) == 8
+    assert all(len(row) <= columns for row in devices)
+    assert {"DEV", "MEMORY", "MXU", "DUTY", "BW"} <= {*re.sub(r"\x1b\S*?m", "", titles).split()}
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,34 @@ def test_no_line_of_the_ascii_table_needs_more_than_ascii() -> None:
     table.table(moments.everything(), ascii_only=True).encode("ascii")
 
 
+@pytest.mark.parametrize("columns", [300, 120, 100, 80, 72, 60, 40, 12])
+@pytest.mark.parametrize("moment", [moments.everything, moments.machine])
+def test_no_row_of_the_table_is_wider_than_the_terminal(
+    moment: Callable[[], Snapshot], columns: int
+) -> None:
+    fitted = rows(table.table(moment(), columns=columns))
+    whole = rows(table.table(moment()))
+    assert len(fitted) == len(whole)
+    assert max(map(len, fitted)) <= columns
+    if columns == 300:
+        assert fitted == whole
+
+
+def test_a_narrow_table_keeps_what_people_come_for() -> None:
+    text = table.table(moments.machine(), columns=80)
+    for title in ("DEV", "PID", "MEMORY", "MXU", "DUTY", "BW", "USER", "COMMAND"):
+        assert title in text
+
+
+def rows(text: str) -> list[str]:
+    """The lines of the tables, without the sentences around them."""
+    return [line for block in text.split("\n\n")[1:] for line in block.splitlines() if is_row(line)]
+
+
+def is_row(line: str) -> bool:
+    return not line.startswith(("!", '"', "agent:", "libtpu"))
+
+
 @pytest.mark.parametrize(
     ("wanted", "pids", "devices"),
     [

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from tpusmi import __version__
+from tpusmi.cli.terminal import columns
 
 LOOP_DEFAULT_S = 5.0
 INTERVAL_LEAST_S = 0.1
@@ -42,17 +43,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal.
-
-    argparse would import shutil to ask, even when nobody wants help.
-    """
+    """Help as wide as the terminal."""
 
     def __init__(self, prog: str) -> None:
-        try:
-            columns = os.get_terminal_size().columns
-        except OSError:
-            columns = 0
-        super().__init__(prog, width=min(columns or HELP_COLUMNS, HELP_COLUMNS) - 2)
+        super().__init__(prog, width=min(columns() or HELP_COLUMNS, HELP_COLUMNS) - 2)
 
 
 def _add_outputs(group: argparse._ArgumentGroup) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.cli.exits import Exit
-from tpusmi.cli.terminal import Looks
+from tpusmi.cli.terminal import Looks, columns
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import DENIED, FAILED, Host, Snapshot
 from tpusmi.report.select import Wanted, recent, selected
@@ -72,7 +72,9 @@ def prepare(options: argparse.Namespace, looks: Looks) -> Printing:
     if options.list_tpus:
         return Printing(lambda s, first: table.device_list(s), _has_devices)
     return Printing(
-        lambda s, first: ("" if first else "\n") + table.table(s, looks.color, looks.ascii_only),
+        lambda s, first: (
+            ("" if first else "\n") + table.table(s, looks.color, looks.ascii_only, columns())
+        ),
         _has_jobs,
     )
 

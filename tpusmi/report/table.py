@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from tpusmi.model import NOMINAL, Core, Device, Latency, Process, Snapshot
 from tpusmi.report import rows, words
@@ -31,11 +32,30 @@ _LEFT = {"DEV", "NODE", "KIND", "USER", "DEVICES", "PHASE", "COMMAND", "NETWORK"
     "PROGRAM",
     "RUNS",
 }
+_EXPENDABLE = (
+    *("ARRAYS", "LIVE", "NODE", "PEAK", "CHIP", "COMPILES", "COUNT", "P90", "p95", "TYPE", "AGE"),
+    *("STEP p50", "PHASE", "QUEUE", "MFU", "USER", "PROGRAM", "IDLE", "KIND", "MEAN", "P50", "BW"),
+)
+"""Left out one by one where a terminal is too narrow, the first one first."""
+_LAST_LEAST = 12
+"""So much is left of a last column that is text."""
 
 
-def table(snapshot: Snapshot, color: bool = False, ascii_only: bool = False) -> str:
-    """The whole snapshot as text that ends in a newline."""
-    text = "\n".join(_lines(snapshot, color)) + "\n"
+class _Sheet(NamedTuple):
+    """What the table is printed on."""
+
+    color: bool
+    columns: int | None
+
+
+def table(
+    snapshot: Snapshot, color: bool = False, ascii_only: bool = False, columns: int | None = None
+) -> str:
+    """The whole snapshot as text that ends in a newline.
+
+    Its rows are made to fit into so many columns of a terminal; with None, all of them are printed.
+    """
+    text = "\n".join(_lines(snapshot, _Sheet(color, columns))) + "\n"
     if not ascii_only:
         return text
     return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
@@ -51,7 +71,8 @@ def device_list(snapshot: Snapshot) -> str:
     return "".join(lines)
 
 
-def _lines(s: Snapshot, color: bool) -> Iterator[str]:
+def _lines(s: Snapshot, sheet: _Sheet) -> Iterator[str]:
+    color = sheet.color
     host = s.host
     label = " (SIMULATED)" if s.simulated else ""
     libtpu = f"  libtpu {host.libtpu_version}" if host.libtpu_version else ""
@@ -61,7 +82,7 @@ def _lines(s: Snapshot, color: bool) -> Iterator[str]:
     devices = [d for d in s.devices if d.key.process is None or d.key.process in shown]
     if devices:
         yield ""
-        yield from _grid(*_known(_DEVICE_TITLES, [_device(s, d) for d in devices]), color, set())
+        yield from _grid(*_known(_DEVICE_TITLES, [_device(s, d) for d in devices]), sheet)
         if any(rows.DITTO in cell for d in devices for cell in _device(s, d)):
             yield _painted(
                 f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color
@@ -69,16 +90,14 @@ def _lines(s: Snapshot, color: bool) -> Iterator[str]:
     if processes:
         old = {i for i, p in enumerate(processes) if p.state != "live"}
         yield ""
-        yield from _grid(_PROCESS_TITLES, [_process(s, p) for p in processes], color, old)
+        yield from _grid(_PROCESS_TITLES, [_process(s, p) for p in processes], sheet, old)
     latencies = [latency for latency in s.latencies if latency.percentiles.count != 0]
     if latencies:
         yield ""
-        yield from _grid(
-            _LATENCY_TITLES, [_latency(latency) for latency in latencies], color, set()
-        )
+        yield from _grid(_LATENCY_TITLES, [_latency(latency) for latency in latencies], sheet)
     if s.cores:
         yield ""
-        yield from _grid(_CORE_TITLES, [_core(core) for core in s.cores], color, set())
+        yield from _grid(_CORE_TITLES, [_core(core) for core in s.cores], sheet)
     yield from _remarks(s, color, bool(processes or devices))
 
 
@@ -174,7 +193,6 @@ def _process(s: Snapshot, p: Process) -> Row:
 
     used = value("hbm_used_bytes")
     live = value("live_array_bytes")
-    command = words.command(p.command)
     age = None if p.sampled_at_s is None else max(0.0, s.at_s - p.sampled_at_s)
     return (
         str(p.pid),
@@ -187,25 +205,49 @@ def _process(s: Snapshot, p: Process) -> Row:
         words.count(value("compilations")),
         f"{p.phase or words.UNKNOWN}{' (silent)' if p.state == 'silent' else ''}",
         words.duration(age),
-        command if len(command) <= COMMAND_MOST else command[: COMMAND_MOST - 1] + "…",
+        words.shortened(words.command(p.command), COMMAND_MOST),
     )
 
 
-def _grid(titles: Row, rows: Sequence[Row], color: bool, dim: set[int]) -> Iterator[str]:
+def _grid(
+    titles: Row, rows: Sequence[Row], sheet: _Sheet, dim: Collection[int] = ()
+) -> Iterator[str]:
     """Columns as wide as their widest cell, numbers to the right, the last one ragged."""
-    texts = [tuple(cell or words.UNKNOWN for cell in row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(titles, *texts, strict=True)]
+    texts = [tuple(cell or words.UNKNOWN for cell in row) for row in [titles, *rows]]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    gap, kept = "  ", [*range(len(titles))]
+    if sheet.columns is not None:
+        gap, kept = _fit(titles, widths, sheet.columns)
 
     def line(cells: Row) -> str:
         parts = (
-            cell.ljust(width) if title in _LEFT else cell.rjust(width)
-            for title, cell, width in zip(titles, cells, widths, strict=True)
+            cells[i].ljust(widths[i]) if titles[i] in _LEFT else cells[i].rjust(widths[i])
+            for i in kept
         )
-        return "  ".join(parts).rstrip()
+        return words.shortened(gap.join(parts).rstrip(), sheet.columns)
 
-    yield _painted(line(titles), BOLD, color)
-    for i, cells in enumerate(texts):
-        yield _painted(line(cells), DIM, color and i in dim)
+    yield _painted(line(titles), BOLD, sheet.color)
+    for i, cells in enumerate(texts[1:]):
+        yield _painted(line(cells), DIM, sheet.color and i in dim)
+
+
+def _fit(titles: Row, widths: Sequence[int], room: int) -> tuple[str, list[int]]:
+    """What stands between the columns, and which of them stay, so that they have room."""
+    least = [*widths]
+    if titles[-1] in _LEFT:
+        least[-1] = min(widths[-1], _LAST_LEAST)
+    kept = [*range(len(titles))]
+
+    def fits(gap: str) -> bool:
+        needed: int = sum(least[i] for i in kept) + len(gap) * (len(kept) - 1)
+        return needed <= room
+
+    if fits("  "):
+        return "  ", kept
+    for title in _EXPENDABLE:
+        if title in titles and not fits(" "):
+            kept.remove(titles.index(title))
+    return " ", kept
 
 
 def _painted(text: str, style: str, color: bool) -> str:

@@ -43,6 +43,11 @@ def command(line: str) -> str:
     return program.rpartition("/")[2] + space + arguments
 
 
+def shortened(text: str, most: int | None) -> str:
+    """The text, or its beginning with an ellipsis where it is longer than that."""
+    return text if most is None or len(text) <= most else text[: max(0, most - 1)] + "…"
+
+
 def duration(value: float | None) -> str:
     """Seconds with three digits and a unit: `12.3 ms`, `4.20 s`, `3.1 min`, `2.5 h`."""
     if value is None:
