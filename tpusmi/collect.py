@@ -66,7 +66,8 @@ class Collector:
         """What the sources said last, merged. Does not wait for any of them."""
         now = time.monotonic()
         outcomes = [runner.outcome(now) for runner in self._runners]
-        return merge(outcomes, host_facts(self._host), now, __version__, self._host.simulated)
+        facts = host_facts(self._host)
+        return merge(outcomes, facts, now, __version__, self._host.simulated, self.history)
 
 
 class _Runner:
@@ -134,9 +135,16 @@ class _Runner:
 
 
 def open_collector(
-    host: Host, with_past: bool = False, period_s: float = 1.0, with_programs: bool = False
+    host: Host,
+    with_past: bool = False,
+    period_s: float = 1.0,
+    with_programs: bool = False,
+    detailed: bool = False,
 ) -> Collector:
-    """The collector of a host, with every source this version has."""
+    """The collector of a host, with every source this version has.
+
+    `with_past` and `detailed` are for who looks for longer: what was before, and what a holder is.
+    """
     from tpusmi.sources.holders import Holders
     from tpusmi.sources.libtpu import Libtpu
     from tpusmi.sources.libtpu.sdk import LibtpuSdk
@@ -144,7 +152,7 @@ def open_collector(
     from tpusmi.sources.sysfs import Sysfs
 
     chips = Sysfs(host)
-    holders = Holders(host, chips.chips)
+    holders = Holders(host, chips.chips, detailed)
     return Collector(
         host,
         [
@@ -167,6 +175,18 @@ def _has_grpc() -> bool:
         any(os.path.isdir(f"{directory}/{package}") for directory in sys.path)
         for package in ("grpc", "google/protobuf")
     )
+
+
+def holding_collector(host: Host) -> Collector:
+    """The collector of who holds the TPU, and of what tells whether they use it."""
+    from tpusmi.sources.holders import Holders
+    from tpusmi.sources.libtpu import Libtpu
+    from tpusmi.sources.segments import Segments
+    from tpusmi.sources.sysfs import Sysfs
+
+    chips = Sysfs(host)
+    holders = Holders(host, chips.chips, detailed=True)
+    return Collector(host, [Segments(host), chips, holders, Libtpu(host, holders.processes)])
 
 
 def this_host() -> Host:

@@ -129,7 +129,7 @@ def test_whoever_may_not_look_is_told_so_and_never_that_the_tpu_is_free(tmp_path
     for parent in list(tmp_path.parents)[:3]:
         parent.chmod(parent.stat().st_mode | 0o055)
     code = (
-        "import os, sys\n"
+        "import ctypes, os, sys\n"
         "from tpusmi.model import Chip, Host\n"
         "from tpusmi.sources.holders import Holders\n"
         "chip = Chip(0, 'v5e', 'TPU v5e', ('a',), ('/dev/accel0',), 1)\n"
@@ -142,4 +142,4 @@ def test_whoever_may_not_look_is_told_so_and_never_that_the_tpu_is_free(tmp_path
     status, message = text.strip().split("|")
     assert status == DENIED
     assert message.startswith("no holder visible (")
-    assert "could not be inspected, try sudo" in message
+    assert "of other users not inspected, try sudo" in message

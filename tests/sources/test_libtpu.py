@@ -38,7 +38,8 @@ from metric_server import (
 from tpusmi import collect
 from tpusmi.metricproto import messages
 from tpusmi.model import ABSENT, FAILED, OK, Host, Outcome, Process, ProcessKey, RowKey
-from tpusmi.sources.libtpu import Libtpu, sockets
+from tpusmi.sources import sockets
+from tpusmi.sources.libtpu import Libtpu
 from tpusmi.sources.libtpu.own import OwnMetrics
 from tpusmi.sources.libtpu.questions import PROGRAMS_EVERY_S, REFUSED_S
 from tpusmi.wire import places

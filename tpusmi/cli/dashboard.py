@@ -29,7 +29,7 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -
     from tpusmi.tui import Options, run
 
     interval_s = options.interval or INTERVAL_DEFAULT_S
-    collector = open_collector(host, True, interval_s, options.programs)
+    collector = open_collector(host, True, interval_s, options.programs, detailed=True)
     collector.start()
     try:
         return run(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tpusmi.merge.join import Join
 from tpusmi.merge.notices import notices
+from tpusmi.merge.staleness import Limits, judged
 from tpusmi.model import (
     METRICS,
     NOMINAL,
@@ -13,6 +14,7 @@ from tpusmi.model import (
     ChipKey,
     Device,
     DeviceKey,
+    History,
     HostFacts,
     Outcome,
     Process,
@@ -38,8 +40,12 @@ def merge(
     now_s: float,
     version: str,
     simulated: bool = False,
+    history: History | None = None,
 ) -> Snapshot:
-    """The snapshot of one moment: of every metric the first fresh reading in its order of trust."""
+    """The snapshot of one moment: of every metric the first fresh reading in its order of trust.
+
+    `history` tells for how long chips have been idle already.
+    """
     join = Join(outcomes, simulated)
     processes = _ordered(join.processes)
     dead = frozenset(p.key for p in processes if p.state == "dead")
@@ -65,7 +71,12 @@ def merge(
         tuple(latency for o in outcomes for latency in o.latencies),
         tuple(link for o in outcomes for link in o.links),
         tuple(core for o in outcomes for core in o.cores),
+        tuple(file for o in outcomes for file in o.lock_files),
+        sum(o.hidden for o in outcomes),
+        any(o.own_namespace for o in outcomes),
+        tuple(node for o in outcomes for node in o.nodes),
     )
+    snapshot = judged(snapshot, Limits(), history)
     return snapshot._replace(warnings=notices(snapshot))
 
 

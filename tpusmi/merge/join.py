@@ -241,7 +241,12 @@ def _joined_processes(processes: Iterable[Process]) -> tuple[Process, ...]:
             found[p.key] = p
             continue
         told, seen = (known, p) if known.interval_s is not None else (p, known)
-        found[p.key] = told._replace(holds=seen.holds, environment=seen.environment)
+        found[p.key] = told._replace(
+            holds=seen.holds,
+            environment=seen.environment,
+            loaded_only=seen.loaded_only,
+            life=seen.life,
+        )
     return tuple(found.values())
 
 

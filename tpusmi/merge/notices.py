@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpusmi.model import LIBTPU, OK, Chip, Device, Link, Notice, Process, Server, Snapshot, Value
+from tpusmi.merge.owned import least, shown, shown_mean
+from tpusmi.model import LIBTPU, OK, Chip, Device, Link, Notice, Process, Server, Snapshot
 
 RECOMPILATIONS_LEAST = 2
 BUSY_PERCENT = 95.0
@@ -91,11 +92,11 @@ def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
     devices = [d for d in s.devices if p.key in d.owners and d.chip is not None]
     if p.holds and (notice := _why_no_metrics(s, p, devices)):
         yield notice
-    duty = _mean(s, "duty_cycle_percent", devices)
-    mxu = _mean(s, "tensorcore_utilization_percent", devices)
-    idle_s = _least(s, "idle_s", devices)
+    duty = shown_mean(s, "duty_cycle_percent", devices)
+    mxu = shown_mean(s, "tensorcore_utilization_percent", devices)
+    idle_s = least(s, "idle_s", devices)
     if duty is not None and mxu is not None and duty >= BUSY_PERCENT and mxu < LITTLE_MXU_PERCENT:
-        bandwidth = _mean(s, "hbm_bandwidth_utilization_percent", devices)
+        bandwidth = shown_mean(s, "hbm_bandwidth_utilization_percent", devices)
         yield _busy_for_little(p, duty, mxu, bandwidth)
     if idle_s is not None and idle_s >= UNUSED_S:
         yield Notice(
@@ -127,7 +128,7 @@ def _busy_for_little(p: Process, duty: float, mxu: float, bandwidth: float | Non
 def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> Notice | None:
     """Why nothing is known of a holder's use, with what to do; None when something is."""
     known = ("hbm_used_bytes", "duty_cycle_percent")
-    if any(_shown(s, name, d) is not None for name in known for d in devices):
+    if any(shown(s, name, d) is not None for name in known for d in devices):
         return None
     held = f"holds {', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
     servers = [server for server in s.servers if server.process in (p.key, None)]
@@ -154,22 +155,3 @@ def _libtpus_reason(s: Snapshot, p: Process) -> str:
 def _is_stepping(s: Snapshot, p: Process) -> bool:
     rate = s.values.get((p.key, "steps_per_s"))
     return p.phase == "running" and rate is not None and not rate.stale and rate.value > 0
-
-
-def _shown(s: Snapshot, name: str, d: Device) -> Value | None:
-    """The device's own value, else its chip's: to judge by, not to show."""
-    found = s.values.get((d.key, name)) or s.of_chip(name, d)
-    return None if found is None or found.stale else found
-
-
-def _mean(s: Snapshot, name: str, devices: Sequence[Device]) -> float | None:
-    """Of the devices' values; None unless every one is known and fresh."""
-    values = [_shown(s, name, d) for d in devices]
-    known = [v.value for v in values if v is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _least(s: Snapshot, name: str, devices: Sequence[Device]) -> float | None:
-    values = [_shown(s, name, d) for d in devices]
-    known = [v.value for v in values if v is not None]
-    return min(known) if known and len(known) == len(values) else None

@@ -5,8 +5,9 @@ No I/O, no clock.
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from tpusmi.model.process import LockFile, Process, ProcessKey
 
 OK, ABSENT, DENIED, FAILED = "ok", "absent", "denied", "failed"
 
@@ -28,13 +29,6 @@ class Host(NamedTuple):
     def path(self, absolute: str) -> str:
         """That absolute path under this host's root."""
         return absolute if self.root == "/" else self.root.rstrip("/") + absolute
-
-
-class ProcessKey(NamedTuple):
-    """A process that cannot be confused with a later one of the same number."""
-
-    pid: int
-    start_ticks: int
 
 
 class DeviceKey(NamedTuple):
@@ -76,26 +70,6 @@ class Reading(NamedTuple):
     at_s: float
     source: str
     fresh_s: float
-
-
-class Site(NamedTuple):
-    """A line of code and what it keeps alive on the devices."""
-
-    function: str
-    file: str
-    line: int
-    kind: str
-    """`buffer` or `executable`."""
-    bytes: int | None
-    """None when the backend does not know the size (executables on a TPU)."""
-    count: int  # type: ignore[assignment]  # hides tuple.count
-
-
-class MemoryProfile(NamedTuple):
-    """The newest device memory profile of a process, largest sites first."""
-
-    at_s: float
-    sites: tuple[Site, ...]
 
 
 class Device(NamedTuple):
@@ -149,6 +123,8 @@ class Chip(NamedTuple):
     hbm_nominal_bytes: int | None = None
     notes: tuple[str, ...] = ()
     """One sentence for each thing about it that is missing or could not be read."""
+    other_nodes: tuple[tuple[str, str], ...] = ()
+    """Of a node, another one that opens the same: `("/dev/vfio/0", "/dev/vfio/devices/vfio0")`."""
 
     @property
     def key(self) -> ChipKey:
@@ -218,59 +194,6 @@ class Core(NamedTuple):
     error: str | None
 
 
-class Notice(NamedTuple):
-    """Something a person can act on."""
-
-    code: str
-    message: str
-    pid: int | None = None
-
-
-PROCESS_FACTS = (
-    "platform",
-    "device_kind",
-    "process_index",
-    "process_count",
-    "device_count",
-    "python_version",
-    "jax_version",
-    "jaxlib_version",
-    "libtpu_version",
-    "recompiled",
-)
-"""What a job says of itself once: strings and integers, None when it does not say."""
-
-
-class Process(NamedTuple):
-    """A process with devices, and what it said of itself."""
-
-    key: ProcessKey
-    user: str | None
-    command: str
-    state: str
-    """`live`, `silent` (alive, but its agent stopped writing), or `dead`."""
-    phase: str | None
-    """`starting`, `compiling`, `running`, `idle` or `ended`; None when unknown."""
-    sampled_at_s: float | None
-    interval_s: float | None
-    """Period of its agent's samples; None without an agent."""
-    facts: Mapping[str, Any]
-    """PROCESS_FACTS by name."""
-    profile: MemoryProfile | None = None
-    warnings: tuple[Notice, ...] = ()
-    holds: tuple[str, ...] = ()
-    """Device nodes it holds open."""
-    environment: Mapping[str, str] = {}
-    """Its TPU_, JAX_ and LIBTPU_ variables that tpusmi reads at all, cleaned."""
-    loaded_only: bool = False
-    stale: bool | None = None
-    stale_reason: str | None = None
-
-    @property
-    def pid(self) -> int:
-        return self.key.pid
-
-
 class Outcome(NamedTuple):
     """A source's answer: what it found, or why it found nothing.
 
@@ -294,3 +217,10 @@ class Outcome(NamedTuple):
     links: tuple[Link, ...] = ()
     cores: tuple[Core, ...] = ()
     libtpu_version: str | None = None
+    lock_files: tuple[LockFile, ...] = ()
+    hidden: int = 0
+    """Processes that may hold a TPU and could not be inspected."""
+    own_namespace: bool = False
+    """Only the processes of this container can be seen."""
+    nodes: tuple[str, ...] = ()
+    """Device nodes whose holders were looked for."""

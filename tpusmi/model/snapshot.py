@@ -7,21 +7,25 @@ from typing import Any, NamedTuple
 
 from tpusmi.model.metrics import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS, Metric
 from tpusmi.model.nouns import (
-    PROCESS_FACTS,
     Chip,
     ChipKey,
     Core,
     Device,
     Latency,
     Link,
-    MemoryProfile,
-    Notice,
     Number,
     Outcome,
-    Process,
-    ProcessKey,
     Server,
     Subject,
+)
+from tpusmi.model.process import (
+    PROCESS_FACTS,
+    Life,
+    LockFile,
+    MemoryProfile,
+    Notice,
+    Process,
+    ProcessKey,
 )
 
 SCHEMA = 1
@@ -68,6 +72,14 @@ class Snapshot(NamedTuple):
     links: tuple[Link, ...] = ()
     cores: tuple[Core, ...] = ()
     """What each core runs; empty unless asked for."""
+    lock_files: tuple[LockFile, ...] = ()
+    """libtpu's lock file in its state; empty where there is no TPU."""
+    hidden: int = 0
+    """Processes that may hold a TPU and could not be inspected."""
+    own_namespace: bool = False
+    """Only the processes of this container can be seen."""
+    nodes: tuple[str, ...] = ()
+    """Device nodes whose holders were looked for."""
 
     def value(self, name: str, subject: Subject) -> Number | None:
         """The value of that metric for a device or process key; None when nobody measured it."""
@@ -107,7 +119,20 @@ class Snapshot(NamedTuple):
             "sources": [_source(o) for o in self.sources],
             "servers": [_server(s) for s in self.servers],
             "cores": [c._asdict() for c in self.cores],
+            "holding": self._holding(),
             "warnings": [n._asdict() for n in self.warnings],
+        }
+
+    def _holding(self) -> dict[str, Any]:
+        """Whether the TPU is free, by node; what could not be seen; the lock file."""
+        from tpusmi.model.holding import node_states, status
+
+        return {
+            "status": status(self),
+            "nodes": [node._asdict() for node in node_states(self)],
+            "not_inspected": self.hidden,
+            "own_pid_namespace": self.own_namespace,
+            "lock_files": [file._asdict() for file in self.lock_files],
         }
 
     def _dcn(self) -> dict[str, Any]:
@@ -173,7 +198,9 @@ class Snapshot(NamedTuple):
             "environment": dict(p.environment),
             "loaded_only": p.loaded_only,
             "stale": p.stale,
+            "stale_code": p.stale_code,
             "stale_reason": p.stale_reason,
+            **_life(p.life),
             "phase": p.phase,
             "state": p.state,
             "sample_age_s": None if sampled is None else _rounded(max(0.0, self.at_s - sampled)),
@@ -208,6 +235,30 @@ class Snapshot(NamedTuple):
                     "stale": found.stale,
                 }
         return {**fields, "provenance": provenance}
+
+
+_LIFE = Life("", *(None,) * 5)
+
+
+def _life(life: Life | None) -> dict[str, Any]:
+    """What the kernel says of a process, null where there is nothing to say."""
+    told = life or _LIFE
+    return {
+        "os_state": told.state or None,
+        "parent_pid": told.parent,
+        "process_group": told.group,
+        "session": told.session,
+        "age_s": _rounded(told.age_s),
+        "threads": told.threads,
+        "terminal": told.terminal,
+        "cpu_percent": _rounded(told.cpu_percent),
+        "rss_bytes": told.rss_bytes,
+        "cwd": told.cwd,
+        "container_id": told.container,
+        "inner_pid": told.inner_pid,
+        "role": told.role,
+        "listens_on": list(told.ports),
+    }
 
 
 def _source(o: Outcome) -> dict[str, Any]:

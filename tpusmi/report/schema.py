@@ -60,6 +60,7 @@ def _schema() -> Schema:
                 "sources": _list(_object(_source()), "What was asked, and what it answered."),
                 "servers": _list(_object(_server()), "libtpu's metrics servers."),
                 "cores": _list(_object(_core()), "What each core runs; empty unless asked for."),
+                "holding": _object(_holding()),
                 "warnings": _list(_object(_warning()), "What a person can act on."),
             }
         ),
@@ -164,9 +165,11 @@ def _process(device: Schema) -> Schema:
             "description": "Its TPU_ and JAX_ variables that tpusmi reads.",
             "additionalProperties": _TEXT,
         },
-        "loaded_only": _TRUTH,
-        "stale": _or_null(_TRUTH),
-        "stale_reason": _or_null(_TEXT),
+        "loaded_only": _said(_TRUTH, "It maps libtpu.so and holds no node."),
+        "stale": _said(_or_null(_TRUTH), "True for a holder that will not do work again."),
+        "stale_code": _said(_or_null(_TEXT), "`orphaned`, `session_gone`, `idle`, `stuck`, …"),
+        "stale_reason": _said(_or_null(_TEXT), "Why it is stale; or why not, if it looks so."),
+        **_life(),
         "phase": {"enum": ["starting", "compiling", "running", "idle", "ended", None]},
         "state": {"enum": ["live", "silent", "dead"]},
         "sample_age_s": _said(_or_null(_NUMBER), "Age of its agent's newest sample."),
@@ -174,6 +177,50 @@ def _process(device: Schema) -> Schema:
         **{name: {"type": ["string", "integer", "null"]} for name in PROCESS_FACTS},
         "memory_profile": _or_null(_object(_memory_profile())),
         **_measured(PROCESS_METRICS),
+    }
+
+
+def _life() -> Schema:
+    """What the kernel says of a holder; null of other processes."""
+    return {
+        "os_state": _said(_or_null(_TEXT), "Of its main thread: R, S, D, T, Z."),
+        "parent_pid": _or_null(_WHOLE),
+        "process_group": _or_null(_WHOLE),
+        "session": _or_null(_WHOLE),
+        "age_s": _said(_or_null(_NUMBER), "Since it was started."),
+        "threads": _or_null(_WHOLE),
+        "terminal": _said(_or_null(_TEXT), "`pts/0`. Asked by `tpusmi ps` and kill only."),
+        "cpu_percent": _said(_or_null(_NUMBER), "Of one core. By `tpusmi ps` and kill only."),
+        "rss_bytes": _said(_or_null(_WHOLE), "Memory of the host. By `tpusmi ps` and kill only."),
+        "cwd": _said(_or_null(_TEXT), "By `tpusmi ps` and kill only."),
+        "container_id": _said(_or_null(_TEXT), "Of the container that it runs in."),
+        "inner_pid": _said(_or_null(_WHOLE), "Its pid in there."),
+        "role": _said(_or_null(_TEXT), "In its job: `resource tracker`, `spawned worker`."),
+        "listens_on": _list(_WHOLE, "TCP ports. By `tpusmi ps` and kill only."),
+    }
+
+
+def _holding() -> Schema:
+    node = {
+        "node": _TEXT,
+        "chip": _or_null(_WHOLE),
+        "state": {"enum": ["free", "held", "stale", "releasing", "not_visible"]},
+        "pids": _list(_WHOLE, "Every process that holds it."),
+    }
+    states = ["absent", "harmless", "blocking", "locked", "deleted", "unknown"]
+    lock_file = {
+        "path": _TEXT,
+        "state": {"enum": states},
+        "owner": _or_null(_TEXT),
+        "pids": _list(_WHOLE, "Who locks it, or has the deleted one open."),
+        "message": _TEXT,
+    }
+    return {
+        "status": {"enum": ["free", "held", "stale", "not_visible", "no_tpu"]},
+        "nodes": _list(_object(node), "Every device node of a TPU."),
+        "not_inspected": _said(_WHOLE, "Processes that may hold one and could not be looked at."),
+        "own_pid_namespace": _said(_TRUTH, "Only processes of this container can be seen."),
+        "lock_files": _list(_object(lock_file), "libtpu's lock file."),
     }
 
 

@@ -54,9 +54,16 @@ def told(snapshot: Snapshot, source: Outcome) -> list[str]:
 
 
 def recent(snapshot: Snapshot) -> Snapshot:
-    """The snapshot without jobs that ended long ago: screens would fill with them."""
-    processes = tuple(p for p in snapshot.processes if not _ended_long_ago(snapshot, p))
+    """The snapshot without jobs that ended long ago and monitors: screens would fill with them."""
+    processes = tuple(
+        p for p in snapshot.processes if not (_ended_long_ago(snapshot, p) or _has_nothing(p))
+    )
     return snapshot._replace(processes=processes)
+
+
+def _has_nothing(process: Process) -> bool:
+    """True for one that has libtpu loaded, and neither a TPU nor an agent."""
+    return process.loaded_only and process.interval_s is None
 
 
 def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:

@@ -11,7 +11,7 @@ from tpusmi.sources.libtpu.client import NOT_INSTALLED
 from tpusmi.sources.libtpu.memory import Memory
 from tpusmi.sources.libtpu.pool import Answered, Pool
 from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find, named_ports
-from tpusmi.sources.libtpu.sockets import listening_sockets
+from tpusmi.sources.sockets import listening_sockets
 from tpusmi.text import clean
 
 NOTES_MOST = 16

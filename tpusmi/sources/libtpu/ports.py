@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import Host, Process, ProcessKey
-from tpusmi.sources.libtpu.sockets import listening_sockets, open_sockets
+from tpusmi.sources.sockets import listening_sockets, open_sockets
 
 PORTS_VARIABLE = "TPU_RUNTIME_METRICS_PORTS"
 USUAL = range(8431, 8439)

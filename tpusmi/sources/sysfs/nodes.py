@@ -25,12 +25,14 @@ class Nodes(NamedTuple):
     of: dict[str, tuple[str, ...]]
     """At most one for each function."""
     notes: dict[str, tuple[str, ...]]
+    others: dict[str, tuple[tuple[str, str], ...]]
+    """Of a function's node, the others that open the same."""
 
 
 def find_nodes(host: Host, functions: Sequence[Function]) -> Nodes:
     """The device node of each function."""
     accels = _accels_by_address(host) if functions else {}
-    found = Nodes({}, {})
+    found = Nodes({}, {}, {})
     guessed: list[Function] = []
     for f in functions:
         names = _names(f, accels)
@@ -40,6 +42,7 @@ def find_nodes(host: Host, functions: Sequence[Function]) -> Nodes:
             continue
         node, notes = _judged(host, here[0]) if here else (None, [_missing(f, names)])
         _put(found, f, node, notes)
+        found.others[f.address] = tuple((node, other) for other in here[1:]) if node else ()
     _guess(host, guessed, set(accels.values()), found)
     return found
 

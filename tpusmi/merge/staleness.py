@@ -1,0 +1,138 @@
+"""Which holders will not do work again, and why: the kernel's signs against signs of work. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tpusmi.merge.owned import least, shown, shown_mean
+from tpusmi.model import OK, Device, History, Process, Sign, Snapshot, Subject
+
+IDLE_S = 30 * 60.0
+STUCK_S = 10 * 60.0
+WORKING_PERCENT = 0.05
+WORKED_LATELY_S = 60.0
+_WORKING_PHASES = ("compiling", "running")
+_BUSY = (
+    "duty_cycle_percent",
+    "tensorcore_utilization_percent",
+    "hbm_bandwidth_utilization_percent",
+)
+_ENDING = ("releasing", "unkillable")
+"""Signs of a process that no work speaks against any more."""
+
+
+class Limits(NamedTuple):
+    """For how long a holder may do nothing."""
+
+    idle_s: float = IDLE_S
+    stuck_s: float = STUCK_S
+
+
+def judged(s: Snapshot, limits: Limits, history: History | None = None) -> Snapshot:
+    """The snapshot with a verdict on every holder: stale or not, and why."""
+    return s._replace(
+        processes=tuple(_verdict(s, p, limits, history) if p.holds else p for p in s.processes)
+    )
+
+
+def _verdict(s: Snapshot, p: Process, limits: Limits, history: History | None) -> Process:
+    if p.state == "dead" or p.life is None:
+        return p
+    if p.life.platform:
+        return _sound(p, "an agent of the platform")
+    devices = [d for d in s.devices if p.key in d.owners]
+    sign = next((sign for sign in p.life.signs if sign.code in _ENDING), None)
+    if sign is not None:
+        return _stale(p, sign)
+    works = _why_working(s, p, devices)
+    signs = p.life.signs
+    if works:
+        return _sound(p, f"{signs[0].message}, but {works}" if signs else None)
+    sign = next(iter((*signs, *_of_use(s, p, devices, limits, history))), None)
+    return _stale(p, sign) if sign is not None else _sound(p, None)
+
+
+def _stale(p: Process, sign: Sign) -> Process:
+    return p._replace(stale=True, stale_code=sign.code, stale_reason=sign.message)
+
+
+def _sound(p: Process, reason: str | None) -> Process:
+    return p._replace(stale=False, stale_code=None, stale_reason=reason)
+
+
+def _why_working(s: Snapshot, p: Process, devices: Sequence[Device]) -> str:
+    """What shows that it works, in words; empty when nothing does."""
+    if p.state == "live" and p.phase in _WORKING_PHASES and p.interval_s is not None:
+        return f"its agent says that it is {p.phase}"
+    for d in devices:
+        for name in _BUSY:
+            found = shown(s, name, d)
+            if found is not None and found.value > WORKING_PERCENT:
+                return f"{d.name} is busy"
+        idle = shown(s, "idle_s", d)
+        if idle is not None and idle.value < WORKED_LATELY_S:
+            return f"{d.name} ran a program {idle.value:.0f} s ago"
+    return ""
+
+
+def _of_use(
+    s: Snapshot, p: Process, devices: Sequence[Device], limits: Limits, history: History | None
+) -> list[Sign]:
+    """That it has done nothing for too long, if that is known."""
+    stuck_s = _stuck_s(s, p, devices)
+    if stuck_s is not None and stuck_s >= limits.stuck_s:
+        message = f"no program and no HBM in use for {_minutes(stuck_s)}: stuck while it started"
+        return [Sign("stuck", message)]
+    idle_s = _idle_s(s, p, devices, history)
+    if idle_s is not None and idle_s >= limits.idle_s:
+        return [Sign("idle", f"has run nothing on any of its devices for {_minutes(idle_s)}")]
+    return []
+
+
+def _stuck_s(s: Snapshot, p: Process, devices: Sequence[Device]) -> float | None:
+    """For how long at least it has held its nodes without loading a program; None when it may have
+    loaded one, or cannot be asked.
+
+    A runtime that starts begins threads: since the newest one began, none has started.
+    """
+    servers = [server for server in s.servers if server.process == p.key]
+    answers = [server for server in servers if server.status == OK]
+    starting = p.state == "live" and p.phase == "starting"
+    if not (answers or starting) or any(server.ids for server in servers) or p.life is None:
+        return None
+    if any(shown(s, "hbm_used_bytes", d) for d in devices):
+        return None
+    return p.life.newest_thread_s
+
+
+def _idle_s(
+    s: Snapshot, p: Process, devices: Sequence[Device], history: History | None
+) -> float | None:
+    """For how long all its devices have run nothing; None when that is not known of every one."""
+    told = least(s, "idle_s", devices)
+    if told is not None:
+        return told
+    stepped = s.values.get((p.key, "since_last_step_s"))
+    if p.phase == "idle" and p.state == "live" and stepped is not None and not stepped.stale:
+        return stepped.value
+    if history is None or not devices or shown_mean(s, "duty_cycle_percent", devices) is None:
+        return None
+    return min(_quiet_s(s, d, history) for d in devices)
+
+
+def _quiet_s(s: Snapshot, d: Device, history: History) -> float:
+    """For how long the duty cycle of a device is known to have been nothing."""
+    subjects: list[Subject] = [d.key, *d.aka]
+    every = [history.series("duty_cycle_percent", subject) for subject in subjects]
+    series = max(every, key=len, default=[])
+    since_s = s.at_s
+    for at_s, value in reversed(series):
+        if value > WORKING_PERCENT:
+            break
+        since_s = at_s
+    return s.at_s - since_s
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,51 @@
+"""Whether a host's TPU is free: of each device node, and of all of them together."""
+
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+
+from typing import NamedTuple
+
+from tpusmi.model.snapshot import Snapshot
+
+FREE, HELD, STALE, RELEASING = "free", "held", "stale", "releasing"
+NOT_VISIBLE, NO_TPU = "not_visible", "no_tpu"
+
+
+class NodeState(NamedTuple):
+    """One device node, and who holds it."""
+
+    node: str
+    chip: int | None
+    """None where no PCI bus tells."""
+    state: str
+    """`free`; `held`; `stale` when every holder is; `releasing` when every holder is ending;
+    `not_visible` when no holder is seen, but not every process could be inspected.
+    """
+    pids: tuple[int, ...]
+
+
+def node_states(s: Snapshot) -> tuple[NodeState, ...]:
+    """Every node of the TPUs that has been seen, in the order of the chips."""
+    chips = {node: chip.index for chip in s.chips for node in chip.nodes}
+    return tuple(_state(s, node, chips.get(node)) for node in dict.fromkeys((*chips, *s.nodes)))
+
+
+def status(s: Snapshot) -> str:
+    """`held` when any node is held by a holder that is not stale, `stale` when by stale ones only;
+    else `not_visible`, `free`, or `no_tpu`.
+    """
+    states = {n.state for n in node_states(s)}
+    for found in (HELD, RELEASING, STALE, NOT_VISIBLE, FREE):
+        if found in states:
+            return HELD if found == RELEASING else found
+    return NO_TPU
+
+
+def _state(s: Snapshot, node: str, chip: int | None) -> NodeState:
+    holders = [p for p in s.processes if node in p.holds and p.state != "dead"]
+    pids = tuple(p.pid for p in holders)
+    if not holders:
+        seen = node in s.nodes and not s.hidden and not s.own_namespace
+        return NodeState(node, chip, FREE if seen else NOT_VISIBLE, ())
+    if all(p.stale_code == "releasing" for p in holders):
+        return NodeState(node, chip, RELEASING, pids)
+    return NodeState(node, chip, STALE if all(p.stale for p in holders) else HELD, pids)

@@ -1,0 +1,155 @@
+"""A process with devices: what its agent says, what the kernel says, and the verdict on it.
+
+No I/O, no clock.
+"""
+
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class ProcessKey(NamedTuple):
+    """A process that cannot be confused with a later one of the same number."""
+
+    pid: int
+    start_ticks: int
+
+
+class Site(NamedTuple):
+    """A line of code and what it keeps alive on the devices."""
+
+    function: str
+    file: str
+    line: int
+    kind: str
+    """`buffer` or `executable`."""
+    bytes: int | None
+    """None when the backend does not know the size (executables on a TPU)."""
+    count: int  # type: ignore[assignment]  # hides tuple.count
+
+
+class MemoryProfile(NamedTuple):
+    """The newest device memory profile of a process, largest sites first."""
+
+    at_s: float
+    sites: tuple[Site, ...]
+
+
+class Notice(NamedTuple):
+    """Something a person can act on."""
+
+    code: str
+    message: str
+    pid: int | None = None
+
+
+PROCESS_FACTS = (
+    "platform",
+    "device_kind",
+    "process_index",
+    "process_count",
+    "device_count",
+    "python_version",
+    "jax_version",
+    "jaxlib_version",
+    "libtpu_version",
+    "recompiled",
+)
+"""What a job says of itself once: strings and integers, None when it does not say."""
+
+
+class Sign(NamedTuple):
+    """Something about a holder that speaks for its being stale: a code, and why in a sentence."""
+
+    code: str
+    message: str
+
+
+class Life(NamedTuple):
+    """What the kernel says of a holder. None is what nobody could tell or nobody asked."""
+
+    state: str
+    """Letter of its main thread: `R`, `S`, `D`, `T`, `Z`."""
+    parent: int | None
+    group: int | None
+    session: int | None
+    age_s: float | None
+    threads: int | None
+    container: str | None = None
+    """Id of the container that it runs in."""
+    inner_pid: int | None = None
+    """Its pid in there."""
+    signs: tuple[Sign, ...] = ()
+    """What speaks for its being stale, the weightiest first."""
+    detached: bool = False
+    """It was started to outlive its session: by nohup, setsid or a service manager."""
+    platform: bool = False
+    """One of the platform's own agents, which are never stale."""
+    role: str | None = None
+    """What it is in its job, when its command line tells: `resource tracker`, `fork server`."""
+    newest_thread_s: float | None = None
+    """So long ago its newest thread began: what it began with threads, it did not begin later."""
+    ancestors: tuple[tuple[int, str], ...] = ()
+    """Pid and command of its parent, its parent's parent, …, without the init process."""
+    ports: tuple[int, ...] = ()
+    """TCP ports on which it listens."""
+    terminal: str | None = None
+    """`pts/0`."""
+    cpu_percent: float | None = None
+    """Of one core, since the last look."""
+    rss_bytes: int | None = None
+    cwd: str | None = None
+
+
+class LockFile(NamedTuple):
+    """libtpu's lock file, which decides whether another process may start on the TPU."""
+
+    path: str
+    state: str
+    """`absent`; `harmless`: nobody's lock, and mine; `blocking`: nobody's lock, but I may not open
+    the file; `locked`; `deleted` while it was locked: the next process will not see the lock.
+    """
+    owner: str | None
+    """User whose file it is."""
+    pids: tuple[int, ...]
+    """Who locks it, or still has the deleted one open."""
+    message: str
+
+
+class Process(NamedTuple):
+    """A process with devices, and what it said of itself."""
+
+    key: ProcessKey
+    user: str | None
+    command: str
+    state: str
+    """`live`, `silent` (alive, but its agent stopped writing), or `dead`."""
+    phase: str | None
+    """`starting`, `compiling`, `running`, `idle` or `ended`; None when unknown."""
+    sampled_at_s: float | None
+    interval_s: float | None
+    """Period of its agent's samples; None without an agent."""
+    facts: Mapping[str, Any]
+    """PROCESS_FACTS by name."""
+    profile: MemoryProfile | None = None
+    warnings: tuple[Notice, ...] = ()
+    holds: tuple[str, ...] = ()
+    """Device nodes it holds open."""
+    environment: Mapping[str, str] = {}
+    """Its TPU_, JAX_ and LIBTPU_ variables that tpusmi reads at all, cleaned."""
+    loaded_only: bool = False
+    """It has mapped libtpu.so and holds no node: a monitor, perhaps."""
+    stale: bool | None = None
+    """Whether this holder will not do work again; None for what holds nothing."""
+    stale_code: str | None = None
+    """`orphaned`, `session_gone`, `container_gone`, `stuck`, `idle`, `unkillable`, `releasing`,
+    `zombie`; None when it is not stale.
+    """
+    stale_reason: str | None = None
+    """The same in a sentence; of one that is not stale what speaks against it, if anything."""
+    life: Life | None = None
+
+    @property
+    def pid(self) -> int:
+        return self.key.pid

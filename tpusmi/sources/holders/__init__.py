@@ -1,0 +1,162 @@
+"""Which processes hold which device nodes of a TPU, and in what state libtpu's lock file is.
+
+A node is never opened: a monitor's open would make the real job's fail.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Process
+from tpusmi.sources.holders.describe import Describer
+from tpusmi.sources.holders.lockfile import PATHS, lock_files
+from tpusmi.sources.holders.nodes import Nodes, known_nodes
+from tpusmi.sources.holders.scan import Found, Scan
+from tpusmi.sources.holders.watch import Watch
+
+PERIOD_S = 0.5
+FULL_AGAIN_S = 1.0
+"""Not more often is everybody looked at because a node was opened."""
+MAPS_AT_FIRST, MAPS_AT_ONCE = 1 << 30, 8
+"""Maps are long to read: of so many processes in one pass."""
+INITIAL_NAMESPACE = 0xEFFFFFFC
+"""Inode of the pid namespace in which every process can be seen."""
+
+
+class Holders:
+    """The processes that hold a TPU. Asked by other sources too, hence the lock."""
+
+    name = "holders"
+    period_s = PERIOD_S
+
+    def __init__(
+        self, host: Host, chips: Callable[[], Sequence[Chip]], detailed: bool = False
+    ) -> None:
+        """`detailed` adds what takes longer: processes that only map libtpu, what a holder uses of
+        the host, who started it, where it listens.
+        """
+        self._host = host
+        self._chips = chips
+        self._proc = host.path("/proc")
+        self._detailed = detailed
+        self._lock = threading.Lock()
+        self._newest: Outcome | None = None
+        self._read_at_s = 0.0
+        self._nodes = Nodes({}, {}, ())
+        self._scan: Scan | None = None
+        self._watch: Watch | None = None
+        self._judged_at_s = -math.inf
+        self._describer = Describer(self._proc, detailed)
+
+    def read(self, now_s: float) -> Outcome:
+        """Every holder with its nodes. ABSENT when the host has no node of a TPU."""
+        with self._lock:
+            return self._look(now_s)
+
+    def close(self) -> None:
+        """Let go of the watch, unless a look is under way: the next one's end does."""
+        if self._lock.acquire(blocking=False):
+            self._drop_watch()
+            self._lock.release()
+
+    def processes(self) -> Sequence[Process]:
+        """The holders, from a pass that is not older than two periods."""
+        now_s = time.monotonic()
+        with self._lock:
+            if self._newest is None or now_s - self._read_at_s > 2 * PERIOD_S:
+                self._look(now_s)
+            assert self._newest is not None
+            return [p for p in self._newest.processes if p.holds]
+
+    def _look(self, now_s: float) -> Outcome:
+        self._newest = self._outcome(now_s)
+        self._read_at_s = now_s
+        return self._newest
+
+    def _outcome(self, now_s: float) -> Outcome:
+        started_s = time.monotonic()
+        nodes = known_nodes(self._host, self._chips())
+        if not nodes.names:
+            return Outcome(self.name, ABSENT, "no device node of a TPU")
+        try:
+            found = self._found(nodes, now_s)
+        except OSError as error:
+            return Outcome(self.name, FAILED, f"{self._proc}: {error.strerror}")
+        processes = self._describer.processes(found, now_s)
+        inside = is_inside(self._host)
+        status, message = _status(processes, found.hidden, inside)
+        return Outcome(
+            self.name,
+            status,
+            message,
+            time.monotonic() - started_s,
+            processes=processes,
+            lock_files=lock_files(self._host, found.files),
+            hidden=found.hidden,
+            own_namespace=inside,
+            nodes=tuple(nodes.names),
+        )
+
+    def _found(self, nodes: Nodes, now_s: float) -> Found:
+        """One pass, quick where nothing has changed. Raises OSError."""
+        paths = tuple(self._host.path(path) for path in nodes.paths)
+        first = self._scan is None or nodes != self._nodes
+        if first:
+            self._nodes = nodes
+            own = nodes._replace(paths=paths)
+            self._scan = Scan(self._proc, own, map(self._host.path, PATHS))
+            self._drop_watch()
+            self._watch = Watch(paths)
+        assert self._scan is not None
+        opened = self._watch is not None and self._watch.has_seen()
+        everybody = opened and now_s - self._judged_at_s >= FULL_AGAIN_S
+        if first or everybody:
+            self._judged_at_s = now_s
+        self._scan.look(now_s, everybody)
+        if self._detailed and not self._host.simulated:  # our processes are not that machine's
+            self._scan.look_at_maps(MAPS_AT_FIRST if first else MAPS_AT_ONCE)
+        return self._scan.found()
+
+    def _drop_watch(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+
+def is_inside(host: Host) -> bool:
+    """True where only the processes of a container can be seen, and others may hold the TPU."""
+    if host.root != "/":
+        return False
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino != INITIAL_NAMESPACE
+    except OSError:
+        return False
+
+
+def _status(found: Sequence[Process], hidden: int, inside: bool) -> tuple[str, str]:
+    """Never `free` when there are processes that could not be inspected."""
+    is_root = os.geteuid() == 0
+    unseen = unseen_words(hidden, inside)
+    count = sum(1 for p in found if p.holds)
+    if count:
+        holders = f"{count} holder{'s' if count > 1 else ''}"
+        return OK, f"{holders} ({unseen})" if unseen else holders
+    if hidden:
+        return OK if is_root else DENIED, f"no holder visible ({unseen})"
+    return OK, f"no holder visible ({unseen})" if unseen else "no process holds the TPU"
+
+
+def unseen_words(hidden: int, inside: bool) -> str:
+    """What could not be inspected, with what helps; empty when everything could."""
+    words = []
+    if hidden:
+        whose = "" if os.geteuid() == 0 else " of other users"
+        cure = "not even by root" if os.geteuid() == 0 else "try sudo"
+        words.append(f"{hidden} process{'es' if hidden != 1 else ''}{whose} not inspected, {cure}")
+    if inside:
+        words.append("this is a container: a process outside it cannot be seen")
+    return "; ".join(words)

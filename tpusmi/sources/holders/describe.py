@@ -1,0 +1,122 @@
+"""The processes that a pass has found, as the model knows them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from tpusmi.model import Process, ProcessKey
+from tpusmi.sources.holders import procfs
+from tpusmi.sources.holders.life import ancestors, life_of, newest_thread_s
+from tpusmi.sources.holders.procfs import Stat
+from tpusmi.sources.holders.scan import Found
+from tpusmi.sources.holders.usage import Meter
+from tpusmi.sources.segments.facts import user_name
+from tpusmi.sources.sockets import listening_sockets, open_sockets
+
+AGAIN_S = 2.0
+"""What a process says of itself is read again after that."""
+SLOW_AGAIN_S = 30.0
+"""What takes a look at every thread and descriptor, after that."""
+
+
+class _Slow(NamedTuple):
+    """What takes long to ask."""
+
+    at_s: float
+    newest_thread_s: float | None
+    ancestors: tuple[tuple[int, str], ...]
+    ports: tuple[int, ...]
+
+
+class _Known(NamedTuple):
+    """A process as it was described last."""
+
+    process: Process
+    at_s: float
+    launcher: int
+    """The parent that it was first seen with."""
+    asleep_since_s: float | None
+    """Since when it has been seen in uninterruptible sleep, and nothing else."""
+    meter: Meter | None
+    slow: _Slow | None
+
+
+class Describer:
+    """Remembers each process: who started it, since when it sleeps, what it used before."""
+
+    def __init__(self, proc: str, detailed: bool) -> None:
+        self._proc = proc
+        self._detailed = detailed
+        self._known: dict[ProcessKey, _Known] = {}
+
+    def processes(self, found: Found, now_s: float) -> tuple[Process, ...]:
+        """The holders, then those that have only loaded libtpu."""
+        before, self._known = self._known, {}
+        wanted = {**found.holders, **dict.fromkeys(found.loaded, ())}
+        for pid, held in wanted.items():
+            stat = procfs.read_stat(f"{self._proc}/{pid}")
+            if stat is None or (stat.has_ended and stat.threads < 2):
+                continue
+            if not held and stat.parent == os.getpid():
+                continue  # our own child, which reads libtpu's SDK
+            key = ProcessKey(pid, stat.start_ticks)
+            known = before.get(key)
+            if known is None or now_s - known.at_s >= AGAIN_S:
+                known = self._described(key, stat, known, now_s)
+            process = known.process._replace(holds=held, loaded_only=not held)
+            self._known[key] = known._replace(process=process)
+        return tuple(known.process for known in self._known.values())
+
+    def _described(
+        self, key: ProcessKey, stat: Stat, before: _Known | None, now_s: float
+    ) -> _Known:
+        path = f"{self._proc}/{key.pid}"
+        launcher = stat.parent if before is None else before.launcher
+        asleep_since_s = before.asleep_since_s if before and stat.state == "D" else None
+        if stat.state == "D" and asleep_since_s is None:
+            asleep_since_s = now_s
+        life = life_of(
+            self._proc,
+            key.pid,
+            stat,
+            launcher=launcher,
+            asleep_s=0.0 if asleep_since_s is None else now_s - asleep_since_s,
+        )
+        meter, slow = (before.meter, before.slow) if before is not None else (None, None)
+        if self._detailed:
+            meter = meter or Meter(self._proc, key.pid)
+            if slow is None or now_s - slow.at_s >= SLOW_AGAIN_S:
+                slow = self._slow(key.pid, stat, now_s)
+            life = life._replace(**_detail(slow, now_s), **meter.read(life.age_s)._asdict())
+        uid = procfs.read_status(path).uid
+        process = Process(
+            key,
+            None if uid is None else user_name(uid),
+            procfs.command(path),
+            "live",
+            None,
+            None,
+            None,
+            {},
+            environment=procfs.environment(path),
+            life=life,
+        )
+        return _Known(process, now_s, launcher, asleep_since_s, meter, slow)
+
+    def _slow(self, pid: int, stat: Stat, now_s: float) -> _Slow:
+        own = open_sockets(f"{self._proc}/{pid}/fd")
+        ports = sorted(port for port, inode in listening_sockets().items() if inode in own)
+        return _Slow(
+            now_s,
+            newest_thread_s(self._proc, pid),
+            ancestors(self._proc, stat.parent),
+            tuple(ports),
+        )
+
+
+def _detail(slow: _Slow, now_s: float) -> dict[str, Any]:
+    """The fields of a Life; since it was asked the newest thread has grown older."""
+    newest_s = slow.newest_thread_s
+    aged_s = None if newest_s is None else newest_s + now_s - slow.at_s
+    return {"newest_thread_s": aged_s, "ancestors": slow.ancestors, "ports": slow.ports}

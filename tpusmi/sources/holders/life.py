@@ -1,0 +1,155 @@
+"""What the kernel says of a holder: where it comes from, and what speaks for its being stale.
+
+These are signs alone. Whether the process works all the same is judged where its numbers are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tpusmi.model import Life, Sign
+from tpusmi.sources.holders import procfs
+from tpusmi.sources.holders.platform import is_platform_agent
+from tpusmi.sources.holders.procfs import Stat, Status
+from tpusmi.text import clean
+
+INIT = 1
+ANCESTORS_MOST = 32
+STUCK_S = 10.0
+"""In uninterruptible sleep for so long: it is not a read from a disk."""
+
+_ROLES = (
+    ("multiprocessing.resource_tracker", "resource tracker"),
+    ("multiprocessing.forkserver", "fork server"),
+    ("multiprocessing.spawn", "spawned worker"),
+)
+_CONTAINER = r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])"
+_DELETED = " (deleted)"
+_TERMINALS = ("/dev/pts/", "/dev/tty")
+
+
+def life_of(proc: str, pid: int, stat: Stat, *, launcher: int | None, asleep_s: float) -> Life:
+    """Its life. `launcher` is the parent it was first seen with; `asleep_s` for how long it has
+    been seen in uninterruptible sleep.
+    """
+    process = f"{proc}/{pid}"
+    status = procfs.read_status(process)
+    groups = procfs.read(f"{process}/cgroup")
+    words = procfs.arguments(process)
+    uptime_s = procfs.uptime_s(proc)
+    started_s = stat.start_ticks / procfs.ticks_per_s()
+    containers = re.findall(_CONTAINER, groups)
+    signs = [
+        *_ending(process, stat, status, asleep_s),
+        *_container(groups, bool(containers), stat, status),
+        *_launcher(proc, pid, stat, status, launcher),
+    ]
+    return Life(
+        stat.state,
+        stat.parent,
+        stat.group,
+        stat.session,
+        None if uptime_s is None else max(0.0, uptime_s - started_s),
+        stat.threads,
+        containers[-1] if containers else None,
+        status.inner_pid,
+        tuple(signs),
+        detached=stat.session == pid or status.ignores_hangup,
+        platform=is_platform_agent(words[0], procfs.read(f"{process}/comm").rstrip("\n")),
+        role=next((role for text, role in _ROLES if any(text in word for word in words)), None),
+    )
+
+
+def newest_thread_s(proc: str, pid: int) -> float | None:
+    """How long ago its newest thread began; None when that cannot be told."""
+    uptime_s = procfs.uptime_s(proc)
+    stats = map(procfs.read_stat, procfs.threads(f"{proc}/{pid}"))
+    started = [stat.start_ticks for stat in stats if stat is not None]
+    if uptime_s is None or not started:
+        return None
+    return max(0.0, uptime_s - max(started) / procfs.ticks_per_s())
+
+
+def ancestors(proc: str, parent: int) -> tuple[tuple[int, str], ...]:
+    """Pid and command of a parent, of its parent, and so on, without the init process."""
+    found: list[tuple[int, str]] = []
+    while parent > INIT and len(found) < ANCESTORS_MOST:
+        stat = procfs.read_stat(f"{proc}/{parent}")
+        if stat is None:
+            break
+        found.append((parent, procfs.command(f"{proc}/{parent}")))
+        parent = stat.parent
+    return tuple(found)
+
+
+def stream_terminal(process: str) -> str | None:
+    """The terminal on its standard streams: `pts/0`; None when there is none."""
+    for text in procfs.standard_streams(process):
+        if text.startswith(_TERMINALS) and not text.endswith(_DELETED):
+            return text.removeprefix("/dev/")
+    return None
+
+
+def _ending(process: str, stat: Stat, status: Status, asleep_s: float) -> Iterator[Sign]:
+    """Of a process that ends, or that cannot."""
+    where = clean(procfs.read(f"{process}/wchan"), 40)
+    place = f" in {where}" if where not in ("", "0") else ""
+    if stat.state == "D" and status.kill_pending:
+        yield Sign("unkillable", f"SIGKILL is pending, but it is in state D{place}")
+    elif stat.state == "D" and asleep_s >= STUCK_S:
+        yield Sign(
+            "unkillable", f"in state D{place} for {asleep_s:.0f} s: no signal reaches it there"
+        )
+    elif stat.has_ended:
+        others = stat.threads - 1
+        left = f"{others} thread{'s' if others > 1 else ''}"
+        yield Sign("zombie", f"its main thread has ended, {left} still there")
+    elif stat.exiting or status.kill_pending:
+        yield Sign("releasing", "it is ending: the kernel has yet to release what it holds")
+
+
+def _container(groups: str, has_id: bool, stat: Stat, status: Status) -> Iterator[Sign]:
+    if has_id and any(line.endswith(_DELETED) for line in groups.splitlines()):
+        yield Sign("container_gone", "its container has been removed")
+    elif has_id and status.inner_pid == INIT and stat.parent == INIT:
+        yield Sign("container_gone", "the runtime of its container has ended")
+
+
+def _launcher(
+    proc: str, pid: int, stat: Stat, status: Status, launcher: int | None
+) -> Iterator[Sign]:
+    """Of a process that nobody waits for any more. A session leader is its own master."""
+    if launcher is not None and launcher != stat.parent:
+        yield Sign("orphaned", f"its launcher, process {launcher}, has ended")
+        return
+    if stat.session == pid or status.ignores_hangup:
+        return
+    lost = [t for t in procfs.standard_streams(f"{proc}/{pid}") if _is_gone_terminal(t)]
+    if _was_adopted(proc, stat):
+        leader = stat.session if stat.group == pid else stat.group
+        name = "session" if stat.group == pid else "launcher"
+        gone = procfs.read_stat(f"{proc}/{leader}") is None
+        code = "session_gone" if name == "session" and gone else "orphaned"
+        what = f"its {name}, process {leader}, has ended" if gone else "its launcher has ended"
+        yield Sign(code, f"{what}: it is now a child of process {stat.parent}")
+    elif lost:
+        name = lost[0].removesuffix(_DELETED)
+        yield Sign("session_gone", f"its terminal {name} is gone")
+
+
+def _was_adopted(proc: str, stat: Stat) -> bool:
+    """True when its parent cannot be who started it: a child begins in its parent's session.
+
+    False where that parent is outside this container, or may not be seen.
+    """
+    parent = procfs.read_stat(f"{proc}/{stat.parent}") if stat.parent > 0 else None
+    if parent is None:
+        return False
+    if parent.session != stat.session:
+        return True
+    return stat.parent == INIT and procfs.read_stat(f"{proc}/{stat.group}") is None
+
+
+def _is_gone_terminal(link: str) -> bool:
+    return link.startswith(_TERMINALS) and link.endswith(_DELETED)

@@ -1,0 +1,153 @@
+"""libtpu's lock file: existence means nothing, a lock on it does.
+
+libtpu opens it with O_CREAT | O_RDWR and mode 0644, takes a POSIX lock and keeps both until it
+ends. A file that another user left cannot be opened, which looks like a lock to libtpu.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tpusmi.model import Host, LockFile
+from tpusmi.sources.holders import procfs
+from tpusmi.sources.holders.scan import DELETED, Opened
+from tpusmi.sources.segments.facts import user_name
+
+PATHS = ("/tmp/libtpu_lockfile", "/tmp/libtpu.so_lockfile")
+ABSENT, HARMLESS, BLOCKING, LOCKED, DELETED_LOCKED, UNKNOWN = (
+    *("absent", "harmless", "blocking", "locked", "deleted", "unknown"),
+)
+
+
+class Who(NamedTuple):
+    """Whom a left file may keep from the TPU."""
+
+    uid: int
+    protected: int
+    """The kernel's fs.protected_regular."""
+
+
+def lock_files(host: Host, opened: Sequence[Opened]) -> tuple[LockFile, ...]:
+    """The lock file in its state, and others that older versions left.
+
+    `opened` are the descriptors that processes have of one.
+    """
+    locks = _Locks(host.path("/proc"))
+    who = me(host)
+    found = [_state(host, path, opened, locks, who) for path in PATHS]
+    found += _deleted(host, opened, locks)
+    return tuple(f for f in found if f.state != ABSENT or f.path == PATHS[0])
+
+
+def me(host: Host) -> Who:
+    """Whose jobs are meant: of root by sudo those of its user."""
+    uid = os.geteuid()
+    sudo = os.environ.get("SUDO_UID", "")
+    uid = int(sudo) if uid == 0 and sudo.isdecimal() else uid
+    protected = procfs.read(host.path("/proc/sys/fs/protected_regular")).strip()
+    return Who(uid, int(protected) if protected.isdecimal() else 0)
+
+
+def is_in_the_way(file: os.stat_result, directory: os.stat_result, who: Who) -> bool:
+    """True when libtpu, run by that user, cannot open the file as it does."""
+    if file.st_uid == who.uid:
+        return False
+    sticky = directory.st_mode & stat.S_ISVTX and directory.st_mode & stat.S_IWOTH
+    if who.protected and sticky and file.st_uid != directory.st_uid:
+        return True
+    return who.uid != 0 and not file.st_mode & stat.S_IWOTH
+
+
+class _Locks:
+    """The kernel's table of locks. It is read late, and only if needed: for the time of a read, all
+    locking on the machine stands still.
+    """
+
+    def __init__(self, proc: str) -> None:
+        self._proc = proc
+        self._pids: dict[str, list[int]] | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """False where the kernel does not tell."""
+        return os.path.exists(f"{self._proc}/locks")
+
+    def on(self, file: os.stat_result) -> list[int] | None:
+        """Who locks that file, 0 or less where it cannot be seen; None when nobody does."""
+        if self._pids is None:
+            self._pids = _table(procfs.read(f"{self._proc}/locks"))
+        device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
+        return self._pids.get(f"{device}:{file.st_ino}")
+
+    def by(self, opened: Opened) -> bool:
+        """Whether a lock is held through that descriptor. On some file systems stat() and the table
+        name different devices, which the kernel does not do here.
+        """
+        process, _, descriptor = opened.link.rpartition("/fd/")
+        return "\nlock:" in procfs.read(f"{process}/fdinfo/{descriptor}")
+
+
+def _table(text: str) -> dict[str, list[int]]:
+    """Pids by file; whoever only waits for a lock is left out."""
+    found: dict[str, list[int]] = {}
+    for line in text.splitlines():
+        words = line.split()
+        if "->" not in words and len(words) > 5 and words[4].lstrip("-").isdigit():
+            found.setdefault(words[5], []).append(int(words[4]))
+    return found
+
+
+def _state(host: Host, path: str, opened: Iterable[Opened], locks: _Locks, who: Who) -> LockFile:
+    here = host.path(path)
+    try:
+        found, directory = os.lstat(here), os.stat(os.path.dirname(here))
+    except OSError:
+        return LockFile(path, ABSENT, None, (), "no lock file")
+    owner = user_name(found.st_uid)
+    users = [o for o in opened if o.path == here]
+    pids = [o.pid for o in users if locks.by(o)] or locks.on(found)
+    if pids is not None:
+        seen = tuple(sorted({p for p in pids if p > 0}))
+        by = _pids(seen) if seen else "a process that cannot be seen"
+        return LockFile(path, LOCKED, owner, seen, f"locked by {by}")
+    if not locks.is_known:
+        return LockFile(path, UNKNOWN, owner, (), "nobody tells whether it is locked")
+    if not is_in_the_way(found, directory, who):
+        return LockFile(path, HARMLESS, owner, (), "left over, locked by nobody: harmless")
+    message = (
+        f"left by {owner}, locked by nobody, and in the way: {user_name(who.uid)} cannot open it, "
+        f"which libtpu takes for a lock. {owner} or root can remove it: tpusmi kill --stale"
+    )
+    return LockFile(path, BLOCKING, owner, (), message)
+
+
+def _deleted(host: Host, opened: Iterable[Opened], locks: _Locks) -> list[LockFile]:
+    """A file that was deleted under whoever holds its lock."""
+    found: dict[str, list[int]] = {}
+    owners: dict[str, str] = {}
+    for o in opened:
+        try:
+            info = os.stat(o.link)
+        except OSError:
+            continue
+        if o.path.endswith(DELETED) and (locks.by(o) or locks.on(info) is not None):
+            found.setdefault(o.path, []).append(o.pid)
+            owners[o.path] = user_name(info.st_uid)
+    here = {host.path(path): path for path in PATHS}
+    return [
+        LockFile(
+            here[path.removesuffix(DELETED)],
+            DELETED_LOCKED,
+            owners[path],
+            tuple(sorted(pids)),
+            f"deleted while {_pids(pids)} holds its lock: a second process may start on the TPU",
+        )
+        for path, pids in found.items()
+    ]
+
+
+def _pids(pids: Iterable[int]) -> str:
+    return f"pid {', '.join(map(str, sorted(pids)))}"

@@ -1,0 +1,163 @@
+"""What /proc says of one process, which may vanish between two reads, and write any byte there."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from tpusmi.text import clean, command_line, redacted
+
+READ_MOST = 64 * 1024
+SIGHUP, SIGKILL = 1, 9
+_EXITING = 0x4
+"""PF_EXITING of the kernel's process flags."""
+
+ENVIRONMENT = frozenset(
+    (
+        "TPU_RUNTIME_METRICS_PORTS",
+        "TPU_PROCESS_ADDRESSES",
+        "TPU_PROCESS_PORT",
+        "TPU_PROCESS_BOUNDS",
+        "TPU_CHIPS_PER_PROCESS_BOUNDS",
+        "TPU_CHIPS_PER_HOST_BOUNDS",
+        "TPU_VISIBLE_CHIPS",
+        "TPU_VISIBLE_DEVICES",
+        "TPU_ACCELERATOR_TYPE",
+        "TPU_TOPOLOGY",
+        "TPU_WORKER_ID",
+        "TPU_SKIP_MDS_QUERY",
+        "TPU_LOAD_LIBRARY",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD",
+        "LIBTPU_INIT_ARGS",
+        "JAX_PLATFORMS",
+    )
+)
+"""Variables of other processes that are ever read: none of them carries a secret."""
+
+
+class Stat(NamedTuple):
+    """`/proc/PID/stat` of a process or of one thread."""
+
+    state: str
+    parent: int
+    group: int
+    session: int
+    exiting: bool
+    cpu_ticks: int
+    threads: int
+    start_ticks: int
+
+    @property
+    def has_ended(self) -> bool:
+        """A zombie, of which threads may still live."""
+        return self.state in "ZXx"
+
+
+class Status(NamedTuple):
+    """What `/proc/PID/status` says besides."""
+
+    uid: int | None
+    inner_pid: int | None
+    """Its pid in the innermost pid namespace, where that is another one than ours."""
+    kill_pending: bool
+    ignores_hangup: bool
+
+
+def read_stat(process: str) -> Stat | None:
+    """Of `/proc/PID` or `/proc/PID/task/TID`; None when it is gone."""
+    try:
+        with open(f"{process}/stat", "rb") as file:
+            # The name in parentheses may itself hold parentheses and spaces.
+            fields = file.read(READ_MOST).rpartition(b")")[2].split()
+        numbers = [int(field) for field in fields[1:20]]
+        return Stat(
+            fields[0].decode("ascii", "replace"),
+            *(numbers[0], numbers[1], numbers[2]),
+            bool(numbers[5] & _EXITING),
+            numbers[10] + numbers[11],
+            *(numbers[16], numbers[18]),
+        )
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def read_status(process: str) -> Status:
+    """What is known of it; a process that is gone has neither a user nor pending signals."""
+    lines = dict(line.partition(":")[::2] for line in read(f"{process}/status").splitlines())
+    uids, inner = lines.get("Uid", "").split(), lines.get("NSpid", "").split()
+    pending = _mask(lines, "SigPnd") | _mask(lines, "ShdPnd")
+    return Status(
+        int(uids[0]) if uids and uids[0].isdigit() else None,
+        int(inner[-1]) if len(inner) > 1 and inner[-1].isdigit() else None,
+        _has(pending, SIGKILL),
+        _has(_mask(lines, "SigIgn"), SIGHUP),
+    )
+
+
+def _mask(lines: dict[str, str], name: str) -> int:
+    try:
+        return int(lines.get(name, "0"), 16)
+    except ValueError:
+        return 0
+
+
+def _has(mask: int, signal: int) -> bool:
+    return bool(mask >> (signal - 1) & 1)
+
+
+def uptime_s(proc: str) -> float | None:
+    """Since the boot; None where the kernel does not tell."""
+    try:
+        return float(read(f"{proc}/uptime").split()[0])
+    except (IndexError, ValueError):
+        return None
+
+
+def ticks_per_s() -> int:
+    """Of the kernel's clock in /proc."""
+    return os.sysconf("SC_CLK_TCK")
+
+
+def environment(process: str) -> dict[str, str]:
+    """Its variables that are ever read; empty when it may not be asked."""
+    words = read(f"{process}/environ").split("\0")
+    pairs = (word.partition("=") for word in words)
+    return {name: clean(redacted(value), 300) for name, _, value in pairs if name in ENVIRONMENT}
+
+
+def command(process: str) -> str:
+    """Its command line with secrets hidden; its name where it has none."""
+    return command_line(arguments(process)) or clean(read(f"{process}/comm"), 64)
+
+
+def arguments(process: str) -> list[str]:
+    """Its command line as it is, not safe to show; empty for a kernel thread."""
+    return read(f"{process}/cmdline").rstrip("\0").split("\0")
+
+
+def read(path: str) -> str:
+    """The beginning of a file; empty when it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(READ_MOST).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def threads(process: str) -> list[str]:
+    """Directories of its threads; none when it is gone or may not be asked."""
+    try:
+        return [f"{process}/task/{name}" for name in os.listdir(f"{process}/task")]
+    except OSError:
+        return []
+
+
+def standard_streams(process: str) -> list[str]:
+    """What its standard input, output and error are open on, as far as that may be seen."""
+    found = []
+    for number in range(3):
+        try:
+            found.append(clean(os.readlink(f"{process}/fd/{number}"), 80))
+        except OSError:
+            continue
+    return found
