@@ -6,7 +6,7 @@ import argparse
 import os
 
 from tpusmi import __version__
-from tpusmi.cli.terminal import columns
+from tpusmi.cli.width import columns
 
 LOOP_DEFAULT_S = 5.0
 INTERVAL_LEAST_S = 0.1

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.cli.exits import Exit
-from tpusmi.cli.terminal import Looks, columns
+from tpusmi.cli.terminal import Looks
+from tpusmi.cli.width import columns
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import DENIED, FAILED, Host, Snapshot
 from tpusmi.report.select import Wanted, recent, selected

@@ -24,17 +24,6 @@ def looks_of(options: argparse.Namespace) -> Looks:
     return Looks(sys.stdout.isatty() and not plain, ascii_only)
 
 
-def columns() -> int | None:
-    """Of the terminal on stdout; None where there is none, or one that does not say.
-
-    Not with shutil, whose import nobody else here needs.
-    """
-    try:
-        return os.get_terminal_size().columns or None
-    except OSError:
-        return None
-
-
 def _is_utf8() -> bool:
     """Python writes UTF-8 in the C locale too, where the terminal may not show it."""
     encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
