@@ -7,12 +7,13 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-__all__ = ["snapshot", "start", "step", "stop", "track"]
+__all__ = ["free", "holders", "snapshot", "start", "step", "stop", "track"]
 
 TYPE_CHECKING = False  # typing's own takes longer to import than all of this
 if TYPE_CHECKING:
     from tpusmi.agent import start, step, stop, track
     from tpusmi.collect import snapshot
+    from tpusmi.freeing import free, holders
 
 _HOME = {
     "start": "tpusmi.agent",
@@ -20,6 +21,8 @@ _HOME = {
     "step": "tpusmi.agent",
     "track": "tpusmi.agent",
     "snapshot": "tpusmi.collect",
+    "holders": "tpusmi.freeing",
+    "free": "tpusmi.freeing",
 }
 
 

@@ -13,6 +13,11 @@ _SECRET_NAME = (
     r"|[\w.-]*[_-]key"
 )
 _ASSIGNED = rf"(?is)^(-{{0,2}}(?:{_SECRET_NAME})[=:])(.+)$"
+_EMBEDDED = (
+    rf"(?i)((?<![\w.-])[\"']?(?:{_SECRET_NAME})[\"']?\s*[=:]\s*)"
+    r"(\"[^\"]*\"?|'[^']*'?|[^\s\"',;&}]+)"
+)
+"""`--env=HF_TOKEN=x`, `{"api_key": "x"}`, `?token=x`"""
 _NAMED = rf"(?i)^-{{1,2}}(?:{_SECRET_NAME})$"
 _SHAPED = (
     r"\b(?:hf_|ghp_|gho_|ghs_|github_pat_|glpat-|sk-|xox[abp]-|AIza|ya29\.|AKIA)[A-Za-z0-9_./-]{8,}"
@@ -59,7 +64,8 @@ def redacted(word: str) -> str:
     """One argument or environment value with what looks like a secret hidden."""
     if not _may_hide(word):
         return word
-    return re.sub(_SHAPED, HIDDEN, re.sub(_ASSIGNED, rf"\g<1>{HIDDEN}", word))
+    assigned = re.sub(_ASSIGNED, rf"\g<1>{HIDDEN}", word)
+    return re.sub(_SHAPED, HIDDEN, re.sub(_EMBEDDED, rf"\g<1>{HIDDEN}", assigned))
 
 
 def _may_hide(word: str) -> bool:

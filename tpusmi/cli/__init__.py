@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tpusmi.model import Host
 
 
+_COMMANDS = (["simulate"], ["ps"], ["kill"])
+"""Those with options of their own, each in the module of its name."""
+
+
 def script() -> None:
     """The `tpusmi` command: main(), started and ended without work a short life has no use for."""
     gc.disable()  # a one-shot run is over before it has made garbage; the dashboard turns it on
@@ -58,10 +62,11 @@ def _run(arguments: Sequence[str]) -> int:
         from tpusmi.cli import demo
 
         return demo.run(parse, parse.parse_args(arguments[1:]))
-    if arguments[:1] == ["simulate"]:
-        from tpusmi.cli import simulate
+    if arguments[:1] in _COMMANDS:
+        import importlib
 
-        return simulate.run(arguments[1:])
+        command = importlib.import_module(f"tpusmi.cli.{arguments[0]}")
+        return int(command.run(arguments[1:]))
     options = parse.parse_args(arguments)
     if options.help_query_tpu or options.help_query_processes:
         return _help_query(options.help_query_tpu)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import NamedTuple
 
+from tpusmi.actions.end import Order, Report, Say, carry_out
+from tpusmi.actions.me import me
+from tpusmi.actions.plan import Plan, Request, make_plan
 from tpusmi.cli.terminal import Looks
 from tpusmi.collect import Collector, open_collector
-from tpusmi.model import History, Host, Snapshot
+from tpusmi.model import History, Host, Process, Snapshot
 from tpusmi.report.select import Wanted, recent, selected
 
 INTERVAL_DEFAULT_S = 1.0
@@ -24,6 +27,18 @@ class _Feed(NamedTuple):
         return recent(selected(self.collector.snapshot(), self.wanted))
 
 
+class _Ender(NamedTuple):
+    """Ends what a person has chosen, another user's process too: the dialog names the user."""
+
+    host: Host
+
+    def plan(self, snapshot: Snapshot, process: Process) -> Plan:
+        return make_plan(snapshot, Request((process.pid,), all_users=True), me(self.host))
+
+    def carry_out(self, snapshot: Snapshot, plan: Plan, order: Order, say: Say) -> Report:
+        return carry_out(self.host, snapshot.chips, plan, order, say)
+
+
 def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -> int:
     """Show the dashboard until it is quit; the exit code."""
     from tpusmi.tui import Options, run
@@ -38,7 +53,7 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -
                 interval_s=interval_s,
                 ascii=looks.ascii_only,
                 color=looks.color,
-                readonly=options.readonly,
+                ender=None if options.readonly else _Ender(host),
             ),
         )
     finally:

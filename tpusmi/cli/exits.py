@@ -12,5 +12,6 @@ class Exit(IntEnum):
     PERMISSION = 3
     SOURCE_FAILED = 4
     BUSY = 5
+    STALE = 6
     CANNOT_WRITE = 74
     INTERRUPTED = 130

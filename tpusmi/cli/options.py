@@ -13,12 +13,15 @@ INTERVAL_LEAST_S = 0.1
 HELP_COLUMNS = 100
 
 COMMANDS = """commands:
+  ps                    who holds the TPU, and is it free: see tpusmi ps --help
+  kill                  end holders and wait until the TPU is free: see tpusmi kill --help
   simulate TYPE         a simulated TPU host, such as v5e-8, to try scripts and dashboards on;
                         see tpusmi simulate --help
   demo                  a simulated TPU host with a real JAX training job on it, and watch it
 
 exit codes: 0 answered, 1 no TPU and no agent here, 2 usage, 3 permission needed,
-4 a source failed (--strict), 5 busy or could not free, 74 cannot write, 130 interrupted
+4 a source failed (--strict), 5 busy or could not free, 6 a stale holder (ps),
+74 cannot write, 130 interrupted
 """
 
 
@@ -27,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="tpusmi",
         usage="tpusmi [options]\n"
+        "       tpusmi ps [options]\n       tpusmi kill [PID ...] [--stale] [--chip N] [options]\n"
         "       tpusmi simulate TYPE [options]\n       tpusmi demo [options]",
         description="What nvidia-smi and nvitop are to GPUs, for TPUs. "
         "The dashboard on a terminal; one plain table elsewhere.",
@@ -122,15 +126,20 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_looks(g: argparse._ArgumentGroup) -> None:
+def add_colors(g: argparse._ActionsContainer) -> None:
+    """The options of every command for what its terminal can show."""
     g.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR)")
     g.add_argument("--color", "--force-color", action="store_true", help="colours in a pipe too")
     g.add_argument("--ascii", "-U", "--no-unicode", action="store_true", help="ASCII only")
+
+
+def _add_looks(g: argparse._ArgumentGroup) -> None:
+    add_colors(g)
     g.add_argument(
         "--readonly",
         action="store_true",
         default=os.environ.get("TPUSMI_MODE") == "readonly",
-        help="no key of the dashboard ends a process; none does yet (also TPUSMI_MODE=readonly)",
+        help="no key of the dashboard ends a process (also TPUSMI_MODE=readonly)",
     )
     g.add_argument("--strict", action="store_true", help="exit 4 when a source failed")
     g.add_argument("--debug", action="store_true", help="show tracebacks")

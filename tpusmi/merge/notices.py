@@ -19,9 +19,12 @@ PERSISTENT, UNUSABLE = 6, 10
 
 def notices(s: Snapshot) -> tuple[Notice, ...]:
     """Every notice of a snapshot: of the chips first, then of each living process."""
-    found = [*_of_chips(s), *_of_strangers(s)]
+    found = [*_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
     for p in s.processes:
         if p.state != "dead":
+            if p.stale:
+                reason = f"holds the TPU and is stale ({p.stale_code}): {p.stale_reason}"
+                found.append(Notice("stale_holder", reason, p.pid))
             found += p.warnings
             found += _of_job(s, p)
             found += _of_use(s, p)
@@ -40,6 +43,13 @@ def _of_chips(s: Snapshot) -> Iterator[Notice]:
     for link in s.links:
         if link.health:
             yield Notice("ici_link", _link(link, s.chips))
+
+
+def _of_lock_files(s: Snapshot) -> Iterator[Notice]:
+    """A lock file that keeps somebody out, or no longer keeps anybody out."""
+    for file in s.lock_files:
+        if file.state in ("blocking", "deleted"):
+            yield Notice("lock_file", f"{file.path}: {file.message}")
 
 
 def _of_strangers(s: Snapshot) -> Iterator[Notice]:
@@ -98,7 +108,7 @@ def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
     if duty is not None and mxu is not None and duty >= BUSY_PERCENT and mxu < LITTLE_MXU_PERCENT:
         bandwidth = shown_mean(s, "hbm_bandwidth_utilization_percent", devices)
         yield _busy_for_little(p, duty, mxu, bandwidth)
-    if idle_s is not None and idle_s >= UNUSED_S:
+    if idle_s is not None and idle_s >= UNUSED_S and p.stale_code != "idle":
         yield Notice(
             "unused", f"holds the TPU and has run nothing on it for {idle_s / 60:.0f} min", p.pid
         )

@@ -30,14 +30,16 @@ def node_states(s: Snapshot) -> tuple[NodeState, ...]:
 
 
 def status(s: Snapshot) -> str:
-    """`held` when any node is held by a holder that is not stale, `stale` when by stale ones only;
-    else `not_visible`, `free`, or `no_tpu`.
+    """`stale` when any holder is stale, else `held` when there is one; `not_visible` when none was
+    seen, but not every process could be inspected; `free`; `no_tpu`.
     """
-    states = {n.state for n in node_states(s)}
-    for found in (HELD, RELEASING, STALE, NOT_VISIBLE, FREE):
-        if found in states:
-            return HELD if found == RELEASING else found
-    return NO_TPU
+    states = node_states(s)
+    pids = {pid for n in states for pid in n.pids}
+    if pids:
+        return STALE if any(p.stale for p in s.processes if p.pid in pids) else HELD
+    if not states:
+        return NO_TPU
+    return NOT_VISIBLE if any(n.state == NOT_VISIBLE for n in states) else FREE
 
 
 def _state(s: Snapshot, node: str, chip: int | None) -> NodeState:

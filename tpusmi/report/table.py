@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 from tpusmi.model import NOMINAL, Core, Device, Latency, Process, Snapshot
 from tpusmi.report import rows, words
+from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import identifier, recent, told
 
-BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
 COMMAND_MOST = 60
 
-_ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~"})
-
-Row = tuple[str, ...]
 
 _DEVICE_TITLES = (
     *("DEV", "CHIP", "NODE", "PID", "KIND", "MEMORY", "PEAK", "ARRAYS", "LIVE"),
@@ -27,25 +23,6 @@ _PROCESS_TITLES = (
     *("COMPILES", "PHASE", "AGE", "COMMAND"),
 )
 _CORE_TITLES = ("CORE", "CHIP", "TYPE", "QUEUED", "PROGRAM", "RUNS")
-_LEFT = {"DEV", "NODE", "KIND", "USER", "DEVICES", "PHASE", "COMMAND", "NETWORK", "OF"} | {
-    "TYPE",
-    "PROGRAM",
-    "RUNS",
-}
-_EXPENDABLE = (
-    *("ARRAYS", "LIVE", "NODE", "PEAK", "CHIP", "COMPILES", "COUNT", "P90", "p95", "TYPE", "AGE"),
-    *("STEP p50", "PHASE", "QUEUE", "MFU", "USER", "PROGRAM", "IDLE", "KIND", "MEAN", "P50", "BW"),
-)
-"""Left out one by one where a terminal is too narrow, the first one first."""
-_LAST_LEAST = 12
-"""So much is left of a last column that is text."""
-
-
-class _Sheet(NamedTuple):
-    """What the table is printed on."""
-
-    color: bool
-    columns: int | None
 
 
 def table(
@@ -55,10 +32,7 @@ def table(
 
     Its rows are made to fit into so many columns of a terminal; with None, all of them are printed.
     """
-    text = "\n".join(_lines(snapshot, _Sheet(color, columns))) + "\n"
-    if not ascii_only:
-        return text
-    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return as_text(_lines(snapshot, Sheet(color, columns)), ascii_only)
 
 
 def device_list(snapshot: Snapshot) -> str:
@@ -71,7 +45,7 @@ def device_list(snapshot: Snapshot) -> str:
     return "".join(lines)
 
 
-def _lines(s: Snapshot, sheet: _Sheet) -> Iterator[str]:
+def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
     color = sheet.color
     host = s.host
     label = " (SIMULATED)" if s.simulated else ""
@@ -82,22 +56,20 @@ def _lines(s: Snapshot, sheet: _Sheet) -> Iterator[str]:
     devices = [d for d in s.devices if d.key.process is None or d.key.process in shown]
     if devices:
         yield ""
-        yield from _grid(*_known(_DEVICE_TITLES, [_device(s, d) for d in devices]), sheet)
+        yield from grid(*_known(_DEVICE_TITLES, [_device(s, d) for d in devices]), sheet)
         if any(rows.DITTO in cell for d in devices for cell in _device(s, d)):
-            yield _painted(
-                f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color
-            )
+            yield painted(f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color)
     if processes:
         old = {i for i, p in enumerate(processes) if p.state != "live"}
         yield ""
-        yield from _grid(_PROCESS_TITLES, [_process(s, p) for p in processes], sheet, old)
+        yield from grid(_PROCESS_TITLES, [_process(s, p) for p in processes], sheet, old)
     latencies = [latency for latency in s.latencies if latency.percentiles.count != 0]
     if latencies:
         yield ""
-        yield from _grid(_LATENCY_TITLES, [_latency(latency) for latency in latencies], sheet)
+        yield from grid(_LATENCY_TITLES, [_latency(latency) for latency in latencies], sheet)
     if s.cores:
         yield ""
-        yield from _grid(_CORE_TITLES, [_core(core) for core in s.cores], sheet)
+        yield from grid(_CORE_TITLES, [_core(core) for core in s.cores], sheet)
     yield from _remarks(s, color, bool(processes or devices))
 
 
@@ -119,16 +91,16 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
         yield "To try it here: `tpusmi demo`."
     for notice in s.warnings:
         about = "" if notice.pid is None else f"pid {notice.pid}: "
-        yield _painted(f"! {about}{notice.message}", YELLOW, color)
+        yield painted(f"! {about}{notice.message}", YELLOW, color)
     for source in s.sources:
         if source.status in ("denied", "failed"):
-            yield _painted(f"{source.source}: {source.message}", YELLOW, color)
+            yield painted(f"{source.source}: {source.message}", YELLOW, color)
         for note in told(s, source):
-            yield _painted(f"{source.source}: {note}", DIM, color)
+            yield painted(f"{source.source}: {note}", DIM, color)
     hidden = len(s.processes) - len(recent(s).processes)
     if hidden:
         noun = "job" if hidden == 1 else "jobs"
-        yield _painted(f"{hidden} {noun} that ended earlier: see --json", DIM, color)
+        yield painted(f"{hidden} {noun} that ended earlier: see --json", DIM, color)
 
 
 def _device(s: Snapshot, d: Device) -> Row:
@@ -207,48 +179,3 @@ def _process(s: Snapshot, p: Process) -> Row:
         words.duration(age),
         words.shortened(words.command(p.command), COMMAND_MOST),
     )
-
-
-def _grid(
-    titles: Row, rows: Sequence[Row], sheet: _Sheet, dim: Collection[int] = ()
-) -> Iterator[str]:
-    """Columns as wide as their widest cell, numbers to the right, the last one ragged."""
-    texts = [tuple(cell or words.UNKNOWN for cell in row) for row in [titles, *rows]]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    gap, kept = "  ", [*range(len(titles))]
-    if sheet.columns is not None:
-        gap, kept = _fit(titles, widths, sheet.columns)
-
-    def line(cells: Row) -> str:
-        parts = (
-            cells[i].ljust(widths[i]) if titles[i] in _LEFT else cells[i].rjust(widths[i])
-            for i in kept
-        )
-        return words.shortened(gap.join(parts).rstrip(), sheet.columns)
-
-    yield _painted(line(titles), BOLD, sheet.color)
-    for i, cells in enumerate(texts[1:]):
-        yield _painted(line(cells), DIM, sheet.color and i in dim)
-
-
-def _fit(titles: Row, widths: Sequence[int], room: int) -> tuple[str, list[int]]:
-    """What stands between the columns, and which of them stay, so that they have room."""
-    least = [*widths]
-    if titles[-1] in _LEFT:
-        least[-1] = min(widths[-1], _LAST_LEAST)
-    kept = [*range(len(titles))]
-
-    def fits(gap: str) -> bool:
-        needed: int = sum(least[i] for i in kept) + len(gap) * (len(kept) - 1)
-        return needed <= room
-
-    if fits("  "):
-        return "  ", kept
-    for title in _EXPENDABLE:
-        if title in titles and not fits(" "):
-            kept.remove(titles.index(title))
-    return " ", kept
-
-
-def _painted(text: str, style: str, color: bool) -> str:
-    return f"{style}{text}{PLAIN}" if color else text

@@ -6,7 +6,19 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from tpusmi.model import History, Snapshot
+from tpusmi.actions.end import Order, Report, Say
+from tpusmi.actions.plan import Plan
+from tpusmi.model import History, Process, Snapshot
+
+
+class Ender(Protocol):
+    """Ends holders of the TPU."""
+
+    def plan(self, snapshot: Snapshot, process: Process) -> Plan:
+        """What ending that process would mean: one target, or why it is refused."""
+
+    def carry_out(self, snapshot: Snapshot, plan: Plan, order: Order, say: Say) -> Report:
+        """Do it, on a thread of its own: takes up to the two waits of the order."""
 
 
 class Options(NamedTuple):
@@ -15,7 +27,8 @@ class Options(NamedTuple):
     interval_s: float = 1.0
     ascii: bool = False
     color: bool = True
-    readonly: bool = False
+    ender: Ender | None = None
+    """None where nothing may be ended: no key for it exists then."""
     label: str = ""
     """Said in the header beside the host's name, as `demo`."""
 

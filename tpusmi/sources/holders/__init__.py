@@ -15,7 +15,7 @@ from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Proces
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.lockfile import PATHS, lock_files
 from tpusmi.sources.holders.nodes import Nodes, known_nodes
-from tpusmi.sources.holders.scan import Found, Scan
+from tpusmi.sources.holders.scan import Found, Scan, sees_everybody
 from tpusmi.sources.holders.watch import Watch
 
 PERIOD_S = 0.5
@@ -23,8 +23,6 @@ FULL_AGAIN_S = 1.0
 """Not more often is everybody looked at because a node was opened."""
 MAPS_AT_FIRST, MAPS_AT_ONCE = 1 << 30, 8
 """Maps are long to read: of so many processes in one pass."""
-INITIAL_NAMESPACE = 0xEFFFFFFC
-"""Inode of the pid namespace in which every process can be seen."""
 
 
 class Holders:
@@ -129,12 +127,7 @@ class Holders:
 
 def is_inside(host: Host) -> bool:
     """True where only the processes of a container can be seen, and others may hold the TPU."""
-    if host.root != "/":
-        return False
-    try:
-        return os.stat("/proc/self/ns/pid").st_ino != INITIAL_NAMESPACE
-    except OSError:
-        return False
+    return host.root == "/" and sees_everybody() is False
 
 
 def _status(found: Sequence[Process], hidden: int, inside: bool) -> tuple[str, str]:

@@ -9,8 +9,8 @@ from tpusmi.text import clean, command_line, redacted
 
 READ_MOST = 64 * 1024
 SIGHUP, SIGKILL = 1, 9
-_EXITING = 0x4
-"""PF_EXITING of the kernel's process flags."""
+_EXITING, _OF_KERNEL = 0x4, 0x200000
+"""PF_EXITING and PF_KTHREAD of the kernel's process flags."""
 
 ENVIRONMENT = frozenset(
     (
@@ -43,6 +43,8 @@ class Stat(NamedTuple):
     group: int
     session: int
     exiting: bool
+    of_kernel: bool
+    """A thread of the kernel's, which never has descriptors."""
     cpu_ticks: int
     threads: int
     start_ticks: int
@@ -74,6 +76,7 @@ def read_stat(process: str) -> Stat | None:
             fields[0].decode("ascii", "replace"),
             *(numbers[0], numbers[1], numbers[2]),
             bool(numbers[5] & _EXITING),
+            bool(numbers[5] & _OF_KERNEL),
             numbers[10] + numbers[11],
             *(numbers[16], numbers[18]),
         )

@@ -19,6 +19,8 @@ JUDGE_AGAIN_S = 60.0
 """And judged anew after that in any case: a descriptor may be another one under the same number."""
 LOOKS, JUDGEMENTS = 3, 113
 """In so many parts are both spread, as there are passes in them."""
+INITIAL_NAMESPACE = 0xEFFFFFFC
+"""Inode of the pid namespace that is the whole machine's."""
 HARMLESS_MOST = 10_000
 LIBRARY = b"libtpu.so"
 DELETED = " (deleted)"
@@ -88,6 +90,8 @@ class Scan:
         """Inodes of the processes that were asked for their maps in this round."""
         self._loaded: dict[int, int] = {}
         self._own_pid = os.getpid()
+        self._init = 1 if sees_everybody() else None
+        """The machine's init, which nobody may inspect in some, and which trains no model."""
         self._has_counts = _directories_have_counts(proc)
 
     def look(self, now_s: float, everybody: bool = False) -> None:
@@ -108,6 +112,11 @@ class Scan:
             elif now_s >= seen.look_at_s:
                 self._keep(pid, self._again(pid, seen, now_s))
         self._notable &= pids.keys()
+
+    def held_by(self, pid: int) -> tuple[str, ...] | None:
+        """The nodes that a process holds at this moment; None when that may not be seen."""
+        seen = self._judged(pid, 0, 0.0)
+        return None if seen.hidden else seen.held
 
     def look_at_maps(self, most: int) -> None:
         """Ask so many processes whether they map libtpu, those first that were not asked yet."""
@@ -177,10 +186,10 @@ class Scan:
         if not hidden and not _has_threads(process):
             return False  # a kernel thread, mostly: cheaper to see than its state
         leader = read_stat(process)
-        if leader is not None and not leader.has_ended:
-            return hidden
-        if leader is None or leader.threads < 2:
+        if leader is None or leader.of_kernel or (leader.has_ended and leader.threads < 2):
             return False
+        if not leader.has_ended:
+            return hidden and found.pid != self._init
         denied = [self._look_through(f"{thread}/fd/", found) for thread in threads(process)]
         return any(denied)
 
@@ -223,6 +232,14 @@ class Scan:
             return os.stat(directory).st_size if self._has_counts else len(os.listdir(directory))
         except OSError:
             return -1
+
+
+def sees_everybody() -> bool | None:
+    """True where every process of the machine can be seen; None where that is not known."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino == INITIAL_NAMESPACE
+    except OSError:
+        return None
 
 
 def _share(pid: int, of: int) -> float:

@@ -1,0 +1,1 @@
+"""Ends holders of a TPU, each after proving that it is still the one that was shown."""

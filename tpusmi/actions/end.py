@@ -1,0 +1,201 @@
+"""Carries out a plan: proof, SIGTERM to all, a time of grace, proof, SIGKILL, until the nodes are
+free. A process that ends may hold its nodes for a while: the kernel unpins its memory first.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from tpusmi.actions.lockfile import Cleared, clear
+from tpusmi.actions.plan import Plan
+from tpusmi.actions.proof import DOUBTS, GONE, LET_GO, Grip
+from tpusmi.model import Chip, Host, Process, ProcessKey
+from tpusmi.sources.holders.nodes import known_nodes
+from tpusmi.sources.holders.scan import Found, Scan
+
+GRACE_S = 10.0
+FREE_WITHIN_S = 60.0
+LOOK_S, LOOK_CLOSER_S = 0.1, 0.5
+"""How often it is seen whether a process has ended, and whether it still holds its nodes."""
+RELEASING_CODES = ("releasing", "unkillable")
+
+Say = Callable[[Mapping[ProcessKey, str]], object]
+"""Told now and then what happens to each process, in words."""
+
+
+class Order(NamedTuple):
+    """How to end them."""
+
+    signal: int = signal.SIGTERM
+    """The first signal. SIGKILL follows it, to whoever is left after the time of grace."""
+    grace_s: float = GRACE_S
+    free_within_s: float = FREE_WITHIN_S
+    """How long to wait for the nodes after that."""
+
+
+class Result(NamedTuple):
+    """What became of one process."""
+
+    process: Process
+    outcome: str
+    """`ended`; `killed`, by SIGKILL; `released`: it lives on without the TPU; `not_permitted`;
+    `alive`: it does not end; or one of DOUBTS, when it was not signalled at all.
+    """
+    message: str
+    took_s: float
+
+    @property
+    def is_free(self) -> bool:
+        """True when it holds nothing any more."""
+        return self.outcome in ("ended", "killed", "released", GONE, LET_GO, "replaced")
+
+
+class Report(NamedTuple):
+    """What became of all of them, of their nodes, and of the lock file."""
+
+    results: tuple[Result, ...]
+    still_held: Mapping[str, tuple[int, ...]]
+    """Pids by node, of the plan's nodes that are not free."""
+    lock_files: tuple[Cleared, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def is_free(self) -> bool:
+        """True when no node of the plan is held by anybody who could be seen."""
+        return not self.still_held and all(r.is_free for r in self.results)
+
+
+def carry_out(
+    host: Host, chips: Iterable[Chip], plan: Plan, order: Order, say: Say | None = None
+) -> Report:
+    """End the plan's targets and wait until their nodes are free; takes at most the two waits of
+    the order, and a little. Raises nothing: whatever fails is in the report.
+    """
+    nodes = known_nodes(host, chips)
+    here = nodes._replace(paths=tuple(map(host.path, nodes.paths)))
+    ending = _Ending(Scan(host.path("/proc"), here, ()), host.path("/proc"), plan, say)
+    try:
+        ending.signal_all(order.signal)
+        ending.wait(order.grace_s, f"{signal.Signals(order.signal).name} sent")
+        if order.signal != signal.SIGKILL:
+            ending.signal_all(signal.SIGKILL)
+        ending.wait(order.free_within_s, "SIGKILL sent")
+        held = ending.still_held()
+        results = ending.results()
+        notes = ending.notes()
+    finally:
+        ending.close()
+    cleared = clear(host, here) if plan.lock_files and not held else ()
+    return Report(results, held, cleared, notes)
+
+
+class _Ending:
+    """The targets, how far each is, and what is left of them."""
+
+    def __init__(self, scan: Scan, proc: str, plan: Plan, say: Say | None) -> None:
+        self._scan = scan
+        self._plan = plan
+        self._say = say or (lambda words: None)
+        self._started_s = time.monotonic()
+        self._grips = [Grip(scan, proc, target.process) for target in plan.targets]
+        self._done: dict[ProcessKey, Result] = {}
+        self._signalled: dict[ProcessKey, int] = {}
+
+    def signal_all(self, number: int) -> None:
+        """The signal to everybody who is left, after proof of all of them."""
+        proven = []
+        for grip in self._left():
+            doubt = grip.doubt()
+            if doubt is None:
+                proven.append(grip)
+            elif grip.process.key in self._signalled:
+                self._settle(grip)
+            else:
+                self._finish(grip, doubt, DOUBTS[doubt])
+        for grip in proven:
+            if not self._is_ending_already(grip):
+                self._signal(grip, number)
+
+    def wait(self, limit_s: float, what: str) -> None:
+        """Until all have ended or let go of the TPU, at most so long."""
+        since_s = time.monotonic()
+        while left := self._left():
+            waited_s = time.monotonic() - since_s
+            if waited_s >= limit_s:
+                return
+            self._say({g.process.key: f"{what}, {waited_s:.0f} of {limit_s:.0f} s" for g in left})
+            time.sleep(min(LOOK_S, limit_s - waited_s))
+            closer = int((waited_s + LOOK_S) / LOOK_CLOSER_S) > int(waited_s / LOOK_CLOSER_S)
+            for grip in left:
+                if closer or grip.has_ended():
+                    self._settle(grip)
+
+    def still_held(self) -> dict[str, tuple[int, ...]]:
+        """Who holds the nodes of the plan now."""
+        found = self._found()
+        held = {
+            node: tuple(pid for pid, nodes in found.holders.items() if node in nodes)
+            for node in self._plan.nodes
+        }
+        return {node: pids for node, pids in held.items() if pids}
+
+    def results(self) -> tuple[Result, ...]:
+        """What became of each, in the order of the plan; those that are left do not end."""
+        for grip in self._left():
+            number = self._signalled.get(grip.process.key)
+            sent = f"{signal.Signals(number).name} is pending" if number else "it is ending"
+            self._finish(grip, "alive", f"{sent}, but it does not end: {grip.where_it_waits()}")
+        return tuple(self._done[grip.process.key] for grip in self._grips)
+
+    def notes(self) -> tuple[str, ...]:
+        """What else a person should know."""
+        if all(grip.is_firm for grip in self._grips):
+            return ()
+        return ("this kernel has no pidfd: each pid was looked at right before its signal",)
+
+    def close(self) -> None:
+        """Let go of the processes."""
+        for grip in self._grips:
+            grip.close()
+
+    def _left(self) -> list[Grip]:
+        return [grip for grip in self._grips if grip.process.key not in self._done]
+
+    def _is_ending_already(self, grip: Grip) -> bool:
+        """Of one that the kernel takes apart another signal changes nothing."""
+        return grip.process.stale_code in RELEASING_CODES
+
+    def _signal(self, grip: Grip, number: int) -> None:
+        key = grip.process.key
+        try:
+            grip.signal(number)
+            self._signalled[key] = number
+            if number != signal.SIGKILL and grip.is_stopped():
+                grip.signal(signal.SIGCONT)
+        except ProcessLookupError:
+            self._settle(grip)
+        except OSError as error:
+            self._finish(grip, "not_permitted", f"could not be signalled: {error.strerror}")
+
+    def _settle(self, grip: Grip) -> None:
+        """See whether it has ended, or lives on without the TPU."""
+        number = self._signalled.get(grip.process.key)
+        if grip.has_ended():
+            outcome = "killed" if number == signal.SIGKILL else "ended"
+            by = f" by {signal.Signals(number).name}" if number else ""
+            self._finish(grip, outcome, f"ended{by}")
+        elif grip.held() == () and not grip.is_exiting():
+            self._finish(grip, "released", "has let go of the TPU, and lives on")
+
+    def _finish(self, grip: Grip, outcome: str, message: str) -> None:
+        took_s = time.monotonic() - self._started_s
+        key = grip.process.key
+        self._done[key] = Result(grip.process, outcome, message, took_s)
+        self._say({key: message})
+
+    def _found(self) -> Found:
+        self._scan.look(time.monotonic(), everybody=True)
+        return self._scan.found()

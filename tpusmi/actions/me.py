@@ -1,0 +1,24 @@
+"""Who asks for an end: this process, what started it, and whose processes are its user's."""
+
+from __future__ import annotations
+
+import os
+
+from tpusmi.actions.plan import Me
+from tpusmi.model import Host
+from tpusmi.sources.holders.life import ancestors
+from tpusmi.sources.segments.facts import user_name
+
+
+def me(host: Host) -> Me:
+    """This process. With sudo the processes of the user before are mine as well as root's."""
+    uids = {os.geteuid()}
+    sudo = os.environ.get("SUDO_UID", "")
+    if os.geteuid() == 0 and sudo.isdecimal():
+        uids.add(int(sudo))
+    started_us = ancestors(host.path("/proc"), os.getppid())
+    return Me(
+        os.getpid(),
+        frozenset(pid for pid, _ in started_us),
+        frozenset(user_name(uid) for uid in uids),
+    )

@@ -1,0 +1,116 @@
+"""A grip on one process: whatever is signalled is what was shown, and still holds the TPU."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+from collections.abc import Sequence
+
+from tpusmi.model import Process
+from tpusmi.sources.holders import procfs
+from tpusmi.sources.holders.scan import Scan
+
+STOPPED = "Tt"
+
+GONE, REPLACED, LET_GO, UNSEEN = "gone", "replaced", "let_go", "unseen"
+DOUBTS = {
+    GONE: "was gone already",
+    REPLACED: "its pid is another process's by now: not signalled",
+    LET_GO: "holds the TPU no more: not signalled",
+    UNSEEN: "may not be inspected: not signalled",
+}
+"""Why a process is not signalled, by its code."""
+
+
+class Grip:
+    """One process, held by a pidfd where the kernel has them: its pid cannot become another's."""
+
+    def __init__(self, scan: Scan, proc: str, process: Process) -> None:
+        self.process = process
+        self._scan = scan
+        self._path = f"{proc}/{process.pid}"
+        self._descriptor: int | None = None
+        self._is_gone = False
+        try:
+            self._descriptor = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            self._is_gone = True
+        except (AttributeError, OSError) as error:
+            # Before Linux 5.3, and in some sandboxes.
+            known = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.EACCES)
+            if isinstance(error, OSError) and error.errno not in known:
+                raise
+
+    @property
+    def is_firm(self) -> bool:
+        """False where the kernel has no pidfd: a look and then a signal, with a moment between."""
+        return self._descriptor is not None or self._is_gone
+
+    def doubt(self) -> str | None:
+        """Why it must not be signalled, one of DOUBTS; None when it is proven to be the process
+        that was shown, and to hold a node.
+        """
+        if self.has_ended():
+            return GONE
+        if self._start_ticks() != self.process.key.start_ticks:
+            return REPLACED
+        held = self.held()
+        if held is None:
+            return UNSEEN
+        return None if held else LET_GO
+
+    def held(self) -> Sequence[str] | None:
+        """The nodes it holds now; None when that may not be seen."""
+        return self._scan.held_by(self.process.pid)
+
+    def has_ended(self) -> bool:
+        """True when it has, all its threads included."""
+        if self._is_gone:
+            return True
+        if self._descriptor is not None:
+            poll = select.poll()
+            poll.register(self._descriptor, select.POLLIN)
+            self._is_gone = bool(poll.poll(0))
+        else:
+            stat = procfs.read_stat(self._path)
+            self._is_gone = stat is None or (stat.has_ended and stat.threads < 2)
+        return self._is_gone
+
+    def signal(self, number: int) -> None:
+        """Send it. Raises OSError: PermissionError, or ProcessLookupError when it has ended."""
+        if self._descriptor is not None:
+            signal.pidfd_send_signal(self._descriptor, number)
+        else:
+            os.kill(self.process.pid, number)
+
+    def is_stopped(self) -> bool:
+        """True for one that only goes on, and takes SIGTERM, after SIGCONT."""
+        stat = procfs.read_stat(self._path)
+        return stat is not None and stat.state in STOPPED
+
+    def is_exiting(self) -> bool:
+        """True while the kernel takes it apart: its descriptors are gone from sight before what
+        they held is.
+        """
+        stat = procfs.read_stat(self._path)
+        return stat is None or stat.exiting
+
+    def where_it_waits(self) -> str:
+        """What a process that does not end does in the kernel: `state D in vfio_unpin`."""
+        stat = procfs.read_stat(self._path)
+        place = procfs.read(f"{self._path}/wchan")
+        state = "?" if stat is None else stat.state
+        return f"state {state}{f' in {place}' if place not in ('', '0') else ''}"
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+            self._is_gone = True
+
+    def _start_ticks(self) -> int | None:
+        stat = procfs.read_stat(self._path)
+        return None if stat is None else stat.start_ticks

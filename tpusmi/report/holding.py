@@ -1,0 +1,198 @@
+"""Who holds the TPU, as text and as a plain object: what `tpusmi ps` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tpusmi.model import Process, Snapshot
+from tpusmi.model.holding import HELD, NO_TPU, NOT_VISIBLE, STALE, node_states, status
+from tpusmi.report import words
+from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
+
+_TITLES = ("PID", "USER", "CHIPS", "STALE", "S", "AGE", "CPU", "RSS", "TTY", "COMMAND")
+_BRANCH, _LAST, _DOWN = "├─ ", "└─ ", "│  "
+_TREE_ASCII = str.maketrans({"├": "|", "└": "`", "─": "-", "│": "|"})
+
+
+class Filters(NamedTuple):
+    """Which processes to show. An empty field shows all."""
+
+    users: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
+    chips: tuple[int, ...] = ()
+    stale: bool = False
+
+
+def narrowed(s: Snapshot, filters: Filters) -> Snapshot:
+    """The snapshot with the chips that are asked for, and the processes that pass."""
+    chips = tuple(c for c in s.chips if not filters.chips or c.index in filters.chips)
+    nodes = {node for c in chips for node in c.nodes} if filters.chips else set(s.nodes)
+    return s._replace(
+        chips=chips,
+        nodes=tuple(node for node in s.nodes if node in nodes),
+        processes=tuple(p for p in s.processes if _passes(p, filters, nodes)),
+    )
+
+
+def _passes(p: Process, filters: Filters, nodes: set[str]) -> bool:
+    if p.state == "dead" or not (p.holds or p.loaded_only):
+        return False
+    return (
+        (not filters.users or p.user in filters.users)
+        and (not filters.pids or p.pid in filters.pids)
+        and (not filters.chips or bool(set(p.holds) & nodes))
+        and (not filters.stale or p.stale is True)
+    )
+
+
+def to_dict(s: Snapshot) -> dict[str, Any]:
+    """The object of `tpusmi ps --json`: keys as in `tpusmi --json`."""
+    whole = s.to_dict()
+    kept = ("schema", "tpusmi_version", "simulated", "host", "holding", "processes", "warnings")
+    return {name: whole[name] for name in kept}
+
+
+def text(s: Snapshot, sheet: Sheet, ascii_only: bool, tree: bool) -> str:
+    """The holders, what is loaded, the lock file, and whether the TPU is free."""
+    found = as_text(_lines(s, sheet, tree), False)
+    return as_text(found.translate(_TREE_ASCII).splitlines(), True) if ascii_only else found
+
+
+def summary(s: Snapshot) -> str:
+    """Whether the TPU is free, in a sentence. Never `free` when somebody may have been missed."""
+    states = node_states(s)
+    free = sum(1 for n in states if not n.pids)
+    found = status(s)
+    if found == NO_TPU:
+        return "no TPU here"
+    of = f"{free} of {len(states)} device nodes"
+    if found in (HELD, STALE):
+        pids = {pid for n in states for pid in n.pids}
+        by = f"{len(pids)} process{'es' if len(pids) > 1 else ''}"
+        rest = f"{of} without a holder" if free else "every device node held"
+        return f"{rest}, {by} on the TPU"
+    if found == NOT_VISIBLE:
+        return f"no holder visible ({_unseen(s)})"
+    return f"the TPU is free: {len(states)} device nodes, no holder"
+
+
+def _unseen(s: Snapshot) -> str:
+    """What the source that looked for holders says of what it could not see."""
+    said = next((o.message for o in s.sources if o.source == "holders"), "")
+    inner = said.partition("(")[2].removesuffix(")")
+    return inner or said or "holders could not be looked for"
+
+
+def _lines(s: Snapshot, sheet: Sheet, tree: bool) -> Iterator[str]:
+    label = " (SIMULATED)" if s.simulated else ""
+    yield painted(f"{s.host.name}{label}: {summary(s)}", BOLD, sheet.color)
+    holders = [p for p in s.processes if p.holds]
+    if holders:
+        rows = list(_tree(s, holders)) if tree else [_row(s, p, "") for p in holders]
+        pids = {str(p.pid) for p in holders}
+        yield ""
+        yield from grid(_TITLES, rows, sheet, {i for i, r in enumerate(rows) if r[0] not in pids})
+    yield from _remarks(s, holders, sheet)
+
+
+def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[str]:
+    said = [
+        f"! pid {p.pid} is stale ({p.stale_code}): {p.stale_reason}" for p in holders if p.stale
+    ]
+    said += [
+        f"  pid {p.pid} is not stale: {p.stale_reason}"
+        for p in holders
+        if p.stale is False and p.stale_reason
+    ]
+    said += [f"  {line}" for p in holders for line in _places(p)]
+    said += [
+        f"  pid {p.pid} has libtpu loaded and holds no TPU: {words.command(p.command)}"
+        for p in s.processes
+        if p.loaded_only
+    ]
+    said += [
+        f"{'!' if file.state in ('blocking', 'deleted') else ' '} {file.path}: {file.message}"
+        for file in s.lock_files
+        if file.state != "absent"
+    ]
+    unseen = _unseen(s) if holders and (s.hidden or s.own_namespace) else ""
+    said += [f"  {unseen}"] if unseen else []
+    if said:
+        yield ""
+    for line in said:
+        yield painted(line, YELLOW if line.startswith("!") else DIM, sheet.color)
+
+
+def _places(p: Process) -> Iterator[str]:
+    """Where else a holder is known: its container, the ports that it serves on."""
+    if p.life is None:
+        return
+    if p.life.container:
+        inner = f" as pid {p.life.inner_pid}" if p.life.inner_pid else ""
+        yield (
+            f"pid {p.pid} runs in container {p.life.container[:12]}{inner}: "
+            "better ended by its runtime (docker stop, kubectl delete pod)"
+        )
+    if p.life.ports:
+        ports = words.ranges(list(p.life.ports))
+        yield f"pid {p.pid} listens on TCP port {ports}"
+
+
+def _row(s: Snapshot, p: Process, indent: str) -> Row:
+    life = p.life
+    role = f" [{life.role}]" if life is not None and life.role else ""
+    command = indent + words.command(p.command) + role
+    if life is None:
+        return (str(p.pid), p.user or "", chips(s, p), _stale(p), "", "", "", "", "", command)
+    cpu = words.UNKNOWN if life.cpu_percent is None else f"{life.cpu_percent:.0f} %"
+    numbers = (words.duration(life.age_s), cpu, words.size(life.rss_bytes))
+    who = (str(p.pid), p.user or "", chips(s, p), _stale(p))
+    return (*who, life.state, *numbers, life.terminal or "", command)
+
+
+def _stale(p: Process) -> str:
+    return (p.stale_code or "") if p.stale else "no" if p.stale is False else ""
+
+
+def chips(s: Snapshot, p: Process) -> str:
+    """The chips whose nodes a process holds, as `0-3`; the nodes where no chip is known."""
+    numbers = [c.index for c in s.chips if set(c.nodes) & set(p.holds)]
+    return words.ranges(numbers) if numbers else words.nodes(p.holds).replace("/dev/", "")
+
+
+def _tree(s: Snapshot, holders: Sequence[Process]) -> Iterator[Row]:
+    """Holders under those that started them, back to the leader of their session."""
+    by_pid = {p.pid: p for p in holders}
+    names: dict[int, str] = {}
+    above: dict[int, int | None] = {}
+    for p in holders:
+        below = p.pid
+        for pid, command in _line_of(p):
+            above[below], below = pid, pid
+            names.setdefault(pid, command)
+        above.setdefault(below, None)
+
+    def walk(parent: int | None, indent: str) -> Iterator[Row]:
+        children = sorted(pid for pid, up in above.items() if up == parent)
+        for pid in children:
+            last = pid == children[-1]
+            mark = "" if parent is None else _LAST if last else _BRANCH
+            if pid in by_pid:
+                yield _row(s, by_pid[pid], indent + mark)
+            else:
+                command = indent + mark + words.shortened(words.command(names[pid]), 60)
+                yield (str(pid), *(" ",) * (len(_TITLES) - 2), command)
+            yield from walk(pid, "" if parent is None else indent + ("   " if last else _DOWN))
+
+    yield from walk(None, "")
+
+
+def _line_of(p: Process) -> Iterator[tuple[int, str]]:
+    """Its ancestors up to the leader of its session: who started it, and not the whole machine."""
+    if p.life is None or p.life.session == p.pid:
+        return
+    for pid, command in p.life.ancestors:
+        yield pid, command
+        if pid == p.life.session:
+            return
