@@ -70,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from tpusmi.report import holding
+    from tpusmi.report.grid import Sheet
 
     whole = _awaited(host, options)
     check_chips(whole, options.chip, parse)
@@ -87,7 +88,7 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
         indent = 2 if sys.stdout.isatty() else None
         sys.stdout.write(json.dumps(holding.to_dict(shown), indent=indent, allow_nan=False) + "\n")
     else:
-        sheet = holding.Sheet(looks.color, columns())
+        sheet = Sheet(looks.color, columns())
         if looks.ascii_only:
             sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
         sys.stdout.write(holding.text(shown, sheet, looks.ascii_only, not options.flat))
