@@ -5,53 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from holding import IS_ROOT, chip, holder, host
 
-from tpusmi.model import ABSENT, DENIED, OK, Chip, Host
+from tpusmi.model import ABSENT, DENIED, OK
 from tpusmi.sources.holders import Holders
 
-ROOT = os.geteuid() == 0
-HOLD = "import sys\nfiles = [open(p) for p in sys.argv[1:]]\nprint(flush=True)\nsys.stdin.read()"
-
-
-def chip(index: int, *nodes: str) -> Chip:
-    return Chip(index, "v5e", "TPU v5e", (f"0000:00:0{index}.0",), nodes, 1)
-
-
-def host(tmp_path: Path, *nodes: str, device: bool = False) -> Host:
-    """A host whose nodes are files, or character devices where we may make them."""
-    tmp_path.mkdir(exist_ok=True)
-    (tmp_path / "proc").symlink_to("/proc")
-    for node in nodes:
-        path = tmp_path / node.removeprefix("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if device:
-            os.mknod(path, 0o666 | 0o020000, os.makedev(1, 3))
-        else:
-            path.touch()
-    return Host(root=str(tmp_path))
-
-
-@contextmanager
-def holder(*paths: Path, user: int | None = None, **environment: str) -> Iterator[int]:
-    """A process that has those files open."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", HOLD, *map(str, paths)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, **environment},
-        user=user,
-    )
-    try:
-        assert child.stdout is not None
-        child.stdout.readline()
-        yield child.pid
-    finally:
-        child.communicate()
+ROOT = IS_ROOT
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tpusmi.actions.plan import Plan
 from tpusmi.actions.proof import DOUBTS, GONE, LET_GO, Grip
 from tpusmi.model import Chip, Host, Process, ProcessKey
 from tpusmi.sources.holders.nodes import known_nodes
-from tpusmi.sources.holders.scan import Found, Scan
+from tpusmi.sources.holders.scan import Scan
 
 GRACE_S = 10.0
 FREE_WITHIN_S = 60.0
@@ -58,7 +58,7 @@ class Report(NamedTuple):
 
     results: tuple[Result, ...]
     still_held: Mapping[str, tuple[int, ...]]
-    """Pids by node, of the plan's nodes that are not free."""
+    """Pids by node, of the plan's nodes that are not free; none where nobody could look."""
     lock_files: tuple[Cleared, ...]
     notes: tuple[str, ...]
 
@@ -134,8 +134,12 @@ class _Ending:
                     self._settle(grip)
 
     def still_held(self) -> dict[str, tuple[int, ...]]:
-        """Who holds the nodes of the plan now."""
-        found = self._found()
+        """Who holds the nodes of the plan now; nobody in particular where that cannot be seen."""
+        try:
+            self._scan.look(time.monotonic(), everybody=True)
+        except OSError:
+            return dict.fromkeys(self._plan.nodes, ())
+        found = self._scan.found()
         held = {
             node: tuple(pid for pid, nodes in found.holders.items() if node in nodes)
             for node in self._plan.nodes
@@ -195,7 +199,3 @@ class _Ending:
         key = grip.process.key
         self._done[key] = Result(grip.process, outcome, message, took_s)
         self._say({key: message})
-
-    def _found(self) -> Found:
-        self._scan.look(time.monotonic(), everybody=True)
-        return self._scan.found()

@@ -42,11 +42,8 @@ class Grip:
             known = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.EACCES)
             if isinstance(error, OSError) and error.errno not in known:
                 raise
-
-    @property
-    def is_firm(self) -> bool:
+        self.is_firm = self._descriptor is not None or self._is_gone
         """False where the kernel has no pidfd: a look and then a signal, with a moment between."""
-        return self._descriptor is not None or self._is_gone
 
     def doubt(self) -> str | None:
         """Why it must not be signalled, one of DOUBTS; None when it is proven to be the process
@@ -109,7 +106,6 @@ class Grip:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-            self._is_gone = True
 
     def _start_ticks(self) -> int | None:
         stat = procfs.read_stat(self._path)

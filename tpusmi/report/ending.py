@@ -58,6 +58,8 @@ def report_text(report: Report) -> str:
     lines = [f"pid {r.process.pid}: {r.message} ({r.took_s:.1f} s)" for r in report.results]
     lines += [
         f"{node} is still held by pid {', '.join(map(str, pids))}"
+        if pids
+        else f"nobody can see whether {node} is free"
         for node, pids in report.still_held.items()
     ]
     lines += [f"{file.path}: {file.message}" for file in report.lock_files]

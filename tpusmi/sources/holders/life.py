@@ -129,7 +129,7 @@ def _launcher(
     if _was_adopted(proc, stat):
         leader = stat.session if stat.group == pid else stat.group
         name = "session" if stat.group == pid else "launcher"
-        gone = procfs.read_stat(f"{proc}/{leader}") is None
+        gone = _has_ended(proc, leader)
         code = "session_gone" if name == "session" and gone else "orphaned"
         what = f"its {name}, process {leader}, has ended" if gone else "its launcher has ended"
         yield Sign(code, f"{what}: it is now a child of process {stat.parent}")
@@ -148,7 +148,13 @@ def _was_adopted(proc: str, stat: Stat) -> bool:
         return False
     if parent.session != stat.session:
         return True
-    return stat.parent == INIT and procfs.read_stat(f"{proc}/{stat.group}") is None
+    return stat.parent == INIT and _has_ended(proc, stat.group)
+
+
+def _has_ended(proc: str, pid: int) -> bool:
+    """True for one that is gone, or waits only for its parent to notice."""
+    stat = procfs.read_stat(f"{proc}/{pid}")
+    return stat is None or stat.has_ended
 
 
 def _is_gone_terminal(link: str) -> bool:

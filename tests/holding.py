@@ -1,0 +1,140 @@
+"""Hosts whose nodes real processes hold: device nodes where we may make them, files elsewhere.
+
+Every process here is ours, and is gone at the end, whatever became of the test.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tpusmi.model import Chip, Host
+
+IS_ROOT = os.geteuid() == 0
+NODE, SECOND = "/dev/vfio/0", "/dev/vfio/1"
+BUS = "sys/bus/pci/devices"
+
+STARTED: set[int] = set()
+"""Every process that a test may signal. A child of a child adds itself by saying its pid."""
+
+HOLD = """
+import os, sys
+def hold(*paths): return [os.open(p, os.O_RDWR) for p in paths]
+def say(*words): print(*words, flush=True)
+def wait(): sys.stdin.read()
+"""
+"""What the code of a holder begins with. It ends with its stdin. Another user may be able to load
+little of our Python: what else is needed is imported where it is.
+"""
+
+
+def chip(index: int, *nodes: str) -> Chip:
+    """A chip with these nodes."""
+    return Chip(index, "v5e", "TPU v5e", (f"0000:00:0{index}.0",), nodes, 1)
+
+
+def host(tmp_path: Path, *nodes: str, device: bool = False) -> Host:
+    """A host whose nodes are files, or character devices where we may make them."""
+    tmp_path.mkdir(exist_ok=True)
+    (tmp_path / "proc").symlink_to("/proc")
+    (tmp_path / "tmp").mkdir()
+    for node in nodes:
+        path = tmp_path / node.removeprefix("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if device:
+            os.mknod(path, 0o666 | 0o020000, os.makedev(1, 3))
+        else:
+            path.touch()
+    return Host(root=str(tmp_path), segment_dir=str(tmp_path / "segments"), metrics_ports=())
+
+
+def add_chips(tmp_path: Path, count: int) -> None:
+    """So many v5e on the PCI bus, with the nodes /dev/vfio/0, 1, …"""
+    for n in range(count):
+        groups = tmp_path / "sys/kernel/iommu_groups" / str(n)
+        groups.mkdir(parents=True)
+        function = tmp_path / BUS / f"0000:00:0{n}.0"
+        function.mkdir(parents=True)
+        for name, content in (
+            ("vendor", "0x1ae0"),
+            ("device", "0x0063"),
+            ("class", "0x120000"),
+            ("numa_node", "0"),
+        ):
+            (function / name).write_text(f"{content}\n")
+        (function / "iommu_group").symlink_to(f"../../../../kernel/iommu_groups/{n}")
+
+
+class Running:
+    """A child that holds something."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.pid = process.pid
+
+    def line(self) -> str:
+        """The next line that it says."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().strip()
+        STARTED.update(int(word) for word in line.split() if word.isdigit())
+        return line
+
+    def let_go(self) -> None:
+        """Close its stdin, on which it waits, and wait for its end."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(20)
+
+
+@contextmanager
+def running(
+    code: str,
+    *arguments: object,
+    user: int | None = None,
+    env: dict[str, str] | None = None,
+    argv0: str | bytes | None = None,
+) -> Iterator[Running]:
+    """A child of ours that runs that code in a group of its own, which is ended with it."""
+    # Another user may not be able to run our Python, but one that runs can become his.
+    become = "" if user is None else f"os.setgroups([]); os.setgid({user}); os.setuid({user})\n"
+    whole = HOLD + become + code
+    command: Sequence[str | bytes] = [sys.executable, "-c", whole, *map(str, arguments)]
+    process = subprocess.Popen(
+        [argv0, *command[1:]] if argv0 is not None else command,
+        executable=sys.executable,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **(env or {})},
+        preexec_fn=os.setpgrp,
+        text=True,
+    )
+    STARTED.add(process.pid)
+    try:
+        yield Running(process)
+    finally:
+        if process.stdin is not None:
+            try:
+                process.stdin.close()
+            except BrokenPipeError:
+                pass
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        process.wait(20)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+@contextmanager
+def holder(*paths: Path, user: int | None = None, **environment: str) -> Iterator[int]:
+    """The pid of a process that has those files open."""
+    code = "files = hold(*sys.argv[1:]); say('holds'); wait()"
+    with running(code, *paths, user=user, env=environment) as child:
+        assert child.line() == "holds"
+        yield child.pid

@@ -1,0 +1,368 @@
+"""Real holders, really ended: only after proof, only those that are meant, until the nodes are
+free.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from holding import (
+    IS_ROOT,
+    NODE,
+    SECOND,
+    STARTED,
+    add_chips,
+    holder,
+    host,
+    running,
+)
+from users import NOBODY
+
+from tpusmi.actions.end import Order, Report
+from tpusmi.actions.me import me
+from tpusmi.actions.plan import Plan, Request, make_plan
+from tpusmi.freeing import end, look
+from tpusmi.merge.staleness import Limits
+from tpusmi.model import Host, Process, ProcessKey
+
+QUICK = Order(signal.SIGTERM, grace_s=5.0, free_within_s=10.0)
+IMPATIENT = Order(signal.SIGTERM, grace_s=0.3, free_within_s=10.0)
+STUBBORN = "import signal; files = hold(*sys.argv[1:]); signal.signal(15, signal.SIG_IGN); say('holds'); wait()"
+SYS_EXIT = {"x86_64": 60, "aarch64": 93}.get(platform.machine())
+needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
+
+ORPHAN = """
+import time
+files = hold(*sys.argv[1:])
+parent = os.getpid()
+if os.fork():
+    os._exit(0)
+while os.getppid() == parent: time.sleep(0.001)
+say('holds', os.getpid())
+time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _signalled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No process is ever signalled that the test did not start."""
+    signalled: list[int] = []
+    real_send, real_kill = signal.pidfd_send_signal, os.kill
+
+    def send(descriptor: int, number: int) -> None:
+        with open(f"/proc/self/fdinfo/{descriptor}") as file:
+            signalled.append(int(next(x for x in file if x.startswith("Pid:")).split()[1]))
+        real_send(descriptor, number)
+
+    def kill(pid: int, number: int) -> None:
+        signalled.append(pid)
+        real_kill(pid, number)
+
+    monkeypatch.setattr(signal, "pidfd_send_signal", send)
+    monkeypatch.setattr(os, "kill", kill)
+    yield
+    assert set(signalled) - {-1} <= STARTED
+
+
+@pytest.fixture(
+    params=["files", pytest.param("devices", marks=pytest.mark.skipif(not IS_ROOT, reason="mknod"))]
+)
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Host:
+    """Two chips, whose nodes are files or real character devices."""
+    add_chips(tmp_path, 2)
+    return host(tmp_path, NODE, SECOND, device=request.param == "devices")
+
+
+def open_to_all(machine: Host) -> None:
+    """Another user may get to the nodes, and use them."""
+    for above in [*Path(machine.root).parents[:3], Path(machine.root)]:
+        above.chmod(above.stat().st_mode | 0o055)
+    at(machine, NODE).chmod(0o666)
+
+
+def at(machine: Host, node: str) -> Path:
+    return Path(machine.path(node))
+
+
+def holders(machine: Host) -> dict[int, Process]:
+    return {p.pid: p for p in look(machine).processes if p.holds}
+
+
+def freed(machine: Host, order: Order = QUICK, **request: object) -> tuple[Plan, Report]:
+    """What `tpusmi kill` does with that request."""
+    snapshot = look(machine)
+    plan = make_plan(snapshot, Request(**request), me(machine))  # type: ignore[arg-type]
+    return plan, end(machine, snapshot, plan, order)
+
+
+def outcomes(report: Report) -> dict[int, str]:
+    return {r.process.pid: r.outcome for r in report.results}
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_all_holders_of_a_node_are_ended_and_it_is_free(machine: Host) -> None:
+    with holder(at(machine, NODE)) as one, holder(at(machine, NODE)) as two:
+        plan, report = freed(machine, chips=(0,))
+        assert plan.nodes == (NODE,)
+        assert outcomes(report) == {one: "ended", two: "ended"}
+        assert report.is_free
+        assert holders(machine) == {}
+
+
+def test_one_of_two_holders_is_ended_and_the_other_is_named(machine: Host) -> None:
+    with holder(at(machine, NODE)) as one, holder(at(machine, NODE)) as two:
+        plan, report = freed(machine, pids=(one,))
+        assert plan.also_held_by == (two,)
+        assert outcomes(report) == {one: "ended"}
+        assert report.still_held == {NODE: (two,)}
+        assert not report.is_free
+        assert is_alive(two)
+
+
+def test_a_holder_of_more_chips_than_named_is_left_alone_and_told(machine: Host) -> None:
+    with (
+        holder(at(machine, NODE), at(machine, SECOND)) as both,
+        holder(at(machine, SECOND)) as one,
+    ):
+        plan, report = freed(machine, chips=(1,))
+        assert [(r.pid, "also holds /dev/vfio/0" in r.why) for r in plan.refused] == [(both, True)]
+        assert outcomes(report) == {one: "ended"}
+        assert is_alive(both)
+
+
+def test_a_child_that_inherited_the_node_is_an_orphan_when_its_parent_has_ended(
+    machine: Host,
+) -> None:
+    with running(ORPHAN, at(machine, NODE)) as parent, holder(at(machine, SECOND)) as healthy:
+        child = int(parent.line().split()[1])
+        found = holders(machine)
+        assert (found[child].stale, found[child].stale_code) == (True, "orphaned")
+        assert f"process {parent.pid}, has ended" in (found[child].stale_reason or "")
+        assert found[healthy].stale is False
+        _, report = freed(machine, stale=True)
+        assert outcomes(report) == {child: "ended"}
+        assert report.is_free
+        assert is_alive(healthy)
+
+
+def test_who_ignores_sigterm_is_killed_after_the_grace(machine: Host) -> None:
+    with running(STUBBORN, at(machine, NODE)) as child:
+        child.line()
+        _, report = freed(machine, IMPATIENT, pids=(child.pid,))
+        assert outcomes(report) == {child.pid: "killed"}
+        assert report.results[0].took_s >= IMPATIENT.grace_s
+        assert report.is_free
+
+
+def test_a_stopped_holder_ends_by_sigterm_without_being_killed(machine: Host) -> None:
+    polite = (
+        "import signal, time; files = hold(*sys.argv[1:])\n"
+        "signal.signal(15, lambda *_: os._exit(7)); say('holds')\n"
+        "while True: time.sleep(0.01)"
+    )
+    with running(polite, at(machine, NODE)) as child:
+        child.line()
+        child.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+        _, report = freed(machine, pids=(child.pid,))
+        assert outcomes(report) == {child.pid: "ended"}
+        assert child.process.wait(5) == 7
+
+
+@pytest.mark.skipif(SYS_EXIT is None, reason="the number of exit() is not known here")
+def test_threads_that_an_ended_leader_left_behind_are_holders(machine: Host) -> None:
+    code = f"""
+import ctypes, threading, time
+files = hold(*sys.argv[1:])
+threading.Thread(target=time.sleep, args=(60,)).start()
+say('holds')
+ctypes.CDLL(None).syscall({SYS_EXIT}, 0)
+"""
+    with running(code, at(machine, NODE)) as child:
+        child.line()
+        until_s = time.monotonic() + 5
+        while is_alive(child.pid) and time.monotonic() < until_s:
+            time.sleep(0.01)
+        (found,) = holders(machine).values()
+        assert (found.pid, found.holds, found.stale_code) == (child.pid, (NODE,), "zombie")
+        _, report = freed(machine, stale=True)
+        assert report.is_free
+        assert outcomes(report)[child.pid] in ("ended", "killed")
+
+
+def test_a_pid_that_is_another_process_by_now_is_not_signalled(machine: Host) -> None:
+    with holder(at(machine, NODE)) as pid:
+        snapshot = look(machine)
+        shown = next(p for p in snapshot.processes if p.pid == pid)
+        before = shown._replace(key=ProcessKey(pid, shown.key.start_ticks - 1))
+        plan = make_plan(snapshot._replace(processes=(before,)), Request((pid,)), me(machine))
+        report = end(machine, snapshot, plan, QUICK)
+        assert outcomes(report) == {pid: "replaced"}
+        assert is_alive(pid)
+
+
+def test_who_has_let_go_of_the_node_meanwhile_is_not_signalled(machine: Host) -> None:
+    code = "f = hold(*sys.argv[1:]); say(1); sys.stdin.readline(); os.close(f[0]); say(2); wait()"
+    with running(code, at(machine, NODE)) as child:
+        child.line()
+        snapshot = look(machine)
+        plan = make_plan(snapshot, Request((child.pid,)), me(machine))
+        assert child.process.stdin is not None
+        child.process.stdin.write("\n")
+        child.process.stdin.flush()
+        child.line()
+        report = end(machine, snapshot, plan, QUICK)
+        assert outcomes(report) == {child.pid: "let_go"}
+        assert report.is_free
+        assert is_alive(child.pid)
+
+
+def test_who_has_ended_meanwhile_is_gone(machine: Host) -> None:
+    with running("f = hold(*sys.argv[1:]); say(1); wait()", at(machine, NODE)) as child:
+        child.line()
+        snapshot = look(machine)
+        plan = make_plan(snapshot, Request((child.pid,)), me(machine))
+        child.let_go()
+        assert outcomes(end(machine, snapshot, plan, QUICK)) == {child.pid: "gone"}
+
+
+def test_who_lets_go_at_sigterm_and_lives_on_is_not_killed(machine: Host) -> None:
+    code = (
+        "import signal, time; f = hold(*sys.argv[1:])\n"
+        "signal.signal(15, lambda *_: os.close(f.pop())); say(1)\n"
+        "while True: time.sleep(0.01)"
+    )
+    with running(code, at(machine, NODE)) as child:
+        child.line()
+        _, report = freed(machine, pids=(child.pid,))
+        assert outcomes(report) == {child.pid: "released"}
+        assert report.is_free
+        assert is_alive(child.pid)
+
+
+def test_another_kernel_without_pidfd_gets_a_look_right_before_each_signal(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    with running(STUBBORN, at(machine, NODE)) as child, holder(at(machine, SECOND)) as other:
+        child.line()
+        _, report = freed(machine, IMPATIENT, pids=(child.pid, other))
+        assert outcomes(report) == {child.pid: "killed", other: "ended"}
+        assert "no pidfd" in report.notes[0]
+
+
+def test_a_child_is_ended_before_its_parent_has_noticed(machine: Host) -> None:
+    """A zombie that nobody has waited for holds nothing."""
+    with holder(at(machine, NODE)) as pid:
+        _, report = freed(machine, pids=(pid,))  # its parent, this test, waits at the end
+        assert report.is_free
+        assert report.results[0].took_s < 5
+
+
+def test_this_process_and_who_started_it_are_never_ended(machine: Host) -> None:
+    own = os.open(at(machine, NODE), os.O_RDWR)
+    try:
+        plan, report = freed(machine, chips=(0,))
+        assert [(r.pid, r.why) for r in plan.refused] == [(os.getpid(), "is this process itself")]
+        assert report.results == ()
+        pid = os.fork()
+        if not pid:  # in the child the test is an ancestor: a notebook's kernel is one
+            plan, _ = freed(machine, pids=(os.getppid(),))
+            os._exit(0 if "started this tpusmi" in plan.refused[0].why else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+    finally:
+        os.close(own)
+
+
+@needs_root
+def test_the_processes_of_other_users_are_ended_only_when_asked_for(machine: Host) -> None:
+    open_to_all(machine)
+    with holder(at(machine, NODE), user=NOBODY) as pid:
+        plan, report = freed(machine, pids=(pid,))
+        assert "belongs to nobody: only with --all-users" in plan.refused[0].why
+        assert report.results == ()
+        assert is_alive(pid)
+        _, report = freed(machine, pids=(pid,), all_users=True)
+        assert outcomes(report) == {pid: "ended"}
+
+
+@needs_root
+def test_with_sudo_the_processes_of_the_user_before_are_mine(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_to_all(machine)
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    with holder(at(machine, NODE), user=NOBODY) as pid:
+        _, report = freed(machine, pids=(pid,))
+        assert outcomes(report) == {pid: "ended"}
+
+
+@needs_root
+def test_whoever_may_not_signal_a_process_is_told(machine: Host) -> None:
+    open_to_all(machine)
+    with holder(at(machine, NODE)) as pid:
+        snapshot = look(machine)
+        plan = make_plan(snapshot, Request((pid,)), me(machine))
+        os.seteuid(NOBODY)
+        try:
+            report = end(machine, snapshot, plan, IMPATIENT)
+        finally:
+            os.seteuid(0)
+        assert outcomes(report)[pid] in ("unseen", "not_permitted")
+        assert not report.is_free
+        assert is_alive(pid)
+
+
+def test_an_empty_request_ends_nobody(machine: Host) -> None:
+    with holder(at(machine, NODE)) as pid:
+        plan, report = freed(machine)
+        assert plan == Plan()
+        assert report.results == ()
+        assert is_alive(pid)
+
+
+def test_an_agent_of_the_platform_is_neither_stale_nor_ended(machine: Host) -> None:
+    code = "f = hold(*sys.argv[1:]); say(1); wait()"
+    with running(code, at(machine, NODE), argv0="tpu-runtime") as child:
+        child.line()
+        (found,) = holders(machine).values()
+        assert (found.stale, found.stale_reason) == (False, "an agent of the platform")
+        plan, _ = freed(machine, pids=(child.pid,))
+        assert plan.refused[0].why == "is an agent of the platform"
+
+
+def test_a_process_may_have_any_name(machine: Host) -> None:
+    code = (
+        "f = hold(sys.argv[1]); open('/proc/self/comm', 'wb').write(b'x) \\xff\\x1bS 1 1')\n"
+        "say(1); wait()"
+    )
+    name = b"\xff\x1b[31m(evil) R 1 2\n\xe2\x80\xae"
+    with running(code, at(machine, NODE), "--token=s3cret", argv0=name) as child:
+        child.line()
+        (found,) = holders(machine).values()
+        assert found.pid == child.pid
+        assert found.command.isprintable()
+        assert "s3cret" not in found.command
+        _, report = freed(machine, pids=(child.pid,))
+        assert outcomes(report) == {child.pid: "ended"}
+
+
+def test_who_never_loads_a_program_is_stuck_when_its_threads_are_old(machine: Host) -> None:
+    with holder(at(machine, NODE)):
+        patient = look(machine)
+        assert [p.stale for p in patient.processes if p.holds] == [False]
+        # Without a server that answers nobody knows that it has loaded nothing.
+        assert [p.stale for p in look(machine, Limits(0.0, 0.0)).processes if p.holds] == [False]
