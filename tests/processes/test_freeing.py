@@ -33,7 +33,13 @@ from tpusmi.model import Host, Process, ProcessKey
 
 QUICK = Order(signal.SIGTERM, grace_s=5.0, free_within_s=10.0)
 IMPATIENT = Order(signal.SIGTERM, grace_s=0.3, free_within_s=10.0)
-STUBBORN = "import signal; files = hold(*sys.argv[1:]); signal.signal(15, signal.SIG_IGN); say('holds'); wait()"
+STUBBORN = """
+import signal
+files = hold(*sys.argv[1:])
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+say('holds')
+wait()
+"""
 SYS_EXIT = {"x86_64": 60, "aarch64": 93}.get(platform.machine())
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
 

@@ -58,8 +58,8 @@ class Describer:
             stat = procfs.read_stat(f"{self._proc}/{pid}")
             if stat is None or (stat.has_ended and stat.threads < 2):
                 continue
-            if not held and stat.parent == os.getpid():
-                continue  # our own child, which reads libtpu's SDK
+            if not held and _is_our_reader(f"{self._proc}/{pid}", stat):
+                continue
             key = ProcessKey(pid, stat.start_ticks)
             known = before.get(key)
             if known is None or now_s - known.at_s >= AGAIN_S:
@@ -113,6 +113,13 @@ class Describer:
             ancestors(self._proc, stat.parent),
             tuple(ports),
         )
+
+
+def _is_our_reader(process: str, stat: Stat) -> bool:
+    """True for our own child that reads libtpu's SDK."""
+    if stat.parent != os.getpid():
+        return False
+    return any("tpusmi" in word for word in procfs.arguments(process))
 
 
 def _detail(slow: _Slow, now_s: float) -> dict[str, Any]:

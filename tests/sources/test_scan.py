@@ -1,0 +1,375 @@
+"""The pass over /proc: complete at first, quick again, and sound whatever goes on there."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from holding import NODE, SECOND, chip, holder, host, running
+
+from tpusmi.model import Chip, Host
+from tpusmi.sources import holders as module
+from tpusmi.sources.holders import Holders, procfs, scan
+from tpusmi.sources.holders.describe import Describer
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Host:
+    return host(tmp_path, NODE)
+
+
+def source(machine: Host, *nodes: str, detailed: bool = False) -> Holders:
+    return Holders(machine, lambda: [chip(0, *(nodes or (NODE,)))], detailed)
+
+
+def path(machine: Host, node: str = NODE) -> Path:
+    return Path(machine.path(node))
+
+
+def pids(found: Holders, now_s: float) -> list[int]:
+    return [p.pid for p in found.read(now_s).processes if p.holds]
+
+
+def test_a_quiet_process_is_not_looked_through_again(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running("f = os.open('/dev/null', 0); say(1); wait()") as child:
+        child.line()
+        found = source(machine)
+        found.read(0.0)
+        read: list[str] = []
+        real = os.readlink
+        monkeypatch.setattr(os, "readlink", lambda p, **k: (read.append(str(p)), real(p, **k))[1])
+        for tick in range(1, 20):
+            found.read(tick / 2)
+        assert not [p for p in read if f"/{child.pid}/fd" in p]
+
+
+def test_who_opens_a_node_after_it_was_judged_is_found_within_two_seconds(machine: Host) -> None:
+    code = "say(1); sys.stdin.readline(); f = hold(sys.argv[1]); say(2); wait()"
+    with running(code, path(machine)) as child:
+        child.line()
+        found = source(machine)
+        until_s = time.monotonic() + 1.2
+        while time.monotonic() < until_s:  # judged, and in the midst of its turns
+            assert pids(found, time.monotonic()) == []
+            time.sleep(found.period_s)
+        assert child.process.stdin is not None
+        child.process.stdin.write("\n")
+        child.process.stdin.flush()
+        child.line()
+        opened_s = time.monotonic()
+        while not pids(found, time.monotonic()):
+            assert time.monotonic() - opened_s < 2.0
+            time.sleep(found.period_s)
+
+
+def test_without_inotify_the_number_of_descriptors_tells(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module.Watch, "has_seen", lambda self: False)
+    code = "say(1); sys.stdin.readline(); f = hold(sys.argv[1]); say(2); wait()"
+    with running(code, path(machine)) as child:
+        child.line()
+        found = source(machine)
+        assert pids(found, 0.0) == pids(found, 0.5) == []
+        assert child.process.stdin is not None
+        child.process.stdin.write("\n")
+        child.process.stdin.flush()
+        child.line()
+        assert [child.pid] in [pids(found, 0.5 + tick / 2) for tick in range(1, 5)]
+
+
+@pytest.mark.parametrize("counts", [True, False], ids=["a kernel that counts", "an older one"])
+def test_who_closes_a_node_is_no_holder_any_more(
+    machine: Host, monkeypatch: pytest.MonkeyPatch, counts: bool
+) -> None:
+    monkeypatch.setattr(scan, "_directories_have_counts", lambda proc: counts)
+    code = "f = hold(sys.argv[1]); say(1); sys.stdin.readline(); os.close(f[0]); say(2); wait()"
+    with running(code, path(machine)) as child:
+        child.line()
+        found = source(machine)
+        assert pids(found, 0.0) == [child.pid]
+        assert child.process.stdin is not None
+        child.process.stdin.write("\n")
+        child.process.stdin.flush()
+        child.line()
+        assert pids(found, 0.5) == []
+
+
+def test_another_file_under_the_same_number_is_noticed(machine: Host) -> None:
+    code = (
+        "f = hold(sys.argv[1]); say(1); sys.stdin.readline()\n"
+        "os.dup2(os.open('/dev/null', 0), f[0]); os.closerange(f[0] + 1, 99); say(2); wait()"
+    )
+    with running(code, path(machine)) as child:
+        child.line()
+        found = source(machine)
+        assert pids(found, 0.0) == [child.pid]
+        assert child.process.stdin is not None
+        child.process.stdin.write("\n")
+        child.process.stdin.flush()
+        child.line()
+        assert pids(found, 0.5) == []
+
+
+def test_a_node_is_known_by_itself_whatever_its_name(machine: Host, tmp_path: Path) -> None:
+    other = tmp_path / "dev" / "some-tpu"
+    other.hardlink_to(path(machine))
+    with holder(other) as pid:
+        (found,) = source(machine).read(0.0).processes
+    assert (found.pid, found.holds) == (pid, (NODE,))
+
+
+def test_the_node_of_a_device_beside_that_of_its_group_is_the_same_chips(tmp_path: Path) -> None:
+    device = "/dev/vfio/devices/vfio7"
+    machine = host(tmp_path, NODE, device)
+    both = chip(0, NODE)._replace(other_nodes=((NODE, device),))
+    with holder(path(machine, device)) as pid:
+        (found,) = Holders(machine, lambda: [both]).read(0.0).processes
+    assert (found.pid, found.holds) == (pid, (NODE,))
+
+
+def _opens(device: str) -> bool:
+    try:
+        os.close(os.open(device, os.O_RDWR))
+    except OSError:
+        return False
+    return True
+
+
+def test_two_nodes_of_one_number_are_kept_apart(tmp_path: Path) -> None:
+    device = next((d for d in ("/dev/net/tun", "/dev/fuse", "/dev/vsock") if _opens(d)), None)
+    if device is None or os.geteuid():
+        pytest.skip("no device to make a second node of")
+    machine = host(tmp_path, NODE, SECOND)
+    for node in (NODE, SECOND):
+        path(machine, node).unlink()
+        os.mknod(path(machine, node), 0o020666, os.stat(device).st_rdev)
+    with holder(path(machine, SECOND)) as pid:
+        (found,) = source(machine, NODE, SECOND).read(0.0).processes
+    assert (found.pid, found.holds) == (pid, (SECOND,))
+
+
+@pytest.mark.parametrize("error", [errno.ENOENT, errno.ESRCH, errno.EACCES])
+def test_a_process_may_vanish_at_any_point_of_the_scan(
+    machine: Host, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    with holder(path(machine)) as pid:
+        needed = 0
+        for steps in range(200):
+            gone = _Vanishing(pid, steps, error)
+            with monkeypatch.context() as patch:
+                gone.install(patch)
+                found = source(machine, detailed=True).read(0.0)
+            assert found.status in ("ok", "denied"), found
+            needed = gone.asked
+            if needed <= steps:
+                assert [p.pid for p in found.processes if p.holds] == [pid]
+                break
+        assert needed > 10
+
+
+class _Vanishing:
+    """Every question about a process fails after so many of them."""
+
+    def __init__(self, pid: int, after: int, error: int) -> None:
+        self._marks = (f"/proc/{pid}/", f"/proc/{pid}")
+        self._after, self._error = after, error
+        self.asked = 0
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        for name in ("listdir", "readlink", "stat"):
+            patch.setattr(os, name, self._failing(getattr(os, name)))
+        patch.setattr("builtins.open", self._failing(open))
+
+    def _failing(self, real: Callable[..., object]) -> Callable[..., object]:
+        def asked(name: object, *rest: object, **more: object) -> object:
+            text = os.fspath(name) if isinstance(name, str | bytes | os.PathLike) else ""
+            text = os.fsdecode(text)
+            if self._marks[0] in text or text.endswith(self._marks[1]):
+                self.asked += 1
+                if self.asked > self._after:
+                    raise OSError(self._error, os.strerror(self._error), text)
+            return real(name, *rest, **more)
+
+        return asked
+
+
+def test_who_only_maps_libtpu_is_loaded_and_holds_nothing(machine: Host, tmp_path: Path) -> None:
+    library = tmp_path / "libtpu.so"
+    library.write_bytes(b"\0" * mmap.PAGESIZE)
+    code = (
+        "import mmap\nf = open(sys.argv[1]); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n"
+        "os.unlink(sys.argv[1]); f.close(); say(1); wait()"
+    )
+    with running(code, library) as child, running(code.replace("os.unlink", "str"), library):
+        child.line()
+        found = {p.pid: p for p in source(machine, detailed=True).read(0.0).processes}
+        assert found[child.pid].loaded_only
+        assert found[child.pid].holds == ()
+        assert found[child.pid].stale is None
+
+
+def test_a_real_libtpu_in_a_real_process_is_seen(machine: Host) -> None:
+    libtpu = pytest.importorskip("libtpu")
+    library = Path(libtpu.__file__).with_name("libtpu.so")
+    code = "import ctypes\nlibrary = ctypes.CDLL(sys.argv[1]); say(1); wait()"
+    with running(code, library, env={"TPU_SKIP_MDS_QUERY": "1"}) as child:
+        child.line()
+        found = source(machine, detailed=True)
+        assert [p.pid for p in found.read(0.0).processes if p.loaded_only and p.pid == child.pid]
+        # A monitor comes and goes while we look.
+        child.let_go()
+        assert child.pid not in [p.pid for p in found.read(0.5).processes]
+
+
+def test_libtpu_that_is_loaded_later_is_seen_in_time(machine: Host, tmp_path: Path) -> None:
+    library = tmp_path / "libtpu.so"
+    library.write_bytes(b"\0" * mmap.PAGESIZE)
+    code = (
+        "import mmap\nsay(1); sys.stdin.readline(); f = open(sys.argv[1])\n"
+        "m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); say(2); wait()"
+    )
+    with running(code, library) as child:
+        child.line()
+        found = source(machine, detailed=True)
+        assert child.pid not in [p.pid for p in found.read(0.0).processes]
+        assert child.process.stdin is not None
+        child.process.stdin.write("\n")
+        child.process.stdin.flush()
+        child.line()
+        rounds = 2 + 2 * len(os.listdir("/proc")) // module.MAPS_AT_ONCE
+        seen = [[p.pid for p in found.read(i / 2).processes] for i in range(1, rounds)]
+        assert any(child.pid in pids for pids in seen)
+
+
+def test_a_holder_in_uninterruptible_sleep_is_unkillable_after_a_while(
+    machine: Host, tmp_path: Path
+) -> None:
+    """A parent that waits for its child to open a pipe before exec() is in state D for real."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code = (
+        "f = hold(sys.argv[1]); say(1)\n"
+        "os.posix_spawn('/bin/true', ['true'], {},\n"
+        "    file_actions=[(os.POSIX_SPAWN_OPEN, 0, sys.argv[2], os.O_RDONLY, 0)])"
+    )
+    with running(code, path(machine), pipe) as child:
+        child.line()
+        until_s = time.monotonic() + 5
+        while _state(child.pid) != "D":
+            assert time.monotonic() < until_s
+            time.sleep(0.01)
+        found = source(machine)
+        (first,) = (p for p in found.read(0.0).processes if p.pid == child.pid)
+        assert first.life is not None
+        assert (first.life.state, first.life.signs) == ("D", ())
+        (later,) = (p for p in found.read(12.0).processes if p.pid == child.pid)
+        assert later.life is not None
+        assert [sign.code for sign in later.life.signs] == ["unkillable"]
+        opener = threading.Thread(target=lambda: os.close(os.open(pipe, os.O_WRONLY)))
+        opener.start()
+        opener.join(5)
+
+
+def _state(pid: int) -> str:
+    stat = procfs.read_stat(f"/proc/{pid}")
+    return "" if stat is None else stat.state
+
+
+def test_a_new_launcher_means_that_the_first_one_has_ended(machine: Host, tmp_path: Path) -> None:
+    """Even where nothing else tells: a worker that has made itself the leader of a session."""
+    code = (
+        "if os.fork(): say('ready'); sys.stdin.readline(); os._exit(0)\n"
+        "os.setsid(); f = hold(sys.argv[1]); say('holds', os.getpid()); import time; time.sleep(60)"
+    )
+    with running(code, path(machine)) as parent:
+        words = sorted([parent.line(), parent.line()])
+        worker = int(words[0].split()[1])
+        found = source(machine)
+        (first,) = found.read(0.0).processes
+        assert first.pid == worker
+        assert first.life is not None
+        assert first.life.signs == ()
+        parent.let_go()
+        (later,) = found.read(3.0).processes
+        assert later.life is not None
+        assert [s.code for s in later.life.signs] == ["orphaned"]
+        os.kill(worker, 9)
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "container"),
+    [
+        ("0::/system.slice/docker-" + "ab12" * 16 + ".scope\n", "ab12" * 16),
+        ("4:memory:/kubepods/burstable/pod1/" + "cd34" * 16 + "\n0::/\n", "cd34" * 16),
+        ("0::/user.slice/session-1.scope\n", None),
+        ("", None),
+    ],
+)
+def test_the_container_of_a_holder_is_told(
+    tmp_path: Path, cgroup: str, container: str | None
+) -> None:
+    (life,) = lives(tmp_path, {"cgroup": cgroup, "status": "Uid:\t0\t0\nNSpid:\t77\t5\n"})
+    assert (life.container, life.inner_pid) == (container, 5)
+
+
+def test_a_removed_container_is_a_sign(tmp_path: Path) -> None:
+    (life,) = lives(tmp_path, {"cgroup": f"0::/docker/{'ab12' * 16} (deleted)\n"})
+    assert [s.code for s in life.signs] == ["container_gone"]
+
+
+@pytest.mark.parametrize(
+    ("state", "flags", "pending", "sign"),
+    [
+        ("S", 0, 0x100, "releasing"),
+        ("S", 4, 0, "releasing"),
+        ("D", 0, 0x100, "unkillable"),
+        ("S", 0, 0, None),
+    ],
+)
+def test_a_process_that_ends_and_one_that_cannot_are_told_apart(
+    tmp_path: Path, state: str, flags: int, pending: int, sign: str | None
+) -> None:
+    (life,) = lives(
+        tmp_path,
+        {"status": f"Uid:\t0\nShdPnd:\t{pending:016x}\n", "wchan": "vfio_unpin"},
+        state,
+        flags,
+    )
+    assert [s.code for s in life.signs] == ([sign] if sign else [])
+    assert all("vfio_unpin" in s.message for s in life.signs if s.code == "unkillable")
+
+
+def lives(
+    tmp_path: Path, files: dict[str, str], state: str = "S", flags: int = 0
+) -> list[module.Process]:
+    """What is told of a holder, pid 77, whose files in /proc are these."""
+    proc = tmp_path / "proc77"
+    stat = f"{state} 1 77 77 0 -1 {flags} 0 0 0 0 5 5 0 0 20 0 2 0 1000 0"
+    for pid, line in ((77, stat), (1, "S 0 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0 1 0 1 0")):
+        (proc / str(pid)).mkdir(parents=True)
+        (proc / str(pid) / "stat").write_text(f"{pid} (x) {line}")
+    (proc / "uptime").write_text("100.0 50.0\n")
+    for name, content in files.items():
+        (proc / "77" / name).write_text(content)
+    found = scan.Found({77: (NODE,)}, (), (), 0)
+    return [p.life for p in Describer(str(proc), False).processes(found, 0.0)]  # type: ignore[misc]
+
+
+def test_chips_that_come_later_are_looked_for(tmp_path: Path) -> None:
+    machine = host(tmp_path, NODE, SECOND)
+    chips: list[Chip] = [chip(0, NODE)]
+    found = Holders(machine, lambda: chips)
+    with holder(path(machine, SECOND)) as pid:
+        assert pids(found, 0.0) == []
+        chips.append(chip(1, SECOND))
+        assert pids(found, 0.5) == [pid]
+    found.close()
