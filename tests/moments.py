@@ -17,7 +17,9 @@ from tpusmi.model import (
     DeviceKey,
     HostFacts,
     Latency,
+    Life,
     Link,
+    LockFile,
     MemoryProfile,
     Notice,
     Number,
@@ -28,6 +30,7 @@ from tpusmi.model import (
     Reading,
     RowKey,
     Server,
+    Sign,
     Site,
     Snapshot,
     Subject,
@@ -36,6 +39,7 @@ from tpusmi.model import (
 NOW = 5000.0
 GIB = 1024**3
 TRAIN, SERVE, DEAD = ProcessKey(4321, 11), ProcessKey(5000, 22), ProcessKey(999, 5)
+MONITOR = ProcessKey(5100, 33)
 HOST = HostFacts("tpu-vm-0", "2026-01-02T03:04:05.678Z", "0f" * 16, False, "0.0.42.1")
 
 _FACTS: dict[str, object] = {
@@ -154,13 +158,25 @@ def _machine_outcomes() -> list[Outcome]:
     nodes = ("/dev/accel0", "/dev/accel1")
     train = Process(TRAIN, "ann", "python train.py", "live", "running", NOW - 0.4, 1.0, _FACTS)
     holders = (
-        Process(TRAIN, "ann", "python train.py", "live", None, None, None, {}, holds=nodes),
+        Process(
+            *(TRAIN, "ann", "python train.py", "live", None, None, None, {}),
+            holds=nodes,
+            life=_life_of_train(),
+        ),
         Process(
             *(SERVE, "bob", "VLLM::EngineCore", "live", None, None, None, {}),
             holds=("/dev/accel2",),
             environment={"TPU_PROCESS_ADDRESSES": "local"},
+            life=_life_of_serve(),
+        ),
+        Process(
+            *(MONITOR, "bob", "tpu-info --streaming", "live", None, None, None, {}),
+            loaded_only=True,
+            life=Life("S", 1, 70, 70, 60.0, 1),
         ),
     )
+    left = "left by bob, locked by nobody, and in the way: ann cannot open it"
+    lock_files = (LockFile("/tmp/libtpu_lockfile", "blocking", "bob", (), left),)
     kinds = tuple(
         _device(TRAIN, i)._replace(kind="TPU v3", id=i, core_on_chip=i % 2) for i in range(4)
     )
@@ -171,10 +187,41 @@ def _machine_outcomes() -> list[Outcome]:
     return [
         Outcome(AGENT, OK, "1 job with an agent", 0.004, tuple(readings), (), kinds, (train,)),
         Outcome("sysfs", OK, "4 × TPU v3", 0.001, chips=chips),
-        Outcome("holders", OK, "2 holders", 0.01, processes=holders),
+        Outcome(
+            *("holders", OK, "2 holders (3 processes of other users not inspected, try sudo)"),
+            0.01,
+            processes=holders,
+            lock_files=lock_files,
+            hidden=3,
+            nodes=(*nodes, "/dev/accel2"),
+        ),
         _served(),
         _said_by_the_sdk(),
     ]
+
+
+def _life_of_train() -> Life:
+    """Started from a shell on a terminal."""
+    return Life(
+        *("S", 4300, 4321, 4000, 7260.0, 212),
+        ancestors=((4300, "/usr/bin/python launch.py"), (4000, "-bash"), (900, "sshd: ann")),
+        ports=(8431, 8476),
+        terminal="pts/3",
+        cpu_percent=187.5,
+        rss_bytes=12 * GIB,
+        cwd="/home/ann",
+    )
+
+
+def _life_of_serve() -> Life:
+    """Left behind in a container by the process that started it."""
+    return Life(
+        *("S", 1, 4990, 4990, 90_000.0, 40),
+        container="ab12" * 16,
+        inner_pid=17,
+        signs=(Sign("orphaned", "its launcher, process 4990, has ended"),),
+        role="spawned worker",
+    )
 
 
 def _rows(server: str, source: str, **columns: list[Number]) -> tuple[Reading, ...]:
@@ -223,9 +270,8 @@ def _served() -> Outcome:
 
 
 def _said_by_the_sdk() -> Outcome:
-    mxu = _rows(
-        "sdk", LIBTPU_SDK, tensorcore_utilization_percent=[55.0, 54.0, 20.5, 0.0, *[1.0] * 4]
-    )
+    percent = [55.0, 54.0, 20.5, 0.0, 0.0, 0.0, 1.0, 1.0]
+    mxu = _rows("sdk", LIBTPU_SDK, tensorcore_utilization_percent=percent)
     throttle = Reading("throttle_percent", ChipKey(1), 30.0, NOW - 1, LIBTPU_SDK, 5.0)
     links = (Link(0, "ici0.int", 0), Link(1, "ici2.int", 7))
     return Outcome(LIBTPU_SDK, OK, "libtpu 0.0.42.1", 0.3, (*mxu, throttle), links=links)

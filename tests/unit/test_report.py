@@ -14,8 +14,11 @@ import jsonschema
 import moments
 import pytest
 
+from tpusmi.actions.end import Order
+from tpusmi.actions.plan import Me, Request, make_plan
 from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
-from tpusmi.report import csv, fields, table, words
+from tpusmi.report import csv, ending, fields, holding, table, words
+from tpusmi.report.grid import Sheet
 from tpusmi.report.schema import json_schema
 from tpusmi.report.select import Wanted, selected
 
@@ -33,12 +36,33 @@ def query(names: str, of_devices: bool, layout: str = "csv") -> Callable[[Snapsh
     return text
 
 
+def ps(tree: bool, ascii_only: bool = False, columns: int | None = None) -> Callable[..., str]:
+    everybody = holding.Filters()
+
+    def text(s: Snapshot) -> str:
+        return holding.text(holding.narrowed(s, everybody), Sheet(False, columns), ascii_only, tree)
+
+    return text
+
+
+def kill(s: Snapshot) -> str:
+    """What would be said before all chips' holders are ended by ann."""
+    chips = tuple(c.index for c in s.chips) or (0,)
+    plan = make_plan(s, Request((7,), chips), Me(1234, frozenset(), frozenset({"ann"})))
+    every = make_plan(s, Request((), chips, all_users=True), Me(4321, frozenset(), frozenset()))
+    return "\n".join(ending.plan_text(s, p, Order()) for p in (plan, every))
+
+
 VIEWS: dict[str, Callable[[Snapshot], str]] = {
     "table.txt": table.table,
     "table-ascii.txt": lambda s: table.table(s, ascii_only=True),
     "table-color.txt": lambda s: table.table(s, color=True),
     "list.txt": table.device_list,
     "json": lambda s: json.dumps(s.to_dict(), indent=1) + "\n",
+    "ps.txt": ps(tree=True),
+    "ps-flat-ascii.txt": ps(tree=False, ascii_only=True, columns=80),
+    "ps.json": lambda s: json.dumps(holding.to_dict(s)["holding"], indent=1) + "\n",
+    "kill.txt": kill,
     "devices.csv": query("timestamp, index,name,pid,memory.used,memory.free,hbm_used_bytes,"
                          "utilization.gpu,power.draw,coords,libtpu_version,uuid", True),
     "chips.csv": query("index,chip,node,pids,utilization.gpu,chip.duty_cycle_percent,"

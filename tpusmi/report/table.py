@@ -97,7 +97,8 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
             yield painted(f"{source.source}: {source.message}", YELLOW, color)
         for note in told(s, source):
             yield painted(f"{source.source}: {note}", DIM, color)
-    hidden = len(s.processes) - len(recent(s).processes)
+    shown = recent(s).processes
+    hidden = sum(1 for p in s.processes if p.state == "dead" and p not in shown)
     if hidden:
         noun = "job" if hidden == 1 else "jobs"
         yield painted(f"{hidden} {noun} that ended earlier: see --json", DIM, color)

@@ -1,0 +1,257 @@
+"""`tpusmi ps` and `tpusmi kill` as commands, on simulated hosts and on a machine that has nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jsonschema
+import pytest
+from commands import TPUSMI, environment, tpusmi
+from holding import IS_ROOT, holder, running
+from terminal import terminal
+from users import NOBODY
+
+from tpusmi.model import Host
+from tpusmi.report.schema import json_schema
+from tpusmi.simulate.host import Plan, start
+
+FREE, NOTHING, USAGE, NOT_VISIBLE, HELD, STALE = 0, 1, 2, 3, 5, 6
+needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
+
+
+@contextmanager
+def simulated(*faults: str, hold: bool = True, machine: str = "v5e-4") -> Iterator[Host]:
+    with start(Plan(machine, faults=faults, hold=hold)) as host:
+        yield host
+
+
+def ps(host: Host, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return tpusmi(host.root, "ps", "--simulate", host.root, *arguments)
+
+
+def kill(host: Host, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return tpusmi(host.root, "kill", "--simulate", host.root, *arguments)
+
+
+def test_a_free_tpu_is_said_to_be_free_only_when_everybody_was_seen() -> None:
+    with simulated(hold=False) as host:
+        found = ps(host, "--json")
+        told = json.loads(found.stdout)["holding"]
+        expected = NOT_VISIBLE if told["not_inspected"] else FREE
+        assert (found.returncode, told["status"]) == (
+            expected,
+            "not_visible" if expected else "free",
+        )
+        assert ps(host, "--visible-only").returncode == FREE
+
+
+def test_a_held_tpu_is_told_with_its_holder_and_the_lock() -> None:
+    with simulated() as host:
+        found = ps(host)
+        assert found.returncode == HELD
+        assert "tpusmi.simulate.job" in found.stdout
+        assert "/tmp/libtpu_lockfile: locked by pid " in found.stdout
+        assert "tpusmi.simulate.keeper" in found.stdout  # who started it, above it
+        assert "keeper" not in ps(host, "--flat").stdout
+
+
+def test_a_stale_holder_is_found_by_the_exit_code_and_told_with_the_reason() -> None:
+    with simulated("orphan") as host:
+        found = ps(host)
+        assert found.returncode == STALE
+        assert "is stale (orphaned): its launcher has ended" in found.stdout
+        (process,) = json.loads(ps(host, "--stale", "--json").stdout)["processes"]
+        assert (process["stale"], process["stale_code"]) == (True, "orphaned")
+
+
+def test_the_object_has_the_keys_of_the_whole_snapshot() -> None:
+    with simulated() as host:
+        told = json.loads(ps(host, "--json").stdout)
+    whole = json_schema(strict=True)["properties"]
+    for name in told:
+        jsonschema.validate(told[name], whole[name])
+    (process,) = told["processes"]
+    assert process["listens_on"]
+    assert process["rss_bytes"] > 1e6
+    assert process["cwd"] == "/"
+    assert process["threads"] >= 1
+
+
+def test_filters_choose_what_is_shown_and_the_chips_what_is_free() -> None:
+    with simulated(hold=False) as host:
+        nodes = [Path(host.path(f"/dev/vfio/{n}")) for n in range(1, 5)]
+        nodes = [node for node in nodes if node.exists()]
+        with holder(nodes[0]) as one, holder(nodes[1]) as two:
+            pids = [p["pid"] for p in json.loads(ps(host, "--json").stdout)["processes"]]
+            assert sorted(pids) == sorted([one, two])
+            found = json.loads(ps(host, "--json", "--pid", str(one)).stdout)
+            assert [p["pid"] for p in found["processes"]] == [one]
+            assert ps(host, "--chip", "0").returncode == HELD
+            assert ps(host, "--chip", "2", "--visible-only").returncode == FREE
+            # A filter on processes frees nothing.
+            assert ps(host, "--user", "nobody-at-all").returncode == HELD
+            assert ps(host, "--chip", "9").returncode == USAGE
+
+
+def test_a_launch_script_can_wait_until_the_tpu_is_free() -> None:
+    with simulated(hold=False) as host:
+        node = next(Path(host.path("/dev/vfio")).glob("[0-9]*"))
+        with running("f = hold(sys.argv[1]); say(1); wait()", node) as child:
+            child.line()
+            assert ps(host, "--wait-free", "0.3").returncode == HELD
+            timer = threading.Timer(1.0, child.let_go)
+            timer.start()
+            started_s = time.monotonic()
+            found = ps(host, "--wait-free", "20", "--visible-only")
+            timer.join()
+            assert found.returncode == FREE
+            assert 0.8 < time.monotonic() - started_s < 15
+            assert f"held by pid {child.pid}, waiting" in found.stderr
+
+
+@needs_root
+def test_whoever_cannot_look_is_told_so_and_never_that_the_tpu_is_free() -> None:
+    with simulated() as host:
+        code = (
+            "import os\n"
+            "from tpusmi import freeing\n"
+            "from tpusmi.report import holding as report\n"
+            "from tpusmi.simulate.attached import attach\n"
+            f"host = attach({host.root!r})\n"
+            "freeing.look(host)\n"  # whoever is nobody may be unable to import anything
+            f"os.setuid({NOBODY})\n"
+            "s = freeing.look(host)\n"
+            "print(report.summary(s), s.hidden > 0, [p.pid for p in s.processes if p.holds])"
+        )
+        found = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+        )
+    assert "no holder visible (" in found.stdout, found.stderr
+    assert "processes of other users not inspected, try sudo) True []" in found.stdout
+
+
+def test_kill_says_what_it_would_do_and_does_nothing_unasked() -> None:
+    with simulated("orphan") as host:
+        dry = kill(host, "--stale", "--dry-run")
+        assert dry.returncode == 0
+        assert "stale (orphaned)" in dry.stdout
+        assert "SIGTERM to all, SIGKILL after 10 s" in dry.stdout
+        refused = kill(host, "--stale")
+        assert refused.returncode == USAGE
+        assert "--yes is needed" in refused.stderr
+        assert ps(host).returncode == STALE
+        assert kill(host).returncode == USAGE
+        assert kill(host, "--signal", "STOP", "--stale").returncode == USAGE
+        readonly = tpusmi(
+            host.root, "kill", "--simulate", host.root, "--stale", "--yes", TPUSMI_MODE="readonly"
+        )
+        assert readonly.returncode == USAGE
+        assert ps(host).returncode == STALE
+
+
+def test_kill_frees_the_tpu_of_a_stale_holder() -> None:
+    with simulated("orphan") as host:
+        done = kill(host, "--stale", "--yes", "--json")
+        assert done.returncode == 0
+        told = json.loads(done.stdout)
+        assert (told["done"], told["free"], told["still_held"]) == (True, True, {})
+        assert [r["outcome"] for r in told["results"]] == ["ended"]
+        assert ps(host, "--visible-only").returncode == FREE
+        again = kill(host, "--stale", "--yes")
+        assert (again.returncode, again.stdout) == (0, "nothing to end: no holder that is meant\n")
+
+
+def test_kill_by_chip_leaves_whoever_holds_more_and_says_so() -> None:
+    with simulated() as host:
+        found = kill(host, "--chip", "0", "--yes")
+        assert found.returncode == HELD
+        assert "also holds /dev/vfio/" in found.stdout
+        assert kill(host, "--chip", "0,1,2,3", "--yes").returncode == 0
+        assert ps(host, "--visible-only").returncode == FREE
+
+
+def test_kill_exits_5_when_a_node_stays_held() -> None:
+    with simulated(hold=False) as host:
+        node = next(Path(host.path("/dev/vfio")).glob("[0-9]*"))
+        with holder(node) as one, holder(node) as two:
+            found = kill(host, str(one), "--yes")
+            assert found.returncode == HELD
+            assert f"is still held by pid {two}" in found.stdout
+            assert kill(host, str(os.getpid()), "--yes").returncode == HELD
+
+
+def test_a_person_at_a_terminal_is_asked() -> None:
+    with simulated("orphan") as host:
+        command = [*TPUSMI, "kill", "--stale", "--simulate", host.root]
+        with terminal(command, environment(host.root)) as screen:
+            screen.see("End 1 process? [y/N]")
+            screen.press("n\n")
+            assert screen.end() == USAGE
+        assert ps(host).returncode == STALE
+        with terminal(command, environment(host.root)) as screen:
+            screen.see("End 1 process? [y/N]")
+            screen.press("y\n")
+            screen.see("ended by SIGTERM")
+            assert screen.end() == 0
+        assert ps(host, "--visible-only").returncode == FREE
+
+
+ON_A_MACHINE = """
+set -e
+mkdir -p /dev/vfio && mount -t tmpfs none /dev/vfio && mknod -m 666 /dev/vfio/0 c 1 3
+mount -t tmpfs none /tmp
+exec 3<>/dev/vfio/0
+"$@"
+"""
+
+
+@needs_root
+def test_it_answers_on_a_real_machine_where_tpu_info_fails(tmp_path: Path) -> None:
+    """As root, in a mount namespace whose /dev has a node of a TPU, without a PCI bus for it."""
+    probe = subprocess.run(["unshare", "-m", "true"], check=False)
+    if probe.returncode:
+        pytest.skip("no mount namespace here")
+
+    def there(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["unshare", "-m", "sh", "-c", ON_A_MACHINE, "sh", *command],
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    found = there(*TPUSMI, "ps", "--json")
+    told = json.loads(found.stdout)
+    assert found.returncode == HELD, found.stderr
+    assert told["holding"]["nodes"][0]["node"] == "/dev/vfio/0"
+    assert told["holding"]["lock_files"][0]["state"] == "absent"
+    holders = [p for p in told["processes"] if p["holds"]]
+    assert holders
+    own = {p["pid"] for p in holders}
+    dry = json.loads(there(*TPUSMI, "kill", "--chip", "0", "--dry-run", "--json").stdout)
+    assert dry["plan"]["end"] == []  # without a PCI bus nobody knows what chip 0 is
+    named = [p["command"] for p in holders]
+    assert any("ON_A_MACHINE" in c or "sh -c" in c or "tpusmi" in c for c in named), own
+    if _is_kept_from_init():
+        code = "from tpu_info import device; device.get_chip_owners()"
+        peer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert "PermissionError" in peer.stderr
+
+
+def _is_kept_from_init() -> bool:
+    try:
+        os.readlink("/proc/1/fd/0")
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
