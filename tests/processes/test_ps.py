@@ -72,6 +72,17 @@ def test_a_stale_holder_is_found_by_the_exit_code_and_told_with_the_reason() -> 
         assert (process["stale"], process["stale_code"]) == (True, "orphaned")
 
 
+def test_a_holder_that_runs_nothing_is_stale_after_the_minutes_that_are_given() -> None:
+    with simulated("idle") as host:
+        assert ps(host).returncode == HELD
+        time.sleep(1.5)
+        found = ps(host, "--idle-minutes", "0.01")
+        assert (found.returncode, "stale (idle)" in found.stdout) == (HELD, False)  # it ran lately
+    with start(Plan("v5e-4", faults=("idle",), age_s=600.0)) as host:
+        # Its job has been idle only since the fault was set.
+        assert ps(host).returncode == HELD
+
+
 def test_the_object_has_the_keys_of_the_whole_snapshot() -> None:
     with simulated() as host:
         told = json.loads(ps(host, "--json").stdout)
@@ -213,38 +224,62 @@ exec 3<>/dev/vfio/0
 """
 
 
+def on_a_machine(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """A command in a mount namespace whose /dev has a node of a TPU, which it has open itself."""
+    if subprocess.run(["unshare", "-m", "true"], check=False).returncode:
+        pytest.skip("no mount namespace here")
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-c", ON_A_MACHINE, "sh", *command],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
 @needs_root
 def test_it_answers_on_a_real_machine_where_tpu_info_fails(tmp_path: Path) -> None:
     """As root, in a mount namespace whose /dev has a node of a TPU, without a PCI bus for it."""
-    probe = subprocess.run(["unshare", "-m", "true"], check=False)
-    if probe.returncode:
-        pytest.skip("no mount namespace here")
-
-    def there(*command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["unshare", "-m", "sh", "-c", ON_A_MACHINE, "sh", *command],
-            env=environment(tmp_path),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-
-    found = there(*TPUSMI, "ps", "--json")
+    found = on_a_machine(tmp_path, *TPUSMI, "ps", "--json")
     told = json.loads(found.stdout)
     assert found.returncode == HELD, found.stderr
     assert told["holding"]["nodes"][0]["node"] == "/dev/vfio/0"
     assert told["holding"]["lock_files"][0]["state"] == "absent"
     holders = [p for p in told["processes"] if p["holds"]]
     assert holders
-    own = {p["pid"] for p in holders}
-    dry = json.loads(there(*TPUSMI, "kill", "--chip", "0", "--dry-run", "--json").stdout)
-    assert dry["plan"]["end"] == []  # without a PCI bus nobody knows what chip 0 is
-    named = [p["command"] for p in holders]
-    assert any("ON_A_MACHINE" in c or "sh -c" in c or "tpusmi" in c for c in named), own
+    unknown = on_a_machine(tmp_path, *TPUSMI, "kill", "--chip", "0", "--dry-run")
+    assert (unknown.returncode, "no PCI bus tells of any" in unknown.stderr) == (USAGE, True)
     if _is_kept_from_init():
         code = "from tpu_info import device; device.get_chip_owners()"
         peer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert "PermissionError" in peer.stderr
+
+
+@needs_root
+def test_from_python_the_same_rules_hold(tmp_path: Path) -> None:
+    code = """
+import os, subprocess, sys, tpusmi
+hold = "import sys; f = open('/dev/vfio/0'); print(flush=True); sys.stdin.read()"
+child = subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, pass_fds=(), close_fds=True)
+child.stdout.readline()
+assert child.pid in [p.pid for p in tpusmi.holders()]
+try:
+    tpusmi.free()
+except ValueError:
+    pass
+else:
+    raise AssertionError("an empty request")
+plan = tpusmi.free([child.pid], dry_run=True)
+assert [t.process.pid for t in plan.targets] == [child.pid]
+assert child.poll() is None
+os.close(3)
+report = tpusmi.free([child.pid], grace_s=5)
+assert [r.outcome for r in report.results] == ["ended"], report
+print(sorted(report.still_held))
+"""
+    found = on_a_machine(tmp_path, sys.executable, "-c", code)
+    assert found.returncode == 0, found.stderr
 
 
 def _is_kept_from_init() -> bool:

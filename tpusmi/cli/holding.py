@@ -71,15 +71,11 @@ def check_chips(s: Snapshot, chips: list[int] | None, parse: argparse.ArgumentPa
     """End with usage when a chip is asked for that is not here."""
     known = {c.index for c in s.chips}
     missing = [n for n in chips or () if n not in known]
-    if missing and known:
-        parse.error(f"no chip {missing[0]} here: there are {words_of(known)}")
+    if missing and (known or s.nodes):
+        from tpusmi.report.words import ranges
 
-
-def words_of(indexes: set[int]) -> str:
-    """Chip numbers in words."""
-    from tpusmi.report.words import ranges
-
-    return f"chips {ranges(list(indexes))}"
+        here = f"there are chips {ranges(list(known))}" if known else "no PCI bus tells of any"
+        parse.error(f"no chip {missing[0]} here: {here}")
 
 
 def is_readonly() -> bool:
