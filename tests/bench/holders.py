@@ -97,23 +97,31 @@ class Row(NamedTuple):
     looks: int = 1
     """In one round."""
     note: str = ""
+    end: Callable[[], None] = lambda: None
+    """After each round, and not timed."""
 
 
 class Ours:
     """Our holders, asked again and again, half a second later each time."""
 
     def __init__(self, node: Path, detailed: bool = False) -> None:
-        self._holders = new_holders(node, detailed)
+        self._node = node
+        self._detailed = detailed
+        self._holders: Holders | None = None
         self._now_s = time.monotonic()
 
     def look(self) -> Found:
-        """The next look."""
+        """The next look; the first one after close() knows nothing."""
+        if self._holders is None:
+            self._holders = new_holders(self._node, self._detailed)
         self._now_s += self._holders.period_s
         return {process.pid for process in self._holders.read(self._now_s).processes}
 
     def close(self) -> None:
-        """Let go of the watch."""
-        self._holders.close()
+        """Let go of the watch, and forget."""
+        if self._holders is not None:
+            self._holders.close()
+            self._holders = None
 
 
 def main() -> None:
@@ -135,6 +143,18 @@ def main() -> None:
             compare(node, pair, options.repeats)
             print_notice("told by the kernel", node, is_told=True)
             print_notice("not told (a node of another /dev)", node, is_told=False)
+        wait_for_end(crowd.pid)
+
+
+def wait_for_end(group: int) -> None:
+    """Until init has buried the last of them: who measures next is not to meet them."""
+    until_s = time.monotonic() + 20
+    try:
+        while time.monotonic() < until_s:
+            os.killpg(group, 0)
+            time.sleep(0.05)
+    except ProcessLookupError:
+        pass
 
 
 def make_node(directory: Path) -> Path:
@@ -161,26 +181,24 @@ def print_machine(node: Path) -> None:
 
 def compare(node: Path, pair: Pair, rounds: int) -> None:
     """Time every way once per round, in turn, and print the table."""
-    again, detailed = Ours(node), Ours(node, detailed=True)
+    ours = [Ours(node), Ours(node), Ours(node, detailed=True), Ours(node, detailed=True)]
     looks = -(-READS // rounds)
     rows = [
         Row("bare pass: listdir, readlink", lambda: ("-", bare())[0]),
-        Row("ours, new object each time", lambda: once(node)),
-        Row("ours, again every 0.5 s", again.look, looks),
-        Row("ours, new object, detailed", lambda: once(node, detailed=True)),
-        Row("ours, again, detailed", detailed.look, looks),
+        Row("ours, new object each time", ours[0].look, end=ours[0].close),
+        Row("ours, again every 0.5 s", ours[1].look, looks),
+        Row("ours, new object, detailed", ours[2].look, end=ours[2].close),
+        Row("ours, again, detailed", ours[3].look, looks),
         *peers(node),
     ]
     found = [warm_up(row) for row in rows]
     times: list[list[list[float]]] = [[] for _ in rows]
-    try:
-        for _ in range(rounds):
-            for i, row in enumerate(rows):
-                if not isinstance(found[i], str) or found[i] == "-":
-                    times[i].append(timed(row))
-    finally:
-        again.close()
-        detailed.close()
+    for _ in range(rounds):
+        for i, row in enumerate(rows):
+            if not isinstance(found[i], str) or found[i] == "-":
+                times[i].append(timed(row))
+    for each in ours:
+        each.close()
     print(f"\n{f'median of {rounds} rounds':30} {'ms':>6}  {'(min-max)':15} x bare  found")
     for row, who, seconds in zip(rows, found, times, strict=True):
         print_row(row, words_for(who, pair), seconds, times[0])
@@ -206,6 +224,8 @@ def warm_up(row: Row) -> Found:
         return row.look()
     except (OSError, RuntimeError) as error:
         return f"raises {type(error).__name__}: {error}"
+    finally:
+        row.end()
 
 
 def timed(row: Row) -> list[float]:
@@ -222,6 +242,7 @@ def timed(row: Row) -> list[float]:
             seconds.append(time.perf_counter() - started)
     finally:
         gc.enable()
+        row.end()
     return seconds
 
 
@@ -270,19 +291,9 @@ def bare() -> tuple[int, int]:
     return processes, descriptors
 
 
-def new_holders(node: Path, detailed: bool = False) -> Holders:
+def new_holders(node: Path, detailed: bool) -> Holders:
     """Ours for that node."""
     return Holders(Host(), lambda: [chip(0, str(node))], detailed)
-
-
-def once(node: Path, detailed: bool = False) -> Found:
-    """A look that nothing is known before."""
-    holders = new_holders(node, detailed)
-    try:
-        found = holders.read(time.monotonic())
-        return {process.pid for process in found.processes}
-    finally:
-        holders.close()
 
 
 def tpu_info(node: Path, is_patched: bool) -> Callable[[], Found] | None:
@@ -353,7 +364,7 @@ def print_notice(how: str, node: Path, is_told: bool) -> None:
 
 def notice_s(node: Path, is_told: bool, chance: random.Random) -> float:
     """Seconds from an open at any moment between two looks until a look shows it."""
-    holders = new_holders(node)
+    holders = new_holders(node, detailed=False)
     opens_s = time.monotonic() + SETTLED_S + chance.random()
     opened_s = None
     try:

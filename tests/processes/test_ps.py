@@ -180,6 +180,13 @@ def test_kill_frees_the_tpu_of_a_stale_holder() -> None:
         assert (again.returncode, again.stdout) == (0, "nothing to end: no holder that is meant\n")
 
 
+def test_kill_forces_whoever_ignores_the_polite_signal() -> None:
+    with simulated("stubborn") as host:
+        done = kill(host, "--chip", "0,1,2,3", "--yes", "--json", "--grace", "0.5")
+        assert [r["outcome"] for r in json.loads(done.stdout)["results"]] == ["killed"]
+        assert ps(host, "--visible-only").returncode == FREE
+
+
 def test_kill_by_chip_leaves_whoever_holds_more_and_says_so() -> None:
     with simulated() as host:
         found = kill(host, "--chip", "0", "--yes")

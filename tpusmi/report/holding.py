@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.model import Process, Snapshot
-from tpusmi.model.holding import HELD, NO_TPU, NOT_VISIBLE, STALE, node_states, status
+from tpusmi.model.holding import (
+    HELD,
+    NO_TPU,
+    NOT_VISIBLE,
+    STALE,
+    NodeState,
+    node_states,
+    status,
+)
 from tpusmi.report import words
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 
@@ -62,19 +70,26 @@ def text(s: Snapshot, sheet: Sheet, ascii_only: bool, tree: bool) -> str:
 def summary(s: Snapshot) -> str:
     """Whether the TPU is free, in a sentence. Never `free` when somebody may have been missed."""
     states = node_states(s)
-    free = sum(1 for n in states if not n.pids)
     found = status(s)
     if found == NO_TPU:
         return "no TPU here"
-    of = f"{free} of {len(states)} device nodes"
     if found in (HELD, STALE):
         pids = {pid for n in states for pid in n.pids}
         by = f"{len(pids)} process{'es' if len(pids) > 1 else ''}"
-        rest = f"{of} without a holder" if free else "every device node held"
-        return f"{rest}, {by} on the TPU"
+        rest = [n for n in states if not n.pids]
+        others = f", no holder of {_places_of(rest)}" if rest else ""
+        return f"{_places_of([n for n in states if n.pids])} held by {by}{others}"
     if found == NOT_VISIBLE:
         return f"no holder visible ({_unseen(s)})"
-    return f"the TPU is free: {len(states)} device nodes, no holder"
+    return f"the TPU is free: no holder of {_places_of(states)}"
+
+
+def _places_of(states: Sequence[NodeState]) -> str:
+    """`chips 0-3`, or the nodes where no chip is known."""
+    chips = [n.chip for n in states if n.chip is not None]
+    if len(chips) < len(states):
+        return words.nodes([n.node for n in states])
+    return f"chip{'s' if len(set(chips)) > 1 else ''} {words.ranges(chips)}"
 
 
 def _unseen(s: Snapshot) -> str:

@@ -18,6 +18,7 @@ AT_START = {
     "half-removed": "the last chip's PCI entry is half gone",
     "no-permission": "nobody but root may open the device nodes",
     "orphan": "the job has died, and a child of it still holds the device nodes",
+    "stubborn": "the job ignores SIGTERM",
     "lockfile-left": "nobody holds the TPU, but libtpu's lock file is still there",
     "addresses-local": "TPU_PROCESS_ADDRESSES=local, so that libtpu serves no metrics",
     "own-ids": "every process numbers its devices from 0",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import time
 
@@ -23,6 +24,8 @@ def main(directory: str, process: int) -> None:
     running = Running(directory)
     me = running.description["processes"][process]
     held = open_nodes(directory, me["holds"])
+    if "stubborn" in running.faults:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if me["locks"]:
         lock(open_lockfile(directory))
     if "orphan" in running.faults:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.model import Process, ProcessKey
@@ -38,6 +39,8 @@ class _Known(NamedTuple):
     """The parent that it was first seen with."""
     asleep_since_s: float | None
     """Since when it has been seen in uninterruptible sleep, and nothing else."""
+    words: tuple[str, ...]
+    """Its command line."""
     meter: Meter | None
     slow: _Slow | None
 
@@ -76,10 +79,12 @@ class Describer:
         asleep_since_s = before.asleep_since_s if before and stat.state == "D" else None
         if stat.state == "D" and asleep_since_s is None:
             asleep_since_s = now_s
+        words, variables = _told(path, stat, before)
         life = life_of(
             self._proc,
             key.pid,
             stat,
+            words,
             launcher=launcher,
             asleep_s=0.0 if asleep_since_s is None else now_s - asleep_since_s,
         )
@@ -93,16 +98,16 @@ class Describer:
         process = Process(
             key,
             None if uid is None else user_name(uid),
-            procfs.command(path),
+            procfs.command_of(words, path),
             "live",
             None,
             None,
             None,
             {},
-            environment=procfs.environment(path),
+            environment=variables,
             life=life,
         )
-        return _Known(process, now_s, launcher, asleep_since_s, meter, slow)
+        return _Known(process, now_s, launcher, asleep_since_s, words, meter, slow)
 
     def _slow(self, pid: int, stat: Stat, now_s: float) -> _Slow:
         own = open_sockets(f"{self._proc}/{pid}/fd")
@@ -113,6 +118,17 @@ class Describer:
             ancestors(self._proc, stat.parent),
             tuple(ports),
         )
+
+
+def _told(
+    path: str, stat: Stat, before: _Known | None
+) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """Its command line and its variables, from before while it sleeps uninterruptibly: they stand
+    in its memory, which may be locked, and who asks then would sleep with it.
+    """
+    if stat.state != "D":
+        return tuple(procfs.arguments(path)), procfs.environment(path)
+    return (before.words, before.process.environment) if before is not None else ((), {})
 
 
 def _is_our_reader(process: str, stat: Stat) -> bool:

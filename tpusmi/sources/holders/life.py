@@ -6,7 +6,7 @@ These are signs alone. Whether the process works all the same is judged where it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tpusmi.model import Life, Sign
 from tpusmi.sources.holders import procfs
@@ -29,14 +29,16 @@ _DELETED = " (deleted)"
 _TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
-def life_of(proc: str, pid: int, stat: Stat, *, launcher: int | None, asleep_s: float) -> Life:
-    """Its life. `launcher` is the parent it was first seen with; `asleep_s` for how long it has
-    been seen in uninterruptible sleep.
+def life_of(
+    proc: str, pid: int, stat: Stat, words: Sequence[str], *, launcher: int, asleep_s: float
+) -> Life:
+    """Its life. `words` are its command line; `launcher` is the parent it was first seen with;
+    `asleep_s` for how long it has been seen in uninterruptible sleep.
     """
     process = f"{proc}/{pid}"
     status = procfs.read_status(process)
     groups = procfs.read(f"{process}/cgroup")
-    words = procfs.arguments(process)
+    name = procfs.read(f"{process}/comm").rstrip("\n")
     uptime_s = procfs.uptime_s(proc)
     started_s = stat.start_ticks / procfs.ticks_per_s()
     containers = re.findall(_CONTAINER, groups)
@@ -56,7 +58,7 @@ def life_of(proc: str, pid: int, stat: Stat, *, launcher: int | None, asleep_s: 
         status.inner_pid,
         tuple(signs),
         detached=stat.session == pid or status.ignores_hangup,
-        platform=is_platform_agent(words[0], procfs.read(f"{process}/comm").rstrip("\n")),
+        platform=is_platform_agent(words[0] if words else "", name),
         role=next((role for text, role in _ROLES if any(text in word for word in words)), None),
     )
 
@@ -116,11 +118,9 @@ def _container(groups: str, has_id: bool, stat: Stat, status: Status) -> Iterato
         yield Sign("container_gone", "the runtime of its container has ended")
 
 
-def _launcher(
-    proc: str, pid: int, stat: Stat, status: Status, launcher: int | None
-) -> Iterator[Sign]:
+def _launcher(proc: str, pid: int, stat: Stat, status: Status, launcher: int) -> Iterator[Sign]:
     """Of a process that nobody waits for any more. A session leader is its own master."""
-    if launcher is not None and launcher != stat.parent:
+    if launcher != stat.parent:
         yield Sign("orphaned", f"its launcher, process {launcher}, has ended")
         return
     if stat.session == pid or status.ignores_hangup:

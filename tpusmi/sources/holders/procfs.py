@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tpusmi.text import clean, command_line, redacted
@@ -130,7 +131,12 @@ def environment(process: str) -> dict[str, str]:
 
 def command(process: str) -> str:
     """Its command line with secrets hidden; its name where it has none."""
-    return command_line(arguments(process)) or clean(read(f"{process}/comm"), 64)
+    return command_of(arguments(process), process)
+
+
+def command_of(words: Iterable[str], process: str) -> str:
+    """The same, of a command line that was read before."""
+    return command_line(words) or clean(read(f"{process}/comm"), 64)
 
 
 def arguments(process: str) -> list[str]:

@@ -126,7 +126,7 @@ class Scan:
             self._maps = {}
         for pid in wanted[-most:]:  # the newest: what came with the machine has no libtpu
             inode = self._maps[pid] = self._seen[pid].inode
-            if _maps_library(f"{self._proc}/{pid}/maps"):
+            if _maps_library(f"{self._proc}/{pid}"):
                 self._loaded[pid] = inode
             else:
                 self._loaded.pop(pid, None)
@@ -270,10 +270,15 @@ def _directories_have_counts(proc: str) -> bool:
         return False
 
 
-def _maps_library(path: str) -> bool:
-    """Whether these maps name libtpu, be it deleted since by an upgrade; False if hidden."""
+def _maps_library(process: str) -> bool:
+    """Whether its maps name libtpu, be it deleted since by an upgrade. False if they are hidden,
+    and while it sleeps uninterruptibly: who asks might sleep with it.
+    """
+    stat = read_stat(process)
+    if stat is None or stat.state == "D":
+        return False
     try:
-        with open(path, "rb") as file:
+        with open(f"{process}/maps", "rb") as file:
             return LIBRARY in file.read()
     except OSError:
         return False
