@@ -231,12 +231,14 @@ exec 3<>/dev/vfio/0
 """
 
 
-def on_a_machine(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+def on_a_machine(
+    tmp_path: Path, *command: str, script: str = ON_A_MACHINE, namespaces: tuple[str, ...] = ("-m",)
+) -> subprocess.CompletedProcess[str]:
     """A command in a mount namespace whose /dev has a node of a TPU, which it has open itself."""
-    if subprocess.run(["unshare", "-m", "true"], check=False).returncode:
-        pytest.skip("no mount namespace here")
+    if subprocess.run(["unshare", *namespaces, "true"], check=False).returncode:
+        pytest.skip("no such namespace here")
     return subprocess.run(
-        ["unshare", "-m", "sh", "-c", ON_A_MACHINE, "sh", *command],
+        ["unshare", *namespaces, "sh", "-c", script, "sh", *command],
         env=environment(tmp_path),
         capture_output=True,
         text=True,
@@ -260,6 +262,18 @@ def test_it_answers_on_a_real_machine_where_tpu_info_fails(tmp_path: Path) -> No
         code = "from tpu_info import device; device.get_chip_owners()"
         peer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert "PermissionError" in peer.stderr
+
+
+@needs_root
+def test_in_a_container_nobody_claims_that_the_tpu_is_free(tmp_path: Path) -> None:
+    alone = ("-m", "-p", "-f", "--mount-proc")
+    script = ON_A_MACHINE.replace("exec 3<>/dev/vfio/0\n", "")
+    found = on_a_machine(tmp_path, *TPUSMI, "ps", script=script, namespaces=alone)
+    assert found.returncode == NOT_VISIBLE, found.stderr
+    assert "no holder visible (this is a container: a process outside it" in found.stdout
+    held = on_a_machine(tmp_path, *TPUSMI, "ps", "--json", namespaces=alone)
+    assert held.returncode == HELD
+    assert json.loads(held.stdout)["holding"]["own_pid_namespace"] is True
 
 
 @needs_root

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from holding import NODE, SECOND, chip, holder, host, running
@@ -351,20 +352,44 @@ def test_a_process_that_ends_and_one_that_cannot_are_told_apart(
     assert all("vfio_unpin" in s.message for s in life.signs if s.code == "unkillable")
 
 
+@pytest.mark.parametrize(
+    ("parent", "session", "group"),
+    [
+        pytest.param(55, 40, 40, id="a parent that cannot be seen: hidepid"),
+        pytest.param(0, 0, 0, id="all of them outside the container"),
+        pytest.param(1, 0, 0, id="a child of the container's init, its group outside"),
+        pytest.param(1, 1, 1, id="a child of the container's init, in its session"),
+    ],
+)
+def test_who_may_have_a_launcher_is_no_orphan(
+    tmp_path: Path, parent: int, session: int, group: int
+) -> None:
+    (life,) = lives(tmp_path, {}, family=(parent, group, session))
+    assert life.signs == ()
+
+
 def lives(
-    tmp_path: Path, files: dict[str, str], state: str = "S", flags: int = 0
-) -> list[module.Process]:
-    """What is told of a holder, pid 77, whose files in /proc are these."""
+    tmp_path: Path,
+    files: dict[str, str],
+    state: str = "S",
+    flags: int = 0,
+    family: tuple[int, int, int] = (1, 77, 77),
+) -> list[Any]:
+    """What is told of a holder, pid 77, whose files in /proc are these. `family` are its parent,
+    group and session.
+    """
     proc = tmp_path / "proc77"
-    stat = f"{state} 1 77 77 0 -1 {flags} 0 0 0 0 5 5 0 0 20 0 2 0 1000 0"
-    for pid, line in ((77, stat), (1, "S 0 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0 1 0 1 0")):
+    parent, group, session = family
+    stat = f"{state} {parent} {group} {session} 0 -1 {flags} 0 0 0 0 5 5 0 0 20 0 2 0 1000 0"
+    init = f"S 0 {min(group, 1)} {min(session, 1)} 0 -1 0 0 0 0 0 5 5 0 0 20 0 1 0 1 0"
+    for pid, line in ((77, stat), (1, init)):
         (proc / str(pid)).mkdir(parents=True)
         (proc / str(pid) / "stat").write_text(f"{pid} (x) {line}")
     (proc / "uptime").write_text("100.0 50.0\n")
     for name, content in files.items():
         (proc / "77" / name).write_text(content)
     found = scan.Found({77: (NODE,)}, (), (), 0)
-    return [p.life for p in Describer(str(proc), False).processes(found, 0.0)]  # type: ignore[misc]
+    return [p.life for p in Describer(str(proc), False).processes(found, 0.0)]
 
 
 def test_chips_that_come_later_are_looked_for(tmp_path: Path) -> None:

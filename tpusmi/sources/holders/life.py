@@ -152,7 +152,11 @@ def _was_adopted(proc: str, stat: Stat) -> bool:
 
 
 def _has_ended(proc: str, pid: int) -> bool:
-    """True for one that is gone, or waits only for its parent to notice."""
+    """True for one that is gone, or waits only for its parent to notice. One that is outside this
+    container has the number 0, and may live.
+    """
+    if pid <= 0:
+        return False
     stat = procfs.read_stat(f"{proc}/{pid}")
     return stat is None or stat.has_ended
 
