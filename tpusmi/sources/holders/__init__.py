@@ -108,7 +108,8 @@ class Holders:
             own = nodes._replace(paths=paths)
             self._scan = Scan(self._proc, own, map(self._host.path, PATHS))
             self._drop_watch()
-            self._watch = Watch(paths)
+        if self._watch is None and (self._detailed or not first):
+            self._watch = Watch(paths)  # whoever looks but once would wait for its end
         assert self._scan is not None
         opened = self._watch is not None and self._watch.has_seen()
         everybody = opened and now_s - self._judged_at_s >= FULL_AGAIN_S

@@ -164,15 +164,19 @@ class Scan:
         hidden = self._look_through(f"{process}/fd/", found)
         if hidden or not found.count:
             hidden = self._look_closer(process, hidden, found)
-        held = tuple(name for name in self._nodes.names if name in found.nodes)
         count = self._count(f"{process}/fd") if hidden else found.count
         if pid == self._own_pid:
             count = -1  # looking opens one more, which would pass for another one later
+        look_at_s = now_s + LOOK_AGAIN_S * (_share(pid, LOOKS) if is_new else 1)
+        judge_at_s = now_s + JUDGE_AGAIN_S * (_share(pid, JUDGEMENTS) if is_new else 1)
+        if not (hidden or found.nodes or found.files):
+            return Seen(inode, count, look_at_s, judge_at_s)  # nearly everybody
+        held = tuple(name for name in self._nodes.names if name in found.nodes)
         return Seen(
             inode,
             count,
-            now_s if held else now_s + LOOK_AGAIN_S * (_share(pid, LOOKS) if is_new else 1),
-            now_s + JUDGE_AGAIN_S * (_share(pid, JUDGEMENTS) if is_new else 1),
+            now_s if held else look_at_s,
+            judge_at_s,
             held,
             tuple(found.nodes.values()),
             tuple(found.files),
