@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "tui")]
 
+from held import ScriptedEnder  # noqa: E402
 from scripted import Inline, two_jobs  # noqa: E402
 
 from tpusmi.tui import Options  # noqa: E402
@@ -28,7 +29,8 @@ FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', mono
 
 async def screenshot() -> str:
     """The dashboard as SVG, once it has drawn its first snapshot."""
-    app = Dashboard(two_jobs(on_chips=True), Options(), reader=Inline)  # type: ignore[arg-type]
+    options = Options(ender=ScriptedEnder())
+    app = Dashboard(two_jobs(on_chips=True), options, reader=Inline)  # type: ignore[arg-type]
     async with app.run_test(size=SIZE) as pilot:
         for _ in range(5):
             await pilot.pause()

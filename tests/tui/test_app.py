@@ -2,65 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
+from piloted import dashboard, height, order, press, screen_text, selected, settle, text
 from scripted import Inline, Job, ScriptedFeed, many_devices, two_jobs
-from textual.pilot import Pilot
 
 from tpusmi.model import History, Notice, Snapshot
 from tpusmi.tui import Options
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.help import HelpScreen
-from tpusmi.tui.keys import BINDINGS
-from tpusmi.tui.lines import Lines
-
-
-@asynccontextmanager
-async def dashboard(
-    feed: ScriptedFeed, size: tuple[int, int] = (100, 30), **options: object
-) -> AsyncIterator[Pilot[None]]:
-    """The dashboard on a script, with its first snapshot drawn."""
-    app = Dashboard(feed, Options(**options), reader=Inline)  # type: ignore[arg-type]
-    async with app.run_test(size=size) as pilot:
-        await settle(pilot)
-        yield pilot
-
-
-async def settle(pilot: Pilot[None]) -> None:
-    for _ in range(3):
-        await pilot.pause()
-
-
-async def press(pilot: Pilot[None], *keys: str) -> None:
-    await pilot.press(*keys)
-    await settle(pilot)
-
-
-def text(pilot: Pilot[None], part: str) -> str:
-    return pilot.app.query_one(f"#{part}", Lines).text()
-
-
-def screen_text(pilot: Pilot[None]) -> list[str]:
-    """Every line of the screen, as the terminal gets it."""
-    strips = pilot.app.screen._compositor.render_strips()
-    return [strip.text for strip in strips]
-
-
-def order(pilot: Pilot[None]) -> list[str]:
-    """Pids in the order of the process table."""
-    return [line.split()[1] for line in text(pilot, "processes").splitlines()[1:] if line.strip()]
-
-
-def selected(pilot: Pilot[None]) -> str:
-    """Pid that the details are of."""
-    return text(pilot, "detail").split()[1]
-
-
-def height(pilot: Pilot[None], part: str) -> int:
-    found = pilot.app.query_one(f"#{part}", Lines)
-    return found.size.height if found.display else 0
+from tpusmi.tui.keys import BINDINGS, offered
 
 
 async def test_every_device_and_process_has_a_row() -> None:
@@ -89,7 +39,7 @@ async def test_help_lists_every_binding_and_closes_again(key: str) -> None:
         await press(pilot, key)
         assert isinstance(pilot.app.screen, HelpScreen)
         shown = "\n".join(screen_text(pilot))
-        assert [b.tooltip for b in BINDINGS if b.tooltip not in shown] == []
+        assert [b.tooltip for b in offered(False) if b.tooltip not in shown] == []
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, HelpScreen)
 

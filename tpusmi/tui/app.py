@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import select
 import signal
 import time
@@ -17,10 +18,12 @@ from textual.message import Message
 from textual.timer import Timer
 
 from tpusmi.model import Snapshot
+from tpusmi.sources.segments.facts import user_name
 from tpusmi.tui.board import Board
 from tpusmi.tui.chrome import Status
-from tpusmi.tui.feed import Deliver, Feed, Options, Reader
-from tpusmi.tui.keys import BINDINGS
+from tpusmi.tui.ends import SHOWN_S, Ending, Finished, Question, Told
+from tpusmi.tui.feed import Deliver, Ender, Feed, Options, Reader
+from tpusmi.tui.keys import BINDINGS, offered
 from tpusmi.tui.look import Look
 from tpusmi.tui.prompt import Prompt
 
@@ -53,10 +56,14 @@ class Dashboard(App[None]):
     ) -> None:
         super().__init__(ansi_color=True)
         self._look = Look(ascii=options.ascii, color=options.color)
+        self._options = options
         self._board = Board(self._look, options, feed.history)
         self._interval_s = options.interval_s
         self._paused = False
+        self._newest: Snapshot | None = None
         self._snapshot: Snapshot | None = None
+        """The one that is drawn. It stays while a person is asked about a process in it."""
+        self._is_asking = False
         self._asked_s: float | None = None
         self._ticker: Timer | None = None
         self._reader = reader(feed, lambda answer: self.post_message(self.Arrived(answer)))
@@ -94,8 +101,11 @@ class Dashboard(App[None]):
         self._asked_s = None
         if isinstance(message.answer, Exception):
             raise message.answer
-        self._snapshot = message.answer
-        self._draw()
+        self._newest = message.answer
+        if self._is_asking:
+            self._draw_header()
+        else:
+            self._draw()
 
     def on_grid_moved(self) -> None:
         if self._snapshot is not None:
@@ -118,7 +128,7 @@ class Dashboard(App[None]):
         from tpusmi.tui.help import HelpScreen
 
         simulated = self._snapshot is not None and self._snapshot.simulated
-        self.push_screen(HelpScreen(self._look, BINDINGS, simulated))
+        self.push_screen(HelpScreen(self._look, offered(self._may_end), simulated))
 
     def action_expand(self) -> None:
         self._board.expanded = bool(self._board.processes.items)
@@ -174,6 +184,52 @@ class Dashboard(App[None]):
     def action_devices(self, pages: int) -> None:
         self._board.devices.scroll_rows(pages * self._board.devices.page)
 
+    # -- ending processes
+
+    @property
+    def _may_end(self) -> bool:
+        return self._options.ender is not None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """False for what is not there on this dashboard."""
+        return action != "end" or self._may_end
+
+    def action_end(self, choice: str) -> None:
+        ender, process, snapshot = self._options.ender, self._board.selected, self._snapshot
+        if ender is None or process is None or snapshot is None or self._is_asking:
+            return
+        from tpusmi.tui.kill import KillScreen
+        from tpusmi.tui.question import Text
+
+        question = Question(snapshot, process, ender.plan(snapshot, process))
+        user = self._options.user or user_name(os.geteuid())
+        text = Text(self._look, question, user, self._board.ends.telling.get(process.key))
+        screen = KillScreen(self._look, text, choice, bool(question.plan.targets))
+        self._is_asking = True
+        self.push_screen(screen, lambda number: self._answered(ender, question, number))
+
+    def _answered(self, ender: Ender, question: Question, number: int | None) -> None:
+        self._is_asking = False
+        if number is not None:
+            Ending(ender, question, number, self.post_message).start()
+        self._draw()
+
+    def on_end_told(self, message: Told) -> None:
+        self._board.ends.telling.update(message.words)
+        self._draw()
+
+    def on_end_finished(self, message: Finished) -> None:
+        ends, key = self._board.ends, message.process.key
+        outcome = ends.finish(message.process, message.answer)
+
+        def forget() -> None:
+            ends.forget(key, outcome)
+            self._draw()
+
+        self.set_timer(SHOWN_S, forget)
+        self._draw()
+        self._ask()
+
     # -- reading
 
     def _tick(self) -> None:
@@ -205,10 +261,12 @@ class Dashboard(App[None]):
     # -- drawing
 
     def _draw(self) -> None:
+        if not self._is_asking:
+            self._snapshot = self._newest
         self._board.draw(self._snapshot, self._status())
 
     def _draw_header(self) -> None:
-        self._board.draw_header(self._snapshot, self._status())
+        self._board.draw_header(self._newest, self._status())
 
     def _status(self) -> Status:
         return Status(*self.size, self._interval_s, self._paused, self._late_s())

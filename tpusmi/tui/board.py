@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from textual.geometry import Size
+
 from tpusmi.model import Device, History, Process, Snapshot
 from tpusmi.tui import chrome
 from tpusmi.tui.arrange import Heights, Wanted, arrange
 from tpusmi.tui.detail import detail_lines
 from tpusmi.tui.devices import DeviceTable
+from tpusmi.tui.ends import Ends
 from tpusmi.tui.feed import Options
 from tpusmi.tui.grid import Grid
-from tpusmi.tui.keys import BINDINGS
+from tpusmi.tui.keys import offered
 from tpusmi.tui.lines import Lines
 from tpusmi.tui.look import Look
 from tpusmi.tui.processes import ProcessTable
@@ -28,6 +31,9 @@ class Board:
         self.prompt = Prompt(look, id="prompt")
         self.devices: Grid[Device] = Grid(look, self._device_table.columns(), "devices")
         self.processes: Grid[Process] = Grid(look, self.table.columns(), "processes")
+        self.ends = Ends()
+        self.table.telling = self.ends.telling
+        self._bindings = offered(options.ender is not None)
         self._parts: tuple[Lines, ...] = (
             self.devices,
             self.processes,
@@ -46,15 +52,22 @@ class Board:
         """Everything on the screen."""
         return (self.header, *self._parts, self.footer)
 
+    @property
+    def selected(self) -> Process | None:
+        """The process under the cursor."""
+        index = self.processes.index
+        return None if index is None else self.processes.items[index]
+
     def draw(self, snapshot: Snapshot | None, status: chrome.Status) -> None:
         """Draw all of it."""
         self.draw_header(snapshot, status)
-        self.footer.show([chrome.footer(self._look, BINDINGS)])
+        self.footer.show([chrome.footer(self._look, self._bindings)])
         if snapshot is not None:
             self._device_table.snapshot = snapshot
             self.devices.show_items(snapshot.devices)
             self._draw_processes(snapshot)
-            self.notices.show(chrome.notices(self._look, snapshot))
+            ends = self.ends.lines(self._look, status.width)
+            self.notices.show([*ends, *chrome.notices(self._look, snapshot)])
         self._arrange(status.height)
         if snapshot is not None:
             self.draw_detail(snapshot, status)
@@ -65,13 +78,13 @@ class Board:
 
     def draw_detail(self, snapshot: Snapshot, status: chrome.Status) -> None:
         """Draw the details of the selected process, or why there is none."""
-        index, height = self.processes.index, 0 if self._heights is None else self._heights.detail
-        if index is None:
+        p = self.selected
+        if p is None:
             self.detail.show(chrome.nothing(self._look, snapshot, self.table.filter))
             return
-        p = self.processes.items[index]
-        devices = self.table.devices(p)
-        self.detail.show(detail_lines(self._look, snapshot, p, devices, status.width, height))
+        size = Size(status.width, 0 if self._heights is None else self._heights.detail)
+        devices, told = self.table.devices(p), self.ends.telling.get(p.key)
+        self.detail.show(detail_lines(self._look, snapshot, p, devices, told, size))
 
     def _draw_processes(self, snapshot: Snapshot) -> None:
         self.table.take(snapshot)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from rich.cells import cell_len
+from textual.geometry import Size
 
-from tpusmi.model import Process, Site, Snapshot
+from tpusmi.model import Life, Process, Site, Snapshot
 from tpusmi.report import words
 from tpusmi.tui.cells import age
 from tpusmi.tui.look import Look, Row
-from tpusmi.tui.processes import is_dead, letter
+from tpusmi.tui.processes import is_dead, letter, verdict
 
 _VERSIONS = (
     ("jax", "jax_version"),
@@ -26,12 +27,16 @@ LEAST_PLACE = 12
 
 
 def detail_lines(
-    look: Look, snapshot: Snapshot, p: Process, devices: str, width: int, height: int
+    look: Look, snapshot: Snapshot, p: Process, devices: str, told: str | None, size: Size
 ) -> list[Row]:
-    """At most `height` lines about the process; `devices` are its, as `0-7`."""
+    """As many lines about the process as there is room for. `devices` are its, as `0-7`; `told` is
+    how far its end is.
+    """
+    width, height = size
     detail = _Detail(look, snapshot, p)
     title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
-    lines = [title, *_notices(look, snapshot, p, width), *detail.facts(devices)]
+    end = [] if told is None else [detail.line("ending", iter([told]), "warn")]
+    lines = [title, *end, *_notices(look, snapshot, p, width), *detail.facts(devices)]
     room = height - len(lines)
     if p.profile is not None and room >= 2:
         lines += _sites(look, snapshot.at_s - p.profile.at_s, p.profile.sites[: room - 1], width)
@@ -46,22 +51,24 @@ class _Detail:
 
     def facts(self, devices: str) -> list[Row]:
         """Who it is, what it holds, how its steps go, what it compiled."""
-        lines = [self._line("job", self._who(devices))]
+        lines = [self.line("job", self._who(devices))]
         if self._p.holds:
-            lines.append(self._line("holds", self._holds()))
+            lines.append(self.line("holds", self._holds()))
         if self._p.interval_s is None:
-            return [*lines, self._line("agent", iter([_NO_AGENT]))]
+            return [*lines, *self._life(), self.line("agent", iter([_NO_AGENT]))]
         return [
             *lines,
-            self._line("steps", self._steps()),
-            self._line("step time", self._step_times()),
-            self._line("compiles", self._compiles()),
-            self._line("memory", self._memory()),
+            self.line("steps", self._steps()),
+            self.line("step time", self._step_times()),
+            self.line("compiles", self._compiles()),
+            self.line("memory", self._memory()),
+            *self._life(),
         ]
 
-    def _line(self, name: str, parts: Iterator[str]) -> Row:
+    def line(self, name: str, parts: Iterator[str], style: str = "plain") -> Row:
+        """A line of that name; grey when the process has ended."""
         text = f" {self._look.glyphs.dot} ".join(parts) or words.UNKNOWN
-        style = "dim" if is_dead(self._p) else "plain"
+        style = "dim" if is_dead(self._p) else style
         return self._look.line((name.ljust(_NAME_WIDTH), "title"), (text, style))
 
     def _who(self, devices: str) -> Iterator[str]:
@@ -75,6 +82,14 @@ class _Detail:
         for label, name in _VERSIONS:
             if facts.get(name):
                 yield f"{label} {facts[name]}"
+
+    def _life(self) -> list[Row]:
+        """What the kernel knows of a holder, as far as it was told."""
+        life = self._p.life
+        if life is None:
+            return []
+        lines = (("process", [*_runs(life)]), ("started", [*_place(life)]))
+        return [self.line(name, iter(parts)) for name, parts in lines if parts]
 
     def _holds(self) -> Iterator[str]:
         yield words.nodes(self._p.holds)
@@ -124,16 +139,54 @@ class _Detail:
         return self._snapshot.value(name, self._p.key)
 
 
+def _runs(life: Life) -> Iterator[str]:
+    """How long it has run, and what it takes of the host."""
+    if life.age_s is not None:
+        yield f"{words.duration(life.age_s)} old"
+    if life.cpu_percent is not None:
+        yield f"CPU {words.percent(life.cpu_percent)}"
+    if life.rss_bytes is not None:
+        yield f"{words.size(life.rss_bytes)} of host memory"
+    if life.role:
+        yield life.role
+
+
+def _program(command: str) -> str:
+    """Its name alone. A daemon may write its state after it: `sshd: ann@pts/3`."""
+    return words.command(command).partition(" ")[0].rstrip(":")
+
+
+def _place(life: Life) -> Iterator[str]:
+    """By whom it was started, and where. Of those above it the nearest and the farthest tell."""
+    above = [f"{_program(command)} {pid}" for pid, command in life.ancestors]
+    if above:
+        yield "by " + " under ".join(dict.fromkeys((above[0], above[-1])))
+    elif life.parent is not None:
+        yield f"parent {life.parent}"
+    if life.terminal:
+        yield life.terminal
+    if life.cwd:
+        yield f"in {life.cwd}"
+    if life.container:
+        inner = f" as pid {life.inner_pid}" if life.inner_pid is not None else ""
+        yield f"container {life.container[:12]}{inner}"
+
+
 def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
-    """What a person can do something about, whole: the notices below are cut at the edge."""
-    reason = [p.stale_reason] if p.stale_reason else []
+    """The verdict on it, and what a person can do something about. Whole: the notices below are cut
+    at the edge.
+    """
     told = [n for n in s.warnings if n.pid == p.pid]
-    own = (n.message for n in (*p.warnings, *told))
+    said = [("! ", n.message, "warn") for n in (*p.warnings, *told)]
+    if p.stale:
+        said.insert(0, ("! ", verdict(p), "bad"))
+    elif p.stale_reason:
+        said.append(("  ", verdict(p), "plain"))
     lines = []
-    for text in dict.fromkeys((*reason, *own)):
+    for mark, text, style in dict.fromkeys(said):
         first, *more = wrap(text, max(width - 2, LEAST_PLACE)) or [""]
-        lines.append(look.line(("! ", "warn"), (first, "warn")))
-        lines += [look.line(("  ", "warn"), (rest, "warn")) for rest in more]
+        lines.append(look.line((mark, style), (first, style)))
+        lines += [look.line(("  ", style), (rest, style)) for rest in more]
     return lines
 
 

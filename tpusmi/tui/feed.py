@@ -31,6 +31,8 @@ class Options(NamedTuple):
     """None where nothing may be ended: no key for it exists then."""
     label: str = ""
     """Said in the header beside the host's name, as `demo`."""
+    user: str | None = None
+    """Whose processes are one's own; None is whoever runs this."""
 
 
 class Feed(Protocol):

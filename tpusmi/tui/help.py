@@ -8,19 +8,15 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
-from textual.strip import Strip
 
 from tpusmi.report import rows, words
 from tpusmi.tui.chrome import SIMULATED
+from tpusmi.tui.frame import EDGES, MARGIN, framed
 from tpusmi.tui.keys import key_names
 from tpusmi.tui.lines import Lines
 from tpusmi.tui.look import Look, Row, width_of
-from tpusmi.tui.processes import LETTERS, SILENT
+from tpusmi.tui.processes import LETTERS, SILENT, STALE
 from tpusmi.tui.processes import UNKNOWN as UNKNOWN_PHASE
-
-_MARGIN = 4
-"""The frame and a blank column at each side."""
-
 
 _COLUMNS = (
     ("MEMORY", "HBM in use of its limit; the upright mark is the peak"),
@@ -71,21 +67,13 @@ class HelpScreen(ModalScreen[None]):
         self._draw()
 
     def _draw(self) -> None:
-        width = min(max(map(width_of, self._text)) + _MARGIN, self.size.width)
-        height = min(len(self._text) + 2, self.size.height)
-        self._top = min(max(self._top, 0), len(self._text) + 2 - height)
-        self._box.styles.width, self._box.styles.height = width, height
-        self._box.show(self._framed(self._text[self._top : self._top + height - 2], width))
-
-    def _framed(self, lines: list[Row], width: int) -> list[Row]:
-        left, across, right, down, left_below, right_below = [*self._look.glyphs.frame]
-        inner = width - 2
-        side = self._look.line((down, "title"))
-        framed = [self._look.line((left + across * inner + right, "title"))]
-        for line in lines:
-            padded = Strip((*self._look.line((" ", "plain")), *line)).adjust_cell_length(inner)
-            framed.append((*side, *padded, *side))
-        return [*framed, self._look.line((left_below + across * inner + right_below, "title"))]
+        width = min(max(map(width_of, self._text)) + MARGIN, self.size.width)
+        room = min(len(self._text), max(0, self.size.height - EDGES))
+        self._top = min(max(self._top, 0), len(self._text) - room)
+        shown = self._text[self._top : self._top + room]
+        self._box.styles.width, self._box.styles.height = width, room + EDGES
+        more = self._top + room < len(self._text)
+        self._box.show(framed(self._look, shown, width, more=more))
 
 
 def help_lines(look: Look, bindings: Iterable[Binding], simulated: bool) -> Iterator[Row]:
@@ -102,6 +90,7 @@ def help_lines(look: Look, bindings: Iterable[Binding], simulated: bool) -> Iter
     letters = "  ".join(f"{letter} {phase}" for phase, letter in LETTERS.items())
     yield look.line((letters, "plain"))
     yield look.line((f"{UNKNOWN_PHASE} no agent tells", "plain"))
+    yield look.line((f"{STALE} left over (stale): holds the TPU and will not work again", "plain"))
     yield look.line(("AGE: of the newest sample of the job's agent", "plain"))
     yield look.line((f"{SILENT} silent: alive, but its agent stopped writing", "plain"))
     yield look.line(

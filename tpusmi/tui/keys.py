@@ -8,6 +8,7 @@ MOVE = "Move in the process table"
 SORT = "Sort by the next column, or the one before"
 OFTEN = "Look less, or more, often"
 SCROLL = "Scroll the device table"
+END = "End the selected process, after asking: SIGTERM, K SIGKILL, I SIGINT"
 
 
 def _key(keys: str, action: str, label: str, id: str, tooltip: str, shown: str = "") -> Binding:
@@ -16,6 +17,14 @@ def _key(keys: str, action: str, label: str, id: str, tooltip: str, shown: str =
         keys, action, label, id=id, tooltip=tooltip, show=bool(shown), key_display=shown or None
     )
 
+
+ENDING = [
+    _key("k,f9", "end('SIGTERM')", "End", "kill", END, "k"),
+    _key("T", "end('SIGTERM')", "SIGTERM", "kill-term", END),
+    _key("K", "end('SIGKILL')", "SIGKILL", "kill-kill", END),
+    _key("I", "end('SIGINT')", "SIGINT", "kill-int", END),
+]
+"""Those that are not there where nothing may be ended."""
 
 BINDINGS = [
     _key("q", "leave", "Quit", "quit", "Quit", "q"),
@@ -29,6 +38,7 @@ BINDINGS = [
         "Give the selected process the whole lower part",
         "Enter",
     ),
+    *ENDING,
     _key("slash", "filter", "Filter", "filter", "Show only processes that contain a text", "/"),
     _key("o,full_stop,greater_than_sign", "sort(1)", "Sort", "sort", SORT, "o"),
     _key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", SORT),
@@ -65,9 +75,14 @@ _NAMES = {
     },
     **{"left_square_bracket": "[", "right_square_bracket": "]", "less_than_sign": "<"},
     **{"greater_than_sign": ">", "equals_sign": "=", "underscore": "_", "ctrl+c": "Ctrl-C"},
-    **{"escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "f5": "F5"},
+    **{"escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "f5": "F5", "f9": "F9"},
     **{name: name.capitalize() for name in ("enter", "up", "down", "home", "end")},
 }
+
+
+def offered(may_end: bool) -> list[Binding]:
+    """The bindings of a dashboard that may end processes, or may not."""
+    return BINDINGS if may_end else [b for b in BINDINGS if b not in ENDING]
 
 
 def key_names(binding: Binding) -> list[str]:

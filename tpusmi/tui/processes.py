@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tpusmi.model import Process, ProcessKey, Snapshot, Value
@@ -11,10 +11,10 @@ from tpusmi.tui.cells import Cells, age
 from tpusmi.tui.columns import Column
 from tpusmi.tui.look import Look, Row
 
-SILENT, DEAD, UNKNOWN = "!", "X", "?"
+SILENT, DEAD, UNKNOWN, STALE = "!", "X", "?", "L"
 LETTERS = {"starting": "S", "compiling": "C", "running": "R", "idle": "I", "ended": DEAD}
 """The letter in front of a process for each phase, for those who do not see its colour."""
-_STYLES = {"R": "good", "C": "warn", "S": "warn", SILENT: "bad", DEAD: "dim"}
+_STYLES = {"R": "good", "C": "warn", "S": "warn", SILENT: "bad", STALE: "bad", DEAD: "dim"}
 
 
 class ProcessTable(Cells[Process]):
@@ -28,6 +28,8 @@ class ProcessTable(Cells[Process]):
         self.upside_down = False
         self.filter = ""
         """Only processes whose pid, user, command, phase or state contains this are shown."""
+        self.telling: Mapping[ProcessKey, str] = {}
+        """How far those are that are being ended."""
 
     def columns(self) -> tuple[Column[Process], ...]:
         """The table, left to right."""
@@ -83,13 +85,13 @@ class ProcessTable(Cells[Process]):
             text("STEP", number(step, words.duration), 8, 3, right=True, sort=known(step)),
             text("P95", number(p95, words.duration), 8, 8, right=True, sort=known(p95)),
             text("COMP", compiled, 5, 5, right=True, sort=known("compilations")),
-            text("PHASE", self.plain(phase), 9, 6, sort=lambda p: phase(p) or None),
+            text("PHASE", self._phase, 9, 6, sort=lambda p: phase(p) or None),
             text("AGE", self._age, 4, 5, right=True, sort=old),
-            text("COMMAND", self.plain(_command), 14, 2, most=400, sort=_command),
+            text("COMMAND", self._command, 14, 2, most=400, sort=_command),
         )
 
     def _matches(self, p: Process) -> bool:
-        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state}"
+        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {phase(p)}"
         return self.filter.casefold() in text.casefold()
 
     def _known(self, name: str) -> Callable[[Process], Any]:
@@ -102,6 +104,24 @@ class ProcessTable(Cells[Process]):
     def _letter(self, p: Process, width: int) -> Row:
         found = letter(p)
         return self.look.cell(found, width, _STYLES.get(found, "plain"))
+
+    def _phase(self, p: Process, width: int) -> Row:
+        if p.key in self.telling:
+            return self.look.cell("ending", width, "warn")
+        style = "bad" if is_stale(p) else self.style(p)
+        return self.look.cell(phase(p) or words.UNKNOWN, width, style)
+
+    def _command(self, p: Process, width: int) -> Row:
+        """Its command, after how far its end is."""
+        command, told = _command(p) or words.UNKNOWN, self.telling.get(p.key)
+        if told is None:
+            return self.look.cell(command, width, self.style(p))
+        if len(told) > width:
+            # What changes is at the end: `SIGTERM sent, 3 of 10 s`.
+            told = told.rpartition(", ")[2]
+        taken = min(len(told) + 2, width)
+        rest = self.look.cell(command, width - taken, "dim")
+        return (*self.look.cell(told, taken, "warn"), *rest)
 
     def _pid(self, p: Process, width: int) -> Row:
         return self.look.cell(_pid(p), width, "dim" if is_dead(p) else "bold", right=True)
@@ -138,6 +158,8 @@ class ProcessTable(Cells[Process]):
 
 def letter(p: Process) -> str:
     """The letter for the state of a process."""
+    if is_stale(p):
+        return STALE
     if p.state in ("dead", "silent"):
         return DEAD if p.state == "dead" else SILENT
     return LETTERS.get(p.phase or "", UNKNOWN)
@@ -148,8 +170,24 @@ def is_dead(p: Process) -> bool:
     return p.state == "dead"
 
 
+def is_stale(p: Process) -> bool:
+    """True for one that holds the TPU, and will not do work again."""
+    return p.stale is True and not is_dead(p)
+
+
+def verdict(p: Process) -> str:
+    """Whether it is stale, and why or why not; empty when nobody can tell."""
+    if p.stale is None:
+        return ""
+    code = f" ({p.stale_code})" if p.stale_code else ""
+    found = f"stale{code}" if p.stale else "not stale"
+    return f"{found}: {p.stale_reason}" if p.stale_reason else found
+
+
 def phase(p: Process) -> str:
     """What it is doing, in a word; empty when unknown."""
+    if is_stale(p):
+        return "stale"
     if p.state in ("dead", "silent"):
         return "ended" if p.state == "dead" else "silent"
     return p.phase or ""
