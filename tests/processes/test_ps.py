@@ -154,7 +154,7 @@ def test_kill_says_what_it_would_do_and_does_nothing_unasked() -> None:
         dry = kill(host, "--stale", "--dry-run")
         assert dry.returncode == 0
         assert "stale (orphaned)" in dry.stdout
-        assert "SIGTERM to all, SIGKILL after 10 s" in dry.stdout
+        assert "SIGTERM, SIGKILL after 10 s to whoever is left" in dry.stdout
         refused = kill(host, "--stale")
         assert refused.returncode == USAGE
         assert "--yes is needed" in refused.stderr

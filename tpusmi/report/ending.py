@@ -42,8 +42,9 @@ def _plan(s: Snapshot, plan: Plan, order: Order) -> Iterator[str]:
 def what_happens(order: Order) -> str:
     """How they are ended, in a sentence."""
     name = signal.Signals(order.signal).name
-    forced = "" if order.signal == signal.SIGKILL else f", SIGKILL after {order.grace_s:.0f} s"
-    return f"{name} to all{forced}, then up to {order.free_within_s:.0f} s until the nodes are free"
+    forced = f", SIGKILL after {order.grace_s:.0f} s to whoever is left"
+    forced = "" if order.signal == signal.SIGKILL else forced
+    return f"{name}{forced}, then up to {order.free_within_s:.0f} s until the nodes are free"
 
 
 def _named(s: Snapshot, p: Process) -> str:
