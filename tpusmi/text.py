@@ -9,23 +9,26 @@ HIDDEN = "***"
 
 # Patterns stay text until needed: most text is harmless, and compiling them would cost the start.
 _SECRET_NAME = (
-    r"[\w.-]*(?:token|secrets?|passw(?:or)?d|passphrase|credentials?|api[-_]?key|access[-_]?key|auth)"
-    r"|[\w.-]*[_-]key"
+    r"[\w.-]*(?:token|secrets?|passw(?:or)?d|passphrase|credentials?|api[-_]?keys?|access[-_]?key"
+    r"|accountkey|signature|cookie|auth(?:orization)?)|[\w.-]*[_-]key"
+    r"|(?:[\w.-]*[_.-])?(?:pwd|pw|pat|pass|jwt|sig|bearer)"
 )
 _ASSIGNED = rf"(?is)^(-{{0,2}}(?:{_SECRET_NAME})[=:])(.+)$"
 _EMBEDDED = (
-    rf"(?i)((?<![\w.-])[\"']?(?:{_SECRET_NAME})[\"']?\s*[=:]\s*)"
-    r"(\"[^\"]*\"?|'[^']*'?|[^\s\"',;&}]+)"
+    rf"(?i)((?<![\w.-])[\\\"']*(?:{_SECRET_NAME})[\\\"'\]]*\s*[=:]\s*)"
+    r"([\[{][^\]}]*|\\*\"[^\"]*\"?|'[^']*'?|(?:Bearer |Basic )?[^\s\"',;&}]+)"
 )
 """`--env=HF_TOKEN=x`, `{"api_key": "x"}`, `?token=x`"""
 _NAMED = rf"(?i)^-{{1,2}}(?:{_SECRET_NAME})$"
 _SHAPED = (
     r"\b(?:hf_|ghp_|gho_|ghs_|github_pat_|glpat-|sk-|xox[abp]-|AIza|ya29\.|AKIA)[A-Za-z0-9_./-]{8,}"
-    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
+    r"|\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?"
+    r"|(?<=://)[^/\s@]+(?=@)"
 )
 _HINTS = (
-    *("token", "secret", "passw", "passphrase", "credential", "key", "auth", "://"),
-    *("hf_", "gh", "glpat", "sk-", "xox", "aiza", "ya29", "akia"),
+    *("token", "secret", "pass", "credential", "key", "auth", "://", "cookie", "signature"),
+    *("pwd", "pw", "pat", "jwt", "sig", "bearer"),
+    *("hf_", "gh", "glpat", "sk-", "xox", "aiza", "ya29", "akia", "eyj"),
 )
 """Lower-case text, one of which stands in everything the patterns can match."""
 

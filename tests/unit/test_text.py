@@ -23,6 +23,19 @@ from tpusmi.text import HIDDEN, clean, command_line, redacted
         "https://me:s3cret@host/path",
         ["gs://x?auth=1", "--auth=s3cret"][-1],
         "sk-s3cretabcdef",
+        "--env=HF_TOKEN=s3cret",
+        '{"api_key": "s3cret", "x": 1}',
+        '{\\"api_key\\": \\"s3cret\\"}',
+        '{"auth":{"token":{"value":"s3cret"}}}',
+        '{"password":["a","s3cret"]}',
+        "os.environ['HF_TOKEN']='s3cret'",
+        "Authorization: Bearer s3cretabc",
+        "https://s3cret@host/x",
+        "gs://x?a=1&sig=s3cret",
+        "--pwd=s3cret",
+        "--api-keys=s3cret",
+        "AccountKey=s3cret;x=1",
+        "eyJs3cretabcdef.s3cret.s3cret",
     ],
 )
 def test_what_looks_like_a_secret_is_hidden(word: str) -> None:
@@ -37,7 +50,10 @@ def test_the_argument_after_a_secret_flag_is_hidden(flag: str) -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["--num_tokens=5", "--tokenizer=gpt2", "--max-tokens=128", "--key-frames=3", "--monkey=1", "a"],
+    [
+        *("--num_tokens=5", "--tokenizer=gpt2", "--max-tokens=128", "--key-frames=3", "--monkey=1"),
+        *("a", "--pattern=x", "--compat=1", "--bypass", "--path=/x", "design: y", "http://h/x"),
+    ],
 )
 def test_what_only_sounds_like_a_secret_stays(word: str) -> None:
     assert redacted(word) == word

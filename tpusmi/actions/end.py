@@ -5,6 +5,7 @@ free. A process that ends may hold its nodes for a while: the kernel unpins its 
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -13,11 +14,17 @@ from tpusmi.actions.lockfile import Cleared, clear
 from tpusmi.actions.plan import Plan
 from tpusmi.actions.proof import DOUBTS, GONE, LET_GO, Grip
 from tpusmi.model import Chip, Host, Process, ProcessKey
-from tpusmi.sources.holders.nodes import known_nodes
+from tpusmi.sources.holders.nodes import Nodes, known_nodes
 from tpusmi.sources.holders.scan import Scan
 
 GRACE_S = 10.0
 FREE_WITHIN_S = 60.0
+WAIT_MOST_S = 86400.0
+SLACK_S = 10.0
+"""For looks and signals, beyond the two waits."""
+PROOF_S = 0.1
+"""A proof that is older than that is taken again."""
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL)
 LOOK_S, LOOK_CLOSER_S = 0.1, 0.5
 """How often it is seen whether a process has ended, and whether it still holds its nodes."""
 RELEASING_CODES = ("releasing", "unkillable")
@@ -34,6 +41,15 @@ class Order(NamedTuple):
     grace_s: float = GRACE_S
     free_within_s: float = FREE_WITHIN_S
     """How long to wait for the nodes after that."""
+
+    def check(self) -> None:
+        """Raises ValueError for a signal that ends nothing, and for a wait without an end."""
+        if self.signal not in ENDING_SIGNALS:
+            names = ", ".join(number.name for number in ENDING_SIGNALS)
+            raise ValueError(f"signal {self.signal} is none of {names}")
+        for wait_s in (self.grace_s, self.free_within_s):
+            if not 0 <= wait_s <= WAIT_MOST_S:
+                raise ValueError(f"{wait_s} is not between 0 and {WAIT_MOST_S:.0f} s")
 
 
 class Result(NamedTuple):
@@ -61,22 +77,41 @@ class Report(NamedTuple):
     """Pids by node, of the plan's nodes that are not free; none where nobody could look."""
     lock_files: tuple[Cleared, ...]
     notes: tuple[str, ...]
+    unseen: str = ""
+    """What could not be inspected, in words: holders may be among it."""
 
     @property
-    def is_free(self) -> bool:
-        """True when no node of the plan is held by anybody who could be seen."""
-        return not self.still_held and all(r.is_free for r in self.results)
+    def is_free(self) -> bool | None:
+        """True when nobody holds a node of the plan any more; None when none of those who could be
+        seen does, and others could not.
+        """
+        if self.still_held or not all(r.is_free for r in self.results):
+            return False
+        return None if self.unseen else True
 
 
 def carry_out(
     host: Host, chips: Iterable[Chip], plan: Plan, order: Order, say: Say | None = None
 ) -> Report:
     """End the plan's targets and wait until their nodes are free; takes at most the two waits of
-    the order, and a little. Raises nothing: whatever fails is in the report.
+    the order, and a little. Raises ValueError for an order that cannot be carried out, and nothing
+    else: whatever fails is in the report.
     """
+    order.check()
     nodes = known_nodes(host, chips)
     here = nodes._replace(paths=tuple(map(host.path, nodes.paths)))
     ending = _Ending(Scan(host.path("/proc"), here, ()), host.path("/proc"), plan, say)
+    done: list[Report] = []
+    # A look that hangs in the kernel must not take the caller with it.
+    worker = threading.Thread(
+        target=lambda: done.append(_carried_out(host, here, plan, order, ending)), daemon=True
+    )
+    worker.start()
+    worker.join(order.grace_s + order.free_within_s + SLACK_S)
+    return done[0] if done else ending.given_up()
+
+
+def _carried_out(host: Host, nodes: Nodes, plan: Plan, order: Order, ending: _Ending) -> Report:
     try:
         ending.signal_all(order.signal)
         ending.wait(order.grace_s, f"{signal.Signals(order.signal).name} sent")
@@ -85,11 +120,10 @@ def carry_out(
         ending.wait(order.free_within_s, "SIGKILL sent")
         held = ending.still_held()
         results = ending.results()
-        notes = ending.notes()
     finally:
         ending.close()
-    cleared = clear(host, here) if plan.lock_files and not held else ()
-    return Report(results, held, cleared, notes)
+    cleared = clear(host, nodes) if plan.lock_files and not held else ()
+    return Report(results, held, cleared, ending.notes(), plan.unseen)
 
 
 class _Ending:
@@ -115,9 +149,21 @@ class _Ending:
                 self._settle(grip)
             else:
                 self._finish(grip, doubt, DOUBTS[doubt])
+        proven_at_s = time.monotonic()
         for grip in proven:
-            if not self._is_ending_already(grip):
+            if self._is_ending_already(grip):
+                continue
+            if time.monotonic() - proven_at_s > PROOF_S and (doubt := grip.doubt()):
+                self._finish(grip, doubt, DOUBTS[doubt])
+            else:
                 self._signal(grip, number)
+
+    def given_up(self) -> Report:
+        """What is known when the kernel does not answer any more."""
+        message = "nobody can tell: a look at it has not come back"
+        left = [Result(g.process, "unseen", message, 0.0) for g in self._left()]
+        results = (*self._done.values(), *left)
+        return Report(results, dict.fromkeys(self._plan.nodes, ()), (), self.notes(), message)
 
     def wait(self, limit_s: float, what: str) -> None:
         """Until all have ended or let go of the TPU, at most so long."""
@@ -148,6 +194,8 @@ class _Ending:
 
     def results(self) -> tuple[Result, ...]:
         """What became of each, in the order of the plan; those that are left do not end."""
+        for grip in self._left():
+            self._settle(grip)
         for grip in self._left():
             number = self._signalled.get(grip.process.key)
             sent = f"{signal.Signals(number).name} is pending" if number else "it is ending"

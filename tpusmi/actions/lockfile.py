@@ -9,7 +9,8 @@ import time
 from typing import NamedTuple
 
 from tpusmi.model import Host
-from tpusmi.sources.holders.lockfile import BLOCKING, LOCKED, PATHS, lock_files
+from tpusmi.sources.holders import is_inside
+from tpusmi.sources.holders.lockfile import BLOCKING, LOCKED, PATHS, UNKNOWN, lock_files
 from tpusmi.sources.holders.nodes import Nodes
 from tpusmi.sources.holders.scan import Scan
 
@@ -33,9 +34,10 @@ def clear(host: Host, nodes: Nodes) -> tuple[Cleared, ...]:
     except OSError:
         return ()  # who cannot see the holders removes nothing
     found = scan.found()
+    sees_all = not (found.hidden or found.hides_others or is_inside(host))
     cleared = []
-    for file in lock_files(host, found.files):
-        if file.state == LOCKED:
+    for file in lock_files(host, found.files, sees_all):
+        if file.state == LOCKED or file.state == UNKNOWN:
             cleared.append(Cleared(file.path, False, f"kept: {file.message}"))
         elif file.state == BLOCKING and found.holders:
             pids = ", ".join(map(str, found.holders))

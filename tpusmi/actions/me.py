@@ -9,6 +9,9 @@ from tpusmi.model import Host
 from tpusmi.sources.holders.life import ancestors
 from tpusmi.sources.segments.facts import user_name
 
+ANCESTORS_MOST = 100_000
+"""All of them: whatever started us is never ended."""
+
 
 def me(host: Host) -> Me:
     """This process. With sudo the processes of the user before are mine as well as root's."""
@@ -16,7 +19,7 @@ def me(host: Host) -> Me:
     sudo = os.environ.get("SUDO_UID", "")
     if os.geteuid() == 0 and sudo.isdecimal():
         uids.add(int(sudo))
-    started_us = ancestors(host.path("/proc"), os.getppid())
+    started_us = ancestors(host.path("/proc"), os.getppid(), most=ANCESTORS_MOST)
     return Me(
         os.getpid(),
         frozenset(pid for pid, _ in started_us),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tpusmi.model import Process, Snapshot
+from tpusmi.model.holding import blind, unseen
 
 BLOCKING = "blocking"
 
@@ -62,6 +63,10 @@ class Plan(NamedTuple):
     """Holders of those nodes that are not targets: the nodes will not be free."""
     lock_files: tuple[str, ...] = ()
     """In the way of the next job; removed if nobody holds the TPU by then."""
+    unseen: str = ""
+    """What could not be inspected, in words: holders may be among it."""
+    blind: str = ""
+    """Why holders could not be looked for at all; empty when they were."""
 
 
 def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
@@ -84,6 +89,8 @@ def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
         nodes,
         tuple(p.pid for p in others if set(p.holds) & set(nodes)),
         tuple(f.path for f in s.lock_files if f.state == BLOCKING and not others),
+        unseen(s),
+        blind(s),
     )
 
 
@@ -96,8 +103,10 @@ def _not_a_holder(s: Snapshot, pid: int) -> Refusal:
     known = next((p for p in s.processes if p.pid == pid and p.state != "dead"), None)
     if known is not None and known.loaded_only:
         return Refusal(pid, known, "has libtpu loaded, and holds no TPU")
-    unseen = ", or may not be seen" if s.hidden or s.own_namespace else ""
-    return Refusal(pid, known, f"holds no TPU{unseen}")
+    if blind(s):
+        return Refusal(pid, known, blind(s))
+    perhaps = ", or may not be seen" if s.hidden or s.own_namespace else ""
+    return Refusal(pid, known, f"holds no TPU{perhaps}")
 
 
 def _asked_for(s: Snapshot, request: Request, holders: Iterable[Process]) -> list[Process]:

@@ -24,6 +24,9 @@ DOUBTS = {
 """Why a process is not signalled, by its code."""
 
 
+_NO_PIDFD = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.EACCES)
+
+
 class Grip:
     """One process, held by a pidfd where the kernel has them: its pid cannot become another's."""
 
@@ -33,13 +36,15 @@ class Grip:
         self._path = f"{proc}/{process.pid}"
         self._descriptor: int | None = None
         self._is_gone = False
+        self._is_ours = procfs.is_ours(proc)
+        """False where this /proc numbers the processes of another namespace."""
         try:
             self._descriptor = os.pidfd_open(process.pid)
         except ProcessLookupError:
             self._is_gone = True
         except (AttributeError, OSError) as error:
             # Before Linux 5.3, and in some sandboxes.
-            known = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.EACCES)
+            known = (*_NO_PIDFD, errno.EMFILE, errno.ENFILE)
             if isinstance(error, OSError) and error.errno not in known:
                 raise
         self.is_firm = self._descriptor is not None or self._is_gone
@@ -49,6 +54,8 @@ class Grip:
         """Why it must not be signalled, one of DOUBTS; None when it is proven to be the process
         that was shown, and to hold a node.
         """
+        if not self._is_ours:
+            return UNSEEN
         if self.has_ended():
             return GONE
         if self._start_ticks() != self.process.key.start_ticks:

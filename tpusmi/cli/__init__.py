@@ -28,8 +28,11 @@ def script() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run tpusmi; returns the exit code. Everything that was printed has been written."""
-    if sys.stdout is None:  # started with `>&-`
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for good
+    from tpusmi.cli.exits import forget_stdout
+
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # started with `>&-`
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     try:
         code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
@@ -39,19 +42,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = done.code if isinstance(done.code, int) else 2
     except BrokenPipeError:  # `| head` has read enough
         code = 0
-        _forget_stdout()
+        forget_stdout()
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG):
             raise
         code = 74
-        _forget_stdout()
+        forget_stdout()
         sys.stderr.write(f"tpusmi: cannot write: {error.strerror}\n")
     return code
-
-
-def _forget_stdout() -> None:
-    """What cannot be written now cannot be written at exit either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -1,5 +1,7 @@
 """What the exit code says. The README prints this table."""
 
+import os
+import sys
 from enum import IntEnum
 
 
@@ -15,3 +17,8 @@ class Exit(IntEnum):
     STALE = 6
     CANNOT_WRITE = 74
     INTERRUPTED = 130
+
+
+def forget_stdout() -> None:
+    """What cannot be written now cannot be written at exit either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 
@@ -58,6 +57,8 @@ def on_host(
     parse: argparse.ArgumentParser, options: argparse.Namespace, act: Callable[[Host], int]
 ) -> int:
     """Do it on this host, or on the simulated one that is asked for; the exit code."""
+    # Commands are any bytes: what the terminal cannot show must not end us half-way.
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     if options.simulate is not None:
         from tpusmi.cli.simulated import on_simulated
 
@@ -78,19 +79,22 @@ def check_chips(s: Snapshot, chips: list[int] | None, parse: argparse.ArgumentPa
         parse.error(f"no chip {missing[0]} here: {here}")
 
 
-def is_readonly() -> bool:
-    """True where the environment forbids to end anything."""
-    return os.environ.get("TPUSMI_MODE") == "readonly"
-
-
 def talk(text: str) -> None:
     """A line for a person, not for scripts."""
     sys.stderr.write(f"tpusmi: {text}\n")
     sys.stderr.flush()
 
 
+def number(text: str) -> float:
+    """A number. Raises ArgumentTypeError, whose words name the text and not this function."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no number") from None
+
+
 def _minutes(text: str) -> float:
-    value = float(text)
+    value = number(text)
     if not 0 < value <= 1e6:
         raise argparse.ArgumentTypeError(f"{text} is no number of minutes")
     return value

@@ -6,25 +6,36 @@ import argparse
 import json
 import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
-from tpusmi.actions.end import FREE_WITHIN_S, GRACE_S, Order, Report
+from tpusmi.actions.end import (
+    ENDING_SIGNALS,
+    FREE_WITHIN_S,
+    GRACE_S,
+    WAIT_MOST_S,
+    Order,
+    Report,
+)
 from tpusmi.actions.me import me
 from tpusmi.actions.plan import Plan, Request, make_plan
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, forget_stdout
 from tpusmi.cli.holding import (
     add_options,
     check_chips,
-    is_readonly,
     limits,
+    number,
     numbers,
     on_host,
     talk,
 )
 from tpusmi.cli.options import Help
-from tpusmi.freeing import end, look
-from tpusmi.model import Host, ProcessKey
+from tpusmi.freeing import end, is_readonly, look
+from tpusmi.model import Host, ProcessKey, Snapshot
 from tpusmi.report import ending
+
+THOUGHT_S = 5.0
+"""After a longer thought everything is looked at again: who was stale may work by now."""
 
 EPILOG = """
 Whoever is ended is proven, right before each signal, to be the process that was shown and to hold
@@ -33,8 +44,9 @@ tpusmi waits until the device nodes are free. libtpu's lock file is removed only
 it, nobody holds the TPU, and it is in the way. The init process, tpusmi itself, whatever started it
 and agents of the platform are never ended.
 
-exit codes: 0 free or nothing to do, 2 usage, or not confirmed, 3 no permission, 5 something could
-not be freed
+exit codes: 0 free or nothing to do, 2 usage, or not confirmed, 3 no permission, or nobody is seen
+to hold it but not every process could be inspected, 4 holders could not be looked for, 5 something
+could not be freed, 74 cannot write
 """
 
 
@@ -91,6 +103,11 @@ def parser() -> argparse.ArgumentParser:
         help=f"for the nodes after that (default {FREE_WITHIN_S:.0f})",
     )
     p.add_argument("--dry-run", "-n", action="store_true", help="say what would be done, and end")
+    p.add_argument(
+        "--visible-only",
+        action="store_true",
+        help="take what cannot be inspected for no holder: exit 0 instead of 3",
+    )
     p.add_argument("--yes", "-y", action="store_true", help="do not ask")
     add_options(p)
     return p
@@ -104,17 +121,61 @@ def _run(
     plan = make_plan(snapshot, request, me(host))
     order = Order(options.signal, options.grace, options.wait)
     words = ending.plan_text(snapshot, plan, order)
-    nothing = not plan.targets and not plan.lock_files
-    if options.dry_run or nothing:
+    if plan.blind:
+        talk(plan.blind)
         _print_plan(options, plan, words)
-        return Exit.BUSY if plan.refused and not options.dry_run else Exit.ANSWERED
-    sys.stderr.write(words)
+        return Exit.SOURCE_FAILED
+    if options.dry_run or not (plan.targets or plan.lock_files):
+        _print_plan(options, plan, words)
+        return Exit.ANSWERED if options.dry_run else _code_of_nothing(plan, options)
+    try:
+        return _ask_and_end(host, options, request, snapshot, plan)
+    except BrokenPipeError:
+        forget_stdout()
+        return Exit.CANNOT_WRITE  # nobody reads what was done, if anything was
+
+
+def _ask_and_end(
+    host: Host,
+    options: argparse.Namespace,
+    request: Request,
+    snapshot: Snapshot,
+    plan: Plan,
+) -> int:
+    order = Order(options.signal, options.grace, options.wait)
+    sys.stderr.write(ending.plan_text(snapshot, plan, order))
     sys.stderr.flush()
+    asked_s = time.monotonic()
     if not options.yes and not _is_confirmed(plan):
+        if options.json:
+            _print_plan(options, plan, "")
         return Exit.USAGE
-    report = end(host, snapshot, plan, order, _Progress() if sys.stderr.isatty() else None)
+    if time.monotonic() - asked_s > THOUGHT_S:
+        snapshot = look(host, limits(options))
+        plan = _still_meant(plan, make_plan(snapshot, request, me(host)))
+    try:
+        report = end(host, snapshot, plan, order, _Progress() if sys.stderr.isatty() else None)
+    except KeyboardInterrupt:
+        pids = ", ".join(str(t.process.pid) for t in plan.targets)
+        talk(f"interrupted: pid {pids} may have been signalled, and nothing more is sent")
+        raise
     _print(options, ending.report_dict(plan, report), ending.report_text(report))
-    return _code(plan, report)
+    return _code(plan, report, options)
+
+
+def _still_meant(before: Plan, now: Plan) -> Plan:
+    """Those of a plan that are meant by it still, after a person has thought for a while."""
+    confirmed = {t.process.key for t in before.targets}
+    return now._replace(targets=tuple(t for t in now.targets if t.process.key in confirmed))
+
+
+def _code_of_nothing(plan: Plan, options: argparse.Namespace) -> int:
+    """Of a plan that ends nobody: that nobody was seen does not free a chip."""
+    if plan.refused:
+        return Exit.BUSY
+    asks_for_chips = bool(options.chip) and not options.stale
+    unseen = asks_for_chips and plan.unseen and not options.visible_only
+    return Exit.PERMISSION if unseen else Exit.ANSWERED
 
 
 def _print_plan(options: argparse.Namespace, plan: Plan, words: str) -> None:
@@ -144,11 +205,12 @@ def _is_confirmed(plan: Plan) -> bool:
     return False
 
 
-def _code(plan: Plan, report: Report) -> int:
+def _code(plan: Plan, report: Report, options: argparse.Namespace) -> int:
     failed = [r for r in report.results if not r.is_free]
     kept = [file for file in report.lock_files if not file.removed]
-    if report.is_free and not plan.refused and not kept:
-        return Exit.ANSWERED
+    if report.is_free is not False and not plan.refused and not kept:
+        seen = report.is_free or options.visible_only
+        return Exit.ANSWERED if seen else Exit.PERMISSION
     if failed and all(r.outcome in ("not_permitted", "unseen") for r in failed):
         return Exit.PERMISSION
     return Exit.BUSY
@@ -178,13 +240,13 @@ def _signal(text: str) -> int:
         found = signal.Signals(int(text)) if text.isdigit() else signal.Signals[f"SIG{name}"]
     except (KeyError, ValueError):
         raise argparse.ArgumentTypeError(f"no signal {text}") from None
-    if found not in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL):
+    if found not in ENDING_SIGNALS:
         raise argparse.ArgumentTypeError(f"{found.name} ends nothing: TERM, INT, HUP, QUIT or KILL")
     return int(found)
 
 
 def _limit(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 86400:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 86400 s")
+    value = number(text)
+    if not 0 <= value <= WAIT_MOST_S:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {WAIT_MOST_S:.0f} s")
     return value

@@ -155,7 +155,10 @@ def words(text: str) -> list[str]:
 
 def seconds(text: str) -> float:
     """A time that can be waited. Raises ArgumentTypeError."""
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds") from None
     if not INTERVAL_LEAST_S <= value <= 86400:
         raise argparse.ArgumentTypeError(f"{text} is not between {INTERVAL_LEAST_S} and 86400 s")
     return value

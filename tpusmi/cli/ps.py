@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, forget_stdout
 from tpusmi.cli.holding import EXITS, add_options, check_chips, limits, numbers, on_host, talk
 from tpusmi.cli.options import Help, seconds
 from tpusmi.cli.terminal import looks_of
@@ -70,7 +70,6 @@ def parser() -> argparse.ArgumentParser:
 
 def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from tpusmi.report import holding
-    from tpusmi.report.grid import Sheet
 
     whole = _awaited(host, options)
     check_chips(whole, options.chip, parse)
@@ -83,20 +82,29 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
             options.stale,
         ),
     )
-    looks = looks_of(options)
-    if options.json:
-        indent = 2 if sys.stdout.isatty() else None
-        sys.stdout.write(json.dumps(holding.to_dict(shown), indent=indent, allow_nan=False) + "\n")
-    else:
-        sheet = Sheet(looks.color, columns())
-        if looks.ascii_only:
-            sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-        sys.stdout.write(holding.text(shown, sheet, looks.ascii_only, not options.flat))
     code = EXITS[status(_of_chips(whole, options))]
     if code == Exit.NOTHING_HERE and not options.json:
         reasons = "; ".join(f"{o.source}: {o.message}" for o in whole.sources)
         talk(f"no TPU here ({reasons})")
+    try:
+        _print(shown, options)
+    except BrokenPipeError:
+        forget_stdout()  # `| head` has read enough; the code is what was asked for
     return Exit.ANSWERED if code == Exit.PERMISSION and options.visible_only else code
+
+
+def _print(shown: Snapshot, options: argparse.Namespace) -> None:
+    from tpusmi.report import holding
+    from tpusmi.report.grid import Sheet
+
+    if options.json:
+        indent = 2 if sys.stdout.isatty() else None
+        sys.stdout.write(json.dumps(holding.to_dict(shown), indent=indent, allow_nan=False) + "\n")
+    else:
+        looks = looks_of(options)
+        sheet = Sheet(looks.color, columns())
+        sys.stdout.write(holding.text(shown, sheet, looks.ascii_only, not options.flat))
+    sys.stdout.flush()
 
 
 def _awaited(host: Host, options: argparse.Namespace) -> Snapshot:

@@ -12,6 +12,7 @@ IDLE_S = 30 * 60.0
 STUCK_S = 10 * 60.0
 WORKING_PERCENT = 0.05
 WORKED_LATELY_S = 60.0
+WORKING_CPU_PERCENT = 20.0
 _WORKING_PHASES = ("compiling", "running")
 _BUSY = (
     "duty_cycle_percent",
@@ -73,7 +74,20 @@ def _why_working(s: Snapshot, p: Process, devices: Sequence[Device]) -> str:
         idle = shown(s, "idle_s", d)
         if idle is not None and idle.value < WORKED_LATELY_S:
             return f"{d.name} ran a program {idle.value:.0f} s ago"
-    return ""
+    return "" if _is_known_to_rest(s, devices) else _works_on_the_host(p)
+
+
+def _is_known_to_rest(s: Snapshot, devices: Sequence[Device]) -> bool:
+    """True when somebody measures its devices. What their process does on the host counts no more
+    then: some spin while they wait.
+    """
+    names = (*_BUSY, "idle_s")
+    return any(shown(s, name, d) is not None for name in names for d in devices)
+
+
+def _works_on_the_host(p: Process) -> str:
+    used = None if p.life is None else p.life.recent_cpu_percent
+    return "" if used is None or used < WORKING_CPU_PERCENT else f"it uses {used:.0f} % of a core"
 
 
 def _of_use(

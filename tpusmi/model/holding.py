@@ -4,10 +4,13 @@
 
 from typing import NamedTuple
 
+from tpusmi.model.nouns import FAILED
 from tpusmi.model.snapshot import Snapshot
 
 FREE, HELD, STALE, RELEASING = "free", "held", "stale", "releasing"
 NOT_VISIBLE, NO_TPU = "not_visible", "no_tpu"
+HOLDERS = "holders"
+"""Name of the source that looks for them."""
 
 
 class NodeState(NamedTuple):
@@ -38,7 +41,7 @@ def status(s: Snapshot) -> str:
     if pids:
         return STALE if any(p.stale for p in s.processes if p.pid in pids) else HELD
     if not states:
-        return NO_TPU
+        return NOT_VISIBLE if blind(s) else NO_TPU
     return NOT_VISIBLE if any(n.state == NOT_VISIBLE for n in states) else FREE
 
 
@@ -51,3 +54,19 @@ def _state(s: Snapshot, node: str, chip: int | None) -> NodeState:
     if all(p.stale_code == "releasing" for p in holders):
         return NodeState(node, chip, RELEASING, pids)
     return NodeState(node, chip, STALE if all(p.stale for p in holders) else HELD, pids)
+
+
+def unseen(s: Snapshot) -> str:
+    """What could not be inspected, in the words of who looked; empty when everything could."""
+    if not (s.hidden or s.own_namespace):
+        return ""
+    said = next((o.message for o in s.sources if o.source == HOLDERS), "")
+    return said.partition("(")[2].removesuffix(")") or said
+
+
+def blind(s: Snapshot) -> str:
+    """Why nobody could look for holders at all; empty when somebody did."""
+    found = next((o for o in s.sources if o.source == HOLDERS), None)
+    if found is None or found.status != FAILED:
+        return ""
+    return f"holders could not be looked for: {found.message}"

@@ -94,6 +94,8 @@ class Life(NamedTuple):
     """Pid and command of its parent, its parent's parent, …, without the init process."""
     ports: tuple[int, ...] = ()
     """TCP ports on which it listens."""
+    recent_cpu_percent: float | None = None
+    """Of one core, in the last moments; asked of those alone that look stale."""
     terminal: str | None = None
     """`pts/0`."""
     cpu_percent: float | None = None

@@ -64,6 +64,7 @@ def report_text(report: Report) -> str:
         for node, pids in report.still_held.items()
     ]
     lines += [f"{file.path}: {file.message}" for file in report.lock_files]
+    lines += [f"whether the nodes are free: {report.unseen}"] if report.unseen else []
     lines += list(report.notes)
     return "".join(f"{line}\n" for line in lines)
 
@@ -83,6 +84,7 @@ def report_dict(plan: Plan, report: Report | None) -> dict[str, Any]:
             "lock_files": list(plan.lock_files),
         },
         "done": report is not None,
+        "unseen": plan.unseen if report is None else report.unseen,
         "free": None if report is None else report.is_free,
         "results": [] if report is None else [_result(r) for r in report.results],
         "still_held": {} if report is None else {n: list(p) for n, p in report.still_held.items()},

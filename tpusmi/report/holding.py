@@ -12,8 +12,10 @@ from tpusmi.model.holding import (
     NOT_VISIBLE,
     STALE,
     NodeState,
+    blind,
     node_states,
     status,
+    unseen,
 )
 from tpusmi.report import words
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
@@ -80,7 +82,8 @@ def summary(s: Snapshot) -> str:
         others = f", no holder of {_places_of(rest)}" if rest else ""
         return f"{_places_of([n for n in states if n.pids])} held by {by}{others}"
     if found == NOT_VISIBLE:
-        return f"no holder visible ({_unseen(s)})"
+        why = blind(s) or unseen(s) or "holders were not looked for"
+        return f"no holder visible ({why})"
     return f"the TPU is free: no holder of {_places_of(states)}"
 
 
@@ -90,13 +93,6 @@ def _places_of(states: Sequence[NodeState]) -> str:
     if len(chips) < len(states):
         return words.nodes([n.node for n in states])
     return f"chip{'s' if len(set(chips)) > 1 else ''} {words.ranges(chips)}"
-
-
-def _unseen(s: Snapshot) -> str:
-    """What the source that looked for holders says of what it could not see."""
-    said = next((o.message for o in s.sources if o.source == "holders"), "")
-    inner = said.partition("(")[2].removesuffix(")")
-    return inner or said or "holders could not be looked for"
 
 
 def _lines(s: Snapshot, sheet: Sheet, tree: bool) -> Iterator[str]:
@@ -131,8 +127,7 @@ def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[
         for file in s.lock_files
         if file.state != "absent"
     ]
-    unseen = _unseen(s) if holders and (s.hidden or s.own_namespace) else ""
-    said += [f"  {unseen}"] if unseen else []
+    said += [f"  {unseen(s)}"] if holders and unseen(s) else []
     if said:
         yield ""
     for line in said:

@@ -125,4 +125,4 @@ def _outcome(process: Process, answer: Report | Exception) -> Outcome:
         if others := tuple(pid for pid in pids if pid not in alive):
             held.setdefault(others, []).append(node)
     short = answer._replace(still_held={words.nodes(nodes): pids for pids, nodes in held.items()})
-    return Outcome("; ".join(report_text(short).splitlines()), answer.is_free)
+    return Outcome("; ".join(report_text(short).splitlines()), answer.is_free is not False)

@@ -15,10 +15,13 @@ from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Proces
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.lockfile import PATHS, lock_files
 from tpusmi.sources.holders.nodes import Nodes, known_nodes
+from tpusmi.sources.holders.procfs import is_ours
 from tpusmi.sources.holders.scan import Found, Scan, sees_everybody
 from tpusmi.sources.holders.watch import Watch
 
 PERIOD_S = 0.5
+IN_A_CONTAINER = "this is a container: a process outside it cannot be seen"
+HIDES_OTHERS = "this /proc hides the processes of other users, try sudo"
 FULL_AGAIN_S = 1.0
 """Not more often is everybody looked at because a node was opened."""
 MAPS_AT_FIRST, MAPS_AT_ONCE = 1 << 30, 8
@@ -80,20 +83,23 @@ class Holders:
         nodes = known_nodes(self._host, self._chips())
         if not nodes.names:
             return Outcome(self.name, ABSENT, "no device node of a TPU")
+        if not is_ours(self._proc):
+            return Outcome(self.name, FAILED, f"{self._proc} is not the one of this process")
         try:
             found = self._found(nodes, now_s)
         except OSError as error:
             return Outcome(self.name, FAILED, f"{self._proc}: {error.strerror}")
         processes = self._describer.processes(found, now_s)
-        inside = is_inside(self._host)
-        status, message = _status(processes, found.hidden, inside)
+        inside = is_inside(self._host) or found.hides_others
+        why = IN_A_CONTAINER if is_inside(self._host) else HIDES_OTHERS if inside else ""
+        status, message = _status(processes, found.hidden, why)
         return Outcome(
             self.name,
             status,
             message,
             time.monotonic() - started_s,
             processes=processes,
-            lock_files=lock_files(self._host, found.files),
+            lock_files=lock_files(self._host, found.files, not inside),
             hidden=found.hidden,
             own_namespace=inside,
             nodes=tuple(nodes.names),
@@ -128,13 +134,13 @@ class Holders:
 
 def is_inside(host: Host) -> bool:
     """True where only the processes of a container can be seen, and others may hold the TPU."""
-    return host.root == "/" and sees_everybody() is False
+    return host.root == "/" and not sees_everybody()
 
 
-def _status(found: Sequence[Process], hidden: int, inside: bool) -> tuple[str, str]:
+def _status(found: Sequence[Process], hidden: int, why: str) -> tuple[str, str]:
     """Never `free` when there are processes that could not be inspected."""
     is_root = os.geteuid() == 0
-    unseen = unseen_words(hidden, inside)
+    unseen = _unseen(hidden, why)
     count = sum(1 for p in found if p.holds)
     if count:
         holders = f"{count} holder{'s' if count > 1 else ''}"
@@ -144,13 +150,11 @@ def _status(found: Sequence[Process], hidden: int, inside: bool) -> tuple[str, s
     return OK, f"no holder visible ({unseen})" if unseen else "no process holds the TPU"
 
 
-def unseen_words(hidden: int, inside: bool) -> str:
+def _unseen(hidden: int, why: str) -> str:
     """What could not be inspected, with what helps; empty when everything could."""
     words = []
     if hidden:
         whose = "" if os.geteuid() == 0 else " of other users"
         cure = "not even by root" if os.geteuid() == 0 else "try sudo"
         words.append(f"{hidden} process{'es' if hidden != 1 else ''}{whose} not inspected, {cure}")
-    if inside:
-        words.append("this is a container: a process outside it cannot be seen")
-    return "; ".join(words)
+    return "; ".join([*words, why] if why else words)

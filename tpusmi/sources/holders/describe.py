@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ from tpusmi.sources.sockets import listening_sockets, open_sockets
 
 AGAIN_S = 2.0
 """What a process says of itself is read again after that."""
+MOMENT_S = 0.25
+"""In so long it shows whether a process works."""
 SLOW_AGAIN_S = 30.0
 """What takes a look at every thread and descriptor, after that."""
 
@@ -52,6 +55,8 @@ class Describer:
         self._proc = proc
         self._detailed = detailed
         self._known: dict[ProcessKey, _Known] = {}
+        self._cpu: dict[ProcessKey, tuple[float, float]] = {}
+        """Of those that look stale: processor time, and when that was."""
 
     def processes(self, found: Found, now_s: float) -> tuple[Process, ...]:
         """The holders, then those that have only loaded libtpu."""
@@ -69,7 +74,32 @@ class Describer:
                 known = self._described(key, stat, known, now_s)
             process = known.process._replace(holds=held, loaded_only=not held)
             self._known[key] = known._replace(process=process)
+        self._measure_suspects()
         return tuple(known.process for known in self._known.values())
+
+    def _measure_suspects(self) -> None:
+        """What those that look stale use of the processor now: whoever works hard is at work."""
+        lives = {key: known.process.life for key, known in self._known.items()}
+        suspects = [key for key, life in lives.items() if life is not None and life.signs]
+        if any(key not in self._cpu for key in suspects):
+            self._cpu = {key: self._cpu.get(key) or self._used(key.pid) for key in suspects}
+            time.sleep(MOMENT_S)
+        for key in suspects:
+            known, (before_s, at_s) = self._known[key], self._cpu[key]
+            used_s, now_s = self._used(key.pid)
+            assert known.process.life is not None
+            if now_s - at_s >= MOMENT_S:
+                percent = 100 * max(0.0, used_s - before_s) / (now_s - at_s)
+                life = known.process.life._replace(recent_cpu_percent=percent)
+                self._known[key] = known._replace(process=known.process._replace(life=life))
+                self._cpu[key] = (used_s, now_s)
+        self._cpu = {key: self._cpu[key] for key in suspects}
+
+    def _used(self, pid: int) -> tuple[float, float]:
+        """Seconds of processor time so far, and when that was."""
+        stat = procfs.read_stat(f"{self._proc}/{pid}")
+        ticks = 0 if stat is None else stat.cpu_ticks
+        return ticks / procfs.ticks_per_s(), time.monotonic()
 
     def _described(
         self, key: ProcessKey, stat: Stat, before: _Known | None, now_s: float

@@ -24,6 +24,8 @@ _ROLES = (
     ("multiprocessing.forkserver", "fork server"),
     ("multiprocessing.spawn", "spawned worker"),
 )
+REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "containerd-shim")
+"""Names of programs that adopt processes besides the machine's init."""
 _CONTAINER = r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])"
 _DELETED = " (deleted)"
 _TERMINALS = ("/dev/pts/", "/dev/tty")
@@ -57,7 +59,7 @@ def life_of(
         containers[-1] if containers else None,
         status.inner_pid,
         tuple(signs),
-        detached=stat.session == pid or status.ignores_hangup,
+        detached=stat.session == pid or status.expects_hangup,
         platform=is_platform_agent(words[0] if words else "", name),
         role=next((role for text, role in _ROLES if any(text in word for word in words)), None),
     )
@@ -73,10 +75,10 @@ def newest_thread_s(proc: str, pid: int) -> float | None:
     return max(0.0, uptime_s - max(started) / procfs.ticks_per_s())
 
 
-def ancestors(proc: str, parent: int) -> tuple[tuple[int, str], ...]:
+def ancestors(proc: str, parent: int, most: int = ANCESTORS_MOST) -> tuple[tuple[int, str], ...]:
     """Pid and command of a parent, of its parent, and so on, without the init process."""
     found: list[tuple[int, str]] = []
-    while parent > INIT and len(found) < ANCESTORS_MOST:
+    while parent > INIT and len(found) < most:
         stat = procfs.read_stat(f"{proc}/{parent}")
         if stat is None:
             break
@@ -119,11 +121,15 @@ def _container(groups: str, has_id: bool, stat: Stat, status: Status) -> Iterato
 
 
 def _launcher(proc: str, pid: int, stat: Stat, status: Status, launcher: int) -> Iterator[Sign]:
-    """Of a process that nobody waits for any more. A session leader is its own master."""
+    """Of a process that nobody waits for any more. Whoever expects SIGHUP was meant to live on, and
+    a session leader is its own master.
+    """
+    if status.expects_hangup:
+        return
     if launcher != stat.parent:
         yield Sign("orphaned", f"its launcher, process {launcher}, has ended")
         return
-    if stat.session == pid or status.ignores_hangup:
+    if stat.session == pid:
         return
     lost = [t for t in procfs.standard_streams(f"{proc}/{pid}") if _is_gone_terminal(t)]
     if _was_adopted(proc, stat):
@@ -139,16 +145,22 @@ def _launcher(proc: str, pid: int, stat: Stat, status: Status, launcher: int) ->
 
 
 def _was_adopted(proc: str, stat: Stat) -> bool:
-    """True when its parent cannot be who started it: a child begins in its parent's session.
+    """True when its parent is one that adopts, and cannot be who started it: a child begins in its
+    parent's session.
 
-    False where that parent is outside this container, or may not be seen.
+    False where its parent, session or group is outside this container, or may not be seen.
     """
-    parent = procfs.read_stat(f"{proc}/{stat.parent}") if stat.parent > 0 else None
+    if min(stat.parent, stat.session, stat.group) <= 0 or not _adopts(proc, stat.parent):
+        return False
+    parent = procfs.read_stat(f"{proc}/{stat.parent}")
     if parent is None:
         return False
-    if parent.session != stat.session:
-        return True
-    return stat.parent == INIT and _has_ended(proc, stat.group)
+    return parent.session != stat.session or _has_ended(proc, stat.group)
+
+
+def _adopts(proc: str, pid: int) -> bool:
+    """True for who takes in the children of others: any other parent may have left its session."""
+    return pid == INIT or procfs.read(f"{proc}/{pid}/comm").strip() in REAPERS
 
 
 def _has_ended(proc: str, pid: int) -> bool:

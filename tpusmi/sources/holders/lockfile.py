@@ -17,6 +17,7 @@ from tpusmi.sources.holders.scan import DELETED, Opened
 from tpusmi.sources.segments.facts import user_name
 
 PATHS = ("/tmp/libtpu_lockfile", "/tmp/libtpu.so_lockfile")
+LOCKS_MOST_BYTES = 64 << 20
 ABSENT, HARMLESS, BLOCKING, LOCKED, DELETED_LOCKED, UNKNOWN = (
     *("absent", "harmless", "blocking", "locked", "deleted", "unknown"),
 )
@@ -30,12 +31,13 @@ class Who(NamedTuple):
     """The kernel's fs.protected_regular."""
 
 
-def lock_files(host: Host, opened: Sequence[Opened]) -> tuple[LockFile, ...]:
+def lock_files(host: Host, opened: Sequence[Opened], sees_all: bool = True) -> tuple[LockFile, ...]:
     """The lock file in its state, and others that older versions left.
 
-    `opened` are the descriptors that processes have of one.
+    `opened` are the descriptors that processes have of one. Without `sees_all` a lock may be hidden
+    from us: of processes outside a container the kernel tells none.
     """
-    locks = _Locks(host.path("/proc"))
+    locks = _Locks(host.path("/proc"), sees_all)
     who = me(host)
     found = [_state(host, path, opened, locks, who) for path in PATHS]
     found += _deleted(host, opened, locks)
@@ -66,19 +68,20 @@ class _Locks:
     locking on the machine stands still.
     """
 
-    def __init__(self, proc: str) -> None:
+    def __init__(self, proc: str, sees_all: bool) -> None:
         self._proc = proc
+        self._sees_all = sees_all
         self._pids: dict[str, list[int]] | None = None
 
     @property
     def is_known(self) -> bool:
-        """False where the kernel does not tell."""
-        return os.path.exists(f"{self._proc}/locks")
+        """False where the kernel does not tell, or not of everybody."""
+        return self._sees_all and os.access(f"{self._proc}/locks", os.R_OK)
 
     def on(self, file: os.stat_result) -> list[int] | None:
         """Who locks that file, 0 or less where it cannot be seen; None when nobody does."""
         if self._pids is None:
-            self._pids = _table(procfs.read(f"{self._proc}/locks"))
+            self._pids = _table(_whole(f"{self._proc}/locks"))
         device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
         return self._pids.get(f"{device}:{file.st_ino}")
 
@@ -88,6 +91,15 @@ class _Locks:
         """
         process, _, descriptor = opened.link.rpartition("/fd/")
         return "\nlock:" in procfs.read(f"{process}/fdinfo/{descriptor}")
+
+
+def _whole(path: str) -> str:
+    """A file of any length, within reason; empty when it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(LOCKS_MOST_BYTES).decode("ascii", "replace")
+    except OSError:
+        return ""
 
 
 def _table(text: str) -> dict[str, list[int]]:
@@ -107,14 +119,18 @@ def _state(host: Host, path: str, opened: Iterable[Opened], locks: _Locks, who: 
     except OSError:
         return LockFile(path, ABSENT, None, (), "no lock file")
     owner = user_name(found.st_uid)
-    users = [o for o in opened if o.path == here]
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
+        return LockFile(path, UNKNOWN, owner, (), f"{kind}: not libtpu's, and left alone")
+    users = [o for o in opened if o.path == here and _is_same(o, found)]
     pids = [o.pid for o in users if locks.by(o)] or locks.on(found)
     if pids is not None:
         seen = tuple(sorted({p for p in pids if p > 0}))
         by = _pids(seen) if seen else "a process that cannot be seen"
         return LockFile(path, LOCKED, owner, seen, f"locked by {by}")
     if not locks.is_known:
-        return LockFile(path, UNKNOWN, owner, (), "nobody tells whether it is locked")
+        message = "whether somebody locks it cannot be seen from here"
+        return LockFile(path, UNKNOWN, owner, (), message)
     if not is_in_the_way(found, directory, who):
         return LockFile(path, HARMLESS, owner, (), "left over, locked by nobody: harmless")
     message = (
@@ -122,6 +138,24 @@ def _state(host: Host, path: str, opened: Iterable[Opened], locks: _Locks, who: 
         f"which libtpu takes for a lock. {owner} or root can remove it: tpusmi kill --stale"
     )
     return LockFile(path, BLOCKING, owner, (), message)
+
+
+def _is_same(opened: Opened, file: os.stat_result) -> bool:
+    """True when it is open on that very file: a container has a /tmp of its own."""
+    try:
+        found = os.stat(opened.link)
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino)
+
+
+def _sees_our_files(opened: Opened) -> bool:
+    """True when it lives among the same mounts as we do; where that may not be asked, too."""
+    process = opened.link.rpartition("/fd/")[0]
+    try:
+        return os.readlink(f"{process}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
+    except OSError:
+        return True
 
 
 def _deleted(host: Host, opened: Iterable[Opened], locks: _Locks) -> list[LockFile]:
@@ -133,7 +167,11 @@ def _deleted(host: Host, opened: Iterable[Opened], locks: _Locks) -> list[LockFi
             info = os.stat(o.link)
         except OSError:
             continue
-        if o.path.endswith(DELETED) and (locks.by(o) or locks.on(info) is not None):
+        if (
+            o.path.endswith(DELETED)
+            and _sees_our_files(o)
+            and (locks.by(o) or locks.on(info) is not None)
+        ):
             found.setdefault(o.path, []).append(o.pid)
             owners[o.path] = user_name(info.st_uid)
     here = {host.path(path): path for path in PATHS}

@@ -66,6 +66,12 @@ def _place(found: os.stat_result) -> Identity:
     return (found.st_dev, found.st_ino)
 
 
+def is_named_like_a_node(path: str) -> bool:
+    """`/dev/accel0`, `/dev/vfio/5`, below whatever root."""
+    directory, _, name = path.rpartition("/")
+    return name.startswith("accel") or directory.endswith(("/vfio", "/vfio/devices"))
+
+
 def node_of(link: str, nodes: Nodes) -> str | None:
     """The node that a descriptor, /proc/PID/fd/N, is open on; None for anything else.
 

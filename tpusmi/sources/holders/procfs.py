@@ -63,7 +63,8 @@ class Status(NamedTuple):
     inner_pid: int | None
     """Its pid in the innermost pid namespace, where that is another one than ours."""
     kill_pending: bool
-    ignores_hangup: bool
+    expects_hangup: bool
+    """It ignores SIGHUP, as under nohup, or handles it."""
 
 
 def read_stat(process: str) -> Stat | None:
@@ -94,7 +95,7 @@ def read_status(process: str) -> Status:
         int(uids[0]) if uids and uids[0].isdigit() else None,
         int(inner[-1]) if len(inner) > 1 and inner[-1].isdigit() else None,
         _has(pending, SIGKILL),
-        _has(_mask(lines, "SigIgn"), SIGHUP),
+        _has(_mask(lines, "SigIgn") | _mask(lines, "SigCgt"), SIGHUP),
     )
 
 
@@ -151,6 +152,27 @@ def read(path: str) -> str:
             return file.read(READ_MOST).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def mount_type(process: str, mount: str) -> str | None:
+    """The file system of a mount by its id; None for one that the process does not see."""
+    try:
+        with open(f"{process}/mountinfo", "rb") as file:
+            for line in file:
+                before, _, after = line.partition(b" - ")
+                if before.split(b" ", 1)[0].decode() == mount:
+                    return after.split(b" ", 1)[0].decode("ascii", "replace")
+    except OSError:
+        pass
+    return None
+
+
+def is_ours(proc: str) -> bool:
+    """True when this /proc numbers processes as we do. Another namespace's would name others."""
+    try:
+        return os.readlink(f"{proc}/self") == str(os.getpid())
+    except OSError:
+        return False
 
 
 def threads(process: str) -> list[str]:

@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tpusmi.sources.holders.nodes import Nodes, node_of
-from tpusmi.sources.holders.procfs import read_stat, threads
+from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, node_of
+from tpusmi.sources.holders.procfs import READ_MOST, mount_type, read_stat, threads
 
 LOOK_AGAIN_S = 1.5
 """A process that held nothing is looked at again after that: has it opened something since?"""
@@ -19,8 +19,16 @@ JUDGE_AGAIN_S = 60.0
 """And judged anew after that in any case: a descriptor may be another one under the same number."""
 LOOKS, JUDGEMENTS = 3, 113
 """In so many parts are both spread, as there are passes in them."""
+INIT = 1
 INITIAL_NAMESPACE = 0xEFFFFFFC
 """Inode of the pid namespace that is the whole machine's."""
+LOCAL_TYPES = frozenset(
+    (
+        *("devtmpfs", "tmpfs", "devpts", "ramfs", "rootfs", "overlay"),
+        *("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs"),
+    )
+)
+"""File systems that answer at once: a device node is on one of them."""
 HARMLESS_MOST = 10_000
 LIBRARY = b"libtpu.so"
 DELETED = " (deleted)"
@@ -72,6 +80,8 @@ class Found(NamedTuple):
     """Those that map libtpu.so and hold nothing."""
     hidden: int
     """Processes that could not be inspected."""
+    hides_others: bool = False
+    """This /proc does not even list the processes of other users."""
 
 
 class Scan:
@@ -90,7 +100,10 @@ class Scan:
         """Inodes of the processes that were asked for their maps in this round."""
         self._loaded: dict[int, int] = {}
         self._own_pid = os.getpid()
-        self._init = 1 if sees_everybody() else None
+        self._hides_others = False
+        self._local: dict[tuple[str, str], bool] = {}
+        """Of each process and mount, whether a look at its files is answered at once."""
+        self._init = INIT if sees_everybody() else None
         """The machine's init, which nobody may inspect in some, and which trains no model."""
         self._has_counts = _directories_have_counts(proc)
 
@@ -99,11 +112,12 @@ class Scan:
         listed.
         """
         if everybody or len(self._harmless) > HARMLESS_MOST:
-            self._seen, self._harmless = {}, set()
+            self._seen, self._harmless, self._local = {}, set(), {}
         with os.scandir(self._proc) as entries:
             pids = {int(e.name): e.inode() for e in entries if e.name.isdigit()}
         for pid in self._seen.keys() - pids.keys():
             del self._seen[pid]
+        self._hides_others = INIT not in pids
         get = self._seen.get
         for pid, inode in pids.items():
             seen = get(pid)
@@ -141,6 +155,7 @@ class Scan:
             tuple(file for _, s in notable for file in s.files),
             tuple(pid for pid in self._loaded if not seen[pid].held),
             sum(s.hidden for _, s in notable),
+            self._hides_others,
         )
 
     def _keep(self, pid: int, seen: Seen) -> None:
@@ -190,7 +205,9 @@ class Scan:
         if not hidden and not _has_threads(process):
             return False  # a kernel thread, mostly: cheaper to see than its state
         leader = read_stat(process)
-        if leader is None or leader.of_kernel or (leader.has_ended and leader.threads < 2):
+        if leader is None:
+            return hidden and os.path.isdir(process)  # there, and nothing of it may be read
+        if leader.of_kernel or (leader.has_ended and leader.threads < 2):
             return False
         if not leader.has_ended:
             return hidden and found.pid != self._init
@@ -225,10 +242,25 @@ class Scan:
         path = text.removesuffix(DELETED)
         if path in self._lock_files:
             found.files.append(Opened(found.pid, link, text))
+        elif not self._answers(link):
+            return
         elif (node := node_of(link, self._nodes)) is not None:
             found.nodes[node] = link
-        elif path not in self._nodes.paths:
+        elif not is_named_like_a_node(path):  # in another /dev it may be one
             self._harmless.add(text)
+
+    def _answers(self, link: str) -> bool:
+        """Whether the file of a descriptor may be looked at: on a server that is down, or a file
+        system of some user's making, the look would never end. Raises OSError.
+        """
+        process, _, descriptor = link.rpartition("/fd/")
+        with open(f"{process}/fdinfo/{descriptor}", "rb") as file:
+            words = file.read(READ_MOST).split()
+        mount = words[words.index(b"mnt_id:") + 1].decode() if b"mnt_id:" in words else ""
+        key = (process, mount)
+        if key not in self._local:
+            self._local[key] = mount_type(process, mount) in LOCAL_TYPES
+        return self._local[key]
 
     def _count(self, directory: str) -> int:
         """How many descriptors are in it; -1 where that may not be known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tpusmi.sources.holders.life import stream_terminal
-from tpusmi.text import clean
+from tpusmi.text import clean, redacted
 
 
 class Usage(NamedTuple):
@@ -62,4 +62,8 @@ class Meter:
 
 
 def _text(value: object, prefix: str) -> str | None:
-    return clean(value.removeprefix(prefix), 400) if isinstance(value, str) and value else None
+    return (
+        clean(redacted(value.removeprefix(prefix)), 400)
+        if isinstance(value, str) and value
+        else None
+    )
