@@ -372,3 +372,60 @@ def test_who_never_loads_a_program_is_stuck_when_its_threads_are_old(machine: Ho
         assert [p.stale for p in patient.processes if p.holds] == [False]
         # Without a server that answers nobody knows that it has loaded nothing.
         assert [p.stale for p in look(machine, Limits(0.0, 0.0)).processes if p.holds] == [False]
+
+
+def test_whoever_started_us_is_safe_however_far_above(machine: Host) -> None:
+    """A holder forty levels above."""
+    own = os.open(at(machine, NODE), os.O_RDWR)
+    top = os.getpid()
+    try:
+        pid = os.fork()
+        if not pid:
+            for _ in range(40):
+                child = os.fork()
+                if child:
+                    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            os._exit(0 if top in me(machine).ancestors else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    finally:
+        os.close(own)
+
+
+def test_an_orphan_that_works_hard_on_the_host_is_not_stale(machine: Host) -> None:
+    code = ORPHAN.replace("time.sleep(60)", "\nwhile time.time(): pass")
+    with running(code, at(machine, NODE)) as parent:
+        child = int(parent.line().split()[1])
+        (found,) = holders(machine).values()
+        assert (found.pid, found.stale) == (child, False)
+        assert "% of a core" in (found.stale_reason or "")
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        pytest.param("signal.signal(signal.SIGHUP, signal.SIG_IGN)", id="nohup"),
+        pytest.param("signal.signal(signal.SIGHUP, lambda *_: None)", id="its own handler"),
+    ],
+)
+def test_who_was_meant_to_outlive_its_launcher_is_no_orphan(machine: Host, prepare: str) -> None:
+    code = "import signal\n" + prepare + ORPHAN
+    with running(code, at(machine, NODE)) as parent:
+        child = int(parent.line().split()[1])
+        (found,) = holders(machine).values()
+        assert (found.pid, found.stale) == (child, False)
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_parent_that_left_its_session_is_still_there(machine: Host) -> None:
+    code = """
+import time
+if os.fork():
+    os.setsid() if os.getpgrp() != os.getpid() else None
+    time.sleep(60)
+f = hold(sys.argv[1]); say('holds', os.getpid()); time.sleep(60)
+"""
+    outer = "if os.fork(): os.wait(); os._exit(0)\n" + code  # no leader of its group: may setsid
+    with running(outer, at(machine, NODE)) as top:
+        child = int(top.line().split()[1])
+        (found,) = holders(machine).values()
+        assert (found.pid, found.stale) == (child, False)

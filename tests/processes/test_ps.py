@@ -311,3 +311,94 @@ def _is_kept_from_init() -> bool:
     except OSError:
         pass
     return False
+
+
+@needs_root
+@pytest.mark.parametrize("mount", ["-t tmpfs none", "-t proc none"])
+def test_where_proc_is_not_ours_nothing_is_free_and_nobody_is_ended(
+    tmp_path: Path, mount: str
+) -> None:
+    """An empty /proc, and one that numbers processes in another way than our own namespace."""
+    if "proc" in mount:
+        # In a new pid namespace the old /proc stays mounted: its pids are not ours.
+        script, namespaces = ON_A_MACHINE, ("-m", "-p", "-f")
+    else:
+        script, namespaces = ON_A_MACHINE + f"\nmount {mount} /proc\n", ("-m",)
+    script = script.replace('"$@"\n', "") + '\n"$@"\n'
+    found = on_a_machine(tmp_path, *TPUSMI, "ps", script=script, namespaces=namespaces)
+    assert found.returncode == NOT_VISIBLE, found.stderr
+    assert "is not the one of this process" in found.stdout
+    tried = on_a_machine(
+        tmp_path, *TPUSMI, "kill", "2", "--yes", script=script, namespaces=namespaces
+    )
+    assert tried.returncode == 4
+    assert "holders could not be looked for" in tried.stderr
+
+
+@needs_root
+def test_who_cannot_see_everybody_frees_no_chip_by_seeing_nobody(tmp_path: Path) -> None:
+    alone = ("-m", "-p", "-f", "--mount-proc")
+    code = """
+import json, os, subprocess, sys
+hold = "import sys; f = open('/dev/vfio/0'); print(flush=True); sys.stdin.read()"
+child = subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE)
+child.stdout.readline()
+done = subprocess.run([sys.executable, "-m", "tpusmi", "kill", str(child.pid), "--yes", "--json"],
+                      capture_output=True, text=True)
+told = json.loads(done.stdout)
+assert told["results"][0]["outcome"] == "ended", told
+assert told["free"] is None, told
+assert "container" in told["unseen"], told
+sys.exit(done.returncode)
+"""
+    script = ON_A_MACHINE.replace("exec 3<>/dev/vfio/0\n", "")
+    found = on_a_machine(tmp_path, sys.executable, "-c", code, script=script, namespaces=alone)
+    assert found.returncode == NOT_VISIBLE, found.stderr
+
+
+def test_nobody_reads_what_is_said() -> None:
+    """A pipe that is closed early does not change ps's code, nor make kill succeed."""
+    with simulated("orphan") as host:
+        for command, expected in ((["ps"], STALE), (["kill", "--stale", "--yes"], 74)):
+            child = subprocess.Popen(
+                [*TPUSMI, *command, "--simulate", host.root],
+                env=environment(host.root),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            assert child.stdout is not None
+            child.stdout.close()
+            assert child.wait(30) == expected
+        assert ps(host).returncode == STALE
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", ">&-"])
+def test_closed_streams_stop_nobody(closed: str) -> None:
+    with simulated("orphan") as host:
+        line = " ".join([*TPUSMI, "{}", "--simulate", host.root, closed])
+        shell = {"env": environment(host.root), "shell": True, "timeout": 60}
+        assert subprocess.run(line.format("ps"), **shell).returncode == STALE  # type: ignore[call-overload]
+        done = subprocess.run(line.format("kill --stale --yes"), **shell)  # type: ignore[call-overload]
+        assert done.returncode == 0
+        assert ps(host, "--visible-only").returncode == FREE
+
+
+def test_absurd_orders_are_refused_before_anybody_is_touched() -> None:
+    import tpusmi as api
+
+    for bad in ({"signal": 0}, {"signal": 19}, {"grace_s": float("nan")}, {"wait_s": -1.0}):
+        with pytest.raises(ValueError, match="is"):
+            api.free([os.getpid()], **bad)  # type: ignore[arg-type]
+    os.environ["TPUSMI_MODE"] = "readonly"
+    try:
+        with pytest.raises(PermissionError):
+            api.free([os.getpid()])
+    finally:
+        del os.environ["TPUSMI_MODE"]
+    with simulated() as host:
+        found = kill(host, "--stale", "--grace", "x")
+        assert (found.returncode, "x is no number" in found.stderr) == (USAGE, True)
+        refused = kill(host, "--chip", "0,1,2,3", "--json")
+        assert json.loads(refused.stdout)["done"] is False

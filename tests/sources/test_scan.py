@@ -19,6 +19,7 @@ from tpusmi.model import Chip, Host
 from tpusmi.sources import holders as module
 from tpusmi.sources.holders import Holders, procfs, scan
 from tpusmi.sources.holders.describe import Describer
+from tpusmi.sources.holders.nodes import is_named_like_a_node
 
 
 @pytest.fixture
@@ -401,3 +402,59 @@ def test_chips_that_come_later_are_looked_for(tmp_path: Path) -> None:
         chips.append(chip(1, SECOND))
         assert pids(found, 0.5) == [pid]
     found.close()
+
+
+def test_files_on_servers_and_in_user_space_are_not_looked_at(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does not answer would hold us for ever. Its path may well have /dev/ in it."""
+    data = path(machine).parent / "data"
+    data.touch()
+    with holder(data) as pid, holder(path(machine)) as other:
+        kinds: dict[str, str] = {str(pid): "fuse.sshfs"}
+        monkeypatch.setattr(
+            scan, "mount_type", lambda p, m: kinds.get(p.rpartition("/")[2], "tmpfs")
+        )
+        looked: list[str] = []
+        real = scan.node_of
+        monkeypatch.setattr(scan, "node_of", lambda p, n: (looked.append(p), real(p, n))[1])
+        assert pids(source(machine), 0.0) == [other]
+        assert not [link for link in looked if f"/{pid}/" in link]
+
+
+def test_the_file_system_of_a_descriptor_is_known() -> None:
+    with open("/dev/null") as file, open(f"/proc/self/fdinfo/{file.fileno()}") as info:
+        mount = next(line.split()[1] for line in info if line.startswith("mnt_id:"))
+    assert procfs.mount_type("/proc/self", mount) in ("devtmpfs", "tmpfs")
+    assert procfs.mount_type("/proc/self", "999999") is None
+    assert procfs.mount_type("/proc/none", mount) is None
+
+
+def test_a_text_that_was_harmless_in_one_dev_may_be_a_node_in_another() -> None:
+    assert is_named_like_a_node("/root/dev/vfio/5")
+    assert is_named_like_a_node("/dev/vfio/devices/vfio3")
+    assert is_named_like_a_node("/dev/accel0")
+    assert not is_named_like_a_node("/dev/null")
+    assert not is_named_like_a_node("/dev/shm/x")
+
+
+def test_a_process_of_which_nothing_may_be_read_is_hidden_and_not_gone(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with hidepid=1: its directory is there, and every file in it is refused."""
+    with holder(path(machine)) as pid:
+        gone = _Vanishing(pid, 0, errno.EACCES)
+        with monkeypatch.context() as patch:
+            gone.install(patch)
+            patch.setattr(os.path, "isdir", lambda p: True)
+            found = source(machine).read(0.0)
+    assert found.hidden >= 1
+    assert "no holder visible (" in found.message
+
+
+def test_a_list_of_processes_without_the_first_hides_others(tmp_path: Path) -> None:
+    """As with hidepid=2."""
+    (tmp_path / "proc" / "77").mkdir(parents=True)
+    looked = scan.Scan(str(tmp_path / "proc"), module.Nodes({}, {}, ()), ())
+    looked.look(0.0)
+    assert looked.found().hides_others

@@ -20,5 +20,12 @@ class Exit(IntEnum):
 
 
 def forget_stdout() -> None:
-    """What cannot be written now cannot be written at exit either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """What cannot be written now cannot be written at exit either; nor to a pipe that was closed
+    with it.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    try:
+        sys.stderr.flush()
+    except BrokenPipeError:
+        os.dup2(nowhere, sys.stderr.fileno())
