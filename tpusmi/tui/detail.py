@@ -142,7 +142,7 @@ class _Detail:
 def _runs(life: Life) -> Iterator[str]:
     """How long it has run, and what it takes of the host."""
     if life.age_s is not None:
-        yield f"{words.duration(life.age_s)} old"
+        yield f"up {words.duration(life.age_s)}"
     if life.cpu_percent is not None:
         yield f"CPU {words.percent(life.cpu_percent)}"
     if life.rss_bytes is not None:
