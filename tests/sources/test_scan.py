@@ -390,8 +390,7 @@ def lives(
     (proc / "uptime").write_text("100.0 50.0\n")
     for name, content in files.items():
         (proc / "77" / name).write_text(content)
-    found = scan.Found({77: (NODE,)}, (), (), 0)
-    return [p.life for p in Describer(str(proc), False).processes(found, 0.0)]
+    return [p.life for p in Describer(str(proc), False).processes({77: (NODE,)}, (), 0.0)]
 
 
 def test_chips_that_come_later_are_looked_for(tmp_path: Path) -> None:

@@ -82,8 +82,6 @@ class Life(NamedTuple):
     """Its pid in there."""
     signs: tuple[Sign, ...] = ()
     """What speaks for its being stale, the weightiest first."""
-    detached: bool = False
-    """It was started to outlive its session: by nohup, setsid or a service manager."""
     platform: bool = False
     """One of the platform's own agents, which are never stale."""
     role: str | None = None

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Process
 from tpusmi.sources.holders.describe import Describer
+from tpusmi.sources.holders.loaded import Loaded
 from tpusmi.sources.holders.lockfile import PATHS, lock_files
 from tpusmi.sources.holders.nodes import Nodes, known_nodes
 from tpusmi.sources.holders.procfs import is_ours
@@ -51,6 +52,7 @@ class Holders:
         self._scan: Scan | None = None
         self._watch: Watch | None = None
         self._judged_at_s = -math.inf
+        self._loaded = Loaded(self._proc)
         self._describer = Describer(self._proc, detailed)
 
     def read(self, now_s: float) -> Outcome:
@@ -89,7 +91,7 @@ class Holders:
             found = self._found(nodes, now_s)
         except OSError as error:
             return Outcome(self.name, FAILED, f"{self._proc}: {error.strerror}")
-        processes = self._describer.processes(found, now_s)
+        processes = self._describer.processes(found.holders, self._loaded.pids(), now_s)
         inside = is_inside(self._host) or found.hides_others
         why = IN_A_CONTAINER if is_inside(self._host) else HIDES_OTHERS if inside else ""
         status, message = _status(processes, found.hidden, why)
@@ -123,7 +125,7 @@ class Holders:
             self._judged_at_s = now_s
         self._scan.look(now_s, everybody)
         if self._detailed and not self._host.simulated:  # our processes are not that machine's
-            self._scan.look_at_maps(MAPS_AT_FIRST if first else MAPS_AT_ONCE)
+            self._loaded.look(self._scan.inodes(), MAPS_AT_FIRST if first else MAPS_AT_ONCE)
         return self._scan.found()
 
     def _drop_watch(self) -> None:

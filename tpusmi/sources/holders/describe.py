@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.model import Process, ProcessKey
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.life import ancestors, life_of, newest_thread_s
 from tpusmi.sources.holders.procfs import Stat
-from tpusmi.sources.holders.scan import Found
 from tpusmi.sources.holders.usage import Meter
 from tpusmi.sources.segments.facts import user_name
 from tpusmi.sources.sockets import listening_sockets, open_sockets
@@ -58,10 +57,12 @@ class Describer:
         self._cpu: dict[ProcessKey, tuple[float, float]] = {}
         """Of those that look stale: processor time, and when that was."""
 
-    def processes(self, found: Found, now_s: float) -> tuple[Process, ...]:
+    def processes(
+        self, holders: Mapping[int, tuple[str, ...]], loaded: Iterable[int], now_s: float
+    ) -> tuple[Process, ...]:
         """The holders, then those that have only loaded libtpu."""
         before, self._known = self._known, {}
-        wanted = {**found.holders, **dict.fromkeys(found.loaded, ())}
+        wanted = {**dict.fromkeys(loaded, ()), **holders}
         for pid, held in wanted.items():
             stat = procfs.read_stat(f"{self._proc}/{pid}")
             if stat is None or (stat.has_ended and stat.threads < 2):

@@ -59,7 +59,6 @@ def life_of(
         containers[-1] if containers else None,
         status.inner_pid,
         tuple(signs),
-        detached=stat.session == pid or status.expects_hangup,
         platform=is_platform_agent(words[0] if words else "", name),
         role=next((role for text, role in _ROLES if any(text in word for word in words)), None),
     )

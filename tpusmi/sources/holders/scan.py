@@ -1,4 +1,4 @@
-"""One pass over /proc: who has a node open, who has a lock file open, who maps libtpu.
+"""One pass over /proc: who has a node open, and who a lock file.
 
 A pass that follows another looks only at what can have changed: new processes, those whose number
 of descriptors is another one, and everybody when the kernel tells that a node was opened.
@@ -30,7 +30,6 @@ LOCAL_TYPES = frozenset(
 )
 """File systems that answer at once: a device node is on one of them."""
 HARMLESS_MOST = 10_000
-LIBRARY = b"libtpu.so"
 DELETED = " (deleted)"
 
 
@@ -76,8 +75,6 @@ class Found(NamedTuple):
     holders: dict[int, tuple[str, ...]]
     """Nodes by pid, in the order of the host's nodes."""
     files: tuple[Opened, ...]
-    loaded: tuple[int, ...]
-    """Those that map libtpu.so and hold nothing."""
     hidden: int
     """Processes that could not be inspected."""
     hides_others: bool = False
@@ -96,9 +93,6 @@ class Scan:
         """Those with a node, a lock file, or what could not be looked at: the few."""
         self._harmless: set[str] = set()
         """Texts of links that are known to be no node's."""
-        self._maps: dict[int, int] = {}
-        """Inodes of the processes that were asked for their maps in this round."""
-        self._loaded: dict[int, int] = {}
         self._own_pid = os.getpid()
         self._hides_others = False
         self._local: dict[tuple[str, str], bool] = {}
@@ -132,28 +126,17 @@ class Scan:
         seen = self._judged(pid, 0, 0.0)
         return None if seen.hidden else seen.held
 
-    def look_at_maps(self, most: int) -> None:
-        """Ask so many processes whether they map libtpu, those first that were not asked yet."""
-        asked = self._maps
-        wanted = [p for p, s in self._seen.items() if s.count and asked.get(p) != s.inode]
-        if not wanted:
-            self._maps = {}
-        for pid in wanted[-most:]:  # the newest: what came with the machine has no libtpu
-            inode = self._maps[pid] = self._seen[pid].inode
-            if _maps_library(f"{self._proc}/{pid}"):
-                self._loaded[pid] = inode
-            else:
-                self._loaded.pop(pid, None)
+    def inodes(self) -> dict[int, int]:
+        """Of everybody who has any descriptor: what tells a process from a later one."""
+        return {pid: seen.inode for pid, seen in self._seen.items() if seen.count}
 
     def found(self) -> Found:
         """What the looks so far have found."""
         seen = self._seen
-        self._loaded = {p: i for p, i in self._loaded.items() if p in seen and seen[p].inode == i}
         notable = [(pid, seen[pid]) for pid in sorted(self._notable)]
         return Found(
             {pid: s.held for pid, s in notable if s.held},
             tuple(file for _, s in notable for file in s.files),
-            tuple(pid for pid in self._loaded if not seen[pid].held),
             sum(s.hidden for _, s in notable),
             self._hides_others,
         )
@@ -302,19 +285,5 @@ def _directories_have_counts(proc: str) -> bool:
     """Since Linux 6.2 the size of a directory of descriptors is their number."""
     try:
         return os.stat(f"{proc}/self/fd").st_size > 0
-    except OSError:
-        return False
-
-
-def _maps_library(process: str) -> bool:
-    """Whether its maps name libtpu, be it deleted since by an upgrade. False if they are hidden,
-    and while it sleeps uninterruptibly: who asks might sleep with it.
-    """
-    stat = read_stat(process)
-    if stat is None or stat.state == "D":
-        return False
-    try:
-        with open(f"{process}/maps", "rb") as file:
-            return LIBRARY in file.read()
     except OSError:
         return False
