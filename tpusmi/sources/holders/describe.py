@@ -11,9 +11,7 @@ from tpusmi.model import Process, ProcessKey
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.life import ancestors, life_of, newest_thread_s
 from tpusmi.sources.holders.procfs import Stat
-from tpusmi.sources.holders.usage import Meter
 from tpusmi.sources.segments.facts import user_name
-from tpusmi.sources.sockets import listening_sockets, open_sockets
 
 AGAIN_S = 2.0
 """What a process says of itself is read again after that."""
@@ -21,6 +19,11 @@ MOMENT_S = 0.25
 """In so long it shows whether a process works."""
 SLOW_AGAIN_S = 30.0
 """What takes a look at every thread and descriptor, after that."""
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.sources.holders.usage import Meter
 
 
 class _Slow(NamedTuple):
@@ -121,6 +124,8 @@ class Describer:
         )
         meter, slow = (before.meter, before.slow) if before is not None else (None, None)
         if self._detailed:
+            from tpusmi.sources.holders.usage import Meter
+
             meter = meter or Meter(self._proc, key.pid)
             if slow is None or now_s - slow.at_s >= SLOW_AGAIN_S:
                 slow = self._slow(key.pid, stat, now_s)
@@ -141,6 +146,8 @@ class Describer:
         return _Known(process, now_s, launcher, asleep_since_s, words, meter, slow)
 
     def _slow(self, pid: int, stat: Stat, now_s: float) -> _Slow:
+        from tpusmi.sources.sockets import listening_sockets, open_sockets
+
         own = open_sockets(f"{self._proc}/{pid}/fd")
         ports = sorted(port for port, inode in listening_sockets().items() if inode in own)
         return _Slow(
