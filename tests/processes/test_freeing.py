@@ -9,6 +9,7 @@ import platform
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,125 @@ def test_a_child_that_inherited_the_node_is_an_orphan_when_its_parent_has_ended(
         assert outcomes(report) == {child: "ended"}
         assert report.is_free
         assert is_alive(healthy)
+
+
+def test_a_background_job_whose_shell_has_ended_has_lost_its_session(machine: Host) -> None:
+    """A shell with job control gives each job a group of its own."""
+    code = """
+import pty, subprocess
+job = "exec 3<>" + sys.argv[1] + "; trap '' INT; echo holds $$ >&4; exec sleep 60"
+shell = f"set -m; sh -c '{job.replace(chr(39), chr(34))}' <&0 & sleep 0.2; exit"
+subprocess.run(["setsid", "-w", "bash", "-c", shell], stdin=subprocess.DEVNULL, check=False,
+               preexec_fn=lambda: os.dup2(1, 4), pass_fds=(4,))
+say('ended')
+wait()
+"""
+    with running(code, at(machine, NODE)) as child:
+        words = sorted([child.line(), child.line()])
+        assert words[0] == "ended"
+        job = int(words[1].split()[1])
+        (found,) = holders(machine).values()
+        assert (found.pid, found.stale, found.stale_code) == (job, True, "session_gone")
+        assert "has ended" in (found.stale_reason or "")
+        _, report = freed(machine, stale=True)
+        assert outcomes(report) == {job: "ended"}
+
+
+def test_who_has_lost_its_terminal_has_lost_its_session(machine: Host) -> None:
+    code = """
+import pty, time
+child, terminal = pty.fork()
+if not child:
+    import signal
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+    if os.fork():
+        time.sleep(60)
+    f = hold(sys.argv[1]); os.write(1, b"x"); time.sleep(60)
+os.read(terminal, 1)
+os.close(terminal)
+say('closed', child)
+wait()
+"""
+    with running(code, at(machine, NODE)) as parent:
+        leader = int(parent.line().split()[1])
+        (found,) = holders(machine).values()
+        STARTED.add(found.pid)
+        assert (found.stale, found.stale_code) == (True, "session_gone")
+        assert "its terminal /dev/pts/" in (found.stale_reason or "")
+        _, report = freed(machine, IMPATIENT, stale=True)
+        assert report.is_free
+        os.kill(leader, signal.SIGKILL)
+
+
+@contextmanager
+def control_group(parent: str, name: str) -> Iterator[Path]:
+    """One of the kernel's, which is gone at the end. Skips where none may be made."""
+    group = Path("/sys/fs/cgroup") / parent / name
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip(f"no control group {parent} here")
+    try:
+        yield group
+    finally:
+        until_s = time.monotonic() + 5
+        while group.exists() and time.monotonic() < until_s:
+            try:
+                group.rmdir()  # not before its last process is gone
+            except OSError:
+                time.sleep(0.05)
+
+
+@needs_root
+def test_a_holder_in_a_container_is_told_with_its_id_and_its_pid_in_there(machine: Host) -> None:
+    """A pid namespace and a control group of the kernel's own, named as container engines do."""
+    code = """
+import subprocess
+open(sys.argv[2] + '/cgroup.procs', 'w').write(str(os.getpid()))
+held = 'exec 3<>' + sys.argv[1] + '; echo holds >&4; exec sleep 60'
+subprocess.Popen(['unshare', '-p', '-f', 'sh', '-c', held], pass_fds=(4,),
+                 preexec_fn=lambda: os.dup2(1, 4))
+wait()
+"""
+    parent = "pids" if Path("/sys/fs/cgroup/pids").is_dir() else ""
+    with (
+        control_group(parent, f"docker-{'ab12' * 16}.scope") as group,
+        running(code, at(machine, NODE), group) as child,
+    ):
+        assert child.line() == "holds"
+        (found,) = holders(machine).values()
+        STARTED.add(found.pid)
+        assert found.life is not None
+        assert (found.life.container, found.life.inner_pid) == ("ab12" * 16, 1)
+        assert found.stale is False
+        _, report = freed(machine, IMPATIENT, pids=(found.pid,))
+        assert report.is_free
+
+
+@needs_root
+def test_a_frozen_holder_that_sigkill_does_not_reach_is_unkillable(machine: Host) -> None:
+    with (
+        control_group("freezer", "tpusmi-test") as group,
+        holder(at(machine, NODE)) as pid,
+        frozen(group, pid),
+    ):
+        order = Order(signal.SIGTERM, grace_s=0.3, free_within_s=0.5)
+        _, report = freed(machine, order, pids=(pid,))
+        assert outcomes(report) == {pid: "alive"}
+        assert "SIGKILL is pending, but it does not end: state D" in report.results[0].message
+        (found,) = holders(machine).values()
+        assert (found.stale, found.stale_code) == (True, "unkillable")
+
+
+@contextmanager
+def frozen(group: Path, pid: int) -> Iterator[None]:
+    """That process, until it thaws and ends by what was sent to it."""
+    (group / "cgroup.procs").write_text(str(pid))
+    (group / "freezer.state").write_text("FROZEN")
+    try:
+        yield
+    finally:
+        (group / "freezer.state").write_text("THAWED")
 
 
 def test_who_ignores_sigterm_is_killed_after_the_grace(machine: Host) -> None:

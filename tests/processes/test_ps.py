@@ -23,7 +23,7 @@ from tpusmi.model import Host
 from tpusmi.report.schema import json_schema
 from tpusmi.simulate.host import Plan, start
 
-FREE, NOTHING, USAGE, NOT_VISIBLE, HELD, STALE = 0, 1, 2, 3, 5, 6
+FREE, NOTHING, USAGE, NOT_VISIBLE, HELD, STALE, NO_NODE = 0, 1, 2, 3, 5, 6, 7
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
 
 
@@ -77,10 +77,51 @@ def test_a_holder_that_runs_nothing_is_stale_after_the_minutes_that_are_given() 
         assert ps(host).returncode == HELD
         time.sleep(1.5)
         found = ps(host, "--idle-minutes", "0.01")
-        assert (found.returncode, "stale (idle)" in found.stdout) == (HELD, False)  # it ran lately
-    with start(Plan("v5e-4", faults=("idle",), age_s=600.0)) as host:
-        # Its job has been idle only since the fault was set.
+        assert found.returncode == STALE
+        assert "stale (idle): has run nothing on any of its devices" in found.stdout
+        assert ps(host, "--idle-minutes", "10").returncode == HELD
+    with simulated() as host:  # one that trains
+        assert ps(host, "--idle-minutes", "0.01").returncode == HELD
+
+
+def test_a_holder_that_never_loads_a_program_is_stuck() -> None:
+    """Its server answers, and has nothing to tell; and no thread of it is new."""
+    with simulated("empty") as host:
         assert ps(host).returncode == HELD
+        time.sleep(3.0)
+        found = ps(host, "--idle-minutes", "0.02")
+        assert found.returncode == STALE, found.stdout
+        assert "stale (stuck): no program and no HBM in use" in found.stdout
+        assert ps(host).returncode == HELD
+
+
+def test_a_tpu_without_a_node_and_one_that_is_not_mine_are_told_apart() -> None:
+    with simulated("no-node", machine="v5e-1") as host:
+        found = ps(host)
+        assert found.returncode == NO_NODE
+        assert "1 TPU chip without a device node" in found.stdout
+        assert "chip 0: no device node" in found.stdout
+    with simulated("no-node") as host:  # the others have theirs
+        assert ps(host).returncode == HELD
+
+
+@needs_root
+def test_a_free_node_that_i_may_not_open_is_not_free_for_me() -> None:
+    with simulated("no-permission", hold=False) as host:
+        code = (
+            "import os\n"
+            "from tpusmi import freeing\n"
+            "from tpusmi.report import holding as report\n"
+            "from tpusmi.simulate.attached import attach\n"
+            f"host = attach({host.root!r})\n"
+            "freeing.look(host)\n"
+            f"os.setuid({NOBODY})\n"
+            "s = freeing.look(host)._replace(hidden=0)\n"
+            "print(report.summary(s))"
+        )
+        command = [sys.executable, "-c", code]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "but you may not open chips 0-3" in found.stdout, found.stderr
 
 
 def test_the_object_has_the_keys_of_the_whole_snapshot() -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from holding import NODE, SECOND, chip, holder, host, running
+from holding import BUS, NODE, SECOND, add_chips, chip, holder, host, running
 
+from tpusmi.freeing import look
 from tpusmi.model import Chip, Host
 from tpusmi.sources import holders as module
 from tpusmi.sources.holders import Holders, procfs, scan
@@ -138,6 +139,27 @@ def test_the_node_of_a_device_beside_that_of_its_group_is_the_same_chips(tmp_pat
     with holder(path(machine, device)) as pid:
         (found,) = Holders(machine, lambda: [both]).read(0.0).processes
     assert (found.pid, found.holds) == (pid, (NODE,))
+
+
+def test_the_other_node_of_a_function_is_found_in_sysfs_and_its_holder_by_it(
+    tmp_path: Path,
+) -> None:
+    """A kernel with iommufd has a node for each device, beside that of its group."""
+    device = "/dev/vfio/devices/vfio7"
+    machine = host(tmp_path, NODE, device)
+    add_chips(tmp_path, 1)
+    (tmp_path / BUS / "0000:00:00.0" / "vfio-dev" / "vfio7").mkdir(parents=True)
+    with holder(path(machine, device)) as pid:
+        (found,) = [p for p in look(machine).processes if p.holds]
+    assert (found.pid, found.holds) == (pid, (NODE,))
+
+
+def test_without_a_pci_bus_the_nodes_of_devices_are_watched_too(tmp_path: Path) -> None:
+    device = "/dev/vfio/devices/vfio7"
+    machine = host(tmp_path, device)
+    with holder(path(machine, device)) as pid:
+        (found,) = Holders(machine, list).read(0.0).processes
+    assert (found.pid, found.holds) == (pid, (device,))
 
 
 def _opens(device: str) -> bool:

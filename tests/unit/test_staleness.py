@@ -98,6 +98,11 @@ QUIET = {"duty_cycle_percent": 0.0, "hbm_used_bytes": 5.0}
             snapshot(life(ORPHANED), rows={"idle_s": 90.0}), (True, "orphaned"), id="one that rests"
         ),
         pytest.param(
+            snapshot(life(ORPHANED), rows={"idle_s": 90.0, **BUSY}),
+            (True, "orphaned"),
+            id="one that was busy in the last minute, and rests for longer",
+        ),
+        pytest.param(
             snapshot(life(ORPHANED), agent={}), (False, None), id="an agent says that it steps"
         ),
         pytest.param(

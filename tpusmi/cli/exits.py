@@ -15,6 +15,7 @@ class Exit(IntEnum):
     SOURCE_FAILED = 4
     BUSY = 5
     STALE = 6
+    NO_NODE = 7
     CANNOT_WRITE = 74
     INTERRUPTED = 130
 

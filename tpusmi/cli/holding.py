@@ -10,12 +10,22 @@ from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import add_colors, words
 from tpusmi.merge.staleness import IDLE_S, STUCK_S, Limits
 from tpusmi.model import Host, Snapshot
-from tpusmi.model.holding import FREE, HELD, NO_TPU, NOT_VISIBLE, STALE
+from tpusmi.model.holding import (
+    FREE,
+    HELD,
+    NO_NODE,
+    NO_PERMISSION,
+    NO_TPU,
+    NOT_VISIBLE,
+    STALE,
+)
 
 EXITS = {
     FREE: Exit.ANSWERED,
     NO_TPU: Exit.NOTHING_HERE,
+    NO_NODE: Exit.NO_NODE,
     NOT_VISIBLE: Exit.PERMISSION,
+    NO_PERMISSION: Exit.PERMISSION,
     HELD: Exit.BUSY,
     STALE: Exit.STALE,
 }

@@ -21,7 +21,7 @@ COMMANDS = """commands:
 
 exit codes: 0 answered, 1 no TPU and no agent here, 2 usage, 3 permission needed,
 4 a source failed (--strict), 5 busy or could not free, 6 a stale holder (ps),
-74 cannot write, 130 interrupted
+7 a TPU without a node (ps), 74 cannot write, 130 interrupted
 """
 
 

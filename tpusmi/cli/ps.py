@@ -14,14 +14,15 @@ from tpusmi.cli.options import Help, seconds
 from tpusmi.cli.terminal import looks_of
 from tpusmi.cli.width import columns
 from tpusmi.model import Host, Snapshot
-from tpusmi.model.holding import HELD, STALE, status
+from tpusmi.model.holding import HELD, NOT_VISIBLE, STALE, status
 
 LOOK_EVERY_S = 1.0
 SAY_EVERY_S = 10.0
 
 EPILOG = """
 exit codes, of the chips asked for: 0 free, 1 no TPU here, 3 no holder visible but not every process
-could be inspected, 5 held, 6 held and a holder is stale. As a pre-flight in a launch script:
+could be inspected, or free and not for you to open, 5 held, 6 held and a holder is stale, 7 a TPU
+without a device node. As a pre-flight in a launch script:
 
   tpusmi ps --wait-free 60 && python train.py
 """
@@ -82,7 +83,8 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
             options.stale,
         ),
     )
-    code = EXITS[status(_of_chips(whole, options))]
+    found = status(_of_chips(whole, options))
+    code = EXITS[found]
     if code == Exit.NOTHING_HERE and not options.json:
         reasons = "; ".join(f"{o.source}: {o.message}" for o in whole.sources)
         talk(f"no TPU here ({reasons})")
@@ -90,7 +92,7 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
         _print(shown, options)
     except BrokenPipeError:
         forget_stdout()  # `| head` has read enough; the code is what was asked for
-    return Exit.ANSWERED if code == Exit.PERMISSION and options.visible_only else code
+    return Exit.ANSWERED if found == NOT_VISIBLE and options.visible_only else code
 
 
 def _print(shown: Snapshot, options: argparse.Namespace) -> None:

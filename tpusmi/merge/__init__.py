@@ -75,6 +75,7 @@ def merge(
         sum(o.hidden for o in outcomes),
         any(o.own_namespace for o in outcomes),
         tuple(node for o in outcomes for node in o.nodes),
+        tuple(node for o in outcomes for node in o.closed_nodes),
     )
     snapshot = judged(snapshot, Limits(), history)
     return snapshot._replace(warnings=notices(snapshot))

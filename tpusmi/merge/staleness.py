@@ -46,7 +46,7 @@ def _verdict(s: Snapshot, p: Process, limits: Limits, history: History | None) -
     sign = next((sign for sign in p.life.signs if sign.code in _ENDING), None)
     if sign is not None:
         return _stale(p, sign)
-    works = _why_working(s, p, devices)
+    works = _why_working(s, p, devices, min(WORKED_LATELY_S, limits.idle_s))
     signs = p.life.signs
     if works:
         return _sound(p, f"{signs[0].message}, but {works}" if signs else None)
@@ -62,18 +62,18 @@ def _sound(p: Process, reason: str | None) -> Process:
     return p._replace(stale=False, stale_code=None, stale_reason=reason)
 
 
-def _why_working(s: Snapshot, p: Process, devices: Sequence[Device]) -> str:
+def _why_working(s: Snapshot, p: Process, devices: Sequence[Device], lately_s: float) -> str:
     """What shows that it works, in words; empty when nothing does."""
     if p.state == "live" and p.phase in _WORKING_PHASES and p.interval_s is not None:
         return f"its agent says that it is {p.phase}"
+    idle_s = least(s, "idle_s", devices)
+    if idle_s is not None:  # says it exactly; a duty cycle is of the last minute
+        return f"one of its devices ran a program {idle_s:.0f} s ago" if idle_s < lately_s else ""
     for d in devices:
         for name in _BUSY:
             found = shown(s, name, d)
             if found is not None and found.value > WORKING_PERCENT:
                 return f"{d.name} is busy"
-        idle = shown(s, "idle_s", d)
-        if idle is not None and idle.value < WORKED_LATELY_S:
-            return f"{d.name} ran a program {idle.value:.0f} s ago"
     return "" if _is_known_to_rest(s, devices) else _works_on_the_host(p)
 
 
@@ -81,8 +81,7 @@ def _is_known_to_rest(s: Snapshot, devices: Sequence[Device]) -> bool:
     """True when somebody measures its devices. What their process does on the host counts no more
     then: some spin while they wait.
     """
-    names = (*_BUSY, "idle_s")
-    return any(shown(s, name, d) is not None for name in names for d in devices)
+    return any(shown(s, name, d) is not None for name in _BUSY for d in devices)
 
 
 def _works_on_the_host(p: Process) -> str:
@@ -96,7 +95,10 @@ def _of_use(
     """That it has done nothing for too long, if that is known."""
     stuck_s = _stuck_s(s, p, devices)
     if stuck_s is not None and stuck_s >= limits.stuck_s:
-        message = f"no program and no HBM in use for {_minutes(stuck_s)}: stuck while it started"
+        message = (
+            f"no program and no HBM in use for {_minutes(stuck_s)}: it is stuck while it starts, "
+            "or needs no TPU (JAX_PLATFORMS=cpu)"
+        )
         return [Sign("stuck", message)]
     idle_s = _idle_s(s, p, devices, history)
     if idle_s is not None and idle_s >= limits.idle_s:

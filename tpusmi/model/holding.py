@@ -8,7 +8,8 @@ from tpusmi.model.nouns import FAILED
 from tpusmi.model.snapshot import Snapshot
 
 FREE, HELD, STALE, RELEASING = "free", "held", "stale", "releasing"
-NOT_VISIBLE, NO_TPU = "not_visible", "no_tpu"
+NOT_VISIBLE, NO_PERMISSION = "not_visible", "no_permission"
+NO_NODE, NO_TPU = "no_node", "no_tpu"
 HOLDERS = "holders"
 """Name of the source that looks for them."""
 
@@ -21,7 +22,8 @@ class NodeState(NamedTuple):
     """None where no PCI bus tells."""
     state: str
     """`free`; `held`; `stale` when every holder is; `releasing` when every holder is ending;
-    `not_visible` when no holder is seen, but not every process could be inspected.
+    `not_visible` when no holder is seen, but not every process could be inspected; `no_permission`
+    when it is free, and not for me: I may not open it.
     """
     pids: tuple[int, ...]
 
@@ -34,15 +36,17 @@ def node_states(s: Snapshot) -> tuple[NodeState, ...]:
 
 def status(s: Snapshot) -> str:
     """`stale` when any holder is stale, else `held` when there is one; `not_visible` when none was
-    seen, but not every process could be inspected; `free`; `no_tpu`.
+    seen, but not every process could be inspected; `no_permission` when I may not open a node;
+    `free`; `no_node` when there are chips and no device node of them; `no_tpu`.
     """
     states = node_states(s)
     pids = {pid for n in states for pid in n.pids}
     if pids:
         return STALE if any(p.stale for p in s.processes if p.pid in pids) else HELD
     if not states:
-        return NOT_VISIBLE if blind(s) else NO_TPU
-    return NOT_VISIBLE if any(n.state == NOT_VISIBLE for n in states) else FREE
+        return NOT_VISIBLE if blind(s) else NO_NODE if s.chips else NO_TPU
+    found = {n.state for n in states}
+    return next(state for state in (NOT_VISIBLE, NO_PERMISSION, FREE) if state in found)
 
 
 def _state(s: Snapshot, node: str, chip: int | None) -> NodeState:
@@ -50,7 +54,8 @@ def _state(s: Snapshot, node: str, chip: int | None) -> NodeState:
     pids = tuple(p.pid for p in holders)
     if not holders:
         seen = node in s.nodes and not s.hidden and not s.own_namespace
-        return NodeState(node, chip, FREE if seen else NOT_VISIBLE, ())
+        free = NO_PERMISSION if node in s.closed_nodes else FREE
+        return NodeState(node, chip, free if seen else NOT_VISIBLE, ())
     if all(p.stale_code == "releasing" for p in holders):
         return NodeState(node, chip, RELEASING, pids)
     return NodeState(node, chip, STALE if all(p.stale for p in holders) else HELD, pids)

@@ -224,3 +224,5 @@ class Outcome(NamedTuple):
     """Only the processes of this container can be seen."""
     nodes: tuple[str, ...] = ()
     """Device nodes whose holders were looked for."""
+    closed_nodes: tuple[str, ...] = ()
+    """Those that this user may not open."""

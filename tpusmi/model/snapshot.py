@@ -80,6 +80,8 @@ class Snapshot(NamedTuple):
     """Only the processes of this container can be seen."""
     nodes: tuple[str, ...] = ()
     """Device nodes whose holders were looked for."""
+    closed_nodes: tuple[str, ...] = ()
+    """Those that this user may not open."""
 
     def value(self, name: str, subject: Subject) -> Number | None:
         """The value of that metric for a device or process key; None when nobody measured it."""

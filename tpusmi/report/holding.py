@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from tpusmi.model import Process, Snapshot
 from tpusmi.model.holding import (
     HELD,
+    NO_NODE,
+    NO_PERMISSION,
     NO_TPU,
     NOT_VISIBLE,
     STALE,
@@ -75,6 +77,8 @@ def summary(s: Snapshot) -> str:
     found = status(s)
     if found == NO_TPU:
         return "no TPU here"
+    if found == NO_NODE:
+        return f"{len(s.chips)} TPU chip{'s' if len(s.chips) > 1 else ''} without a device node"
     if found in (HELD, STALE):
         pids = {pid for n in states for pid in n.pids}
         by = f"{len(pids)} process{'es' if len(pids) > 1 else ''}"
@@ -84,6 +88,9 @@ def summary(s: Snapshot) -> str:
     if found == NOT_VISIBLE:
         why = blind(s) or unseen(s) or "holders were not looked for"
         return f"no holder visible ({why})"
+    if found == NO_PERMISSION:
+        closed = [n for n in states if n.state == NO_PERMISSION]
+        return f"no holder of {_places_of(states)}, but you may not open {_places_of(closed)}"
     return f"the TPU is free: no holder of {_places_of(states)}"
 
 
@@ -117,6 +124,7 @@ def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[
         if p.stale is False and p.stale_reason
     ]
     said += [f"  {line}" for p in holders for line in _places(p)]
+    said += [f"! chip {c.index}: {note}" for c in s.chips for note in c.notes]
     said += [
         f"  pid {p.pid} has libtpu loaded and holds no TPU: {words.command(p.command)}"
         for p in s.processes

@@ -204,7 +204,7 @@ def _holding() -> Schema:
     node = {
         "node": _TEXT,
         "chip": _or_null(_WHOLE),
-        "state": {"enum": ["free", "held", "stale", "releasing", "not_visible"]},
+        "state": {"enum": ["free", "no_permission", "held", "stale", "releasing", "not_visible"]},
         "pids": _list(_WHOLE, "Every process that holds it."),
     }
     states = ["absent", "harmless", "blocking", "locked", "deleted", "unknown"]
@@ -216,7 +216,12 @@ def _holding() -> Schema:
         "message": _TEXT,
     }
     return {
-        "status": {"enum": ["free", "held", "stale", "not_visible", "no_tpu"]},
+        "status": {
+            "enum": [
+                *("free", "no_permission", "held", "stale", "not_visible"),
+                *("no_node", "no_tpu"),
+            ]
+        },
         "nodes": _list(_object(node), "Every device node of a TPU."),
         "not_inspected": _said(_WHOLE, "Processes that may hold one and could not be looked at."),
         "own_pid_namespace": _said(_TRUTH, "Only processes of this container can be seen."),

@@ -105,6 +105,7 @@ class Holders:
             hidden=found.hidden,
             own_namespace=inside,
             nodes=tuple(nodes.names),
+            closed_nodes=nodes.closed(self._host),
         )
 
     def _found(self, nodes: Nodes, now_s: float) -> Found:

@@ -29,6 +29,13 @@ class Nodes(NamedTuple):
     paths: tuple[str, ...]
     """Where they are, other names of the same chip too."""
 
+    def closed(self, host: Host) -> tuple[str, ...]:
+        """Those that this user may not open. That is asked of their modes; none is opened."""
+        modes = os.R_OK | os.W_OK
+        return tuple(
+            name for name in self.names if not os.access(host.path(name), modes, effective_ids=True)
+        )
+
 
 def known_nodes(host: Host, chips: Iterable[Chip]) -> Nodes:
     """The device nodes of those chips; without a chip, every node that looks like one of a TPU.

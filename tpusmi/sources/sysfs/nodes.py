@@ -49,8 +49,10 @@ def find_nodes(host: Host, functions: Sequence[Function]) -> Nodes:
 
 def lookalikes(host: Host) -> list[str]:
     """Nodes in /dev that could be a TPU's, in the order of their numbers."""
-    groups = [(n, VFIO.format(n)) for n in _numbers(host, "/dev/vfio", "")]
-    return [ACCEL.format(n) for n in _numbers(host, "/dev", "accel")] + [g for _, g in groups]
+    accels = [ACCEL.format(n) for n in _numbers(host, "/dev", "accel")]
+    groups = [VFIO.format(n) for n in _numbers(host, "/dev/vfio", "")]
+    devices = [VFIO_DEVICE.format(n) for n in _numbers(host, "/dev/vfio/devices", "vfio")]
+    return [*accels, *groups, *devices]
 
 
 def _names(f: Function, accels: dict[str, str]) -> list[str]:
