@@ -307,6 +307,28 @@ def test_a_holder_in_uninterruptible_sleep_is_unkillable_after_a_while(
         opener.join(5)
 
 
+def test_a_killed_holder_of_much_memory_is_releasing_until_the_kernel_has_freed_it(
+    machine: Host,
+) -> None:
+    code = (
+        "import mmap\nmemory = mmap.mmap(-1, 1 << 30)\n"
+        "for page in range(0, 1 << 30, 4096): memory[page] = 1\n"
+        "f = hold(sys.argv[1]); say(1); wait()"
+    )
+    for _ in range(5):  # it takes but a tenth of a second, which we may be made to wait
+        with running(code, path(machine)) as child:
+            child.line()
+            found = source(machine)
+            assert pids(found, 0.0) == [child.pid]
+            os.kill(child.pid, 9)
+            codes = []
+            while shown := [p for p in found.read(10.0 * (len(codes) + 1)).processes if p.holds]:
+                codes += [s.code for p in shown if p.life for s in p.life.signs]
+            if "releasing" in codes:
+                return
+    raise AssertionError("never seen while it ended")
+
+
 def _state(pid: int) -> str:
     stat = procfs.read_stat(f"/proc/{pid}")
     return "" if stat is None else stat.state
