@@ -17,24 +17,9 @@ _LEFT = {"DEV", "NODE", "KIND", "USER", "DEVICES", "PHASE", "COMMAND", "NETWORK"
     *("TYPE", "PROGRAM", "RUNS", "CHIPS", "STALE", "S", "TTY")
 }
 _EXPENDABLE = (
-    *("ARRAYS", "LIVE", "NODE", "PEAK", "CHIP", "COMPILES", "COUNT", "P90", "p95", "TYPE", "AGE"),
-    *(
-        "TTY",
-        "RSS",
-        "CPU",
-        "S",
-        "STEP p50",
-        "PHASE",
-        "QUEUE",
-        "MFU",
-        "USER",
-        "PROGRAM",
-        "IDLE",
-        "KIND",
-        "MEAN",
-        "P50",
-        "BW",
-    ),
+    *("ARRAYS", "LIVE", "NODE", "PEAK", "CHIP", "COMPILES", "COUNT", "P90", "p95", "TYPE", "TTY"),
+    *("RSS", "CPU", "AGE", "S", "STEP p50", "PHASE", "QUEUE", "MFU", "USER", "PROGRAM", "IDLE"),
+    *("KIND", "MEAN", "P50", "BW"),
 )
 """Left out one by one where a terminal is too narrow, the first one first."""
 _LAST_LEAST = 12
