@@ -193,6 +193,7 @@ def _machine_outcomes() -> list[Outcome]:
             processes=holders,
             lock_files=lock_files,
             hidden=3,
+            unseen="3 processes of other users not inspected, try sudo",
             nodes=(*nodes, "/dev/accel2"),
         ),
         _served(),

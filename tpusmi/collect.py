@@ -11,10 +11,13 @@ from typing import Protocol
 
 from tpusmi import __version__
 from tpusmi.merge import merge
+from tpusmi.merge.staleness import USUAL, Limits, judged
 from tpusmi.model import FAILED, History, Host, HostFacts, Outcome, Snapshot
 
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
+LOOK_DEADLINE_S = 5.0
+"""For one look at who holds the TPU, on which more may depend."""
 HUNG_AFTER_PERIODS = 5
 
 
@@ -36,8 +39,9 @@ class Source(Protocol):
 class Collector:
     """Sources on threads of their own: a hung one shows as old and freezes nothing."""
 
-    def __init__(self, host: Host, sources: Sequence[Source]) -> None:
+    def __init__(self, host: Host, sources: Sequence[Source], limits: Limits = USUAL) -> None:
         self.history = History()
+        self._limits = limits
         self._host = host
         self._runners = [_Runner(source, self.history) for source in sources]
 
@@ -67,7 +71,11 @@ class Collector:
         now = time.monotonic()
         outcomes = [runner.outcome(now) for runner in self._runners]
         facts = host_facts(self._host)
-        return merge(outcomes, facts, now, __version__, self._host.simulated, self.history)
+        told = (__version__, self._host.simulated)
+        return merge(outcomes, facts, now, *told, judge=self._judged)
+
+    def _judged(self, s: Snapshot) -> Snapshot:
+        return judged(s, self._limits, self.history)
 
 
 class _Runner:
@@ -177,7 +185,7 @@ def _has_grpc() -> bool:
     )
 
 
-def holding_collector(host: Host) -> Collector:
+def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:
     """The collector of who holds the TPU, and of what tells whether they use it."""
     from tpusmi.sources.holders import Holders
     from tpusmi.sources.libtpu import Libtpu
@@ -186,7 +194,17 @@ def holding_collector(host: Host) -> Collector:
 
     chips = Sysfs(host)
     holders = Holders(host, chips.chips, detailed=True)
-    return Collector(host, [Segments(host), chips, holders, Libtpu(host, holders.processes)])
+    sources: list[Source] = [Segments(host), chips, holders, Libtpu(host, holders.processes)]
+    return Collector(host, sources, limits)
+
+
+def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S) -> Snapshot:
+    """The host as it matters to who wants the TPU: chips, holders, whether they work, the lock."""
+    collector = holding_collector(host, limits)
+    try:
+        return collector.read_once(deadline_s)
+    finally:
+        collector.stop()
 
 
 def this_host() -> Host:

@@ -1,23 +1,19 @@
-"""Who holds the TPU, and getting it back: what the command line, the dashboard and Python share."""
+"""Who holds the TPU, and getting it back, from Python: by the rules of `tpusmi ps` and `kill`."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from signal import SIGTERM
 
-from tpusmi.actions.end import FREE_WITHIN_S, GRACE_S, Order, Report, Say, carry_out
+from tpusmi.actions import is_readonly
+from tpusmi.actions.end import FREE_WITHIN_S, GRACE_S, Order, Report, carry_out
 from tpusmi.actions.me import me
 from tpusmi.actions.plan import Plan, Request, make_plan
-from tpusmi.collect import holding_collector, this_host
-from tpusmi.merge.staleness import Limits, judged
-from tpusmi.model import Host, Process, Snapshot
-
-DEADLINE_S = 5.0
-"""For one look: what does not answer by then has failed."""
+from tpusmi.collect import LOOK_DEADLINE_S, look, this_host
+from tpusmi.model import Process
 
 
-def holders(deadline_s: float = DEADLINE_S) -> tuple[Process, ...]:
+def holders(deadline_s: float = LOOK_DEADLINE_S) -> tuple[Process, ...]:
     """The processes that hold a TPU of this host, each with a verdict: `stale`, `stale_reason`.
 
     Empty when nobody was seen to hold one, which is not proof that it is free: as an ordinary user
@@ -58,24 +54,4 @@ def free(  # noqa: PLR0913  # the options of `tpusmi kill`, by their names
     plan = make_plan(snapshot, request, me(host))
     if dry_run:
         return plan
-    return end(host, snapshot, plan, order)
-
-
-def is_readonly() -> bool:
-    """True where the environment forbids to end anything."""
-    return os.environ.get("TPUSMI_MODE") == "readonly"
-
-
-def look(host: Host, limits: Limits | None = None, deadline_s: float = DEADLINE_S) -> Snapshot:
-    """The host as it matters here: chips, holders, what tells whether they work, the lock file."""
-    collector = holding_collector(host)
-    try:
-        snapshot = collector.read_once(deadline_s)
-    finally:
-        collector.stop()
-    return snapshot if limits is None else judged(snapshot, limits)
-
-
-def end(host: Host, s: Snapshot, plan: Plan, order: Order, say: Say | None = None) -> Report:
-    """Carry out a plan that was made on that snapshot."""
-    return carry_out(host, s.chips, plan, order, say)
+    return carry_out(host, snapshot.chips, plan, order)

@@ -149,7 +149,10 @@ def test_filters_choose_what_is_shown_and_the_chips_what_is_free() -> None:
             assert ps(host, "--chip", "0").returncode == HELD
             assert ps(host, "--chip", "2", "--visible-only").returncode == FREE
             # A filter on processes frees nothing.
-            assert ps(host, "--user", "nobody-at-all").returncode == HELD
+            nobodys = ps(host, "--user", "nobody-at-all")
+            assert (nobodys.returncode, "held by 2 processes" in nobodys.stdout) == (HELD, True)
+            told = json.loads(ps(host, "--user", "nobody-at-all", "--json").stdout)
+            assert (told["processes"], told["holding"]["status"]) == ([], "held")
             assert ps(host, "--chip", "9").returncode == USAGE
 
 

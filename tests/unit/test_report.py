@@ -37,12 +37,16 @@ def query(names: str, of_devices: bool, layout: str = "csv") -> Callable[[Snapsh
 
 
 def ps(tree: bool, ascii_only: bool = False, columns: int | None = None) -> Callable[..., str]:
-    everybody = holding.Filters()
-
     def text(s: Snapshot) -> str:
-        return holding.text(holding.narrowed(s, everybody), Sheet(False, columns), ascii_only, tree)
+        shown = holding.view(s, holding.Filters())
+        return holding.text(shown, Sheet(False, columns), ascii_only, tree)
 
     return text
+
+
+def ps_json(s: Snapshot) -> str:
+    told = holding.to_dict(holding.view(s, holding.Filters()))
+    return json.dumps(told["holding"], indent=1) + "\n"
 
 
 def kill(s: Snapshot) -> str:
@@ -61,7 +65,7 @@ VIEWS: dict[str, Callable[[Snapshot], str]] = {
     "json": lambda s: json.dumps(s.to_dict(), indent=1) + "\n",
     "ps.txt": ps(tree=True),
     "ps-flat-ascii.txt": ps(tree=False, ascii_only=True, columns=80),
-    "ps.json": lambda s: json.dumps(holding.to_dict(s)["holding"], indent=1) + "\n",
+    "ps.json": ps_json,
     "kill.txt": kill,
     "devices.csv": query("timestamp, index,name,pid,memory.used,memory.free,hbm_used_bytes,"
                          "utilization.gpu,power.draw,coords,libtpu_version,uuid", True),

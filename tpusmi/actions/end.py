@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tpusmi.actions.lockfile import Cleared, clear
 from tpusmi.actions.plan import Plan
 from tpusmi.actions.proof import DOUBTS, GONE, LET_GO, Grip
-from tpusmi.model import Chip, Host, Process, ProcessKey
+from tpusmi.model import ENDING_CODES, Chip, Host, Process, ProcessKey
 from tpusmi.sources.holders.nodes import Nodes, known_nodes
 from tpusmi.sources.holders.scan import Scan
 
@@ -27,7 +27,6 @@ PROOF_S = 0.1
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL)
 LOOK_S, LOOK_CLOSER_S = 0.1, 0.5
 """How often it is seen whether a process has ended, and whether it still holds its nodes."""
-RELEASING_CODES = ("releasing", "unkillable")
 
 Say = Callable[[Mapping[ProcessKey, str]], object]
 """Told now and then what happens to each process, in words."""
@@ -101,14 +100,36 @@ def carry_out(
     nodes = known_nodes(host, chips)
     here = nodes._replace(paths=tuple(map(host.path, nodes.paths)))
     ending = _Ending(Scan(host.path("/proc"), here, ()), host.path("/proc"), plan, say)
-    done: list[Report] = []
-    # A look that hangs in the kernel must not take the caller with it.
-    worker = threading.Thread(
-        target=lambda: done.append(_carried_out(host, here, plan, order, ending)), daemon=True
-    )
-    worker.start()
-    worker.join(order.grace_s + order.free_within_s + SLACK_S)
-    return done[0] if done else ending.given_up()
+    worker = _Worker(lambda: _carried_out(host, here, plan, order, ending))
+    try:
+        return worker.result(order.grace_s + order.free_within_s + SLACK_S) or ending.given_up()
+    finally:
+        ending.stop()
+
+
+class _Worker(threading.Thread):
+    """A thread for what may hang in the kernel: it must not take its caller with it."""
+
+    def __init__(self, work: Callable[[], Report]) -> None:
+        super().__init__(daemon=True)
+        self._work = work
+        self._report: Report | None = None
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Do it, and keep what came of it."""
+        try:
+            self._report = self._work()
+        except BaseException as error:  # noqa: BLE001  # raised again where it is waited for
+            self._error = error
+
+    def result(self, limit_s: float) -> Report | None:
+        """What came of it; None when it has not come back within the limit. Raises its error."""
+        self.join(limit_s)
+        if self._error is not None:
+            raise self._error
+        return self._report
 
 
 def _carried_out(host: Host, nodes: Nodes, plan: Plan, order: Order, ending: _Ending) -> Report:
@@ -132,11 +153,16 @@ class _Ending:
     def __init__(self, scan: Scan, proc: str, plan: Plan, say: Say | None) -> None:
         self._scan = scan
         self._plan = plan
-        self._say = say or (lambda words: None)
+        self._listener = say
         self._started_s = time.monotonic()
         self._grips = [Grip(scan, proc, target.process) for target in plan.targets]
         self._done: dict[ProcessKey, Result] = {}
         self._signalled: dict[ProcessKey, int] = {}
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Send nothing more, and say nothing more: whoever waited for it has gone."""
+        self._stopped.set()
 
     def signal_all(self, number: int) -> None:
         """The signal to everybody who is left, after proof of all of them."""
@@ -170,7 +196,7 @@ class _Ending:
         since_s = time.monotonic()
         while left := self._left():
             waited_s = time.monotonic() - since_s
-            if waited_s >= limit_s:
+            if waited_s >= limit_s or self._stopped.is_set():
                 return
             self._say({g.process.key: f"{what}, {waited_s:.0f} of {limit_s:.0f} s" for g in left})
             time.sleep(min(LOOK_S, limit_s - waited_s))
@@ -213,15 +239,21 @@ class _Ending:
         for grip in self._grips:
             grip.close()
 
+    def _say(self, words: Mapping[ProcessKey, str]) -> None:
+        if self._listener is not None and not self._stopped.is_set():
+            self._listener(words)
+
     def _left(self) -> list[Grip]:
         return [grip for grip in self._grips if grip.process.key not in self._done]
 
     def _is_ending_already(self, grip: Grip) -> bool:
         """Of one that the kernel takes apart another signal changes nothing."""
-        return grip.process.stale_code in RELEASING_CODES
+        return grip.process.stale_code in ENDING_CODES
 
     def _signal(self, grip: Grip, number: int) -> None:
         key = grip.process.key
+        if self._stopped.is_set():
+            return
         try:
             grip.signal(number)
             self._signalled[key] = number

@@ -8,9 +8,9 @@ import stat
 import time
 from typing import NamedTuple
 
-from tpusmi.model import Host
+from tpusmi.model import LOCK_BLOCKING, LOCK_LOCKED, LOCK_UNKNOWN, Host
 from tpusmi.sources.holders import is_inside
-from tpusmi.sources.holders.lockfile import BLOCKING, LOCKED, PATHS, UNKNOWN, lock_files
+from tpusmi.sources.holders.lockfile import PATHS, lock_files
 from tpusmi.sources.holders.nodes import Nodes
 from tpusmi.sources.holders.scan import Scan
 
@@ -37,12 +37,12 @@ def clear(host: Host, nodes: Nodes) -> tuple[Cleared, ...]:
     sees_all = not (found.hidden or found.hides_others or is_inside(host))
     cleared = []
     for file in lock_files(host, found.files, sees_all):
-        if file.state == LOCKED or file.state == UNKNOWN:
+        if file.state == LOCK_LOCKED or file.state == LOCK_UNKNOWN:
             cleared.append(Cleared(file.path, False, f"kept: {file.message}"))
-        elif file.state == BLOCKING and found.holders:
+        elif file.state == LOCK_BLOCKING and found.holders:
             pids = ", ".join(map(str, found.holders))
             cleared.append(Cleared(file.path, False, f"kept: pid {pids} holds the TPU"))
-        elif file.state == BLOCKING:
+        elif file.state == LOCK_BLOCKING:
             cleared.append(_removed(host, file.path))
     return tuple(cleared)
 

@@ -7,7 +7,7 @@ import os
 from tpusmi.actions.plan import Me
 from tpusmi.model import Host
 from tpusmi.sources.holders.life import ancestors
-from tpusmi.sources.segments.facts import user_name
+from tpusmi.sources.users import user_before_sudo, user_name
 
 ANCESTORS_MOST = 100_000
 """All of them: whatever started us is never ended."""
@@ -16,9 +16,8 @@ ANCESTORS_MOST = 100_000
 def me(host: Host) -> Me:
     """This process. With sudo the processes of the user before are mine as well as root's."""
     uids = {os.geteuid()}
-    sudo = os.environ.get("SUDO_UID", "")
-    if os.geteuid() == 0 and sudo.isdecimal():
-        uids.add(int(sudo))
+    if (before := user_before_sudo()) is not None:
+        uids.add(before)
     started_us = ancestors(host.path("/proc"), os.getppid(), most=ANCESTORS_MOST)
     return Me(
         os.getpid(),

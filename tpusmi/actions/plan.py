@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tpusmi.model import Process, Snapshot
-from tpusmi.model.holding import blind, unseen
-
-BLOCKING = "blocking"
+from tpusmi.model import LOCK_BLOCKING, Process, Snapshot
+from tpusmi.model.holding import blind
 
 
 class Request(NamedTuple):
@@ -88,8 +86,8 @@ def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
         tuple(refused),
         nodes,
         tuple(p.pid for p in others if set(p.holds) & set(nodes)),
-        tuple(f.path for f in s.lock_files if f.state == BLOCKING and not others),
-        unseen(s),
+        tuple(f.path for f in s.lock_files if f.state == LOCK_BLOCKING and not others),
+        s.unseen,
         blind(s),
     )
 

@@ -79,7 +79,7 @@ class Grip:
             self._is_gone = bool(poll.poll(0))
         else:
             stat = procfs.read_stat(self._path)
-            self._is_gone = stat is None or (stat.has_ended and stat.threads < 2)
+            self._is_gone = stat is None or stat.is_gone
         return self._is_gone
 
     def signal(self, number: int) -> None:
@@ -102,11 +102,8 @@ class Grip:
         return stat is None or stat.exiting
 
     def where_it_waits(self) -> str:
-        """What a process that does not end does in the kernel: `state D in vfio_unpin`."""
-        stat = procfs.read_stat(self._path)
-        place = procfs.read(f"{self._path}/wchan")
-        state = "?" if stat is None else stat.state
-        return f"state {state}{f' in {place}' if place not in ('', '0') else ''}"
+        """What a process that does not end does in the kernel."""
+        return procfs.where_it_sleeps(self._path)
 
     def close(self) -> None:
         """Let go of it."""

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
+from tpusmi.actions import is_readonly
 from tpusmi.actions.end import (
     ENDING_SIGNALS,
     FREE_WITHIN_S,
@@ -16,6 +17,7 @@ from tpusmi.actions.end import (
     WAIT_MOST_S,
     Order,
     Report,
+    carry_out,
 )
 from tpusmi.actions.me import me
 from tpusmi.actions.plan import Plan, Request, make_plan
@@ -30,7 +32,8 @@ from tpusmi.cli.holding import (
     talk,
 )
 from tpusmi.cli.options import Help
-from tpusmi.freeing import end, is_readonly, look
+from tpusmi.cli.width import columns
+from tpusmi.collect import look
 from tpusmi.model import Host, ProcessKey, Snapshot
 from tpusmi.report import ending
 
@@ -128,6 +131,8 @@ def _run(
     if options.dry_run or not (plan.targets or plan.lock_files):
         _print_plan(options, plan, words)
         return Exit.ANSWERED if options.dry_run else _code_of_nothing(plan, options)
+    sys.stderr.write(words)
+    sys.stderr.flush()
     try:
         return _ask_and_end(host, options, request, snapshot, plan)
     except BrokenPipeError:
@@ -142,9 +147,6 @@ def _ask_and_end(
     snapshot: Snapshot,
     plan: Plan,
 ) -> int:
-    order = Order(options.signal, options.grace, options.wait)
-    sys.stderr.write(ending.plan_text(snapshot, plan, order))
-    sys.stderr.flush()
     asked_s = time.monotonic()
     if not options.yes and not _is_confirmed(plan):
         if options.json:
@@ -153,12 +155,16 @@ def _ask_and_end(
     if time.monotonic() - asked_s > THOUGHT_S:
         snapshot = look(host, limits(options))
         plan = _still_meant(plan, make_plan(snapshot, request, me(host)))
+    order = Order(options.signal, options.grace, options.wait)
+    progress = _Progress()
     try:
-        report = end(host, snapshot, plan, order, _Progress() if sys.stderr.isatty() else None)
+        report = carry_out(host, snapshot.chips, plan, order, progress)
     except KeyboardInterrupt:
+        progress.clear()
         pids = ", ".join(str(t.process.pid) for t in plan.targets)
         talk(f"interrupted: pid {pids} may have been signalled, and nothing more is sent")
         raise
+    progress.clear()
     _print(options, ending.report_dict(plan, report), ending.report_text(report))
     return _code(plan, report, options)
 
@@ -217,20 +223,25 @@ def _code(plan: Plan, report: Report, options: argparse.Namespace) -> int:
 
 
 class _Progress:
-    """A line on the terminal that says how far each process is."""
+    """A line on the terminal that says how far each process is; nothing where there is none."""
 
     def __init__(self) -> None:
+        self._is_shown = sys.stderr.isatty()
         self._words: dict[ProcessKey, str] = {}
 
     def __call__(self, words: Mapping[ProcessKey, str]) -> None:
         self._words.update(words)
         line = "; ".join(f"pid {key.pid}: {text}" for key, text in self._words.items())
-        from tpusmi.cli.width import columns
+        self._write(line[: (columns() or 80) - 1])
 
-        sys.stderr.write(f"\r\x1b[K{line[: (columns() or 80) - 1]}")
-        if all(text.startswith(("ended", "has let go")) for text in self._words.values()):
-            sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+    def clear(self) -> None:
+        """Take it away: what became of them follows."""
+        self._write("")
+
+    def _write(self, line: str) -> None:
+        if self._is_shown:
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
 
 
 def _signal(text: str) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from tpusmi import __version__
+from tpusmi.actions import is_readonly
 from tpusmi.cli.width import columns
 
 LOOP_DEFAULT_S = 5.0
@@ -138,7 +138,7 @@ def _add_looks(g: argparse._ArgumentGroup) -> None:
     g.add_argument(
         "--readonly",
         action="store_true",
-        default=os.environ.get("TPUSMI_MODE") == "readonly",
+        default=is_readonly(),
         help="no key of the dashboard ends a process (also TPUSMI_MODE=readonly)",
     )
     g.add_argument("--strict", action="store_true", help="exit 4 when a source failed")

@@ -118,10 +118,10 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
     """The filters among the options; `-u` without a name means me. Raises ValueError."""
     users = options.user
     if users is not None and not users:
-        import pwd
+        from tpusmi.sources.users import user_name
 
         # Not $USER, which sudo and su leave as they like.
-        users = [pwd.getpwuid(os.getuid()).pw_name]
+        users = [user_name(os.getuid())]
     pids = tuple(int(word) for words in options.pid or () for word in words)
     return Wanted(tuple(users or ()), pids, tuple(options.id or ()))
 

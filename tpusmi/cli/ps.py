@@ -16,6 +16,10 @@ from tpusmi.cli.width import columns
 from tpusmi.model import Host, Snapshot
 from tpusmi.model.holding import HELD, NOT_VISIBLE, STALE, status
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.report.holding import Filters, View
+
 LOOK_EVERY_S = 1.0
 SAY_EVERY_S = 10.0
 
@@ -74,16 +78,8 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
 
     whole = _awaited(host, options)
     check_chips(whole, options.chip, parse)
-    shown = holding.narrowed(
-        whole,
-        holding.Filters(
-            tuple(options.user or ()),
-            tuple(options.pid or ()),
-            tuple(options.chip or ()),
-            options.stale,
-        ),
-    )
-    found = status(_of_chips(whole, options))
+    shown = holding.view(whole, _filters(options))
+    found = status(shown.on_chips)
     code = EXITS[found]
     if code == Exit.NOTHING_HERE and not options.json:
         reasons = "; ".join(f"{o.source}: {o.message}" for o in whole.sources)
@@ -95,7 +91,14 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
     return Exit.ANSWERED if found == NOT_VISIBLE and options.visible_only else code
 
 
-def _print(shown: Snapshot, options: argparse.Namespace) -> None:
+def _filters(options: argparse.Namespace) -> Filters:
+    from tpusmi.report.holding import Filters
+
+    users, pids, chips = (tuple(f or ()) for f in (options.user, options.pid, options.chip))
+    return Filters(users, pids, chips, options.stale)
+
+
+def _print(shown: View, options: argparse.Namespace) -> None:
     from tpusmi.report import holding
     from tpusmi.report.grid import Sheet
 
@@ -111,24 +114,23 @@ def _print(shown: Snapshot, options: argparse.Namespace) -> None:
 
 def _awaited(host: Host, options: argparse.Namespace) -> Snapshot:
     """The first look; with --wait-free the first one without a holder, or the last in time."""
-    from tpusmi.freeing import look
+    from tpusmi.collect import LOOK_DEADLINE_S, holding_collector
+    from tpusmi.report.holding import view
 
     until_s = time.monotonic() + (options.wait_free or 0.0)
     said_s = 0.0
-    while True:
-        snapshot = look(host, limits(options))
-        left_s = until_s - time.monotonic()
-        if left_s <= 0 or status(_of_chips(snapshot, options)) not in (HELD, STALE):
-            return snapshot
-        if time.monotonic() - said_s >= SAY_EVERY_S:
-            said_s = time.monotonic()
-            pids = ", ".join(str(p.pid) for p in snapshot.processes if p.holds)
-            talk(f"held by pid {pids}, waiting {left_s:.0f} s more")
-        time.sleep(min(LOOK_EVERY_S, left_s))
-
-
-def _of_chips(s: Snapshot, options: argparse.Namespace) -> Snapshot:
-    """The chips that are asked for, with everybody on them: a filter frees nothing."""
-    from tpusmi.report import holding
-
-    return holding.narrowed(s, holding.Filters(chips=tuple(options.chip or ())))
+    collector = holding_collector(host, limits(options))
+    try:
+        while True:
+            snapshot = collector.read_once(LOOK_DEADLINE_S)
+            left_s = until_s - time.monotonic()
+            on_chips = view(snapshot, _filters(options)).on_chips
+            if left_s <= 0 or status(on_chips) not in (HELD, STALE):
+                return snapshot
+            if time.monotonic() - said_s >= SAY_EVERY_S:
+                said_s = time.monotonic()
+                pids = ", ".join(str(p.pid) for p in on_chips.processes if p.holds)
+                talk(f"held by pid {pids}, waiting {left_s:.0f} s more")
+            time.sleep(min(LOOK_EVERY_S, left_s))
+    finally:
+        collector.stop()

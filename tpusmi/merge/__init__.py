@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tpusmi.merge.join import Join
 from tpusmi.merge.notices import notices
-from tpusmi.merge.staleness import Limits, judged
+from tpusmi.merge.staleness import judged
 from tpusmi.model import (
     METRICS,
     NOMINAL,
@@ -14,7 +14,6 @@ from tpusmi.model import (
     ChipKey,
     Device,
     DeviceKey,
-    History,
     HostFacts,
     Outcome,
     Process,
@@ -40,11 +39,11 @@ def merge(
     now_s: float,
     version: str,
     simulated: bool = False,
-    history: History | None = None,
+    judge: Callable[[Snapshot], Snapshot] = judged,
 ) -> Snapshot:
     """The snapshot of one moment: of every metric the first fresh reading in its order of trust.
 
-    `history` tells for how long chips have been idle already.
+    `judge` says of every holder whether it is stale.
     """
     join = Join(outcomes, simulated)
     processes = _ordered(join.processes)
@@ -74,10 +73,11 @@ def merge(
         tuple(file for o in outcomes for file in o.lock_files),
         sum(o.hidden for o in outcomes),
         any(o.own_namespace for o in outcomes),
+        next((o.unseen for o in outcomes if o.unseen), ""),
         tuple(node for o in outcomes for node in o.nodes),
         tuple(node for o in outcomes for node in o.closed_nodes),
     )
-    snapshot = judged(snapshot, Limits(), history)
+    snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))
 
 

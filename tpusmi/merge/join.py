@@ -241,7 +241,10 @@ def _joined_processes(processes: Iterable[Process]) -> tuple[Process, ...]:
             found[p.key] = p
             continue
         told, seen = (known, p) if known.interval_s is not None else (p, known)
+        # A leader may have ended, for its agent, and leave threads that hold: the kernel sees them.
+        lives = seen.holds and told.state == "dead"
         found[p.key] = told._replace(
+            state="silent" if lives else told.state,
             holds=seen.holds,
             environment=seen.environment,
             loaded_only=seen.loaded_only,

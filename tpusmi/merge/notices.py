@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpusmi.merge.owned import least, shown, shown_mean
-from tpusmi.model import LIBTPU, OK, Chip, Device, Link, Notice, Process, Server, Snapshot
+from tpusmi.merge.owned import fresh, fresh_mean, least
+from tpusmi.model import (
+    LIBTPU,
+    LOCK_BLOCKING,
+    LOCK_DELETED,
+    OK,
+    STALE_HOLDER,
+    Chip,
+    Device,
+    Link,
+    Notice,
+    Process,
+    Server,
+    Snapshot,
+)
 
 RECOMPILATIONS_LEAST = 2
 BUSY_PERCENT = 95.0
@@ -24,7 +37,7 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
         if p.state != "dead":
             if p.stale:
                 reason = f"holds the TPU and is stale ({p.stale_code}): {p.stale_reason}"
-                found.append(Notice("stale_holder", reason, p.pid))
+                found.append(Notice(STALE_HOLDER, reason, p.pid))
             found += p.warnings
             found += _of_job(s, p)
             found += _of_use(s, p)
@@ -48,7 +61,7 @@ def _of_chips(s: Snapshot) -> Iterator[Notice]:
 def _of_lock_files(s: Snapshot) -> Iterator[Notice]:
     """A lock file that keeps somebody out, or no longer keeps anybody out."""
     for file in s.lock_files:
-        if file.state in ("blocking", "deleted"):
+        if file.state in (LOCK_BLOCKING, LOCK_DELETED):
             yield Notice("lock_file", f"{file.path}: {file.message}")
 
 
@@ -102,11 +115,11 @@ def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
     devices = [d for d in s.devices if p.key in d.owners and d.chip is not None]
     if p.holds and (notice := _why_no_metrics(s, p, devices)):
         yield notice
-    duty = shown_mean(s, "duty_cycle_percent", devices)
-    mxu = shown_mean(s, "tensorcore_utilization_percent", devices)
+    duty = fresh_mean(s, "duty_cycle_percent", devices)
+    mxu = fresh_mean(s, "tensorcore_utilization_percent", devices)
     idle_s = least(s, "idle_s", devices)
     if duty is not None and mxu is not None and duty >= BUSY_PERCENT and mxu < LITTLE_MXU_PERCENT:
-        bandwidth = shown_mean(s, "hbm_bandwidth_utilization_percent", devices)
+        bandwidth = fresh_mean(s, "hbm_bandwidth_utilization_percent", devices)
         yield _busy_for_little(p, duty, mxu, bandwidth)
     if idle_s is not None and idle_s >= UNUSED_S and p.stale_code != "idle":
         yield Notice(
@@ -138,7 +151,7 @@ def _busy_for_little(p: Process, duty: float, mxu: float, bandwidth: float | Non
 def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> Notice | None:
     """Why nothing is known of a holder's use, with what to do; None when something is."""
     known = ("hbm_used_bytes", "duty_cycle_percent")
-    if any(shown(s, name, d) is not None for name in known for d in devices):
+    if any(fresh(s, name, d) is not None for name in known for d in devices):
         return None
     held = f"holds {', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
     servers = [server for server in s.servers if server.process in (p.key, None)]

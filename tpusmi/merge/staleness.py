@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tpusmi.merge.owned import least, shown, shown_mean
-from tpusmi.model import OK, Device, History, Process, Sign, Snapshot, Subject
+from tpusmi.merge.owned import fresh, fresh_mean, least
+from tpusmi.model import (
+    ENDING_CODES,
+    OK,
+    ChipKey,
+    Device,
+    History,
+    Process,
+    Sign,
+    Snapshot,
+    Subject,
+)
 
 IDLE_S = 30 * 60.0
 STUCK_S = 10 * 60.0
@@ -19,8 +29,6 @@ _BUSY = (
     "tensorcore_utilization_percent",
     "hbm_bandwidth_utilization_percent",
 )
-_ENDING = ("releasing", "unkillable")
-"""Signs of a process that no work speaks against any more."""
 
 
 class Limits(NamedTuple):
@@ -30,7 +38,10 @@ class Limits(NamedTuple):
     stuck_s: float = STUCK_S
 
 
-def judged(s: Snapshot, limits: Limits, history: History | None = None) -> Snapshot:
+USUAL = Limits()
+
+
+def judged(s: Snapshot, limits: Limits = USUAL, history: History | None = None) -> Snapshot:
     """The snapshot with a verdict on every holder: stale or not, and why."""
     return s._replace(
         processes=tuple(_verdict(s, p, limits, history) if p.holds else p for p in s.processes)
@@ -43,7 +54,7 @@ def _verdict(s: Snapshot, p: Process, limits: Limits, history: History | None) -
     if p.life.platform:
         return _sound(p, "an agent of the platform")
     devices = [d for d in s.devices if p.key in d.owners]
-    sign = next((sign for sign in p.life.signs if sign.code in _ENDING), None)
+    sign = next((sign for sign in p.life.signs if sign.code in ENDING_CODES), None)
     if sign is not None:
         return _stale(p, sign)
     works = _why_working(s, p, devices, min(WORKED_LATELY_S, limits.idle_s))
@@ -71,7 +82,7 @@ def _why_working(s: Snapshot, p: Process, devices: Sequence[Device], lately_s: f
         return f"one of its devices ran a program {idle_s:.0f} s ago" if idle_s < lately_s else ""
     for d in devices:
         for name in _BUSY:
-            found = shown(s, name, d)
+            found = fresh(s, name, d)
             if found is not None and found.value > WORKING_PERCENT:
                 return f"{d.name} is busy"
     return "" if _is_known_to_rest(s, devices) else _works_on_the_host(p)
@@ -81,7 +92,7 @@ def _is_known_to_rest(s: Snapshot, devices: Sequence[Device]) -> bool:
     """True when somebody measures its devices. What their process does on the host counts no more
     then: some spin while they wait.
     """
-    return any(shown(s, name, d) is not None for name in _BUSY for d in devices)
+    return any(fresh(s, name, d) is not None for name in _BUSY for d in devices)
 
 
 def _works_on_the_host(p: Process) -> str:
@@ -117,7 +128,7 @@ def _stuck_s(s: Snapshot, p: Process, devices: Sequence[Device]) -> float | None
     starting = p.state == "live" and p.phase == "starting"
     if not (answers or starting) or any(server.ids for server in servers) or p.life is None:
         return None
-    if any(shown(s, "hbm_used_bytes", d) for d in devices):
+    if any(fresh(s, "hbm_used_bytes", d) for d in devices):
         return None
     return p.life.newest_thread_s
 
@@ -132,22 +143,19 @@ def _idle_s(
     stepped = s.values.get((p.key, "since_last_step_s"))
     if p.phase == "idle" and p.state == "live" and stepped is not None and not stepped.stale:
         return stepped.value
-    if history is None or not devices or shown_mean(s, "duty_cycle_percent", devices) is None:
+    if history is None or fresh_mean(s, "duty_cycle_percent", devices) is None:
         return None
-    return min(_quiet_s(s, d, history) for d in devices)
+    quiet = [_quiet_since_s(d, history) for d in devices]
+    known = [since_s for since_s in quiet if since_s is not None]
+    return s.at_s - max(known) if known and len(known) == len(quiet) else None
 
 
-def _quiet_s(s: Snapshot, d: Device, history: History) -> float:
-    """For how long the duty cycle of a device is known to have been nothing."""
+def _quiet_since_s(d: Device, history: History) -> float | None:
+    """Since when a device's duty cycle, or its chip's, is known to have been nothing."""
     subjects: list[Subject] = [d.key, *d.aka]
-    every = [history.series("duty_cycle_percent", subject) for subject in subjects]
-    series = max(every, key=len, default=[])
-    since_s = s.at_s
-    for at_s, value in reversed(series):
-        if value > WORKING_PERCENT:
-            break
-        since_s = at_s
-    return s.at_s - since_s
+    subjects += [] if d.chip is None else [ChipKey(d.chip)]
+    known = (history.nothing_since_s(subject) for subject in subjects)
+    return next((since_s for since_s in known if since_s is not None), None)
 
 
 def _minutes(seconds: float) -> str:

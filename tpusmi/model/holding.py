@@ -4,14 +4,12 @@
 
 from typing import NamedTuple
 
-from tpusmi.model.nouns import FAILED
+from tpusmi.model.nouns import FAILED, HOLDERS
 from tpusmi.model.snapshot import Snapshot
 
 FREE, HELD, STALE, RELEASING = "free", "held", "stale", "releasing"
 NOT_VISIBLE, NO_PERMISSION = "not_visible", "no_permission"
 NO_NODE, NO_TPU = "no_node", "no_tpu"
-HOLDERS = "holders"
-"""Name of the source that looks for them."""
 
 
 class NodeState(NamedTuple):
@@ -59,14 +57,6 @@ def _state(s: Snapshot, node: str, chip: int | None) -> NodeState:
     if all(p.stale_code == "releasing" for p in holders):
         return NodeState(node, chip, RELEASING, pids)
     return NodeState(node, chip, STALE if all(p.stale for p in holders) else HELD, pids)
-
-
-def unseen(s: Snapshot) -> str:
-    """What could not be inspected, in the words of who looked; empty when everything could."""
-    if not (s.hidden or s.own_namespace):
-        return ""
-    said = next((o.message for o in s.sources if o.source == HOLDERS), "")
-    return said.partition("(")[2].removesuffix(")") or said
 
 
 def blind(s: Snapshot) -> str:

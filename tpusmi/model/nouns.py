@@ -10,6 +10,8 @@ from typing import NamedTuple
 from tpusmi.model.process import LockFile, Process, ProcessKey
 
 OK, ABSENT, DENIED, FAILED = "ok", "absent", "denied", "failed"
+HOLDERS = "holders"
+"""Name of the source that looks for who holds a TPU."""
 
 Number = float | int
 
@@ -222,6 +224,8 @@ class Outcome(NamedTuple):
     """Processes that may hold a TPU and could not be inspected."""
     own_namespace: bool = False
     """Only the processes of this container can be seen."""
+    unseen: str = ""
+    """What could not be inspected, in words; empty when everything could."""
     nodes: tuple[str, ...] = ()
     """Device nodes whose holders were looked for."""
     closed_nodes: tuple[str, ...] = ()

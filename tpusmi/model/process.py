@@ -59,6 +59,12 @@ PROCESS_FACTS = (
 """What a job says of itself once: strings and integers, None when it does not say."""
 
 
+STALE_HOLDER = "stale_holder"
+"""Code of the notice of a stale holder."""
+ENDING_CODES = ("releasing", "unkillable")
+"""Codes of signs of a process that another signal does not change."""
+
+
 class Sign(NamedTuple):
     """Something about a holder that speaks for its being stale: a code, and why in a sentence."""
 
@@ -102,13 +108,18 @@ class Life(NamedTuple):
     cwd: str | None = None
 
 
+LOCK_STATES = ("absent", "harmless", "blocking", "locked", "deleted", "unknown")
+LOCK_ABSENT, LOCK_HARMLESS, LOCK_BLOCKING, LOCK_LOCKED, LOCK_DELETED, LOCK_UNKNOWN = LOCK_STATES
+
+
 class LockFile(NamedTuple):
     """libtpu's lock file, which decides whether another process may start on the TPU."""
 
     path: str
     state: str
-    """`absent`; `harmless`: nobody's lock, and mine; `blocking`: nobody's lock, but I may not open
-    the file; `locked`; `deleted` while it was locked: the next process will not see the lock.
+    """Of LOCK_STATES. `harmless`: nobody's lock, and mine; `blocking`: nobody's lock, and not for
+    me to open; `deleted` while it was locked: the next process will not see the lock; `unknown`
+    where nobody tells.
     """
     owner: str | None
     """User whose file it is."""

@@ -78,6 +78,8 @@ class Snapshot(NamedTuple):
     """Processes that may hold a TPU and could not be inspected."""
     own_namespace: bool = False
     """Only the processes of this container can be seen."""
+    unseen: str = ""
+    """What could not be inspected, in words; empty when everything could."""
     nodes: tuple[str, ...] = ()
     """Device nodes whose holders were looked for."""
     closed_nodes: tuple[str, ...] = ()

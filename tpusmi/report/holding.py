@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.model import Process, Snapshot
+from tpusmi.model import LOCK_ABSENT, LOCK_BLOCKING, LOCK_DELETED, Process, Snapshot
 from tpusmi.model.holding import (
     HELD,
     NO_NODE,
@@ -17,7 +17,6 @@ from tpusmi.model.holding import (
     blind,
     node_states,
     status,
-    unseen,
 )
 from tpusmi.report import words
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
@@ -40,10 +39,13 @@ def narrowed(s: Snapshot, filters: Filters) -> Snapshot:
     """The snapshot with the chips that are asked for, and the processes that pass."""
     chips = tuple(c for c in s.chips if not filters.chips or c.index in filters.chips)
     nodes = {node for c in chips for node in c.nodes} if filters.chips else set(s.nodes)
+    processes = tuple(p for p in s.processes if _passes(p, filters, nodes))
+    pids = {p.pid for p in processes}
     return s._replace(
         chips=chips,
         nodes=tuple(node for node in s.nodes if node in nodes),
-        processes=tuple(p for p in s.processes if _passes(p, filters, nodes)),
+        processes=processes,
+        warnings=tuple(n for n in s.warnings if n.pid is None or n.pid in pids),
     )
 
 
@@ -58,16 +60,29 @@ def _passes(p: Process, filters: Filters, nodes: set[str]) -> bool:
     )
 
 
-def to_dict(s: Snapshot) -> dict[str, Any]:
+class View(NamedTuple):
+    """What to print: a filter on processes frees no chip."""
+
+    shown: Snapshot
+    on_chips: Snapshot
+    """The same chips, with everybody on them."""
+
+
+def view(s: Snapshot, filters: Filters) -> View:
+    """The processes that pass, beside all of the chips that are asked for."""
+    return View(narrowed(s, filters), narrowed(s, Filters(chips=filters.chips)))
+
+
+def to_dict(v: View) -> dict[str, Any]:
     """The object of `tpusmi ps --json`: keys as in `tpusmi --json`."""
-    whole = s.to_dict()
+    whole = {**v.shown.to_dict(), "holding": v.on_chips.to_dict()["holding"]}
     kept = ("schema", "tpusmi_version", "simulated", "host", "holding", "processes", "warnings")
     return {name: whole[name] for name in kept}
 
 
-def text(s: Snapshot, sheet: Sheet, ascii_only: bool, tree: bool) -> str:
+def text(v: View, sheet: Sheet, ascii_only: bool, tree: bool) -> str:
     """The holders, what is loaded, the lock file, and whether the TPU is free."""
-    found = as_text(_lines(s, sheet, tree), False)
+    found = as_text(_lines(v, sheet, tree), False)
     return as_text(found.translate(_TREE_ASCII).splitlines(), True) if ascii_only else found
 
 
@@ -86,7 +101,7 @@ def summary(s: Snapshot) -> str:
         others = f", no holder of {_places_of(rest)}" if rest else ""
         return f"{_places_of([n for n in states if n.pids])} held by {by}{others}"
     if found == NOT_VISIBLE:
-        why = blind(s) or unseen(s) or "holders were not looked for"
+        why = blind(s) or s.unseen or "holders were not looked for"
         return f"no holder visible ({why})"
     if found == NO_PERMISSION:
         closed = [n for n in states if n.state == NO_PERMISSION]
@@ -102,9 +117,10 @@ def _places_of(states: Sequence[NodeState]) -> str:
     return f"chip{'s' if len(set(chips)) > 1 else ''} {words.ranges(chips)}"
 
 
-def _lines(s: Snapshot, sheet: Sheet, tree: bool) -> Iterator[str]:
+def _lines(v: View, sheet: Sheet, tree: bool) -> Iterator[str]:
+    s = v.shown
     label = " (SIMULATED)" if s.simulated else ""
-    yield painted(f"{s.host.name}{label}: {summary(s)}", BOLD, sheet.color)
+    yield painted(f"{s.host.name}{label}: {summary(v.on_chips)}", BOLD, sheet.color)
     holders = [p for p in s.processes if p.holds]
     if holders:
         rows = list(_tree(s, holders)) if tree else [_row(s, p, "") for p in holders]
@@ -131,11 +147,11 @@ def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[
         if p.loaded_only
     ]
     said += [
-        f"{'!' if file.state in ('blocking', 'deleted') else ' '} {file.path}: {file.message}"
+        f"{'!' if file.state in (LOCK_BLOCKING, LOCK_DELETED) else ' '} {file.path}: {file.message}"
         for file in s.lock_files
-        if file.state != "absent"
+        if file.state != LOCK_ABSENT
     ]
-    said += [f"  {unseen(s)}"] if holders and unseen(s) else []
+    said += [f"  {s.unseen}"] if holders and s.unseen else []
     if said:
         yield ""
     for line in said:

@@ -12,6 +12,7 @@ from typing import Any
 from tpusmi.model import (
     CHIP_METRICS,
     DEVICE_METRICS,
+    LOCK_STATES,
     PROCESS_FACTS,
     PROCESS_METRICS,
     SCHEMA,
@@ -167,7 +168,7 @@ def _process(device: Schema) -> Schema:
         },
         "loaded_only": _said(_TRUTH, "It maps libtpu.so and holds no node."),
         "stale": _said(_or_null(_TRUTH), "True for a holder that will not do work again."),
-        "stale_code": _said(_or_null(_TEXT), "`orphaned`, `session_gone`, `idle`, `stuck`, …"),
+        "stale_code": _said(_or_null(_TEXT), "`orphaned`, `idle`, …; `stuck` by `ps` alone."),
         "stale_reason": _said(_or_null(_TEXT), "Why it is stale; or why not, if it looks so."),
         **_life(),
         "phase": {"enum": ["starting", "compiling", "running", "idle", "ended", None]},
@@ -189,14 +190,14 @@ def _life() -> Schema:
         "session": _or_null(_WHOLE),
         "age_s": _said(_or_null(_NUMBER), "Since it was started."),
         "threads": _or_null(_WHOLE),
-        "terminal": _said(_or_null(_TEXT), "`pts/0`. Asked by `tpusmi ps` and kill only."),
-        "cpu_percent": _said(_or_null(_NUMBER), "Of one core. By `tpusmi ps` and kill only."),
-        "rss_bytes": _said(_or_null(_WHOLE), "Memory of the host. By `tpusmi ps` and kill only."),
-        "cwd": _said(_or_null(_TEXT), "By `tpusmi ps` and kill only."),
+        "terminal": _said(_or_null(_TEXT), "`pts/0`. Not asked by `tpusmi --json`."),
+        "cpu_percent": _said(_or_null(_NUMBER), "Of one core. Not asked by `tpusmi --json`."),
+        "rss_bytes": _said(_or_null(_WHOLE), "Memory of the host. Not asked by `tpusmi --json`."),
+        "cwd": _said(_or_null(_TEXT), "Not asked by `tpusmi --json`."),
         "container_id": _said(_or_null(_TEXT), "Of the container that it runs in."),
         "inner_pid": _said(_or_null(_WHOLE), "Its pid in there."),
         "role": _said(_or_null(_TEXT), "In its job: `resource tracker`, `spawned worker`."),
-        "listens_on": _list(_WHOLE, "TCP ports. By `tpusmi ps` and kill only."),
+        "listens_on": _list(_WHOLE, "TCP ports. Not asked by `tpusmi --json`."),
     }
 
 
@@ -207,10 +208,9 @@ def _holding() -> Schema:
         "state": {"enum": ["free", "no_permission", "held", "stale", "releasing", "not_visible"]},
         "pids": _list(_WHOLE, "Every process that holds it."),
     }
-    states = ["absent", "harmless", "blocking", "locked", "deleted", "unknown"]
     lock_file = {
         "path": _TEXT,
-        "state": {"enum": states},
+        "state": {"enum": list(LOCK_STATES)},
         "owner": _or_null(_TEXT),
         "pids": _list(_WHOLE, "Who locks it, or has the deleted one open."),
         "message": _TEXT,

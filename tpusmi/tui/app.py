@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from tpusmi.model import Snapshot
-from tpusmi.sources.segments.facts import user_name
+from tpusmi.sources.users import user_name
 from tpusmi.tui.board import Board
 from tpusmi.tui.chrome import Status
 from tpusmi.tui.ends import SHOWN_S, Ending, Finished, Question, Told

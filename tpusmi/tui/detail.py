@@ -8,7 +8,7 @@ from textwrap import wrap
 from rich.cells import cell_len
 from textual.geometry import Size
 
-from tpusmi.model import Life, Process, Site, Snapshot
+from tpusmi.model import STALE_HOLDER, Life, Process, Site, Snapshot
 from tpusmi.report import words
 from tpusmi.tui.cells import age
 from tpusmi.tui.look import Look, Row
@@ -176,7 +176,7 @@ def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
     """The verdict on it, and what a person can do something about. Whole: the notices below are cut
     at the edge.
     """
-    told = [n for n in s.warnings if n.pid == p.pid]
+    told = [n for n in s.warnings if n.pid == p.pid and n.code != STALE_HOLDER]
     said = [("! ", n.message, "warn") for n in (*p.warnings, *told)]
     if p.stale:
         said.insert(0, ("! ", verdict(p), "bad"))

@@ -76,7 +76,7 @@ class Ending(threading.Thread):
             self._post(Told(self._told))
 
 
-class Outcome(NamedTuple):
+class Ended(NamedTuple):
     """What became of one process, in words, and whether the chips are free of it."""
 
     text: str
@@ -89,9 +89,9 @@ class Ends:
     def __init__(self) -> None:
         self.telling: dict[ProcessKey, str] = {}
         """How far each is."""
-        self._outcomes: dict[ProcessKey, Outcome] = {}
+        self._outcomes: dict[ProcessKey, Ended] = {}
 
-    def finish(self, process: Process, answer: Report | Exception) -> Outcome:
+    def finish(self, process: Process, answer: Report | Exception) -> Ended:
         """Keep what became of it, which is returned, in place of how far it is."""
         self.telling.pop(process.key, None)
         # The newest is the last.
@@ -99,7 +99,7 @@ class Ends:
         outcome = self._outcomes[process.key] = _outcome(process, answer)
         return outcome
 
-    def forget(self, process: ProcessKey, outcome: Outcome) -> None:
+    def forget(self, process: ProcessKey, outcome: Ended) -> None:
         """Say it no more, unless it is another one by now."""
         if self._outcomes.get(process) is outcome:
             del self._outcomes[process]
@@ -115,9 +115,9 @@ class Ends:
         return lines
 
 
-def _outcome(process: Process, answer: Report | Exception) -> Outcome:
+def _outcome(process: Process, answer: Report | Exception) -> Ended:
     if isinstance(answer, Exception):
-        return Outcome(f"pid {process.pid}: could not be ended: {answer!r}", False)
+        return Ended(f"pid {process.pid}: could not be ended: {answer!r}", False)
     # Of one that does not end it goes without saying that it holds its nodes.
     alive = {r.process.pid for r in answer.results if not r.is_free}
     held: dict[tuple[int, ...], list[str]] = {}
@@ -125,4 +125,4 @@ def _outcome(process: Process, answer: Report | Exception) -> Outcome:
         if others := tuple(pid for pid in pids if pid not in alive):
             held.setdefault(others, []).append(node)
     short = answer._replace(still_held={words.nodes(nodes): pids for pids, nodes in held.items()})
-    return Outcome("; ".join(report_text(short).splitlines()), answer.is_free is not False)
+    return Ended("; ".join(report_text(short).splitlines()), answer.is_free is not False)

@@ -108,8 +108,9 @@ def start_ticks(proc: str, pid: int) -> int | None:
         with open(f"{proc}/{pid}/stat", "rb") as file:
             # The name in parentheses may itself hold parentheses and spaces.
             fields = file.read(4096).rpartition(b")")[2].split()
-        # A zombie has ended; only its parent has not noticed yet.
-        return None if fields[0] in (b"Z", b"X") else int(fields[19])
+        # A zombie has ended and only its parent has not noticed, unless other threads of it live.
+        gone = fields[0] in (b"Z", b"X") and int(fields[17]) < 2
+        return None if gone else int(fields[19])
     except (OSError, IndexError, ValueError):
         return None
 

@@ -10,29 +10,39 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Process
+from tpusmi.model import ABSENT, DENIED, FAILED, HOLDERS, OK, Chip, Host, LockFile, Outcome, Process
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.loaded import Loaded
 from tpusmi.sources.holders.lockfile import PATHS, lock_files
 from tpusmi.sources.holders.nodes import Nodes, known_nodes
 from tpusmi.sources.holders.procfs import is_ours
-from tpusmi.sources.holders.scan import Found, Scan, sees_everybody
+from tpusmi.sources.holders.scan import Found, Opened, Scan, sees_everybody
 from tpusmi.sources.holders.watch import Watch
 
 PERIOD_S = 0.5
 IN_A_CONTAINER = "this is a container: a process outside it cannot be seen"
 HIDES_OTHERS = "this /proc hides the processes of other users, try sudo"
+LOCKS_AGAIN_S = 2.0
 FULL_AGAIN_S = 1.0
 """Not more often is everybody looked at because a node was opened."""
 MAPS_AT_FIRST, MAPS_AT_ONCE = 1 << 30, 8
 """Maps are long to read: of so many processes in one pass."""
 
 
+class _Locks(NamedTuple):
+    """The lock files as they were asked for last."""
+
+    at_s: float
+    opened: tuple[Opened, ...]
+    files: tuple[LockFile, ...]
+
+
 class Holders:
     """The processes that hold a TPU. Asked by other sources too, hence the lock."""
 
-    name = "holders"
+    name = HOLDERS
     period_s = PERIOD_S
 
     def __init__(
@@ -52,6 +62,7 @@ class Holders:
         self._scan: Scan | None = None
         self._watch: Watch | None = None
         self._judged_at_s = -math.inf
+        self._locks: _Locks | None = None
         self._loaded = Loaded(self._proc)
         self._describer = Describer(self._proc, detailed)
 
@@ -92,18 +103,21 @@ class Holders:
         except OSError as error:
             return Outcome(self.name, FAILED, f"{self._proc}: {error.strerror}")
         processes = self._describer.processes(found.holders, self._loaded.pids(), now_s)
-        inside = is_inside(self._host) or found.hides_others
-        why = IN_A_CONTAINER if is_inside(self._host) else HIDES_OTHERS if inside else ""
-        status, message = _status(processes, found.hidden, why)
+        why = (
+            IN_A_CONTAINER if is_inside(self._host) else HIDES_OTHERS if found.hides_others else ""
+        )
+        unseen = _unseen(found.hidden, why)
+        status, message = _status(processes, found.hidden, unseen)
         return Outcome(
             self.name,
             status,
             message,
             time.monotonic() - started_s,
             processes=processes,
-            lock_files=lock_files(self._host, found.files, not inside),
+            lock_files=self._lock_files(found.files, not why, now_s),
             hidden=found.hidden,
-            own_namespace=inside,
+            own_namespace=bool(why),
+            unseen=unseen,
             nodes=tuple(nodes.names),
             closed_nodes=nodes.closed(self._host),
         )
@@ -117,8 +131,8 @@ class Holders:
             own = nodes._replace(paths=paths)
             self._scan = Scan(self._proc, own, map(self._host.path, PATHS))
             self._drop_watch()
-        if self._watch is None and (self._detailed or not first):
-            self._watch = Watch(paths)  # whoever looks but once would wait for its end
+        elif self._watch is None:
+            self._watch = Watch(paths)  # not at first: whoever looks but once has no use for it
         assert self._scan is not None
         opened = self._watch is not None and self._watch.has_seen()
         everybody = opened and now_s - self._judged_at_s >= FULL_AGAIN_S
@@ -128,6 +142,16 @@ class Holders:
         if self._detailed and not self._host.simulated:  # our processes are not that machine's
             self._loaded.look(self._scan.inodes(), MAPS_AT_FIRST if first else MAPS_AT_ONCE)
         return self._scan.found()
+
+    def _lock_files(
+        self, opened: tuple[Opened, ...], sees_all: bool, now_s: float
+    ) -> tuple[LockFile, ...]:
+        """Their states, not asked at every look: the kernel's table of locks is dear to all."""
+        before = self._locks
+        if before is None or before.opened != opened or now_s - before.at_s >= LOCKS_AGAIN_S:
+            found = lock_files(self._host, opened, sees_all)
+            self._locks = before = _Locks(now_s, opened, found)
+        return before.files
 
     def _drop_watch(self) -> None:
         if self._watch is not None:
@@ -140,10 +164,9 @@ def is_inside(host: Host) -> bool:
     return host.root == "/" and not sees_everybody()
 
 
-def _status(found: Sequence[Process], hidden: int, why: str) -> tuple[str, str]:
+def _status(found: Sequence[Process], hidden: int, unseen: str) -> tuple[str, str]:
     """Never `free` when there are processes that could not be inspected."""
     is_root = os.geteuid() == 0
-    unseen = _unseen(hidden, why)
     count = sum(1 for p in found if p.holds)
     if count:
         holders = f"{count} holder{'s' if count > 1 else ''}"

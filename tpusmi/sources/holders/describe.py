@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tpusmi.model import Process, ProcessKey
+from tpusmi.model import ENDING_CODES, Life, Process, ProcessKey
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.life import ancestors, life_of, newest_thread_s
 from tpusmi.sources.holders.procfs import Stat
-from tpusmi.sources.segments.facts import user_name
+from tpusmi.sources.users import user_name
 
 AGAIN_S = 2.0
 """What a process says of itself is read again after that."""
@@ -63,17 +63,19 @@ class Describer:
     def processes(
         self, holders: Mapping[int, tuple[str, ...]], loaded: Iterable[int], now_s: float
     ) -> tuple[Process, ...]:
-        """The holders, then those that have only loaded libtpu."""
+        """Those that have only loaded libtpu, then the holders."""
         before, self._known = self._known, {}
         wanted = {**dict.fromkeys(loaded, ()), **holders}
         for pid, held in wanted.items():
             stat = procfs.read_stat(f"{self._proc}/{pid}")
-            if stat is None or (stat.has_ended and stat.threads < 2):
+            if stat is None or stat.is_gone:
                 continue
             if not held and _is_our_reader(f"{self._proc}/{pid}", stat):
                 continue
             key = ProcessKey(pid, stat.start_ticks)
             known = before.get(key)
+            if known is not None and stat.state != "D":
+                known = known._replace(asleep_since_s=None)
             if known is None or now_s - known.at_s >= AGAIN_S:
                 known = self._described(key, stat, known, now_s)
             process = known.process._replace(holds=held, loaded_only=not held)
@@ -84,7 +86,7 @@ class Describer:
     def _measure_suspects(self) -> None:
         """What those that look stale use of the processor now: whoever works hard is at work."""
         lives = {key: known.process.life for key, known in self._known.items()}
-        suspects = [key for key, life in lives.items() if life is not None and life.signs]
+        suspects = [key for key, life in lives.items() if life is not None and _is_suspect(life)]
         if any(key not in self._cpu for key in suspects):
             self._cpu = {key: self._cpu.get(key) or self._used(key.pid) for key in suspects}
             time.sleep(MOMENT_S)
@@ -114,14 +116,9 @@ class Describer:
         if stat.state == "D" and asleep_since_s is None:
             asleep_since_s = now_s
         words, variables = _told(path, stat, before)
-        life = life_of(
-            self._proc,
-            key.pid,
-            stat,
-            words,
-            launcher=launcher,
-            asleep_s=0.0 if asleep_since_s is None else now_s - asleep_since_s,
-        )
+        status = procfs.read_status(path)
+        asleep_s = 0.0 if asleep_since_s is None else now_s - asleep_since_s
+        life = life_of(path, (stat, status), words, launcher, asleep_s)
         meter, slow = (before.meter, before.slow) if before is not None else (None, None)
         if self._detailed:
             from tpusmi.sources.holders.usage import Meter
@@ -130,7 +127,7 @@ class Describer:
             if slow is None or now_s - slow.at_s >= SLOW_AGAIN_S:
                 slow = self._slow(key.pid, stat, now_s)
             life = life._replace(**_detail(slow, now_s), **meter.read(life.age_s)._asdict())
-        uid = procfs.read_status(path).uid
+        uid = status.uid
         process = Process(
             key,
             None if uid is None else user_name(uid),
@@ -174,6 +171,12 @@ def _is_our_reader(process: str, stat: Stat) -> bool:
     if stat.parent != os.getpid():
         return False
     return any("tpusmi" in word for word in procfs.arguments(process))
+
+
+def _is_suspect(life: Life) -> bool:
+    """True when it makes a difference whether it works."""
+    ending = any(sign.code in ENDING_CODES for sign in life.signs)
+    return bool(life.signs) and not (ending or life.platform)
 
 
 def _detail(slow: _Slow, now_s: float) -> dict[str, Any]:

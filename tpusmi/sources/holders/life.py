@@ -12,7 +12,6 @@ from tpusmi.model import Life, Sign
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.platform import is_platform_agent
 from tpusmi.sources.holders.procfs import Stat, Status
-from tpusmi.text import clean
 
 INIT = 1
 ANCESTORS_MOST = 32
@@ -32,15 +31,16 @@ _TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
 def life_of(
-    proc: str, pid: int, stat: Stat, words: Sequence[str], *, launcher: int, asleep_s: float
+    process: str, seen: tuple[Stat, Status], words: Sequence[str], launcher: int, asleep_s: float
 ) -> Life:
-    """Its life. `words` are its command line; `launcher` is the parent it was first seen with;
-    `asleep_s` for how long it has been seen in uninterruptible sleep.
+    """Of `/proc/PID`. `words` are its command line; `launcher` is the parent that it was first seen
+    with; `asleep_s` for how long it has been seen in uninterruptible sleep.
     """
-    process = f"{proc}/{pid}"
-    status = procfs.read_status(process)
+    proc, _, name = process.rpartition("/")
+    pid = int(name)
+    stat, status = seen
     groups = procfs.read(f"{process}/cgroup")
-    name = procfs.read(f"{process}/comm").rstrip("\n")
+    comm = procfs.read(f"{process}/comm").rstrip("\n")
     uptime_s = procfs.uptime_s(proc)
     started_s = stat.start_ticks / procfs.ticks_per_s()
     containers = re.findall(_CONTAINER, groups)
@@ -59,7 +59,7 @@ def life_of(
         containers[-1] if containers else None,
         status.inner_pid,
         tuple(signs),
-        platform=is_platform_agent(words[0] if words else "", name),
+        platform=is_platform_agent(words[0] if words else "", comm),
         role=next((role for text, role in _ROLES if any(text in word for word in words)), None),
     )
 
@@ -96,14 +96,12 @@ def stream_terminal(process: str) -> str | None:
 
 def _ending(process: str, stat: Stat, status: Status, asleep_s: float) -> Iterator[Sign]:
     """Of a process that ends, or that cannot."""
-    where = clean(procfs.read(f"{process}/wchan"), 40)
-    place = f" in {where}" if where not in ("", "0") else ""
     if stat.state == "D" and status.kill_pending:
-        yield Sign("unkillable", f"SIGKILL is pending, but it is in state D{place}")
+        place = procfs.where_it_sleeps(process)
+        yield Sign("unkillable", f"SIGKILL is pending, but it is in {place}")
     elif stat.state == "D" and asleep_s >= STUCK_S:
-        yield Sign(
-            "unkillable", f"in state D{place} for {asleep_s:.0f} s: no signal reaches it there"
-        )
+        place = procfs.where_it_sleeps(process)
+        yield Sign("unkillable", f"in {place} for {asleep_s:.0f} s: no signal reaches it there")
     elif stat.has_ended:
         others = stat.threads - 1
         left = f"{others} thread{'s' if others > 1 else ''}"

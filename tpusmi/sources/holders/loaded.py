@@ -34,7 +34,7 @@ class Loaded:
         self._loaded = {pid: i for pid, i in self._loaded.items() if inodes.get(pid) == i}
 
     def pids(self) -> tuple[int, ...]:
-        """Those that have it mapped, holders too."""
+        """Those that have it mapped."""
         return tuple(self._loaded)
 
 

@@ -55,6 +55,11 @@ class Stat(NamedTuple):
         """A zombie, of which threads may still live."""
         return self.state in "ZXx"
 
+    @property
+    def is_gone(self) -> bool:
+        """It has ended, and no thread of it lives."""
+        return self.has_ended and self.threads < 2
+
 
 class Status(NamedTuple):
     """What `/proc/PID/status` says besides."""
@@ -181,6 +186,14 @@ def threads(process: str) -> list[str]:
         return [f"{process}/task/{name}" for name in os.listdir(f"{process}/task")]
     except OSError:
         return []
+
+
+def where_it_sleeps(process: str) -> str:
+    """The state of its main thread, and where in the kernel it waits: `state D in vfio_unpin`."""
+    stat = read_stat(process)
+    place = clean(read(f"{process}/wchan"), 40)
+    state = "state ?" if stat is None else f"state {stat.state}"
+    return f"{state} in {place}" if place not in ("", "0") else state
 
 
 def standard_streams(process: str) -> list[str]:

@@ -109,8 +109,12 @@ class Scan:
             self._seen, self._harmless, self._local = {}, set(), {}
         with os.scandir(self._proc) as entries:
             pids = {int(e.name): e.inode() for e in entries if e.name.isdigit()}
-        for pid in self._seen.keys() - pids.keys():
+        gone = self._seen.keys() - pids.keys()
+        for pid in gone:
             del self._seen[pid]
+        if gone and self._local:
+            ended = {f"{self._proc}/{pid}" for pid in gone}
+            self._local = {key: v for key, v in self._local.items() if key[0] not in ended}
         self._hides_others = INIT not in pids
         get = self._seen.get
         for pid, inode in pids.items():
@@ -127,8 +131,8 @@ class Scan:
         return None if seen.hidden else seen.held
 
     def inodes(self) -> dict[int, int]:
-        """Of everybody who has any descriptor: what tells a process from a later one."""
-        return {pid: seen.inode for pid, seen in self._seen.items() if seen.count}
+        """Of those that hold nothing and may be asked: what tells a process from a later one."""
+        return {pid: s.inode for pid, s in self._seen.items() if s.count > 0 and not s.held}
 
     def found(self) -> Found:
         """What the looks so far have found."""
@@ -190,7 +194,7 @@ class Scan:
         leader = read_stat(process)
         if leader is None:
             return hidden and os.path.isdir(process)  # there, and nothing of it may be read
-        if leader.of_kernel or (leader.has_ended and leader.threads < 2):
+        if leader.of_kernel or leader.is_gone:
             return False
         if not leader.has_ended:
             return hidden and found.pid != self._init

@@ -37,16 +37,6 @@ def parsed(facts: dict[str, Any], key: ProcessKey, devices: int) -> JobFacts:
     return JobFacts(_command(facts.get("argv")), known, found, notices[:NOTICES_MOST])
 
 
-def user_name(uid: int) -> str:
-    """The name of a user; the number where nobody has it."""
-    import pwd
-
-    try:
-        return clean(pwd.getpwuid(uid).pw_name, 64)
-    except (KeyError, OverflowError):
-        return str(uid)
-
-
 def clean_site(site: Site) -> Site:
     """The site with text that is safe to show."""
     return site._replace(

@@ -12,6 +12,7 @@ from tpusmi.model import Device, Host, MemoryProfile, Process, ProcessKey, Readi
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import facts
 from tpusmi.sources.segments.samples import fresh_for_s, positive, readings
+from tpusmi.sources.users import user_name
 from tpusmi.wire import places
 from tpusmi.wire.layout import PHASES, PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.reader import Sample, SegmentReader
@@ -74,7 +75,7 @@ class Job:
             raise SegmentError("is not what its name, owner and header say of each other")
         self._path = place.path
         self._key = ProcessKey(header.pid, header.start_ticks)
-        self._user = facts.user_name(header.uid)
+        self._user = user_name(header.uid)
         self._wants_past = with_past
         self._facts_hint = -1
         self._facts = facts.parsed({}, self._key, header.devices)
