@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import platform
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,10 +26,10 @@ from holding import (
 )
 from users import NOBODY
 
-from tpusmi.actions.end import Order, Report
+from tpusmi.actions.end import Order, Report, carry_out
 from tpusmi.actions.me import me
 from tpusmi.actions.plan import Plan, Request, make_plan
-from tpusmi.freeing import end, look
+from tpusmi.collect import look
 from tpusmi.merge.staleness import Limits
 from tpusmi.model import Host, Process, ProcessKey
 
@@ -105,7 +106,7 @@ def freed(machine: Host, order: Order = QUICK, **request: object) -> tuple[Plan,
     """What `tpusmi kill` does with that request."""
     snapshot = look(machine)
     plan = make_plan(snapshot, Request(**request), me(machine))  # type: ignore[arg-type]
-    return plan, end(machine, snapshot, plan, order)
+    return plan, carry_out(machine, snapshot.chips, plan, order)
 
 
 def outcomes(report: Report) -> dict[int, str]:
@@ -335,7 +336,7 @@ def test_a_pid_that_is_another_process_by_now_is_not_signalled(machine: Host) ->
         shown = next(p for p in snapshot.processes if p.pid == pid)
         before = shown._replace(key=ProcessKey(pid, shown.key.start_ticks - 1))
         plan = make_plan(snapshot._replace(processes=(before,)), Request((pid,)), me(machine))
-        report = end(machine, snapshot, plan, QUICK)
+        report = carry_out(machine, snapshot.chips, plan, QUICK)
         assert outcomes(report) == {pid: "replaced"}
         assert is_alive(pid)
 
@@ -350,7 +351,7 @@ def test_who_has_let_go_of_the_node_meanwhile_is_not_signalled(machine: Host) ->
         child.process.stdin.write("\n")
         child.process.stdin.flush()
         child.line()
-        report = end(machine, snapshot, plan, QUICK)
+        report = carry_out(machine, snapshot.chips, plan, QUICK)
         assert outcomes(report) == {child.pid: "let_go"}
         assert report.is_free
         assert is_alive(child.pid)
@@ -362,7 +363,7 @@ def test_who_has_ended_meanwhile_is_gone(machine: Host) -> None:
         snapshot = look(machine)
         plan = make_plan(snapshot, Request((child.pid,)), me(machine))
         child.let_go()
-        assert outcomes(end(machine, snapshot, plan, QUICK)) == {child.pid: "gone"}
+        assert outcomes(carry_out(machine, snapshot.chips, plan, QUICK)) == {child.pid: "gone"}
 
 
 def test_who_lets_go_at_sigterm_and_lives_on_is_not_killed(machine: Host) -> None:
@@ -444,7 +445,7 @@ def test_whoever_may_not_signal_a_process_is_told(machine: Host) -> None:
         plan = make_plan(snapshot, Request((pid,)), me(machine))
         os.seteuid(NOBODY)
         try:
-            report = end(machine, snapshot, plan, IMPATIENT)
+            report = carry_out(machine, snapshot.chips, plan, IMPATIENT)
         finally:
             os.seteuid(0)
         assert outcomes(report)[pid] in ("unseen", "not_permitted")
@@ -549,3 +550,31 @@ f = hold(sys.argv[1]); say('holds', os.getpid()); time.sleep(60)
         child = int(top.line().split()[1])
         (found,) = holders(machine).values()
         assert (found.pid, found.stale) == (child, False)
+
+
+def test_whoever_is_interrupted_while_it_waits_sends_nothing_more(machine: Host) -> None:
+    """As by Ctrl-C in a notebook: the time of grace runs out, and no SIGKILL follows."""
+    with running(STUBBORN, at(machine, NODE)) as child:
+        child.line()
+        snapshot = look(machine)
+        plan = make_plan(snapshot, Request((child.pid,)), me(machine))
+
+        def interrupt(words: object) -> None:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(machine, snapshot.chips, plan, Order(grace_s=0.5), interrupt)
+        time.sleep(1.0)
+        assert is_alive(child.pid)
+
+
+def test_an_error_of_who_listens_is_raised_and_not_taken_for_a_hang(machine: Host) -> None:
+    def fail(words: object) -> None:
+        raise RuntimeError("cannot be told")
+
+    with running(STUBBORN, at(machine, NODE)) as child:
+        child.line()
+        snapshot = look(machine)
+        plan = make_plan(snapshot, Request((child.pid,)), me(machine))
+        with pytest.raises(RuntimeError, match="cannot be told"):
+            carry_out(machine, snapshot.chips, plan, IMPATIENT, fail)

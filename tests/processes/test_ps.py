@@ -110,13 +110,13 @@ def test_a_free_node_that_i_may_not_open_is_not_free_for_me() -> None:
     with simulated("no-permission", hold=False) as host:
         code = (
             "import os\n"
-            "from tpusmi import freeing\n"
+            "from tpusmi import collect\n"
             "from tpusmi.report import holding as report\n"
             "from tpusmi.simulate.attached import attach\n"
             f"host = attach({host.root!r})\n"
-            "freeing.look(host)\n"
+            "collect.look(host)\n"
             f"os.setuid({NOBODY})\n"
-            "s = freeing.look(host)._replace(hidden=0)\n"
+            "s = collect.look(host)._replace(hidden=0)\n"
             "print(report.summary(s))"
         )
         command = [sys.executable, "-c", code]
@@ -177,13 +177,13 @@ def test_whoever_cannot_look_is_told_so_and_never_that_the_tpu_is_free() -> None
     with simulated() as host:
         code = (
             "import os\n"
-            "from tpusmi import freeing\n"
+            "from tpusmi import collect\n"
             "from tpusmi.report import holding as report\n"
             "from tpusmi.simulate.attached import attach\n"
             f"host = attach({host.root!r})\n"
-            "freeing.look(host)\n"  # whoever is nobody may be unable to import anything
+            "collect.look(host)\n"  # whoever is nobody may be unable to import anything
             f"os.setuid({NOBODY})\n"
-            "s = freeing.look(host)\n"
+            "s = collect.look(host)\n"
             "print(report.summary(s), s.hidden > 0, [p.pid for p in s.processes if p.holds])"
         )
         found = subprocess.run(
@@ -263,6 +263,7 @@ def test_a_person_at_a_terminal_is_asked() -> None:
             screen.press("y\n")
             screen.see("ended by SIGTERM")
             assert screen.end() == 0
+            assert "SIGTERM sent" not in screen.text  # how far it was, is over
         assert ps(host, "--visible-only").returncode == FREE
 
 

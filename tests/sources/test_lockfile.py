@@ -12,7 +12,7 @@ from holding import IS_ROOT, NODE, holder, host, running
 from users import NOBODY
 
 from tpusmi.actions.lockfile import Cleared, clear
-from tpusmi.freeing import look
+from tpusmi.collect import look
 from tpusmi.model import Host, LockFile
 from tpusmi.sources.holders.lockfile import PATHS, Who, is_in_the_way
 from tpusmi.sources.holders.nodes import known_nodes

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from holding import BUS, NODE, SECOND, add_chips, chip, holder, host, running
 
-from tpusmi.freeing import look
+from tpusmi.collect import look
 from tpusmi.model import Chip, Host
 from tpusmi.sources import holders as module
 from tpusmi.sources.holders import Holders, procfs, scan
@@ -332,6 +332,19 @@ def test_a_killed_holder_of_much_memory_is_releasing_until_the_kernel_has_freed_
 def _state(pid: int) -> str:
     stat = procfs.read_stat(f"/proc/{pid}")
     return "" if stat is None else stat.state
+
+
+def test_who_sleeps_now_and_then_is_not_unkillable(tmp_path: Path) -> None:
+    """In state D at every description, as in reading from a disk, and running in between."""
+    lives(tmp_path, {}, "D")
+    stat = tmp_path / "proc77" / "77" / "stat"
+    told = Describer(str(tmp_path / "proc77"), False)
+    asleep, running_ = stat.read_text(), stat.read_text().replace(") D", ") R")
+    for now_s in range(0, 30):
+        stat.write_text(running_ if now_s % 2 else asleep)
+        (p,) = told.processes({77: (NODE,)}, (), float(now_s))
+        assert p.life is not None
+        assert p.life.signs == ()
 
 
 def test_a_new_launcher_means_that_the_first_one_has_ended(machine: Host, tmp_path: Path) -> None:

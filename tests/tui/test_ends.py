@@ -21,7 +21,7 @@ from piloted import dashboard, order, press, row, selected, shown, text, until
 
 from tpusmi.actions.end import Report
 from tpusmi.cli.dashboard import _Ender
-from tpusmi.freeing import look
+from tpusmi.collect import look
 from tpusmi.model import History, Host, Snapshot
 from tpusmi.tui import ends
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from tpusmi.model import (
     Sign,
     Snapshot,
 )
+from tpusmi.model.holding import node_states, status
 
 NOW = 50_000.0
 KEY = ProcessKey(4321, 99)
@@ -50,6 +52,7 @@ def snapshot(
     agent: dict[str, Any] | None = None,
     ids: tuple[int, ...] | None = None,
     values: dict[str, float] | None = None,
+    judge: Callable[[Snapshot], Snapshot] = judged,
 ) -> Snapshot:
     """One chip, held by one process; `rows` are its server's, `values` those of its agent."""
     chip = Chip(0, "v5e", "TPU v5e", ("0000:00:04.0",), (NODE,), 1)
@@ -72,7 +75,7 @@ def snapshot(
         said = tuple(Reading(n, KEY, v, NOW - 0.5, AGENT, 5.0) for n, v in (values or {}).items())
         outcomes.append(Outcome(AGENT, OK, processes=(process,), devices=(device,), readings=said))
     host = HostFacts("h", "t", None, None)
-    return merge(outcomes, host, NOW, "1")
+    return merge(outcomes, host, NOW, "1", judge=judge)
 
 
 def verdict(s: Snapshot) -> tuple[bool | None, str | None]:
@@ -179,3 +182,39 @@ def test_a_stale_holder_is_a_warning() -> None:
     (warning,) = (w for w in snapshot(life(ORPHANED)).warnings if w.code == "stale_holder")
     assert warning.pid == KEY.pid
     assert "orphaned" in warning.message
+
+
+def test_a_leader_that_has_ended_for_its_agent_holds_on_by_its_threads() -> None:
+    """The agent of the same process is dead; the kernel sees who holds."""
+    s = snapshot(life(ZOMBIE), agent={"state": "dead", "phase": "ended"})
+    (p,) = s.processes
+    assert (p.state, p.stale, p.stale_code) == ("silent", True, "zombie")
+    assert [n.state for n in node_states(s)] == ["stale"]
+    assert status(s) == "stale"
+
+
+def test_the_warnings_are_of_the_same_verdict_as_the_process() -> None:
+    patient = Limits(idle_s=3600.0)
+    s = snapshot(life(), rows={"idle_s": 2400.0}, judge=lambda found: judged(found, patient))
+    assert verdict(s) == (False, None)
+    assert "stale_holder" not in [w.code for w in s.warnings]
+    assert "stale_holder" in [w.code for w in snapshot(life(), rows={"idle_s": 2400.0}).warnings]
+
+
+def test_a_gap_in_the_duty_cycle_may_have_been_anything() -> None:
+    def duty(at_s: float) -> Reading:
+        return Reading("duty_cycle_percent", RowKey(ADDRESS, 0), 0.0, at_s, LIBTPU, 5.0)
+
+    history = History()
+    history.add([duty(NOW - 4000), duty(NOW - 100), duty(NOW - 50)])
+    assert history.nothing_since_s(RowKey(ADDRESS, 0)) == NOW - 100
+
+
+def test_a_quiet_time_longer_than_the_history_is_known() -> None:
+    history = History()
+    for ago_s in range(4000, 0, -1):
+        at_s = NOW - ago_s
+        history.add([Reading("duty_cycle_percent", RowKey(ADDRESS, 0), 0.0, at_s, LIBTPU, 5.0)])
+        history.forget(at_s)
+    s = snapshot(life(), rows=QUIET)
+    assert [p.stale_code for p in judged(s, history=history).processes] == ["idle"]

@@ -131,9 +131,9 @@ def _run(
     if options.dry_run or not (plan.targets or plan.lock_files):
         _print_plan(options, plan, words)
         return Exit.ANSWERED if options.dry_run else _code_of_nothing(plan, options)
-    sys.stderr.write(words)
-    sys.stderr.flush()
     try:
+        sys.stderr.write(words)
+        sys.stderr.flush()
         return _ask_and_end(host, options, request, snapshot, plan)
     except BrokenPipeError:
         forget_stdout()
