@@ -9,18 +9,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tpusmi.model import Chip, Host
+from tpusmi.sources.holders import procfs
 
 IS_ROOT = os.geteuid() == 0
 NODE, SECOND = "/dev/vfio/0", "/dev/vfio/1"
 BUS = "sys/bus/pci/devices"
 
-STARTED: set[int] = set()
-"""Every process that a test may signal. A child of a child adds itself by saying its pid."""
+MARK = "TPUSMI_TEST_CHILD"
+"""In the environment of every process that a test starts, and of all that come from it."""
 
 HOLD = """
 import os, sys
@@ -80,9 +82,14 @@ class Running:
     def line(self) -> str:
         """The next line that it says."""
         assert self.process.stdout is not None
-        line = self.process.stdout.readline().strip()
-        STARTED.update(int(word) for word in line.split() if word.isdigit())
-        return line
+        return self.process.stdout.readline().strip()
+
+    def go_on(self) -> str:
+        """Let it read one line, and wait for what it says then."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.line()
 
     def let_go(self) -> None:
         """Close its stdin, on which it waits, and wait for its end."""
@@ -104,31 +111,59 @@ def running(
     become = "" if user is None else f"os.setgroups([]); os.setgid({user}); os.setuid({user})\n"
     whole = HOLD + become + code
     command: Sequence[str | bytes] = [sys.executable, "-c", whole, *map(str, arguments)]
+    mark = f"{time.monotonic_ns()}"
     process = subprocess.Popen(
         [argv0, *command[1:]] if argv0 is not None else command,
         executable=sys.executable,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **(env or {})},
-        preexec_fn=os.setpgrp,
+        env={**os.environ, MARK: mark, **(env or {})},
+        preexec_fn=_of_its_own,
         text=True,
     )
-    STARTED.add(process.pid)
     try:
         yield Running(process)
     finally:
-        if process.stdin is not None:
+        for pid in marked(mark):
+            _kill(pid)
+        _kill(process.pid)
+        process.wait(20)
+        for pipe in (process.stdin, process.stdout):
             try:
-                process.stdin.close()
+                if pipe is not None:
+                    pipe.close()
             except BrokenPipeError:
                 pass
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-        process.wait(20)
-        if process.stdout is not None:
-            process.stdout.close()
+
+
+def _of_its_own() -> None:
+    """A group of its own, and SIGHUP as it is for a program that nobody runs under nohup."""
+    os.setpgrp()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def marked(mark: str = "") -> list[int]:
+    """Every process that bears that mark; without one, any mark."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and is_marked(name, mark)]
+
+
+def is_marked(pid: int | str, mark: str = "") -> bool:
+    """True for a process that a test has started, or that has come from such a one."""
+    # Of a leader that has ended only its threads know the environment.
+    return any(
+        f"{MARK}={mark}" in procfs.read(f"{thread}/environ")
+        for thread in procfs.threads(f"/proc/{pid}")
+    )
+
+
+_kill_really = os.kill
+
+
+def _kill(pid: int) -> None:
+    try:
+        _kill_really(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import forge
 import jsonschema
 import pytest
 from commands import TPUSMI, environment, tpusmi
+from users import reachable
 
 import tpusmi as package
 from tpusmi.report.schema import json_schema
@@ -229,12 +230,11 @@ def test_what_may_not_be_seen_exits_3(tmp_path: Path) -> None:
         "main(['--once'])  # as root: everything is imported\n"
         "os.seteuid(65534); code = main(['--once']); os.seteuid(0); sys.exit(code)"
     )
-    for parent in (tmp_path, *tmp_path.parents[:-2]):
-        os.chmod(parent, 0o755)
     os.chmod(forge.my_segment(tmp_path).path, 0o600)
-    found = subprocess.run(
-        [sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, text=True
-    )
+    with reachable(tmp_path):
+        found = subprocess.run(
+            [sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, text=True
+        )
     assert found.returncode == 3, found.stderr
     assert "try sudo" in found.stderr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,15 +16,28 @@ ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root to act as another
 
 
 @contextmanager
+def reachable(directory: Path) -> Iterator[None]:
+    """Other users may get to that directory, below the one for temporary files, meanwhile."""
+    above = [d for d in (directory, *directory.parents) if d.stat().st_uid == os.getuid()]
+    modes = {d: d.stat().st_mode for d in above if Path(tempfile.gettempdir()) in d.parents}
+    for d, mode in modes.items():
+        d.chmod(mode | 0o055)
+    try:
+        yield
+    finally:
+        for d, mode in modes.items():
+            d.chmod(mode)
+
+
+@contextmanager
 def as_another_user(directory: Path) -> Iterator[None]:
     """Whom only the modes under that directory can stop; whoever is not root stays himself."""
     if os.getuid() != 0:
         yield
         return
-    for above in (directory, *directory.parents[:-2]):
-        above.chmod(0o755)
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
+    with reachable(directory):
+        os.seteuid(NOBODY)
+        try:
+            yield
+        finally:
+            os.seteuid(0)

@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 import platform
 import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,13 +20,12 @@ from holding import (
     IS_ROOT,
     NODE,
     SECOND,
-    STARTED,
     add_chips,
     holder,
     host,
     running,
 )
-from users import NOBODY
+from users import NOBODY, ROOT, reachable
 
 from tpusmi.actions.end import Order, Report, carry_out
 from tpusmi.actions.me import me
@@ -43,7 +44,7 @@ say('holds')
 wait()
 """
 SYS_EXIT = {"x86_64": 60, "aarch64": 93}.get(platform.machine())
-needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
+pytestmark = pytest.mark.usefixtures("only_ours")
 
 ORPHAN = """
 import time
@@ -57,27 +58,6 @@ time.sleep(60)
 """
 
 
-@pytest.fixture(autouse=True)
-def _signalled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No process is ever signalled that the test did not start."""
-    signalled: list[int] = []
-    real_send, real_kill = signal.pidfd_send_signal, os.kill
-
-    def send(descriptor: int, number: int) -> None:
-        with open(f"/proc/self/fdinfo/{descriptor}") as file:
-            signalled.append(int(next(x for x in file if x.startswith("Pid:")).split()[1]))
-        real_send(descriptor, number)
-
-    def kill(pid: int, number: int) -> None:
-        signalled.append(pid)
-        real_kill(pid, number)
-
-    monkeypatch.setattr(signal, "pidfd_send_signal", send)
-    monkeypatch.setattr(os, "kill", kill)
-    yield
-    assert set(signalled) - {-1} <= STARTED
-
-
 @pytest.fixture(
     params=["files", pytest.param("devices", marks=pytest.mark.skipif(not IS_ROOT, reason="mknod"))]
 )
@@ -87,11 +67,12 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Host:
     return host(tmp_path, NODE, SECOND, device=request.param == "devices")
 
 
-def open_to_all(machine: Host) -> None:
+@contextmanager
+def open_to_all(machine: Host) -> Iterator[None]:
     """Another user may get to the nodes, and use them."""
-    for above in [*Path(machine.root).parents[:3], Path(machine.root)]:
-        above.chmod(above.stat().st_mode | 0o055)
     at(machine, NODE).chmod(0o666)
+    with reachable(Path(machine.root)):
+        yield
 
 
 def at(machine: Host, node: str) -> Path:
@@ -111,6 +92,18 @@ def freed(machine: Host, order: Order = QUICK, **request: object) -> tuple[Plan,
 
 def outcomes(report: Report) -> dict[int, str]:
     return {r.process.pid: r.outcome for r in report.results}
+
+
+def in_child(check: Callable[[], bool]) -> bool:
+    """What a forked child finds; False when it fails."""
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    found = False
+    try:
+        found = check()
+    finally:
+        os._exit(not found)
 
 
 def is_alive(pid: int) -> bool:
@@ -136,7 +129,7 @@ def test_one_of_two_holders_is_ended_and_the_other_is_named(machine: Host) -> No
         assert plan.also_held_by == (two,)
         assert outcomes(report) == {one: "ended"}
         assert report.still_held == {NODE: (two,)}
-        assert not report.is_free
+        assert report.is_free is False
         assert is_alive(two)
 
 
@@ -169,18 +162,19 @@ def test_a_child_that_inherited_the_node_is_an_orphan_when_its_parent_has_ended(
 def test_a_background_job_whose_shell_has_ended_has_lost_its_session(machine: Host) -> None:
     """A shell with job control gives each job a group of its own."""
     code = """
-import pty, subprocess
+import subprocess
 job = "exec 3<>" + sys.argv[1] + "; trap '' INT; echo holds $$ >&4; exec sleep 60"
-shell = f"set -m; sh -c '{job.replace(chr(39), chr(34))}' <&0 & sleep 0.2; exit"
-subprocess.run(["setsid", "-w", "bash", "-c", shell], stdin=subprocess.DEVNULL, check=False,
-               preexec_fn=lambda: os.dup2(1, 4), pass_fds=(4,))
+shell = f"set -m; sh -c '{job.replace(chr(39), chr(34))}' <&0 & read -r; exit"
+bash = subprocess.Popen(["setsid", "-w", "bash", "-c", shell], stdin=subprocess.PIPE,
+                        preexec_fn=lambda: os.dup2(1, 4), pass_fds=(4,))
+sys.stdin.readline()
+bash.communicate(b"go\\n")
 say('ended')
 wait()
 """
     with running(code, at(machine, NODE)) as child:
-        words = sorted([child.line(), child.line()])
-        assert words[0] == "ended"
-        job = int(words[1].split()[1])
+        job = int(child.line().split()[1])
+        assert child.go_on() == "ended"
         (found,) = holders(machine).values()
         assert (found.pid, found.stale, found.stale_code) == (job, True, "session_gone")
         assert "has ended" in (found.stale_reason or "")
@@ -206,7 +200,6 @@ wait()
     with running(code, at(machine, NODE)) as parent:
         leader = int(parent.line().split()[1])
         (found,) = holders(machine).values()
-        STARTED.add(found.pid)
         assert (found.stale, found.stale_code) == (True, "session_gone")
         assert "its terminal /dev/pts/" in (found.stale_reason or "")
         _, report = freed(machine, IMPATIENT, stale=True)
@@ -218,10 +211,9 @@ wait()
 def control_group(parent: str, name: str) -> Iterator[Path]:
     """One of the kernel's, which is gone at the end. Skips where none may be made."""
     group = Path("/sys/fs/cgroup") / parent / name
-    try:
-        group.mkdir()
-    except OSError:
+    if not group.parent.is_dir() or not os.access(group.parent, os.W_OK):
         pytest.skip(f"no control group {parent} here")
+    group.mkdir()
     try:
         yield group
     finally:
@@ -233,7 +225,7 @@ def control_group(parent: str, name: str) -> Iterator[Path]:
                 time.sleep(0.05)
 
 
-@needs_root
+@ROOT
 def test_a_holder_in_a_container_is_told_with_its_id_and_its_pid_in_there(machine: Host) -> None:
     """A pid namespace and a control group of the kernel's own, named as container engines do."""
     code = """
@@ -244,25 +236,25 @@ subprocess.Popen(['unshare', '-p', '-f', 'sh', '-c', held], pass_fds=(4,),
                  preexec_fn=lambda: os.dup2(1, 4))
 wait()
 """
+    id_ = f"{os.getpid():064x}"
     parent = "pids" if Path("/sys/fs/cgroup/pids").is_dir() else ""
     with (
-        control_group(parent, f"docker-{'ab12' * 16}.scope") as group,
+        control_group(parent, f"docker-{id_}.scope") as group,
         running(code, at(machine, NODE), group) as child,
     ):
         assert child.line() == "holds"
         (found,) = holders(machine).values()
-        STARTED.add(found.pid)
         assert found.life is not None
-        assert (found.life.container, found.life.inner_pid) == ("ab12" * 16, 1)
+        assert (found.life.container, found.life.inner_pid) == (id_, 1)
         assert found.stale is False
         _, report = freed(machine, IMPATIENT, pids=(found.pid,))
         assert report.is_free
 
 
-@needs_root
+@ROOT
 def test_a_frozen_holder_that_sigkill_does_not_reach_is_unkillable(machine: Host) -> None:
     with (
-        control_group("freezer", "tpusmi-test") as group,
+        control_group("freezer", f"tpusmi-test-{os.getpid()}") as group,
         holder(at(machine, NODE)) as pid,
         frozen(group, pid),
     ):
@@ -342,15 +334,15 @@ def test_a_pid_that_is_another_process_by_now_is_not_signalled(machine: Host) ->
 
 
 def test_who_has_let_go_of_the_node_meanwhile_is_not_signalled(machine: Host) -> None:
-    code = "f = hold(*sys.argv[1:]); say(1); sys.stdin.readline(); os.close(f[0]); say(2); wait()"
+    code = (
+        "f = hold(*sys.argv[1:]); say('holds'); sys.stdin.readline(); os.close(f[0])\n"
+        "say('closed'); wait()"
+    )
     with running(code, at(machine, NODE)) as child:
         child.line()
         snapshot = look(machine)
         plan = make_plan(snapshot, Request((child.pid,)), me(machine))
-        assert child.process.stdin is not None
-        child.process.stdin.write("\n")
-        child.process.stdin.flush()
-        child.line()
+        child.go_on()
         report = carry_out(machine, snapshot.chips, plan, QUICK)
         assert outcomes(report) == {child.pid: "let_go"}
         assert report.is_free
@@ -358,7 +350,7 @@ def test_who_has_let_go_of_the_node_meanwhile_is_not_signalled(machine: Host) ->
 
 
 def test_who_has_ended_meanwhile_is_gone(machine: Host) -> None:
-    with running("f = hold(*sys.argv[1:]); say(1); wait()", at(machine, NODE)) as child:
+    with running("f = hold(*sys.argv[1:]); say('holds'); wait()", at(machine, NODE)) as child:
         child.line()
         snapshot = look(machine)
         plan = make_plan(snapshot, Request((child.pid,)), me(machine))
@@ -369,7 +361,7 @@ def test_who_has_ended_meanwhile_is_gone(machine: Host) -> None:
 def test_who_lets_go_at_sigterm_and_lives_on_is_not_killed(machine: Host) -> None:
     code = (
         "import signal, time; f = hold(*sys.argv[1:])\n"
-        "signal.signal(15, lambda *_: os.close(f.pop())); say(1)\n"
+        "signal.signal(15, lambda *_: os.close(f.pop())); say('holds')\n"
         "while True: time.sleep(0.01)"
     )
     with running(code, at(machine, NODE)) as child:
@@ -405,19 +397,19 @@ def test_this_process_and_who_started_it_are_never_ended(machine: Host) -> None:
         plan, report = freed(machine, chips=(0,))
         assert [(r.pid, r.why) for r in plan.refused] == [(os.getpid(), "is this process itself")]
         assert report.results == ()
-        pid = os.fork()
-        if not pid:  # in the child the test is an ancestor: a notebook's kernel is one
+
+        def refused_in_a_child() -> bool:  # whose ancestor the test is, as a notebook's kernel is
             plan, _ = freed(machine, pids=(os.getppid(),))
-            os._exit(0 if "started this tpusmi" in plan.refused[0].why else 1)
-        assert os.waitpid(pid, 0)[1] == 0
+            return "started this tpusmi" in plan.refused[0].why
+
+        assert in_child(refused_in_a_child)
     finally:
         os.close(own)
 
 
-@needs_root
+@ROOT
 def test_the_processes_of_other_users_are_ended_only_when_asked_for(machine: Host) -> None:
-    open_to_all(machine)
-    with holder(at(machine, NODE), user=NOBODY) as pid:
+    with open_to_all(machine), holder(at(machine, NODE), user=NOBODY) as pid:
         plan, report = freed(machine, pids=(pid,))
         assert "belongs to nobody: only with --all-users" in plan.refused[0].why
         assert report.results == ()
@@ -426,21 +418,19 @@ def test_the_processes_of_other_users_are_ended_only_when_asked_for(machine: Hos
         assert outcomes(report) == {pid: "ended"}
 
 
-@needs_root
+@ROOT
 def test_with_sudo_the_processes_of_the_user_before_are_mine(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_to_all(machine)
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
-    with holder(at(machine, NODE), user=NOBODY) as pid:
+    with open_to_all(machine), holder(at(machine, NODE), user=NOBODY) as pid:
         _, report = freed(machine, pids=(pid,))
         assert outcomes(report) == {pid: "ended"}
 
 
-@needs_root
+@ROOT
 def test_whoever_may_not_signal_a_process_is_told(machine: Host) -> None:
-    open_to_all(machine)
-    with holder(at(machine, NODE)) as pid:
+    with open_to_all(machine), holder(at(machine, NODE)) as pid:
         snapshot = look(machine)
         plan = make_plan(snapshot, Request((pid,)), me(machine))
         os.seteuid(NOBODY)
@@ -448,8 +438,33 @@ def test_whoever_may_not_signal_a_process_is_told(machine: Host) -> None:
             report = carry_out(machine, snapshot.chips, plan, IMPATIENT)
         finally:
             os.seteuid(0)
-        assert outcomes(report)[pid] in ("unseen", "not_permitted")
-        assert not report.is_free
+        assert outcomes(report) == {pid: "unseen"}
+        assert report.is_free is False
+        assert is_alive(pid)
+
+
+@ROOT
+def test_whoever_may_look_and_not_signal_is_told(machine: Host) -> None:
+    """Root without the capability to signal other users' processes."""
+    code = (
+        "import sys\n"
+        "from tpusmi.actions.end import Order, carry_out\n"
+        "from tpusmi.actions.me import me\n"
+        "from tpusmi.actions.plan import Request, make_plan\n"
+        "from tpusmi.collect import look\n"
+        "from tpusmi.model import Host\n"
+        "host = Host(root=sys.argv[1], segment_dir=sys.argv[1], metrics_ports=())\n"
+        "s = look(host)\n"
+        "plan = make_plan(s, Request((int(sys.argv[2]),), all_users=True), me(host))\n"
+        "(r,) = carry_out(host, s.chips, plan, Order(grace_s=0.3)).results\n"
+        "print(r.outcome, r.message)"
+    )
+    with open_to_all(machine), holder(at(machine, NODE), user=NOBODY) as pid:
+        weak = ["setpriv", "--bounding-set", "-kill", sys.executable, "-c", code]
+        found = subprocess.run(
+            [*weak, machine.root, str(pid)], capture_output=True, text=True, timeout=60
+        )
+        assert "not_permitted could not be signalled" in found.stdout, found.stderr
         assert is_alive(pid)
 
 
@@ -462,7 +477,7 @@ def test_an_empty_request_ends_nobody(machine: Host) -> None:
 
 
 def test_an_agent_of_the_platform_is_neither_stale_nor_ended(machine: Host) -> None:
-    code = "f = hold(*sys.argv[1:]); say(1); wait()"
+    code = "f = hold(*sys.argv[1:]); say('holds'); wait()"
     with running(code, at(machine, NODE), argv0="tpu-runtime") as child:
         child.line()
         (found,) = holders(machine).values()
@@ -474,7 +489,7 @@ def test_an_agent_of_the_platform_is_neither_stale_nor_ended(machine: Host) -> N
 def test_a_process_may_have_any_name(machine: Host) -> None:
     code = (
         "f = hold(sys.argv[1]); open('/proc/self/comm', 'wb').write(b'x) \\xff\\x1bS 1 1')\n"
-        "say(1); wait()"
+        "say('holds'); wait()"
     )
     name = b"\xff\x1b[31m(evil) R 1 2\n\xe2\x80\xae"
     with running(code, at(machine, NODE), "--token=s3cret", argv0=name) as child:
@@ -487,7 +502,7 @@ def test_a_process_may_have_any_name(machine: Host) -> None:
         assert outcomes(report) == {child.pid: "ended"}
 
 
-def test_who_never_loads_a_program_is_stuck_when_its_threads_are_old(machine: Host) -> None:
+def test_without_a_server_that_answers_nobody_is_called_stuck(machine: Host) -> None:
     with holder(at(machine, NODE)):
         patient = look(machine)
         assert [p.stale for p in patient.processes if p.holds] == [False]
@@ -496,20 +511,13 @@ def test_who_never_loads_a_program_is_stuck_when_its_threads_are_old(machine: Ho
 
 
 def test_whoever_started_us_is_safe_however_far_above(machine: Host) -> None:
-    """A holder forty levels above."""
-    own = os.open(at(machine, NODE), os.O_RDWR)
+    """Forty levels."""
     top = os.getpid()
-    try:
-        pid = os.fork()
-        if not pid:
-            for _ in range(40):
-                child = os.fork()
-                if child:
-                    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-            os._exit(0 if top in me(machine).ancestors else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    finally:
-        os.close(own)
+
+    def below(levels: int) -> bool:
+        return in_child(lambda: below(levels - 1)) if levels else top in me(machine).ancestors
+
+    assert below(40)
 
 
 def test_an_orphan_that_works_hard_on_the_host_is_not_stale(machine: Host) -> None:

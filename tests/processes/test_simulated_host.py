@@ -597,7 +597,9 @@ def test_a_host_can_leave_its_nodes_to_somebody_else() -> None:
         assert holders(host) == {}
         assert len(duty(host)) == 4
         # Whoever holds them, the job runs: its MXUs agree with its duty cycle.
-        assert all(percent > 30 for percent in hardware.mxu_percent(Running(host.root)))
+        percents = hardware.mxu_percent(Running(host.root))
+        assert len(percents) == 4
+        assert min(percents) > 30
 
 
 def test_256_devices_are_no_trouble() -> None:

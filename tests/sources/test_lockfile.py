@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from holding import IS_ROOT, NODE, holder, host, running
-from users import NOBODY
+from holding import NODE, holder, host, running
+from users import NOBODY, ROOT
 
 from tpusmi.actions.lockfile import Cleared, clear
 from tpusmi.collect import look
@@ -20,7 +20,6 @@ from tpusmi.sources.holders.nodes import known_nodes
 LOCK = (
     "import fcntl; f = hold(sys.argv[1]); fcntl.lockf(f[0], fcntl.LOCK_EX); say('locked'); wait()"
 )
-needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs another user's file")
 
 
 @pytest.fixture
@@ -32,12 +31,10 @@ def lock_file(machine: Host) -> Path:
     return Path(machine.path(PATHS[0]))
 
 
-def put(machine: Host, owner: int | None = None) -> Path:
+def put(machine: Host) -> Path:
     """The file as libtpu makes it."""
     path = lock_file(machine)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o644))
-    if owner is not None:
-        os.chown(path, owner, owner)
     return path
 
 
@@ -110,7 +107,7 @@ def test_a_file_that_was_deleted_under_its_lock_is_told(machine: Host) -> None:
         assert {f.state for f in states(machine)} == {"harmless", "deleted"}
 
 
-@needs_root
+@ROOT
 def test_a_file_that_another_user_left_is_in_the_way_and_removed(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +121,7 @@ def test_a_file_that_another_user_left_is_in_the_way_and_removed(
     assert not path.exists()
 
 
-@needs_root
+@ROOT
 def test_it_stays_while_somebody_holds_the_tpu(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +131,7 @@ def test_it_stays_while_somebody_holds_the_tpu(
     assert path.exists()
 
 
-@needs_root
+@ROOT
 def test_a_link_in_its_place_is_not_followed(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,12 +139,18 @@ def test_a_link_in_its_place_is_not_followed(
     victim.write_text("precious")
     lock_file(machine).symlink_to(victim)
     with as_me(monkeypatch, NOBODY):
-        assert not any(c.removed for c in cleared(machine))
-    assert victim.read_text() == "precious"
+        (found,) = states(machine)
+        assert (found.state, "a symbolic link" in found.message) == ("unknown", True)
+        assert [c.removed for c in cleared(machine)] == [False]
+        # Whatever is believed of it, it is never opened through the link.
+        left = LockFile(PATHS[0], "blocking", "root", (), "")
+        monkeypatch.setattr("tpusmi.actions.lockfile.lock_files", lambda *_: (left,))
+        (kept,) = cleared(machine)
+        assert (kept.removed, "cannot be opened" in kept.message) == (False, True)
     assert lock_file(machine).is_symlink()
 
 
-@needs_root
+@ROOT
 def test_who_takes_the_lock_in_the_last_moment_keeps_it(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:

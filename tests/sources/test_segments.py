@@ -13,14 +13,13 @@ import forge
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from users import ROOT, as_another_user
 
 from tpusmi.collect import open_collector
 from tpusmi.model import DENIED, DeviceKey, Host, Outcome, ProcessKey
 from tpusmi.sources.segments import Segments, facts
 from tpusmi.wire import places
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES
-
-ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root to act as another user")
 
 
 def read(directory: Path, with_past: bool = False) -> Outcome:
@@ -371,26 +370,16 @@ def test_directories_of_every_user_are_searched_and_new_ones_found_in_time(tmp_p
 def test_a_directory_that_may_not_be_read_is_denied(tmp_path: Path) -> None:
     directory = tmp_path / "secret"
     directory.mkdir(mode=0o700)
-    for parent in (tmp_path, *tmp_path.parents[:-2]):
-        os.chmod(parent, 0o755)
-    os.seteuid(65534)
-    try:
+    with as_another_user(tmp_path):
         found = read(directory)
-    finally:
-        os.seteuid(0)
     assert found.status == DENIED
 
 
 @ROOT
 def test_segments_that_another_user_may_not_read_are_denied(tmp_path: Path) -> None:
     os.chmod(forge.my_segment(tmp_path).path, 0o600)
-    for directory in (tmp_path, *tmp_path.parents[:-2]):
-        os.chmod(directory, 0o755)
-    os.seteuid(65534)
-    try:
+    with as_another_user(tmp_path):
         found = read(tmp_path)
-    finally:
-        os.seteuid(0)
     assert (found.status, found.message) == (
         DENIED,
         "1 segment of other users cannot be read",

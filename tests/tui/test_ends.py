@@ -176,31 +176,13 @@ class HostFeed:
         return look(self._host)
 
 
-@pytest.fixture
-def only_ours(monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """Pids that may be signalled; any other fails the test."""
-    ours: set[int] = set()
-    real = signal.pidfd_send_signal
-
-    def send(descriptor: int, number: int) -> None:
-        with open(f"/proc/self/fdinfo/{descriptor}") as file:
-            pid = int(next(x for x in file if x.startswith("Pid:")).split()[1])
-        assert pid in ours, f"pid {pid} is not ours"
-        real(descriptor, number)
-
-    monkeypatch.setattr(signal, "pidfd_send_signal", send)
-    return ours
-
-
-async def test_a_real_holder_is_really_ended_and_its_node_seen_free(
-    tmp_path: Path, only_ours: set[int]
-) -> None:
+@pytest.mark.usefixtures("only_ours")
+async def test_a_real_holder_is_really_ended_and_its_node_seen_free(tmp_path: Path) -> None:
     machine = host(tmp_path, NODE, SECOND)
     add_chips(tmp_path, 2)
     hold = "files = hold(*sys.argv[1:]); say('holds'); wait()"
     with running(hold, tmp_path / NODE[1:]) as mine, running(hold, tmp_path / SECOND[1:]) as other:
         assert mine.line() == other.line() == "holds"
-        only_ours.add(mine.pid)
         feed, ender = HostFeed(machine), _Ender(machine)
         async with dashboard(feed, size=(140, 35), ender=ender, interval_s=30.0) as pilot:
             assert set(order(pilot)) == {str(mine.pid), str(other.pid)}

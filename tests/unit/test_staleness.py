@@ -11,6 +11,7 @@ from tpusmi.merge import merge
 from tpusmi.merge.staleness import Limits, judged
 from tpusmi.model import (
     AGENT,
+    FAILED,
     LIBTPU,
     OK,
     Chip,
@@ -45,7 +46,7 @@ def life(*signs: Sign, newest_thread_s: float | None = HOUR, **more: Any) -> Lif
     return Life("S", 1, 7, 7, HOUR, 12, signs=signs, newest_thread_s=newest_thread_s, **more)
 
 
-def snapshot(
+def snapshot(  # noqa: PLR0913  # a row of the table says what is other
     kernel: Life | None,
     *,
     rows: dict[str, float] | None = None,
@@ -53,6 +54,9 @@ def snapshot(
     ids: tuple[int, ...] | None = None,
     values: dict[str, float] | None = None,
     judge: Callable[[Snapshot], Snapshot] = judged,
+    server: str = OK,
+    hbm: int | None = None,
+    age_s: float = 0.5,
 ) -> Snapshot:
     """One chip, held by one process; `rows` are its server's, `values` those of its agent."""
     chip = Chip(0, "v5e", "TPU v5e", ("0000:00:04.0",), (NODE,), 1)
@@ -64,16 +68,20 @@ def snapshot(
     if ids is not None or rows:
         row = RowKey(ADDRESS, 0)
         readings = tuple(Reading(n, row, v, NOW - 1, LIBTPU, 5.0) for n, v in (rows or {}).items())
-        server = Server(ADDRESS, KEY, (0,) if ids is None else ids)
-        outcomes.append(Outcome(LIBTPU, OK, readings=readings, servers=(server,)))
+        answers = Server(ADDRESS, KEY, (0,) if ids is None else ids, server)
+        outcomes.append(Outcome(LIBTPU, OK, readings=readings, servers=(answers,)))
     if agent is not None:
         told = {"state": "live", "phase": "running", **agent}
         process = Process(
             *(KEY, "ann", "x", told["state"], told["phase"], NOW - 0.5, 1.0, {"platform": "tpu"})
         )
         device = Device(DeviceKey(KEY, 0), 0, 0, "tpu", "TPU v5 lite", None, 0)
-        said = tuple(Reading(n, KEY, v, NOW - 0.5, AGENT, 5.0) for n, v in (values or {}).items())
-        outcomes.append(Outcome(AGENT, OK, processes=(process,), devices=(device,), readings=said))
+        said = [Reading(n, KEY, v, NOW - age_s, AGENT, 5.0) for n, v in (values or {}).items()]
+        if hbm is not None:
+            said.append(Reading("hbm_used_bytes", device.key, hbm, NOW - age_s, AGENT, 5.0))
+        outcomes.append(
+            Outcome(AGENT, OK, processes=(process,), devices=(device,), readings=tuple(said))
+        )
     host = HostFacts("h", "t", None, None)
     return merge(outcomes, host, NOW, "1", judge=judge)
 
@@ -104,6 +112,34 @@ QUIET = {"duty_cycle_percent": 0.0, "hbm_used_bytes": 5.0}
             snapshot(life(ORPHANED), rows={"idle_s": 90.0, **BUSY}),
             (True, "orphaned"),
             id="one that was busy in the last minute, and rests for longer",
+        ),
+        pytest.param(
+            snapshot(life(ORPHANED), rows={"hbm_bandwidth_utilization_percent": 3.0}),
+            (False, None),
+            id="one whose memory is busy",
+        ),
+        pytest.param(
+            snapshot(life(ORPHANED, recent_cpu_percent=90.0)), (False, None), id="at work, perhaps"
+        ),
+        pytest.param(
+            snapshot(life(ORPHANED, recent_cpu_percent=90.0), rows=QUIET),
+            (True, "orphaned"),
+            id="one that spins while its chip rests",
+        ),
+        pytest.param(
+            snapshot(life(), ids=(), server=FAILED), (False, None), id="its server is silent"
+        ),
+        pytest.param(
+            snapshot(life(), agent={"phase": "starting"}, hbm=5 << 30),
+            (False, None),
+            id="its agent waits, and holds memory",
+        ),
+        pytest.param(
+            snapshot(
+                life(), agent={"phase": "idle"}, values={"since_last_step_s": 1900.0}, age_s=60.0
+            ),
+            (False, None),
+            id="its agent said so, a minute ago",
         ),
         pytest.param(
             snapshot(life(ORPHANED), agent={}), (False, None), id="an agent says that it steps"

@@ -1,0 +1,40 @@
+"""What tests of several folders share."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from holding import is_marked
+
+
+@pytest.fixture
+def only_ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No process is signalled that no test has started: what is about to be is stopped, and fails
+    the test, on whichever thread it was tried.
+    """
+    refused: list[int] = []
+    real_send, real_kill = signal.pidfd_send_signal, os.kill
+
+    def check(pid: int) -> None:
+        if not is_marked(pid):
+            refused.append(pid)
+            raise PermissionError(f"pid {pid} is not of a test")
+
+    def send(descriptor: int, number: int) -> None:
+        with open(f"/proc/self/fdinfo/{descriptor}") as file:
+            pid = int(next(x for x in file if x.startswith("Pid:")).split()[1])
+        if pid > 0:  # -1 is one that has ended
+            check(pid)
+        real_send(descriptor, number)
+
+    def kill(pid: int, number: int) -> None:
+        check(pid)
+        real_kill(pid, number)
+
+    monkeypatch.setattr(signal, "pidfd_send_signal", send)
+    monkeypatch.setattr(os, "kill", kill)
+    yield
+    assert refused == []
