@@ -16,6 +16,7 @@ from tpusmi.collect import look
 from tpusmi.model import Host, LockFile
 from tpusmi.sources.holders.lockfile import PATHS, Who, is_in_the_way
 from tpusmi.sources.holders.nodes import known_nodes
+from tpusmi.sources.holders.scan import Found, Scan
 
 LOCK = (
     "import fcntl; f = hold(sys.argv[1]); fcntl.lockf(f[0], fcntl.LOCK_EX); say('locked'); wait()"
@@ -52,7 +53,21 @@ def states(machine: Host) -> list[LockFile]:
 
 def cleared(machine: Host) -> tuple[Cleared, ...]:
     nodes = known_nodes(machine, ())
-    return clear(machine, nodes._replace(paths=tuple(map(machine.path, nodes.paths))))
+    own = nodes._replace(paths=tuple(map(machine.path, nodes.paths)))
+    look_ = Scan(machine.path("/proc"), own, map(machine.path, PATHS))
+    look_.look(0.0)
+    return clear(machine, look_.found())
+
+
+@ROOT
+def test_it_stays_where_somebody_could_not_be_inspected(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(machine)
+    with as_me(monkeypatch, NOBODY):
+        (kept,) = clear(machine, Found({}, (), hidden=1))
+    assert (kept.removed, "may hold the TPU" in kept.message) == (False, True)
+    assert path.exists()
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from tpusmi.actions.lockfile import Cleared, clear
 from tpusmi.actions.plan import Plan
 from tpusmi.actions.proof import DOUBTS, GONE, LET_GO, Grip
 from tpusmi.model import ENDING_CODES, Chip, Host, Process, ProcessKey
-from tpusmi.sources.holders.nodes import Nodes, known_nodes
-from tpusmi.sources.holders.scan import Scan
+from tpusmi.sources.holders.lockfile import PATHS
+from tpusmi.sources.holders.nodes import known_nodes
+from tpusmi.sources.holders.scan import Found, Scan
 
 GRACE_S = 10.0
 FREE_WITHIN_S = 60.0
@@ -99,8 +100,10 @@ def carry_out(
     order.check()
     nodes = known_nodes(host, chips)
     here = nodes._replace(paths=tuple(map(host.path, nodes.paths)))
-    ending = _Ending(Scan(host.path("/proc"), here, ()), host.path("/proc"), plan, say)
-    worker = _Worker(lambda: _carried_out(host, here, plan, order, ending))
+    ending = _Ending(
+        Scan(host.path("/proc"), here, map(host.path, PATHS)), host.path("/proc"), plan, say
+    )
+    worker = _Worker(lambda: _carried_out(host, plan, order, ending))
     try:
         return worker.result(order.grace_s + order.free_within_s + SLACK_S) or ending.given_up()
     finally:
@@ -132,7 +135,7 @@ class _Worker(threading.Thread):
         return self._report
 
 
-def _carried_out(host: Host, nodes: Nodes, plan: Plan, order: Order, ending: _Ending) -> Report:
+def _carried_out(host: Host, plan: Plan, order: Order, ending: _Ending) -> Report:
     try:
         ending.signal_all(order.signal)
         ending.wait(order.grace_s, f"{signal.Signals(order.signal).name} sent")
@@ -143,7 +146,7 @@ def _carried_out(host: Host, nodes: Nodes, plan: Plan, order: Order, ending: _En
         results = ending.results()
     finally:
         ending.close()
-    cleared = clear(host, nodes) if plan.lock_files and not held else ()
+    cleared = clear(host, ending.found()) if plan.lock_files and not held else ()
     return Report(results, held, cleared, ending.notes(), plan.unseen)
 
 
@@ -211,12 +214,16 @@ class _Ending:
             self._scan.look(time.monotonic(), everybody=True)
         except OSError:
             return dict.fromkeys(self._plan.nodes, ())
-        found = self._scan.found()
+        found = self.found()
         held = {
             node: tuple(pid for pid, nodes in found.holders.items() if node in nodes)
             for node in self._plan.nodes
         }
         return {node: pids for node, pids in held.items() if pids}
+
+    def found(self) -> Found:
+        """What the last look has seen."""
+        return self._scan.found()
 
     def results(self) -> tuple[Result, ...]:
         """What became of each, in the order of the plan; those that are left do not end."""

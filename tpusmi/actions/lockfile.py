@@ -5,14 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-import time
 from typing import NamedTuple
 
-from tpusmi.model import LOCK_BLOCKING, LOCK_LOCKED, LOCK_UNKNOWN, Host
+from tpusmi.model import LOCK_BLOCKING, LOCK_LOCKED, LOCK_UNKNOWN, Host, LockFile
 from tpusmi.sources.holders import is_inside
-from tpusmi.sources.holders.lockfile import PATHS, lock_files
-from tpusmi.sources.holders.nodes import Nodes
-from tpusmi.sources.holders.scan import Scan
+from tpusmi.sources.holders.lockfile import lock_files
+from tpusmi.sources.holders.scan import Found
 
 
 class Cleared(NamedTuple):
@@ -23,28 +21,27 @@ class Cleared(NamedTuple):
     message: str
 
 
-def clear(host: Host, nodes: Nodes) -> tuple[Cleared, ...]:
+def clear(host: Host, found: Found) -> tuple[Cleared, ...]:
     """Remove every lock file that is unlocked, in the way, and of no use to any holder.
 
-    `nodes` are the host's, with their paths there. A file that is missing or harmless is left out.
+    `found` is what a look at everybody has just seen. A file that is missing or harmless is left
+    out.
     """
-    scan = Scan(host.path("/proc"), nodes, map(host.path, PATHS))
-    try:
-        scan.look(time.monotonic())
-    except OSError:
-        return ()  # who cannot see the holders removes nothing
-    found = scan.found()
-    sees_all = not (found.hidden or found.hides_others or is_inside(host))
-    cleared = []
-    for file in lock_files(host, found.files, sees_all):
-        if file.state == LOCK_LOCKED or file.state == LOCK_UNKNOWN:
-            cleared.append(Cleared(file.path, False, f"kept: {file.message}"))
-        elif file.state == LOCK_BLOCKING and found.holders:
-            pids = ", ".join(map(str, found.holders))
-            cleared.append(Cleared(file.path, False, f"kept: pid {pids} holds the TPU"))
-        elif file.state == LOCK_BLOCKING:
-            cleared.append(_removed(host, file.path))
-    return tuple(cleared)
+    sees_all = not (found.hides_others or is_inside(host))
+    return tuple(
+        _cleared(host, file, found)
+        for file in lock_files(host, found.files, sees_all)
+        if file.state in (LOCK_LOCKED, LOCK_UNKNOWN, LOCK_BLOCKING)
+    )
+
+
+def _cleared(host: Host, file: LockFile, found: Found) -> Cleared:
+    kept = "" if file.state == LOCK_BLOCKING else file.message
+    if not kept and found.holders:
+        kept = f"pid {', '.join(map(str, found.holders))} holds the TPU"
+    elif not kept and found.hidden:
+        kept = "who could not be inspected may hold the TPU"
+    return Cleared(file.path, False, f"kept: {kept}") if kept else _removed(host, file.path)
 
 
 def _removed(host: Host, path: str) -> Cleared:

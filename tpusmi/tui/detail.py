@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from textwrap import wrap
 
 from rich.cells import cell_len
 from textual.geometry import Size
@@ -184,9 +183,7 @@ def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
         said.append(("  ", verdict(p), "plain"))
     lines = []
     for mark, text, style in dict.fromkeys(said):
-        first, *more = wrap(text, max(width - 2, LEAST_PLACE)) or [""]
-        lines.append(look.line((mark, style), (first, style)))
-        lines += [look.line(("  ", style), (rest, style)) for rest in more]
+        lines += look.wrapped(text, width, style, mark)
     return lines
 
 

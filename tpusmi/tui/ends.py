@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from textwrap import wrap
 from typing import NamedTuple
 
 from textual.message import Message
@@ -19,7 +18,6 @@ from tpusmi.tui.look import Look, Row
 
 SHOWN_S = 15.0
 """How long the screen says what became of a process."""
-_LEAST_WIDTH = 20
 
 
 class Question(NamedTuple):
@@ -109,9 +107,7 @@ class Ends:
         lines = []
         for text, good in reversed(self._outcomes.values()):
             mark, style = (look.glyphs.dot, "good") if good else ("!", "bad")
-            first, *more = wrap(text, max(width - 2, _LEAST_WIDTH)) or [""]
-            lines.append(look.line((f"{mark} ", style), (first, style)))
-            lines += [look.line(("  ", style), (rest, style)) for rest in more]
+            lines += look.wrapped(text, width, style, f"{mark} ")
         return lines
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import wrap
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
@@ -36,6 +37,8 @@ class Glyphs(NamedTuple):
 UNICODE = Glyphs("…", "━", "╸", "─", "┃", "▁▂▃▄▅▆▇█", "▾", "▴", "·", "×", "╭─╮│╰╯")
 ASCII = Glyphs("~", "#", "#", ".", "|", "_.:-=+*#", "v", "^", "|", "x", "+-+|++")
 
+LEAST_LINE = 12
+"""Text is not broken into shorter ones."""
 FULL_RATIO, NEARLY_FULL_RATIO = 0.95, 0.80
 """Shares of the memory limit at which a bar changes its colour."""
 
@@ -97,6 +100,12 @@ class Look:
             if text
         )
 
+    def wrapped(self, text: str, width: int, style: str, mark: str = "") -> list[Row]:
+        """The text in lines of that width, between words; the first one behind the mark."""
+        first, *more = split(text, width - len(mark))
+        lines = [self.line((mark, style), (first, style))]
+        return [*lines, *(self.line((" " * len(mark), style), (rest, style)) for rest in more)]
+
     def bar(self, ratio: float, peak: float | None, width: int, style: str) -> Row:
         """A bar `width` columns wide, filled to `ratio`, with a mark at `peak`; both 0 to 1."""
         g = self.glyphs
@@ -121,6 +130,14 @@ class Look:
 
     def _pieces(self, *parts: tuple[str, str]) -> Row:
         return tuple(Segment(text, self.style[style]) for text, style in parts if text)
+
+
+def split(text: str, width: int) -> list[str]:
+    """The text in lines of that width: between words, and anywhere where a character is wide."""
+    width = max(width, LEAST_LINE)
+    if cell_len(text) > len(text):
+        return chop_cells(text, width)
+    return wrap(text, width, break_on_hyphens=False) or [""]
 
 
 def fill_style(ratio: float) -> str:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from textwrap import wrap
-
-from rich.cells import cell_len, chop_cells
 
 from tpusmi.actions.end import Order
 from tpusmi.model import Process
@@ -15,12 +12,11 @@ from tpusmi.report.ending import what_happens
 from tpusmi.report.holding import chips
 from tpusmi.tui.chrome import SIMULATED
 from tpusmi.tui.ends import Question
-from tpusmi.tui.look import Look, Row
+from tpusmi.tui.look import Look, Row, split
 from tpusmi.tui.processes import verdict
 
 COMMAND_LINES = 4
 _NAME_WIDTH = 9
-_LEAST_WIDTH = 12
 _AFTER_KILL = (
     "After SIGKILL the next job may fail to start: the kernel needs time to release the chips."
 )
@@ -42,10 +38,10 @@ class Text:
         lines = [self._look.line((title, "title"), ("  ", "plain"), simulation)]
         lines += self._command(width)
         for why in self._refusals():
-            lines += self._wrapped(f"It {why}.", width, "bad")
+            lines += self._look.wrapped(f"It {why}.", width, "bad")
         lines.append(())
         for label, text, style in self._facts(p):
-            first, *more = self._wrapped(text, width - _NAME_WIDTH, style)
+            first, *more = self._look.wrapped(text, width - _NAME_WIDTH, style)
             lines.append((*self._look.line((label.ljust(_NAME_WIDTH), "title")), *first))
             indent = self._look.line((" " * _NAME_WIDTH, "plain"))
             lines += [(*indent, *rest) for rest in more]
@@ -54,13 +50,13 @@ class Text:
     def consequence(self, number: int | None, width: int) -> list[Row]:
         """What happens with that signal; None is no signal at all."""
         if number is None:
-            return self._wrapped("Nothing is done.", width, "plain")
-        lines = self._wrapped(f"{what_happens(Order(number))}.", width, "plain")
+            return self._look.wrapped("Nothing is done.", width, "plain")
+        lines = self._look.wrapped(f"{what_happens(Order(number))}.", width, "plain")
         for path in self._question.plan.lock_files:
             text = f"{path} is removed then, if nobody holds the TPU: it is in the way."
-            lines += self._wrapped(text, width, "plain")
+            lines += self._look.wrapped(text, width, "plain")
         if number == signal.SIGKILL:
-            lines += self._wrapped(_AFTER_KILL, width, "warn")
+            lines += self._look.wrapped(_AFTER_KILL, width, "warn")
         return lines
 
     def _refusals(self) -> list[str]:
@@ -70,7 +66,7 @@ class Text:
         return [refused.why for refused in plan.refused] or ["is nothing that could be ended"]
 
     def _command(self, width: int) -> list[Row]:
-        lines = _split(self._question.process.command or words.UNKNOWN, width)
+        lines = split(self._question.process.command or words.UNKNOWN, width)
         if len(lines) > COMMAND_LINES:
             cut = self._look.fitted(" ".join(lines[COMMAND_LINES - 1 :]), max(width, 1))
             lines = [*lines[: COMMAND_LINES - 1], cut]
@@ -103,14 +99,3 @@ class Text:
         known = any(set(c.nodes) & set(p.holds) for c in self._question.snapshot.chips)
         plural = "s" if len(set(numbers) & {"-", ","}) else ""
         return f"chip{plural} {numbers}: {nodes}" if known else nodes
-
-    def _wrapped(self, text: str, width: int, style: str) -> list[Row]:
-        return [self._look.line((line, style)) for line in _split(text, width)]
-
-
-def _split(text: str, width: int) -> list[str]:
-    """The text in lines of that width: between words, and anywhere where a character is wide."""
-    width = max(width, _LEAST_WIDTH)
-    if cell_len(text) > len(text):
-        return chop_cells(text, width)
-    return wrap(text, width, break_on_hyphens=False) or [""]

@@ -143,16 +143,17 @@ def _launcher(proc: str, pid: int, stat: Stat, status: Status, launcher: int) ->
 
 def _was_adopted(proc: str, stat: Stat) -> bool:
     """True when its parent is one that adopts, and cannot be who started it: a child begins in its
-    parent's session.
+    parent's session and group, and only a shell with a terminal gives it a group of others.
 
-    False where its parent, session or group is outside this container, or may not be seen.
+    A session or group outside this container has the number 0: in such a one, nobody can tell.
     """
-    if min(stat.parent, stat.session, stat.group) <= 0 or not _adopts(proc, stat.parent):
+    if stat.parent <= 0 or not _adopts(proc, stat.parent):
         return False
     parent = procfs.read_stat(f"{proc}/{stat.parent}")
     if parent is None:
         return False
-    return parent.session != stat.session or _has_ended(proc, stat.group)
+    others = not parent.has_terminal and _has_ended(proc, stat.group)
+    return parent.session != stat.session or others
 
 
 def _adopts(proc: str, pid: int) -> bool:

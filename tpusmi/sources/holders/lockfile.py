@@ -4,7 +4,7 @@ libtpu opens it with O_CREAT | O_RDWR and mode 0644, takes a POSIX lock and keep
 ends. A file that another user left cannot be opened, which looks like a lock to libtpu.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import os
 import stat

@@ -1,6 +1,6 @@
 """What /proc says of one process, which may vanish between two reads, and write any byte there."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import os
 from collections.abc import Iterable
@@ -43,6 +43,7 @@ class Stat(NamedTuple):
     parent: int
     group: int
     session: int
+    has_terminal: bool
     exiting: bool
     of_kernel: bool
     """A thread of the kernel's, which never has descriptors."""
@@ -82,6 +83,7 @@ def read_stat(process: str) -> Stat | None:
         return Stat(
             fields[0].decode("ascii", "replace"),
             *(numbers[0], numbers[1], numbers[2]),
+            bool(numbers[3]),
             bool(numbers[5] & _EXITING),
             bool(numbers[5] & _OF_KERNEL),
             numbers[10] + numbers[11],

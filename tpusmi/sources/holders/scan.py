@@ -4,7 +4,7 @@ A pass that follows another looks only at what can have changed: new processes, 
 of descriptors is another one, and everybody when the kernel tells that a node was opened.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import os
 from collections.abc import Iterable
