@@ -103,8 +103,8 @@ def carry_out(
     ending = _Ending(
         Scan(host.path("/proc"), here, map(host.path, PATHS)), host.path("/proc"), plan, say
     )
-    worker = _Worker(lambda: _carried_out(host, plan, order, ending))
     try:
+        worker = _Worker(lambda: _carried_out(host, plan, order, ending))
         return worker.result(order.grace_s + order.free_within_s + SLACK_S) or ending.given_up()
     finally:
         ending.stop()
