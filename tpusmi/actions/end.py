@@ -129,7 +129,9 @@ class _Worker(threading.Thread):
 
     def result(self, limit_s: float) -> Report | None:
         """What came of it; None when it has not come back within the limit. Raises its error."""
-        self.join(limit_s)
+        until_s = time.monotonic() + limit_s
+        while self.is_alive() and (left_s := until_s - time.monotonic()) > 0:
+            self.join(min(left_s, LOOK_S))  # Ctrl-C just before a wait is seen only after it
         if self._error is not None:
             raise self._error
         return self._report
