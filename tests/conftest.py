@@ -9,6 +9,10 @@ from collections.abc import Iterator
 import pytest
 from holding import is_marked
 
+# A CI that runs in the background, or under nohup, ignores these, and all that it starts does too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 
 @pytest.fixture
 def only_ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -206,10 +206,7 @@ class ScriptedFeed:
             yield from job.measured(at_s)
 
     def _remember(self, at_s: float) -> None:
-        kept = ("hbm_used_bytes", "live_array_bytes")
-        self.history.add(
-            [Reading(n, s, v, at_s, "agent", 5.0) for s, n, v in self._measured(at_s) if n in kept]
-        )
+        self.history.add([Reading(n, s, v, at_s, "agent", 5.0) for s, n, v in self._measured(at_s)])
 
 
 class MomentFeed:

@@ -10,7 +10,7 @@ from tpusmi.model import History, Notice, Snapshot
 from tpusmi.tui import Options
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.help import HelpScreen
-from tpusmi.tui.keys import BINDINGS, offered
+from tpusmi.tui.keys import EVERYWHERE, MAIN, offered
 
 
 async def test_every_device_and_process_has_a_row() -> None:
@@ -51,9 +51,9 @@ async def test_help_scrolls_on_a_small_screen() -> None:
 
 
 def test_every_binding_has_an_id_a_tooltip_and_an_action() -> None:
-    assert len({b.id for b in BINDINGS}) == len(BINDINGS)
-    assert all(b.id and b.tooltip and b.description for b in BINDINGS)
-    actions = {b.action.partition("(")[0] for b in BINDINGS}
+    assert len({b.id for b in [*MAIN, *EVERYWHERE]}) == len([*MAIN, *EVERYWHERE])
+    assert all(b.id and b.tooltip and b.description for b in [*MAIN, *EVERYWHERE])
+    actions = {b.action.partition("(")[0] for b in [*MAIN, *EVERYWHERE]}
     assert [a for a in actions if not hasattr(Dashboard, f"action_{a}")] == []
 
 

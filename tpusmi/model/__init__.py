@@ -5,6 +5,7 @@ No I/O, no clock.
 
 from tpusmi.model.history import (
     HISTORY_S,
+    UNKNOWN,
     History,
 )
 from tpusmi.model.metrics import (
@@ -102,6 +103,7 @@ __all__ = [
     "PROFILE",
     "SCHEMA",
     "STALE_HOLDER",
+    "UNKNOWN",
     "Chip",
     "ChipKey",
     "Core",

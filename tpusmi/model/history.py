@@ -1,13 +1,15 @@
-"""The last minutes of every value, for graphs. Pure."""
+"""The last ten minutes of every value, a number a second, for graphs and for looking back. Pure."""
 
 from __future__ import annotations
 
-from collections import deque
+from array import array
 from collections.abc import Sequence
 
 from tpusmi.model.nouns import Number, Reading, Subject
 
-HISTORY_S = 600.0
+HISTORY_S = 600
+UNKNOWN = -1.0
+"""In place of what nobody measured: no quantity is negative."""
 FORGET_EVERY_S = 30.0
 WATCHED = "duty_cycle_percent"
 """The metric of which it is known for how long it has been nothing, however long that is."""
@@ -17,12 +19,14 @@ GAP_S = 60.0
 
 
 class History:
-    """The last ten minutes of every value, oldest first, for graphs."""
+    """A ring of single-precision numbers for each series, one for each second of CLOCK_MONOTONIC:
+    2.4 KB a series however long it runs. Of two readings in a second the later one stays.
+    """
 
-    def __init__(self, span_s: float = HISTORY_S, most: int = 1200) -> None:
-        self._span_s = span_s
-        self._most = most
-        self._series: dict[tuple[Subject, str], deque[tuple[float, Number]]] = {}
+    def __init__(self, span_s: int = HISTORY_S) -> None:
+        self.span_s = span_s
+        self._blank = array("f", [UNKNOWN]) * span_s
+        self._series: dict[tuple[Subject, str], _Series] = {}
         self._nothing_since_s: dict[Subject, float] = {}
         self._forgot_at_s = -FORGET_EVERY_S
 
@@ -31,15 +35,29 @@ class History:
         for r in readings:
             series = self._series.get((r.subject, r.metric))
             if series is None:
-                series = self._series[r.subject, r.metric] = deque(maxlen=self._most)
-            if not series or r.at_s > series[-1][0]:
-                if r.metric == WATCHED:
-                    self._watch(r, series[-1][0] if series else r.at_s)
-                series.append((r.at_s, r.value))
+                series = self._series[r.subject, r.metric] = _Series(self._blank[:], r.at_s)
+            elif r.at_s <= series.at_s:
+                continue
+            if r.metric == WATCHED:
+                self._watch(r, series.at_s)
+            series.put(r)
 
-    def series(self, name: str, subject: Subject) -> list[tuple[float, Number]]:
-        """(at_s, value) pairs of one metric, oldest first; empty when never measured."""
-        return list(self._series.get((subject, name), ()))
+    def window(self, name: str, subject: Subject, until_s: int, count: int) -> array[float] | None:
+        """`count` seconds of one metric, oldest first and second `until_s` last, UNKNOWN where
+        nobody measured; None when nobody did in the whole of it.
+        """
+        series = self._series.get((subject, name))
+        return None if series is None else series.window(until_s, count)
+
+    def at(self, name: str, subject: Subject, at_s: float, within_s: float) -> Number | None:
+        """The newest value up to then, none older than `within_s`; None when there is none."""
+        count = max(1, int(within_s) + 1)
+        found = self.window(name, subject, int(at_s), count)
+        return None if found is None else next((v for v in reversed(found) if v >= 0), None)
+
+    def oldest_s(self) -> float | None:
+        """When the oldest value that is kept was measured; None when there is none."""
+        return min((series.first_s for series in self._series.values()), default=None)
 
     def nothing_since_s(self, subject: Subject) -> float | None:
         """Since when the duty cycle of a subject has been nothing; None when it is not, or nobody
@@ -60,8 +78,45 @@ class History:
         if now_s - self._forgot_at_s < FORGET_EVERY_S:
             return
         self._forgot_at_s = now_s
-        gone = [key for key, s in self._series.items() if s[-1][0] < now_s - self._span_s]
+        gone = [key for key, s in self._series.items() if s.at_s < now_s - self.span_s]
         for key in gone:
             del self._series[key]
             if key[1] == WATCHED:
                 self._nothing_since_s.pop(key[0], None)
+
+
+class _Series:
+    """One ring: the number of second `s` is at `s` modulo its length."""
+
+    __slots__ = ("_born_s", "_ring", "at_s")
+
+    def __init__(self, ring: array[float], at_s: float) -> None:
+        self._ring = ring
+        self._born_s = self.at_s = at_s
+
+    @property
+    def first_s(self) -> float:
+        """The oldest second that the ring may know."""
+        return max(self._born_s, self.at_s - len(self._ring) + 1)
+
+    def put(self, r: Reading) -> None:
+        """The newest reading. The one before stands until then, as long as it may be believed."""
+        ring, second, last = self._ring, int(r.at_s), int(self.at_s)
+        if second > last + 1:
+            held = ring[last % len(ring)] if r.at_s - self.at_s <= r.fresh_s else UNKNOWN
+            for skipped in range(max(last + 1, second - len(ring)), second):
+                ring[skipped % len(ring)] = held
+        ring[second % len(ring)] = r.value
+        self.at_s = r.at_s
+
+    def window(self, until_s: int, count: int) -> array[float] | None:
+        ring, last = self._ring, int(self.at_s)
+        size = len(ring)
+        oldest = max(last - size + 1, int(self._born_s))
+        start, stop = max(until_s - count + 1, oldest), min(until_s, last) + 1
+        if start >= stop:
+            return None
+        a, b = start % size, (stop - 1) % size + 1
+        known = ring[a:b] if a < b else ring[a:] + ring[:b]
+        before, after = start - (until_s - count + 1), until_s + 1 - stop
+        return array("f", [UNKNOWN]) * before + known + array("f", [UNKNOWN]) * after

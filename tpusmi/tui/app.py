@@ -1,4 +1,4 @@
-"""The dashboard: takes snapshots, hands them to its parts, and answers keys."""
+"""The dashboard: takes snapshots, hands them to the page on top, and answers the keys of all."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.binding import BindingType
 from textual.events import Event, Key, Paste
 from textual.message import Message
+from textual.screen import Screen
 from textual.timer import Timer
 
-from tpusmi.model import Snapshot
+from tpusmi.model import Process, Snapshot
 from tpusmi.sources.users import user_name
-from tpusmi.tui.board import Board
-from tpusmi.tui.chrome import Status
 from tpusmi.tui.ends import SHOWN_S, Ending, Finished, Question, Told
 from tpusmi.tui.feed import Deliver, Ender, Feed, Options, Reader
-from tpusmi.tui.keys import BINDINGS, offered
+from tpusmi.tui.keys import EVERYWHERE
 from tpusmi.tui.look import Look
+from tpusmi.tui.page import Page
+from tpusmi.tui.pages import opened
+from tpusmi.tui.pages.main import MainPage
 from tpusmi.tui.prompt import Prompt
+from tpusmi.tui.scene import Scene
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 LATE_TICKS = 3
@@ -39,7 +42,7 @@ class Dashboard(App[None]):
 
     TITLE = "tpusmi"
     CSS = "Lines { height: 1; width: 100%; }"
-    BINDINGS: ClassVar[list[BindingType]] = [*BINDINGS]
+    BINDINGS: ClassVar[list[BindingType]] = [*EVERYWHERE]
     ENABLE_COMMAND_PALETTE = False
     ALLOW_SELECT = False
     AUTO_FOCUS = None
@@ -55,28 +58,27 @@ class Dashboard(App[None]):
         self, feed: Feed, options: Options, reader: Callable[[Feed, Deliver], Reader] = Reader
     ) -> None:
         super().__init__(ansi_color=True)
-        self._look = Look(ascii=options.ascii, color=options.color)
-        self._options = options
-        self._board = Board(self._look, options, feed.history)
-        self._interval_s = options.interval_s
-        self._paused = False
-        self._newest: Snapshot | None = None
-        self._snapshot: Snapshot | None = None
-        """The one that is drawn. It stays while a person is asked about a process in it."""
+        look = Look(ascii=options.ascii, color=options.color)
+        self.scene = Scene(look, options, feed.history)
         self._is_asking = False
+        """A person is asked about a process: the moment that is shown stays meanwhile."""
         self._asked_s: float | None = None
         self._ticker: Timer | None = None
         self._reader = reader(feed, lambda answer: self.post_message(self.Arrived(answer)))
 
-    def compose(self) -> ComposeResult:
-        self._draw()
-        yield from self._board.widgets
+    @property
+    def page(self) -> Page:
+        """The page on top, under the dialogs."""
+        return next(screen for screen in reversed(self.screen_stack) if isinstance(screen, Page))
+
+    def get_default_screen(self) -> Screen[None]:
+        return MainPage(self.scene)
 
     def on_mount(self) -> None:
         self._leave_on_signals()
         self._reader.start()
         self._ask()
-        self._ticker = self.set_interval(self._interval_s, self._tick)
+        self._ticker = self.set_interval(self.scene.interval_s, self._tick)
         self.set_interval(HUNG_UP_EVERY_S, self._leave_when_hung_up)
 
     def on_ready(self) -> None:
@@ -85,41 +87,31 @@ class Dashboard(App[None]):
             gc.freeze()
             gc.enable()
 
-    def on_resize(self) -> None:
-        self.call_later(self._draw)
-
     async def on_event(self, event: Event) -> None:
         # While a filter is typed every key is text, from the very next one on: the focus of a
         # widget that is only just being shown would come too late for a fast hand.
         text = isinstance(event, Paste) or (isinstance(event, Key) and event.key != "ctrl+c")
-        if text and self._board.typing:
-            self._board.prompt.take(event)
+        prompt = self._typed_into() if text else None
+        if prompt is not None:
+            prompt.take(event)
         else:
             await super().on_event(event)
+
+    def _typed_into(self) -> Prompt | None:
+        top = self.screen_stack[-1] if self.screen_stack else None
+        return top.prompt if isinstance(top, Page) and top.typing else None
 
     def on_dashboard_arrived(self, message: Arrived) -> None:
         self._asked_s = None
         if isinstance(message.answer, Exception):
             raise message.answer
-        self._newest = message.answer
+        self.scene.take(message.answer)
         if self._is_asking:
             self._draw_header()
         else:
             self._draw()
 
-    def on_grid_moved(self) -> None:
-        if self._snapshot is not None:
-            self._board.draw_detail(self._snapshot, self._status())
-
-    def on_prompt_typed(self, message: Prompt.Typed) -> None:
-        board = self._board
-        if message.done:
-            board.typing = False
-            board.prompt.show_text(message.text, typing=False)
-        board.table.filter = message.text
-        self._draw()
-
-    # -- keys
+    # -- keys of every page
 
     def action_leave(self) -> None:
         self.exit(return_code=0)
@@ -127,84 +119,72 @@ class Dashboard(App[None]):
     def action_help(self) -> None:
         from tpusmi.tui.help import HelpScreen
 
-        simulated = self._snapshot is not None and self._snapshot.simulated
-        self.push_screen(HelpScreen(self._look, offered(self._may_end), simulated))
+        simulated = self.scene.snapshot is not None and self.scene.snapshot.simulated
+        self.push_screen(HelpScreen(self.scene.look, self.page.bindings, simulated))
 
-    def action_expand(self) -> None:
-        self._board.expanded = bool(self._board.processes.items)
-        self._draw()
+    def action_open(self, name: str) -> None:
+        """Open the page of that name; the one that is open gives its place."""
+        if name == self.page.NAME:
+            return
+        if self.page.NAME:
+            self.switch_screen(opened(name, self.scene))
+        else:
+            self.push_screen(opened(name, self.scene))
 
     def action_step_back(self) -> None:
-        if self._board.expanded:
-            self._board.expanded = False
-        else:
-            self._board.table.filter = ""
-        self._draw()
-
-    def action_filter(self) -> None:
-        self._board.expanded, self._board.typing = False, True
-        self._draw()
-        self._board.prompt.start(self._board.table.filter)
-
-    def action_sort(self, step: int) -> None:
-        self._board.table.sort_by(step)
-        self._draw()
-
-    def action_reverse(self) -> None:
-        self._board.table.upside_down ^= True
-        self._draw()
+        if self.scene.back_s:
+            self.action_now()
+        elif not self.page.step_back():
+            self.pop_screen()
 
     def action_pause(self) -> None:
-        self._paused = not self._paused
+        self.scene.paused = not self.scene.paused
         self._draw_header()
-        if not self._paused:
+        if not self.scene.paused:
             self._ask()
 
+    def action_travel(self, seconds: int) -> None:
+        self.scene.look_at(self.scene.back_s + seconds)
+        self._draw()
+
+    def action_now(self) -> None:
+        self.scene.look_at(0.0)
+        self._draw()
+
     def action_interval(self, step: int) -> None:
-        at = min(range(len(INTERVALS_S)), key=lambda i: abs(INTERVALS_S[i] - self._interval_s))
-        self._interval_s = INTERVALS_S[min(max(at + step, 0), len(INTERVALS_S) - 1)]
+        now_s = self.scene.interval_s
+        at = min(range(len(INTERVALS_S)), key=lambda i: abs(INTERVALS_S[i] - now_s))
+        self.scene.interval_s = INTERVALS_S[min(max(at + step, 0), len(INTERVALS_S) - 1)]
         if self._ticker is not None:
             self._ticker.stop()
-        self._ticker = self.set_interval(self._interval_s, self._tick)
+        self._ticker = self.set_interval(self.scene.interval_s, self._tick)
         self._draw_header()
 
     def action_again(self) -> None:
         self._ask()
 
-    def action_move(self, rows: int) -> None:
-        self._board.processes.move(rows)
-
-    def action_page(self, pages: int) -> None:
-        self._board.processes.move(pages * self._board.processes.page)
-
-    def action_jump(self, index: int) -> None:
-        if items := self._board.processes.items:
-            self._board.processes.move_to(index % len(items))
-
-    def action_devices(self, pages: int) -> None:
-        self._board.devices.scroll_rows(pages * self._board.devices.page)
-
     # -- ending processes
-
-    @property
-    def _may_end(self) -> bool:
-        return self._options.ender is not None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """False for what is not there on this dashboard."""
-        return action != "end" or self._may_end
+        return action != "end" or self.scene.options.ender is not None
 
     def action_end(self, choice: str) -> None:
-        ender, process, snapshot = self._options.ender, self._board.selected, self._snapshot
-        if ender is None or process is None or snapshot is None or self._is_asking:
+        scene, targets = self.scene, self.page.targets
+        ender, snapshot = scene.options.ender, scene.newest
+        if ender is None or not targets or snapshot is None or self._is_asking:
             return
+        self._ask_about(ender, snapshot, targets[0], choice)
+
+    def _ask_about(self, ender: Ender, snapshot: Snapshot, process: Process, choice: str) -> None:
         from tpusmi.tui.kill import KillScreen
         from tpusmi.tui.question import Text
 
+        scene = self.scene
         question = Question(snapshot, process, ender.plan(snapshot, process))
-        user = self._options.user or user_name(os.geteuid())
-        text = Text(self._look, question, user, self._board.ends.telling.get(process.key))
-        screen = KillScreen(self._look, text, choice, bool(question.plan.targets))
+        user = scene.options.user or user_name(os.geteuid())
+        text = Text(scene.look, question, user, scene.ends.telling.get(process.key))
+        screen = KillScreen(scene.look, text, choice, bool(question.plan.targets))
         self._is_asking = True
         self.push_screen(screen, lambda number: self._answered(ender, question, number))
 
@@ -215,11 +195,11 @@ class Dashboard(App[None]):
         self._draw()
 
     def on_end_told(self, message: Told) -> None:
-        self._board.ends.telling.update(message.words)
+        self.scene.ends.telling.update(message.words)
         self._draw()
 
     def on_end_finished(self, message: Finished) -> None:
-        ends, key = self._board.ends, message.process.key
+        ends, key = self.scene.ends, message.process.key
         outcome = ends.finish(message.process, message.answer)
 
         def forget() -> None:
@@ -233,9 +213,10 @@ class Dashboard(App[None]):
     # -- reading
 
     def _tick(self) -> None:
-        if not self._paused:
+        if not self.scene.paused:
             self._ask()
-            if self._late_s():
+            self.scene.late_s = self._late_s()
+            if self.scene.late_s:
                 self._draw_header()
 
     def _leave_when_hung_up(self) -> None:
@@ -250,7 +231,7 @@ class Dashboard(App[None]):
     def _late_s(self) -> float:
         """How long the feed has been thinking, when that is worth a word."""
         waited_s = 0.0 if self._asked_s is None else time.monotonic() - self._asked_s
-        return waited_s if waited_s >= LATE_TICKS * self._interval_s else 0.0
+        return waited_s if waited_s >= LATE_TICKS * self.scene.interval_s else 0.0
 
     def _leave_on_signals(self) -> None:
         """A killed dashboard gives the terminal back first."""
@@ -262,14 +243,12 @@ class Dashboard(App[None]):
 
     def _draw(self) -> None:
         if not self._is_asking:
-            self._snapshot = self._newest
-        self._board.draw(self._snapshot, self._status())
+            self.scene.refresh()
+        self.page.draw()
 
     def _draw_header(self) -> None:
-        self._board.draw_header(self._newest, self._status())
-
-    def _status(self) -> Status:
-        return Status(*self.size, self._interval_s, self._paused, self._late_s())
+        self.scene.late_s = self._late_s()
+        self.page.draw_header()
 
 
 def hung_up() -> bool:

@@ -1,55 +1,89 @@
-"""How many lines each part of the screen gets. Pure."""
+"""How many lines each part of the main page gets, and how its devices are shown. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
+
+AUTO, FULL, COMPACT, HEAT = VIEWS = ("auto", "full", "compact", "heat")
+"""Ways to show devices: a row, a tile, or a cell for each; `auto` takes the first that fits."""
 
 AROUND = 2
 """The header and the footer."""
 LEAST_DETAIL = 4
 """Fewer lines of details than these tell nothing."""
-
 ROOMY = 32
-"""Screens of so many lines have a blank one under each table."""
+"""Screens of so many lines have a blank one under each table, and graphs."""
+HOST_FROM = 16
+"""Screens of so many lines have one about the host."""
 
 
 class Wanted(NamedTuple):
     """Lines that each part would fill, title rows included; 0 for a part that is not there."""
 
-    devices: int
+    devices: Mapping[str, int]
+    """By view."""
     processes: int
     notices: int
     prompt: int
     detail: bool
-    expanded: bool
+    graphs: int = 0
 
 
 class Heights(NamedTuple):
     """Lines that each part gets."""
 
+    view: str
+    """Of VIEWS, without `auto`."""
+    host: int
     devices: int
+    graphs: int
     processes: int
     detail: int
     notices: int
     prompt: int
 
 
-def arrange(want: Wanted, height: int) -> Heights:
+def arrange(want: Wanted, height: int, view: str = AUTO) -> Heights:
     """Share a screen: the tables first, then details. The heights add up to the screen's."""
     room = max(0, height - AROUND - want.prompt)
+    host = int(height >= HOST_FROM)
+    room -= host
     notices = min(want.notices, max(0, room // 8))
     room -= notices
     # Half of the screen is the devices' at least, and all that the processes leave over.
     lower = max(min(want.processes, 4), room // 2 if want.processes else 0)
-    devices = min(want.devices, max(room - lower, min(3, room)))
+    most = max(room - lower, min(3, room))
+    view = _view(want.devices, most, view)
+    devices = min(want.devices[view], most)
     room -= devices
-    if want.expanded or not want.processes:
-        return Heights(devices, 0, room, notices, want.prompt)
-    if height >= ROOMY and room - want.processes > ROOMY // 2:
+    if not want.processes:
+        graphs = _graphs(want, height, room)
+        return Heights(view, host, devices, graphs, 0, room - graphs, notices, want.prompt)
+    graphs = _graphs(want, height, room - want.processes)
+    room -= graphs
+    if height >= ROOMY and room - want.processes > ROOMY // 3:
         devices, room = devices + bool(devices), room - bool(devices)
         want = want._replace(processes=want.processes + 1)
-    spare = room - want.processes
+    processes, detail = _lower(want, room)
+    return Heights(view, host, devices, graphs, processes, detail, notices, want.prompt)
+
+
+def _view(devices: Mapping[str, int], most: int, view: str) -> str:
+    if view != AUTO:
+        return view
+    return next((v for v in (FULL, COMPACT) if devices[v] <= most), HEAT)
+
+
+def _graphs(want: Wanted, height: int, room: int) -> int:
+    """Graphs are there where details have room beside them."""
+    return want.graphs if height >= ROOMY and room >= want.graphs + LEAST_DETAIL + 2 else 0
+
+
+def _lower(want: Wanted, room: int) -> tuple[int, int]:
+    """Processes and details."""
     if room < 2 + (LEAST_DETAIL if want.detail else 0):
-        return Heights(devices, room, 0, notices, want.prompt)
+        return room, 0
+    spare = room - want.processes
     processes = min(want.processes, max(2, room // 2)) if spare < LEAST_DETAIL else want.processes
-    return Heights(devices, processes, room - processes, notices, want.prompt)
+    return processes, room - processes

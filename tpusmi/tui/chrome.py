@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import NamedTuple
 
 from textual.binding import Binding
 
 from tpusmi.model import DENIED, FAILED, Snapshot
 from tpusmi.report.select import told
-from tpusmi.tui.feed import Options
 from tpusmi.tui.keys import shown_key
 from tpusmi.tui.look import Look, Row, width_of
+from tpusmi.tui.scene import Scene
 
 SIMULATED = " SIMULATED "
 MOST_NOTICES = 3
@@ -28,30 +27,18 @@ WELCOME = (
     "",
     "    tpusmi demo",
 )
+_VERSIONS = (("jax", "jax_version"), ("jaxlib", "jaxlib_version"))
 _CODE = ("    import", "    tpusmi")
 
 
-class Status(NamedTuple):
-    """How the dashboard itself is."""
-
-    width: int
-    height: int
-    interval_s: float
-    paused: bool = False
-    late_s: float = 0.0
-    """How long the feed has not answered, when that is long."""
-
-
-def header(look: Look, snapshot: Snapshot | None, options: Options, status: Status) -> Row:
+def header(scene: Scene, page: str, width: int) -> Row:
     """The top line: what this is and where at the left, when at the right."""
-    right = _right(snapshot, status, look)
-    left = _left(look, snapshot, options)
-    room = status.width - width_of(right)
-    for piece in left:
-        room -= piece.cell_length
+    look = scene.look
+    left, right = _left(scene, page), _right(scene)
+    room = width - width_of(right) - width_of(left)
     if room >= 1:
         return (*left, *look.line((" " * room, "plain")), *right)
-    return _clipped(left, right, look, status.width)
+    return _clipped(left, right, look, width)
 
 
 def _clipped(left: Row, right: Row, look: Look, width: int) -> Row:
@@ -63,7 +50,8 @@ def _clipped(left: Row, right: Row, look: Look, width: int) -> Row:
     return (*loud, *look.cell(" " * bool(loud) + rest, max(0, width - width_of(loud)), "title"))
 
 
-def _left(look: Look, snapshot: Snapshot | None, options: Options) -> Row:
+def _left(scene: Scene, page: str) -> Row:
+    look, snapshot, label = scene.look, scene.snapshot, scene.options.label
     if snapshot is None:
         return look.line(("tpusmi", "title"), ("  looking for TPUs and jobs", "plain"))
     live = sum(p.state != "dead" for p in snapshot.processes)
@@ -71,19 +59,43 @@ def _left(look: Look, snapshot: Snapshot | None, options: Options) -> Row:
         (SIMULATED if snapshot.simulated else "", "loud"),
         (" " if snapshot.simulated else "", "plain"),
         (f"tpusmi {snapshot.tpusmi_version}", "title"),
+        (f"  {page}" if page else "", "head"),
         (f"  {snapshot.host.name}", "bold"),
-        (f" {options.label}" if options.label else "", "plain"),
+        (f" {label}" if label else "", "plain"),
         (f"  {_devices(look, snapshot)}  {live} {'job' if live == 1 else 'jobs'}", "plain"),
     )
 
 
-def _right(snapshot: Snapshot | None, status: Status, look: Look) -> Row:
-    return look.line(
-        (" PAUSED " if status.paused else "", "paused"),
-        (f" NO ANSWER FOR {status.late_s:.0f}s " if status.late_s else "", "paused"),
-        (f" every {status.interval_s:g}s", "dim"),
-        ("" if snapshot is None else f"  {clock(snapshot.host.time)}", "plain"),
+def _right(scene: Scene) -> Row:
+    newest, back_s = scene.newest, scene.back_s
+    return scene.look.line(
+        (f" {_ago(back_s)} AGO, n: now " if back_s else "", "paused"),
+        (" PAUSED " if scene.paused else "", "paused"),
+        (f" NO ANSWER FOR {scene.late_s:.0f}s " if scene.late_s else "", "paused"),
+        (f" every {scene.interval_s:g}s", "dim"),
+        ("" if newest is None else f"  {clock(newest.host.time)}", "plain"),
     )
+
+
+def _ago(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02} MIN" if minutes else f"{rest} S"
+
+
+def host_line(look: Look, snapshot: Snapshot, width: int) -> Row:
+    """The second line: versions of what runs here."""
+    dot = f" {look.glyphs.dot} "
+    facts = [
+        (name, _one([p.facts.get(key) for p in snapshot.processes])) for name, key in _VERSIONS
+    ]
+    libtpu = snapshot.host.libtpu_version
+    parts = [f"{name} {found}" for name, found in (*facts, ("libtpu", libtpu)) if found]
+    return look.cell(dot.join(parts), width, "dim")
+
+
+def _one(values: Iterable[object]) -> str:
+    """The values that differ, `0.7.1, 0.7.2`."""
+    return ", ".join(sorted({str(v) for v in values if v is not None}))
 
 
 def _devices(look: Look, snapshot: Snapshot) -> str:

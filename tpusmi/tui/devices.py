@@ -7,23 +7,28 @@ from dataclasses import replace
 
 from rich.segment import Segment
 
-from tpusmi.model import NOMINAL, Device, History, Value
+from tpusmi.model import NOMINAL, Device, Value
 from tpusmi.report import rows, words
 from tpusmi.tui.cells import Cells, age
 from tpusmi.tui.columns import Column
-from tpusmi.tui.graphs import Graphs
-from tpusmi.tui.look import Look, Row, fill_style
+from tpusmi.tui.look import Row, fill_style
+from tpusmi.tui.quantity import QUANTITIES
+from tpusmi.tui.scene import Scene
 
 MEMORY_WIDTH = len("123.4/192.0 GiB")
 LEAST_BAR, MOST_BAR = 7, 20
+GRAPH_S = 300.0
+"""What the graph in a row covers."""
 
 
 class DeviceTable(Cells[Device]):
     """Draws cells of devices."""
 
-    def __init__(self, look: Look, history: History) -> None:
-        super().__init__(look)
-        self._graphs = Graphs(history)
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene.look)
+        self._graphs = scene.graphs
+        self.quantity = QUANTITIES[0]
+        """What the graph is of."""
 
     def columns(self) -> tuple[Column[Device], ...]:
         """The table, left to right."""
@@ -125,9 +130,15 @@ class DeviceTable(Cells[Device]):
         return (*self.look.cell(old, left, "dim"), *number)
 
     def _graph(self, d: Device, width: int) -> Row:
-        if self.snapshot is None:
+        """The last minutes; of live arrays where nobody tells the memory in use."""
+        s, metric = self.snapshot, self.quantity.metric
+        if s is None:
             return self.look.cell("", width)
-        values, top = self._graphs.values(d, self.snapshot, width)
+        values = self._graphs.of_device(d, metric, s.at_s, GRAPH_S, width)
+        if metric == "hbm_used_bytes" and values == [None] * width:
+            values = self._graphs.of_device(d, "live_array_bytes", s.at_s, GRAPH_S, width)
+        top = s.value("hbm_limit_bytes", d.key) if metric == "hbm_used_bytes" else 100.0
+        top = top or max((v for v in values if v is not None), default=0.0)
         return (Segment(self.look.spark(values, top, width), self.look.style["graph"]),)
 
 

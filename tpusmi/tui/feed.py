@@ -31,6 +31,10 @@ class Options(NamedTuple):
     """None where nothing may be ended: no key for it exists then."""
     label: str = ""
     """Said in the header beside the host's name, as `demo`."""
+    view: str = "auto"
+    """How devices are shown at first: `auto`, `full`, `compact` or `heat`."""
+    filter: str = ""
+    """Only processes that contain this are shown at first."""
     user: str | None = None
     """Whose processes are one's own; None is whoever runs this."""
 

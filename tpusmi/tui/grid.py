@@ -23,6 +23,10 @@ class Grid(Lines, Generic[Item]):
     class Moved(Message):
         """The cursor is on another item, because a person moved it."""
 
+        def __init__(self, grid: object) -> None:
+            super().__init__()
+            self.grid = grid
+
     def __init__(self, look: Look, columns: Sequence[Column[Item]], id: str) -> None:
         super().__init__(look, id=id)
         self._columns = columns
@@ -32,6 +36,8 @@ class Grid(Lines, Generic[Item]):
         self._top = 0
         self.cursor: Hashable | None = None
         """The key of the item under the cursor; None in a table without one."""
+        self.active = True
+        """Keys move the cursor of this table, and not of another."""
         self.sorted_by: tuple[str, bool] | None = None
         """Title of the column the items are sorted by, and whether that is upside down."""
 
@@ -74,7 +80,7 @@ class Grid(Lines, Generic[Item]):
         self.cursor = self._items[index].key
         self._top = min(max(self._top, index - self.page + 1), index)
         self.redraw()
-        self.post_message(self.Moved())
+        self.post_message(self.Moved(self))
 
     def scroll_rows(self, rows: int) -> None:
         """Move the view and leave the cursor."""
@@ -97,7 +103,7 @@ class Grid(Lines, Generic[Item]):
 
     def on_click(self, event: Click) -> None:
         index = self._top + event.y - 1
-        if self.cursor is not None and event.y > 0 and index < len(self._items):
+        if event.y > 0 and index < len(self._items):
             self.move_to(index)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
@@ -115,7 +121,7 @@ class Grid(Lines, Generic[Item]):
         if self.cursor is None or item.key != self.cursor:
             return tuple(row)
         text = "".join(piece.text for piece in row)
-        return self.look.cell(text, self.size.width, "selected")
+        return self.look.cell(text, self.size.width, "selected" if self.active else "bold")
 
     def _titles(self, fitted: Sequence[tuple[Column[Item], int]]) -> Row:
         cells = [self.look.fitted(self._title(c), width, right=c.right) for c, width in fitted]

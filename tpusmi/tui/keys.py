@@ -1,17 +1,18 @@
-"""Every key, declared once: the footer, the help and a user's key map read this."""
+"""Every key, declared once: the footer, the help, the palette and a user's key map read this."""
 
 from __future__ import annotations
 
 from textual.binding import Binding
 
-MOVE = "Move in the process table"
-SORT = "Sort by the next column, or the one before"
+MOVE = "Move in the table"
 OFTEN = "Look less, or more, often"
 SCROLL = "Scroll the device table"
-END = "End the selected process, after asking: SIGTERM, K SIGKILL, I SIGINT"
+TIME = "Back in time by 10 s, and forth; with Shift by a minute"
+END = "End the selected process, or all that are tagged, after asking: SIGTERM, K SIGKILL, I SIGINT"
+SORT_BY = "Sort by the column before, or the next"
 
 
-def _key(keys: str, action: str, label: str, id: str, tooltip: str, shown: str = "") -> Binding:
+def key(keys: str, action: str, label: str, id: str, tooltip: str, shown: str = "") -> Binding:
     """A binding; one with `shown`, the key as the footer spells it, is in the footer."""
     return Binding(
         keys, action, label, id=id, tooltip=tooltip, show=bool(shown), key_display=shown or None
@@ -19,49 +20,58 @@ def _key(keys: str, action: str, label: str, id: str, tooltip: str, shown: str =
 
 
 ENDING = [
-    _key("k,f9", "end('SIGTERM')", "End", "kill", END, "k"),
-    _key("T", "end('SIGTERM')", "SIGTERM", "kill-term", END),
-    _key("K", "end('SIGKILL')", "SIGKILL", "kill-kill", END),
-    _key("I", "end('SIGINT')", "SIGINT", "kill-int", END),
+    key("k,f9", "end('SIGTERM')", "End", "kill", END, "k"),
+    key("T", "end('SIGTERM')", "SIGTERM", "kill-term", END),
+    key("K", "end('SIGKILL')", "SIGKILL", "kill-kill", END),
+    key("I", "end('SIGINT')", "SIGINT", "kill-int", END),
 ]
 """Those that are not there where nothing may be ended."""
 
-BINDINGS = [
-    _key("q", "leave", "Quit", "quit", "Quit", "q"),
+EVERYWHERE = [
+    key("q", "leave", "Quit", "quit", "Quit", "q"),
     Binding("ctrl+c", "leave", "Quit", id="interrupt", tooltip="Quit", show=False, priority=True),
-    _key("question_mark,h,f1", "help", "Help", "help", "This page", "?"),
-    _key(
-        "enter",
-        "expand",
-        "Details",
-        "expand",
-        "Give the selected process the whole lower part",
-        "Enter",
-    ),
+    key("question_mark,h,f1", "help", "Help", "help", "This page", "?"),
+    key("d", "open('device')", "Device", "device", "The selected device", "d"),
+    key("m", "open('memory')", "Memory", "memory", "What holds the device memory", "m"),
+    key("j", "open('job')", "Job", "job", "Steps, compilations and phases of a job", "j"),
     *ENDING,
-    _key("slash", "filter", "Filter", "filter", "Show only processes that contain a text", "/"),
-    _key("o,full_stop,greater_than_sign", "sort(1)", "Sort", "sort", SORT, "o"),
-    _key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", SORT),
-    _key("R", "reverse", "Reverse", "reverse", "Sort the other way round"),
-    _key("p,Z", "pause", "Pause", "pause", "Pause, and go on", "p"),
-    _key("plus,equals_sign", "interval(1)", "Interval", "slower", OFTEN, "+/-"),
-    _key("minus,underscore", "interval(-1)", "Faster", "faster", OFTEN),
-    _key("r,f5", "again", "Refresh", "refresh", "Look now", "r"),
-    _key("up", "move(-1)", "Up", "up", MOVE),
-    _key("down", "move(1)", "Down", "down", MOVE),
-    _key("pageup", "page(-1)", "Page up", "page-up", MOVE),
-    _key("pagedown", "page(1)", "Page down", "page-down", MOVE),
-    _key("home", "jump(0)", "First", "home", MOVE),
-    _key("end", "jump(-1)", "Last", "end", MOVE),
-    _key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", SCROLL),
-    _key(
-        "right_square_bracket",
-        "devices(1)",
-        "Devices down",
-        "devices-down",
-        "Scroll the device table",
-    ),
-    _key("escape", "step_back", "Back", "back", "Back: from details, from a filter"),
+    key("p,Z", "pause", "Pause", "pause", "Pause, and go on", "p"),
+    key("left", "travel(10)", "Earlier", "earlier", TIME, "←→"),
+    key("right", "travel(-10)", "Later", "later", TIME),
+    key("shift+left", "travel(60)", "A minute earlier", "earlier-minute", TIME),
+    key("shift+right", "travel(-60)", "A minute later", "later-minute", TIME),
+    key("n", "now", "Now", "now", "Return to now"),
+    key("plus,equals_sign", "interval(1)", "Interval", "slower", OFTEN, "+/-"),
+    key("minus,underscore", "interval(-1)", "Faster", "faster", OFTEN),
+    key("r,f5", "again", "Refresh", "refresh", "Look now"),
+    key("colon,ctrl+p", "palette", "Commands", "palette", "Every command by its name", ":"),
+    key("s", "picture", "Screenshot", "picture", "Save this screen as SVG in this directory"),
+    key("y", "copy", "Copy", "copy", "Copy what is selected: pid, device, file and line"),
+    key("escape", "step_back", "Back", "back", "Back: from a page, from the past, from a filter"),
+]
+
+MAIN = [
+    key("enter", "enter", "Open", "open", "Open what is selected: a device, or a job", "Enter"),
+    key("tab,shift+tab", "panel", "Panel", "panel", "To the devices, and back to the jobs"),
+    key("slash", "filter", "Filter", "filter", "Show only processes that contain a text", "/"),
+    key("v", "view(1)", "View", "view", "The next way to show devices", "v"),
+    key("a", "view('auto')", "Auto", "view-auto", "Choose the way by the size"),
+    key("f", "view('full')", "Full", "view-full", "A line for each device"),
+    key("c", "view('compact')", "Compact", "view-compact", "Several devices on a line"),
+    key("H", "view('heat')", "Heat map", "view-heat", "A cell for each device"),
+    key("g", "graph(1)", "Graph", "graph", "Draw the next quantity: MXU, duty, HBM, bandwidth"),
+    key("full_stop,greater_than_sign", "sort(1)", "Sort", "sort", SORT_BY, "<>"),
+    key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", SORT_BY),
+    key("R", "reverse", "Reverse", "reverse", "Sort the other way round"),
+    key("x", "stale", "Stale", "stale", "Select the next stale holder"),
+    key("up", "move(-1)", "Up", "up", MOVE),
+    key("down", "move(1)", "Down", "down", MOVE),
+    key("pageup", "page(-1)", "Page up", "page-up", MOVE),
+    key("pagedown", "page(1)", "Page down", "page-down", MOVE),
+    key("home", "jump(0)", "First", "home", MOVE),
+    key("end", "jump(-1)", "Last", "end", MOVE),
+    key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", SCROLL),
+    key("right_square_bracket", "devices(1)", "Devices down", "devices-down", SCROLL),
 ]
 
 _NAMES = {
@@ -72,17 +82,23 @@ _NAMES = {
         "minus": "-",
         "full_stop": ".",
         "comma": ",",
+        "colon": ":",
     },
     **{"left_square_bracket": "[", "right_square_bracket": "]", "less_than_sign": "<"},
-    **{"greater_than_sign": ">", "equals_sign": "=", "underscore": "_", "ctrl+c": "Ctrl-C"},
+    **{"greater_than_sign": ">", "equals_sign": "=", "underscore": "_"},
+    **{"ctrl+c": "Ctrl-C", "ctrl+p": "Ctrl-P", "shift+left": "Shift-Left"},
+    **{"shift+right": "Shift-Right", "shift+tab": "Shift-Tab"},
     **{"escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "f5": "F5", "f9": "F9"},
-    **{name: name.capitalize() for name in ("enter", "up", "down", "home", "end")},
+    **{
+        name: name.capitalize()
+        for name in ("enter", "up", "down", "left", "right", "home", "end", "tab", "space")
+    },
 }
 
 
 def offered(may_end: bool) -> list[Binding]:
-    """The bindings of a dashboard that may end processes, or may not."""
-    return BINDINGS if may_end else [b for b in BINDINGS if b not in ENDING]
+    """The bindings of every page where processes may be ended, or may not."""
+    return EVERYWHERE if may_end else [b for b in EVERYWHERE if b not in ENDING]
 
 
 def key_names(binding: Binding) -> list[str]:

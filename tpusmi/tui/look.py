@@ -55,20 +55,27 @@ _COLORED = {
     "warn": Style(color="yellow"),
     "bad": Style(color="red", bold=True),
     "graph": Style(color="cyan"),
+    "heat0": Style(dim=True),
+    "heat1": Style(color="blue"),
+    "heat2": Style(color="cyan"),
+    "heat3": Style(color="green"),
+    "heat4": Style(color="black", bgcolor="green"),
     "loud": Style(color="bright_white", bgcolor="magenta", bold=True),
     "paused": Style(color="black", bgcolor="yellow", bold=True),
 }
 _MONO = {
     **{name: Style() for name in ("plain", "good", "graph")},
-    "dim": Style(dim=True),
-    **{name: Style(bold=True) for name in ("bold", "title", "warn", "bad")},
+    **{name: Style(dim=True) for name in ("dim", "heat0")},
+    **{name: Style() for name in ("heat1", "heat2")},
+    **{name: Style(reverse=True) for name in ("heat4",)},
+    **{name: Style(bold=True) for name in ("heat3", "bold", "title", "warn", "bad")},
     "head": Style(bold=True, underline=True),
     **{name: Style(reverse=True) for name in ("selected", "key")},
     **{name: Style(reverse=True, bold=True) for name in ("loud", "paused")},
 }
 
 
-_PLAIN = str.maketrans({"–": "-", "µ": "u", "…": "~"})
+_PLAIN = str.maketrans({"–": "-", "µ": "u", "…": "~", "←": "<", "→": ">", "×": "x", "·": "|"})
 
 
 class Look:

@@ -1,0 +1,81 @@
+"""A full screen of the dashboard: header, what it is about, footer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.screen import Screen
+
+from tpusmi.model import Process, Snapshot
+from tpusmi.tui import chrome
+from tpusmi.tui.keys import offered
+from tpusmi.tui.lines import Lines
+from tpusmi.tui.prompt import Prompt
+from tpusmi.tui.scene import Scene
+
+
+class Page(Screen[None]):
+    """Draws the moment that the scene shows. What a page adds is `body` and `draw_body`."""
+
+    KEYS: ClassVar[list[Binding]] = []
+    """Its own keys, beside those of every page."""
+    NAME: ClassVar[str] = ""
+    prompt: Prompt | None = None
+    """The line in which a filter is typed, on a page that has one."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__()
+        self.scene, self.look = scene, scene.look
+        self.header, self.footer = Lines(scene.look, id="header"), Lines(scene.look, id="footer")
+        self.typing = False
+        """A filter is being typed: every key is text."""
+
+    def body(self) -> Iterable[Lines]:
+        """The parts between header and footer, top to bottom."""
+        raise NotImplementedError
+
+    def draw_body(self, snapshot: Snapshot) -> None:
+        """Draw them."""
+        raise NotImplementedError
+
+    @property
+    def targets(self) -> tuple[Process, ...]:
+        """The processes that are meant when one is to be ended."""
+        process = self.scene.process
+        return () if process is None else (process,)
+
+    @property
+    def bindings(self) -> list[Binding]:
+        """The keys that work here: for the footer and the help."""
+        return [*self.KEYS, *offered(self.scene.options.ender is not None)]
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield from self.body()
+        yield self.footer
+
+    def on_resize(self) -> None:
+        self.call_later(self.draw)
+
+    def on_screen_resume(self) -> None:
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw all of it."""
+        if not self.is_mounted or not self.size.width:
+            return
+        self.draw_header()
+        self.footer.show([chrome.footer(self.look, self.bindings)])
+        if self.scene.snapshot is not None:
+            self.draw_body(self.scene.snapshot)
+
+    def draw_header(self) -> None:
+        """Draw the top line."""
+        self.header.show([chrome.header(self.scene, self.NAME, self.size.width)])
+
+    def step_back(self) -> bool:
+        """Undo one choice; False when there is none, and the page is to be left."""
+        return False

@@ -1,0 +1,39 @@
+"""The job page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tpusmi.model import Snapshot
+from tpusmi.tui.keys import key
+from tpusmi.tui.lines import Lines
+from tpusmi.tui.page import Page
+from tpusmi.tui.scene import Scene
+
+KEYS = [
+    key("tab", "step(1)", "Next", "job-next", "The next one", "Tab"),
+    key("shift+tab", "step(-1)", "Before", "job-before", "The one before"),
+]
+
+
+class JobPage(Page):
+    """One job."""
+
+    NAME = "job"
+    KEYS = KEYS
+    BINDINGS = [*KEYS]  # noqa: RUF012  # Textual's name and type
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self.lines = Lines(self.look, id="job")
+
+    def body(self) -> Iterable[Lines]:
+        self.lines.styles.height = "1fr"
+        return (self.lines,)
+
+    def draw_body(self, snapshot: Snapshot) -> None:
+        self.lines.show([])
+
+    def action_step(self, step: int) -> None:
+        """Show the next one."""
+        self.draw()
