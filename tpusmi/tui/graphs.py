@@ -51,15 +51,17 @@ class Graphs:
         until, graph = int(at_s // slot_s), self._graphs.get(key)
         if len(self._graphs) > GRAPHS_MOST:
             self._graphs.clear()
-        seconds = int(at_s) - int(until * slot_s) + 1
+        first = until
         if graph is None or graph.until != until or graph.witness is None:
-            seconds += int(slot_s * (count - 1))
-            witness = self._witness(subjects, metric, int(at_s), seconds)
+            first = until - count + 1
+            witness = self._witness(subjects, metric, int(at_s), ceil(slot_s * count))
             graph = self._graphs[key] = _Graph(until, [None] * count, witness)
         if graph.witness is not None:
-            window = self._history.window(metric, graph.witness, int(at_s), seconds)
-            if window is not None:
-                _fill(graph, window, int(at_s) - seconds + 1, slot_s, _how(metric))
+            from_s = ceil(first * slot_s)
+            seconds = int(at_s) - from_s + 1
+            window = self._history.window(metric, graph.witness, int(at_s), max(seconds, 1))
+            if window is not None and seconds > 0:
+                _fill(graph, window, first, slot_s, _how(metric))
         return graph.slots
 
     def average(
@@ -79,17 +81,17 @@ class Graphs:
 def _fill(
     graph: _Graph,
     window: array[float],
-    from_s: int,
+    first: int,
     slot_s: float,
     how: Callable[[Sequence[float]], float | None],
 ) -> None:
-    """Every slot that begins in the window; a second belongs to the slot in which it begins."""
-    count = len(graph.slots)
-    first = max(0, count - 1 - graph.until + int(from_s // slot_s))
-    for n in range(first, count):
-        start_s = (graph.until - count + 1 + n) * slot_s
-        a, b = (ceil(at_s) - from_s for at_s in (start_s, start_s + slot_s))
-        graph.slots[n] = how([v for v in window[max(a, 0) : max(b, 0)] if v >= 0])
+    """Every slot from number `first` on, with which the window begins; a second belongs to the slot
+    in which it begins.
+    """
+    count, from_s = len(graph.slots), ceil(first * slot_s)
+    for number in range(first, graph.until + 1):
+        a, b = (ceil(at_s) - from_s for at_s in (number * slot_s, (number + 1) * slot_s))
+        graph.slots[number - graph.until + count - 1] = how([v for v in window[a:b] if v >= 0])
 
 
 def _how(metric: str) -> Callable[[Sequence[float]], float | None]:

@@ -27,7 +27,7 @@ ENDING = [
 ]
 """Those that are not there where nothing may be ended."""
 
-EVERYWHERE = [
+FIRST = [
     key("q", "leave", "Quit", "quit", "Quit", "q"),
     Binding("ctrl+c", "leave", "Quit", id="interrupt", tooltip="Quit", show=False, priority=True),
     key("question_mark,h,f1", "help", "Help", "help", "This page", "?"),
@@ -35,6 +35,9 @@ EVERYWHERE = [
     key("m", "open('memory')", "Memory", "memory", "What holds the device memory", "m"),
     key("j", "open('job')", "Job", "job", "Steps, compilations and phases of a job", "j"),
     *ENDING,
+]
+"""Keys of every page that its footer names first."""
+LAST = [
     key("p,Z", "pause", "Pause", "pause", "Pause, and go on", "p"),
     key("left", "travel(10)", "Earlier", "earlier", TIME, "←→"),
     key("right", "travel(-10)", "Later", "later", TIME),
@@ -49,6 +52,7 @@ EVERYWHERE = [
     key("y", "copy", "Copy", "copy", "Copy what is selected: pid, device, file and line"),
     key("escape", "step_back", "Back", "back", "Back: from a page, from the past, from a filter"),
 ]
+EVERYWHERE = [*FIRST, *LAST]
 
 MAIN = [
     key("enter", "enter", "Open", "open", "Open what is selected: a device, or a job", "Enter"),
@@ -96,9 +100,9 @@ _NAMES = {
 }
 
 
-def offered(may_end: bool) -> list[Binding]:
-    """The bindings of every page where processes may be ended, or may not."""
-    return EVERYWHERE if may_end else [b for b in EVERYWHERE if b not in ENDING]
+def offered(bindings: list[Binding], may_end: bool) -> list[Binding]:
+    """Those of the bindings that are there where processes may be ended, or may not."""
+    return bindings if may_end else [b for b in bindings if b not in ENDING]
 
 
 def key_names(binding: Binding) -> list[str]:

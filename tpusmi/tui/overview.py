@@ -43,8 +43,7 @@ class Overview:
         ]
 
     def _measured(self, s: Snapshot) -> list[Quantity]:
-        known = {name for _, name in s.values}
-        return [quantity for quantity in QUANTITIES if quantity.metric in known]
+        return [q for q in QUANTITIES if any((d.key, q.metric) in s.values for d in s.devices)]
 
     def _graph(self, s: Snapshot, quantity: Quantity, width: int, height: int) -> list[Row]:
         name, metric = quantity.name, quantity.metric
