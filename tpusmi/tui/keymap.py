@@ -23,10 +23,11 @@ class KeyNameError(ValueError):
 
 def remapped(bindings: Iterable[Binding], keys: Mapping[str, str]) -> list[Binding]:
     """The bindings with a person's own keys, by id, as Textual spells them: for footer and help."""
-    return [
-        b.with_key(keys[b.id], key_display=None) if b.id in keys and b.key != keys[b.id] else b
-        for b in bindings
-    ]
+    found = []
+    for b in bindings:
+        own = keys.get(b.id or "", b.key)
+        found.append(b if own == b.key else b.with_key(own, key_display=None))
+    return found
 
 
 def textual_keys(keys: Mapping[str, str]) -> dict[str, str]:
@@ -61,7 +62,7 @@ def split(keys: str) -> list[str]:
 
 
 _KNOWN = {
-    *(key.value for key in Keys),
+    *(key.value for key in Keys if key.value.isidentifier()),
     *("space", "comma"),
     *(split(character)[0] for character in string.punctuation if character != ","),
 }
@@ -78,7 +79,7 @@ def _key(name: str) -> str:
         return key.upper()  # what terminals send
     if "ctrl" in modifiers and len(key) == 1:
         key = key.lower()
-    return "+".join([*sorted(modifiers), key])
+    return "+".join([*sorted({*modifiers}), key])
 
 
 def _modifiers(name: str) -> tuple[list[str], str]:
