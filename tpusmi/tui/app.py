@@ -60,7 +60,10 @@ class Dashboard(App[None]):
         self, feed: Feed, options: Options, reader: Callable[[Feed, Deliver], Reader] = Reader
     ) -> None:
         super().__init__(ansi_color=True)
-        look = Look(ascii=options.ascii, color=options.color)
+        look = Look(
+            ascii=options.ascii, color=options.color, theme=options.theme, colors=options.colors
+        )
+        self.set_keymap(dict(options.keys))
         self.scene = Scene(look, options, feed.history)
         self._main = MainPage(self.scene)
         self._is_asking = False

@@ -78,6 +78,9 @@ MAIN = [
     key("right_square_bracket", "devices(1)", "Devices down", "devices-down", SCROLL),
 ]
 
+BINDINGS = [*EVERYWHERE, *MAIN]
+"""All that a person may give other keys."""
+
 _NAMES = {
     **{
         "question_mark": "?",
@@ -92,7 +95,11 @@ _NAMES = {
     **{"greater_than_sign": ">", "equals_sign": "=", "underscore": "_"},
     **{"ctrl+c": "Ctrl-C", "ctrl+p": "Ctrl-P", "shift+left": "Shift-Left"},
     **{"shift+right": "Shift-Right", "shift+tab": "Shift-Tab"},
-    **{"escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "f5": "F5", "f9": "F9"},
+    **{
+        "escape": "Esc",
+        "pageup": "PgUp",
+        "pagedown": "PgDn",
+    },
     **{
         name: name.capitalize()
         for name in ("enter", "up", "down", "left", "right", "home", "end", "tab", "space")
@@ -107,7 +114,12 @@ def offered(bindings: list[Binding], may_end: bool) -> list[Binding]:
 
 def key_names(binding: Binding) -> list[str]:
     """How the keys of a binding are printed on a keyboard."""
-    return [_NAMES.get(key, key) for key in binding.key.split(",")]
+    return [_NAMES.get(key) or _other(key) for key in binding.key.split(",")]
+
+
+def _other(key: str) -> str:
+    """`F2`; a letter as it is."""
+    return key.upper() if key[:1] == "f" and key[1:].isdigit() else key
 
 
 def shown_key(binding: Binding) -> str:

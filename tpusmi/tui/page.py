@@ -11,6 +11,7 @@ from textual.screen import Screen
 
 from tpusmi.model import Process, Snapshot
 from tpusmi.tui import chrome
+from tpusmi.tui.keymap import remapped
 from tpusmi.tui.keys import FIRST, LAST, offered
 from tpusmi.tui.lines import Lines
 from tpusmi.tui.prompt import Prompt
@@ -50,8 +51,10 @@ class Page(Screen[None]):
     @property
     def bindings(self) -> list[Binding]:
         """The keys that work here: for the footer and the help."""
-        may_end = self.scene.options.ender is not None
-        return [*offered(FIRST, may_end), *self.KEYS, *offered(LAST, may_end)]
+        options = self.scene.options
+        may_end = options.ender is not None
+        every = [*offered(FIRST, may_end), *self.KEYS, *offered(LAST, may_end)]
+        return remapped(every, options.keys)
 
     def compose(self) -> ComposeResult:
         yield self.header
