@@ -107,7 +107,6 @@ def test_the_panel_is_updated_in_its_place_when_the_host_changes(cells: Kernel, 
     job.says(7.25)
     changed = cells.wait_for(lambda m: is_update(m) and "<td>7.25</td>" in html(m))
     assert display_id(changed) == display_id(first)
-    assert len({display_id(m) for m in cells.heard if is_update(m)} - {display_id(first)}) <= 1
 
 
 def test_the_kernel_computes_while_the_panel_is_updated(cells: Kernel, job: Job) -> None:
@@ -138,7 +137,6 @@ def test_another_panel_takes_the_place_of_the_first(cells: Kernel, job: Job) -> 
     ended = [m for m in said if display_id(m) == display_id(first)][-1]
     assert "stopped at " in html(ended)
     assert "another panel took its place" in html(ended)
-    assert said[-1]["msg_type"] == "display_data" or is_update(said[-1])
     later = {display_id(m) for m in quiet(cells)}
     assert len(later) == 1
     assert display_id(first) not in later
@@ -151,17 +149,17 @@ def test_a_panel_ends_after_its_time(cells: Kernel, job: Job) -> None:
     assert quiet(cells) == []
 
 
-def test_no_thread_and_no_grpc_of_a_panel_stays_in_the_kernel(cells: Kernel, job: Job) -> None:
+def test_no_thread_of_a_panel_stays_in_the_kernel(cells: Kernel, job: Job) -> None:
     cells.run(SHOW)
     cells.run("panel.stop()")
     code = (
-        "import sys, threading, time; end = time.monotonic() + 20\n"
+        "import threading, time; end = time.monotonic() + 20\n"
         "def left(): return [t.name for t in threading.enumerate() if 'tpusmi' in t.name]\n"
         "while left() and time.monotonic() < end: time.sleep(0.05)\n"
-        "print(left(), 'grpc' in sys.modules, 'textual' in sys.modules)"
+        "print(left())"
     )
     said = cells.run(code)
-    assert any(m["content"].get("text") == "[] False False\n" for m in said)
+    assert any(m["content"].get("text") == "[]\n" for m in said)
 
 
 def test_a_cell_that_captures_its_output_does_not_capture_the_panel(
@@ -186,14 +184,27 @@ def test_a_simulated_host_is_shown_as_such(cells: Kernel) -> None:
         first = panels(cells.run(f"import tpusmi; panel = tpusmi.show(simulate={host.root!r})"))[0]
         assert "SIMULATED" in html(first)
         assert "4 × TPU v5e" in html(first)
-        # HBM and duty cycle come from its metrics server, over a plain socket.
-        told = cells.wait_for(lambda m: is_update(m) and html(m).count("--p:") == 0 and _busy(m))
-        assert "is not installed" not in html(told)
-        cells.run("panel.stop()")
+        told = cells.wait_for(lambda m: is_update(m) and tells_memory(m, 4))
+        assert "libtpu: " not in html(told)
+        said = cells.run("import sys; panel.stop(); print('grpc' in sys.modules)")
+        assert any(m["content"].get("text") == "False\n" for m in said)
 
 
-def _busy(message: Message) -> bool:
-    return message["content"]["data"]["text/plain"].count("/15.7 GiB") == 4
+def tells_memory(message: Message, devices: int) -> bool:
+    """What only its metrics server tells: the nominal limit is another one."""
+    return html(message).count("/15.7 GiB</td>") == devices
+
+
+def test_a_simulated_host_of_ones_own_ends_with_the_panel(cells: Kernel) -> None:
+    first = panels(cells.run("import tpusmi; panel = tpusmi.show(0.2, simulate='v5e-1')"))[0]
+    assert "1 × TPU v5e" in html(first)
+    code = (
+        "import psutil, time; children = psutil.Process().children; had = bool(children())\n"
+        "panel.stop(); end = time.monotonic() + 30\n"
+        "while children() and time.monotonic() < end: time.sleep(0.05)\n"
+        "print(had, children())"
+    )
+    assert any(m["content"].get("text") == "True []\n" for m in cells.run(code))
 
 
 def test_a_panel_says_that_its_kernel_has_ended(place: Path, tmp_path: Path) -> None:
