@@ -114,11 +114,11 @@ async def _end(service: AppService) -> None:
         await service.stop()
         await process.wait()
 
+    # Not wait_for(): it cancels, and textual-serve takes that for the end of what it waits for.
+    quitting = asyncio.ensure_future(quit_by_itself())
     try:
-        await asyncio.wait_for(quit_by_itself(), QUIT_S)
-    except asyncio.TimeoutError:  # it hangs, or writes to a page that has stopped reading
-        pass
+        await asyncio.wait({quitting}, timeout=QUIT_S)
     finally:
-        if process.returncode is None:
+        if process.returncode is None:  # it hangs, or writes to a page that has stopped reading
             process.kill()
-            await asyncio.wait({asyncio.ensure_future(process.wait())}, timeout=KILLED_S)
+        await asyncio.wait({quitting}, timeout=KILLED_S)
