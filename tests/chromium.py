@@ -59,13 +59,13 @@ class Page:
     def see(self, text: str, gone: bool = False) -> None:
         """Wait until its terminal shows that, or does not any more."""
         try:
-            self.tab.wait_for_function(
-                "([text, gone]) => screenText().includes(text) !== gone",
-                arg=[text, gone],
-                timeout=LIMIT_MS,
-            )
+            self.wait("([text, gone]) => screenText().includes(text) !== gone", [text, gone])
         except Exception as error:
             raise AssertionError(f"no {text!r} {gone=} on\n{self.text}\n{self.errors}") from error
+
+    def wait(self, function: str, argument: object = None) -> None:
+        """Wait until that function of JavaScript says true of the argument."""
+        self.tab.wait_for_function(function, arg=argument, timeout=LIMIT_MS)
 
     def press(self, key: str) -> None:
         self.tab.keyboard.press(key)

@@ -13,7 +13,6 @@ from pathlib import Path
 from commands import TPUSMI, environment
 from holding import MARK, _kill, marked
 
-
 LIMIT_S = 40.0
 
 

@@ -16,6 +16,9 @@ from serving import Serving, eventually, serving
 from tpusmi.model import Host
 from tpusmi.simulate.host import Plan, start
 
+END = "End the selected process"
+"""In the help of a dashboard that can."""
+
 DEVICES = [f"tpu:{n}" for n in range(8)]
 NAME = "elsewhere.example"
 
@@ -45,7 +48,7 @@ def page_of_somebody_else(html: str) -> Iterator[str]:
     """The address of a server with that page alone."""
 
     class Answer(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
@@ -113,13 +116,11 @@ def test_it_is_drawn_anew_in_another_size(browser: Browser, server: Serving) -> 
     page.see(DEVICES[0])
     before = page.tab.evaluate("caught.terminal.cols")
     page.tab.set_viewport_size({"width": 700, "height": 420})
-    page.tab.wait_for_function(f"caught.terminal.cols < {before}")
-    columns, rows = page.tab.evaluate("[caught.terminal.cols, caught.terminal.rows]")
-    page.tab.wait_for_function(
-        "() => screenText().split('\\n').at(-1).startsWith('q Quit')"
-    )  # the last line is the last one of the new size
-    assert len(page.text.splitlines()) == rows
-    assert max(map(len, page.text.splitlines())) <= columns
+    page.wait("(before) => caught.terminal.cols < before", before)
+    # Its last line is the last one of the new size.
+    page.wait("() => /\\bQuit\\b/.test(screenText().split('\\n').at(-1))")
+    assert page.tab.evaluate("caught.terminal.rows") == len(page.text.splitlines())
+    assert DEVICES[0] in page.text
     page.tab.close()
 
 
@@ -164,7 +165,7 @@ def test_a_browser_only_looks(browser: Browser, server: Serving) -> None:
     page.press("k")
     page.press("?")
     page.see("Keys")
-    assert "End" not in page.text
+    assert END not in page.text
     page.tab.close()
 
 
@@ -172,6 +173,9 @@ def test_with_allow_kill_it_really_ends_a_process(browser: Browser, tmp_path: Pa
     with serving(tmp_path, "--simulate", "v5e-8", "--allow-kill") as server:
         page = browser.open(server.url)
         page.see("simulate.job")
+        page.press("?")
+        page.see(END)
+        page.press("Escape")
         page.press("k")
         page.see("End pid")
         page.press("Enter")
@@ -189,7 +193,7 @@ def test_a_page_of_somebody_elses_cannot_open_a_dashboard(
     </script>"""
     with page_of_somebody_else(html) as url:
         page = browser.open(url)
-        page.tab.wait_for_function("document.title !== ''")
+        page.wait("() => document.title !== ''")
         assert page.tab.title() == "refused"
         page.tab.close()
     assert server.dashboards == []

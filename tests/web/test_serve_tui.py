@@ -200,6 +200,11 @@ async def serving_here(command: str) -> AsyncIterator[str]:
         assert await asyncio.wait_for(serve, LIMIT_S) == 7
 
 
+def own_page(url: str) -> aiohttp.ClientSession:
+    """What the page from there can ask for."""
+    return aiohttp.ClientSession(headers={"Origin": url})
+
+
 ENDS_WHEN_TOLD = "exec head -c 1"
 """It reads what it is told, the first byte of which ends it."""
 
@@ -207,17 +212,16 @@ ENDS_WHEN_TOLD = "exec head -c 1"
 async def test_there_is_a_limit_to_the_dashboards(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 4 <= web.TABS_MOST <= 32
     monkeypatch.setattr(web, "TABS_MOST", 2)
-    async with serving_here(ENDS_WHEN_TOLD) as url:
-        async with aiohttp.ClientSession(headers={"Origin": url}) as http:
-            tabs = [await http.ws_connect(f"{url}/ws") for _ in range(2)]
-            assert await status_of(http, f"{url}/ws") == 503
-            await tabs[0].send_json(["stdin", "q"])
-            await closed(tabs[0])
-            for _ in range(200):  # the tab is counted out a moment later
-                if (status := await status_of(http, f"{url}/ws")) != 503:
-                    break
-                await asyncio.sleep(0.05)
-            assert status == 101
+    async with serving_here(ENDS_WHEN_TOLD) as url, own_page(url) as http:
+        tabs = [await http.ws_connect(f"{url}/ws") for _ in range(2)]
+        assert await status_of(http, f"{url}/ws") == 503
+        await tabs[0].send_json(["stdin", "q"])
+        await closed(tabs[0])
+        for _ in range(200):  # the tab is counted out a moment later
+            if (status := await status_of(http, f"{url}/ws")) != 503:
+                break
+            await asyncio.sleep(0.05)
+        assert status == 101
 
 
 async def test_a_tab_that_does_not_answer_any_more_is_gone(
@@ -226,10 +230,9 @@ async def test_a_tab_that_does_not_answer_any_more_is_gone(
     """A laptop that was closed says nothing."""
     assert 5 <= web.HEARTBEAT_S <= 30
     monkeypatch.setattr(web, "HEARTBEAT_S", 0.2)
-    async with serving_here(ENDS_WHEN_TOLD) as url:
-        async with aiohttp.ClientSession(headers={"Origin": url}) as http:
-            tab = await http.ws_connect(f"{url}/ws", autoping=False)
-            await closed(tab)
+    async with serving_here(ENDS_WHEN_TOLD) as url, own_page(url) as http:
+        tab = await http.ws_connect(f"{url}/ws", autoping=False)
+        await closed(tab)
 
 
 # -- a tab and its dashboard
