@@ -51,17 +51,20 @@ class Serving:
     @property
     def dashboards(self) -> list[int]:
         """The pids of those that are behind a tab."""
-        words = b"tpusmi.cli.behind_tab"
-        return [
-            pid
-            for pid in self.processes
-            if words in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        ]
+        return [pid for pid in self.processes if "tpusmi.cli.behind_tab" in _command(pid)]
 
     def end(self, number: signal.Signals) -> int:
         """Send the signal and wait for the end: its exit code."""
         self.process.send_signal(number)
         return self.process.wait(LIMIT_S)
+
+
+def _command(pid: int) -> list[str]:
+    """Its words; none when it has ended meanwhile."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 @contextmanager

@@ -176,6 +176,7 @@ def test_with_allow_kill_it_really_ends_a_process(browser: Browser, tmp_path: Pa
         page.press("?")
         page.see(END)
         page.press("Escape")
+        page.see(END, gone=True)  # Escape and k in one breath are Alt-k
         page.press("k")
         page.see("End pid")
         page.press("Enter")

@@ -147,7 +147,9 @@ def _cannot_listen(plan: Plan, error: OSError) -> int:
     where = f"{plan.host}, port {plan.port}"
     if error.errno == errno.EADDRINUSE:
         return _refuse(f"{where} is in use: choose another --port", Exit.BUSY)
-    why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+    # A resolver's errors have numbers below 0, and asyncio's own have none.
+    number = error.errno or 0
+    why = os.strerror(number) if number > 0 else error.strerror or str(error)
     denied = isinstance(error, PermissionError)
     return _refuse(f"cannot listen on {where}: {why}", Exit.PERMISSION if denied else Exit.USAGE)
 

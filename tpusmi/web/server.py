@@ -75,7 +75,9 @@ def _end(ended: asyncio.Future[int], code: int) -> None:
         ended.set_result(code)
 
 
-def _guard(names: Collection[str]) -> Callable[[web.Request, Handler], Awaitable[object]]:
+def _guard(
+    names: Collection[str],
+) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
     """Stands before every handler of the server of these names."""
 
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:

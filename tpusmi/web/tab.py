@@ -51,7 +51,7 @@ async def show(
         command,
         write_bytes=websocket.send_bytes,
         write_str=websocket.send_str,
-        close=websocket.close,
+        close=lambda: close(websocket),
         download_manager=downloads,
     )
     await service.start(*size)
