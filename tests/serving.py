@@ -82,6 +82,10 @@ def serving(directory: Path, *arguments: str) -> Iterator[Serving]:
     try:
         yield Serving(process, mark)
     finally:
-        for pid in marked(mark):
-            _kill(pid)
-        process.communicate(timeout=LIMIT_S)
+        process.terminate()  # it clears up behind itself
+        try:
+            process.communicate(timeout=LIMIT_S)
+        finally:
+            for pid in marked(mark):
+                _kill(pid)
+            process.communicate(timeout=LIMIT_S)

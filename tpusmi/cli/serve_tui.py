@@ -67,10 +67,10 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="tpusmi serve-tui",
         usage="tpusmi serve-tui [--host HOST] [--port PORT] [--allow-kill] [options]",
-        description="The dashboard in a browser: one for every tab, which ends with its tab. It "
-        "ends with Ctrl-C. From another machine: ssh -L PORT:localhost:PORT HOST.",
-        epilog="Options of the dashboard are taken too, --interval, --simulate and the others: see "
-        "tpusmi --help.",
+        description="The dashboard in a browser: one for every tab, which ends with its tab. "
+        "Ctrl-C ends them all.\nFrom another machine: ssh -L PORT:localhost:PORT HOST.",
+        epilog="Options of the dashboard are taken too, --interval, --simulate and the others:\n"
+        "see tpusmi --help.",
         formatter_class=Help,
         allow_abbrev=False,
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from signal import Signals
 from typing import NamedTuple
 
 import textual_serve
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 from textual_serve.server import Server
 
 from tpusmi.web import tab
@@ -35,8 +36,6 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Plan(NamedTuple):
@@ -75,9 +74,7 @@ def _end(ended: asyncio.Future[int], code: int) -> None:
         ended.set_result(code)
 
 
-def _guard(
-    names: Collection[str],
-) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+def _guard(names: Collection[str]) -> Middleware:
     """Stands before every handler of the server of these names."""
 
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
