@@ -62,7 +62,7 @@ def test_two_thousand_keys_and_a_hundred_sizes_do_no_harm(
             found.take(0.002)
         found.resize(160, 50)
         _leave(found)
-        assert found.child.returncode == 0, found.written[-6000:].decode(errors='replace')
+        assert found.child.returncode == 0, found.written[-6000:].decode(errors="replace")
         assert LEFT_ALTERNATE_SCREEN in found.written
         assert b"Traceback" not in found.written
 
