@@ -11,6 +11,7 @@ import os
 import sys
 
 from tpusmi.cli import dashboard
+from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import parser
 from tpusmi.cli.printing import wanted_of
@@ -22,6 +23,7 @@ def main() -> int:
     """Show the dashboard until its tab is closed; the exit code."""
     parse = parser()
     options = parse.parse_args()
+    options.settings = settings_of(options)
     if options.simulate is None:
         from tpusmi.collect import this_host
 

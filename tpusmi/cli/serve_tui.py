@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import Help
 from tpusmi.cli.options import parser as dashboard_parser
@@ -27,7 +28,16 @@ PORT = 8780
 
 NOT_INSTALLED = "textual-serve is not installed here: pip install 'tpusmi[web]'"
 TEXT = (
-    *("once", "json", "list_tpus", "query_tpu", "query_processes", "loop", "format"),
+    *(
+        "once",
+        "json",
+        "list_tpus",
+        "query_tpu",
+        "query_processes",
+        "loop",
+        "format",
+        "print_config",
+    ),
     *("help_query_tpu", "help_query_processes"),
 )
 """What the options of `tpusmi` that print something are called in its parser."""
@@ -46,6 +56,7 @@ def run(arguments: Sequence[str]) -> int:
     options = _checked(parse, theirs)
     if importlib.util.find_spec("textual_serve") is None:
         return _refuse(NOT_INSTALLED, Exit.NOTHING_HERE)
+    settings_of(options)  # a file that no dashboard can read is told before there is one
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _exit)
     may_end = mine.allow_kill and not options.readonly
