@@ -7,6 +7,7 @@ from tpusmi.model.history import (
     HISTORY_S,
     History,
 )
+from tpusmi.model.host import HostFacts
 from tpusmi.model.metrics import (
     AGENT,
     CHIP,
@@ -17,6 +18,7 @@ from tpusmi.model.metrics import (
     LIBTPU_SDK,
     METRICS,
     NOMINAL,
+    PHASE,
     PROCESS,
     PROCESS_METRICS,
     PROFILE,
@@ -54,8 +56,10 @@ from tpusmi.model.process import (
     LOCK_LOCKED,
     LOCK_STATES,
     LOCK_UNKNOWN,
+    PHASES,
     PROCESS_FACTS,
     STALE_HOLDER,
+    Allocation,
     Life,
     LockFile,
     MemoryProfile,
@@ -67,7 +71,6 @@ from tpusmi.model.process import (
 )
 from tpusmi.model.snapshot import (
     SCHEMA,
-    HostFacts,
     Snapshot,
     Value,
 )
@@ -96,12 +99,15 @@ __all__ = [
     "METRICS",
     "NOMINAL",
     "OK",
+    "PHASE",
+    "PHASES",
     "PROCESS",
     "PROCESS_FACTS",
     "PROCESS_METRICS",
     "PROFILE",
     "SCHEMA",
     "STALE_HOLDER",
+    "Allocation",
     "Chip",
     "ChipKey",
     "Core",
