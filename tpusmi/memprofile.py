@@ -167,7 +167,7 @@ def unpacked_sites(packed: bytes, by_device: bool = False) -> Held:
             tuple(_checked(rows, *row) for row in apart[:ALLOCATIONS_MOST]),
             *_sane(size, count),
         )
-    except (ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise ProfileError(f"has sites that cannot be read: {error}") from None
 
 
