@@ -106,17 +106,17 @@ class SegmentReader:
         return next(self._ring(newest_first=True), None)
 
     def past(
-        self, stride: int = 1, device_fields: Collection[str] = DEVICE_FIELDS
+        self, most: int | None = None, device_fields: Collection[str] = DEVICE_FIELDS
     ) -> Iterator[Sample]:
-        """The whole samples of the ring, oldest first; of more than wanted, every `stride`-th, and
-        of devices those fields alone.
+        """The whole samples of the ring, oldest first; of more than that, every second or third,
+        and of devices those fields alone.
         """
-        return self._ring(False, stride, device_fields)
+        return self._ring(False, most, device_fields)
 
     def _ring(
         self,
         newest_first: bool,
-        stride: int = 1,
+        most: int | None = None,
         device_fields: Collection[str] = DEVICE_FIELDS,
     ) -> Iterator[Sample]:
         """Samples one by one: slots are put in order by their bare numbers, which costs little."""
@@ -124,7 +124,8 @@ class SegmentReader:
         ring = self._pread(h.slot_bytes * h.slots, h.slots_offset)
         starts = range(0, len(ring) - h.slot_bytes + 1, h.slot_bytes)
         numbered = sorted((SLOT_HEAD.unpack_from(ring, start)[0], start) for start in starts)
-        wanted = [slot for slot in numbered if slot[0]][::stride]
+        filled = [slot for slot in numbered if slot[0]]
+        wanted = filled if most is None else filled[:: max(1, -(-len(filled) // most))]
         for _, start in reversed(wanted) if newest_first else wanted:
             data = ring[start : start + h.slot_bytes]
             sample = self._sample(start // h.slot_bytes, data, device_fields)

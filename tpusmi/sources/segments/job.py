@@ -196,9 +196,8 @@ class Job:
         if not self._wants_past:
             return []
         self._wants_past = False
-        header = self._reader.header
-        stride = 1 + header.slots * GRAPHED.most(header.devices) // PAST_MOST
-        past = self._reader.past(stride, GRAPHED.device)
+        most = max(1, PAST_MOST // GRAPHED.most(self._reader.header.devices))
+        past = self._reader.past(most, GRAPHED.device)
         return [r for s in past for r in readings(s, self._key, shift, interval_s, GRAPHED)]
 
 
