@@ -28,17 +28,8 @@ PORT = 8780
 
 NOT_INSTALLED = "textual-serve is not installed here: pip install 'tpusmi[web]'"
 TEXT = (
-    *(
-        "once",
-        "json",
-        "list_tpus",
-        "query_tpu",
-        "query_processes",
-        "loop",
-        "format",
-        "print_config",
-    ),
-    *("help_query_tpu", "help_query_processes"),
+    *("once", "json", "list_tpus", "query_tpu", "query_processes", "loop", "format"),
+    *("help_query_tpu", "help_query_processes", "print_config"),
 )
 """What the options of `tpusmi` that print something are called in its parser."""
 
