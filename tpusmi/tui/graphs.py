@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import NamedTuple
@@ -15,6 +16,8 @@ MOST_OF = ("hbm_used_bytes", "live_array_bytes")
 """Of these a column shows the most, of all others the mean."""
 
 Slots = list[float | None]
+How = Callable[[Sequence[float]], "float | None"]
+"""Makes one number of all that were measured in the time of a slot, oldest first."""
 
 
 class _Graph(NamedTuple):
@@ -33,7 +36,7 @@ class Graphs:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._graphs: dict[tuple[Subject, str, int, float], _Graph] = {}
+        self._graphs: dict[tuple[Subject, str, int, float, How], _Graph] = {}
 
     def of_device(self, d: Device, metric: str, at_s: float, span_s: float, count: int) -> Slots:
         """`count` slots up to `at_s`, oldest first, None where unknown. `span_s` covers them all.
@@ -43,11 +46,19 @@ class Graphs:
         return self.of((d.key, *d.aka), metric, at_s, span_s, count)
 
     def of(
-        self, subjects: Sequence[Subject], metric: str, at_s: float, span_s: float, count: int
+        self,
+        subjects: Sequence[Subject],
+        metric: str,
+        at_s: float,
+        span_s: float,
+        count: int,
+        how: How | None = None,
     ) -> Slots:
-        """The same of the first of these subjects of which anything is known."""
-        slot_s = max(span_s / count, 1.0)
-        key = (subjects[0], metric, count, span_s)
+        """The same of the first of these subjects of which anything is known. `how` is `most`,
+        `mean` or `dominant`; otherwise the metric decides.
+        """
+        slot_s, how = max(span_s / count, 1.0), how or _how(metric)
+        key = (subjects[0], metric, count, span_s, how)
         until, graph = int(at_s // slot_s), self._graphs.get(key)
         if len(self._graphs) > GRAPHS_MOST:
             self._graphs.clear()
@@ -59,7 +70,7 @@ class Graphs:
         if graph.witness is not None:
             window = self._history.window(metric, graph.witness, int(at_s), seconds)
             if window is not None:
-                _fill(graph, window, int(at_s) - seconds + 1, slot_s, _how(metric))
+                _fill(graph, window, int(at_s) - seconds + 1, slot_s, how)
         return graph.slots
 
     def average(
@@ -67,7 +78,7 @@ class Graphs:
     ) -> Slots:
         """The mean over those devices of which it is known, slot by slot."""
         rows = [self.of_device(d, metric, at_s, span_s, count) for d in devices]
-        return [_mean([v for v in column if v is not None]) for column in zip(*rows, strict=True)]
+        return [mean([v for v in column if v is not None]) for column in zip(*rows, strict=True)]
 
     def _witness(
         self, subjects: Iterable[Subject], metric: str, until_s: int, seconds: int
@@ -81,7 +92,7 @@ def _fill(
     window: array[float],
     from_s: int,
     slot_s: float,
-    how: Callable[[Sequence[float]], float | None],
+    how: How,
 ) -> None:
     """Every slot that begins in the window; a second belongs to the slot in which it begins."""
     count = len(graph.slots)
@@ -92,13 +103,25 @@ def _fill(
         graph.slots[n] = how([v for v in window[max(a, 0) : max(b, 0)] if v >= 0])
 
 
-def _how(metric: str) -> Callable[[Sequence[float]], float | None]:
-    return _most if metric in MOST_OF else _mean
+def stretched(slots: Sequence[float | None], count: int) -> Slots:
+    """The slots over `count` places: a slot is a second at least, a place may be less."""
+    return [slots[i * len(slots) // count] for i in range(count)] if slots else [None] * count
 
 
-def _most(values: Sequence[float]) -> float | None:
+def most(values: Sequence[float]) -> float | None:
+    """The largest; None of none."""
     return max(values, default=None)
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def mean(values: Sequence[float]) -> float | None:
+    """None of none."""
     return sum(values) / len(values) if values else None
+
+
+def dominant(values: Sequence[float]) -> float | None:
+    """What there is most of, for numbers that are names; None of none."""
+    return Counter(values).most_common(1)[0][0] if values else None
+
+
+def _how(metric: str) -> How:
+    return most if metric in MOST_OF else mean
