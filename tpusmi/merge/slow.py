@@ -32,6 +32,8 @@ class Use(NamedTuple):
     p50_s: float | None = None
     p95_s: float | None = None
     recent_compilations: float | None = None
+    recompiled: str = ""
+    """Names of the functions, in parentheses."""
 
 
 class Cause(NamedTuple):
@@ -76,6 +78,7 @@ def use(s: Snapshot, p: Process) -> Use:
         _own(s, p, "step_time_s.p50"),
         _own(s, p, "step_time_s.p95"),
         _own(s, p, "recent_compilations"),
+        f" ({p.facts['recompiled']})" if p.facts.get("recompiled") else "",
     )
 
 
@@ -124,9 +127,11 @@ CASES = (
     _Case(  # compilations that go on after the job's first minute
         Cause(
             "recompiles",
-            "it compiles again and again, {recent_compilations:.0f} times in the last minute",
-            "pad to a few fixed shapes, keep dtypes, pass what changes as an array and not as a "
-            "static argument (static_argnums)",
+            "{recent_compilations:.0f} compilations in the last minute{recompiled}: shapes, dtypes "
+            "or static arguments that change make XLA compile again",
+            "pad batches to a few fixed shapes, keep dtypes the same, pass what changes as an "
+            "array and only what stays in static_argnums",
+            ("recompiling",),
         ),
         lambda u: _from(u.recent_compilations, RECOMPILATIONS_LEAST),
     ),
