@@ -71,6 +71,7 @@ class _Detail:
 
     def _who(self, devices: str) -> Iterator[str]:
         yield from self._facts.where(devices)
+        yield from self._facts.rank()
         if self._p.user:
             yield f"user {self._p.user}"
         yield from self._facts.versions()

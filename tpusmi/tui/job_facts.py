@@ -29,6 +29,10 @@ class JobFacts:
         facts = self._p.facts
         if facts.get("device_kind") or facts.get("platform"):
             yield f"{facts.get('device_kind') or facts['platform']} {devices}".strip()
+
+    def rank(self) -> Iterator[str]:
+        """Which process of its job it is."""
+        facts = self._p.facts
         if facts.get("process_count") is not None:
             yield f"process {facts.get('process_index', '?')} of {facts['process_count']}"
 

@@ -11,6 +11,7 @@ from tpusmi.tui import plot
 from tpusmi.tui.graphs import Graphs, How, Slots, dominant, most, stretched
 from tpusmi.tui.job_facts import JobFacts
 from tpusmi.tui.look import Look, Row
+from tpusmi.tui.named import NAME_WIDTH, named
 from tpusmi.tui.phases import shares, time_line
 
 LEAST_STEP_LINES, MOST_STEP_LINES = 5, 24
@@ -31,6 +32,8 @@ class Moment(NamedTuple):
     graphs: Graphs
     history: History
     span_s: int
+    is_past: bool = False
+    """An earlier moment is shown: nobody knows the warnings of then."""
 
 
 class JobGraphs:
@@ -61,13 +64,15 @@ class JobGraphs:
         if _known(middle):
             top = plot.round_top(max(v for v in (*middle, *high) if v is not None))
             said = "median, the 95th percentile above it"
-            curve = plot.Curve("step time", said, middle, top, words.duration(top), line=high)
+            curve = plot.Curve(
+                _name("step time"), said, middle, top, words.duration(top), line=high
+            )
         elif _known(rate := self._slots("steps_per_s")):
             top = plot.round_top(max(v for v in rate if v is not None))
-            curve = plot.Curve("steps/s", "", rate, top, words.rate(top))
+            curve = plot.Curve(_name("steps/s"), "", rate, top, words.rate(top))
         else:
             unknown = self._facts.value("steps") is None
-            return [self._said("step time", NO_STEPS if unknown else words.UNKNOWN)]
+            return self._said("step time", NO_STEPS if unknown else words.UNKNOWN)
         return plot.graph(self._look, curve, self._width, height)
 
     def _phases(self) -> list[Row]:
@@ -76,7 +81,7 @@ class JobGraphs:
         at_s = int(m.snapshot.at_s)
         room = max(1, self._width - plot.SCALE_WIDTH)
         slots = self._slots(PHASE, dominant, room)
-        axis = plot.axis(look, m.span_s, self._width)
+        axis = self._axis()
         seconds = m.history.window(PHASE, m.process.key, at_s, m.span_s) or ()
         if not _known(slots):
             return [axis]
@@ -91,13 +96,13 @@ class JobGraphs:
         text = "  ".join(self._facts.flops()).removeprefix("MFU ")
         if _known(slots):
             top = max(100.0, plot.round_top(max(v for v in slots if v is not None)))
-            curve = plot.Curve("MFU", text or words.UNKNOWN, slots, top, words.percent(top))
+            curve = plot.Curve(_name("MFU"), text or words.UNKNOWN, slots, top, words.percent(top))
         elif _known(slots := self._slots("flops_per_s")):
             top = plot.round_top(max(v for v in slots if v is not None))
             text = f"{text}  (no MFU: nobody knows the peak of {self._kind()})"
-            curve = plot.Curve("FLOP/s", text, slots, top, _flops_scale(top))
+            curve = plot.Curve(_name("FLOP/s"), text, slots, top, _flops_scale(top))
         else:
-            return [self._said("MFU", text or self._why_no_flops())]
+            return self._said("MFU", text or self._why_no_flops())
         return plot.graph(self._look, curve, self._width, height)
 
     def _why_no_flops(self) -> str:
@@ -115,11 +120,11 @@ class JobGraphs:
         highest = max((v for v in rates if v is not None), default=0.0)
         if not highest:
             over = f", none in these {self._moment.span_s // 60} min" if _known(totals) else ""
-            return [self._said("compiled", text + over)]
+            return self._said("compiled", text + over)
         top = max(4.0, plot.round_top(highest))
-        curve = plot.Curve("compiled", text, rates, top, f"{top:.0f}/min", "warn")
+        curve = plot.Curve(_name("compiled"), text, rates, top, f"{top:.0f}/min", "warn")
         rows = plot.graph(self._look, curve, self._width, height)
-        return [*rows, plot.axis(self._look, self._moment.span_s, self._width)]
+        return [*rows, self._axis()]
 
     def _devices_only(self, height: int) -> list[Row]:
         """Of a process that says nothing itself: what its chips do."""
@@ -133,14 +138,18 @@ class JobGraphs:
             return []
         now = next(v for v in reversed(slots) if v is not None)
         curve = plot.Curve(
-            "mean duty cycle", words.percent(now), stretched(slots, count), 100.0, "100 %"
+            _name("duty cycle"), words.percent(now), stretched(slots, count), 100.0, "100 %"
         )
-        lines = min(max(height - 1, LEAST_STEP_LINES), MOST_STEP_LINES)
-        axis = plot.axis(self._look, m.span_s, self._width)
+        lines = min(max(height - 1, LEAST_STEP_LINES), MOST_LINES)
+        axis = self._axis()
         return [*plot.graph(self._look, curve, self._width, lines), axis]
 
-    def _said(self, name: str, text: str) -> Row:
-        return self._look.line((name, "title"), (f"  {text}", "plain"))
+    def _said(self, name: str, text: str) -> list[Row]:
+        return named(self._look, name, text, self._width)
+
+    def _axis(self) -> Row:
+        end = "then" if self._moment.is_past else "now"
+        return plot.axis(self._look, self._moment.span_s, self._width, end)
 
     def _count(self) -> int:
         return plot.slots_across(self._look, max(1, self._width - plot.SCALE_WIDTH))
@@ -168,6 +177,11 @@ def per_minute(totals: Sequence[float | None], slot_s: float) -> Slots:
 
 def _known(slots: Sequence[float | None]) -> bool:
     return any(v is not None for v in slots)
+
+
+def _name(text: str) -> str:
+    """As wide as the names of lines without a graph: what is said begins at the same place."""
+    return text.ljust(NAME_WIDTH - 1)
 
 
 def _flops_scale(value: float) -> str:

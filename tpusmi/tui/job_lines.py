@@ -16,6 +16,7 @@ from tpusmi.tui.detail import judged, site_lines
 from tpusmi.tui.job_facts import NO_AGENT, JobFacts, told
 from tpusmi.tui.job_graphs import JobGraphs, Moment
 from tpusmi.tui.look import Look, Row, split
+from tpusmi.tui.named import NAME_WIDTH, named
 from tpusmi.tui.processes import is_dead, is_stale, letter, letter_style
 
 TWO_COLUMNS_FROM = 140
@@ -24,7 +25,6 @@ FACTS_SHARE = 0.4
 """Of the width, where there are two columns."""
 ROOMY = 16
 """Screens of fewer lines show one line of the command."""
-NAME_WIDTH = 11
 SITES_MOST = 12
 _STEP_TIMES = ("p50", "p95", "mean", "min", "max")
 _LOUD = ("hangs", "recompiles")
@@ -43,8 +43,6 @@ class Around(NamedTuple):
     """How far its end is."""
     ends: Sequence[Row] = ()
     """What became of processes that were ended."""
-    is_past: bool = False
-    """An earlier moment is shown, of which nobody knows the warnings."""
 
 
 def job_lines(moment: Moment, around: Around, size: Size) -> list[Row]:
@@ -77,19 +75,20 @@ class _Page:
 
     def __init__(self, moment: Moment) -> None:
         self._look, self._s, self._p = moment.look, moment.snapshot, moment.process
+        self._is_past = moment.is_past
         self._facts = JobFacts(moment.snapshot, moment.process)
 
     def head(self, around: Around, width: int, height: int) -> list[Row]:
         """Who it is, how it does, and what a person can do about it."""
         lines = [self._title(), *self._command(width, 1 if height < ROOMY else 2)]
         if around.ending is not None:
-            lines.append(self._named("ending", [around.ending], "warn"))
+            lines += named(self._look, "ending", around.ending, width, "warn")
         lines += around.ends
         if self._p.stale:
             lines += judged(self._look, self._p, width)
         cause = slow(self._s, self._p)
         lines += self._step_lines()
-        if not around.is_past:
+        if not self._is_past:
             lines += self._warnings(cause, width)
         if cause is not None:
             lines += self._cause(cause, width)
@@ -122,7 +121,12 @@ class _Page:
     def _title(self) -> Row:
         p, devices = self._p, self._s.devices_of(self._p.key)
         numbers = [d.index if d.id is None else d.id for d in devices]
-        where = self._facts.where(words.ranges(numbers) if numbers else "")
+        which = words.ranges(numbers) if numbers else ""
+        where = [*self._facts.where(which)]
+        if devices and not where:
+            where = [f"{devices[0].kind or devices[0].platform or ''} {which}".strip()]
+        if p.facts.get("process_count") != 1:
+            where += self._facts.rank()
         style = letter_style(p)
         return self._look.line(
             (f"{letter(p)} ", style),
@@ -158,22 +162,20 @@ class _Page:
         lines = []
         if self._p.interval_s is not None:
             steps = chain(self._facts.steps(), self._facts.flops(), self._facts.last_step())
-            lines = [self._step_times(), self._named("steps", steps)]
+            lines = [self._step_times(), self._measured("steps", steps)]
         chips = [*self._chips()]
-        return [*lines, *([self._named("devices", chips)] if chips else [])]
+        return [*lines, *([self._measured("devices", chips)] if chips else [])]
 
     def _step_times(self) -> Row:
         """Each in its own place: nothing moves when the numbers change."""
         values = [self._s.values.get((self._p.key, f"step_time_s.{part}")) for part in _STEP_TIMES]
-        old = next((v.age_s for v in values if v is not None and v.stale), None)
-        dim = old is not None or is_dead(self._p)
+        dim = is_dead(self._p) or any(v is not None and v.stale for v in values)
         parts = [("step time".ljust(NAME_WIDTH), "title")]
         for name, v in zip(_STEP_TIMES, values, strict=True):
             text = words.duration(None if v is None else v.value)
             style = "dim" if dim else "bold" if name in ("p50", "p95") else "plain"
             parts += [(f"{name} ", "dim"), (f"{text:>7}  ", style)]
-        note = "" if old is None or is_dead(self._p) else f"{words.duration(old)} old"
-        return self._look.line(*parts, (note, "warn"))
+        return self._look.line(*parts)
 
     def _chips(self) -> Iterable[str]:
         """What its devices do, on the average."""
@@ -208,24 +210,20 @@ class _Page:
             yield NO_AGENT
             return
         yield f"looks every {words.duration(p.interval_s)}"
-        if p.sampled_at_s is not None and not is_dead(p):
+        if p.sampled_at_s is not None and not is_dead(p) and not self._is_past:
             yield f"last {words.duration(max(0.0, self._s.at_s - p.sampled_at_s))} ago"
         yield from (text.removeprefix("agent ") for text in self._facts.cost())
 
-    def _named(self, name: str, parts: Iterable[str], style: str = "plain") -> Row:
-        text = f" {self._look.glyphs.dot} ".join(parts) or words.UNKNOWN
-        style = "dim" if is_dead(self._p) else style
+    def _measured(self, name: str, parts: Iterable[str]) -> Row:
+        """A line that may be cut at the edge; grey when it is of the past of a job."""
+        text = self._joined(parts) or words.UNKNOWN
+        style = "plain" if self._p.state == "live" else "dim"
         return self._look.line((name.ljust(NAME_WIDTH), "title"), (text, style))
 
     def _wrapped(self, name: str, parts: Iterable[str], width: int) -> list[Row]:
-        """The parts behind their name, in as many lines as they need; none when there are none."""
-        text = f" {self._look.glyphs.dot} ".join(parts)
-        if not text:
-            return []
-        style = "dim" if is_dead(self._p) else "plain"
-        first, *more = split(text, width - NAME_WIDTH)
-        blank = " " * NAME_WIDTH
-        return [
-            self._look.line((name.ljust(NAME_WIDTH), "title"), (first, style)),
-            *(self._look.line((blank, "plain"), (line, style)) for line in more),
-        ]
+        """The parts behind their name; no line when there are none."""
+        text, style = self._joined(parts), "dim" if is_dead(self._p) else "plain"
+        return named(self._look, name, text, width, style) if text else []
+
+    def _joined(self, parts: Iterable[str]) -> str:
+        return f" {self._look.glyphs.dot} ".join(parts)

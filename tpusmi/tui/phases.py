@@ -47,9 +47,7 @@ def shares(seconds: Sequence[float], span_s: int) -> list[str]:
     found = Counter(phase for v in seconds if (phase := _phase(v)) is not None)
     total = sum(found.values())
     said = [f"{name} {words.percent(100 * n / total)}" for name, n in found.most_common()]
-    return (
-        [*said, f"known of {words.duration(total)}"] if 0 < total < KNOWN_RATIO * span_s else said
-    )
+    return [*said, f"in {words.duration(total)}"] if 0 < total < KNOWN_RATIO * span_s else said
 
 
 def _phase(number: float | None) -> str | None:

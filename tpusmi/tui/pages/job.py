@@ -21,7 +21,7 @@ KEYS = [
     key("tab,down", "step(1)", "Next", "job-next", OTHER, "Tab"),
     key("shift+tab,up", "step(-1)", "Before", "job-before", OTHER),
     key("w", "span", "Span", "job-span", "Draw the last 10 minutes, 5, or the last one", "w"),
-    key("pagedown", "scroll(1)", "Further", "job-down", PAGE, "PgDn"),
+    key("pagedown", "scroll(1)", "Further", "job-down", PAGE),
     key("pageup", "scroll(-1)", "Back", "job-up", PAGE),
     key("home", "jump(0)", "Top", "job-top", PAGE),
     key("end", "jump(-1)", "Bottom", "job-bottom", PAGE),
@@ -60,16 +60,16 @@ class JobPage(Page):
 
     def draw_body(self, snapshot: Snapshot) -> None:
         scene, process = self.scene, self.process
+        ends = scene.ends.lines(self.look, self.size.width)
         if process is None:
-            self._rows = [self._nobody()]
+            self._rows = [self._nobody(), *ends]
         else:
             scene.process_key = process.key
-            moment = Moment(self.look, snapshot, process, scene.graphs, scene.history, self.span_s)
-            around = Around(
-                scene.ends.telling.get(process.key),
-                scene.ends.lines(self.look, self.size.width),
-                bool(scene.back_s),
+            moment = Moment(
+                *(self.look, snapshot, process, scene.graphs, scene.history, self.span_s),
+                is_past=bool(scene.back_s),
             )
+            around = Around(scene.ends.telling.get(process.key), ends)
             self._rows = job_lines(moment, around, self.lines.size)
         self._show()
 
@@ -85,7 +85,7 @@ class JobPage(Page):
         shown = self._rows[self._top : self._top + height]
         below = len(self._rows) - self._top - len(shown)
         if below > 0 and shown:
-            text = f"{self.look.glyphs.down} {below + 1} more lines"
+            text = f"{self.look.glyphs.down} {below + 1} more lines (PgDn)"
             shown[-1] = self.look.line((text, "dim"))
         self.lines.show(shown)
 
