@@ -19,6 +19,12 @@ LEAST_LINES, MOST_LINES = 3, 12
 """Of the lesser graphs, their titles included."""
 BESIDE_LINES = 4
 """Phases, their shares, and two time axes."""
+SHARES = (
+    ("duty", "duty_cycle_percent"),
+    ("MXU", "tensorcore_utilization_percent"),
+    ("bandwidth", "hbm_bandwidth_utilization_percent"),
+)
+"""What is known of devices whose job says nothing, by the name it has here."""
 NO_STEPS = "no step yet: call tpusmi.step() in the loop, once per step"
 NO_FLOPS = "unknown: tell tpusmi.step(flops=N), or wrap the step in tpusmi.track(jax.jit(f))"
 
@@ -127,22 +133,23 @@ class JobGraphs:
         return [*rows, self._axis()]
 
     def _devices_only(self, height: int) -> list[Row]:
-        """Of a process that says nothing itself: what its chips do."""
-        m = self._moment
-        devices = m.snapshot.devices_of(m.process.key)
-        count = self._count()
-        slots = m.graphs.average(
-            devices, "duty_cycle_percent", m.snapshot.at_s, m.span_s, min(count, m.span_s)
-        )
-        if not _known(slots):
+        """Of a process that says nothing itself: what its devices do."""
+        known = [(name, slots) for name, metric in SHARES if _known(slots := self._mean(metric))]
+        if not known:
             return []
-        now = next(v for v in reversed(slots) if v is not None)
-        curve = plot.Curve(
-            _name("duty cycle"), words.percent(now), stretched(slots, count), 100.0, "100 %"
-        )
-        lines = min(max(height - 1, LEAST_STEP_LINES), MOST_LINES)
-        axis = self._axis()
-        return [*plot.graph(self._look, curve, self._width, lines), axis]
+        lines = min(max((height - 1) // len(known), LEAST_LINES), MOST_LINES)
+        graphs = [row for name, slots in known for row in self._share(name, slots, lines)]
+        return [*graphs, self._axis()]
+
+    def _share(self, name: str, slots: Slots, height: int) -> list[Row]:
+        curve = plot.Curve(_name(name), "mean of its devices", slots, 100.0, "100 %")
+        return plot.graph(self._look, curve, self._width, height)
+
+    def _mean(self, metric: str) -> Slots:
+        m, count = self._moment, self._count()
+        devices = m.snapshot.devices_of(m.process.key)
+        few = min(count, m.span_s)
+        return stretched(m.graphs.average(devices, metric, m.snapshot.at_s, m.span_s, few), count)
 
     def _said(self, name: str, text: str) -> list[Row]:
         return named(self._look, name, text, self._width)

@@ -14,7 +14,7 @@ from tpusmi.merge.slow import Cause, slow
 from tpusmi.report import words
 from tpusmi.tui.detail import judged, site_lines
 from tpusmi.tui.job_facts import NO_AGENT, JobFacts, told
-from tpusmi.tui.job_graphs import JobGraphs, Moment
+from tpusmi.tui.job_graphs import SHARES, JobGraphs, Moment
 from tpusmi.tui.look import Look, Row, split
 from tpusmi.tui.named import NAME_WIDTH, named
 from tpusmi.tui.processes import is_dead, is_stale, letter, letter_style
@@ -29,11 +29,6 @@ SITES_MOST = 12
 _STEP_TIMES = ("p50", "p95", "mean", "min", "max")
 _LOUD = ("hangs", "recompiles")
 """Causes that are warnings."""
-_SHARES = (
-    ("duty", "duty_cycle_percent"),
-    ("MXU", "tensorcore_utilization_percent"),
-    ("bandwidth", "hbm_bandwidth_utilization_percent"),
-)
 
 
 class Around(NamedTuple):
@@ -185,7 +180,7 @@ class _Page:
         )
         if used is not None:
             yield f"HBM {words.size_pair(used, limit)}"
-        for name, metric in _SHARES:
+        for name, metric in SHARES:
             value = fresh_mean(self._s, metric, devices)
             if value is not None:
                 yield f"{name} {words.percent(value):>5}"
