@@ -50,6 +50,17 @@ def test_a_phase_is_the_one_that_takes_most_of_a_slot_and_no_mean() -> None:
     assert slots == [S] * 10
 
 
+@pytest.mark.parametrize("count", [7, 10, 60, 71, 142, 222])
+def test_a_graph_that_is_drawn_again_is_the_same(count: int) -> None:
+    history = History()
+    for second in range(600):
+        history.add([Reading("steps", KEY, float(second**2 % 97), 1000.0 + second, "agent", 5.0)])
+    for at_s in (1599.0, 1358.4):
+        graphs = Graphs(history)
+        once = list(graphs.of((KEY,), "steps", at_s, 600.0, count))
+        assert graphs.of((KEY,), "steps", at_s, 600.0, count) == once
+
+
 def test_graphs_of_one_metric_made_in_two_ways_are_not_mixed() -> None:
     history = History()
     for second in range(20):

@@ -62,15 +62,15 @@ class Graphs:
         until, graph = int(at_s // slot_s), self._graphs.get(key)
         if len(self._graphs) > GRAPHS_MOST:
             self._graphs.clear()
-        seconds = int(at_s) - int(until * slot_s) + 1
+        seconds, first = int(at_s) - int(until * slot_s) + 1, count - 1
         if graph is None or graph.until != until or graph.witness is None:
-            seconds += int(slot_s * (count - 1))
+            seconds, first = seconds + int(slot_s * (count - 1)), 0
             witness = self._witness(subjects, metric, int(at_s), seconds)
             graph = self._graphs[key] = _Graph(until, [None] * count, witness)
         if graph.witness is not None:
             window = self._history.window(metric, graph.witness, int(at_s), seconds)
             if window is not None:
-                _fill(graph, window, int(at_s) - seconds + 1, slot_s, how)
+                _fill(graph, window, int(at_s) - seconds + 1, slot_s, how, first)
         return graph.slots
 
     def average(
@@ -93,10 +93,10 @@ def _fill(
     from_s: int,
     slot_s: float,
     how: How,
+    first: int,
 ) -> None:
-    """Every slot that begins in the window; a second belongs to the slot in which it begins."""
+    """Every slot from the first on: a second belongs to the slot in which it begins."""
     count = len(graph.slots)
-    first = max(0, count - 1 - graph.until + int(from_s // slot_s))
     for n in range(first, count):
         start_s = (graph.until - count + 1 + n) * slot_s
         a, b = (ceil(at_s) - from_s for at_s in (start_s, start_s + slot_s))
