@@ -6,14 +6,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from tpusmi import __version__
 from tpusmi.merge import merge
 from tpusmi.merge.staleness import USUAL, Limits, judged
 from tpusmi.model import FAILED, History, Host, Outcome, Snapshot
 from tpusmi.sources.machine import host_facts
+
+if TYPE_CHECKING:
+    from tpusmi.sources.libtpu.channel import AnyChannel
 
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
@@ -67,6 +70,10 @@ class Collector:
             done.wait(max(0.0, until_s - time.monotonic()))
         return self.snapshot()
 
+    def have_all_answered(self) -> bool:
+        """True once every source has been read at least once."""
+        return all(runner.has_answered for runner in self._runners)
+
     def snapshot(self) -> Snapshot:
         """What the sources said last, merged. Does not wait for any of them."""
         now = time.monotonic()
@@ -107,6 +114,10 @@ class _Runner:
             done = self._asking = threading.Event()
             threading.Thread(target=self._answer, args=(done,), daemon=True).start()
         return self._asking
+
+    @property
+    def has_answered(self) -> bool:
+        return self._newest is not None
 
     def outcome(self, now_s: float) -> Outcome:
         """The newest outcome; FAILED beside what it found before when the source no longer
@@ -149,11 +160,13 @@ def open_collector(
     period_s: float = 1.0,
     with_programs: bool = False,
     detailed: bool = False,
+    in_job: bool = False,
 ) -> Collector:
     """The collector of a host, with every source this version has.
 
     `with_past` and `detailed` are for who looks for longer: what was before, what a holder is, and
     what each device's memory holds.
+    `in_job` is for a process that may be a job: it is spared grpc's threads and fork handlers.
     """
     from tpusmi.sources.holders import Holders
     from tpusmi.sources.libtpu import Libtpu
@@ -169,10 +182,21 @@ def open_collector(
             Segments(host, with_past, period_s, by_device=detailed),
             chips,
             holders,
-            Libtpu(host, holders.processes, with_programs),
+            Libtpu(host, holders.processes, with_programs, _channel(in_job)),
             LibtpuSdk(host, lambda: bool(chips.chips()), everything=not _has_grpc()),
         ],
     )
+
+
+def _channel(in_job: bool) -> Callable[[str], AnyChannel]:
+    """Connects to a metrics server: over grpc, or over a plain socket."""
+    if in_job:
+        from tpusmi.sources.libtpu.plain import PlainChannel
+
+        return PlainChannel
+    from tpusmi.sources.libtpu.channel import Channel
+
+    return Channel
 
 
 def _has_grpc() -> bool:

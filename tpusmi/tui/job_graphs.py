@@ -147,9 +147,8 @@ class JobGraphs:
 
     def _mean(self, metric: str) -> Slots:
         m, count = self._moment, self._count()
-        devices = m.snapshot.devices_of(m.process.key)
         few = min(count, m.span_s)
-        return stretched(m.graphs.average(devices, metric, m.snapshot.at_s, m.span_s, few), count)
+        return stretched(m.graphs.average(m.snapshot, metric, m.span_s, few, m.process.key), count)
 
     def _said(self, name: str, text: str) -> list[Row]:
         return named(self._look, name, text, self._width)

@@ -49,7 +49,7 @@ def area(
     values = _newest(look, values, width)
     if look.only_ascii:
         return _ascii(values, top, height)
-    return _braille([(0, h) for h in _heights(values, top, height * 4)], width, height)
+    return _braille(_heights(values, top, height * 4), height)
 
 
 def _edge(
@@ -65,7 +65,11 @@ def _edge(
             for pair in zip(above, lines, strict=False)
         ]
     heights = _heights(values, top, height * 4)
-    return _braille([(max(0, h - 1), h) for h in heights], width, height)
+    lower = _braille([max(0, h - 1) for h in heights], height)
+    return [
+        "".join(map(_without, *lines))
+        for lines in zip(_braille(heights, height), lower, strict=True)
+    ]
 
 
 def _newest(look: Look, values: Sequence[float | None], width: int) -> list[float | None]:
@@ -149,21 +153,30 @@ def _heights(values: Sequence[float | None], top: float, most: int) -> list[int]
     return [0 if v is None else min(max(round(v * scale), 1), most) for v in values]
 
 
-def _braille(spans: Sequence[tuple[int, int]], width: int, height: int) -> list[str]:
-    """The dots of each column from the one number to the other, counted from the bottom."""
+def _braille(heights: Sequence[int], height: int) -> list[str]:
+    """Columns of so many dots."""
+    pairs = [*zip(heights[::2], heights[1::2], strict=True)]
     lines = []
-    for line in range(height):
-        below = (height - 1 - line) * 4
-        cells = []
-        for x in range(width):
-            bits = 0
-            for column, dots in enumerate(_DOTS):
-                low, high = spans[2 * x + column]
-                for bit in dots[max(0, low - below) : max(0, high - below)]:
-                    bits |= bit
-            cells.append(chr(BRAILLE + bits) if bits else " ")
-        lines.append("".join(cells))
+    for below in range((height - 1) * 4, -1, -4):
+        lines.append(
+            "".join(_CELLS[min(max(a - below, 0), 4)][min(max(b - below, 0), 4)] for a, b in pairs)
+        )
     return lines
+
+
+def _cell(left: int, right: int) -> str:
+    """A braille cell with so many dots in its columns, from the bottom."""
+    bits = sum(_DOTS[0][:left]) + sum(_DOTS[1][:right])
+    return chr(BRAILLE + bits) if bits else " "
+
+
+_CELLS = [[_cell(left, right) for right in range(5)] for left in range(5)]
+
+
+def _without(upper: str, lower: str) -> str:
+    """The dots of a cell that are not in the other."""
+    bits = (0 if upper == " " else ord(upper)) ^ (0 if lower == " " else ord(lower))
+    return chr(bits | BRAILLE) if bits & 0xFF else " "
 
 
 def _ascii(values: Sequence[float | None], top: float, height: int) -> list[str]:

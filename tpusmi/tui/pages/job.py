@@ -58,6 +58,9 @@ class JobPage(Page):
     def targets(self) -> tuple[Process, ...]:
         return () if self.process is None else (self.process,)
 
+    def copied(self) -> str:
+        return "" if self.process is None else str(self.process.pid)
+
     def draw_body(self, snapshot: Snapshot) -> None:
         scene, process = self.scene, self.process
         ends = scene.ends.lines(self.look, self.size.width)

@@ -41,6 +41,7 @@ class MainPage(Page):
         self.table = ProcessTable(look)
         self.table.telling = scene.ends.telling
         self.table.filter = scene.options.filter
+        self.prompt.show_text(scene.options.filter, typing=False)
         self.processes: Grid[Process] = Grid(look, self.table.columns(), "processes")
         self.panel = PROCESSES
         """Which table has the cursor."""
