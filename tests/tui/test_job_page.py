@@ -126,7 +126,7 @@ async def test_phases_stand_on_a_line_and_in_shares() -> None:
         await press(pilot, "j")
         phases = line(pilot, "   phase").partition("│")[2]
         assert [c for c in phases if c.isalpha()] == list("SCRICR")
-        said = "running 80 % · compiling 9.8 % · starting 5.3 % · idle 5.3 % · in 9.3 min"
+        said = "running 80 % · compiling 10 % · starting 5 % · idle 5 % · in 9.3 min"
         assert said in page(pilot)
 
 

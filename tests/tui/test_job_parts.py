@@ -38,6 +38,7 @@ def test_shares_are_of_the_time_that_is_known() -> None:
         "compiling 25 %",
         "in 40.0 s",
     ]
+    assert shares([R] * 499 + [I], 500) == ["running 100 %", "idle 0.2 %"]
     assert shares([R] * 49 + [-1.0], 50) == ["running 100 %"]
 
 

@@ -46,8 +46,13 @@ def shares(seconds: Sequence[float], span_s: int) -> list[str]:
     """
     found = Counter(phase for v in seconds if (phase := _phase(v)) is not None)
     total = sum(found.values())
-    said = [f"{name} {words.percent(100 * n / total)}" for name, n in found.most_common()]
+    said = [f"{name} {_percent(n / total)}" for name, n in found.most_common()]
     return [*said, f"in {words.duration(total)}"] if 0 < total < KNOWN_RATIO * span_s else said
+
+
+def _percent(share: float) -> str:
+    """Whole ones, for a line that several share."""
+    return f"{share:.0%}".replace("%", " %") if share >= 0.01 else words.percent(100 * share)
 
 
 def _phase(number: float | None) -> str | None:
