@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject
 
-GRAPHS_MOST = 8192
+GRAPHS_MOST, AVERAGES_MOST = 8192, 256
 """Graphs of jobs that are gone are forgotten, with all the others, when there are so many."""
 MOST_OF = ("hbm_used_bytes", "live_array_bytes")
 """Of these a column shows the most, of all others the mean."""
@@ -108,7 +108,10 @@ class Graphs:
         until, key = int(s.at_s // slot_s), (owner, metric, count, span_s)
         devices = s.devices if owner is None else s.devices_of(owner)
         found = self._averages.get(key)
-        if found is None or not (0 <= until - found.until < count and s.at_s >= found.at_s):
+        if len(self._averages) > AVERAGES_MOST:
+            self._averages.clear()
+        # Further apart than neighbours: it was paused, or somebody has looked back.
+        if found is None or s.at_s < found.at_s or until - found.until > 1:
             rows = [self.of_device(d, metric, s.at_s, span_s, count) for d in devices]
             slots = [
                 mean([v for v in column if v is not None]) for column in zip(*rows, strict=True)
