@@ -1,59 +1,87 @@
-"""Writes assets/dashboard.svg: the real dashboard on a script of eight chips and two jobs.
+"""Writes the pictures of the documentation: the real dashboard on a script of chips and jobs.
 
-    python assets/make_screenshots.py
+    python assets/make_screenshots.py [--check]
 
-The same bytes at every run, so a difference in git is a difference on the screen.
+The same bytes at every run, so a difference in git is a difference on the screen. With --check it
+writes nothing, and fails when a picture is not the one that it would write.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "tui")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "tui")]
 
-from held import ScriptedEnder  # noqa: E402
-from scripted import Inline, two_jobs  # noqa: E402
+from held import ScriptedEnder, holders  # noqa: E402
+from scripted import Inline, many_devices, two_jobs  # noqa: E402
 
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
-
-SIZE = (132, 31)
-FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+from tpusmi.tui.picture import self_contained  # noqa: E402
 
 
-async def screenshot() -> str:
-    """The dashboard as SVG, once it has drawn its first snapshot."""
-    options = Options(ender=ScriptedEnder())
-    app = Dashboard(two_jobs(on_chips=True), options, reader=Inline)  # type: ignore[arg-type]
-    async with app.run_test(size=SIZE) as pilot:
-        for _ in range(5):
-            await pilot.pause()
-        return app.export_screenshot(title="tpusmi")
+class Picture(NamedTuple):
+    """One screen: what is on the host, how large the terminal is, and which keys lead there."""
+
+    name: str
+    feed: Callable[[], Any]
+    keys: tuple[str, ...] = ()
+    size: tuple[int, int] = (132, 36)
 
 
-def self_contained(svg: str) -> str:
-    """The picture without fonts from elsewhere, which a README's viewer does not fetch.
+def _two_jobs() -> Any:
+    return two_jobs(on_chips=True)
 
-    Glyphs are stretched to the grid instead, and spaces kept, so that columns line up in any font.
-    """
-    svg = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"font-family: [^;]*;", f"font-family: {FONTS};", svg)
-    svg = re.sub(r"terminal-\d+-", "t-", svg)
-    return svg.replace("<text ", '<text xml:space="preserve" lengthAdjust="spacingAndGlyphs" ')
+
+def _slice() -> Any:
+    return many_devices(256, busy=True, past_s=600)
+
+
+PICTURES = (
+    Picture("dashboard", _two_jobs, size=(132, 40)),
+    Picture("compact", _two_jobs, ("c",), (100, 30)),
+    Picture("heat", _slice, ("g",)),
+    Picture("device", _two_jobs, ("d",)),
+    Picture("memory", _two_jobs, ("m",)),
+    Picture("job", _two_jobs, ("j",)),
+    Picture("kill", holders, ("k",), (110, 30)),
+    Picture("help", _two_jobs, ("question_mark",), (110, 60)),
+)
+
+
+async def screenshot(picture: Picture) -> str:
+    """The screen as SVG, once it has come to rest."""
+    app = Dashboard(picture.feed(), Options(ender=ScriptedEnder()), reader=Inline)  # type: ignore[arg-type]
+    async with app.run_test(size=picture.size) as pilot:
+        for key in ("", *picture.keys):
+            await pilot.press(*filter(None, [key]))
+            for _ in range(5):
+                await pilot.pause()
+        return self_contained(app.export_screenshot(title="tpusmi"))
 
 
 def main() -> None:
-    """Write the picture."""
+    """Write the pictures, or compare them."""
     os.environ["TZ"] = "UTC"
+    os.environ.pop("NO_COLOR", None)
     time.tzset()
-    svg = self_contained(asyncio.run(screenshot()))
-    (ROOT / "assets" / "dashboard.svg").write_text(svg, encoding="utf-8")
+    check, other = "--check" in sys.argv, []
+    for picture in PICTURES:
+        path = ROOT / "assets" / f"{picture.name}.svg"
+        svg = asyncio.run(screenshot(picture))
+        if not check:
+            path.write_text(svg, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != svg:
+            other.append(path.name)
+    if other:
+        raise SystemExit(f"not what is on the screen: {', '.join(other)}; run this without --check")
 
 
 if __name__ == "__main__":

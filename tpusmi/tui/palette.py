@@ -54,6 +54,7 @@ class PaletteScreen(ModalScreen["Binding | None"]):
         """Text is searched for, Enter runs what is chosen, Esc closes."""
         if not self.is_current:
             return  # a key that came after the one that closed it
+        event.stop()
         if event.key == "escape" or (event.key == "enter" and not self._found):
             self.dismiss(None)
         elif event.key == "enter":
