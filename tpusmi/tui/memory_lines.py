@@ -69,7 +69,7 @@ def figures(s: Snapshot, devices: Sequence[Device]) -> Figures:
 def head_lines(look: Look, shown: Shown, width: int, height: int) -> list[Row]:
     """As many of the lines as there is room for, the most telling first."""
     found = figures(shown.snapshot, shown.devices)
-    dim = is_dead(shown.process)
+    dim = is_dead(shown.process) or any(v is not None and v.stale for v in found)
     live, other, free = _glyphs(look)
     lines = [
         _title(look, shown, width),
@@ -174,11 +174,11 @@ def _live(shown: Shown, found: Figures) -> Iterator[str]:
         old = age(max(0.0, shown.now_s - profile.at_s))
         is_past = shown.snapshot.at_s < shown.now_s
         yield f"profile of now, {old} old" if is_past else f"profile {old} old"
-        if shown.is_chosen and not is_by_device(profile):
-            yield "lines are of all devices: the profile does not tell them apart"
+        if len(shown.snapshot.devices_of(shown.process.key)) > 1 and not is_by_device(profile):
+            yield "the tree sums all devices"
     if tree.left_out is not None and tree.left_out.count:
-        size = words.size(tree.left_out.bytes)
-        yield f"{size} of it in {words.count(tree.left_out.count)} small ones not listed"
+        size, count = words.size(tree.left_out.bytes), words.count(tree.left_out.count)
+        yield f"{size} in {count} not listed"
 
 
 def _other(found: Figures) -> Iterator[str]:

@@ -26,7 +26,7 @@ from tpusmi.tui.look import Look, Row
 
 PERCENT, LEAST_BAR, MOST_BAR = 6, 4, 10
 SHUT, SHUT_ASCII = "▸", ">"
-PROGRAMS = "programs (executables), on all devices"
+PROGRAMS = "programs (executables)"
 
 
 class MemoryTable:

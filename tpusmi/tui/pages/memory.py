@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 
-from tpusmi.model import Device, MemoryProfile, Process, Snapshot
-from tpusmi.tui.allocations import CHANGE, ORDERS, Key, Tree, Trees, Wanted, at_line, is_by_device
-from tpusmi.tui.folds import Branch, Folds, branches, nearest
+from tpusmi.model import Device, Process, Snapshot
+from tpusmi.tui.allocations import CHANGE, ORDERS, Tree, Trees, Wanted, at_line, is_by_device
+from tpusmi.tui.folds import Branch, Folds
 from tpusmi.tui.keys import key
 from tpusmi.tui.lines import Lines
 from tpusmi.tui.memory_lines import Shown, cards, head_lines
@@ -65,11 +65,6 @@ class MemoryPage(Page):
         self.order, self.filter = ORDERS[0], ""
         self._device: int | None = None
         """Global id of the one that is shown alone."""
-        self._cursor: Key | None = None
-        """Where a person put it; until then it stays on the first row."""
-        self._opened: set[Key] = set()
-        self._tree: Tree | None = None
-        self._flat: tuple[Tree | None, frozenset[Key]] | None = None
         self._heights = (-1, -1)
 
     def body(self) -> Iterable[Lines]:
@@ -93,11 +88,10 @@ class MemoryPage(Page):
             self.order,
         )
         self._draw_head(snapshot, process, devices, chosen, wanted)
-        self._draw_tree(devices)
+        self._draw_tree(self.trees.of(wanted), devices)
 
     def _draw_nothing(self, snapshot: Snapshot, process: Process | None) -> None:
-        self._tree = self._flat = self.rows.cursor = None
-        self.rows.show_items(())
+        self.rows.show_tree(())
         self._arrange(0)
         others = [p for p in self._jobs if p is not process]
         self.head.show(without_profile(self.look, snapshot, process, others, self.size.width))
@@ -110,7 +104,7 @@ class MemoryPage(Page):
         chosen: list[Device],
         wanted: Wanted,
     ) -> None:
-        tree = self._tree = self.trees.of(wanted)
+        tree = self.trees.of(wanted)
         newest = self.scene.newest or snapshot
         shown = Shown(
             snapshot,
@@ -131,24 +125,11 @@ class MemoryPage(Page):
         self.head.show(lines)
         self._arrange(len(lines))
 
-    def _draw_tree(self, devices: tuple[Device, ...]) -> None:
-        tree = self._tree
-        assert tree is not None
+    def _draw_tree(self, tree: Tree, devices: tuple[Device, ...]) -> None:
         self.table.live_bytes, self.table.is_sure = tree.live.bytes, tree.is_sure
         self.table.names = {d.id: d.name for d in devices}
-        flat = (tree, frozenset(self._opened))
-        items = self.rows.items
-        if self._flat is None or self._flat[0] is not tree or self._flat[1] != flat[1]:
-            items, self._flat = branches(tree.nodes, self._opened.__contains__), flat
-        self.rows.cursor = self._at(items)
         self.rows.sorted_by = (self.order, True)
-        self.rows.show_items(items)
-
-    def _at(self, items: Iterable[Branch]) -> Key | None:
-        """The row of the cursor: where a person put it, or what that is folded into."""
-        keys: dict[Hashable, Key] = {b.key: b.key for b in items}
-        found = None if self._cursor is None else nearest(self._cursor, keys)
-        return found if found is not None else next(iter(keys.values()), None)
+        self.rows.show_tree(tree.nodes)
 
     def _arrange(self, head: int) -> None:
         """Give each part its lines; the screen is laid out anew only when that changes. With 0 the
@@ -198,8 +179,8 @@ class MemoryPage(Page):
             return
         at = keys.index(now.key) + step if now is not None and now.key in keys else 0
         self.scene.process_key = keys[at % len(keys)]
-        self._device, self._cursor, self._opened = None, None, set()
-        self.rows.to_top()
+        self._device = None
+        self.rows.forget()
         self.draw()
 
     def action_mark(self) -> None:
@@ -211,15 +192,11 @@ class MemoryPage(Page):
 
     def action_sort(self) -> None:
         """Sort by the next that there is; by change only where there is a mark."""
-        profile = self._mark
-        orders = [o for o in ORDERS if o != CHANGE or profile is not None]
+        process = self.scene.process
+        has_mark = process is not None and process.key in self.scene.marks
+        orders = [o for o in ORDERS if o != CHANGE or has_mark]
         at = orders.index(self.order) + 1 if self.order in orders else 0
         self._sort_by(orders[at % len(orders)])
-
-    @property
-    def _mark(self) -> MemoryProfile | None:
-        process = self.scene.process
-        return None if process is None else self.scene.marks.get(process.key)
 
     def on_folds_sorted(self, message: Folds.Sorted) -> None:
         title = {"SHARE": ORDERS[0]}.get(message.title, message.title)
@@ -227,7 +204,7 @@ class MemoryPage(Page):
             self._sort_by(title)
 
     def _sort_by(self, order: str) -> None:
-        self.order, self._cursor = order, None
+        self.order = order
         self.rows.to_top()
         self.draw()
 
@@ -245,25 +222,11 @@ class MemoryPage(Page):
     def action_fold(self) -> None:
         """Open or shut the row under the cursor."""
         if self._selected is not None:
-            self._fold(self._selected.key)
-
-    def on_folds_folded(self, message: Folds.Folded) -> None:
-        self._fold(message.key)
-
-    def _fold(self, node: Key) -> None:
-        self._opened ^= {node}
-        self.draw()
+            self.rows.fold(self._selected.key)
 
     def action_fold_all(self, is_open: bool) -> None:
         """Open, or shut, every row."""
-        self._opened = set()
-        if is_open and self._tree is not None:
-            todo = [*self._tree.nodes]
-            while todo:
-                node = todo.pop()
-                self._opened.add(node.key)
-                todo += node.children
-        self.draw()
+        self.rows.fold_all(is_open)
 
     def action_filter(self) -> None:
         """Type a filter."""
@@ -290,8 +253,3 @@ class MemoryPage(Page):
         """Move the cursor to the first row, or to the last."""
         if items := self.rows.items:
             self.rows.move_to(index % len(items))
-
-    def on_grid_moved(self) -> None:
-        """A person moved the cursor."""
-        selected = self._selected
-        self._cursor = None if selected is None else selected.key
