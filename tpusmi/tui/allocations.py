@@ -10,9 +10,11 @@ from tpusmi.report import words
 
 EXECUTABLE = "executable"
 GROUP, FUNCTION, LINE, BUFFERS = "group", "function", "line", "buffers"
-BYTES, COUNT, CHANGE = "BYTES", "COUNT", "CHANGE"
-ORDERS = (BYTES, CHANGE, COUNT)
+BYTES, COUNT, CHANGE, CHANGE_COUNT = "BYTES", "COUNT", "CHANGE", "+/-"
+ORDERS = (BYTES, CHANGE, CHANGE_COUNT, COUNT)
 """What the tree can be sorted by; the most comes first."""
+CHANGES = (CHANGE, CHANGE_COUNT)
+"""Those that there are only since a mark."""
 
 Key = tuple[object, ...]
 """The way to a node from the root: that of its parent, and more."""
@@ -240,8 +242,15 @@ def _sorted(nodes: Iterable[Node], order: str) -> list[Node]:
     """
 
     def rank(n: Node) -> tuple[object, ...]:
-        keys = {BYTES: n.held.bytes, COUNT: n.held.count, CHANGE: n.change_bytes}
-        chosen = (_most_first(keys[order]), _most_first(n.held.bytes))
+        keys = {
+            BYTES: n.held.bytes,
+            COUNT: n.held.count,
+            CHANGE: n.change_bytes,
+            CHANGE_COUNT: n.change_count,
+        }
+        # Of programs, whose sizes nobody knows, their number decides.
+        unsized = _most_first(n.held.count if n.held.bytes is None else 0)
+        chosen = (_most_first(keys[order]), _most_first(n.held.bytes), unsized)
         return (*chosen, n.file, n.function, n.line, n.kind, -1 if n.device is None else n.device)
 
     return sorted(nodes, key=rank)

@@ -79,6 +79,8 @@ def head_lines(look: Look, shown: Shown, width: int, height: int) -> list[Row]:
         _line(look, f"free {free}", _free(shown, found), width, dim),
         _line(look, "mark", _mark(shown), width, dim),
     ]
+    if shown.mark_at_s is not None and 2 < height < len(lines):
+        return [*lines[: height - 1], lines[-1]]
     return lines[:height]
 
 

@@ -12,6 +12,7 @@ from tpusmi.tui.allocations import (
     BUFFERS,
     BYTES,
     CHANGE,
+    CHANGE_COUNT,
     COUNT,
     EXECUTABLE,
     FUNCTION,
@@ -51,7 +52,8 @@ class MemoryTable:
             text("SHARE", self._share, PERCENT, 2, most=bar),
             text(COUNT, self._count, 6, 3, right=True),
             text(CHANGE, self._change, 11, 1, right=True, known=_is_compared),
-            text("ALLOCATED BY", self._where, 14, most=400),
+            text(CHANGE_COUNT, self._change_count, 6, 4, right=True, known=_is_compared),
+            text("ALLOCATED BY", self._where, 28, most=400),
         )
 
     def _bytes(self, b: Branch, width: int) -> Row:
@@ -66,7 +68,7 @@ class MemoryTable:
         number = self.look.cell(text, PERCENT, "dim" if ratio is None else "plain", right=True)
         room = width - PERCENT - 1
         if room < LEAST_BAR:
-            return self.look.cell(text, width, "plain", right=True)
+            return (*number, *self.look.cell("", width - PERCENT))
         gap = self.look.cell("", 1)
         if ratio is None:
             return (*number, *gap, *self.look.cell("", room))
@@ -77,12 +79,14 @@ class MemoryTable:
         return self.look.cell(words.count(b.node.held.count), width, style, right=True)
 
     def _change(self, b: Branch, width: int) -> Row:
-        """In bytes; in programs where nobody knows these."""
-        n = b.node
-        text, change = signed_size(n.change_bytes), n.change_bytes
-        if change is None and n.change_count is not None:
-            text, change = f"{n.change_count:+}" if n.change_count else "0", n.change_count
-        return self.look.cell(text, width, _grown(change), right=True)
+        change = b.node.change_bytes
+        return self.look.cell(signed_size(change), width, _grown(change), right=True)
+
+    def _change_count(self, b: Branch, width: int) -> Row:
+        change = b.node.change_count
+        text = words.count(change if change is None else abs(change))
+        sign = "" if not change else "-" if change < 0 else "+"
+        return self.look.cell(sign + text, width, _grown(change), right=True)
 
     def _where(self, b: Branch, width: int) -> Row:
         """Its name behind the mark, and where it is: of a long path the end is what tells."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tpusmi.model import Device, Process, Snapshot
-from tpusmi.tui.allocations import CHANGE, ORDERS, Tree, Trees, Wanted, at_line, is_by_device
+from tpusmi.tui.allocations import CHANGES, ORDERS, Tree, Trees, Wanted, at_line, is_by_device
 from tpusmi.tui.folds import Branch, Folds
 from tpusmi.tui.keys import key
 from tpusmi.tui.lines import Lines
@@ -18,7 +18,7 @@ from tpusmi.tui.scene import Scene
 
 MOVE = "Move in the tree"
 DEVICE = "Show the next device alone, or the one before; then all of them together"
-ORDER = "Sort by bytes, change or count; a click on a title does too"
+ORDER = "Sort by bytes, by their change, by the count's, by count; a click on a title does, too"
 KEYS = [
     key("enter", "fold", "Unfold", "fold", "Open or shut a row: its lines, its buffers", "Enter"),
     key(
@@ -175,7 +175,7 @@ class MemoryPage(Page):
     def action_step(self, step: int) -> None:
         """Show the next job that has a memory profile."""
         keys, now = [p.key for p in self._jobs], self.scene.process
-        if not keys:
+        if not keys or (now is not None and keys == [now.key]):
             return
         at = keys.index(now.key) + step if now is not None and now.key in keys else 0
         self.scene.process_key = keys[at % len(keys)]
@@ -194,7 +194,7 @@ class MemoryPage(Page):
         """Sort by the next that there is; by change only where there is a mark."""
         process = self.scene.process
         has_mark = process is not None and process.key in self.scene.marks
-        orders = [o for o in ORDERS if o != CHANGE or has_mark]
+        orders = [o for o in ORDERS if o not in CHANGES or has_mark]
         at = orders.index(self.order) + 1 if self.order in orders else 0
         self._sort_by(orders[at % len(orders)])
 
