@@ -80,10 +80,11 @@ def _count(text: str) -> int | None:
     """How many CPUs `0-3,8` are; None for what is no such list."""
     total = 0
     for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal() and len(part) < 16):
+        first, dash, last = part.partition("-")
+        last = last if dash else first
+        if not (first.isdecimal() and last.isdecimal() and len(part) < 16):
             return None
-        total += int(last or first) - int(first) + 1
+        total += int(last) - int(first) + 1
     return total if total > 0 else None
 
 
