@@ -79,7 +79,7 @@ def test_one_of_256_devices(snap_compare: Compare, size: Size) -> None:
 
 def test_one_device(snap_compare: Compare, size: Size) -> None:
     feed = ScriptedFeed((MemoryJob(41234, 0, 1),))
-    assert compared(snap_compare, feed, size, "slash", "t", "r", "a")
+    assert compared(snap_compare, feed, size, "slash", *"optim")
 
 
 def test_a_job_without_a_profile(snap_compare: Compare, size: Size) -> None:

@@ -69,12 +69,10 @@ class Folds(Grid[Any]):
         """
 
     def show_tree(self, nodes: Sequence[Node]) -> None:
-        """Show this tree, folded as it was. The very same nodes are not unfolded anew."""
-        if nodes is not self._roots:
+        """Show this tree, folded as it was. The very same nodes are not drawn anew."""
+        if nodes is not self._roots or not nodes:
             self._roots = nodes
             self._unfold()
-        else:
-            self.redraw()
 
     def fold(self, key: Key) -> None:
         """Open or shut that row."""

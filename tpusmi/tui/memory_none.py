@@ -22,8 +22,9 @@ def without_profile(
     title = f"{letter(process)} {process.pid} {words.command(process.command)}"
     lines = [look.cell(title, width, "head"), (), *_why(look, process, width)]
     if others:
-        names = ", ".join(f"{p.pid} {words.command(p.command)}" for p in others)
-        lines += [(), *look.wrapped(f"Tab shows one that has a profile: {names}", width, "plain")]
+        names = [f"{p.pid} {words.command(p.command)}" for p in others]
+        lines += [(), look.line(("Tab shows one that has a profile:", "plain"))]
+        lines += [look.cell(f"    {name}", width) for name in names]
     return lines
 
 
