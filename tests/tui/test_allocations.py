@@ -216,3 +216,9 @@ def test_an_empty_profile_is_an_empty_tree() -> None:
 def test_the_same_line_told_twice_is_summed() -> None:
     twice = (Allocation("f", "a.py", 1, "buffer", 0, MIB, 1),) * 2
     assert tree(Wanted(profile(1.0, twice))).nodes[0].held == Held(2 * MIB, 2)
+
+
+def test_what_is_left_out_is_of_no_device() -> None:
+    cut = profile(1.0, held(2), allocations_left_out_bytes=MIB, allocations_left_out_count=9)
+    alone = tree(Wanted(profile(1.0, held(2)), device=1))
+    assert tree(Wanted(cut, device=1)).live == alone.live

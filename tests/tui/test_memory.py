@@ -413,3 +413,47 @@ async def test_the_keys_of_the_page_are_in_its_help() -> None:
             "Sort by bytes",
         ):
             assert words in found
+
+
+def wide(*, first: int, count: int = 40) -> MemoryProfile:
+    """Many lines of code, the largest of which are those from `first` on."""
+    order = [(first + n) % count for n in range(count)]
+    lines = ((f"line_{n:02}", "a.py", n, 4000 - 90 * at, 1) for at, n in enumerate(order))
+    return profile(99_999.0, held(1, *lines)[:count])
+
+
+async def test_a_cursor_in_sight_stays_in_sight_when_its_line_moves_away() -> None:
+    feed = one_job(1)
+    job = feed.jobs[0]
+    assert isinstance(job, MemoryJob)
+    job.take(wide(first=0))
+    async with dashboard(feed, size=(100, 24)) as pilot:
+        await press(pilot, "m", "down", "down", "down")
+        followed = page(pilot).copied()
+        job.take(wide(first=8))
+        await press(pilot, "r")
+        assert page(pilot).copied() == followed
+        assert table(pilot).index is not None
+        assert table(pilot).index > 20  # type: ignore[operator]
+        assert any(line.endswith(followed) for line in rows(pilot))
+
+
+async def test_another_order_is_looked_at_from_its_top() -> None:
+    feed = one_job(1)
+    job = feed.jobs[0]
+    assert isinstance(job, MemoryJob)
+    job.take(wide(first=0))
+    async with dashboard(feed, size=(100, 24)) as pilot:
+        await press(pilot, "m", "down")
+        table(pilot).scroll_rows(20)
+        await press(pilot, "S")
+        assert table(pilot).index == 0
+        assert page(pilot).copied() in rows(pilot)[0]
+
+
+async def test_another_job_is_shown_with_all_of_its_devices() -> None:
+    async with dashboard(trainer(), size=(110, 30)) as pilot:
+        await press(pilot, "m", "D", "tab")
+        assert "all 4 devices" in head(pilot)
+        await press(pilot, "tab")
+        assert "all 4 devices" in head(pilot)

@@ -216,3 +216,19 @@ def table(look: Look, s: Snapshot, mark: MemoryProfile | None = None) -> MemoryT
 def cells(s: Snapshot, mark: MemoryProfile) -> str:
     where = table(LOOK, s, mark).columns()[-1]
     return "\n".join(plain(where.draw(branch, 60)) for branch in opened(s, mark))
+
+
+def test_what_a_silent_agent_told_last_is_grey() -> None:
+    s = moment()
+    key = (s.devices[0].key, "hbm_used_bytes")
+    old = s._replace(values={**s.values, key: s.values[key]._replace(stale=True, age_s=75.0)})
+    grey = LOOK.style["dim"]
+    assert head_lines(LOOK, about(old), 100, 6)[2][-1].style == grey
+    assert head_lines(LOOK, about(s), 100, 6)[2][-1].style != grey
+
+
+def test_a_line_is_called_new_and_not_once_more_each_of_its_buffers() -> None:
+    job = MemoryJob(41234, 0, 1)
+    job.take(profile(99_996.0, held(1, ("leak", "a.py", 1, 9, 9))))
+    text = cells(moment(ScriptedFeed((job,))), profile(99_000.0, held(1)))
+    assert text.count("new ") == 1
