@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -52,6 +53,10 @@ class Terminal:
     def see(self, text: str, gone: bool = False) -> None:
         """Wait until the screen shows this text, or does not any more."""
         self._until(lambda: (text in self.text) is not gone, f"{text!r} {'gone' if gone else ''}")
+
+    def see_match(self, pattern: str) -> None:
+        """Wait until the screen matches this regular expression."""
+        self._until(lambda: re.search(pattern, self.text), repr(pattern))
 
     def wait_for(self, written: bytes) -> None:
         """Wait until the child has written these bytes."""

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from tpusmi.merge.past import past
-from tpusmi.model import Device, DeviceKey, History, Process, ProcessKey, Snapshot
+from tpusmi.model import (
+    Device,
+    DeviceKey,
+    History,
+    MemoryProfile,
+    Process,
+    ProcessKey,
+    Snapshot,
+)
 from tpusmi.tui.ends import Ends
 from tpusmi.tui.feed import Options
 from tpusmi.tui.graphs import Graphs
@@ -26,6 +34,8 @@ class Scene:
         self.device_key: DeviceKey | None = None
         """The device that a person has chosen."""
         self.process_key: ProcessKey | None = None
+        self.marks: dict[ProcessKey, MemoryProfile] = {}
+        """What each job held when a person set the mark, to see what has grown since."""
         self.newest: Snapshot | None = None
         self.snapshot: Snapshot | None = None
         """The moment that is shown: the newest, an earlier one, or one that stays while a person is
