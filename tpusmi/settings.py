@@ -144,9 +144,9 @@ def _user(value: object) -> str:
 
 def _keys(value: object) -> dict[str, str]:
     from tpusmi.tui import keymap
-    from tpusmi.tui.keys import BINDINGS
+    from tpusmi.tui.pages import every_key, keys_by_page
 
-    usual = {b.id: b.key for b in BINDINGS if b.id}
+    usual = {b.id: b.key for b in every_key() if b.id}
     found: dict[str, str] = {}
     for id, text in _table(value, "keys").items():
         if id not in usual:
@@ -158,9 +158,10 @@ def _keys(value: object) -> dict[str, str]:
         except ValueError as error:
             raise ValueError(f"[keys] {id}: {error}") from None
     found = {id: keys for id, keys in found.items() if keys != usual[id]}
-    if both := keymap.clash(BINDINGS, found):
-        key, id, other = both
-        raise ValueError(f"[keys] {id}: {key} is the key of {other}, too")
+    for page in keys_by_page().values():
+        if both := keymap.clash(page, found):
+            key, id, other = both
+            raise ValueError(f"[keys] {id}: {key} is the key of {other}, too")
     return found
 
 

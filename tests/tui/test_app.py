@@ -10,7 +10,9 @@ from tpusmi.model import History, Notice, Snapshot
 from tpusmi.tui import Options
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.help import HelpScreen
-from tpusmi.tui.keys import EVERYWHERE, MAIN, offered
+from tpusmi.tui.keymap import clash
+from tpusmi.tui.keys import EVERYWHERE, offered
+from tpusmi.tui.pages import NAMES, _page, every_key, keys_by_page
 from tpusmi.tui.pages.main import MainPage
 
 
@@ -52,11 +54,14 @@ async def test_help_scrolls_on_a_small_screen() -> None:
 
 
 def test_every_binding_has_an_id_a_tooltip_and_an_action() -> None:
-    assert len({b.id for b in [*MAIN, *EVERYWHERE]}) == len([*MAIN, *EVERYWHERE])
-    assert all(b.id and b.tooltip and b.description for b in [*MAIN, *EVERYWHERE])
-    for bindings, owner in ((MAIN, MainPage), (EVERYWHERE, Dashboard)):
-        actions = {b.action.partition("(")[0] for b in bindings}
-        assert [a for a in actions if not hasattr(owner, f"action_{a}")] == []
+    assert all(b.id and b.tooltip and b.description for b in every_key())
+    owners = {"main": MainPage, **{name: _page(name) for name in NAMES}}
+    for name, bindings in keys_by_page().items():
+        assert len({b.id for b in bindings}) == len(bindings)
+        assert clash(bindings, {b.id: b.key for b in bindings if b.id}) is None, name
+        for b in bindings:
+            action = f"action_{b.action.partition('(')[0]}"
+            assert hasattr(Dashboard if b in EVERYWHERE else owners[name], action), b
 
 
 async def test_the_footer_names_the_keys_whole_and_the_first_ones_on_a_narrow_screen() -> None:

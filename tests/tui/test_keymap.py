@@ -7,8 +7,9 @@ from piloted import dashboard, press, shown, text
 from scripted import two_jobs
 
 from tpusmi.tui.keymap import KeyNameError, clash, remapped, spelled, textual_keys
-from tpusmi.tui.keys import BINDINGS, key_names, shown_key
+from tpusmi.tui.keys import key_names, shown_key
 from tpusmi.tui.kill import KillScreen
+from tpusmi.tui.pages import every_key
 
 
 @pytest.mark.parametrize(
@@ -44,27 +45,27 @@ def test_what_is_no_key_is_refused(wrong: str) -> None:
 
 
 def test_every_binding_is_spelled_as_textual_does() -> None:
-    for binding in BINDINGS:
+    for binding in every_key():
         assert spelled(binding.key) == binding.key
 
 
 def test_footer_and_help_show_the_keys_that_a_person_chose() -> None:
-    found = {b.id: b for b in remapped(BINDINGS, {"kill": "x,f8", "quit": "q"})}
-    assert key_names(found["kill"]) == ["x", "f8"]
-    assert shown_key(found["kill"]) == "x"
+    found = {b.id: b for b in remapped(every_key(), {"kill": "z,f8", "quit": "q"})}
+    assert key_names(found["kill"]) == ["z", "F8"]
+    assert shown_key(found["kill"]) == "z"
     assert shown_key(found["quit"]) == "q"
-    assert [b for b in found.values() if b not in BINDINGS] == [found["kill"]]
+    assert [b for b in found.values() if b not in every_key()] == [found["kill"]]
 
 
 def test_a_key_of_two_bindings_is_found_unless_the_other_one_has_moved() -> None:
-    assert clash(BINDINGS, {"kill": "q"}) == ("q", "kill", "quit")
-    assert clash(BINDINGS, {"kill": "q", "quit": "x"}) is None
-    assert clash(BINDINGS, {}) is None
+    assert clash(every_key(), {"kill": "q"}) == ("q", "kill", "quit")
+    assert clash(every_key(), {"kill": "q", "quit": "z"}) is None
+    assert clash(every_key(), {}) is None
 
 
 def test_no_key_of_the_dialog_moves_with_one_of_the_dashboard() -> None:
     dialog = {getattr(b, "id", None) for b in KillScreen.BINDINGS}
-    assert not dialog & {b.id for b in BINDINGS}
+    assert not dialog & {b.id for b in every_key()}
 
 
 async def test_the_dashboard_answers_to_the_chosen_keys_and_no_more_to_the_usual_ones() -> None:

@@ -12,7 +12,7 @@ import pytest
 from commands import environment
 from terminal import LEFT_ALTERNATE_SCREEN, Terminal, terminal
 
-from tpusmi.tui.keys import BINDINGS
+from tpusmi.tui.pages import every_key as bindings
 
 KEYS, RESIZES = 2000, 100
 CHILD = f"""
@@ -42,7 +42,7 @@ QUITS, SAVES = {"quit", "interrupt"}, {"picture"}
 
 def every_key() -> list[str]:
     """What the keyboard sends for each key of each page, besides those that leave."""
-    names = {name for b in BINDINGS if b.id not in QUITS | SAVES for name in b.key.split(",")}
+    names = {name for b in bindings() if b.id not in QUITS | SAVES for name in b.key.split(",")}
     return [SPELLED[name] if len(name) > 1 else name for name in sorted(names)]
 
 

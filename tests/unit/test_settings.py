@@ -23,7 +23,7 @@ from tpusmi.settings import (
 )
 from tpusmi.tui.arrange import VIEWS
 from tpusmi.tui.keymap import clash, spelled, textual_keys
-from tpusmi.tui.keys import BINDINGS
+from tpusmi.tui.pages import every_key, keys_by_page
 from tpusmi.tui.themes import THEMES
 
 WHOLE = """
@@ -204,12 +204,13 @@ STYLES = st.builds(
 
 @st.composite
 def key_maps(draw: st.DrawFn) -> dict[str, str]:
-    ids = draw(st.lists(st.sampled_from([b.id for b in BINDINGS if b.id]), unique=True))
+    ids = draw(st.lists(st.sampled_from([b.id for b in every_key() if b.id]), unique=True))
     texts = st.lists(st.one_of(LETTERS, NAMED), min_size=1, max_size=3)
     found = {id: spelled(",".join(draw(texts))) for id in ids}
-    while both := clash(BINDINGS, found):
-        del found[both[1]]
-    usual = {b.id: b.key for b in BINDINGS}
+    for page in keys_by_page().values():
+        while both := clash(page, found):
+            del found[both[1]]
+    usual = {b.id: b.key for b in every_key()}
     return {id: keys for id, keys in found.items() if textual_keys({id: keys})[id] != usual[id]}
 
 
@@ -237,7 +238,7 @@ def test_what_is_printed_reads_back_to_the_same_settings(
 
 def test_what_is_printed_names_every_setting_key_and_style() -> None:
     lines = config_text(Settings()).splitlines()
-    for binding in BINDINGS:
+    for binding in every_key():
         assert f'{binding.id} = "{binding.key}"  # {binding.tooltip}' in lines
     for name, style in THEMES["ansi"].styles.items():
         assert f'# {name} = "{style}"' in lines

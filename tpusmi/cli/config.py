@@ -60,10 +60,10 @@ def _plain(settings: Settings) -> Iterator[str]:
 
 def _keys(settings: Settings) -> Iterator[str]:
     from tpusmi.tui.keymap import remapped
-    from tpusmi.tui.keys import BINDINGS
+    from tpusmi.tui.pages import every_key
 
     yield "[keys] # comma separated: letters, or names as ?, Esc, PgUp, Ctrl-X, comma"
-    for binding in remapped(BINDINGS, settings.keys):
+    for binding in remapped(every_key(), settings.keys):
         if binding.id:
             yield _line(binding.id, binding.key, binding.tooltip)
 

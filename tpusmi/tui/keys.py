@@ -78,9 +78,6 @@ MAIN = [
     key("right_square_bracket", "devices(1)", "Devices down", "devices-down", SCROLL),
 ]
 
-BINDINGS = [*EVERYWHERE, *MAIN]
-"""All that a person may give other keys."""
-
 _NAMES = {
     **{
         "question_mark": "?",
