@@ -84,6 +84,8 @@ def test_a_one_shot_command_loads_no_heavy_library(tmp_path: Path, flags: str) -
         "socket",
         "subprocess",
         "importlib.metadata",
+        "tomllib",
+        "tpusmi.settings",
     }
 
 

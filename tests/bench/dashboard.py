@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH, HEIGHT = 160, 50
 SETTLE_S = 5.0
-NEEDLE = b"tpu:0"
+NEEDLE = b"DEVICE"
 
 CHILD = """
 import sys

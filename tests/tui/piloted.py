@@ -37,7 +37,7 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
 
 
 def text(pilot: Pilot[None], part: str) -> str:
-    return pilot.app.query_one(f"#{part}", Lines).text()
+    return pilot.app.page.query_one(f"#{part}", Lines).text()
 
 
 def screen_text(pilot: Pilot[None]) -> list[str]:
@@ -65,7 +65,7 @@ def selected(pilot: Pilot[None]) -> str:
 
 
 def height(pilot: Pilot[None], part: str) -> int:
-    found = pilot.app.query_one(f"#{part}", Lines)
+    found = pilot.app.page.query_one(f"#{part}", Lines)
     return found.size.height if found.display else 0
 
 

@@ -11,6 +11,7 @@ from tpusmi.tui import Options
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.help import HelpScreen
 from tpusmi.tui.keys import EVERYWHERE, MAIN, offered
+from tpusmi.tui.pages.main import MainPage
 
 
 async def test_every_device_and_process_has_a_row() -> None:
@@ -39,7 +40,7 @@ async def test_help_lists_every_binding_and_closes_again(key: str) -> None:
         await press(pilot, key)
         assert isinstance(pilot.app.screen, HelpScreen)
         shown = "\n".join(screen_text(pilot))
-        assert [b.tooltip for b in offered(False) if b.tooltip not in shown] == []
+        assert [b.tooltip for b in offered(EVERYWHERE, False) if b.tooltip not in shown] == []
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, HelpScreen)
 
@@ -53,14 +54,18 @@ async def test_help_scrolls_on_a_small_screen() -> None:
 def test_every_binding_has_an_id_a_tooltip_and_an_action() -> None:
     assert len({b.id for b in [*MAIN, *EVERYWHERE]}) == len([*MAIN, *EVERYWHERE])
     assert all(b.id and b.tooltip and b.description for b in [*MAIN, *EVERYWHERE])
-    actions = {b.action.partition("(")[0] for b in [*MAIN, *EVERYWHERE]}
-    assert [a for a in actions if not hasattr(Dashboard, f"action_{a}")] == []
+    for bindings, owner in ((MAIN, MainPage), (EVERYWHERE, Dashboard)):
+        actions = {b.action.partition("(")[0] for b in bindings}
+        assert [a for a in actions if not hasattr(owner, f"action_{a}")] == []
 
 
-async def test_the_footer_names_the_keys() -> None:
-    async with dashboard(two_jobs()) as pilot:
-        for words in ("q Quit", "? Help", "/ Filter", "o Sort", "p Pause", "+/- Interval"):
+async def test_the_footer_names_the_keys_whole_and_the_first_ones_on_a_narrow_screen() -> None:
+    async with dashboard(two_jobs(), size=(140, 30)) as pilot:
+        for words in ("q Quit", "? Help", "m Memory", "/ Filter", "p Pause", "+/- Interval"):
             assert words in text(pilot, "footer")
+        await pilot.resize_terminal(30, 20)
+        await settle(pilot)
+        assert text(pilot, "footer") == "q Quit ? Help d Device "
 
 
 async def test_arrows_home_and_end_move_the_selection() -> None:
@@ -107,7 +112,7 @@ async def test_the_selection_moves_on_when_its_process_is_gone() -> None:
 async def test_sorting_goes_through_the_columns_and_marks_the_one() -> None:
     async with dashboard(two_jobs()) as pilot:
         assert "DEVICES▴" in text(pilot, "processes")
-        await press(pilot, "o")
+        await press(pilot, "full_stop")
         assert "MEMORY▴" in text(pilot, "processes")
         assert order(pilot) == ["52870", "41234"]
         await press(pilot, "comma")
@@ -144,15 +149,37 @@ async def test_a_filter_without_a_match_says_so() -> None:
         assert pilot.app.is_running
 
 
-async def test_enter_gives_the_details_the_lower_part_and_escape_takes_it_back() -> None:
+@pytest.mark.parametrize(
+    ("keys", "page"),
+    [
+        (("enter",), "job"),
+        (("j",), "job"),
+        (("tab", "enter"), "device"),
+        (("d",), "device"),
+        (("m",), "memory"),
+        (("m", "d"), "device"),
+    ],
+)
+async def test_a_page_opens_over_the_tables_and_escape_leaves_it(
+    keys: tuple[str, ...], page: str
+) -> None:
     async with dashboard(two_jobs()) as pilot:
-        small = height(pilot, "detail")
-        await press(pilot, "enter")
-        assert height(pilot, "processes") == 0
-        assert height(pilot, "detail") > small
+        await press(pilot, *keys)
+        assert page == pilot.app.page.NAME
+        assert f"  {page}" in text(pilot, "header")
         await press(pilot, "escape")
-        assert height(pilot, "detail") == small
-        assert height(pilot, "processes") > 0
+        assert pilot.app.page.NAME == ""
+        assert order(pilot) == ["41234", "52870"]
+
+
+async def test_what_is_under_the_cursor_is_what_the_pages_show() -> None:
+    async with dashboard(two_jobs(on_chips=True), size=(100, 40)) as pilot:
+        await press(pilot, "down")
+        assert pilot.app.scene.process.pid == 52870
+        await press(pilot, "tab", "down", "down")
+        assert pilot.app.scene.device.name == "tpu:2"
+        await press(pilot, "tab", "up")
+        assert pilot.app.scene.process.pid == 41234
 
 
 async def test_pause_stops_asking_and_refresh_asks_once() -> None:
@@ -182,6 +209,7 @@ async def test_plus_and_minus_change_the_interval() -> None:
 
 async def test_a_long_device_table_scrolls() -> None:
     async with dashboard(many_devices(256)) as pilot:
+        await press(pilot, "f")
         assert "tpu:0 " in text(pilot, "devices")
         await press(pilot, "right_square_bracket")
         assert "tpu:0 " not in text(pilot, "devices")
@@ -231,9 +259,9 @@ async def test_any_size_is_clipped_and_never_wrapped(size: tuple[int, int]) -> N
 async def test_a_small_screen_shows_devices_and_processes() -> None:
     async with dashboard(two_jobs(), size=(40, 10)) as pilot:
         shown = "\n".join(screen_text(pilot))
-        assert "tpu:0" in shown
+        assert "HBM in use" in shown
+        assert " 83   85   64   61 " in shown
         assert "41234" in shown
-        assert "13." in shown
         await pilot.resize_terminal(80, 24)
         await settle(pilot)
         assert "step time" in "\n".join(screen_text(pilot))

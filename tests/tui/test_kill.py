@@ -120,9 +120,8 @@ async def test_unknown_facts_are_dashes() -> None:
     )
     async with armed(ScriptedFeed((bare,)), ScriptedEnder()) as pilot:
         await press(pilot, "k")
-        lines = [line.strip(" │") for line in screen_text(pilot)]
         for name in ("user", "age", "verdict"):
-            assert f"{name:<9}–" in lines
+            assert f"│ {name:<9}– " in shown(pilot)
         assert "another user" not in shown(pilot)
 
 
@@ -216,6 +215,7 @@ async def test_a_hasty_second_enter_ends_nobody_twice() -> None:
     ender.expect(STALE)
     async with armed(holders(), ender) as pilot:
         await pilot.press("k", "enter", "enter", "enter")
+        await press(pilot, "escape")  # the second Enter has opened its page
         ender.step(STALE, report(STALE, "ended", "ended"))
         await until(pilot, lambda: "ended" in text(pilot, "notices"))
     assert len(ender.orders) == 1

@@ -8,35 +8,54 @@ import pytest
 from scripted import START_S, Job, ScriptedFeed
 
 from tpusmi.model import Device
-from tpusmi.tui.arrange import AROUND, Wanted, arrange
+from tpusmi.tui import Options, plot
+from tpusmi.tui.arrange import AROUND, VIEWS, Wanted, arrange
 from tpusmi.tui.cells import age
 from tpusmi.tui.columns import GAP, fit
 from tpusmi.tui.devices import DeviceTable
-from tpusmi.tui.graphs import SPAN_S, Graphs
+from tpusmi.tui.graphs import Graphs
 from tpusmi.tui.look import Look, width_of
+from tpusmi.tui.scene import Scene
+
+
+def as_views(full: int) -> dict[str, int]:
+    """Lines that so many devices fill, with the title."""
+    return {"full": full, "compact": -(-full // 2), "heat": -(-full // 16)}
 
 
 @pytest.mark.parametrize("devices", [0, 2, 9, 257])
 @pytest.mark.parametrize("processes", [0, 1, 3, 40])
-@pytest.mark.parametrize("expanded", [False, True])
-def test_the_parts_fill_the_screen_exactly(devices: int, processes: int, expanded: bool) -> None:
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_parts_fill_the_screen_exactly(devices: int, processes: int, view: str) -> None:
     for height in range(6, 120):
-        for notices, prompt in ((0, 0), (3, 1)):
-            want = Wanted(devices, processes, notices, prompt, processes > 1, expanded)
-            heights = arrange(want, height)
+        for notices, prompt, graphs in ((0, 0, 0), (3, 1, 7)):
+            want = Wanted(as_views(devices), processes, notices, prompt, processes > 1, graphs)
+            chosen, *heights = arrange(want, height, view)
+            assert chosen in VIEWS[1:]
+            assert view in ("auto", chosen)
             assert sum(heights) == height - AROUND, (height, want, heights)
             assert min(heights) >= 0
 
 
+@pytest.mark.parametrize(
+    ("devices", "height", "view"),
+    [(8, 24, "full"), (16, 24, "compact"), (256, 24, "heat"), (256, 600, "full")],
+)
+def test_the_largest_way_to_show_devices_that_fits_is_taken(
+    devices: int, height: int, view: str
+) -> None:
+    assert arrange(Wanted(as_views(devices + 1), 3, 0, 0, True), height).view == view
+
+
 def test_a_small_screen_keeps_rows_of_both_tables() -> None:
-    heights = arrange(Wanted(9, 3, 3, 0, True, False), 10)
+    heights = arrange(Wanted(as_views(9), 3, 3, 0, True), 10, "full")
     assert heights.devices >= 3
     assert heights.processes >= 3
 
 
 def test_columns_never_take_more_than_the_width() -> None:
     feed = ScriptedFeed((Job(1, "x", 0, 1),))
-    columns = DeviceTable(Look(), feed.history).columns()
+    columns = DeviceTable(Scene(Look(), Options(), feed.history)).columns()
     absent = frozenset(c.title for c in columns if c.known is not None)
     for width, hidden in product(range(22, 250), (frozenset(), absent)):
         fitted = fit(columns, [c.width for c in columns], width, hidden)
@@ -47,7 +66,7 @@ def test_columns_never_take_more_than_the_width() -> None:
 
 def test_every_cell_is_as_wide_as_its_column() -> None:
     feed = ScriptedFeed((Job(1, "x", 0, 1, fill=0.3),), past_s=30)
-    table = DeviceTable(Look(), feed.history)
+    table = DeviceTable(Scene(Look(), Options(), feed.history))
     table.snapshot = feed.snapshot()
     device: Device = table.snapshot.devices[0]
     for column in table.columns():
@@ -67,19 +86,51 @@ def test_a_bar_is_as_wide_as_it_should_be(ascii: bool) -> None:
 def test_a_graph_stands_still_within_a_time_slot() -> None:
     feed = ScriptedFeed((Job(1, "x", 0, 1),), past_s=400, tick_s=1.0)
     graphs, device = Graphs(feed.history), feed.jobs[0].devices()[0]
-    width = 10
+    width, span_s = 10, 300.0
     drawn = []
-    for _ in range(int(SPAN_S / width) - int(START_S % (SPAN_S / width))):
-        drawn.append(tuple(graphs.values(device, feed.snapshot(), width)[0]))
+    for _ in range(int(span_s / width) - int(START_S % (span_s / width))):
+        at_s = feed.snapshot().at_s
+        drawn.append(tuple(graphs.of_device(device, "hbm_used_bytes", at_s, span_s, width)))
     assert len({slots[:-1] for slots in drawn}) == 1
     assert None not in drawn[0]
 
 
+def test_a_graph_that_is_kept_is_the_one_that_is_read_anew() -> None:
+    feed = ScriptedFeed((Job(1, "x", 0, 1, busy=True),), past_s=100, tick_s=1.7)
+    kept, device = Graphs(feed.history), feed.jobs[0].devices()[0]
+    for n in range(60):
+        at_s = feed.snapshot().at_s
+        for metric, width in product(("hbm_used_bytes", "duty_cycle_percent"), (7, 40, 600)):
+            now = kept.of_device(device, metric, at_s, 300.0, width)
+            anew = Graphs(feed.history).of_device(device, metric, at_s, 300.0, width)
+            assert now == anew, (n, metric, width)
+
+
 def test_a_graph_of_what_was_never_measured_is_blank() -> None:
-    feed = ScriptedFeed((Job(1, "x", 0, 1),), changes={"values": {}})
-    graphs, device = Graphs(ScriptedFeed().history), feed.jobs[0].devices()[0]
-    slots, top = graphs.values(device, feed.snapshot(), 10)
-    assert Look().spark(slots, top, 10) == " " * 10
+    graphs, device = Graphs(ScriptedFeed().history), Job(1, "x", 0, 1).devices()[0]
+    slots = graphs.of_device(device, "hbm_used_bytes", START_S, 300.0, 10)
+    assert slots == [None] * 10
+    assert Look().spark(slots, 1.0, 10) == " " * 10
+    assert plot.area(Look(), slots, 1.0, 5, 2) == [" " * 5] * 2
+
+
+@pytest.mark.parametrize("ascii", [False, True])
+def test_nothing_that_was_measured_is_not_blank(ascii: bool) -> None:
+    look = Look(ascii=ascii)
+    zero, full = [0.0] * 20, [1.0] * 20
+    above, below = plot.area(look, zero, 1.0, 10, 2)
+    assert above.strip() == ""
+    assert " " not in below
+    assert len({*"".join(plot.area(look, full, 1.0, 10, 3))}) == 1
+
+
+@pytest.mark.parametrize("width", [20, 47, 130])
+def test_the_time_axis_ends_with_now_and_overlaps_nothing(width: int) -> None:
+    text = "".join(piece.text for piece in plot.axis(Look(), 600.0, width))
+    assert len(text) == width
+    assert text.endswith("now")
+    labels = text.split()
+    assert len(set(labels)) == len(labels)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def _run(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["demo"]:
         from tpusmi.cli import demo
 
-        return demo.run(parse, parse.parse_args(arguments[1:]))
+        return demo.run(parse, _settled(parse.parse_args(arguments[1:])))
     if arguments[:1] in _COMMANDS:
         import importlib
 
@@ -68,6 +68,11 @@ def _run(arguments: Sequence[str]) -> int:
     options = parse.parse_args(arguments)
     if options.help_query_tpu or options.help_query_processes:
         return _help_query(options.help_query_tpu)
+    if options.print_config:
+        from tpusmi.cli.config import print_config
+
+        return print_config(options)
+    options = _settled(options)
     if options.simulate is not None:
         from tpusmi.cli.simulated import show_simulated
 
@@ -77,13 +82,23 @@ def _run(arguments: Sequence[str]) -> int:
     return show(this_host(), parse, options)
 
 
+def _settled(options: argparse.Namespace) -> argparse.Namespace:
+    """The options, and the settings if a dashboard will want them: before anything is started."""
+    options.settings = None
+    if not wants_text(options):
+        from tpusmi.cli.config import settings_of
+
+        options.settings = settings_of(options)
+    return options
+
+
 def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """The dashboard of a host where one can be drawn and nothing else is asked for; else text."""
     from tpusmi.cli.terminal import looks_of, why_no_dashboard
 
     looks = looks_of(options)
     if not wants_text(options):
-        return _dashboard(host, options, looks)
+        return _dashboard(host, parse, options, looks)
     reason = "" if _asks_for_text(options) else why_no_dashboard()
     if reason:
         sys.stderr.write(f"tpusmi: {reason}\n")
@@ -126,8 +141,14 @@ def _help_query(of_devices: bool) -> int:
     return 0
 
 
-def _dashboard(host: Host, options: argparse.Namespace, looks: Looks) -> int:
+def _dashboard(
+    host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace, looks: Looks
+) -> int:
     from tpusmi.cli import dashboard
     from tpusmi.cli.printing import wanted_of
 
-    return dashboard.run(host, options, looks, wanted_of(options))
+    try:
+        wanted = wanted_of(options)
+    except ValueError as error:
+        parse.error(str(error))
+    return dashboard.run(host, options, looks, wanted)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tpusmi.actions.end import Order, Report, Say, carry_out
 from tpusmi.actions.me import me
 from tpusmi.actions.plan import Plan, Request, make_plan
+from tpusmi.cli.printing import users_asked_for
 from tpusmi.cli.terminal import Looks
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import History, Host, Process, Snapshot
 from tpusmi.report.select import Wanted, recent, selected
+from tpusmi.settings import Settings
 
-INTERVAL_DEFAULT_S = 1.0
+if TYPE_CHECKING:
+    from tpusmi.tui import Options
 
 
 class _Feed(NamedTuple):
@@ -43,20 +47,36 @@ class _Ender(NamedTuple):
 
 def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -> int:
     """Show the dashboard until it is quit; the exit code."""
-    from tpusmi.tui import Options, run
+    from tpusmi.tui import run
 
-    interval_s = options.interval or INTERVAL_DEFAULT_S
-    collector = open_collector(host, True, interval_s, options.programs, detailed=True)
+    settings: Settings = options.settings
+    if settings.only_user and not users_asked_for(options):
+        wanted = wanted._replace(users=(settings.only_user,))
+    collector = open_collector(host, True, settings.interval_s, options.programs, detailed=True)
     collector.start()
+    # It is the theme that decides on colours. Textual would take an empty one for a wish, too.
+    os.environ.pop("NO_COLOR", None)
     try:
-        return run(
-            _Feed(collector, collector.history, wanted),
-            Options(
-                interval_s=interval_s,
-                ascii=looks.ascii_only,
-                color=looks.color,
-                ender=None if options.readonly else _Ender(host),
-            ),
-        )
+        # Processes are filtered by a text on the screen, where a person can do away with it.
+        feed = _Feed(collector, collector.history, wanted._replace(text=""))
+        return run(feed, _tui_options(host, options, looks)._replace(filter=wanted.text))
     finally:
         collector.stop()
+
+
+def _tui_options(host: Host, options: argparse.Namespace, looks: Looks) -> Options:
+    from tpusmi.tui import Options
+
+    settings: Settings = options.settings
+    # To name a theme on the command line is to ask for colours.
+    color = looks.color or (options.theme is not None and not options.no_color)
+    return Options(
+        interval_s=settings.interval_s,
+        ascii=looks.ascii_only or settings.ascii,
+        color=color,
+        ender=None if options.readonly else _Ender(host),
+        keys=settings.keys,
+        theme=settings.theme,
+        colors=settings.colors,
+        view=settings.view,
+    )

@@ -9,7 +9,6 @@ from tpusmi.actions import is_readonly
 from tpusmi.cli.width import columns
 
 LOOP_DEFAULT_S = 5.0
-INTERVAL_LEAST_S = 0.1
 HELP_COLUMNS = 100
 
 COMMANDS = """commands:
@@ -67,6 +66,9 @@ def _add_outputs(group: argparse._ArgumentGroup) -> None:
     )
     g = group.add_mutually_exclusive_group()
     g.add_argument("--json", action="store_true", help="one object; with --loop one per line")
+    g.add_argument(
+        "--print-config", action="store_true", help="the dashboard's settings, as a file of them"
+    )
     g.add_argument("-L", "--list-tpus", "--list-gpus", action="store_true", help="list the devices")
     g.add_argument(
         "--query-tpu",
@@ -119,6 +121,15 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
         "-p", "--pid", nargs="+", type=words, metavar="PID", help="processes: 1,2 or 1 2"
     )
     g.add_argument(
+        "--only",
+        type=only,
+        action="append",
+        default=[],
+        metavar="WHAT=WHICH",
+        help="user=NAME, pid=N, chip=0,1 or id=tpu:8; text=WORD for processes with it in their "
+        "command, or elsewhere in their row; repeatable",
+    )
+    g.add_argument(
         "--simulate",
         metavar="TYPE",
         help="a simulated TPU host such as v5e-8, for as long as this command runs; or the "
@@ -129,12 +140,36 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
 def add_colors(g: argparse._ActionsContainer) -> None:
     """The options of every command for what its terminal can show."""
     g.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR)")
-    g.add_argument("--color", "--force-color", action="store_true", help="colours in a pipe too")
+    g.add_argument(
+        "--color", "--force-color", "--colorful", action="store_true", help="colours in a pipe too"
+    )
     g.add_argument("--ascii", "-U", "--no-unicode", action="store_true", help="ASCII only")
 
 
 def _add_looks(g: argparse._ArgumentGroup) -> None:
     add_colors(g)
+    g.add_argument(
+        "--theme",
+        type=lambda text: _setting("theme", text),
+        metavar="NAME",
+        help="of the dashboard: dark, light, colorblind, ansi (the default: the terminal's own 16 "
+        "colours) or mono",
+    )
+    g.add_argument(
+        "--light", action="store_const", const="light", dest="theme", help="--theme light"
+    )
+    g.add_argument(
+        "--view",
+        type=lambda text: _setting("view", text),
+        metavar="{auto,full,compact,heat}",
+        help="how the dashboard shows devices; auto is by how many there are",
+    )
+    g.add_argument(
+        "--config",
+        metavar="PATH",
+        help="the dashboard's settings (also TPUSMI_CONFIG); default: tpusmi/config.toml in "
+        "$XDG_CONFIG_HOME or ~/.config",
+    )
     g.add_argument(
         "--readonly",
         action="store_true",
@@ -153,15 +188,49 @@ def words(text: str) -> list[str]:
     return found
 
 
+ONLY = ("user", "pid", "chip", "id", "text")
+
+
+def only(text: str) -> tuple[str, list[str]]:
+    """What to show only: a kind, and which of it. Raises ArgumentTypeError."""
+    kind, equals, which = text.partition("=")
+    if not equals or kind not in ONLY:
+        raise argparse.ArgumentTypeError(f"{text} is none of {'=, '.join(ONLY)}=")
+    if kind == "text" or (kind == "user" and not which):  # no user is everybody
+        return kind, [which]
+    found = words(which)
+    if kind in ("pid", "chip") and not all(map(_is_number, found)):
+        raise argparse.ArgumentTypeError(f"{which} is no list of numbers")
+    return kind, found
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 10
+
+
+def _setting(name: str, text: str) -> str:
+    """The value of a setting. Raises ArgumentTypeError."""
+    from tpusmi.settings import checked
+
+    try:
+        return str(checked(name, text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def seconds(text: str) -> float:
     """A time that can be waited. Raises ArgumentTypeError."""
     try:
         value = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds") from None
-    if not INTERVAL_LEAST_S <= value <= 86400:
-        raise argparse.ArgumentTypeError(f"{text} is not between {INTERVAL_LEAST_S} and 86400 s")
-    return value
+    # Not for --version.
+    from tpusmi.settings import checked
+
+    try:
+        return float(checked("interval", value))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text} is {error}") from None
 
 
 def milliseconds(text: str) -> float:

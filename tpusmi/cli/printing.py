@@ -122,8 +122,24 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
 
         # Not $USER, which sudo and su leave as they like.
         users = [user_name(os.getuid())]
-    pids = tuple(int(word) for words in options.pid or () for word in words)
-    return Wanted(tuple(users or ()), pids, tuple(options.id or ()))
+    pids = [word for words in options.pid or () for word in words]
+    only = [(kind, word) for kind, words in options.only for word in words]
+
+    def of(kind: str) -> list[str]:
+        return [word for found, word in only if found == kind]
+
+    return Wanted(
+        tuple(user for user in (*(users or ()), *of("user")) if user),
+        tuple(map(int, (*pids, *of("pid")))),
+        (*(options.id or ()), *of("id")),
+        tuple(map(int, of("chip"))),
+        (of("text") or [""])[-1],
+    )
+
+
+def users_asked_for(options: argparse.Namespace) -> bool:
+    """True when the command line names users, or everybody with `--only user=`."""
+    return options.user is not None or any(kind == "user" for kind, _ in options.only)
 
 
 def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:

@@ -17,6 +17,10 @@ class Wanted(NamedTuple):
     pids: tuple[int, ...] = ()
     devices: tuple[str, ...] = ()
     """Device indexes, names (`cpu:3`), identifiers (`cpu:3@4321`) or nodes (`/dev/vfio/0`)."""
+    chips: tuple[int, ...] = ()
+    """By index: all devices of each."""
+    text: str = ""
+    """Of processes: in their pid, user, command, phase or state."""
 
 
 def identifier(device: Device) -> str:
@@ -38,7 +42,7 @@ def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
     devices = tuple(
         d for d in snapshot.devices if _is_of(wanted, d, kept) and _wants_device(wanted, d)
     )
-    if wanted.devices:
+    if wanted.devices or wanted.chips:
         owners = {owner for d in devices for owner in d.owners}
         processes = tuple(p for p in processes if p.key in owners)
     pids = {p.pid for p in processes}
@@ -73,16 +77,26 @@ def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:
 
 def _wants_process(wanted: Wanted, process: Process) -> bool:
     by_user = not wanted.users or process.user in wanted.users
-    return by_user and (not wanted.pids or process.pid in wanted.pids)
+    by_text = not wanted.text or contains(process, wanted.text)
+    return by_user and by_text and (not wanted.pids or process.pid in wanted.pids)
+
+
+def contains(process: Process, text: str) -> bool:
+    """True when the text stands in what is shown of the process, in small or capital letters."""
+    p = process
+    shown = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state}"
+    return text.casefold() in shown.casefold()
 
 
 def _is_of(wanted: Wanted, device: Device, kept: set[ProcessKey]) -> bool:
     """A device that nobody has is shown unless users or processes are asked for."""
-    if wanted.users or wanted.pids:
+    if wanted.users or wanted.pids or wanted.text:
         return any(owner in kept for owner in device.owners)
     return device.key.process is None or device.key.process in kept
 
 
 def _wants_device(wanted: Wanted, device: Device) -> bool:
     names = (str(device.index), device.name, identifier(device), device.node)
+    if wanted.chips and device.chip not in wanted.chips:
+        return False
     return not wanted.devices or any(name in wanted.devices for name in names)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import App
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.events import Event, Key, Paste
 from textual.message import Message
 from textual.screen import Screen
@@ -33,6 +33,8 @@ from tpusmi.tui.scene import Scene
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 LATE_TICKS = 3
 """Ticks without an answer after which the header says so."""
+SAID_S = 4.0
+"""How long the footer says what a key has done."""
 HUNG_UP_EVERY_S = 1.0
 """Not with the ticks, which can be a minute apart: the driver spins meanwhile."""
 
@@ -58,8 +60,12 @@ class Dashboard(App[None]):
         self, feed: Feed, options: Options, reader: Callable[[Feed, Deliver], Reader] = Reader
     ) -> None:
         super().__init__(ansi_color=True)
-        look = Look(ascii=options.ascii, color=options.color)
+        look = Look(
+            ascii=options.ascii, color=options.color, theme=options.theme, colors=options.colors
+        )
+        self.set_keymap(dict(options.keys))
         self.scene = Scene(look, options, feed.history)
+        self._main = MainPage(self.scene)
         self._is_asking = False
         """A person is asked about a process: the moment that is shown stays meanwhile."""
         self._asked_s: float | None = None
@@ -69,10 +75,11 @@ class Dashboard(App[None]):
     @property
     def page(self) -> Page:
         """The page on top, under the dialogs."""
-        return next(screen for screen in reversed(self.screen_stack) if isinstance(screen, Page))
+        pages = (screen for screen in reversed(self.screen_stack) if isinstance(screen, Page))
+        return next(pages, self._main)
 
     def get_default_screen(self) -> Screen[None]:
-        return MainPage(self.scene)
+        return self._main
 
     def on_mount(self) -> None:
         self._leave_on_signals()
@@ -122,6 +129,49 @@ class Dashboard(App[None]):
 
         simulated = self.scene.snapshot is not None and self.scene.snapshot.simulated
         self.push_screen(HelpScreen(self.scene.look, self.page.bindings, simulated))
+
+    def action_palette(self) -> None:
+        from tpusmi.tui.palette import PaletteScreen
+
+        self.push_screen(PaletteScreen(self.scene.look, self.page.bindings), self._run_command)
+
+    async def _run_command(self, binding: Binding | None) -> None:
+        if binding is None:
+            return
+        name = binding.action.partition("(")[0]
+        owner = self.page if hasattr(self.page, f"action_{name}") else self
+        if self.check_action(name, ()):
+            await self.run_action(binding.action, owner)
+
+    def action_picture(self) -> None:
+        from tpusmi.tui import picture
+
+        newest = self.scene.newest
+        svg = picture.self_contained(self.export_screenshot(title="tpusmi"))
+        try:
+            path = picture.save(svg, "" if newest is None else newest.host.name)
+        except OSError as error:
+            self.say(f"The screenshot could not be saved: {error.strerror}")
+        else:
+            self.say(f"Saved as {path}")
+
+    def action_copy(self) -> None:
+        text = self.page.copied()
+        if text:
+            self.copy_to_clipboard(text)
+            self.say(f"Copied {text}")
+
+    def say(self, text: str) -> None:
+        """In the footer, for a moment."""
+        self.scene.said = text
+        self.page.draw_footer()
+
+        def forget() -> None:
+            if self.scene.said is text:
+                self.scene.said = ""
+                self.page.draw_footer()
+
+        self.set_timer(SAID_S, forget)
 
     def action_open(self, name: str) -> None:
         """Open the page of that name; the one that is open gives its place."""

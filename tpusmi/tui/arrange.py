@@ -12,6 +12,8 @@ AROUND = 2
 """The header and the footer."""
 LEAST_DETAIL = 4
 """Fewer lines of details than these tell nothing."""
+DETAIL = 16
+"""More lines of details than these are rarely needed."""
 ROOMY = 32
 """Screens of so many lines have a blank one under each table, and graphs."""
 HOST_FROM = 16
@@ -28,6 +30,7 @@ class Wanted(NamedTuple):
     prompt: int
     detail: bool
     graphs: int = 0
+    """The least lines that graphs make sense in; they get more where there is room."""
 
 
 class Heights(NamedTuple):
@@ -76,8 +79,11 @@ def _view(devices: Mapping[str, int], most: int, view: str) -> str:
 
 
 def _graphs(want: Wanted, height: int, room: int) -> int:
-    """Graphs are there where details have room beside them."""
-    return want.graphs if height >= ROOMY and room >= want.graphs + LEAST_DETAIL + 2 else 0
+    """Graphs are there where details have room beside them, and grow with the room."""
+    least = want.graphs
+    if not least or height < ROOMY or room < least + LEAST_DETAIL + 2:
+        return 0
+    return min(max(least, room - DETAIL), 2 * least)
 
 
 def _lower(want: Wanted, room: int) -> tuple[int, int]:

@@ -158,10 +158,15 @@ def _welcome(look: Look, snapshot: Snapshot) -> list[Row]:
     return lines
 
 
-def footer(look: Look, bindings: Iterable[Binding]) -> Row:
-    """The keys of the bindings that want to be in the footer."""
+def footer(look: Look, bindings: Iterable[Binding], width: int) -> Row:
+    """The keys of the bindings that want to be in the footer, as many as there is room for."""
     parts: list[tuple[str, str]] = []
     for b in bindings:
-        if b.show:
-            parts += [(shown_key(b), "key"), (f" {b.description} ", "plain")]
+        if not b.show:
+            continue
+        name, what = shown_key(b), f" {b.description} "
+        width -= len(name) + len(what)
+        if width < -1:  # the last blank may be cut
+            break
+        parts += [(name, "key"), (what, "plain")]
     return look.line(*parts)

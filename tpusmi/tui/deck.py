@@ -14,6 +14,7 @@ from tpusmi.tui.tiles import Tiles
 
 TILE, CELL = 38, 4
 HEAT_STEPS = 5
+_COMPACT = f"{'DEVICE':<17}{'HBM':>7}{'MXU':>7}{'DUTY':>7}"
 
 
 class Deck:
@@ -64,8 +65,12 @@ class Deck:
         if view == FULL:
             self.rows.show_items(snapshot.devices)
         elif view == COMPACT:
-            title = self.look.cell(f"DEVICES  {_COMPACT}", self.tiles.size.width, "head")
-            self.tiles.show_items(snapshot.devices, title, TILE, self._card)
+            title = self.look.cell(_COMPACT, TILE, "head")
+            gap = self.look.cell(" ", 1, "head")
+            titles = tuple(
+                piece for _ in range(self.tiles.across_of(TILE)) for piece in (*title, *gap)
+            )
+            self.tiles.show_items(snapshot.devices, titles, TILE, self._card)
         else:
             self.tiles.show_items(snapshot.devices, self._legend(), CELL, self._cell)
 
@@ -120,6 +125,3 @@ class Deck:
     def _legend(self) -> Row:
         text = f"DEVICES  {self.quantity.title}: g for another"
         return self.look.cell(text, self.tiles.size.width, "head")
-
-
-_COMPACT = "HBM, MXU and duty cycle"

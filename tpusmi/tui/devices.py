@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.segment import Segment
 
-from tpusmi.model import NOMINAL, Device, Value
+from tpusmi.model import NOMINAL, Device, Process, Value
 from tpusmi.report import rows, words
 from tpusmi.tui.cells import Cells, age
 from tpusmi.tui.columns import Column
@@ -17,6 +17,8 @@ from tpusmi.tui.scene import Scene
 
 MEMORY_WIDTH = len("123.4/192.0 GiB")
 LEAST_BAR, MOST_BAR = 7, 20
+SHARE_WIDTH = len("<0.1 %")
+LEAST_SHARE_BAR, MOST_SHARE_BAR = 4, 12
 GRAPH_S = 300.0
 """What the graph in a row covers."""
 
@@ -43,11 +45,12 @@ class DeviceTable(Cells[Device]):
             self._optional("PEAK", "hbm_peak_bytes", words.size, 9, 10),
             self._optional("ARRAYS", "live_arrays", words.count, 6, 8),
             self._optional("LIVE", "live_array_bytes", words.size, 9, 7),
-            self._measured("MXU", "tensorcore_utilization_percent", words.percent, 6, 2),
-            self._measured("DUTY", "duty_cycle_percent", words.percent, 5, 2),
-            self._measured("BW", "hbm_bandwidth_utilization_percent", words.percent, 6, 3),
+            self._share("MXU", "tensorcore_utilization_percent", 2),
+            self._share("DUTY", "duty_cycle_percent", 2),
+            self._share("BW", "hbm_bandwidth_utilization_percent", 3),
             self._optional("IDLE", "idle_s", words.idle, 8, 5),
             self._optional("QUEUE", "hlo_queue_size", words.count, 5, 6),
+            Column("PHASE", self._phase, 9, 6, known=self._has_phase),
             Column("MFU", self._mfu, 6, 5, right=True, known=self._knows_mfu),
             Column("5 MIN", self._graph, 5, 4, most=60),
         )
@@ -66,6 +69,19 @@ class DeviceTable(Cells[Device]):
 
         return Column(title, draw, width, rank, right=True)
 
+    def _share(self, title: str, name: str, rank: int) -> Column[Device]:
+        """A column of percentages, behind a bar where there is room."""
+        number = self._measured(title, name, words.percent, SHARE_WIDTH, rank)
+
+        def draw(d: Device, cell: int) -> Row:
+            bar, value = cell - SHARE_WIDTH - 1, self._shown(name, d).value
+            if bar < LEAST_SHARE_BAR or value is None or value.stale:
+                return (*self.look.cell("", cell - SHARE_WIDTH), *number.draw(d, SHARE_WIDTH))
+            drawn = self.look.bar(value.value / 100, None, bar, "graph")
+            return (*drawn, *self.look.cell("", 1), *number.draw(d, SHARE_WIDTH))
+
+        return replace(number, draw=draw, most=SHARE_WIDTH + 1 + MOST_SHARE_BAR)
+
     def _optional(
         self, title: str, name: str, read: Callable[[float | None], str], width: int, rank: int
     ) -> Column[Device]:
@@ -83,6 +99,19 @@ class DeviceTable(Cells[Device]):
 
     def _knows_mfu(self, d: Device) -> bool:
         return self.snapshot is not None and rows.mfu(self.snapshot, d) is not None
+
+    def _phase(self, d: Device, width: int) -> Row:
+        """What the job on it does, by its agent."""
+        p = self._owning(d)
+        return self.look.cell((p and p.phase) or words.UNKNOWN, width)
+
+    def _has_phase(self, d: Device) -> bool:
+        p = self._owning(d)
+        return p is not None and p.phase is not None
+
+    def _owning(self, d: Device) -> Process | None:
+        found = () if self.snapshot is None else self.snapshot.processes
+        return next((p for p in found if p.key in d.owners and p.phase), None)
 
     def _owner(self, d: Device, width: int) -> Row:
         return self.look.cell(rows.pids(d) or words.UNKNOWN, width, right=True)

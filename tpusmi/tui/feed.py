@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tpusmi.actions.end import Order, Report, Say
@@ -37,6 +37,12 @@ class Options(NamedTuple):
     """Only processes that contain this are shown at first."""
     user: str | None = None
     """Whose processes are one's own; None is whoever runs this."""
+    keys: Mapping[str, str] = {}
+    """Keys by the id of a binding, comma separated, as Textual spells them."""
+    theme: str | None = None
+    """None is the default theme."""
+    colors: Mapping[str, str] = {}
+    """Rich styles by their names on the screen, on top of the theme."""
 
 
 class Feed(Protocol):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from tpusmi.model import Device, History, Subject
+from tpusmi.model import Device, History, Snapshot, Subject
 
 GRAPHS_MOST = 8192
 """Graphs of jobs that are gone are forgotten, with all the others, when there are so many."""
@@ -25,6 +25,24 @@ class _Graph(NamedTuple):
     witness: Subject | None
 
 
+class _Average:
+    """A graph of means that grows with each snapshot."""
+
+    def __init__(self, slots: Slots, until: int, at_s: float) -> None:
+        self.slots, self.until, self.at_s = slots, until, at_s
+        self._sum, self._count = (slots[-1], 1) if slots[-1] is not None else (0.0, 0)
+
+    def add(self, mean: float | None, until: int, at_s: float) -> None:
+        """The mean of a newer moment."""
+        if until > self.until:
+            self.slots = self.slots[until - self.until :] + [None] * (until - self.until)
+            self._sum, self._count = 0.0, 0
+        self.until, self.at_s = until, at_s
+        if mean is not None:
+            self._sum, self._count = self._sum + mean, self._count + 1
+            self.slots[-1] = self._sum / self._count
+
+
 class Graphs:
     """Graphs read from the history once per time slot and not once per tick.
 
@@ -34,6 +52,7 @@ class Graphs:
     def __init__(self, history: History) -> None:
         self._history = history
         self._graphs: dict[tuple[Subject, str, int, float], _Graph] = {}
+        self._averages: dict[tuple[str, int, float], _Average] = {}
 
     def of_device(self, d: Device, metric: str, at_s: float, span_s: float, count: int) -> Slots:
         """`count` slots up to `at_s`, oldest first, None where unknown. `span_s` covers them all.
@@ -51,23 +70,45 @@ class Graphs:
         until, graph = int(at_s // slot_s), self._graphs.get(key)
         if len(self._graphs) > GRAPHS_MOST:
             self._graphs.clear()
-        seconds = int(at_s) - int(until * slot_s) + 1
-        if graph is None or graph.until != until or graph.witness is None:
-            seconds += int(slot_s * (count - 1))
-            witness = self._witness(subjects, metric, int(at_s), seconds)
+        if graph is None or graph.witness is None or not 0 <= until - graph.until < count:
+            first = until - count + 1
+            witness = self._witness(subjects, metric, int(at_s), ceil(slot_s * count))
             graph = self._graphs[key] = _Graph(until, [None] * count, witness)
-        if graph.witness is not None:
-            window = self._history.window(metric, graph.witness, int(at_s), seconds)
-            if window is not None:
-                _fill(graph, window, int(at_s) - seconds + 1, slot_s, _how(metric))
+        elif until > graph.until:
+            first = graph.until
+            slots = graph.slots[until - first :] + [None] * (until - first)
+            graph = self._graphs[key] = _Graph(until, slots, graph.witness)
+        else:
+            first = until
+        self._read(graph, metric, first, int(at_s), slot_s)
         return graph.slots
 
-    def average(
-        self, devices: Iterable[Device], metric: str, at_s: float, span_s: float, count: int
-    ) -> Slots:
-        """The mean over those devices of which it is known, slot by slot."""
-        rows = [self.of_device(d, metric, at_s, span_s, count) for d in devices]
-        return [_mean([v for v in column if v is not None]) for column in zip(*rows, strict=True)]
+    def average(self, s: Snapshot, metric: str, span_s: float, count: int) -> Slots:
+        """The mean over the devices of which it is known, slot by slot, the last up to `s.at_s`.
+
+        The past is read once; then each snapshot adds its own mean, whatever the number of devices.
+        """
+        slot_s = max(span_s / count, 1.0)
+        until, key = int(s.at_s // slot_s), (metric, count, span_s)
+        found = self._averages.get(key)
+        if found is None or not (0 <= until - found.until < count and s.at_s >= found.at_s):
+            rows = [self.of_device(d, metric, s.at_s, span_s, count) for d in s.devices]
+            slots = [
+                _mean([v for v in column if v is not None]) for column in zip(*rows, strict=True)
+            ]
+            found = self._averages[key] = _Average(slots or [None] * count, until, s.at_s)
+        elif s.at_s > found.at_s:
+            found.add(_mean(list(_present(s, metric))), until, s.at_s)
+        return found.slots
+
+    def _read(self, graph: _Graph, metric: str, first: int, at_s: int, slot_s: float) -> None:
+        """The slots from number `first` on."""
+        seconds = at_s - ceil(first * slot_s) + 1
+        if graph.witness is None or seconds <= 0:
+            return
+        window = self._history.window(metric, graph.witness, at_s, seconds)
+        if window is not None:
+            _fill(graph, window, first, slot_s, _how(metric))
 
     def _witness(
         self, subjects: Iterable[Subject], metric: str, until_s: int, seconds: int
@@ -79,17 +120,22 @@ class Graphs:
 def _fill(
     graph: _Graph,
     window: array[float],
-    from_s: int,
+    first: int,
     slot_s: float,
     how: Callable[[Sequence[float]], float | None],
 ) -> None:
-    """Every slot that begins in the window; a second belongs to the slot in which it begins."""
-    count = len(graph.slots)
-    first = max(0, count - 1 - graph.until + int(from_s // slot_s))
-    for n in range(first, count):
-        start_s = (graph.until - count + 1 + n) * slot_s
-        a, b = (ceil(at_s) - from_s for at_s in (start_s, start_s + slot_s))
-        graph.slots[n] = how([v for v in window[max(a, 0) : max(b, 0)] if v >= 0])
+    """Every slot from number `first` on, with which the window begins; a second belongs to the slot
+    in which it begins.
+    """
+    count, from_s = len(graph.slots), ceil(first * slot_s)
+    for number in range(first, graph.until + 1):
+        a, b = (ceil(at_s) - from_s for at_s in (number * slot_s, (number + 1) * slot_s))
+        graph.slots[number - graph.until + count - 1] = how([v for v in window[a:b] if v >= 0])
+
+
+def _present(s: Snapshot, metric: str) -> Iterator[float]:
+    found = (s.values.get((d.key, metric)) for d in s.devices)
+    return (v.value for v in found if v is not None and not v.stale)
 
 
 def _how(metric: str) -> Callable[[Sequence[float]], float | None]:

@@ -28,7 +28,7 @@ ENDING = [
 ]
 """Those that are not there where nothing may be ended."""
 
-EVERYWHERE = [
+FIRST = [
     key("q", "leave", "Quit", "quit", "Quit", "q"),
     Binding("ctrl+c", "leave", "Quit", id="interrupt", tooltip="Quit", show=False, priority=True),
     key("question_mark,h,f1", "help", "Help", "help", "This page", "?"),
@@ -36,6 +36,9 @@ EVERYWHERE = [
     key("m", "open('memory')", "Memory", "memory", "What holds the device memory", "m"),
     key("j", "open('job')", "Job", "job", "Steps, compilations and phases of a job", "j"),
     *ENDING,
+]
+"""Keys of every page that its footer names first."""
+LAST = [
     key("p,Z", "pause", "Pause", "pause", "Pause, and go on", "p"),
     key("left", "travel(10)", "Earlier", "earlier", TIME, "←→"),
     key("right", "travel(-10)", "Later", "later", TIME),
@@ -50,6 +53,7 @@ EVERYWHERE = [
     key("y", "copy", "Copy", "copy", "Copy what is selected: pid, device, file and line"),
     key("escape", "step_back", "Back", "back", "Back: from a page, from the past, from a filter"),
 ]
+EVERYWHERE = [*FIRST, *LAST]
 
 MAIN = [
     key("enter", "enter", "Open", "open", "Open what is selected: a device, or a job", "Enter"),
@@ -79,6 +83,9 @@ MAIN = [
     key("right_square_bracket", "devices(1)", "Devices down", "devices-down", SCROLL),
 ]
 
+BINDINGS = [*EVERYWHERE, *MAIN]
+"""All that a person may give other keys."""
+
 _NAMES = {
     **{
         "question_mark": "?",
@@ -93,7 +100,11 @@ _NAMES = {
     **{"greater_than_sign": ">", "equals_sign": "=", "underscore": "_"},
     **{"ctrl+c": "Ctrl-C", "ctrl+p": "Ctrl-P", "shift+left": "Shift-Left"},
     **{"shift+right": "Shift-Right", "shift+tab": "Shift-Tab"},
-    **{"escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn", "f1": "F1", "f5": "F5", "f9": "F9"},
+    **{
+        "escape": "Esc",
+        "pageup": "PgUp",
+        "pagedown": "PgDn",
+    },
     **{
         name: name.capitalize()
         for name in ("enter", "up", "down", "left", "right", "home", "end", "tab", "space")
@@ -101,14 +112,19 @@ _NAMES = {
 }
 
 
-def offered(may_end: bool) -> list[Binding]:
-    """The bindings of every page where processes may be ended, or may not."""
-    return EVERYWHERE if may_end else [b for b in EVERYWHERE if b not in ENDING]
+def offered(bindings: list[Binding], may_end: bool) -> list[Binding]:
+    """Those of the bindings that are there where processes may be ended, or may not."""
+    return bindings if may_end else [b for b in bindings if b not in ENDING]
 
 
 def key_names(binding: Binding) -> list[str]:
     """How the keys of a binding are printed on a keyboard."""
-    return [_NAMES.get(key, key) for key in binding.key.split(",")]
+    return [_NAMES.get(key) or _other(key) for key in binding.key.split(",")]
+
+
+def _other(key: str) -> str:
+    """`F2`; a letter as it is."""
+    return key.upper() if key[:1] == "f" and key[1:].isdigit() else key
 
 
 def shown_key(binding: Binding) -> str:

@@ -27,7 +27,7 @@ _LEAST_BODY = 3
 
 
 def _key(keys: str, action: str, label: str, id: str) -> Binding:
-    return Binding(keys, action, label, id=f"kill-{id}", tooltip=label)
+    return Binding(keys, action, label, id=f"ask-{id}", tooltip=label)
 
 
 class _Button(NamedTuple):

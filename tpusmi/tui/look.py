@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
-from rich.style import Style
+
+from tpusmi.tui.themes import MONO, styles
 
 Row = tuple[Segment, ...]
 """One line, or one cell of it: pieces of text with a style each."""
@@ -42,48 +43,22 @@ LEAST_LINE = 12
 FULL_RATIO, NEARLY_FULL_RATIO = 0.95, 0.80
 """Shares of the memory limit at which a bar changes its colour."""
 
-# The sixteen colours of the terminal itself: a light, dark or colour-blind palette stays as chosen.
-_COLORED = {
-    "plain": Style(),
-    "dim": Style(dim=True),
-    "bold": Style(bold=True),
-    "title": Style(color="cyan", bold=True),
-    "head": Style(color="cyan", bold=True, underline=True),
-    "selected": Style(color="bright_white", bgcolor="blue", bold=True),
-    "key": Style(color="bright_white", bgcolor="blue", bold=True),
-    "good": Style(color="green"),
-    "warn": Style(color="yellow"),
-    "bad": Style(color="red", bold=True),
-    "graph": Style(color="cyan"),
-    "heat0": Style(dim=True),
-    "heat1": Style(color="blue"),
-    "heat2": Style(color="cyan"),
-    "heat3": Style(color="green"),
-    "heat4": Style(color="black", bgcolor="green"),
-    "loud": Style(color="bright_white", bgcolor="magenta", bold=True),
-    "paused": Style(color="black", bgcolor="yellow", bold=True),
-}
-_MONO = {
-    **{name: Style() for name in ("plain", "good", "graph")},
-    **{name: Style(dim=True) for name in ("dim", "heat0")},
-    **{name: Style() for name in ("heat1", "heat2")},
-    **{name: Style(reverse=True) for name in ("heat4",)},
-    **{name: Style(bold=True) for name in ("heat3", "bold", "title", "warn", "bad")},
-    "head": Style(bold=True, underline=True),
-    **{name: Style(reverse=True) for name in ("selected", "key")},
-    **{name: Style(reverse=True, bold=True) for name in ("loud", "paused")},
-}
-
-
 _PLAIN = str.maketrans({"–": "-", "µ": "u", "…": "~", "←": "<", "→": ">", "×": "x", "·": "|"})
 
 
 class Look:
     """How things look on this terminal."""
 
-    def __init__(self, *, ascii: bool = False, color: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        ascii: bool = False,
+        color: bool = True,
+        theme: str | None = None,
+        colors: Mapping[str, str] | None = None,
+    ) -> None:
         self.glyphs = ASCII if ascii else UNICODE
-        self.style = _COLORED if color else _MONO
+        self.style = styles(theme if color else MONO, colors or {})
         self.only_ascii = ascii
 
     def cell(self, text: str, width: int, style: str = "plain", *, right: bool = False) -> Row:

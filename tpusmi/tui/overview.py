@@ -43,14 +43,13 @@ class Overview:
         ]
 
     def _measured(self, s: Snapshot) -> list[Quantity]:
-        known = {name for _, name in s.values}
-        return [quantity for quantity in QUANTITIES if quantity.metric in known]
+        return [q for q in QUANTITIES if any((d.key, q.metric) in s.values for d in s.devices)]
 
     def _graph(self, s: Snapshot, quantity: Quantity, width: int, height: int) -> list[Row]:
         name, metric = quantity.name, quantity.metric
         look, graphs = self._look, self._scene.graphs
         count = plot.slots_across(look, max(1, width - plot.SCALE_WIDTH))
-        values = graphs.average(s.devices, metric, s.at_s, SPAN_S, count)
+        values = graphs.average(s, metric, SPAN_S, count)
         now = next((v for v in reversed(values) if v is not None), None)
         if metric == "hbm_used_bytes":
             limits = [s.value("hbm_limit_bytes", d.key) for d in s.devices]

@@ -11,7 +11,8 @@ from textual.screen import Screen
 
 from tpusmi.model import Process, Snapshot
 from tpusmi.tui import chrome
-from tpusmi.tui.keys import offered
+from tpusmi.tui.keymap import remapped
+from tpusmi.tui.keys import FIRST, LAST, offered
 from tpusmi.tui.lines import Lines
 from tpusmi.tui.prompt import Prompt
 from tpusmi.tui.scene import Scene
@@ -53,7 +54,10 @@ class Page(Screen[None]):
     @property
     def bindings(self) -> list[Binding]:
         """The keys that work here: for the footer and the help."""
-        return [*self.KEYS, *offered(self.scene.options.ender is not None)]
+        options = self.scene.options
+        may_end = options.ender is not None
+        every = [*offered(FIRST, may_end), *self.KEYS, *offered(LAST, may_end)]
+        return remapped(every, options.keys)
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -71,13 +75,26 @@ class Page(Screen[None]):
         if not self.is_mounted or not self.size.width:
             return
         self.draw_header()
-        self.footer.show([chrome.footer(self.look, self.bindings)])
+        self.draw_footer()
         if self.scene.snapshot is not None:
             self.draw_body(self.scene.snapshot)
 
     def draw_header(self) -> None:
         """Draw the top line."""
         self.header.show([chrome.header(self.scene, self.NAME, self.size.width)])
+
+    def draw_footer(self) -> None:
+        """Draw the last line: the keys, or what one of them has just done."""
+        width = self.size.width
+        if self.scene.said:
+            self.footer.show([self.look.cell(self.scene.said, width, "good")])
+        else:
+            self.footer.show([chrome.footer(self.look, self.bindings, width)])
+
+    def copied(self) -> str:
+        """What is copied of the selection; empty for nothing."""
+        process = self.scene.process
+        return "" if process is None else str(process.pid)
 
     def step_back(self) -> bool:
         """Undo one choice; False when there is none, and the page is to be left."""

@@ -91,18 +91,22 @@ def _heights(values: Sequence[float | None], top: float, most: int) -> list[int]
 
 def _braille(values: Sequence[float | None], top: float, width: int, height: int) -> list[str]:
     heights = _heights(values, top, height * 4)
+    pairs = [*zip(heights[::2], heights[1::2], strict=True)]
     lines = []
-    for line in range(height):
-        below = (height - 1 - line) * 4
-        cells = []
-        for x in range(width):
-            bits = 0
-            for column, dots in enumerate(_DOTS):
-                for bit in dots[: max(0, heights[2 * x + column] - below)]:
-                    bits |= bit
-            cells.append(chr(BRAILLE + bits) if bits else " ")
-        lines.append("".join(cells))
+    for below in range((height - 1) * 4, -1, -4):
+        lines.append(
+            "".join(_CELLS[min(max(a - below, 0), 4)][min(max(b - below, 0), 4)] for a, b in pairs)
+        )
     return lines
+
+
+def _cell(left: int, right: int) -> str:
+    """A braille cell with so many dots in its columns, from the bottom."""
+    bits = sum(_DOTS[0][:left]) + sum(_DOTS[1][:right])
+    return chr(BRAILLE + bits) if bits else " "
+
+
+_CELLS = [[_cell(left, right) for right in range(5)] for left in range(5)]
 
 
 def _ascii(values: Sequence[float | None], top: float, width: int, height: int) -> list[str]:

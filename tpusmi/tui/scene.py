@@ -21,6 +21,8 @@ class Scene:
         self.paused = False
         self.late_s = 0.0
         """How long the feed has not answered, when that is worth a word."""
+        self.said = ""
+        """What a key has just done, in place of the footer."""
         self.device_key: DeviceKey | None = None
         """The device that a person has chosen."""
         self.process_key: ProcessKey | None = None

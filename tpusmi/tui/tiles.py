@@ -45,7 +45,11 @@ class Tiles(Lines, Generic[Item]):
     @property
     def across(self) -> int:
         """Tiles on a line."""
-        return max(1, (self.size.width + 1) // (self._tile + 1))
+        return self.across_of(self._tile)
+
+    def across_of(self, tile: int) -> int:
+        """How many tiles of that width are on a line."""
+        return max(1, (self.size.width + 1) // (tile + 1))
 
     @property
     def _lines(self) -> int:

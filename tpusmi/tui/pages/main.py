@@ -16,7 +16,6 @@ from tpusmi.tui.filters import user_of, with_user
 from tpusmi.tui.grid import Grid
 from tpusmi.tui.keys import MAIN
 from tpusmi.tui.lines import Lines
-from tpusmi.tui.look import Row
 from tpusmi.tui.overview import Overview
 from tpusmi.tui.page import Page
 from tpusmi.tui.processes import letters_line
@@ -57,8 +56,6 @@ class MainPage(Page):
             self.notices,
             self.prompt,
         )
-        self._remark: Row = ()
-        """Shown in the line of the prompt until the next key."""
         self._heights: tuple[int, ...] = ()
         self._detail_height = 0
 
@@ -81,10 +78,8 @@ class MainPage(Page):
     def draw_body(self, snapshot: Snapshot) -> None:
         self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])
         self.roll.draw(snapshot, self.panel == PROCESSES)
-        if self.prompt is not None and not self.typing:
-            self.prompt.show([self._remark] if self._remark else [])
-            if self.table.filter and not self._remark:
-                self.prompt.show_text(self.table.filter, typing=False)
+        if not self.typing:
+            self.prompt.show_text(self.table.filter, typing=False)
         ends = self.scene.ends.lines(self.look, self.size.width)
         self.notices.show([*ends, *chrome.notices(self.look, snapshot)])
         self._arrange(snapshot)
@@ -111,7 +106,7 @@ class MainPage(Page):
     def _arrange(self, snapshot: Snapshot) -> None:
         """Give each part its lines; the screen is laid out anew only when that changes."""
         width, height = self.size
-        filtering = self.typing or bool(self.table.filter or self._remark)
+        filtering = self.typing or bool(self.table.filter)
         processes = len(self.processes.items)
         want = Wanted(
             devices=self.deck.heights(snapshot, width),
@@ -158,9 +153,6 @@ class MainPage(Page):
         self.panel = DEVICES if self.panel == PROCESSES and has_devices else PROCESSES
         self.draw()
 
-    def on_key(self) -> None:
-        self._remark = ()
-
     def action_filter(self) -> None:
         """Type a filter."""
         self._type(self.table.filter, FILTER)
@@ -189,8 +181,7 @@ class MainPage(Page):
     def on_prompt_answered(self, message: Prompt.Answered) -> None:
         self.typing = False
         if message.key and not self.table.sorting.choose_letter(message.key):
-            text = f"Nothing is sorted by {message.key!r}."
-            self._remark = self.look.line((text, "warn"))
+            self.app.say(f"Nothing is sorted by {message.key!r}")  # type: ignore[attr-defined]
         self.draw()
 
     def action_view(self, view: str | int) -> None:

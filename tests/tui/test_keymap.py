@@ -1,0 +1,83 @@
+"""A person's own keys, in the bindings and on the dashboard."""
+
+from __future__ import annotations
+
+import pytest
+from piloted import dashboard, press, shown, text
+from scripted import two_jobs
+
+from tpusmi.tui.keymap import KeyNameError, clash, remapped, spelled, textual_keys
+from tpusmi.tui.keys import BINDINGS, key_names, shown_key
+from tpusmi.tui.kill import KillScreen
+
+
+@pytest.mark.parametrize(
+    ("printed", "textual"),
+    [
+        ("k, F9", "k,f9"),
+        ("?", "question_mark"),
+        ("K", "K"),
+        ("Shift-k", "K"),
+        ("Esc,PgUp,PgDn,Del,Return", "escape,pageup,pagedown,delete,enter"),
+        ("Ctrl-X", "ctrl+x"),
+        ("ctrl++", "ctrl+plus"),
+        ("Alt-Ctrl-Delete", "alt+ctrl+delete"),
+        ("S-Tab", "shift+tab"),
+        ("+,-,_,/", "plus,minus,underscore,slash"),
+        ("ö", "ö"),
+        ("Space,comma", "space,comma"),
+        ("x,x", "x"),
+        ("?,question_mark", "question_mark"),
+    ],
+)
+def test_keys_are_spelled_as_printed_or_as_textual_does(printed: str, textual: str) -> None:
+    assert spelled(printed) == textual
+    assert spelled(textual) == textual
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", ",", "x,", "bogus", "Ctrl-", "\x1b", "<any>", "F99", "\u200b"]
+)
+def test_what_is_no_key_is_refused(wrong: str) -> None:
+    with pytest.raises(KeyNameError):
+        textual_keys({"kill": wrong})
+
+
+def test_every_binding_is_spelled_as_textual_does() -> None:
+    for binding in BINDINGS:
+        assert spelled(binding.key) == binding.key
+
+
+def test_footer_and_help_show_the_keys_that_a_person_chose() -> None:
+    found = {b.id: b for b in remapped(BINDINGS, {"kill": "x,f8", "quit": "q"})}
+    assert key_names(found["kill"]) == ["x", "f8"]
+    assert shown_key(found["kill"]) == "x"
+    assert shown_key(found["quit"]) == "q"
+    assert [b for b in found.values() if b not in BINDINGS] == [found["kill"]]
+
+
+def test_a_key_of_two_bindings_is_found_unless_the_other_one_has_moved() -> None:
+    assert clash(BINDINGS, {"kill": "q"}) == ("q", "kill", "quit")
+    assert clash(BINDINGS, {"kill": "q", "quit": "x"}) is None
+    assert clash(BINDINGS, {}) is None
+
+
+def test_no_key_of_the_dialog_moves_with_one_of_the_dashboard() -> None:
+    dialog = {getattr(b, "id", None) for b in KillScreen.BINDINGS}
+    assert not dialog & {b.id for b in BINDINGS}
+
+
+async def test_the_dashboard_answers_to_the_chosen_keys_and_no_more_to_the_usual_ones() -> None:
+    async with dashboard(two_jobs()) as pilot:
+        pilot.app.set_keymap({"pause": "q,f8", "quit": "f10", "sort": "x"})
+        await press(pilot, "p")
+        assert "PAUSED" not in shown(pilot)
+        await press(pilot, "q")
+        assert "PAUSED" in shown(pilot)
+        await press(pilot, "f8")
+        assert "PAUSED" not in shown(pilot)
+        before = text(pilot, "processes").splitlines()[0]
+        await press(pilot, "x", "comma")  # one column on, and back
+        assert text(pilot, "processes").splitlines()[0] == before
+        await press(pilot, "f10")
+    assert pilot.app.return_code == 0

@@ -1,0 +1,244 @@
+"""The settings file: where it is, what it says, and one sentence when it says something wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from users import as_another_user
+
+from tpusmi.cli.config import config_text
+from tpusmi.settings import (
+    INTERVAL_LEAST_S,
+    INTERVAL_MOST_S,
+    LARGEST_BYTES,
+    Settings,
+    SettingsError,
+    load,
+    settings_path,
+)
+from tpusmi.tui.arrange import VIEWS
+from tpusmi.tui.keymap import clash, spelled
+from tpusmi.tui.keys import BINDINGS
+from tpusmi.tui.themes import THEMES
+
+WHOLE = """
+theme = "dark"
+interval = 2
+view = "heat"
+ascii = true
+only_user = "ann"
+[keys]
+kill = "z, F8"
+help = "?"
+back = "Esc"
+[colors]
+graph = "#ff8700"
+selected = "bold white on blue"
+"""
+
+
+def of(directory: Path, text: str) -> Settings:
+    path = directory / "config.toml"
+    path.write_text(text, encoding="utf-8")
+    return load(str(path))
+
+
+def test_a_file_says_what_the_dashboard_is_like(tmp_path: Path) -> None:
+    assert of(tmp_path, WHOLE) == Settings(
+        theme="dark",
+        interval_s=2.0,
+        view="heat",
+        ascii=True,
+        only_user="ann",
+        keys={"kill": "z,f8", "help": "question_mark"},
+        colors={"graph": "#ff8700", "selected": "bold white on blue"},
+    )
+
+
+def test_a_missing_or_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
+    assert load(str(tmp_path / "none.toml")) == Settings()
+    assert load(str(tmp_path / "none" / "none.toml")) == Settings()
+    assert load(os.devnull) == Settings()
+    assert of(tmp_path, "\ufeff# nothing\n") == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("theme", "is no TOML: Expected '=' after a key"),
+        ("\n\ntheme = dark", "line 3"),
+        ("a = " + "[" * 9000, "is no TOML"),
+        ("interval = " + "9" * 5000, "is no TOML"),
+        ('theme = "dark"\x1b[2J', "is no TOML"),
+        ('thme = "dark"', "thme: no setting has that name; is theme meant?"),
+        ("[key]\nkill = 'x'", "key: no setting has that name; is keys meant?"),
+        ('theme = "drak"', 'theme: "drak" is no theme; is dark meant?'),
+        ('theme = "#"', "there are dark, light, colorblind, ansi, mono"),
+        ("theme = 3", 'theme: text in "quotes", not a number'),
+        ('view = "heet"', 'view: "heet" is no view; is heat meant?'),
+        ('ascii = "yes"', "ascii: true or false, not text"),
+        ("ascii = 1979-05-27", "ascii: true or false, not a date or a time"),
+        ("interval = true", "interval: a number of seconds, not true or false"),
+        ("interval = nan", "interval: not between 0.1 and 86400 seconds"),
+        ("interval = 0.01", "interval: not between 0.1 and 86400 seconds"),
+        ("interval = " + "9" * 400, "interval: not between"),
+        ('only_user = "\\u202Eann"', "only_user"),
+        ("keys = 3", "keys: a table, [keys], not a number"),
+        ('[keys]\nkil = "x"', "[keys] kil: no key has that name; is kill meant?"),
+        ('[keys]\nkill = "bogus"', '[keys] kill: "bogus": no key has that name'),
+        ("[keys]\nkill = 3", '[keys] kill: text in "quotes", not a number'),
+        ('[keys]\nkill = ""', "[keys] kill"),
+        ('[keys]\nkill = "x,,y"', "the comma's is comma"),
+        ('[keys]\nkill = "q"', "[keys] kill: q is the key of quit, too"),
+        ('[keys]\nkill = "?"', "[keys] kill: question_mark is the key of help, too"),
+        ('[keys]\nkill = "x"\nquit = "x"', "x is the key of"),
+        ("[colors.graph]\nx = 1", '[colors] graph: text in "quotes", not a table'),
+        ('[colors]\ngrpah = "red"', "[colors] grpah: no style has that name; is graph meant?"),
+        ('[colors]\ngraph = "#zz"', '[colors] graph: "#zz" is no style of Rich'),
+        ('[colors]\ngraph = "yelow"', "is yellow meant?"),
+        ('[colors]\ngraph = "red on"', '"red on" is no style of Rich'),
+        ('[colors]\ngraph = "link http://x"', "is more than colours"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence_with_file_and_key(
+    tmp_path: Path, text: str, sentence: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        of(tmp_path, text)
+    assert sentence in str(caught.value)
+    assert str(tmp_path / "config.toml") in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"\\u001b[2J" = 3',
+        'theme = "\\u001b[2J"',
+        '[keys]\n"\\u001b]0;x" = "x"',
+        '[keys]\nkill = "\\u001b"',
+        '[colors]\n"\\u009b2J" = "red"',
+        '[colors]\ngraph = "\\u001b[31m"',
+        '[colors]\ngraph = "link \\u001b]8;;"',
+        '"a\\nb" = 1',
+    ],
+)
+def test_control_characters_are_refused_and_not_repeated(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        of(tmp_path, text)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400
+
+
+def test_two_bindings_can_change_places(tmp_path: Path) -> None:
+    assert of(tmp_path, '[keys]\npause = "q"\nquit = "p"').keys == {"pause": "q", "quit": "p"}
+
+
+def test_what_is_no_readable_file_is_said(tmp_path: Path) -> None:
+    fifo, huge, latin = (tmp_path / name for name in ("fifo", "huge", "latin"))
+    os.mkfifo(fifo)
+    huge.write_bytes(b"#" * (LARGEST_BYTES + 1))
+    latin.write_bytes(b'# ok\nonly_user = "j\xf6rg"\n')
+    for path, sentence in (
+        (str(tmp_path), "Is a directory"),
+        (str(fifo), "is no file"),
+        ("/dev/zero", "is no file"),
+        (str(huge), "is larger than 64 KiB"),
+        (str(latin), "line 2 is not UTF-8"),
+        ("a\0b", "embedded null"),
+    ):
+        with pytest.raises(SettingsError, match=sentence):
+            load(path)
+
+
+def test_a_file_that_may_not_be_read_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.touch(0o000)
+    with (
+        as_another_user(tmp_path),
+        pytest.raises(SettingsError, match="Permission denied"),
+    ):
+        load(str(path))
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"TPUSMI_CONFIG": "mine.toml", "XDG_CONFIG_HOME": "/x"}, "mine.toml"),
+        ({"TPUSMI_CONFIG": "", "XDG_CONFIG_HOME": "/x"}, "/x/tpusmi/config.toml"),
+        ({"XDG_CONFIG_HOME": "relative"}, "/home/ann/.config/tpusmi/config.toml"),
+        ({"XDG_CONFIG_HOME": ""}, "/home/ann/.config/tpusmi/config.toml"),
+        ({}, "/home/ann/.config/tpusmi/config.toml"),
+    ],
+)
+def test_it_is_in_the_xdg_place(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str
+) -> None:
+    for name in ("TPUSMI_CONFIG", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/ann")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert settings_path() == expected
+
+
+LETTERS = st.sampled_from("aäbdefgijlmnstuvwxyzABCDEFGHJLMNOPQSUVWXY0123456789;:!@#$%^&*~`'\"\\|{}")
+NAMED = st.sampled_from(["F2", "f12", "Ctrl-X", "ctrl+alt+k", "Del", "space", "tab", "S-Tab"])
+STYLES = st.builds(
+    " ".join,
+    st.tuples(
+        st.sampled_from(["bold", "not bold", "underline", "dim", "reverse"]),
+        st.one_of(
+            st.sampled_from(["red", "bright_blue", "color(42)", "default"]),
+            st.integers(0, 0xFFFFFF).map("#{:06x}".format),
+        ),
+        st.sampled_from(["", "on black", "on #ff8700"]),
+    ),
+)
+
+
+@st.composite
+def key_maps(draw: st.DrawFn) -> dict[str, str]:
+    ids = draw(st.lists(st.sampled_from([b.id for b in BINDINGS if b.id]), unique=True))
+    texts = st.lists(st.one_of(LETTERS, NAMED), min_size=1, max_size=3)
+    found = {id: spelled(",".join(draw(texts))) for id in ids}
+    while both := clash(BINDINGS, found):
+        del found[both[1]]
+    return found
+
+
+ANY = st.builds(
+    Settings,
+    theme=st.sampled_from([*THEMES]),
+    interval_s=st.floats(INTERVAL_LEAST_S, INTERVAL_MOST_S),
+    view=st.sampled_from(VIEWS),
+    ascii=st.booleans(),
+    only_user=st.text(st.characters(exclude_categories=["C", "Z"])),
+    keys=key_maps(),
+    colors=st.dictionaries(st.sampled_from([*THEMES["dark"].styles]), STYLES),
+)
+
+
+@given(ANY)
+@examples(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_what_is_printed_reads_back_to_the_same_settings(
+    tmp_path_factory: pytest.TempPathFactory, settings: Settings
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "printed.toml"
+    path.write_text(config_text(settings), encoding="utf-8")
+    assert load(str(path)) == settings
+
+
+def test_what_is_printed_names_every_setting_key_and_style() -> None:
+    lines = config_text(Settings()).splitlines()
+    for binding in BINDINGS:
+        assert f'{binding.id} = "{binding.key}"  # {binding.tooltip}' in lines
+    for name, style in THEMES["ansi"].styles.items():
+        assert f'# {name} = "{style}"' in lines
+    for name in ("theme", "interval", "view", "ascii", "only_user"):
+        assert any(line.startswith(f"{name} = ") for line in lines)

@@ -1,0 +1,84 @@
+"""The dashboard's settings: the file's, with the command line's on top; and `--print-config`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+
+from tpusmi.cli.exits import Exit
+from tpusmi.settings import Settings, SettingsError, load, settings_path
+from tpusmi.text import clean
+from tpusmi.tui.arrange import VIEWS
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """What holds for this command. Ends it with a sentence when the file cannot be understood."""
+    try:
+        path = options.config
+        if path is not None and not os.path.lexists(path):
+            # That of the usual place may be missing; one that is asked for may not.
+            raise SettingsError(f"{clean(path)}: there is no such file")
+        found = load(settings_path() if path is None else path)
+    except SettingsError as error:
+        sys.stderr.write(f"tpusmi: {error}\n")
+        raise SystemExit(Exit.USAGE) from None
+    return found._replace(
+        theme=options.theme or found.theme,
+        interval_s=options.interval or found.interval_s,
+        view=options.view or found.view,
+        ascii=options.ascii or found.ascii,
+    )
+
+
+def print_config(options: argparse.Namespace) -> Exit:
+    """Print the settings as the file that would give them."""
+    text = config_text(settings_of(options))
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # as TOML is
+    sys.stdout.write(text)
+    return Exit.ANSWERED
+
+
+def config_text(settings: Settings) -> str:
+    """A TOML file of every setting, with what it means."""
+    return "\n".join((*_plain(settings), "", *_keys(settings), "", *_colors(settings), ""))
+
+
+def _plain(settings: Settings) -> Iterator[str]:
+    from tpusmi.tui.themes import THEMES
+
+    yield f"# The dashboard of tpusmi reads this from {clean(settings_path())}"
+    yield ""
+    yield _line("theme", settings.theme, f"{', '.join(THEMES)}; ansi is the terminal's own colours")
+    yield _line("interval", settings.interval_s, "seconds between two looks")
+    yield _line("view", settings.view, ", ".join(VIEWS))
+    yield _line("ascii", settings.ascii, "true where other characters cannot be shown")
+    yield _line("only_user", settings.only_user, "whose processes to show; empty is everybody's")
+
+
+def _keys(settings: Settings) -> Iterator[str]:
+    from tpusmi.tui.keymap import remapped
+    from tpusmi.tui.keys import BINDINGS
+
+    yield "[keys] # comma separated: letters, or names as ?, Esc, PgUp, Ctrl-X, comma"
+    for binding in remapped(BINDINGS, settings.keys):
+        if binding.id:
+            yield _line(binding.id, binding.key, binding.tooltip)
+
+
+def _colors(settings: Settings) -> Iterator[str]:
+    from tpusmi.tui.themes import THEMES
+
+    yield '[colors] # on top of the theme: "bold #ff8700", "white on blue", "underline"'
+    for name, style in THEMES[settings.theme].styles.items():
+        own = settings.colors.get(name)
+        yield f"# {_line(name, str(style))}" if own is None else _line(name, own)
+
+
+def _line(name: str, value: str | float, meaning: str = "") -> str:
+    # JSON's text, numbers, true and false are TOML's, too, as long as nothing but quotes has to be
+    # escaped: what cannot be printed is no setting.
+    text = json.dumps(value, ensure_ascii=False)
+    return f"{name} = {text}" + (f"  # {meaning}" if meaning else "")

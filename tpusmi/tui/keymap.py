@@ -1,0 +1,102 @@
+"""A person's own keys: names as printed on a keyboard, and bindings that have them."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable, Mapping
+
+from textual.binding import Binding
+from textual.keys import Keys
+
+_PRINTED = {
+    **{"esc": "escape", "pgup": "pageup", "pgdn": "pagedown", "pgdown": "pagedown"},
+    **{"return": "enter", "del": "delete", "ins": "insert"},
+    **{"s": "shift", "c": "ctrl", "control": "ctrl"},
+}
+_MODIFIER = r"(?i)^(ctrl|control|shift|alt|meta|super|hyper|[cs])[-+](?=.)"
+
+
+class KeyNameError(ValueError):
+    """Not the name of a key."""
+
+
+def remapped(bindings: Iterable[Binding], keys: Mapping[str, str]) -> list[Binding]:
+    """The bindings with a person's own keys, by id, as Textual spells them: for footer and help."""
+    found = []
+    for b in bindings:
+        own = keys.get(b.id or "", b.key)
+        found.append(b if own == b.key else b.with_key(own, key_display=None))
+    return found
+
+
+def textual_keys(keys: Mapping[str, str]) -> dict[str, str]:
+    """The same keys as Textual spells them: for `App.set_keymap`. Raises KeyNameError."""
+    return {id: spelled(text) for id, text in keys.items()}
+
+
+def spelled(text: str) -> str:
+    """Keys, comma separated, as Textual spells them; each once. Raises KeyNameError."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise KeyNameError("a key has no name; the comma's is comma")
+    return ",".join(dict.fromkeys(map(_key, names)))
+
+
+def clash(bindings: Iterable[Binding], keys: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """The first key that a person's binding shares with another one, and the ids of the two."""
+    every = [(b, split(keys.get(b.id or "", b.key))) for b in bindings]
+    for binding, own in every:
+        if binding.id not in keys:
+            continue
+        for other, taken in every:
+            both = [key for key in own if key in taken]
+            if both and other is not binding:
+                return both[0], binding.id or "", other.id or ""
+    return None
+
+
+def split(keys: str) -> list[str]:
+    """The keys of a binding, one by one."""
+    return [b.key for b in Binding.make_bindings([Binding(keys, "")])]
+
+
+_KNOWN = {
+    *(key.value for key in Keys if key.value.isidentifier()),
+    *("space", "comma"),
+    *(split(character)[0] for character in string.punctuation if character != ","),
+}
+
+
+def _key(name: str) -> str:
+    if len(name) == 1:
+        if not name.isprintable():
+            raise KeyNameError("a control character is no name of a key")
+        return split(name)[0]
+    modifiers, rest = _modifiers(name)
+    key = _named(rest)
+    if modifiers == ["shift"] and len(key) == 1:
+        return key.upper()  # what terminals send
+    if "ctrl" in modifiers and len(key) == 1:
+        key = key.lower()
+    return "+".join([*sorted({*modifiers}), key])
+
+
+def _modifiers(name: str) -> tuple[list[str], str]:
+    """`Ctrl-Alt-x` is ctrl, alt and x."""
+    found: list[str] = []
+    while match := re.match(_MODIFIER, name):
+        modifier = match[1].lower()
+        found.append(_PRINTED.get(modifier, modifier))
+        name = name[match.end() :]
+    return found, name
+
+
+def _named(name: str) -> str:
+    """One key without modifiers."""
+    if len(name) == 1:
+        return _key(name) if name != "," else "comma"
+    lower = _PRINTED.get(name.lower(), name.lower())
+    if lower not in _KNOWN:
+        raise KeyNameError("no key has that name")
+    return lower
