@@ -278,6 +278,41 @@ def _said_by_the_sdk() -> Outcome:
     return Outcome(LIBTPU_SDK, OK, "libtpu 0.0.42.1", 0.3, (*mxu, throttle), links=links)
 
 
+def many(count: int, **values: Number | None) -> Snapshot:
+    """A v5e host of that many devices, all of one job: measured alike, but for `values`, where None
+    is unknown; the second device was heard of half a minute ago.
+    """
+    measured = {
+        "hbm_used_bytes": 12 * GIB,
+        "hbm_limit_bytes": 16 * GIB,
+        "hbm_peak_bytes": 14 * GIB,
+        "tensorcore_utilization_percent": 55.0,
+        "duty_cycle_percent": 97.0,
+        "hbm_bandwidth_utilization_percent": 61.0,
+        "idle_s": 0.0,
+        **values,
+    }
+    known = {name: value for name, value in measured.items() if value is not None}
+    nodes = tuple(f"/dev/vfio/{i}" for i in range(count))
+    chips = tuple(
+        Chip(i, "v5e", "TPU v5e", (f"0000:00:{i:02x}.0",), (node,), 1)
+        for i, node in enumerate(nodes)
+    )
+    train = Process(TRAIN, "ann", "python train.py", "live", "running", NOW - 0.4, 1.0, _FACTS)
+    readings = [
+        *(
+            r
+            for i in range(count)
+            for r in _readings(DeviceKey(TRAIN, i), 0.4 + 30 * (i == 1), **known)
+        ),
+        *_readings(TRAIN, 0.4, steps_per_s=3.21, step_time_s__p95=0.34),
+    ]
+    devices = tuple(_device(TRAIN, i)._replace(id=i) for i in range(count))
+    agent = Outcome(AGENT, OK, "", 0.004, tuple(readings), devices=devices, processes=(train,))
+    holders = Outcome("holders", OK, processes=(train._replace(holds=nodes),), nodes=nodes)
+    return merge([agent, Outcome("sysfs", OK, chips=chips), holders], HOST, NOW, "9.9.9")
+
+
 def nothing() -> Snapshot:
     """A host where no source found anything."""
     absent = Outcome(AGENT, "absent", "no job has called tpusmi.start() on this host", 0.001)

@@ -57,6 +57,13 @@ class Terminal:
         """Wait until the child has written these bytes."""
         self._until(lambda: written in self.written, repr(written))
 
+    def take(self, for_s: float) -> None:
+        """Draw what the child writes in that time; what it writes must be taken, or it waits."""
+        until_s = time.monotonic() + for_s
+        while (left_s := until_s - time.monotonic()) > 0:
+            if select.select([self._ours], [], [], left_s)[0]:
+                self._read()
+
     def end(self) -> int:
         """Wait for the child to end, reading what it writes: its exit code."""
         self._until(lambda: self.child.poll() is not None, "the end")

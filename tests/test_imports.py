@@ -65,8 +65,9 @@ def test_the_agent_loads_the_standard_library_only(tmp_path: Path, code: str) ->
 
 
 @pytest.mark.usefixtures("no_server")
-def test_the_reader_loads_the_standard_library_only(tmp_path: Path) -> None:
-    found = roots(loaded_by("import tpusmi; tpusmi.snapshot()", tmp_path))
+@pytest.mark.parametrize("call", ["snapshot()", "show()", "show"])
+def test_the_reader_loads_the_standard_library_only(tmp_path: Path, call: str) -> None:
+    found = roots(loaded_by(f"import tpusmi; tpusmi.{call}", tmp_path))
     assert found - {"tpusmi"} <= set(sys.stdlib_module_names)
 
 

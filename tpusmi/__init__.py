@@ -7,13 +7,14 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-__all__ = ["free", "holders", "snapshot", "start", "step", "stop", "track"]
+__all__ = ["free", "holders", "show", "snapshot", "start", "step", "stop", "track"]
 
 TYPE_CHECKING = False  # typing's own takes longer to import than all of this
 if TYPE_CHECKING:
     from tpusmi.agent import start, step, stop, track
     from tpusmi.collect import snapshot
     from tpusmi.freeing import free, holders
+    from tpusmi.notebook import show
 
 _HOME = {
     "start": "tpusmi.agent",
@@ -23,6 +24,7 @@ _HOME = {
     "snapshot": "tpusmi.collect",
     "holders": "tpusmi.freeing",
     "free": "tpusmi.freeing",
+    "show": "tpusmi.notebook",
 }
 
 

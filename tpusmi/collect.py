@@ -6,13 +6,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from tpusmi import __version__
 from tpusmi.merge import merge
 from tpusmi.merge.staleness import USUAL, Limits, judged
-from tpusmi.model import FAILED, History, Host, HostFacts, Outcome, Snapshot
+from tpusmi.model import FAILED, History, Host, Outcome, Snapshot
+from tpusmi.sources.machine import host_facts
+
+if TYPE_CHECKING:
+    from tpusmi.sources.libtpu.channel import AnyChannel
 
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
@@ -66,6 +70,10 @@ class Collector:
             done.wait(max(0.0, until_s - time.monotonic()))
         return self.snapshot()
 
+    def have_all_answered(self) -> bool:
+        """True once every source has been read at least once."""
+        return all(runner.has_answered for runner in self._runners)
+
     def snapshot(self) -> Snapshot:
         """What the sources said last, merged. Does not wait for any of them."""
         now = time.monotonic()
@@ -106,6 +114,10 @@ class _Runner:
             done = self._asking = threading.Event()
             threading.Thread(target=self._answer, args=(done,), daemon=True).start()
         return self._asking
+
+    @property
+    def has_answered(self) -> bool:
+        return self._newest is not None
 
     def outcome(self, now_s: float) -> Outcome:
         """The newest outcome; FAILED beside what it found before when the source no longer
@@ -148,10 +160,13 @@ def open_collector(
     period_s: float = 1.0,
     with_programs: bool = False,
     detailed: bool = False,
+    in_job: bool = False,
 ) -> Collector:
     """The collector of a host, with every source this version has.
 
-    `with_past` and `detailed` are for who looks for longer: what was before, and what a holder is.
+    `with_past` and `detailed` are for who looks for longer: what was before, what a holder is, and
+    what each device's memory holds. `in_job` is for a process that may be a job: it is spared
+    grpc's threads and fork handlers.
     """
     from tpusmi.sources.holders import Holders
     from tpusmi.sources.libtpu import Libtpu
@@ -164,13 +179,24 @@ def open_collector(
     return Collector(
         host,
         [
-            Segments(host, with_past, period_s),
+            Segments(host, with_past, period_s, by_device=detailed),
             chips,
             holders,
-            Libtpu(host, holders.processes, with_programs),
+            Libtpu(host, holders.processes, with_programs, _channel(in_job)),
             LibtpuSdk(host, lambda: bool(chips.chips()), everything=not _has_grpc()),
         ],
     )
+
+
+def _channel(in_job: bool) -> Callable[[str], AnyChannel]:
+    """Connects to a metrics server: over grpc, or over a plain socket."""
+    if in_job:
+        from tpusmi.sources.libtpu.plain import PlainChannel
+
+        return PlainChannel
+    from tpusmi.sources.libtpu.channel import Channel
+
+    return Channel
 
 
 def _has_grpc() -> bool:
@@ -222,36 +248,3 @@ def snapshot(deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
         return collector.read_once(deadline_s)
     finally:
         collector.stop()
-
-
-def host_facts(host: Host) -> HostFacts:
-    """The host as the snapshot names it."""
-    now = time.time()
-    clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
-    return HostFacts(
-        os.uname().nodename,
-        f"{clock}.{int(now % 1 * 1000):03d}Z",
-        _boot_id(host.path("/proc")),
-        _in_container(host),
-    )
-
-
-def _boot_id(proc: str) -> str | None:
-    try:
-        with open(f"{proc}/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read(64).strip() or None
-    except (OSError, ValueError):
-        return None
-
-
-def _in_container(host: Host) -> bool | None:
-    """True where a container engine left its mark; None when neither it nor an init of a machine
-    can be seen.
-    """
-    if any(os.path.exists(host.path(mark)) for mark in ("/.dockerenv", "/run/.containerenv")):
-        return True
-    try:
-        with open(host.path("/proc/1/comm"), encoding="utf-8", errors="replace") as file:
-            return False if file.read(64).strip() in ("systemd", "init") else None
-    except OSError:
-        return None

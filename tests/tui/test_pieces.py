@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 from scripted import START_S, Job, ScriptedFeed
 
+from tpusmi.merge.past import past
 from tpusmi.model import Device
 from tpusmi.tui import Options, plot
 from tpusmi.tui.arrange import AROUND, VIEWS, Wanted, arrange
@@ -104,6 +105,18 @@ def test_a_graph_that_is_kept_is_the_one_that_is_read_anew() -> None:
             now = kept.of_device(device, metric, at_s, 300.0, width)
             anew = Graphs(feed.history).of_device(device, metric, at_s, 300.0, width)
             assert now == anew, (n, metric, width)
+
+
+def test_an_average_has_no_gap_after_a_look_back_or_a_pause() -> None:
+    feed = ScriptedFeed((Job(1, "x", 0, 4, busy=True),), past_s=600, tick_s=1.0)
+    graphs = Graphs(feed.history)
+    for _ in range(3):
+        now = feed.snapshot()
+        assert None not in graphs.average(now, "duty_cycle_percent", 300.0, 30)
+        graphs.average(past(now, feed.history, now.at_s - 90), "duty_cycle_percent", 300.0, 30)
+    for _ in range(40):
+        now = feed.snapshot()
+    assert None not in graphs.average(now, "duty_cycle_percent", 300.0, 30)
 
 
 def test_a_graph_of_what_was_never_measured_is_blank() -> None:

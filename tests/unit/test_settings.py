@@ -22,7 +22,7 @@ from tpusmi.settings import (
     settings_path,
 )
 from tpusmi.tui.arrange import VIEWS
-from tpusmi.tui.keymap import clash, spelled
+from tpusmi.tui.keymap import clash, spelled, textual_keys
 from tpusmi.tui.keys import BINDINGS
 from tpusmi.tui.themes import THEMES
 
@@ -209,7 +209,8 @@ def key_maps(draw: st.DrawFn) -> dict[str, str]:
     found = {id: spelled(",".join(draw(texts))) for id in ids}
     while both := clash(BINDINGS, found):
         del found[both[1]]
-    return found
+    usual = {b.id: b.key for b in BINDINGS}
+    return {id: keys for id, keys in found.items() if textual_keys({id: keys})[id] != usual[id]}
 
 
 ANY = st.builds(

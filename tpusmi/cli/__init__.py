@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tpusmi.model import Host
 
 
-_COMMANDS = (["simulate"], ["ps"], ["kill"])
+_COMMANDS = (["simulate"], ["ps"], ["kill"], ["serve-tui"])
 """Those with options of their own, each in the module of its name."""
 
 
@@ -63,7 +63,7 @@ def _run(arguments: Sequence[str]) -> int:
     if arguments[:1] in _COMMANDS:
         import importlib
 
-        command = importlib.import_module(f"tpusmi.cli.{arguments[0]}")
+        command = importlib.import_module(f"tpusmi.cli.{arguments[0].replace('-', '_')}")
         return int(command.run(arguments[1:]))
     options = parse.parse_args(arguments)
     if options.help_query_tpu or options.help_query_processes:

@@ -17,6 +17,7 @@ COMMANDS = """commands:
   simulate TYPE         a simulated TPU host, such as v5e-8, to try scripts and dashboards on;
                         see tpusmi simulate --help
   demo                  a simulated TPU host with a real JAX training job on it, and watch it
+  serve-tui             the dashboard in a browser: see tpusmi serve-tui --help
 
 exit codes: 0 answered, 1 no TPU and no agent here, 2 usage, 3 permission needed,
 4 a source failed (--strict), 5 busy or could not free, 6 a stale holder (ps),
@@ -30,7 +31,8 @@ def parser() -> argparse.ArgumentParser:
         prog="tpusmi",
         usage="tpusmi [options]\n"
         "       tpusmi ps [options]\n       tpusmi kill [PID ...] [--stale] [--chip N] [options]\n"
-        "       tpusmi simulate TYPE [options]\n       tpusmi demo [options]",
+        "       tpusmi simulate TYPE [options]\n       tpusmi demo [options]\n"
+        "       tpusmi serve-tui [options]",
         description="What nvidia-smi and nvitop are to GPUs, for TPUs. "
         "The dashboard on a terminal; one plain table elsewhere.",
         epilog=COMMANDS,

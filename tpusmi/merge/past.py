@@ -7,9 +7,12 @@ from collections.abc import Iterable, Iterator
 from tpusmi.model import (
     CHIP_METRICS,
     DEVICE_METRICS,
+    PHASE,
+    PHASES,
     PROCESS_METRICS,
     History,
     Metric,
+    Process,
     Snapshot,
     Subject,
     Value,
@@ -24,7 +27,7 @@ _LASTING = ("hbm_limit_bytes",)
 def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     """The snapshot with what was measured at that time; what nobody measured then is unknown.
 
-    Who is there, and what the kernel says of it, is as of now.
+    Who is there, and what the kernel says of it, is as of now; its phase is that of then.
     """
     values = {}
     for subject, metric, names in _wanted(s):
@@ -37,7 +40,17 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
             source = now.source if now is not None else metric.trust[0]
             number = int(found) if metric.is_integer else found
             values[subject, metric.name] = Value(number, source, s.at_s - at_s, False)
-    return s._replace(at_s=at_s, values=values)
+    processes = tuple(_then(p, history, at_s) for p in s.processes)
+    return s._replace(at_s=at_s, values=values, processes=processes)
+
+
+def _then(p: Process, history: History, at_s: float) -> Process:
+    """The process with its phase of then: one that has ended since still lived."""
+    number = history.at(PHASE, p.key, at_s, WITHIN_S)
+    if number is None:
+        return p if p.state == "dead" else p._replace(phase=None)
+    phase = PHASES[int(number)]
+    return p._replace(phase=phase, state="dead" if phase == "ended" else "live")
 
 
 def _wanted(s: Snapshot) -> Iterator[tuple[Subject, Metric, tuple[Subject, ...]]]:

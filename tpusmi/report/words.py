@@ -58,6 +58,15 @@ def duration(value: float | None) -> str:
     return f"{value / 60:.1f} min" if value < 7197 else f"{value / 3600:.1f} h"
 
 
+def long(seconds: float) -> str:
+    """A time that may be days: `3 d 4 h`, `5 h 12 min`, `7 min`."""
+    minutes = int(seconds // 60)
+    days, hours = minutes // 1440, minutes // 60 % 24
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
+
+
 def idle(value: float | None) -> str:
     """Time without work: below a millisecond there was none."""
     return "0 s" if value is not None and value < 1e-3 else duration(value)

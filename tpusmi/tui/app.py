@@ -217,8 +217,9 @@ class Dashboard(App[None]):
     # -- ending processes
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """False for what is not there on this dashboard."""
-        return action != "end" or self.scene.options.ender is not None
+        """False for what this dashboard does not have. A browser's has no directory."""
+        absent = {"end": self.scene.options.ender is None, "picture": self.is_web}
+        return not absent.get(action, False)
 
     def action_end(self, choice: str) -> None:
         scene, targets = self.scene, self.page.targets

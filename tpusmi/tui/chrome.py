@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from textual.binding import Binding
 
-from tpusmi.model import DENIED, FAILED, Snapshot
+from tpusmi.model import DENIED, FAILED, HostFacts, Snapshot
+from tpusmi.report import words
 from tpusmi.report.select import told
 from tpusmi.tui.keys import shown_key
 from tpusmi.tui.look import Look, Row, width_of
@@ -83,14 +84,26 @@ def _ago(seconds: float) -> str:
 
 
 def host_line(look: Look, snapshot: Snapshot, width: int) -> Row:
-    """The second line: versions of what runs here."""
-    dot = f" {look.glyphs.dot} "
-    facts = [
-        (name, _one([p.facts.get(key) for p in snapshot.processes])) for name, key in _VERSIONS
-    ]
-    libtpu = snapshot.host.libtpu_version
-    parts = [f"{name} {found}" for name, found in (*facts, ("libtpu", libtpu)) if found]
-    return look.cell(dot.join(parts), width, "dim")
+    """The second line: how the machine is, and the versions of what runs on it."""
+    parts = [*_machine(snapshot.host)]
+    facts = [(n, _one(p.facts.get(key) for p in snapshot.processes)) for n, key in _VERSIONS]
+    versions = (*facts, ("libtpu", snapshot.host.libtpu_version))
+    parts += [f"{name} {found}" for name, found in versions if found]
+    return look.cell(f" {look.glyphs.dot} ".join(parts), width, "dim")
+
+
+def _machine(host: HostFacts) -> Iterator[str]:
+    if host.load_averages is not None:
+        of = f" of {host.cpus} CPUs" if host.cpus else ""
+        yield f"load {' '.join(f'{load:.1f}' for load in host.load_averages)}{of}"
+    total, free = host.memory_total_bytes, host.memory_available_bytes
+    if total is not None:
+        used = None if free is None else total - free
+        yield f"RAM {words.size_pair(used, total)}"
+    if host.uptime_s is not None:
+        yield f"up {words.long(host.uptime_s)}"
+    if host.tpu_driver:
+        yield " ".join(filter(None, (host.tpu_driver, host.tpu_driver_version)))
 
 
 def _one(values: Iterable[object]) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from tpusmi.model import Device, History, Snapshot, Subject
+from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject
 
-GRAPHS_MOST = 8192
+GRAPHS_MOST, AVERAGES_MOST = 8192, 256
 """Graphs of jobs that are gone are forgotten, with all the others, when there are so many."""
 MOST_OF = ("hbm_used_bytes", "live_array_bytes")
 """Of these a column shows the most, of all others the mean."""
 
 Slots = list[float | None]
+How = Callable[[Sequence[float]], "float | None"]
+"""Makes one number of all that were measured in the time of a slot, oldest first."""
 
 
 class _Graph(NamedTuple):
@@ -32,14 +35,14 @@ class _Average:
         self.slots, self.until, self.at_s = slots, until, at_s
         self._sum, self._count = (slots[-1], 1) if slots[-1] is not None else (0.0, 0)
 
-    def add(self, mean: float | None, until: int, at_s: float) -> None:
+    def add(self, value: float | None, until: int, at_s: float) -> None:
         """The mean of a newer moment."""
         if until > self.until:
             self.slots = self.slots[until - self.until :] + [None] * (until - self.until)
             self._sum, self._count = 0.0, 0
         self.until, self.at_s = until, at_s
-        if mean is not None:
-            self._sum, self._count = self._sum + mean, self._count + 1
+        if value is not None:
+            self._sum, self._count = self._sum + value, self._count + 1
             self.slots[-1] = self._sum / self._count
 
 
@@ -51,8 +54,8 @@ class Graphs:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._graphs: dict[tuple[Subject, str, int, float], _Graph] = {}
-        self._averages: dict[tuple[str, int, float], _Average] = {}
+        self._graphs: dict[tuple[Subject, str, int, float, How], _Graph] = {}
+        self._averages: dict[tuple[ProcessKey | None, str, int, float], _Average] = {}
 
     def of_device(self, d: Device, metric: str, at_s: float, span_s: float, count: int) -> Slots:
         """`count` slots up to `at_s`, oldest first, None where unknown. `span_s` covers them all.
@@ -62,11 +65,19 @@ class Graphs:
         return self.of((d.key, *d.aka), metric, at_s, span_s, count)
 
     def of(
-        self, subjects: Sequence[Subject], metric: str, at_s: float, span_s: float, count: int
+        self,
+        subjects: Sequence[Subject],
+        metric: str,
+        at_s: float,
+        span_s: float,
+        count: int,
+        how: How | None = None,
     ) -> Slots:
-        """The same of the first of these subjects of which anything is known."""
-        slot_s = max(span_s / count, 1.0)
-        key = (subjects[0], metric, count, span_s)
+        """The same of the first of these subjects of which anything is known. `how` is `most`,
+        `mean` or `dominant`; otherwise the metric decides.
+        """
+        slot_s, how = max(span_s / count, 1.0), how or _how(metric)
+        key = (subjects[0], metric, count, span_s, how)
         until, graph = int(at_s // slot_s), self._graphs.get(key)
         if len(self._graphs) > GRAPHS_MOST:
             self._graphs.clear()
@@ -80,35 +91,41 @@ class Graphs:
             graph = self._graphs[key] = _Graph(until, slots, graph.witness)
         else:
             first = until
-        self._read(graph, metric, first, int(at_s), slot_s)
+        window = self._window(graph, metric, int(at_s), ceil(first * slot_s))
+        if window is not None:
+            _fill(graph, window, first, slot_s, how)
         return graph.slots
 
-    def average(self, s: Snapshot, metric: str, span_s: float, count: int) -> Slots:
-        """The mean over the devices of which it is known, slot by slot, the last up to `s.at_s`.
+    def average(
+        self, s: Snapshot, metric: str, span_s: float, count: int, owner: ProcessKey | None = None
+    ) -> Slots:
+        """The mean over the devices, or those of that process, of which it is known, slot by slot,
+        the last up to `s.at_s`.
 
         The past is read once; then each snapshot adds its own mean, whatever the number of devices.
         """
         slot_s = max(span_s / count, 1.0)
-        until, key = int(s.at_s // slot_s), (metric, count, span_s)
+        until, key = int(s.at_s // slot_s), (owner, metric, count, span_s)
+        devices = s.devices if owner is None else s.devices_of(owner)
         found = self._averages.get(key)
-        if found is None or not (0 <= until - found.until < count and s.at_s >= found.at_s):
-            rows = [self.of_device(d, metric, s.at_s, span_s, count) for d in s.devices]
+        if len(self._averages) > AVERAGES_MOST:
+            self._averages.clear()
+        # Further apart than neighbours: it was paused, or somebody has looked back.
+        if found is None or s.at_s < found.at_s or until - found.until > 1:
+            rows = [self.of_device(d, metric, s.at_s, span_s, count) for d in devices]
             slots = [
-                _mean([v for v in column if v is not None]) for column in zip(*rows, strict=True)
+                mean([v for v in column if v is not None]) for column in zip(*rows, strict=True)
             ]
             found = self._averages[key] = _Average(slots or [None] * count, until, s.at_s)
         elif s.at_s > found.at_s:
-            found.add(_mean(list(_present(s, metric))), until, s.at_s)
+            found.add(mean(list(_present(s, devices, metric))), until, s.at_s)
         return found.slots
 
-    def _read(self, graph: _Graph, metric: str, first: int, at_s: int, slot_s: float) -> None:
-        """The slots from number `first` on."""
-        seconds = at_s - ceil(first * slot_s) + 1
-        if graph.witness is None or seconds <= 0:
-            return
-        window = self._history.window(metric, graph.witness, at_s, seconds)
-        if window is not None:
-            _fill(graph, window, first, slot_s, _how(metric))
+    def _window(self, graph: _Graph, metric: str, at_s: int, from_s: int) -> array[float] | None:
+        """The seconds from the one to the other; None where nobody knows of any."""
+        if graph.witness is None or from_s > at_s:
+            return None
+        return self._history.window(metric, graph.witness, at_s, at_s - from_s + 1)
 
     def _witness(
         self, subjects: Iterable[Subject], metric: str, until_s: int, seconds: int
@@ -122,7 +139,7 @@ def _fill(
     window: array[float],
     first: int,
     slot_s: float,
-    how: Callable[[Sequence[float]], float | None],
+    how: How,
 ) -> None:
     """Every slot from number `first` on, with which the window begins; a second belongs to the slot
     in which it begins.
@@ -133,18 +150,30 @@ def _fill(
         graph.slots[number - graph.until + count - 1] = how([v for v in window[a:b] if v >= 0])
 
 
-def _present(s: Snapshot, metric: str) -> Iterator[float]:
-    found = (s.values.get((d.key, metric)) for d in s.devices)
+def _present(s: Snapshot, devices: Iterable[Device], metric: str) -> Iterator[float]:
+    found = (s.values.get((d.key, metric)) for d in devices)
     return (v.value for v in found if v is not None and not v.stale)
 
 
-def _how(metric: str) -> Callable[[Sequence[float]], float | None]:
-    return _most if metric in MOST_OF else _mean
+def stretched(slots: Sequence[float | None], count: int) -> Slots:
+    """The slots over `count` places: a slot is a second at least, a place may be less."""
+    return [slots[i * len(slots) // count] for i in range(count)] if slots else [None] * count
 
 
-def _most(values: Sequence[float]) -> float | None:
+def most(values: Sequence[float]) -> float | None:
+    """The largest; None of none."""
     return max(values, default=None)
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def mean(values: Sequence[float]) -> float | None:
+    """None of none."""
     return sum(values) / len(values) if values else None
+
+
+def dominant(values: Sequence[float]) -> float | None:
+    """What there is most of, for numbers that are names; None of none."""
+    return Counter(values).most_common(1)[0][0] if values else None
+
+
+def _how(metric: str) -> How:
+    return most if metric in MOST_OF else mean

@@ -52,6 +52,8 @@ class PaletteScreen(ModalScreen["Binding | None"]):
 
     def on_key(self, event: Key) -> None:
         """Text is searched for, Enter runs what is chosen, Esc closes."""
+        if not self.is_current:
+            return  # a key that came after the one that closed it
         if event.key == "escape" or (event.key == "enter" and not self._found):
             self.dismiss(None)
         elif event.key == "enter":
@@ -67,6 +69,8 @@ class PaletteScreen(ModalScreen["Binding | None"]):
 
     def on_click(self, event: Click) -> None:
         """On a command it is run, elsewhere the box is closed."""
+        if not self.is_current:
+            return
         line = event.screen_y - self._box.region.y - _ABOVE + self._top
         inside = self._box.region.contains(event.screen_x, event.screen_y)
         if not inside:

@@ -165,8 +165,7 @@ class ProcessTable(Cells[Process]):
         return known
 
     def _letter(self, p: Process, width: int) -> Row:
-        found = letter(p)
-        return self.look.cell(found, width, _STYLES.get(found, "plain"))
+        return self.look.cell(letter(p), width, letter_style(p))
 
     def _phase(self, p: Process, width: int) -> Row:
         if p.key in self.telling:
@@ -226,6 +225,11 @@ def letter(p: Process) -> str:
     if p.state in ("dead", "silent"):
         return DEAD if p.state == "dead" else SILENT
     return LETTERS.get(p.phase or "", UNKNOWN)
+
+
+def letter_style(p: Process) -> str:
+    """And its style."""
+    return _STYLES.get(letter(p), "plain")
 
 
 def is_dead(p: Process) -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Outcome, Process, Server
+from tpusmi.sources.libtpu.channel import AnyChannel, Channel
 from tpusmi.sources.libtpu.client import NOT_INSTALLED
 from tpusmi.sources.libtpu.memory import Memory
 from tpusmi.sources.libtpu.pool import Answered, Pool
@@ -29,6 +30,7 @@ class Libtpu:
         host: Host,
         holders: Callable[[], Sequence[Process]],
         with_programs: bool = False,
+        connect: Callable[[str], AnyChannel] = Channel,
     ) -> None:
         """`holders` gives the processes that hold a TPU, to find their servers by."""
         self.with_programs = with_programs
@@ -38,7 +40,7 @@ class Libtpu:
         self._holding: tuple[Process, ...] = ()
         self._found = find(host, (), {})
         self._listening: dict[int, int] = {}
-        self._pool = Pool()
+        self._pool = Pool(connect=connect)
         self._memory = Memory()
         self._lock = threading.Lock()
 

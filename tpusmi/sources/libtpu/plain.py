@@ -1,7 +1,7 @@
 """gRPC calls over a plain socket, for use inside a training process: no thread, no fork handler, no
 library that a forked child could hang in.
 
-Only what a call without streams to a server of this very process needs of HTTP/2. Headers of the
+Only what a call without streams to a server of this machine needs of HTTP/2. Headers of the
 answers are not read: a call that brings a message has succeeded.
 """
 

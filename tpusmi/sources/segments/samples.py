@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
 from tpusmi.model import (
     AGENT,
     DEVICE,
     METRICS,
+    PHASE,
+    PHASES,
     PROCESS,
     DeviceKey,
     Metric,
@@ -37,10 +42,36 @@ _MOST = {
 MOST = 2.0**62
 """No other quantity is larger than this."""
 _SUMMED = {n: metric(PROCESS, n) for n in ("hbm_used_bytes", "live_array_bytes", "live_arrays")}
+_GRAPHED = frozenset(
+    (
+        *("hbm_used_bytes", "live_array_bytes", "duty_cycle_percent"),
+        *("hbm_bandwidth_utilization_percent", "steps_per_s", "step_time_s.mean"),
+        *("step_time_s.p50", "step_time_s.p95", "mfu_percent", "compilations"),
+    )
+)
 
 
-def readings(sample: Sample, key: ProcessKey, shift: float, interval_s: float) -> list[Reading]:
-    """Every value of a sample, with how long it may be believed."""
+class Wanted(NamedTuple):
+    """Which values of a sample become readings, beside the phase."""
+
+    process: dict[str, Metric]
+    device: dict[str, Metric]
+    summed: dict[str, Metric]
+
+    def most(self, devices: int) -> int:
+        """Most readings that a sample of that many devices can give."""
+        return 1 + len(self.process) + len(self.summed) + len(self.device) * devices
+
+
+EVERY = Wanted(_PROCESS, _DEVICE, _SUMMED)
+GRAPHED = Wanted(*({n: m for n, m in every.items() if n in _GRAPHED} for every in EVERY))
+"""What graphs show."""
+
+
+def readings(
+    sample: Sample, key: ProcessKey, shift: float, interval_s: float, wanted: Wanted = EVERY
+) -> list[Reading]:
+    """The values of a sample, with how long each may be believed."""
     process = sample.process
     clocks = {
         **dict.fromkeys(_PROFILED, _clock(sample, "profile", shift, interval_s)),
@@ -48,19 +79,53 @@ def readings(sample: Sample, key: ProcessKey, shift: float, interval_s: float) -
     }
     current = (sample.at_s + shift, fresh_for_s(interval_s))
 
-    def reading(m: Metric, subject: Subject, value: float) -> Reading:
-        at_s, fresh_s = clocks.get(m.name, current)
-        return Reading(m.name, subject, int(value) if m.is_integer else value, at_s, AGENT, fresh_s)
+    def columns(metrics: dict[str, Metric]) -> list[Column]:
+        return [Column(m, _MOST.get(n, MOST), *clocks.get(n, current)) for n, m in metrics.items()]
 
-    found = [reading(m, key, v) for m, v in _sane(process, _PROCESS)]
+    found = [*_rows(process, key, columns(wanted.process))]
+    phase = phase_of(sample)
+    if phase is not None:
+        found.append(Reading(PHASE, key, phase, current[0], AGENT, current[1]))
+    of_devices = columns(wanted.device)
     for i, fields in enumerate(sample.devices):
-        found += [reading(m, DeviceKey(key, i), v) for m, v in _sane(fields, _DEVICE)]
-    for name in _SUMMED:
+        found += _rows(fields, DeviceKey(key, i), of_devices)
+    sums = {}
+    for name in wanted.summed:
         values = [fields[name] for fields in sample.devices if name in fields]
         if values and len(values) == len(sample.devices):
-            sums = _sane({name: sum(values)}, _SUMMED)
-            found += [reading(m, key, v) for m, v in sums]
+            sums[name] = sum(values)
+    found += _rows(sums, key, columns(wanted.summed))
     return found
+
+
+class Column(NamedTuple):
+    """A metric in one sample: the most it can be, when it was true, for how long it is believed."""
+
+    metric: Metric
+    most: float
+    at_s: float
+    fresh_s: float
+
+
+def _rows(fields: Fields, subject: Subject, columns: Iterable[Column]) -> Iterator[Reading]:
+    """The values that can be true.
+
+    No measured quantity is negative or beyond its most, and a limit of 0 is a backend that has
+    none.
+    """
+    for measured, most, at_s, fresh_s in columns:
+        name = measured.name
+        value = fields.get(name)
+        if value is None or not 0 <= value <= most or (not value and name == "hbm_limit_bytes"):
+            continue
+        whole = int(value) if measured.is_integer else value
+        yield Reading(name, subject, whole, at_s, AGENT, fresh_s)
+
+
+def phase_of(sample: Sample) -> int | None:
+    """The number in PHASES of what the job was doing; None when it does not say."""
+    number = sample.process.get("phase")
+    return int(number) if number is not None and 0 <= number < len(PHASES) else None
 
 
 def _clock(sample: Sample, part: str, shift: float, interval_s: float) -> tuple[float, float]:
@@ -80,18 +145,3 @@ def positive(value: float | None, otherwise: float) -> float:
 def fresh_for_s(period_s: float) -> float:
     """How long a value of that period may be believed."""
     return max(FRESH_LEAST_S, FRESH_PERIODS * period_s)
-
-
-def _sane(fields: Fields, metrics: dict[str, Metric]) -> list[tuple[Metric, float]]:
-    """The metrics whose value can be true.
-
-    No measured quantity is negative or beyond its most, and a limit of 0 is a backend that has
-    none.
-    """
-    return [
-        (metrics[name], v)
-        for name, v in fields.items()
-        if name in metrics
-        and 0 <= v <= _MOST.get(name, MOST)
-        and (v > 0 or name != "hbm_limit_bytes")
-    ]

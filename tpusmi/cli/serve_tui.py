@@ -1,0 +1,176 @@
+"""`tpusmi serve-tui`: the dashboard in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib.util
+import os
+import secrets
+import shlex
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from tpusmi.cli.config import settings_of
+from tpusmi.cli.exits import Exit
+from tpusmi.cli.options import Help
+from tpusmi.cli.options import parser as dashboard_parser
+
+if TYPE_CHECKING:
+    from tpusmi.web.server import Plan
+
+PORT = 8780
+"""Of no program that runs beside a TPU: libtpu has 8431 and 8470 upwards."""
+
+NOT_INSTALLED = "textual-serve is not installed here: pip install 'tpusmi[web]'"
+TEXT = (
+    *("once", "json", "list_tpus", "query_tpu", "query_processes", "loop", "format"),
+    *("help_query_tpu", "help_query_processes", "print_config"),
+)
+"""What the options of `tpusmi` that print something are called in its parser."""
+
+ENDS = {
+    signal.SIGINT: int(Exit.INTERRUPTED),
+    signal.SIGTERM: int(Exit.ANSWERED),
+    signal.SIGHUP: int(Exit.ANSWERED),
+}
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Serve dashboards until interrupted; the exit code."""
+    parse = parser()
+    mine, theirs = parse.parse_known_args(arguments)
+    options = _checked(parse, theirs)
+    if importlib.util.find_spec("textual_serve") is None:
+        return _refuse(NOT_INSTALLED, Exit.NOTHING_HERE)
+    settings_of(options)  # a file that no dashboard can read is told before there is one
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _exit)
+    may_end = mine.allow_kill and not options.readonly
+    if not may_end:
+        theirs.append("--readonly")
+    if options.simulate is None:
+        return _serve(mine, theirs, may_end)
+    from tpusmi.cli.simulated import on_simulated
+
+    return on_simulated(  # one host for every tab
+        parse,
+        options.simulate,
+        lambda host: _serve(mine, [*theirs, "--simulate", host.root], may_end),
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of what is not an option of the dashboard's."""
+    p = argparse.ArgumentParser(
+        prog="tpusmi serve-tui",
+        usage="tpusmi serve-tui [--host HOST] [--port PORT] [--allow-kill] [options]",
+        description="The dashboard in a browser: one for every tab, which ends with its tab. "
+        "Ctrl-C ends them all.\nFrom another machine: ssh -L PORT:localhost:PORT HOST.",
+        epilog="Options of the dashboard are taken too, --interval, --simulate and the others:\n"
+        "see tpusmi --help.",
+        formatter_class=Help,
+        allow_abbrev=False,
+    )
+    p.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address or name to listen on (default: %(default)s, which only this machine reaches)",
+    )
+    p.add_argument(
+        "--port", type=_port, default=PORT, help="default: %(default)s; 0 takes a free one"
+    )
+    p.add_argument(
+        "--allow-kill",
+        action="store_true",
+        help="processes can be ended from the browser, by whoever knows the address, which is "
+        "another one each time; without it a browser only looks",
+    )
+    return p
+
+
+def _checked(parse: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """The dashboard's options, as every tab will read them; or the end of the command."""
+    from tpusmi.cli.printing import wanted_of
+
+    options = dashboard_parser().parse_args(arguments)
+    if any(getattr(options, name) for name in TEXT):
+        parse.error("a browser shows the dashboard: nothing can be printed or queried with it")
+    try:
+        wanted_of(options)
+    except ValueError as error:
+        parse.error(str(error))
+    return options
+
+
+def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) -> int:
+    import asyncio
+    from contextlib import redirect_stdout
+
+    from tpusmi.web.guard import is_loopback
+    from tpusmi.web.server import Plan, serve
+
+    secret = secrets.token_urlsafe(16) if may_end else ""
+    plan = Plan(_command(arguments), mine.host, mine.port, secret)
+    if not is_loopback(mine.host):
+        what = "watch this host and end processes" if may_end else "watch this host"
+        _say(
+            f"warning: whoever reaches {mine.host} can {what}, unencrypted. "
+            "Safer: leave --host out, and ssh -L PORT:localhost:PORT HOST"
+        )
+    try:
+        with redirect_stdout(sys.stderr):  # textual-serve prints there what a dashboard died of
+            return asyncio.run(serve(plan, lambda port: _say(_address(plan, port)), ENDS))
+    except OSError as error:
+        return _cannot_listen(plan, error)
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """For a shell, which it replaces: the dashboard behind a tab, with our Python's modules.
+
+    `-m` puts the current directory first, where the user may have a random.py.
+    """
+    path = os.pathsep.join(map(os.path.abspath, sys.path))
+    python = [sys.executable, "-m", "tpusmi.cli.behind_tab", *arguments]
+    return f"cd / && exec env {shlex.join([f'PYTHONPATH={path}', *python])}"
+
+
+def _address(plan: Plan, port: int) -> str:
+    host = socket.gethostname() if plan.host in ("0.0.0.0", "::", "") else plan.host
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}/{plan.secret}{'/' if plan.secret else ''}  (Ctrl-C ends it)"
+
+
+def _cannot_listen(plan: Plan, error: OSError) -> int:
+    where = f"{plan.host}, port {plan.port}"
+    if error.errno == errno.EADDRINUSE:
+        return _refuse(f"{where} is in use: choose another --port", Exit.BUSY)
+    # A resolver's errors have numbers below 0, and asyncio's own have none.
+    number = error.errno or 0
+    why = os.strerror(number) if number > 0 else error.strerror or str(error)
+    denied = isinstance(error, PermissionError)
+    return _refuse(f"cannot listen on {where}: {why}", Exit.PERMISSION if denied else Exit.USAGE)
+
+
+def _refuse(why: str, code: Exit) -> int:
+    _say(why)
+    return code
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(f"tpusmi: {words}\n")
+    sys.stderr.flush()
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port")
+    return int(text)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    sys.exit(Exit.ANSWERED)

@@ -1,0 +1,1 @@
+"""The dashboard in a browser: a server of pages, each with a dashboard of its own behind it."""
