@@ -100,12 +100,14 @@ class ScriptedEnder:
         self._me = Me(1000, frozenset(started_us), frozenset({ME}))
         self._steps: dict[int, queue.Queue[str | Report | Exception]] = {}
 
-    def plan(self, snapshot: Snapshot, process: Process) -> Plan:
-        """The plan for that process alone."""
-        return make_plan(snapshot, Request((process.pid,), all_users=True), self._me)
+    def plan(self, snapshot: Snapshot, processes: Sequence[Process]) -> Plan:
+        """The plan for those processes."""
+        return make_plan(
+            snapshot, Request(tuple(p.pid for p in processes), all_users=True), self._me
+        )
 
     def expect(self, pid: int) -> None:
-        """Allow the end of that process."""
+        """Allow the end of that process, and of those that are ended with it and come after it."""
         self._steps[pid] = queue.Queue()
 
     def step(self, pid: int, what: str | Report | Exception) -> None:
@@ -114,15 +116,14 @@ class ScriptedEnder:
 
     def carry_out(self, snapshot: Snapshot, plan: Plan, order: Order, say: Say) -> Report:
         """What the test says."""
-        (target,) = plan.targets
-        key = target.process.key
-        steps = self._steps[key.pid]
-        assert target.process in snapshot.processes
-        self.orders.append(((key.pid,), order))
+        keys = [target.process.key for target in plan.targets]
+        steps = self._steps[keys[0].pid]
+        assert all(target.process in snapshot.processes for target in plan.targets)
+        self.orders.append((tuple(key.pid for key in keys), order))
         while True:
             what = steps.get(timeout=STEP_WITHIN_S)
             if isinstance(what, str):
-                say({key: what})
+                say(dict.fromkeys(keys, what))
             elif isinstance(what, Exception):
                 raise what
             else:

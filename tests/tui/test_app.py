@@ -118,8 +118,8 @@ async def test_sorting_goes_through_the_columns_and_marks_the_one() -> None:
     async with dashboard(two_jobs()) as pilot:
         assert "DEVICES▴" in text(pilot, "processes")
         await press(pilot, "full_stop")
-        assert "MEMORY▴" in text(pilot, "processes")
-        assert order(pilot) == ["52870", "41234"]
+        assert "MEMORY▾" in text(pilot, "processes")
+        assert order(pilot) == ["41234", "52870"]
         await press(pilot, "comma")
         assert "DEVICES▴" in text(pilot, "processes")
         await press(pilot, "R")

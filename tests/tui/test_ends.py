@@ -18,11 +18,10 @@ from held import (
 )
 from holding import NODE, SECOND, add_chips, host, running
 from piloted import dashboard, order, press, row, selected, shown, text, until
+from seen import HostFeed
 
 from tpusmi.actions.end import Report
 from tpusmi.cli.dashboard import _Ender
-from tpusmi.collect import look
-from tpusmi.model import History, Host, Snapshot
 from tpusmi.tui import ends
 
 # -- an end under way
@@ -162,18 +161,6 @@ async def test_the_details_tell_what_the_kernel_knows_and_nothing_of_the_rest() 
 
 
 # -- for real
-
-
-class HostFeed:
-    """What is really seen of a host."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self.history = History()
-
-    def snapshot(self) -> Snapshot:
-        """A look."""
-        return look(self._host)
 
 
 @pytest.mark.usefixtures("only_ours")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tpusmi.actions.end import Order, Report, Say, carry_out
@@ -36,8 +37,9 @@ class _Ender(NamedTuple):
 
     host: Host
 
-    def plan(self, snapshot: Snapshot, process: Process) -> Plan:
-        return make_plan(snapshot, Request((process.pid,), all_users=True), me(self.host))
+    def plan(self, snapshot: Snapshot, processes: Sequence[Process]) -> Plan:
+        pids = tuple(p.pid for p in processes)
+        return make_plan(snapshot, Request(pids, all_users=True), me(self.host))
 
     def carry_out(self, snapshot: Snapshot, plan: Plan, order: Order, say: Say) -> Report:
         return carry_out(self.host, snapshot.chips, plan, order, say)

@@ -19,11 +19,10 @@ from tpusmi.model.holding import (
     status,
 )
 from tpusmi.report import words
+from tpusmi.report.family import TREE_ASCII, tree
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 
 _TITLES = ("PID", "USER", "CHIPS", "STALE", "S", "AGE", "CPU", "RSS", "TTY", "COMMAND")
-_BRANCH, _LAST, _DOWN = "├─ ", "└─ ", "│  "
-_TREE_ASCII = str.maketrans({"├": "|", "└": "`", "─": "-", "│": "|"})
 
 
 class Filters(NamedTuple):
@@ -80,10 +79,10 @@ def to_dict(v: View) -> dict[str, Any]:
     return {name: whole[name] for name in kept}
 
 
-def text(v: View, sheet: Sheet, ascii_only: bool, tree: bool) -> str:
+def text(v: View, sheet: Sheet, ascii_only: bool, as_tree: bool) -> str:
     """The holders, what is loaded, the lock file, and whether the TPU is free."""
-    found = as_text(_lines(v, sheet, tree), False)
-    return as_text(found.translate(_TREE_ASCII).splitlines(), True) if ascii_only else found
+    found = as_text(_lines(v, sheet, as_tree), False)
+    return as_text(found.translate(TREE_ASCII).splitlines(), True) if ascii_only else found
 
 
 def summary(s: Snapshot) -> str:
@@ -117,13 +116,13 @@ def _places_of(states: Sequence[NodeState]) -> str:
     return f"chip{'s' if len(set(chips)) > 1 else ''} {words.ranges(chips)}"
 
 
-def _lines(v: View, sheet: Sheet, tree: bool) -> Iterator[str]:
+def _lines(v: View, sheet: Sheet, as_tree: bool) -> Iterator[str]:
     s = v.shown
     label = " (SIMULATED)" if s.simulated else ""
     yield painted(f"{s.host.name}{label}: {summary(v.on_chips)}", BOLD, sheet.color)
     holders = [p for p in s.processes if p.holds]
     if holders:
-        rows = list(_tree(s, holders)) if tree else [_row(s, p, "") for p in holders]
+        rows = list(_tree(s, holders)) if as_tree else [_row(s, p, "") for p in holders]
         pids = {str(p.pid) for p in holders}
         yield ""
         yield from grid(_TITLES, rows, sheet, {i for i, r in enumerate(rows) if r[0] not in pids})
@@ -196,37 +195,10 @@ def chips(s: Snapshot, p: Process) -> str:
 
 
 def _tree(s: Snapshot, holders: Sequence[Process]) -> Iterator[Row]:
-    """Holders under those that started them, back to the leader of their session."""
-    by_pid = {p.pid: p for p in holders}
-    names: dict[int, str] = {}
-    above: dict[int, int | None] = {}
-    for p in holders:
-        below = p.pid
-        for pid, command in _line_of(p):
-            above[below], below = pid, pid
-            names.setdefault(pid, command)
-        above.setdefault(below, None)
-
-    def walk(parent: int | None, indent: str) -> Iterator[Row]:
-        children = sorted(pid for pid, up in above.items() if up == parent)
-        for pid in children:
-            last = pid == children[-1]
-            mark = "" if parent is None else _LAST if last else _BRANCH
-            if pid in by_pid:
-                yield _row(s, by_pid[pid], indent + mark)
-            else:
-                command = indent + mark + words.shortened(words.command(names[pid]), 60)
-                yield (str(pid), *(" ",) * (len(_TITLES) - 2), command)
-            yield from walk(pid, "" if parent is None else indent + ("   " if last else _DOWN))
-
-    yield from walk(None, "")
-
-
-def _line_of(p: Process) -> Iterator[tuple[int, str]]:
-    """Its ancestors up to the leader of its session: who started it, and not the whole machine."""
-    if p.life is None or p.life.session == p.pid:
-        return
-    for pid, command in p.life.ancestors:
-        yield pid, command
-        if pid == p.life.session:
-            return
+    """Holders under those that started them."""
+    for branch in tree(holders):
+        if branch.process is not None:
+            yield _row(s, branch.process, branch.indent)
+        else:
+            command = words.shortened(words.command(branch.command), 60)
+            yield (str(branch.pid), *(" ",) * (len(_TITLES) - 2), branch.indent + command)

@@ -20,7 +20,7 @@ from textual.timer import Timer
 
 from tpusmi.model import Process, Snapshot
 from tpusmi.sources.users import user_name
-from tpusmi.tui.ends import SHOWN_S, Ending, Finished, Question, Told
+from tpusmi.tui.ends import SHOWN_S, Ending, Finished, Question, Told, still_there
 from tpusmi.tui.feed import Deliver, Ender, Feed, Options, Reader
 from tpusmi.tui.keys import EVERYWHERE
 from tpusmi.tui.look import Look
@@ -106,7 +106,8 @@ class Dashboard(App[None]):
 
     def _typed_into(self) -> Prompt | None:
         top = self.screen_stack[-1] if self.screen_stack else None
-        return top.prompt if isinstance(top, Page) and top.typing else None
+        prompt = top.prompt if isinstance(top, Page) and top.typing else None
+        return prompt if prompt is not None and prompt.is_open else None
 
     def on_dashboard_arrived(self, message: Arrived) -> None:
         self._asked_s = None
@@ -150,17 +151,17 @@ class Dashboard(App[None]):
         try:
             path = picture.save(svg, "" if newest is None else newest.host.name)
         except OSError as error:
-            self._say(f"The screenshot could not be saved: {error.strerror}")
+            self.say(f"The screenshot could not be saved: {error.strerror}")
         else:
-            self._say(f"Saved as {path}")
+            self.say(f"Saved as {path}")
 
     def action_copy(self) -> None:
         text = self.page.copied()
         if text:
             self.copy_to_clipboard(text)
-            self._say(f"Copied {text}")
+            self.say(f"Copied {text}")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         """In the footer, for a moment."""
         self.scene.said = text
         self.page.draw_footer()
@@ -223,18 +224,21 @@ class Dashboard(App[None]):
     def action_end(self, choice: str) -> None:
         scene, targets = self.scene, self.page.targets
         ender, snapshot = scene.options.ender, scene.newest
-        if ender is None or not targets or snapshot is None or self._is_asking:
+        if ender is None or snapshot is None or self._is_asking:
             return
-        self._ask_about(ender, snapshot, targets[0], choice)
+        if there := still_there(snapshot, targets):
+            self._ask_about(ender, snapshot, there, choice)
 
-    def _ask_about(self, ender: Ender, snapshot: Snapshot, process: Process, choice: str) -> None:
+    def _ask_about(
+        self, ender: Ender, snapshot: Snapshot, processes: tuple[Process, ...], choice: str
+    ) -> None:
         from tpusmi.tui.kill import KillScreen
-        from tpusmi.tui.question import Text
+        from tpusmi.tui.several import text_about
 
         scene = self.scene
-        question = Question(snapshot, process, ender.plan(snapshot, process))
+        question = Question(snapshot, processes, ender.plan(snapshot, processes))
         user = scene.options.user or user_name(os.geteuid())
-        text = Text(scene.look, question, user, scene.ends.telling.get(process.key))
+        text = text_about(scene.look, question, user, scene.ends.telling)
         screen = KillScreen(scene.look, text, choice, bool(question.plan.targets))
         self._is_asking = True
         self.push_screen(screen, lambda number: self._answered(ender, question, number))
@@ -243,6 +247,7 @@ class Dashboard(App[None]):
         self._is_asking = False
         if number is not None:
             Ending(ender, question, number, self.post_message).start()
+            self.page.answered()
         self._draw()
 
     def on_end_told(self, message: Told) -> None:
@@ -250,11 +255,10 @@ class Dashboard(App[None]):
         self._draw()
 
     def on_end_finished(self, message: Finished) -> None:
-        ends, key = self.scene.ends, message.process.key
-        outcome = ends.finish(message.process, message.answer)
+        outcomes = self.scene.ends.finish(message)
 
         def forget() -> None:
-            ends.forget(key, outcome)
+            self.scene.ends.forget(outcomes)
             self._draw()
 
         self.set_timer(SHOWN_S, forget)

@@ -20,7 +20,9 @@ class Cells(Generic[Item]):
 
     def value(self, name: str, item: Item) -> Value | None:
         """The value of that metric and its witness."""
-        return None if self.snapshot is None else self.snapshot.values.get((item.key, name))
+        if self.snapshot is None or item.key is None:
+            return None
+        return self.snapshot.values.get((item.key, name))
 
     def style(self, item: Item, *values: Value | None) -> str:
         """Grey for what is old, and for what is gone."""

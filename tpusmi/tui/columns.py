@@ -11,11 +11,11 @@ from tpusmi.tui.look import Row
 
 
 class Keyed(Protocol):
-    """A device or a process: what a row is about."""
+    """A device, or a process in its place: what a row is about."""
 
     @property
-    def key(self) -> Subject:
-        """What its values are filed under."""
+    def key(self) -> Subject | None:
+        """What its values are filed under; None for what the cursor passes over."""
 
 
 Item = TypeVar("Item", bound=Keyed)
@@ -41,6 +41,10 @@ class Column(Generic[Item]):
     """Given when the content decides the width, which then only ever grows, up to `most`."""
     sort: Callable[[Item], Any] | None = None
     """The key to sort by, None for unknown; a column without it cannot be sorted by."""
+    falls: bool = False
+    """Sorted by it the largest is first, unless a person wants it the other way round."""
+    spare: int = 0
+    """It gives way unless so many columns more are left for those that take them."""
     known: Callable[[Item], bool] | None = None
     """Given when the column appears only once some item has something to show in it."""
 
@@ -54,8 +58,11 @@ def fit(
     nothing to show. What is left over goes to those that take it.
     """
     chosen = [(c, n) for c, n in zip(columns, needs, strict=True) if c.title not in absent]
-    while len(chosen) > 1 and _total(chosen) > width:
-        chosen.remove(max(chosen, key=lambda c: c[0].rank))
+    while len(chosen) > 1:
+        first = max(chosen, key=lambda c: c[0].rank)
+        if _total(chosen) + first[0].spare <= width:
+            break
+        chosen.remove(first)
     left = width - _total(chosen)
     takers = [c for c, _ in chosen if c.most and c.text is None]
     fitted = []

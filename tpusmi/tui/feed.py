@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tpusmi.actions.end import Order, Report, Say
@@ -14,8 +14,8 @@ from tpusmi.model import History, Process, Snapshot
 class Ender(Protocol):
     """Ends holders of the TPU."""
 
-    def plan(self, snapshot: Snapshot, process: Process) -> Plan:
-        """What ending that process would mean: one target, or why it is refused."""
+    def plan(self, snapshot: Snapshot, processes: Sequence[Process]) -> Plan:
+        """What ending those processes would mean: a target of each, or why it is refused."""
 
     def carry_out(self, snapshot: Snapshot, plan: Plan, order: Order, say: Say) -> Report:
         """Do it, on a thread of its own: takes up to the two waits of the order."""

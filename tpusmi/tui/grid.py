@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Generic
 
 from rich.cells import cell_len
@@ -15,6 +15,8 @@ from tpusmi.tui.lines import Lines
 from tpusmi.tui.look import Look, Row
 
 WHEEL_ROWS = 3
+MARK = "*"
+"""In the gap before the second column of a marked item: it takes no room of its own."""
 
 
 class Grid(Lines, Generic[Item]):
@@ -27,11 +29,26 @@ class Grid(Lines, Generic[Item]):
             super().__init__()
             self.grid = grid
 
+    class Opened(Message):
+        """A person wants to see more of what is under the cursor."""
+
+        def __init__(self, grid: object) -> None:
+            super().__init__()
+            self.grid = grid
+
+    class Titled(Message):
+        """A person has clicked on the title of a column."""
+
+        def __init__(self, grid: object, title: str) -> None:
+            super().__init__()
+            self.grid, self.title = grid, title
+
     def __init__(self, look: Look, columns: Sequence[Column[Item]], id: str) -> None:
         super().__init__(look, id=id)
         self._columns = columns
         self._needs = [c.width for c in columns]
         self._absent = frozenset(c.title for c in columns if c.known is not None)
+        self._fitted: Sequence[tuple[Column[Item], int]] = ()
         self._items: Sequence[Item] = ()
         self._top = 0
         self.cursor: Hashable | None = None
@@ -39,7 +56,11 @@ class Grid(Lines, Generic[Item]):
         self.active = True
         """Keys move the cursor of this table, and not of another."""
         self.sorted_by: tuple[str, bool] | None = None
-        """Title of the column the items are sorted by, and whether that is upside down."""
+        """Title of the column the items are sorted by, and whether the largest is first."""
+        self.marked: Collection[Hashable] = ()
+        """Keys of items that are told from the others."""
+        self.note = ""
+        """Said at the right of the titles."""
 
     @property
     def items(self) -> Sequence[Item]:
@@ -73,10 +94,14 @@ class Grid(Lines, Generic[Item]):
         if self.cursor is None:
             self.scroll_rows(rows)
         elif self._items:
-            self.move_to(min(max((self.index or 0) + rows, 0), len(self._items) - 1))
+            to = min(max((self.index or 0) + rows, 0), len(self._items) - 1)
+            self.move_to(to, up=rows < 0)
 
-    def move_to(self, index: int) -> None:
-        """Put the cursor on an item by its place."""
+    def move_to(self, index: int, *, up: bool = False) -> None:
+        """Put the cursor on an item by its place, or on the next that it does not pass over."""
+        below, above = [*range(index, len(self._items))], [*range(index, -1, -1)]
+        order = [*above, *below] if up else [*below, *above]
+        index = next((i for i in order if self._items[i].key is not None), index)
         self.cursor = self._items[index].key
         self._top = min(max(self._top, index - self.page + 1), index)
         self.redraw()
@@ -92,9 +117,9 @@ class Grid(Lines, Generic[Item]):
         if not self.size.width:
             return
         self._top = min(max(self._top, 0), max(0, len(self._items) - self.page))
-        fitted = fit(self._columns, self._needs, self.size.width, self._absent)
+        self._fitted = fit(self._columns, self._needs, self.size.width, self._absent)
         shown = self._items[self._top : self._top + self.page]
-        self.show([self._titles(fitted), *(self._row(item, fitted) for item in shown)])
+        self.show([self._titles(), *(self._row(item) for item in shown)])
 
     def on_resize(self, event: Resize) -> None:
         if self.cursor is not None and (index := self.index) is not None:
@@ -103,8 +128,19 @@ class Grid(Lines, Generic[Item]):
 
     def on_click(self, event: Click) -> None:
         index = self._top + event.y - 1
-        if event.y > 0 and index < len(self._items):
+        if event.y == 0:
+            self._click_title(event.x)
+        elif index < len(self._items):
             self.move_to(index)
+            if event.chain == 2:  # a third click opens nothing more
+                self.post_message(self.Opened(self))
+
+    def _click_title(self, x: int) -> None:
+        start = 0
+        for column, width in self._fitted:
+            if start <= x < start + width:
+                self.post_message(self.Titled(self, column.title))
+            start += width + GAP
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         self.scroll_rows(WHEEL_ROWS)
@@ -112,28 +148,43 @@ class Grid(Lines, Generic[Item]):
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         self.scroll_rows(-WHEEL_ROWS)
 
-    def _row(self, item: Item, fitted: Sequence[tuple[Column[Item], int]]) -> Row:
+    def _row(self, item: Item) -> Row:
         gap = Segment(" " * GAP, self.look.style["plain"])
+        marked = item.key is not None and item.key in self.marked
         row: list[Segment] = []
-        for column, width in fitted:
-            row += (*column.draw(item, width), gap)
-        row.pop()
-        if self.cursor is None or item.key != self.cursor:
-            return tuple(row)
+        for n, (column, width) in enumerate(self._fitted):
+            mark = (Segment(MARK.ljust(GAP), self.look.style["warn"]),)
+            row += (*column.draw(item, width), *(mark if marked and n == 0 else (gap,)))
+        if len(self._fitted) > 1:
+            row.pop()
         text = "".join(piece.text for piece in row)
-        return self.look.cell(text, self.size.width, "selected" if self.active else "bold")
+        if self.cursor is not None and item.key == self.cursor:
+            return self.look.cell(text, self.size.width, "selected" if self.active else "bold")
+        return self.look.cell(text, self.size.width, "warn") if marked else tuple(row)
 
-    def _titles(self, fitted: Sequence[tuple[Column[Item], int]]) -> Row:
-        cells = [self.look.fitted(self._title(c), width, right=c.right) for c, width in fitted]
+    def _titles(self) -> Row:
+        cells = [self.look.fitted(self._title(c), w, right=c.right) for c, w in self._fitted]
         text = (" " * GAP).join(cells).ljust(self.size.width)
+        if where := "  ".join(self._remarks()):
+            text = f"{text[: max(0, self.size.width - len(where) - 1)]} {where}"
+        return self.look.cell(text, self.size.width, "head")
+
+    def _remarks(self) -> Iterator[str]:
+        """What the titles themselves do not say."""
+        if self.note:
+            yield self.note
+        if self.sorted_by is not None and self.sorted_by[0] not in {
+            c.title for c, _ in self._fitted
+        }:
+            yield f"by {self.sorted_by[0]}{self._arrow(self.sorted_by[1])}"
         if len(self._items) > self.page:
             last = min(self._top + self.page, len(self._items))
-            where = f" {self._top + 1}-{last}/{len(self._items)}"
-            text = text[: -len(where)] + where
-        return self.look.cell(text, self.size.width, "head")
+            yield f"{self._top + 1}-{last}/{len(self._items)}"
 
     def _title(self, column: Column[Item]) -> str:
         if self.sorted_by is None or self.sorted_by[0] != column.title:
             return column.title
-        arrow = self.look.glyphs.down if self.sorted_by[1] else self.look.glyphs.up
-        return column.title + arrow
+        return column.title + self._arrow(self.sorted_by[1])
+
+    def _arrow(self, falls: bool) -> str:
+        return self.look.glyphs.down if falls else self.look.glyphs.up

@@ -9,6 +9,7 @@ OFTEN = "Look less, or more, often"
 SCROLL = "Scroll the device table"
 TIME = "Back in time by 10 s, and forth; with Shift by a minute"
 END = "End the selected process, or all that are tagged, after asking: SIGTERM, K SIGKILL, I SIGINT"
+FILTER = "Filter processes: words, user=ann, pid=12, chip=0-3, stale; !word for the opposite"
 SORT_BY = "Sort by the column before, or the next"
 
 
@@ -57,7 +58,11 @@ EVERYWHERE = [*FIRST, *LAST]
 MAIN = [
     key("enter", "enter", "Open", "open", "Open what is selected: a device, or a job", "Enter"),
     key("tab,shift+tab", "panel", "Panel", "panel", "To the devices, and back to the jobs"),
-    key("slash", "filter", "Filter", "filter", "Show only processes that contain a text", "/"),
+    key("slash", "filter", "Filter", "filter", FILTER, "/"),
+    key("u", "user", "User", "user", "Show only processes of a user, Enter alone those of all"),
+    key("space", "tag", "Tag", "tag", "Tag a process, or untag it: to end several", "Space"),
+    key("t", "tree", "Tree", "tree", "Processes under those that started them, or a list", "t"),
+    key("o", "order", "Order", "order", "Sort by the column of the next key; capital: reversed"),
     key("v", "view(1)", "View", "view", "The next way to show devices", "v"),
     key("a", "view('auto')", "Auto", "view-auto", "Choose the way by the size"),
     key("f", "view('full')", "Full", "view-full", "A line for each device"),

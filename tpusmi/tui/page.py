@@ -48,6 +48,9 @@ class Page(Screen[None]):
         process = self.scene.process
         return () if process is None else (process,)
 
+    def answered(self) -> None:
+        """The end of those that were meant has begun."""
+
     @property
     def bindings(self) -> list[Binding]:
         """The keys that work here: for the footer and the help."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from tpusmi.model import Process, ProcessKey, Snapshot, Value
-from tpusmi.report import words
+from tpusmi.model import Device, Process, ProcessKey, Snapshot, Value
+from tpusmi.report import rows, words
+from tpusmi.report.family import Branch, tree
+from tpusmi.tui import filters
+from tpusmi.tui.branches import of_branches
 from tpusmi.tui.cells import Cells, age
 from tpusmi.tui.columns import Column
 from tpusmi.tui.look import Look, Row
+from tpusmi.tui.sorting import Sorting
 
 SILENT, DEAD, UNKNOWN, STALE = "!", "X", "?", "L"
 LETTERS = {"starting": "S", "compiling": "C", "running": "R", "idle": "I", "ended": DEAD}
@@ -17,48 +23,62 @@ LETTERS = {"starting": "S", "compiling": "C", "running": "R", "idle": "I", "ende
 _STYLES = {"R": "good", "C": "warn", "S": "warn", SILENT: "bad", STALE: "bad", DEAD: "dim"}
 
 
+LETTERS_OF_ORDER = {
+    **{"n": "DEVICES", "p": "PID", "u": "USER", "g": "MEMORY", "s": "STEPS/s", "b": "BW"},
+    **{"c": "CPU", "m": "RSS", "t": "TIME"},
+}
+"""Columns by the key after `o`: those of nvitop, where this table has the same."""
+MXU, BANDWIDTH = "tensorcore_utilization_percent", "hbm_bandwidth_utilization_percent"
+ROOM_FOR_COMMAND = 10
+"""Columns that are only there for curiosity leave so much more of the commands to be read."""
+
+Measured = Callable[[Process], "float | None"]
+
+
+def letters_line(look: Look) -> Row:
+    """What a person may press after `o`."""
+    parts = [("Sort ", "title")]
+    for key, title in LETTERS_OF_ORDER.items():
+        parts += [(key, "key"), (f" {title} ", "plain")]
+    return look.line(*parts, (" capital: reversed  Esc: as it was", "dim"))
+
+
 class ProcessTable(Cells[Process]):
     """Draws cells of processes, and says which are shown in which order."""
 
     def __init__(self, look: Look) -> None:
         super().__init__(look)
-        self._numbers: dict[ProcessKey | None, list[int]] = {}
+        self._devices: dict[ProcessKey | None, list[Device]] = {}
         self._columns = self._all_columns()
-        self.sort_title = "DEVICES"
-        self.upside_down = False
+        self.sorting = Sorting(self._columns, "DEVICES", LETTERS_OF_ORDER)
         self.filter = ""
-        """Only processes whose pid, user, command, phase or state contains this are shown."""
+        """Only processes that pass it are shown."""
+        self.as_tree = False
+        """Processes are shown under what started them."""
         self.telling: Mapping[ProcessKey, str] = {}
         """How far those are that are being ended."""
 
-    def columns(self) -> tuple[Column[Process], ...]:
+    def columns(self) -> tuple[Column[Branch], ...]:
         """The table, left to right."""
-        return self._columns
+        return of_branches(self.look, self._columns)
 
     def take(self, snapshot: Snapshot) -> None:
         """Draw from this snapshot from now on."""
         self.snapshot = snapshot
-        self._numbers = {}
+        self._devices = {}
         for d in (*snapshot.devices, *snapshot.dead_devices):
-            number = d.index if d.id is None else d.id
             for owner in d.owners or (d.key.process,):
-                self._numbers.setdefault(owner, []).append(number)
+                self._devices.setdefault(owner, []).append(d)
 
-    def shown(self) -> list[Process]:
+    def shown(self) -> list[Branch]:
         """The processes that pass the filter, sorted; unknown values last, then the dead."""
         processes = () if self.snapshot is None else self.snapshot.processes
-        found = sorted((p for p in processes if self._matches(p)), key=lambda p: p.key)
-        key = next(c.sort for c in self._columns if c.title == self.sort_title)
-        assert key is not None
-        known = [p for p in found if key(p) is not None]
-        unknown = [p for p in found if key(p) is None]
-        known.sort(key=key, reverse=self.upside_down)
-        return sorted([*known, *unknown], key=is_dead)
-
-    def sort_by(self, step: int) -> None:
-        """Sort by the column that many sortable columns further on."""
-        titles = [c.title for c in self._columns if c.sort is not None]
-        self.sort_title = titles[(titles.index(self.sort_title) + step) % len(titles)]
+        passes = filters.matcher(self.filter)
+        found = sorted((p for p in processes if passes(self._about(p))), key=lambda p: p.key)
+        ordered = sorted(self.sorting.sorted(found), key=is_dead)
+        if self.as_tree:
+            return [*tree(ordered)]
+        return [Branch(p.pid, p.command, p, "") for p in ordered]
 
     def style(self, item: Process, *values: Value | None) -> str:
         """Grey for what is old, and for all of a process that ended."""
@@ -66,33 +86,76 @@ class ProcessTable(Cells[Process]):
 
     def devices(self, p: Process) -> str:
         """Its devices by the numbers in their names, as `0-7`; empty for none."""
-        numbers = self._numbers.get(p.key)
+        numbers = self._numbers(p)
         return words.ranges(numbers) if numbers else ""
+
+    def _numbers(self, p: Process) -> list[int]:
+        return [d.index if d.id is None else d.id for d in self._devices.get(p.key, ())]
 
     def _all_columns(self) -> tuple[Column[Process], ...]:
         size, known, number = self._memory_text, self._known, self.number
         rate, step, p95 = "steps_per_s", "step_time_s.p50", "step_time_s.p95"
         steps, compiled = number(rate, words.rate), number("compilations", words.count)
         first, bytes_, old = self._first_device, self._bytes, self._seconds_old
-        text = Column[Process]
+        text, largest = Column[Process], partial(Column[Process], right=True, falls=True)
         return (
             text("S", self._letter, 1),
             text("PID", self._pid, 5, most=8, right=True, text=_pid, sort=lambda p: p.pid),
             text("USER", self.plain(_user), 4, 7, most=10, text=_user, sort=lambda p: p.user),
             text("DEVICES", self.plain(self.devices), 8, 4, 12, text=self.devices, sort=first),
-            text("MEMORY", self._memory, 8, 1, 15, right=True, text=size, sort=bytes_),
-            text("STEPS/s", steps, 8, 2, right=True, sort=known(rate)),
-            text("STEP", number(step, words.duration), 8, 3, right=True, sort=known(step)),
-            text("P95", number(p95, words.duration), 8, 8, right=True, sort=known(p95)),
-            text("COMP", compiled, 5, 5, right=True, sort=known("compilations")),
+            largest("MEMORY", self._memory, 8, 1, 15, text=size, sort=bytes_),
+            largest("STEPS/s", steps, 8, 2, sort=known(rate)),
+            largest("STEP", number(step, words.duration), 8, 3, sort=known(step)),
+            largest("P95", number(p95, words.duration), 8, 8, sort=known(p95)),
+            largest("COMP", compiled, 5, 5, sort=known("compilations")),
+            self._extra("MXU", self._mean("tensorcore_utilization_percent"), words.percent, 6, 12),
+            self._extra(
+                "BW", self._mean("hbm_bandwidth_utilization_percent"), words.percent, 6, 13
+            ),
+            self._extra("CPU", _of_life("cpu_percent"), words.percent, 6, 10),
+            self._extra("RSS", _of_life("rss_bytes"), words.size, 9, 11),
+            self._extra("TIME", _of_life("age_s"), span, 6, 9),
             text("PHASE", self._phase, 9, 6, sort=lambda p: phase(p) or None),
             text("AGE", self._age, 4, 5, right=True, sort=old),
             text("COMMAND", self._command, 14, 2, most=400, sort=_command),
         )
 
-    def _matches(self, p: Process) -> bool:
+    def _extra(
+        self, title: str, get: Measured, read: Callable[[float | None], str], width: int, rank: int
+    ) -> Column[Process]:
+        """A column of numbers that appears where they are known and the screen is wide."""
+
+        def draw(p: Process, cell: int) -> Row:
+            return self.look.cell(read(get(p)), cell, self.style(p), right=True)
+
+        def known(p: Process) -> bool:
+            return get(p) is not None
+
+        column = Column(title, draw, width, rank, right=True, falls=True, sort=get, known=known)
+        return replace(column, spare=ROOM_FOR_COMMAND)
+
+    def _about(self, p: Process) -> filters.About:
+        numbers = self._numbers(p) or self._chips(p)
         text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {phase(p)}"
-        return self.filter.casefold() in text.casefold()
+        return filters.About(p.pid, p.user, numbers, is_stale(p), text)
+
+    def _chips(self, p: Process) -> list[int]:
+        """Those whose nodes it holds: of a holder that nobody has told a device of."""
+        chips = () if self.snapshot is None or not p.holds else self.snapshot.chips
+        return [c.index for c in chips if set(c.nodes) & set(p.holds)]
+
+    def _mean(self, name: str) -> Measured:
+        """That metric over its devices, as it is now."""
+
+        def mean(p: Process) -> float | None:
+            s = self.snapshot
+            if s is None or is_dead(p):
+                return None
+            found = [rows.shown(s, d, name).value for d in self._devices.get(p.key, ())]
+            known = [v.value for v in found if v is not None and not v.stale]
+            return sum(known) / len(known) if known else None
+
+        return mean
 
     def _known(self, name: str) -> Callable[[Process], Any]:
         def known(p: Process) -> Any:
@@ -126,7 +189,7 @@ class ProcessTable(Cells[Process]):
         return self.look.cell(_pid(p), width, "dim" if is_dead(p) else "bold", right=True)
 
     def _first_device(self, p: Process) -> int | None:
-        return min(self._numbers.get(p.key, ()), default=None)
+        return min(self._numbers(p), default=None)
 
     def _memory_value(self, p: Process) -> tuple[Value | None, str]:
         used = self.value("hbm_used_bytes", p)
@@ -195,6 +258,21 @@ def phase(p: Process) -> str:
     if p.state in ("dead", "silent"):
         return "ended" if p.state == "dead" else "silent"
     return p.phase or ""
+
+
+def span(seconds: float | None) -> str:
+    """How long something has run, in two units: `59s`, `12m`, `3h05m`, `12d03h`."""
+    if seconds is None:
+        return words.UNKNOWN
+    minutes = int(max(seconds, 0.0) // 60)
+    if minutes < 60:
+        return f"{minutes}m" if minutes else f"{int(max(seconds, 0.0))}s"
+    hours = minutes // 60
+    return f"{hours}h{minutes % 60:02}m" if hours < 24 else f"{hours // 24}d{hours % 24:02}h"
+
+
+def _of_life(name: str) -> Measured:
+    return lambda p: None if p.life is None else getattr(p.life, name)
 
 
 def _pid(p: Process) -> str:

@@ -7,17 +7,20 @@ from collections.abc import Iterable
 from textual.geometry import Size
 
 from tpusmi.model import Device, Process, Snapshot
+from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
 from tpusmi.tui.arrange import Heights, Wanted, arrange
 from tpusmi.tui.deck import Deck
 from tpusmi.tui.detail import detail_lines
+from tpusmi.tui.filters import user_of, with_user
 from tpusmi.tui.grid import Grid
 from tpusmi.tui.keys import MAIN
 from tpusmi.tui.lines import Lines
 from tpusmi.tui.overview import Overview
 from tpusmi.tui.page import Page
-from tpusmi.tui.processes import ProcessTable
-from tpusmi.tui.prompt import Prompt
+from tpusmi.tui.processes import letters_line
+from tpusmi.tui.prompt import FILTER, USER, Prompt
+from tpusmi.tui.roll import Roll
 from tpusmi.tui.scene import Scene
 from tpusmi.tui.tiles import Tiles
 
@@ -27,6 +30,7 @@ DEVICES, PROCESSES = "devices", "processes"
 class MainPage(Page):
     """Tables of devices and processes, one of which has the cursor."""
 
+    prompt: Prompt
     KEYS = MAIN
     BINDINGS = [*MAIN]  # noqa: RUF012  # Textual's name and type
 
@@ -38,11 +42,8 @@ class MainPage(Page):
         self.prompt = Prompt(look, id="prompt")
         self.deck = Deck(scene)
         self.overview = Overview(scene)
-        self.table = ProcessTable(look)
-        self.table.telling = scene.ends.telling
-        self.table.filter = scene.options.filter
-        self.prompt.show_text(scene.options.filter, typing=False)
-        self.processes: Grid[Process] = Grid(look, self.table.columns(), "processes")
+        self.roll = Roll(scene)
+        self.table, self.processes = self.roll.table, self.roll.grid
         self.panel = PROCESSES
         """Which table has the cursor."""
         self._parts: tuple[Lines, ...] = (
@@ -63,18 +64,22 @@ class MainPage(Page):
 
     @property
     def targets(self) -> tuple[Process, ...]:
-        selected = self.selected
-        return () if selected is None else (selected,)
+        return self.roll.targets
 
-    @property
-    def selected(self) -> Process | None:
-        """The process under the cursor."""
-        index = self.processes.index
-        return None if index is None else self.processes.items[index]
+    def answered(self) -> None:
+        self.roll.untag()
+
+    def copied(self) -> str:
+        """What a person wants to have elsewhere: the device's name, or the pid."""
+        if self.panel == DEVICES:
+            return "" if self.scene.device is None else self.scene.device.name
+        return "" if self.roll.selected is None else str(self.roll.selected.pid)
 
     def draw_body(self, snapshot: Snapshot) -> None:
         self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])
-        self._draw_processes(snapshot)
+        self.roll.draw(snapshot, self.panel == PROCESSES)
+        if not self.typing:
+            self.prompt.show_text(self.table.filter, typing=False)
         ends = self.scene.ends.lines(self.look, self.size.width)
         self.notices.show([*ends, *chrome.notices(self.look, snapshot)])
         self._arrange(snapshot)
@@ -82,7 +87,7 @@ class MainPage(Page):
 
     def draw_detail(self, snapshot: Snapshot) -> None:
         """Draw the details of the selected process, or why there is none."""
-        p = self.selected
+        p = self.roll.selected
         if p is None:
             self.detail.show(chrome.nothing(self.look, snapshot, self.table.filter))
             return
@@ -93,25 +98,10 @@ class MainPage(Page):
     def step_back(self) -> bool:
         if self.panel == DEVICES:
             self.action_panel()
-        else:
+        elif not self.roll.untag():
             self.table.filter = ""
-            self.draw()
+        self.draw()
         return True
-
-    def _draw_processes(self, snapshot: Snapshot) -> None:
-        self.table.take(snapshot)
-        shown = self.table.shown()
-        if shown and self.processes.cursor not in {p.key for p in shown}:
-            self.processes.cursor = shown[0].key
-        self._choose()
-        self.processes.active = self.panel == PROCESSES
-        self.processes.sorted_by = (self.table.sort_title, self.table.upside_down)
-        self.processes.show_items(shown)
-
-    def _choose(self) -> None:
-        """What is under the cursor is what the other pages show."""
-        selected = self.selected
-        self.scene.process_key = None if selected is None else selected.key
 
     def _arrange(self, snapshot: Snapshot) -> None:
         """Give each part its lines; the screen is laid out anew only when that changes."""
@@ -165,17 +155,33 @@ class MainPage(Page):
 
     def action_filter(self) -> None:
         """Type a filter."""
-        assert self.prompt is not None
+        self._type(self.table.filter, FILTER)
+
+    def action_user(self) -> None:
+        """Type whose processes are shown."""
+        self._type(user_of(self.table.filter), USER)
+
+    def _type(self, text: str, label: str) -> None:
         self.panel, self.typing = PROCESSES, True
         self.draw()
-        self.prompt.start(self.table.filter)
+        self.prompt.start(text, label)
 
     def on_prompt_typed(self, message: Prompt.Typed) -> None:
-        assert self.prompt is not None
-        if message.done:
-            self.typing = False
-            self.prompt.show_text(message.text, typing=False)
-        self.table.filter = message.text
+        self.typing = not message.done
+        text, before = message.text, self.table.filter
+        self.table.filter = with_user(before, text) if message.label == USER else text
+        self.draw()
+
+    def action_order(self) -> None:
+        """Sort by the column of the next key."""
+        self.panel, self.typing = PROCESSES, True
+        self.draw()
+        self.prompt.ask(letters_line(self.look))
+
+    def on_prompt_answered(self, message: Prompt.Answered) -> None:
+        self.typing = False
+        if message.key and not self.table.sorting.choose_letter(message.key):
+            self.app.say(f"Nothing is sorted by {message.key!r}")  # type: ignore[attr-defined]
         self.draw()
 
     def action_view(self, view: str | int) -> None:
@@ -190,23 +196,34 @@ class MainPage(Page):
 
     def action_sort(self, step: int) -> None:
         """Sort by the column that many further on."""
-        self.table.sort_by(step)
+        self.table.sorting.step(step)
         self.draw()
 
     def action_reverse(self) -> None:
         """Sort the other way round."""
-        self.table.upside_down ^= True
+        self.table.sorting.choose(self.table.sorting.title)
         self.draw()
+
+    def on_grid_titled(self, message: Grid.Titled) -> None:
+        if message.grid is self.processes:
+            self.table.sorting.choose(message.title)
+            self.draw()
+
+    def action_tree(self) -> None:
+        """Show processes under what started them, or in a list."""
+        self.table.as_tree = not self.table.as_tree
+        self.draw()
+
+    def action_tag(self) -> None:
+        """Tag the selected process, or untag it."""
+        if self.panel == PROCESSES:
+            self.roll.tag()
+            self.draw()
 
     def action_stale(self) -> None:
         """Select the next stale holder."""
-        items = self.processes.items
-        at = (self.processes.index or 0) + 1
-        order = [*range(at, len(items)), *range(min(at, len(items)))]
-        found = next((i for i in order if items[i].stale), None)
-        if found is not None:
+        if self.roll.find_stale():
             self.panel = PROCESSES
-            self.processes.move_to(found)
             self.draw()
 
     def action_move(self, rows: int) -> None:
@@ -227,16 +244,19 @@ class MainPage(Page):
         self.deck.scroll(pages)
 
     @property
-    def _table(self) -> Grid[Process] | Grid[Device] | Tiles[Device]:
+    def _table(self) -> Grid[Branch] | Grid[Device] | Tiles[Device]:
         return self.deck.shown if self.panel == DEVICES else self.processes
 
     def on_grid_moved(self, message: Grid.Moved) -> None:
         if message.grid is self.processes:
             self.panel = PROCESSES
-            self._choose()
+            self.roll.choose()
         else:
             self._devices_moved()
         self.draw()
+
+    def on_grid_opened(self) -> None:
+        self.action_enter()
 
     def on_tiles_moved(self) -> None:
         self._devices_moved()

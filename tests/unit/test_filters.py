@@ -1,0 +1,87 @@
+"""The filter language of the process table."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tpusmi.tui.filters import About, matcher, user_of, with_user
+
+ANN = About(41, "ann", (0, 1, 2, 3), False, "41 ann python train.py --batch=256 running live")
+BOB = About(52, "Bob", (4, 7), True, "52 Bob python serve.py stale live")
+NOBODY = About(412, None, (), False, "412 tpu-info live")
+ALL = {"ann": ANN, "bob": BOB, "nobody": NOBODY}
+
+
+@pytest.mark.parametrize(
+    ("text", "who"),
+    [
+        ("", "ann bob nobody"),
+        ("python", "ann bob"),
+        ("PYTHON Serve", "bob"),
+        ("user=ann", "ann"),
+        ("user=b", "bob"),
+        ("USER=BOB", "bob"),
+        ("user=", "ann bob nobody"),
+        ("pid=41", "ann"),
+        ("pid=41,52", "ann bob"),
+        ("pid=40-60", "ann bob"),
+        ("41", "ann nobody"),
+        ("chip=3", "ann"),
+        ("chip=2-5", "ann bob"),
+        ("chip=7,0", "ann bob"),
+        ("chip=5-6", ""),
+        ("chip=7-", "bob"),
+        ("chip=", "ann bob nobody"),
+        ("chip=x", ""),
+        ("batch=256", "ann"),
+        ("stale", "bob"),
+        ("!stale", "ann nobody"),
+        ("!user=ann python", "bob"),
+        ("!chip=0-3", "bob nobody"),
+        ("!", "ann bob nobody"),
+        ("!!stale", "bob"),
+        ("python !stale pid=41", "ann"),
+    ],
+)
+def test_every_word_must_be_true_of_a_process(text: str, who: str) -> None:
+    passes = matcher(text)
+    assert [name for name, about in ALL.items() if passes(about)] == who.split()
+
+
+def test_a_word_about_staleness_is_not_found_in_a_command() -> None:
+    assert not matcher("stale")(ANN._replace(text="python stale.py"))
+
+
+_ALPHABET = st.one_of(st.sampled_from([*"!=-, 0123456789", "chip=", "pid=", "user="]), st.text())
+
+
+@given(st.lists(_ALPHABET).map("".join))
+def test_any_text_is_a_filter(text: str) -> None:
+    passes = matcher(text)
+    assert {passes(about) for about in ALL.values()} <= {True, False}
+
+
+@given(st.text("abAB0", min_size=1))
+def test_a_word_and_its_opposite_share_the_processes(word: str) -> None:
+    for about in ALL.values():
+        assert matcher(word)(about) != matcher(f"!{word}")(about)
+
+
+def test_a_number_that_no_process_can_have_is_a_text() -> None:
+    assert not matcher("pid=" + "9" * 5000)(ANN)
+
+
+def test_the_user_of_a_filter_is_changed_and_the_rest_stays() -> None:
+    assert user_of("stale user=ann x") == "ann"
+    assert user_of("stale !user=ann") == ""
+    assert with_user("stale user=ann x", "bob") == "user=bob stale x"
+    assert with_user("user=ann stale", "") == "stale"
+    assert with_user("", " bob ") == "user=bob"
+    assert with_user("!user=ann", "bob") == "user=bob !user=ann"
+
+
+@given(st.text())
+def test_whatever_is_typed_as_a_user_is_the_user_asked_for(name: str) -> None:
+    assert user_of(with_user("stale", name)) == "".join(name.split())
