@@ -8,12 +8,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tpusmi.memprofile import packed_sites
+from tpusmi.simulate.memory import kept, profile
+from tpusmi.simulate.workload import Workload
 from tpusmi.wire import places
 from tpusmi.wire.layout import (
     DEVICE_FIELDS,
     FACTS_JSON,
     PROCESS_FIELDS,
     PROFILE_PPROF,
+    PROFILE_SITES,
     Identity,
     plan,
 )
@@ -127,6 +131,7 @@ def golden(directory: Path | str) -> str:
     """The path of a segment whose every byte is fixed: what tests/segments/ keeps."""
     writer = segment(directory, KNOWN)
     writer.profile.write(PROFILE_PPROF, profile_bytes(), 99.0)
+    writer.profile.write(PROFILE_SITES, packed_sites(profile_of_two()), 99.5)
     for i in range(3):
         writer.append(slot(100.0 + i, {**RUNNING, "steps": 1200.0 + i}, [device(0), device(1)]))
     writer.append(slot(103.0, {"phase": 4.0}, [{}, device(1)]))
@@ -137,6 +142,13 @@ def golden(directory: Path | str) -> str:
 def profile_bytes() -> bytes:
     """A real memory profile: of a training run on a CPU."""
     return (Path(__file__).parent / "data" / "ajax.prof").read_bytes()
+
+
+def profile_of_two() -> bytes:
+    """The memory profile of a simulated job that leaks, on its devices 8 and 9."""
+    job = Workload(leaking_s=20.0)
+    devices = {f"TPU_{i}(process=0,({i},0,0,0))": kept(job, 60.0, i, 16 * GIB) for i in (8, 9)}
+    return profile(devices.items())
 
 
 def dead_identity() -> Identity:

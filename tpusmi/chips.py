@@ -262,5 +262,10 @@ def peak_flops_per_device(generation: Generation, dtype: str = "bf16") -> float 
     return None if of_chip is None else of_chip / generation.devices_per_chip
 
 
+def peak_hbm_bytes_per_s_per_device(generation: Generation) -> float:
+    """Most bytes per second between one JAX device and its HBM."""
+    return generation.hbm_bytes_per_s / generation.devices_per_chip
+
+
 _BY_KIND = {kind.lower(): g for g in GENERATIONS for kind in (g.kind, *g.jax_kinds)}
 _BY_NAME = {name: g for g in GENERATIONS for name in (g.name, *g.type_names)}

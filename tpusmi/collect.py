@@ -12,7 +12,8 @@ from typing import Protocol
 from tpusmi import __version__
 from tpusmi.merge import merge
 from tpusmi.merge.staleness import USUAL, Limits, judged
-from tpusmi.model import FAILED, History, Host, HostFacts, Outcome, Snapshot
+from tpusmi.model import FAILED, History, Host, Outcome, Snapshot
+from tpusmi.sources.machine import host_facts
 
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
@@ -151,7 +152,8 @@ def open_collector(
 ) -> Collector:
     """The collector of a host, with every source this version has.
 
-    `with_past` and `detailed` are for who looks for longer: what was before, and what a holder is.
+    `with_past` and `detailed` are for who looks for longer: what was before, what a holder is, and
+    what each device's memory holds.
     """
     from tpusmi.sources.holders import Holders
     from tpusmi.sources.libtpu import Libtpu
@@ -164,7 +166,7 @@ def open_collector(
     return Collector(
         host,
         [
-            Segments(host, with_past, period_s),
+            Segments(host, with_past, period_s, by_device=detailed),
             chips,
             holders,
             Libtpu(host, holders.processes, with_programs),
@@ -222,36 +224,3 @@ def snapshot(deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
         return collector.read_once(deadline_s)
     finally:
         collector.stop()
-
-
-def host_facts(host: Host) -> HostFacts:
-    """The host as the snapshot names it."""
-    now = time.time()
-    clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
-    return HostFacts(
-        os.uname().nodename,
-        f"{clock}.{int(now % 1 * 1000):03d}Z",
-        _boot_id(host.path("/proc")),
-        _in_container(host),
-    )
-
-
-def _boot_id(proc: str) -> str | None:
-    try:
-        with open(f"{proc}/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read(64).strip() or None
-    except (OSError, ValueError):
-        return None
-
-
-def _in_container(host: Host) -> bool | None:
-    """True where a container engine left its mark; None when neither it nor an init of a machine
-    can be seen.
-    """
-    if any(os.path.exists(host.path(mark)) for mark in ("/.dockerenv", "/run/.containerenv")):
-        return True
-    try:
-        with open(host.path("/proc/1/comm"), encoding="utf-8", errors="replace") as file:
-            return False if file.read(64).strip() in ("systemd", "init") else None
-    except OSError:
-        return None

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import Site
-from tpusmi.pprof import Profile, ProfileError, unpacked
+from tpusmi.model import Allocation, Site
+from tpusmi.pprof import Profile, ProfileError, members
 
 BUFFER, EXECUTABLE = "buffer", "executable"
+ALLOCATIONS_MOST = 2000
+
+SiteKey = tuple[str, str, int, str]
+"""Function, file, line, kind."""
+Rows = dict[SiteKey, list[int]]
+"""Bytes and buffers of each site."""
 
 
 class Usage(NamedTuple):
@@ -30,6 +37,15 @@ class Totals(NamedTuple):
 
     devices: dict[int | None, Usage]
     executables: int
+
+
+class Held(NamedTuple):
+    """What a profile holds, and where: as MemoryProfile has it."""
+
+    sites: tuple[Site, ...]
+    allocations: tuple[Allocation, ...] = ()
+    left_out_bytes: int | None = 0
+    left_out_count: int | None = 0
 
 
 def totals(profile: bytes) -> Totals:
@@ -53,8 +69,8 @@ def totals(profile: bytes) -> Totals:
     return Totals(devices, executables)
 
 
-def sites(profile: bytes, most: int = 200) -> tuple[Site, ...]:
-    """The lines of code that hold memory, largest first. Raises ProfileError.
+def held(profile: bytes, by_device: bool = False) -> Held:
+    """What a profile says is held, and where. Raises ProfileError.
 
     A site is the innermost frame outside JAX and the usual libraries; when there is none, the
     innermost frame.
@@ -65,45 +81,125 @@ def sites(profile: bytes, most: int = 200) -> tuple[Site, ...]:
         entry = sums.setdefault((sample.locations, sample.labels), [0, 0])
         entry[0] += sample.size
         entry[1] += sample.buffers
-    found: dict[tuple[str, str, int, str], list[int]] = {}
+    rows: Rows = {}
+    devices: dict[int | None, Rows] = {}
     for (locations, packed), (size, count) in sums.items():
-        kind = table.labels(packed).get("kind", BUFFER)
-        entry = found.setdefault((*table.site(locations), kind), [0, 0])
-        # An executable on a TPU counts as minus one byte: its size is unknown.
-        entry[0] += max(0, size)
-        entry[1] += count
-    rows = (
-        Site(function, file, line, kind, size if size or kind == BUFFER else None, count)
-        for (function, file, line, kind), (size, count) in found.items()
-    )
-    return tuple(sorted(rows, key=lambda s: (-(s.bytes or 0), -s.count, s.file, s.line))[:most])
+        labels = table.labels(packed)
+        site = (*table.site(locations), labels.get("kind", BUFFER))
+        _add(rows, site, size, count)
+        if by_device:
+            of_device = devices.setdefault(device_id(labels.get("device", "none")), {})
+            _add(of_device, site, size, count)
+    sites = tuple(sorted((Site(*_row(*row)) for row in rows.items()), key=_largest_first))
+    return Held(sites, *_largest(_apart(devices))) if by_device else Held(sites)
+
+
+def _add(rows: Rows, site: SiteKey, size: int, count: int) -> None:
+    entry = rows.setdefault(site, [0, 0])
+    # An executable on a TPU counts as minus one byte: its size is unknown.
+    entry[0] += max(0, size)
+    entry[1] += count
+
+
+def _row(site: SiteKey, sums: Sequence[int]) -> tuple[str, str, int, str, int | None, int]:
+    size, count = sums
+    return (*site, size if size or site[3] == BUFFER else None, count)
+
+
+def _apart(devices: Mapping[int | None, Rows]) -> Iterator[Allocation]:
+    for device, rows in devices.items():
+        for entry in rows.items():
+            row = _row(*entry)
+            yield Allocation(*row[:4], device, *row[4:])
+
+
+def _largest(every: Iterable[Allocation]) -> tuple[tuple[Allocation, ...], int, int]:
+    """The largest allocations, then bytes and buffers of the others."""
+    found = sorted(every, key=_largest_first)
+    rest = found[ALLOCATIONS_MOST:]
+    left_out = (sum(a.bytes or 0 for a in rest), sum(a.count for a in rest))
+    return (tuple(found[:ALLOCATIONS_MOST]), *left_out)
+
+
+def _largest_first(row: Site | Allocation) -> tuple[int, int, str, int]:
+    return (-(row.bytes or 0), -row.count, row.file, row.line)
+
+
+def sites(profile: bytes, most: int = 200) -> tuple[Site, ...]:
+    """The lines of code that hold memory, largest first. Raises ProfileError."""
+    return held(profile).sites[:most]
 
 
 def packed_sites(profile: bytes, most: int = 200) -> bytes:
-    """The sites of a profile that is too large for its place, as gzip'ed JSON.
+    """The sites of a profile that is too large for its place, as gzip'ed JSON, and in a second
+    gzip member what each device has of them. Raises ProfileError.
 
-    Raises ProfileError.
+    Readers of format 1.1 unpack the first member, and do not look for another.
     """
-    return _packed(json.dumps([tuple(s) for s in sites(profile, most)]).encode())
+    found = held(profile, by_device=True)
+    rows = [tuple(site) for site in found.sites[:most]]
+    places = {site[:4]: i for i, site in enumerate(rows)}
+    left_out = [found.left_out_bytes or 0, found.left_out_count or 0]
+    apart = []
+    for a in found.allocations:
+        if a[:4] in places:
+            apart.append((places[a[:4]], a.device, a.bytes, a.count))
+        else:
+            left_out[0] += a.bytes or 0
+            left_out[1] += a.count
+    return b"".join(_packed(json.dumps(part).encode()) for part in (rows, [left_out, apart]))
 
 
-def unpacked_sites(packed: bytes) -> tuple[Site, ...]:
+def unpacked_sites(packed: bytes, by_device: bool = False) -> Held:
     """The sites that packed_sites() packed. Raises ProfileError."""
     try:
-        rows = json.loads(unpacked(packed))
-        return tuple(_checked_site(*row) for row in rows)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        first, more = members(packed)
+        rows = tuple(_checked_site(*row) for row in json.loads(first))
+        if not by_device:
+            return Held(rows)
+        if not more:  # of format 1.1, which says neither of which device nor what it left out
+            return Held(
+                rows, tuple(Allocation(*s[:4], None, s.bytes, s.count) for s in rows), None, None
+            )
+        (size, count), apart = json.loads(members(more)[0])
+        return Held(
+            rows,
+            tuple(_checked(rows, *row) for row in apart[:ALLOCATIONS_MOST]),
+            *_sane(size, count),
+        )
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise ProfileError(f"has sites that cannot be read: {error}") from None
 
 
 def _checked_site(
     function: str, file: str, line: int, kind: str, size: int | None, count: int
 ) -> Site:
-    numbers = [int(n) for n in (line, size or 0, count)]
-    if max(map(abs, numbers)) >= 2**62:
+    number, known, buffers = _sane(line, size or 0, count)
+    return Site(
+        str(function), str(file), number, str(kind), None if size is None else known, buffers
+    )
+
+
+def _checked(
+    sites: Sequence[Site], index: int, device: int | None, size: int | None, count: int
+) -> Allocation:
+    place, number, known, buffers = _sane(index, device or 0, size or 0, count)
+    if min(place, number) < 0:
+        raise ValueError("a device of a negative number")
+    site = sites[place]
+    return Allocation(
+        *site[:4],
+        None if device is None else number,
+        None if size is None else known,
+        buffers,
+    )
+
+
+def _sane(*numbers: int) -> list[int]:
+    found = [int(n) for n in numbers]
+    if max(map(abs, found)) >= 2**62:
         raise ValueError("a number beyond 2^62")
-    known = None if size is None else numbers[1]
-    return Site(str(function), str(file), numbers[0], str(kind), known, numbers[2])
+    return found
 
 
 def device_id(label: str) -> int | None:

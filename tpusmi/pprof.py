@@ -44,7 +44,7 @@ class Profile:
     """The tables of one profile: samples, locations, functions, strings, still in bytes."""
 
     def __init__(self, profile: bytes) -> None:
-        self._data = unpacked(profile)
+        self._data = members(profile)[0]
         self._rows: dict[int, list[tuple[int, int]]] = {2: [], 4: [], 5: [], 6: []}
         for number, start, end in _fields(self._data, 0, len(self._data)):
             if number in self._rows and end >= 0:
@@ -54,6 +54,7 @@ class Profile:
                     raise ProfileError(f"has more than {MOST_ROWS} rows of a kind")
         self._labels: dict[bytes, dict[str, str]] = {}
         self._frames: dict[int, list[Frame]] = {}
+        self._sites: dict[bytes, Frame] = {}
         self._places: dict[int, tuple[int, int]] = {}
         self._functions: dict[int, tuple[int, int]] = {}
 
@@ -92,6 +93,11 @@ class Profile:
 
     def site(self, locations: bytes) -> Frame:
         """The (function, file, line) that a stack is charged to."""
+        if locations not in self._sites:  # each device has samples of the same stack
+            self._sites[locations] = self._site(locations)
+        return self._sites[locations]
+
+    def _site(self, locations: bytes) -> Frame:
         ids = _varints(locations, 0, len(locations))
         every = (frame for location in ids for frame in self._frames_at(location))
         frames = itertools.islice(every, MOST_FRAMES)
@@ -151,10 +157,10 @@ def _is_library(file: str) -> bool:
     return frozen or not _LIBRARIES.isdisjoint(parts[:-1]) or file.endswith(_LIBRARY_FILES)
 
 
-def unpacked(profile: bytes) -> bytes:
-    """The plain protobuf.
+def members(profile: bytes) -> tuple[bytes, bytes]:
+    """The first gzip member unpacked, and what follows it.
 
-    A profile comes gzip'ed; a small one may unpack to a bomb, so there is a limit.
+    A small one may unpack to a bomb, so there is a limit.
     """
     if profile[:2] != b"\x1f\x8b":
         raise ProfileError("is not a gzip'ed memory profile")
@@ -165,7 +171,7 @@ def unpacked(profile: bytes) -> bytes:
         raise ProfileError(f"cannot be unpacked: {error}") from None
     if not unpacker.eof:
         raise ProfileError("is cut short or too large")
-    return data
+    return data, unpacker.unused_data
 
 
 def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:

@@ -18,7 +18,8 @@ import pytest
 from commands import environment, tpusmi
 from jobs import collector, job, seen, until
 
-from tpusmi.model import DeviceKey, Process, Snapshot
+from tpusmi.collect import open_collector
+from tpusmi.model import DeviceKey, Host, Process, Snapshot
 from tpusmi.wire.reader import SegmentReader
 
 pytestmark = [
@@ -510,3 +511,45 @@ def test_the_agent_starts_no_process(directory: Path) -> None:
         job_.hear()
         children = Path(f"/proc/{job_.pid}/task/{job_.pid}/children").read_text()
         assert children == ""
+
+
+EIGHT_DEVICES = """
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+tpusmi.start(interval_s=0.1)
+import jax, jax.numpy as jnp, numpy as np
+def put(count, device):
+    return jax.device_put(np.ones(count, np.float32), device)
+def everywhere(count):
+    return [put(count, device) for device in jax.devices()]
+weights = everywhere(3000)
+kept = [put(1000 * device.id, device) for device in jax.devices()[1:]]
+say("ready")
+hear()
+"""
+
+
+def test_what_the_lines_of_a_job_hold_on_each_device_is_what_lives_there(directory: Path) -> None:
+    with job(directory, EIGHT_DEVICES) as trainer:
+        trainer.hear()
+        host = Host(segment_dir=str(directory), metrics_ports=())
+        reader = open_collector(host, detailed=True)
+        last = 4 * (3000 + 7000)
+        snapshot, process = seen(
+            reader,
+            trainer.pid,
+            lambda s, p: s.value("live_array_bytes", DeviceKey(p.key, 7)) == last,
+        )
+        profile = process.profile
+        assert profile is not None
+        devices = snapshot.devices_of(process.key)
+        assert [d.id for d in devices] == list(range(8))
+        for device in devices:
+            own = [a for a in profile.allocations if (a.device, a.kind) == (device.id, "buffer")]
+            live = snapshot.value("live_array_bytes", device.key)
+            assert sum(a.bytes or 0 for a in own) == live == 4 * (3000 + 1000 * device.index)
+            assert sum(a.count for a in own) == snapshot.value("live_arrays", device.key)
+        lines = {(a.function, a.device): a.bytes for a in profile.allocations if a.bytes}
+        assert lines["put", 7] == last
+        assert (profile.allocations_left_out_bytes, profile.allocations_left_out_count) == (0, 0)
+        plain, _ = seen(collector(directory), trainer.pid, lambda s, p: p.profile)
+        assert [p.profile.allocations for p in plain.processes if p.profile] == [()]

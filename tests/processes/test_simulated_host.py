@@ -22,13 +22,17 @@ import pytest
 from commands import TPUSMI, environment, tpusmi
 from terminal import terminal
 
+from tpusmi.collect import open_collector
+from tpusmi.merge.roofline import roofline
 from tpusmi.metricproto import GET_METRIC, LIST_METRICS, messages
-from tpusmi.model import Host
+from tpusmi.model import AGENT, Host
 from tpusmi.simulate import description, faults, hardware
 from tpusmi.simulate.attached import attach, is_running
 from tpusmi.simulate.host import Plan, PortBusyError, StartError, set_faults, start
 from tpusmi.simulate.running import Running
 from tpusmi.sources.holders import Holders
+from tpusmi.sources.machine import host_facts
+from tpusmi.sources.segments import Segments
 from tpusmi.sources.sysfs import read_chips
 from tpusmi.wire import places
 
@@ -606,3 +610,54 @@ def test_256_devices_are_no_trouble() -> None:
     with start(Plan("v5e-8", chips=256)) as host:
         assert len(duty(host)) == 256
         assert len(next(iter(holders(host).values()))) == 256
+
+
+def test_the_agent_of_a_simulated_job_tells_of_it_and_of_the_time_before() -> None:
+    with start(Plan("v5e-4", processes=2, age_s=200.0, agent=True)) as host:
+        collector = open_collector(host, with_past=True, detailed=True)
+        snapshot = collector.read_once()
+        collector.stop()
+    jobs = [p for p in snapshot.processes if p.interval_s is not None]
+    assert [len(snapshot.devices_of(p.key)) for p in jobs] == [2, 2]
+    assert {p.phase for p in jobs} == {"running"}
+    assert {p.facts["device_count"] for p in jobs} == {4}
+    for device in snapshot.devices:
+        assert snapshot.values[device.key, "hbm_used_bytes"].source == AGENT
+        (profile,) = [p.profile for p in jobs if p.key in device.owners]
+        assert profile is not None
+        held = sum(a.bytes or 0 for a in profile.allocations if a.device == device.id)
+        assert held == snapshot.value("live_array_bytes", device.key)
+        past = collector.history.series("duty_cycle_percent", device.key)
+        assert past[-1][0] - past[0][0] == pytest.approx(200, abs=5)
+    assert roofline(snapshot, snapshot.devices[0]).bound in ("memory", "compute")
+
+
+def test_a_leak_shows_in_the_memory_and_on_its_line_and_in_the_agent_it_brings() -> None:
+    with start(Plan("v5e-1", age_s=100.0)) as host:
+        source = Segments(host, by_device=True)
+        assert source.read(time.monotonic()).processes == ()
+        set_faults(host.root, ["leak"])
+
+        def leaked() -> int | None:
+            """Bytes of the line that leaks."""
+            for process in source.read(time.monotonic()).processes:
+                for allocation in process.profile.allocations if process.profile else ():
+                    if allocation.function == "log_metrics":
+                        return allocation.bytes
+            return None
+
+        first = eventually(leaked)
+        eventually(lambda: (leaked() or 0) > first)
+        source.close()
+
+
+def test_time_that_stands_still_shows_a_leak_that_began_with_the_training() -> None:
+    with start(Plan("v5e-1", freeze_s=300.0, faults=("leak",))) as host:
+        source = Segments(host, by_device=True)
+        (process,) = source.read(time.monotonic()).processes
+        source.close()
+        facts = [host_facts(host) for _ in range(2)]
+    assert process.profile is not None
+    assert "log_metrics" in {a.function for a in process.profile.allocations}
+    assert facts[0].uptime_s == facts[1].uptime_s
+    assert facts[0].cpus == 28

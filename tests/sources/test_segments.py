@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from hypothesis import strategies as st
 from users import ROOT, as_another_user
 
 from tpusmi.collect import open_collector
-from tpusmi.model import DENIED, DeviceKey, Host, Outcome, ProcessKey
-from tpusmi.sources.segments import Segments, facts
+from tpusmi.memprofile import packed_sites, totals
+from tpusmi.model import DENIED, PHASE, PHASES, DeviceKey, Host, MemoryProfile, Outcome, ProcessKey
+from tpusmi.sources.segments import Segments, facts, job
 from tpusmi.wire import places
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES
 
@@ -60,7 +62,7 @@ def test_bytes_and_counts_are_whole_numbers(tmp_path: Path) -> None:
 def test_what_the_job_does_not_know_is_missing_and_not_zero(tmp_path: Path) -> None:
     writer = forge.segment(tmp_path, places.me(), devices=1)
     writer.append(forge.slot(time.monotonic(), {"phase": 2.0}, [{}], time.time()))
-    assert read(tmp_path).readings == ()
+    assert [r.metric for r in read(tmp_path).readings] == [PHASE]
 
 
 def test_a_value_that_cannot_be_true_is_missing(tmp_path: Path) -> None:
@@ -306,6 +308,79 @@ def test_the_past_ten_minutes_come_with_the_first_read_only(tmp_path: Path) -> N
     assert len(used) == 301
     assert used[0].at_s == pytest.approx(now - 300)
     assert source.read(now).past == ()
+
+
+GRAPHED = {
+    *("hbm_used_bytes", "live_array_bytes", "duty_cycle_percent"),
+    *("hbm_bandwidth_utilization_percent", "steps_per_s", "step_time_s.mean", "step_time_s.p50"),
+    *("step_time_s.p95", "mfu_percent", "compilations", PHASE),
+}
+
+
+def test_the_past_has_everything_that_a_graph_can_show_and_no_more(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me(), devices=2)
+    now = time.monotonic()
+    for ago in (3, 2, 1):
+        said = {"phase": 4.0 - ago, "profile_at_s": now - ago, "utilization_at_s": now - ago}
+        process, devices = {**forge.RUNNING, **said}, [forge.device(), forge.device(1)]
+        writer.append(forge.slot(now - ago, process, devices, time.time() - ago))
+    past = read(tmp_path, with_past=True).past
+    key = ProcessKey(places.me().pid, places.me().start_ticks)
+    assert {r.metric for r in past} == GRAPHED
+    assert {r.subject for r in past} == {key, DeviceKey(key, 0), DeviceKey(key, 1)}
+    phases = [r.value for r in past if r.metric == PHASE]
+    assert [PHASES[int(number)] for number in phases] == ["compiling", "running", "idle"]
+    for metric in ("duty_cycle_percent", "live_array_bytes"):
+        second = [r.at_s for r in past if (r.metric, r.subject) == (metric, DeviceKey(key, 1))]
+        assert second == [now - 3, now - 2, now - 1]
+
+
+def test_the_past_of_many_devices_is_coarser_and_as_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "PAST_MOST", 5000)
+    writer = forge.segment(tmp_path, places.me(), devices=16)
+    now = time.monotonic()
+    for ago in range(599, -1, -1):
+        rows = [forge.device(i) for i in range(16)]
+        writer.append(forge.slot(now - ago, forge.RUNNING, rows, time.time() - ago))
+    past = read(tmp_path, with_past=True).past
+    assert 2500 < len(past) <= 5000
+    used = [r.at_s for r in past if r.metric == PHASE]
+    assert used[0] == pytest.approx(now - 599)
+    assert used[-1] == pytest.approx(now, abs=20)
+
+
+def test_a_phase_that_is_none_is_not_told(tmp_path: Path) -> None:
+    writer = forge.segment(tmp_path, places.me(), devices=0)
+    for number in (-1.0, 5.0, float("nan")):
+        writer.append(forge.slot(time.monotonic(), {"phase": number}, [], time.time()))
+        found = read(tmp_path)
+        assert (found.readings, found.processes[0].phase) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pack"),
+    [(PROFILE_PPROF, lambda data: data), (PROFILE_SITES, packed_sites)],
+    ids=["whole", "reduced"],
+)
+def test_what_each_device_holds_is_told_to_who_asks_for_it(
+    tmp_path: Path, kind: int, pack: Callable[[bytes], bytes]
+) -> None:
+    data = forge.profile_of_two()
+    forge.my_segment(tmp_path).profile.write(kind, pack(data), time.monotonic())
+    assert profile_of(Segments(Host(segment_dir=str(tmp_path)))).allocations == ()
+    found = profile_of(Segments(Host(segment_dir=str(tmp_path)), by_device=True))
+    for device, usage in totals(data).devices.items():
+        own = [a for a in found.allocations if a.device == device and a.kind == "buffer"]
+        assert (sum(a.bytes or 0 for a in own), sum(a.count for a in own)) == usage
+    assert found.allocations_left_out_bytes == 0
+
+
+def profile_of(source: Segments) -> MemoryProfile:
+    (process,) = source.read(time.monotonic()).processes
+    assert process.profile is not None
+    return process.profile
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import gzip
+import json
+import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpusmi.memprofile import device_id, packed_sites, sites, totals, unpacked_sites
+from tpusmi.memprofile import (
+    ALLOCATIONS_MOST,
+    device_id,
+    held,
+    packed_sites,
+    sites,
+    totals,
+    unpacked_sites,
+)
+from tpusmi.model import Allocation
 from tpusmi.pprof import ProfileError
 
 DATA = Path(__file__).parent.parent / "data"
@@ -164,10 +175,99 @@ def test_a_device_label_gives_its_global_id_in_every_spelling(
     assert device_id(label) == expected
 
 
+SPREAD = profile(
+    [
+        (2, 100, {"kind": "buffer", "device": "TPU_4(process=1,(2,0,0,0))"}),
+        (1, 300, {"kind": "buffer", "device": "TPU_12(process=1,(2,1,0,0))"}),
+        (1, 50, {"kind": "buffer", "device": "TPU_4(process=1,(2,0,0,0))"}),
+        (3, -3, {"kind": "executable"}),
+    ],
+    [("f", "/me.py")],
+)
+
+
+def test_a_line_is_told_apart_by_device_with_the_largest_first() -> None:
+    assert held(SPREAD, by_device=True).allocations == (
+        Allocation("f", "/me.py", 10, "buffer", 12, 300, 1),
+        Allocation("f", "/me.py", 10, "buffer", 4, 150, 3),
+        Allocation("f", "/me.py", 10, "executable", None, None, 3),
+    )
+    assert held(SPREAD).allocations == ()
+    assert held(SPREAD).sites == held(SPREAD, by_device=True).sites
+
+
+@pytest.mark.parametrize("name", ["ajax", "microjax", "ledgetter", "exploration"])
+def test_the_allocations_of_a_real_profile_add_up_to_its_totals_and_to_its_sites(name: str) -> None:
+    data = (DATA / f"{name}.prof").read_bytes()
+    found = held(data, by_device=True)
+    assert sum(a.count for a in found.allocations) == sum(s.count for s in found.sites)
+    buffers = [a for a in found.allocations if a.kind == "buffer"]
+    assert {a.device for a in buffers} == {0}
+    assert sum(a.bytes or 0 for a in buffers) == totals(data).devices[0].bytes
+
+
+def test_what_the_list_of_allocations_has_no_room_for_is_summed_up() -> None:
+    many = ALLOCATIONS_MOST + 500
+    samples = [(2, 10 + i, {"kind": "buffer", "device": f"cpu:{i}"}) for i in range(many)]
+    found = held(profile(samples, [("f", "/me.py")]), by_device=True)
+    assert [a.bytes for a in found.allocations] == [*range(many + 9, many + 9 - 2000, -1)]
+    assert (found.left_out_bytes, found.left_out_count) == (sum(range(10, 510)), 1000)
+
+
+def test_a_profile_too_large_for_its_place_tells_its_devices_too() -> None:
+    assert unpacked_sites(packed_sites(SPREAD), by_device=True) == held(SPREAD, by_device=True)
+    data = (DATA / "ledgetter.prof").read_bytes()
+    some, every = unpacked_sites(packed_sites(data, 5), True), held(data, by_device=True)
+    assert len(some.allocations) == 5
+    assert some.left_out_count == sum(a.count for a in every.allocations[5:])
+    assert (some.left_out_bytes or 0) + sum(a.bytes or 0 for a in some.allocations) == sum(
+        a.bytes or 0 for a in every.allocations
+    )
+
+
+def test_readers_of_format_1_1_find_the_sites_alone_in_the_first_member() -> None:
+    unpacker = zlib.decompressobj(wbits=31)
+    rows = json.loads(unpacker.decompress(packed_sites(SPREAD)))
+    assert unpacker.eof
+    assert [tuple(row) for row in rows] == [tuple(s) for s in sites(SPREAD)]
+
+
+def test_sites_of_format_1_1_have_no_device_and_may_have_left_something_out() -> None:
+    (site,) = sites(profile([(1, 64, {"kind": "buffer", "device": "TPU_3"})], [("f", "/me.py")]))
+    found = unpacked_sites(gzip.compress(json.dumps([site]).encode()), by_device=True)
+    assert found.allocations == (Allocation("f", "/me.py", 10, "buffer", None, 64, 1),)
+    assert (found.left_out_bytes, found.left_out_count) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "7",
+            "{}",
+            "[[0, 0]]",
+            "[[0], []]",
+            "[[0, 0], 7]",
+            '[[0, 0], {"a": 1}]',
+            '[[0, 0], "ab"]',
+        ),
+        *("[[0, 0], [[1, 0, 5, 1]]]", "[[0, 0], [[-1, 0, 5, 1]]]", "[[0, 0], [[0, -1, 5, 1]]]"),
+        *("[[0, 0], [[0, 0, 1e30, 1]]]", "[[0, 0], [[0, 0, 5]]]", "[[0, 1e400], []]"),
+        *("[[NaN, 0], []]", '[["many", 0], []]', "["),
+    ],
+)
+def test_devices_of_sites_that_make_no_sense_give_a_reason(text: str) -> None:
+    first = gzip.compress(b'[["f","/me.py",1,"buffer",5,1]]')
+    packed = first + gzip.compress(text.encode())
+    with pytest.raises(ProfileError):
+        unpacked_sites(packed, by_device=True)
+    assert len(unpacked_sites(packed).sites) == 1
+
+
 def test_a_profile_too_large_for_its_place_travels_as_its_sites() -> None:
     data = (DATA / "ledgetter.prof").read_bytes()
     packed = packed_sites(data, most=20)
-    assert unpacked_sites(packed) == sites(data, most=20)
+    assert unpacked_sites(packed).sites == sites(data, most=20)
     assert len(packed) < len(data)
 
 
@@ -204,6 +304,6 @@ def test_a_mutated_profile_never_raises_anything_else(data: st.DataObject) -> No
     mutated = gzip.compress(bytes(plain), 1)
     try:
         totals(mutated)
-        sites(mutated)
+        held(mutated, by_device=True)
     except ProfileError:
         pass

@@ -9,6 +9,8 @@ from tpusmi.model import (
     AGENT,
     LIBTPU,
     OK,
+    PHASE,
+    Chip,
     Device,
     DeviceKey,
     HostFacts,
@@ -44,6 +46,23 @@ def reading(
 def merged(*readings: Reading, processes: tuple[Process, ...] = (process(),)) -> Snapshot:
     outcomes = [Outcome(AGENT, OK, readings=readings, devices=(device(),), processes=processes)]
     return merge(outcomes, HOST, NOW, "0.0.0")
+
+
+def test_the_phase_is_for_the_history_alone() -> None:
+    snapshot = merged(reading(AGENT, 2, 0, PHASE), reading(AGENT, 7, 0))
+    assert list(snapshot.values) == [(DEVICE, "hbm_used_bytes")]
+    (told,) = snapshot.to_dict()["processes"]
+    assert told["phase"] == "running"
+
+
+def test_the_driver_of_the_chips_is_that_of_the_host() -> None:
+    chips = tuple(
+        Chip(i, "v4", "TPU v4", (), (), 1, driver=driver, driver_version=version)
+        for i, (driver, version) in enumerate([(None, None), ("google-tpu", "1.2")])
+    )
+    host = merge([Outcome("sysfs", OK, chips=chips)], HOST, NOW, "0.0.0").host
+    assert (host.tpu_driver, host.tpu_driver_version) == ("google-tpu", "1.2")
+    assert merge([], HOST, NOW, "0.0.0").host.tpu_driver is None
 
 
 @pytest.mark.parametrize(

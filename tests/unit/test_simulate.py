@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 from users import ROOT, as_another_user
 
 from tpusmi.chips import GENERATIONS
+from tpusmi.memprofile import held, totals
 from tpusmi.metricproto import messages
-from tpusmi.model import Host
+from tpusmi.model import PHASES, Host
 from tpusmi.simulate import description, faults, sdk, tree, workload
 from tpusmi.simulate.answers import UPTIME, Answers
 from tpusmi.simulate.environment import job_environment
 from tpusmi.simulate.host import Plan
 from tpusmi.simulate.machine import parse
+from tpusmi.simulate.memory import kept, profile
+from tpusmi.simulate.progress import progress
 from tpusmi.simulate.running import Running
 from tpusmi.simulate.workload import COMPILE_S, CYCLE_S, LOAD_S, Workload
 from tpusmi.sources.libtpu.names import NAMES
@@ -480,3 +483,57 @@ def test_a_directory_of_anybodys_hangs_nothing_and_is_refused(tmp_path: Path) ->
     (tmp_path / description.FILE).write_text("[" * 200_000)
     with pytest.raises(ValueError, match="no simulated host"):
         description.read(str(tmp_path))
+
+
+@given(TIMES, st.floats(0, 1e4), DEVICES)
+def test_the_parts_of_the_memory_add_up_to_it_and_leave_room(
+    t_s: float, leaking_s: float, device: int
+) -> None:
+    job = Workload(leaking_s=leaking_s)
+    parts = job.memory_parts(t_s, device)
+    assert sum(parts.values()) == job.memory(t_s, device) < 1
+    assert all(share >= 0 for share in parts.values())
+
+
+def test_a_leak_grows_on_one_line_until_it_stays() -> None:
+    job = Workload(leaking_s=30.0)
+    sizes = []
+    for t_s in (29.0, 60.0, 120.0, 600.0, 601.0):
+        found = {k.line.function: k.bytes for k in kept(job, t_s, 3, 10**10)}
+        sizes.append(found.pop("log_metrics", 0))
+        assert found == {k.line.function: k.bytes for k in kept(Workload(), t_s, 3, 10**10)}
+    assert sizes[0] == 0
+    assert sizes[0] < sizes[1] < sizes[2] < sizes[3] == sizes[4]
+
+
+def test_the_profile_of_the_simulated_job_tells_its_devices_apart() -> None:
+    job = Workload(leaking_s=0.0)
+    devices = {f"TPU_{i}(process=0,({i},0,0,0))": kept(job, 200.0, i, 10**10) for i in range(3)}
+    data = profile(devices.items())
+    for device, every in enumerate(devices.values()):
+        expected = (sum(k.bytes for k in every), sum(k.arrays for k in every))
+        assert totals(data).devices[device] == expected
+    assert len({usage.bytes for usage in totals(data).devices.values()}) == 3
+    assert ("log_metrics", 27) in {(site.function, site.line) for site in held(data).sites}
+
+
+@given(TIMES, st.integers(0, 9))
+def test_the_simulated_agents_numbers_can_be_true_at_any_time(t_s: float, seed: int) -> None:
+    told = progress(Workload(seed), t_s, 1e15)
+    assert told["phase"] in range(len(PHASES) - 1)
+    assert all(value >= 0 for value in told.values() if value is not None)
+    if "step_time_s.p50" in told:
+        parts = [told[f"step_time_s.{part}"] or 0 for part in ("min", "p50", "p95", "max")]
+        assert parts == sorted(parts)
+        assert 0 < (told["mfu_percent"] or 0) < 100
+    else:
+        assert t_s < 20 or told["steps"] is None
+
+
+def test_a_job_goes_through_the_phases_as_it_starts() -> None:
+    job = Workload()
+    names = [PHASES[int(progress(job, t_s, None)["phase"] or 0)] for t_s in (1.0, 10.0, 30.0)]
+    assert names == ["starting", "compiling", "running"]
+    hung = progress(Workload(0, ("hung", 100.0)), 300.0, None)
+    assert PHASES[int(hung["phase"] or 0)] == "idle"
+    assert "steps_per_s" not in hung

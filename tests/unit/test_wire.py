@@ -138,7 +138,7 @@ def test_a_blob_half_written_by_a_killed_writer_leaves_the_one_before(written: s
 
 
 def test_the_dump_of_a_known_segment_is_its_golden(written: str) -> None:
-    expected = (SEGMENTS / "v1.1.txt").read_text()
+    expected = (SEGMENTS / "v1.2.txt").read_text()
     assert "\n".join(dump(written)) + "\n" == expected
 
 
@@ -253,7 +253,7 @@ def test_a_segment_cut_at_any_length_never_raises_anything_else(tmp_path: Path) 
         read_all(str(path))
 
 
-GOLDEN = (SEGMENTS / "v1.1.seg").read_bytes()
+GOLDEN = (SEGMENTS / "v1.2.seg").read_bytes()
 
 
 def resealed(data: bytearray) -> None:

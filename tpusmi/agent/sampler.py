@@ -22,9 +22,10 @@ from tpusmi.agent.facts import Facts
 from tpusmi.agent.flops import mfu_percent
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.utilization import NOTHING, Busy, Utilization, begin
+from tpusmi.model import PHASES
 from tpusmi.pprof import ProfileError
 from tpusmi.wire import places
-from tpusmi.wire.layout import PHASES, PROFILE_PPROF, PROFILE_SITES, Identity
+from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, Identity
 from tpusmi.wire.writer import SegmentWriter
 
 POLL_S = 0.1

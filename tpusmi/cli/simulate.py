@@ -93,6 +93,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--fault", action="append", default=[], metavar="NAME[:ARG]", help="see below; repeatable"
     )
+    p.add_argument(
+        "--agent", action="store_true", help="the job has tpusmi's agent: steps, phases, memory"
+    )
     p.add_argument("--seed", type=int, default=0, metavar="N", help="another course of events")
     p.add_argument(
         "--age", type=_seconds, default=0.0, metavar="SECONDS", help="so long has the job run"
@@ -114,6 +117,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         seed=options.seed,
         age_s=options.age,
         freeze_s=options.freeze,
+        agent=options.agent,
     )
 
 

@@ -10,6 +10,7 @@ from tpusmi.merge.staleness import judged
 from tpusmi.model import (
     METRICS,
     NOMINAL,
+    PHASE,
     Chip,
     ChipKey,
     Device,
@@ -58,7 +59,7 @@ def merge(
         version,
         simulated,
         now_s,
-        host._replace(libtpu_version=host.libtpu_version or _libtpu_version(outcomes, processes)),
+        _with_versions(host, outcomes, processes, chips),
         tuple(d for d in devices if d.key.process not in dead),
         processes,
         tuple(_bare(o, join.notes.get(o.source, ())) for o in outcomes),
@@ -93,6 +94,21 @@ def _bare(o: Outcome, notes: Sequence[str]) -> Outcome:
     return Outcome(o.source, o.status, o.message, o.took_s, notes=(*o.notes, *notes))
 
 
+def _with_versions(
+    host: HostFacts,
+    outcomes: Iterable[Outcome],
+    processes: Iterable[Process],
+    chips: Iterable[Chip],
+) -> HostFacts:
+    """The host with what is known of its TPUs' software."""
+    driven = next((c for c in chips if c.driver is not None), None)
+    return host._replace(
+        libtpu_version=host.libtpu_version or _libtpu_version(outcomes, processes),
+        tpu_driver=host.tpu_driver if driven is None else driven.driver,
+        tpu_driver_version=host.tpu_driver_version if driven is None else driven.driver_version,
+    )
+
+
 def _libtpu_version(outcomes: Iterable[Outcome], processes: Iterable[Process]) -> str | None:
     """What the SDK says, else what a living job says of its own."""
     said = [o.libtpu_version for o in outcomes]
@@ -125,13 +141,14 @@ def _ordered(processes: Iterable[Process]) -> tuple[Process, ...]:
 def _values(
     readings: Iterable[tuple[Subject | None, Reading]], now_s: float, dead: frozenset[ProcessKey]
 ) -> Values:
-    """The best reading of every metric of every subject. Those of nobody knows what are left out.
+    """The best reading of every metric of every subject. Those of nobody knows what are left out,
+    and the phase, which the process itself has.
 
     This runs for every number on the screen at every tick: most have one witness and no rival.
     """
     best: dict[tuple[Subject, str], Reading] = {}
     for subject, r in readings:
-        if subject is None:
+        if subject is None or r.metric == PHASE:
             continue
         if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and _process_of(subject) not in dead:
             continue

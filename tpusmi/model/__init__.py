@@ -8,6 +8,7 @@ from tpusmi.model.history import (
     UNKNOWN,
     History,
 )
+from tpusmi.model.host import HostFacts
 from tpusmi.model.metrics import (
     AGENT,
     CHIP,
@@ -18,6 +19,7 @@ from tpusmi.model.metrics import (
     LIBTPU_SDK,
     METRICS,
     NOMINAL,
+    PHASE,
     PROCESS,
     PROCESS_METRICS,
     PROFILE,
@@ -55,8 +57,10 @@ from tpusmi.model.process import (
     LOCK_LOCKED,
     LOCK_STATES,
     LOCK_UNKNOWN,
+    PHASES,
     PROCESS_FACTS,
     STALE_HOLDER,
+    Allocation,
     Life,
     LockFile,
     MemoryProfile,
@@ -68,7 +72,6 @@ from tpusmi.model.process import (
 )
 from tpusmi.model.snapshot import (
     SCHEMA,
-    HostFacts,
     Snapshot,
     Value,
 )
@@ -97,6 +100,8 @@ __all__ = [
     "METRICS",
     "NOMINAL",
     "OK",
+    "PHASE",
+    "PHASES",
     "PROCESS",
     "PROCESS_FACTS",
     "PROCESS_METRICS",
@@ -104,6 +109,7 @@ __all__ = [
     "SCHEMA",
     "STALE_HOLDER",
     "UNKNOWN",
+    "Allocation",
     "Chip",
     "ChipKey",
     "Core",

@@ -9,6 +9,8 @@ from typing import NamedTuple
 CHIP, DEVICE, PROCESS = "chip", "device", "process"
 
 AGENT, LIBTPU, LIBTPU_SDK, PROFILE = "agent", "libtpu", "libtpu_sdk", "profile"
+PHASE = "phase"
+"""No metric: the number in PHASES of what a process was doing. In History, and in no snapshot."""
 NOMINAL = "nominal"
 """What the chip table says, where nobody measured: shown, and said so."""
 

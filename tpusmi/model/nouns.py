@@ -27,6 +27,10 @@ class Host(NamedTuple):
     sdk_command: tuple[str, ...] | None = None
     """The child that reads libtpu's SDK; None is our own, () is none at all."""
     simulated: bool = False
+    own_proc: str = "/proc"
+    """Where the machine's own loadavg, meminfo and uptime are. A simulated host has the processes
+    of the real one in its /proc, but a load and a memory of its own.
+    """
 
     def path(self, absolute: str) -> str:
         """That absolute path under this host's root."""
@@ -127,6 +131,10 @@ class Chip(NamedTuple):
     """One sentence for each thing about it that is missing or could not be read."""
     other_nodes: tuple[tuple[str, str], ...] = ()
     """Of a node, another one that opens the same: `("/dev/vfio/0", "/dev/vfio/devices/vfio0")`."""
+    driver: str | None = None
+    """What the kernel has bound to it: `vfio-pci`."""
+    driver_version: str | None = None
+    """Of a driver that has one."""
 
     @property
     def key(self) -> ChipKey:

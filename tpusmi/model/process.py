@@ -29,11 +29,31 @@ class Site(NamedTuple):
     count: int  # type: ignore[assignment]  # hides tuple.count
 
 
+class Allocation(NamedTuple):
+    """What a line of code keeps alive on one device."""
+
+    function: str
+    file: str
+    line: int
+    kind: str
+    """`buffer` or `executable`."""
+    device: int | None
+    """Global id, as JAX says; None where the profile names no device."""
+    bytes: int | None
+    """None when the backend does not know the size (executables on a TPU)."""
+    count: int  # type: ignore[assignment]  # hides tuple.count
+
+
 class MemoryProfile(NamedTuple):
     """The newest device memory profile of a process, largest sites first."""
 
     at_s: float
     sites: tuple[Site, ...]
+    allocations: tuple[Allocation, ...] = ()
+    """The same by device, largest first; empty unless asked for."""
+    allocations_left_out_bytes: int | None = 0
+    """Of the smallest, which the list has no room for; None when nobody told."""
+    allocations_left_out_count: int | None = 0
 
 
 class Notice(NamedTuple):
@@ -57,6 +77,10 @@ PROCESS_FACTS = (
     "recompiled",
 )
 """What a job says of itself once: strings and integers, None when it does not say."""
+
+
+PHASES = ("starting", "compiling", "running", "idle", "ended")
+"""What a job can be doing. Segments hold the number, so new ones come last."""
 
 
 STALE_HOLDER = "stale_holder"

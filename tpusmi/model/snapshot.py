@@ -5,6 +5,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tpusmi.model.host import HostFacts
 from tpusmi.model.metrics import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS, Metric
 from tpusmi.model.nouns import (
     Chip,
@@ -38,17 +39,6 @@ class Value(NamedTuple):
     source: str
     age_s: float
     stale: bool
-
-
-class HostFacts(NamedTuple):
-    """This machine, as the snapshot shows it."""
-
-    name: str
-    time: str
-    """RFC 3339, UTC."""
-    boot_id: str | None
-    container: bool | None
-    libtpu_version: str | None = None
 
 
 class Snapshot(NamedTuple):
@@ -116,7 +106,7 @@ class Snapshot(NamedTuple):
             "schema": SCHEMA,
             "tpusmi_version": self.tpusmi_version,
             "simulated": self.simulated,
-            "host": {**self.host._asdict(), "dcn": self._dcn()},
+            "host": {**self.host.to_dict(), "dcn": self._dcn()},
             "chips": [self._chip(c) for c in self.chips],
             "devices": [self._device(d) for d in self.devices],
             "processes": [self._process(p) for p in self.processes],

@@ -144,6 +144,13 @@ def _libtpu(s: Snapshot, row: Device | Process) -> Cell:
 _HOST = (
     Field(("timestamp",), "", "host", "When the snapshot was taken, UTC.", _timestamp),
     Field(("hostname",), "", "host", "Name of the host.", lambda s, row: s.host.name),
+    Field(
+        ("driver_version",),
+        "",
+        "host",
+        "Of the chips' kernel driver, where it has one.",
+        lambda s, row: s.host.tpu_driver_version,
+    ),
     Field(("libtpu_version",), "", "process", "libtpu of the owning process.", _libtpu),
 )
 
@@ -259,7 +266,6 @@ _NVIDIA = (
 _NEVER = tuple(
     Field((name,), unit, "device", f"{what}: no TPU tells it.", lambda s, row: None)
     for name, unit, what in (
-        ("driver_version", "", "Driver version"),
         ("temperature.gpu", "", "Temperature"),
         ("power.draw", "W", "Power"),
         ("power.limit", "W", "Power limit"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 from tpusmi.model import (
     CHIP_METRICS,
@@ -18,13 +17,17 @@ from tpusmi.model import (
     SCHEMA,
     Metric,
 )
-
-Schema = dict[str, Any]
-
-_TEXT: Schema = {"type": "string"}
-_TRUTH: Schema = {"type": "boolean"}
-_WHOLE: Schema = {"type": "integer"}
-_NUMBER: Schema = {"type": "number"}
+from tpusmi.report.shapes import (
+    NUMBER,
+    TEXT,
+    TRUTH,
+    WHOLE,
+    Schema,
+    a_list,
+    an_object,
+    or_null,
+    said,
+)
 
 
 def json_schema(strict: bool = False) -> Schema:
@@ -44,25 +47,25 @@ def _strict(schema: Schema) -> Schema:
 
 
 def _schema() -> Schema:
-    device = _object(_device())
+    device = an_object(_device())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tpusmi snapshot",
         "description": "What `tpusmi --json` prints: one object, with --loop one per line.",
-        **_object(
+        **an_object(
             {
                 "schema": {"const": SCHEMA},
-                "tpusmi_version": _TEXT,
-                "simulated": _said(_TRUTH, "True when the host is a simulated one."),
-                "host": _object(_host()),
-                "chips": _list(_object(_chip()), "The TPUs that the kernel shows."),
-                "devices": _list(device, "Devices of living processes."),
-                "processes": _list(_object(_process(device)), "Living ones first."),
-                "sources": _list(_object(_source()), "What was asked, and what it answered."),
-                "servers": _list(_object(_server()), "libtpu's metrics servers."),
-                "cores": _list(_object(_core()), "What each core runs; empty unless asked for."),
-                "holding": _object(_holding()),
-                "warnings": _list(_object(_warning()), "What a person can act on."),
+                "tpusmi_version": TEXT,
+                "simulated": said(TRUTH, "True when the host is a simulated one."),
+                "host": an_object(_host()),
+                "chips": a_list(an_object(_chip()), "The TPUs that the kernel shows."),
+                "devices": a_list(device, "Devices of living processes."),
+                "processes": a_list(an_object(_process(device)), "Living ones first."),
+                "sources": a_list(an_object(_source()), "What was asked, and what it answered."),
+                "servers": a_list(an_object(_server()), "libtpu's metrics servers."),
+                "cores": a_list(an_object(_core()), "What each core runs; empty unless asked for."),
+                "holding": an_object(_holding()),
+                "warnings": a_list(an_object(_warning()), "What a person can act on."),
             }
         ),
     }
@@ -70,11 +73,22 @@ def _schema() -> Schema:
 
 def _host() -> Schema:
     return {
-        "name": _TEXT,
-        "time": _said(_TEXT, "RFC 3339, UTC."),
-        "boot_id": _or_null(_TEXT),
-        "container": _said(_or_null(_TRUTH), "Whether this is inside a container."),
-        "libtpu_version": _or_null(_TEXT),
+        "name": TEXT,
+        "time": said(TEXT, "RFC 3339, UTC."),
+        "boot_id": or_null(TEXT),
+        "container": said(or_null(TRUTH), "Whether this is inside a container."),
+        "libtpu_version": or_null(TEXT),
+        "load_averages": said(
+            {"type": ["array", "null"], "items": NUMBER, "minItems": 3, "maxItems": 3},
+            "Over the last 1, 5 and 15 minutes.",
+        ),
+        "cpus": said(or_null(WHOLE), "That are online."),
+        "memory_total_bytes": or_null(WHOLE),
+        "memory_available_bytes": said(or_null(WHOLE), "What programs can still have."),
+        "uptime_s": or_null(NUMBER),
+        "kernel": said(or_null(TEXT), "Its release."),
+        "tpu_driver": said(or_null(TEXT), "What drives the chips: `vfio-pci`."),
+        "tpu_driver_version": said(or_null(TEXT), "Of a driver with a version of its own."),
         "dcn": {
             "type": "object",
             "description": "Distributions of the data center network since the job's start.",
@@ -85,98 +99,98 @@ def _host() -> Schema:
 
 def _percentiles() -> Schema:
     parts = ("mean", "p50", "p90", "p95", "p999")
-    return _object({"count": _or_null(_WHOLE), **{part: _or_null(_NUMBER) for part in parts}})
+    return an_object({"count": or_null(WHOLE), **{part: or_null(NUMBER) for part in parts}})
 
 
 def _chip() -> Schema:
-    link = {"name": _TEXT, "health": _said(_WHOLE, "0 healthy, 10 unusable.")}
+    link = {"name": TEXT, "health": said(WHOLE, "0 healthy, 10 unusable.")}
     return {
-        "index": _said(_WHOLE, "In PCI order, counted from 0."),
-        "generation": _said(_or_null(_TEXT), "`v5e`; null for one that is not known."),
-        "kind": _TEXT,
-        "pci_address": _or_null(_TEXT),
-        "pci_addresses": _list(_TEXT, "One for each PCI function."),
-        "node": _or_null(_TEXT),
-        "nodes": _list(_TEXT, "One device node for each function."),
-        "numa_node": _or_null(_WHOLE),
-        "pcie_link": _or_null(_TEXT),
-        "hbm_nominal_bytes": _or_null(_WHOLE),
-        "notes": _list(_TEXT, "What is missing or could not be read."),
-        "ici_links": _list(_object(link), "Links to other chips."),
+        "index": said(WHOLE, "In PCI order, counted from 0."),
+        "generation": said(or_null(TEXT), "`v5e`; null for one that is not known."),
+        "kind": TEXT,
+        "pci_address": or_null(TEXT),
+        "pci_addresses": a_list(TEXT, "One for each PCI function."),
+        "node": or_null(TEXT),
+        "nodes": a_list(TEXT, "One device node for each function."),
+        "numa_node": or_null(WHOLE),
+        "pcie_link": or_null(TEXT),
+        "hbm_nominal_bytes": or_null(WHOLE),
+        "notes": a_list(TEXT, "What is missing or could not be read."),
+        "ici_links": a_list(an_object(link), "Links to other chips."),
         **_measured(CHIP_METRICS),
     }
 
 
 def _server() -> Schema:
     return {
-        "address": _TEXT,
-        "pid": _said(_or_null(_WHOLE), "The process that serves it."),
-        "device_ids": _list(_WHOLE, "Every device that it has reported."),
-        "status": _TEXT,
-        "message": _TEXT,
+        "address": TEXT,
+        "pid": said(or_null(WHOLE), "The process that serves it."),
+        "device_ids": a_list(WHOLE, "Every device that it has reported."),
+        "status": TEXT,
+        "message": TEXT,
     }
 
 
 def _core() -> Schema:
     return {
-        "server": _TEXT,
-        "id": _WHOLE,
-        "chip_id": _or_null(_WHOLE),
-        "type": _or_null(_TEXT),
-        "index": _or_null(_WHOLE),
-        "hlo_location": _or_null(_TEXT),
-        "program_fingerprint": _or_null(_TEXT),
-        "queued_programs": _or_null(_WHOLE),
-        "error": _or_null(_TEXT),
+        "server": TEXT,
+        "id": WHOLE,
+        "chip_id": or_null(WHOLE),
+        "type": or_null(TEXT),
+        "index": or_null(WHOLE),
+        "hlo_location": or_null(TEXT),
+        "program_fingerprint": or_null(TEXT),
+        "queued_programs": or_null(WHOLE),
+        "error": or_null(TEXT),
     }
 
 
 def _device() -> Schema:
     return {
-        "index": _said(_WHOLE, "Local, counted from 0."),
-        "id": _said(_or_null(_WHOLE), "Global, as JAX and libtpu say."),
-        "chip": _said(_or_null(_WHOLE), "Index of the TPU chip."),
-        "core_on_chip": _or_null(_WHOLE),
-        "coords": _said(_or_null({"type": "array", "items": _WHOLE}), "Place in the slice."),
-        "kind": _said(
-            _or_null(_TEXT),
+        "index": said(WHOLE, "Local, counted from 0."),
+        "id": said(or_null(WHOLE), "Global, as JAX and libtpu say."),
+        "chip": said(or_null(WHOLE), "Index of the TPU chip."),
+        "core_on_chip": or_null(WHOLE),
+        "coords": said(or_null({"type": "array", "items": WHOLE}), "Place in the slice."),
+        "kind": said(
+            or_null(TEXT),
             "As JAX calls it in its job: `TPU v5 lite`; else the chip's name: `TPU v5e`.",
         ),
-        "platform": _or_null(_TEXT),
-        "name": _said(_TEXT, "Platform and global id: `tpu:8`."),
-        "node": _said(_or_null(_TEXT), "Device node of its chip."),
-        "pid": _said(_or_null(_WHOLE), "The process that owns it, the first of several."),
-        "pids": _list(_WHOLE, "Every process that owns it."),
-        "error": _said(_or_null(_TEXT), "Why it could not be read."),
+        "platform": or_null(TEXT),
+        "name": said(TEXT, "Platform and global id: `tpu:8`."),
+        "node": said(or_null(TEXT), "Device node of its chip."),
+        "pid": said(or_null(WHOLE), "The process that owns it, the first of several."),
+        "pids": a_list(WHOLE, "Every process that owns it."),
+        "error": said(or_null(TEXT), "Why it could not be read."),
         **_measured(DEVICE_METRICS),
     }
 
 
 def _process(device: Schema) -> Schema:
     return {
-        "pid": _WHOLE,
-        "start_ticks": _said(_WHOLE, "With the pid: a process no later one is taken for."),
-        "user": _or_null(_TEXT),
-        "command": _said(_TEXT, "Command line, secrets hidden."),
-        "devices": _list(_WHOLE, "Local indexes of its devices."),
-        "last_devices": _list(device, "Of a dead process: what its devices held last."),
-        "holds": _list(_TEXT, "Device nodes it holds open."),
+        "pid": WHOLE,
+        "start_ticks": said(WHOLE, "With the pid: a process no later one is taken for."),
+        "user": or_null(TEXT),
+        "command": said(TEXT, "Command line, secrets hidden."),
+        "devices": a_list(WHOLE, "Local indexes of its devices."),
+        "last_devices": a_list(device, "Of a dead process: what its devices held last."),
+        "holds": a_list(TEXT, "Device nodes it holds open."),
         "environment": {
             "type": "object",
             "description": "Its TPU_ and JAX_ variables that tpusmi reads.",
-            "additionalProperties": _TEXT,
+            "additionalProperties": TEXT,
         },
-        "loaded_only": _said(_TRUTH, "It maps libtpu.so and holds no node."),
-        "stale": _said(_or_null(_TRUTH), "True for a holder that will not do work again."),
-        "stale_code": _said(_or_null(_TEXT), "`orphaned`, `idle`, …; `stuck` by `ps` alone."),
-        "stale_reason": _said(_or_null(_TEXT), "Why it is stale; or why not, if it looks so."),
+        "loaded_only": said(TRUTH, "It maps libtpu.so and holds no node."),
+        "stale": said(or_null(TRUTH), "True for a holder that will not do work again."),
+        "stale_code": said(or_null(TEXT), "`orphaned`, `idle`, …; `stuck` by `ps` alone."),
+        "stale_reason": said(or_null(TEXT), "Why it is stale; or why not, if it looks so."),
         **_life(),
         "phase": {"enum": ["starting", "compiling", "running", "idle", "ended", None]},
         "state": {"enum": ["live", "silent", "dead"]},
-        "sample_age_s": _said(_or_null(_NUMBER), "Age of its agent's newest sample."),
-        "interval_s": _said(_or_null(_NUMBER), "Period of its agent's samples."),
+        "sample_age_s": said(or_null(NUMBER), "Age of its agent's newest sample."),
+        "interval_s": said(or_null(NUMBER), "Period of its agent's samples."),
         **{name: {"type": ["string", "integer", "null"]} for name in PROCESS_FACTS},
-        "memory_profile": _or_null(_object(_memory_profile())),
+        "memory_profile": or_null(an_object(_memory_profile())),
         **_measured(PROCESS_METRICS),
     }
 
@@ -184,36 +198,36 @@ def _process(device: Schema) -> Schema:
 def _life() -> Schema:
     """What the kernel says of a holder; null of other processes."""
     return {
-        "os_state": _said(_or_null(_TEXT), "Of its main thread: R, S, D, T, Z."),
-        "parent_pid": _or_null(_WHOLE),
-        "process_group": _or_null(_WHOLE),
-        "session": _or_null(_WHOLE),
-        "age_s": _said(_or_null(_NUMBER), "Since it was started."),
-        "threads": _or_null(_WHOLE),
-        "terminal": _said(_or_null(_TEXT), "`pts/0`. Not asked by `tpusmi --json`."),
-        "cpu_percent": _said(_or_null(_NUMBER), "Of one core. Not asked by `tpusmi --json`."),
-        "rss_bytes": _said(_or_null(_WHOLE), "Memory of the host. Not asked by `tpusmi --json`."),
-        "cwd": _said(_or_null(_TEXT), "Not asked by `tpusmi --json`."),
-        "container_id": _said(_or_null(_TEXT), "Of the container that it runs in."),
-        "inner_pid": _said(_or_null(_WHOLE), "Its pid in there."),
-        "role": _said(_or_null(_TEXT), "In its job: `resource tracker`, `spawned worker`."),
-        "listens_on": _list(_WHOLE, "TCP ports. Not asked by `tpusmi --json`."),
+        "os_state": said(or_null(TEXT), "Of its main thread: R, S, D, T, Z."),
+        "parent_pid": or_null(WHOLE),
+        "process_group": or_null(WHOLE),
+        "session": or_null(WHOLE),
+        "age_s": said(or_null(NUMBER), "Since it was started."),
+        "threads": or_null(WHOLE),
+        "terminal": said(or_null(TEXT), "`pts/0`. Not asked by `tpusmi --json`."),
+        "cpu_percent": said(or_null(NUMBER), "Of one core. Not asked by `tpusmi --json`."),
+        "rss_bytes": said(or_null(WHOLE), "Memory of the host. Not asked by `tpusmi --json`."),
+        "cwd": said(or_null(TEXT), "Not asked by `tpusmi --json`."),
+        "container_id": said(or_null(TEXT), "Of the container that it runs in."),
+        "inner_pid": said(or_null(WHOLE), "Its pid in there."),
+        "role": said(or_null(TEXT), "In its job: `resource tracker`, `spawned worker`."),
+        "listens_on": a_list(WHOLE, "TCP ports. Not asked by `tpusmi --json`."),
     }
 
 
 def _holding() -> Schema:
     node = {
-        "node": _TEXT,
-        "chip": _or_null(_WHOLE),
+        "node": TEXT,
+        "chip": or_null(WHOLE),
         "state": {"enum": ["free", "no_permission", "held", "stale", "releasing", "not_visible"]},
-        "pids": _list(_WHOLE, "Every process that holds it."),
+        "pids": a_list(WHOLE, "Every process that holds it."),
     }
     lock_file = {
-        "path": _TEXT,
+        "path": TEXT,
         "state": {"enum": list(LOCK_STATES)},
-        "owner": _or_null(_TEXT),
-        "pids": _list(_WHOLE, "Who locks it, or has the deleted one open."),
-        "message": _TEXT,
+        "owner": or_null(TEXT),
+        "pids": a_list(WHOLE, "Who locks it, or has the deleted one open."),
+        "message": TEXT,
     }
     return {
         "status": {
@@ -222,78 +236,58 @@ def _holding() -> Schema:
                 *("no_node", "no_tpu"),
             ]
         },
-        "nodes": _list(_object(node), "Every device node of a TPU."),
-        "not_inspected": _said(_WHOLE, "Processes that may hold one and could not be looked at."),
-        "own_pid_namespace": _said(_TRUTH, "Only processes of this container can be seen."),
-        "lock_files": _list(_object(lock_file), "libtpu's lock file."),
+        "nodes": a_list(an_object(node), "Every device node of a TPU."),
+        "not_inspected": said(WHOLE, "Processes that may hold one and could not be looked at."),
+        "own_pid_namespace": said(TRUTH, "Only processes of this container can be seen."),
+        "lock_files": a_list(an_object(lock_file), "libtpu's lock file."),
     }
 
 
 def _memory_profile() -> Schema:
     site = {
-        "function": _TEXT,
-        "file": _TEXT,
-        "line": _WHOLE,
-        "kind": _said(_TEXT, "`buffer` or `executable`."),
-        "bytes": _or_null(_WHOLE),
-        "count": _WHOLE,
+        "function": TEXT,
+        "file": TEXT,
+        "line": WHOLE,
+        "kind": said(TEXT, "`buffer` or `executable`."),
+        "bytes": or_null(WHOLE),
+        "count": WHOLE,
     }
-    return {"age_s": _NUMBER, "sites": _list(_object(site), "What holds memory, largest first.")}
+    return {"age_s": NUMBER, "sites": a_list(an_object(site), "What holds memory, largest first.")}
 
 
 def _source() -> Schema:
     return {
-        "name": _TEXT,
+        "name": TEXT,
         "status": {"enum": ["ok", "absent", "denied", "failed"]},
-        "message": _TEXT,
-        "took_s": _NUMBER,
-        "notes": _list(_TEXT, "One sentence for each thing that could not be read."),
+        "message": TEXT,
+        "took_s": NUMBER,
+        "notes": a_list(TEXT, "One sentence for each thing that could not be read."),
     }
 
 
 def _warning() -> Schema:
-    return {"code": _TEXT, "message": _TEXT, "pid": _or_null(_WHOLE)}
+    return {"code": TEXT, "message": TEXT, "pid": or_null(WHOLE)}
 
 
 def _measured(metrics: tuple[Metric, ...]) -> Schema:
     """Every metric of a scope, and where the known ones come from."""
     fields: Schema = {}
     for m in metrics:
-        kind = _said(_or_null(_WHOLE if m.is_integer else _NUMBER), f"{m.help} Unit: {m.unit}.")
+        kind = said(or_null(WHOLE if m.is_integer else NUMBER), f"{m.help} Unit: {m.unit}.")
         name, _, part = m.name.partition(".")
         if part:
-            parts = fields.setdefault(name, _object({}))
+            parts = fields.setdefault(name, an_object({}))
             parts["properties"][part] = kind
             parts["required"].append(part)
         else:
             fields[name] = kind
-    witness = _object({"source": _TEXT, "age_s": _NUMBER, "stale": _TRUTH})
+    witness = an_object({"source": TEXT, "age_s": NUMBER, "stale": TRUTH})
     fields["provenance"] = {
         "type": "object",
         "description": "Of every value that is known: who said it, and how long ago.",
         "additionalProperties": witness,
     }
     return fields
-
-
-def _object(properties: Schema) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-    }
-
-
-def _list(items: Schema, help: str) -> Schema:
-    return {"type": "array", "description": help, "items": items}
-
-
-def _said(kind: Schema, help: str) -> Schema:
-    return {**kind, "description": help}
-
-
-def _or_null(kind: Schema) -> Schema:
-    return {**kind, "type": [kind["type"], "null"]}
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ def attach(directory: str) -> Host:
         metrics_ports=tuple(int(port) for port in told["ports"]),
         sdk_command=sdk.command(directory),  # ours: the directory may be somebody else's
         simulated=True,
+        own_proc=description.OWN_PROC,
     )
 
 

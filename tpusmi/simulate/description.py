@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE = "simulated.json"
+OWN_PROC = "/machine"
+"""In the host's directory: its own loadavg, meminfo and uptime. Its /proc leads to the real one."""
 FAST_FILE = ".simulated.marshal"
 """The same for our own interpreter: importing json takes as long as starting it."""
 VERSION = 1

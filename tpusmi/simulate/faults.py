@@ -40,6 +40,7 @@ ANY_TIME = {
     "idle": "the job holds the chips and runs nothing",
     "stall": "the job waits for its input most of the time",
     "hang": "a program of the job never ends",
+    "leak": "a line of the job keeps more memory every few steps, and the agent shows which",
     "throttle:SCORE": "the first chip is throttled, 1 to 10 (3)",
     "bad-link:HEALTH": "a link between chips is in trouble, 1 to 10 (7)",
     "sdk-crash": "libtpu's SDK dies by a segmentation fault",

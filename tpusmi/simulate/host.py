@@ -49,6 +49,8 @@ class Plan(NamedTuple):
     """Its age for ever: every answer is the same."""
     hold: bool = True
     """False leaves the device nodes and the lock to somebody else."""
+    agent: bool = False
+    """The job has tpusmi's agent: its processes write segments."""
 
     def check(self) -> None:
         """Raises ValueError with a sentence when there can be no such host."""

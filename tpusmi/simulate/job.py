@@ -47,6 +47,7 @@ def _serve(running: Running, process: int, number: int) -> None:
     """Serve metrics, as the faults of the moment allow, until stdin ends."""
     from tpusmi.simulate.host import PortBusyError
     from tpusmi.simulate.server import IPV4, IPV6, Port, open_grpc
+    from tpusmi.simulate.told import Told
     from tpusmi.simulate.vbar import HostMetrics
 
     port = Port(running, process, number)
@@ -59,10 +60,13 @@ def _serve(running: Running, process: int, number: int) -> None:
     except PortBusyError as error:
         _say(f"busy {error}")
         os._exit(1)
+    told = Told(running, process)
+    told.update()
     _say(f"ready {os.getpid()}")
     while not _wait_s(LOOK_S):
         running.refresh()
         port.update()
+        told.update()
 
 
 def _wait_s(limit_s: float | None) -> bool:

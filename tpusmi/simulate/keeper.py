@@ -19,7 +19,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from tpusmi.simulate import description, faults, tree
+from tpusmi.simulate import description, faults, tree, vm
 from tpusmi.simulate.environment import job_environment
 from tpusmi.simulate.holding import open_lockfile
 from tpusmi.simulate.machine import CUBIC, Machine, parse
@@ -81,6 +81,7 @@ class _Host:
         plan = self._plan
         machine = parse(plan["machine"], plan["worker"], plan["chips"])
         nodes = tree.build(self._directory, machine, self._faults)
+        vm.build(self._directory, machine)
         with open(f"{self._directory}/{faults.FILE}", "w", encoding="utf-8") as file:
             file.write("".join(f"{line}\n" for line in plan["faults"]))
         if "lockfile-left" in self._faults:
@@ -162,6 +163,7 @@ class _Host:
             "processes": processes,
             "ports": [p["port"] for p in processes],
             "vbar_port": vbar.PORT if plan["port"] == vbar.METRICS_PORT else None,
+            "agent": plan["agent"],
             "segment_dir": f"{self._directory}/segments",
         }  # fmt: skip
 

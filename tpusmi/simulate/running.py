@@ -17,6 +17,7 @@ class Running:
     """What the host's directory says, read again when its faults change."""
 
     def __init__(self, directory: str) -> None:
+        self.directory = directory
         self.description = description.read_fast(directory)
         self._file = FaultFile(directory)
         self._workload = workload.Workload(self.description["seed"])
@@ -27,9 +28,16 @@ class Running:
         if not self._file.refresh():
             return False
         ago_s = time.monotonic() - self._file.since_s
-        since_s = self.job_time_s - (0.0 if self.description["freeze_s"] is not None else ago_s)
+        stands_still = self.description["freeze_s"] is not None
+        since_s = self.job_time_s - (0.0 if stands_still else ago_s)
         forced = [(_FORCED[name], since_s) for name in _FORCED if name in self.faults]
-        self._workload = workload.Workload(self.description["seed"], forced[0] if forced else None)
+        # Where time stands still nothing would ever be seen of a leak that begins now.
+        leaking_s = workload.LOAD_S + workload.COMPILE_S if stands_still else since_s
+        self._workload = workload.Workload(
+            self.description["seed"],
+            forced[0] if forced else None,
+            leaking_s if "leak" in self.faults else None,
+        )
         return True
 
     @property
@@ -43,6 +51,11 @@ class Running:
     @property
     def job_time_s(self) -> float:
         return description.job_time_s(self.description)
+
+    @property
+    def has_agent(self) -> bool:
+        """True when the job has called tpusmi.start(): its segment tells what it does."""
+        return "leak" in self.faults or bool(self.description.get("agent"))
 
     @property
     def is_loaded(self) -> bool:

@@ -133,9 +133,24 @@ def _accel_class(root: str, function: Function) -> None:
     _driver(root, directory, "google-tpu")
 
 
+_DRIVER_VERSIONS = {"google-tpu": "1.1"}
+"""Made up, as is the name. The kernel's own vfio-pci has none."""
+
+
 def _driver(root: str, directory: str, name: str) -> None:
     os.makedirs(f"{root}/sys/bus/pci/drivers/{name}", exist_ok=True)
     os.symlink(f"../../../bus/pci/drivers/{name}", f"{directory}/driver")
+    version = _DRIVER_VERSIONS.get(name)
+    module = f"{root}/sys/module/{name.replace('-', '_')}"
+    if not os.path.isdir(module):
+        os.makedirs(module)
+        os.symlink(
+            f"../../../../module/{name.replace('-', '_')}",
+            f"{root}/sys/bus/pci/drivers/{name}/module",
+        )
+        if version is not None:
+            with open(f"{module}/version", "w", encoding="ascii") as file:
+                file.write(f"{version}\n")
 
 
 def _node(path: str) -> None:

@@ -40,6 +40,9 @@ WINDOW_S = 4.0
 WINDOW_SAMPLES = 8
 WEIGHTS, ACTIVATIONS, EVALUATION, FIRST_DEVICE = 0.52, 0.24, 0.09, 0.06
 """Shares of the memory; the first device of a slice keeps the results for all of them."""
+LEAK_PER_S, LEAK_MOST = 0.0004, 0.13
+"""Share of the memory that a leak takes each second, and in the end: a job of this one survives."""
+LEAK_STEP_S = 4.0
 PULSE_S = 7.0
 """How fast the noise moves."""
 
@@ -47,12 +50,19 @@ PULSE_S = 7.0
 class Workload:
     """One job. Times are seconds since its start; shares are 0 to 1.
 
-    `forced` is what it does for ever since a moment, whatever the schedule says.
+    `forced` is what it does for ever since a moment, whatever the schedule says; it leaks memory
+    since `leaking_s`.
     """
 
-    def __init__(self, seed: int = 0, forced: tuple[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        forced: tuple[str, float] | None = None,
+        leaking_s: float | None = None,
+    ) -> None:
         self.seed = seed
         self._forced = forced
+        self._leaking_s = leaking_s
         self._turned_s = seed * 37.0 % CYCLE_S
         """Other seeds are at other places of the schedule."""
 
@@ -110,22 +120,37 @@ class Workload:
 
     def memory(self, t_s: float, device: int) -> float:
         """Share of the memory in use."""
+        return sum(self.memory_parts(t_s, device).values())
+
+    def memory_parts(self, t_s: float, device: int) -> dict[str, float]:
+        """Shares of the memory in use, by what for."""
         activity, since_s, left_s = self._moment(t_s)
         if activity == LOADING:
-            return 0.0
-        extra = FIRST_DEVICE if device == 0 else 0.0
-        weights = WEIGHTS + extra + 0.004 * self._wave("weights", device, 0.0)
+            return {}
+        kept = {
+            "weights": WEIGHTS + 0.004 * self._wave("weights", device, 0.0),
+            "results": FIRST_DEVICE if device == 0 else 0.0,
+        }
         if activity == COMPILING:
-            return weights * math.floor(8 * since_s / (since_s + left_s)) / 8
+            loaded = math.floor(8 * since_s / (since_s + left_s)) / 8
+            return {what: share * loaded for what, share in kept.items()}
+        kept["leaked"] = self._leaked(t_s)
         if activity == EVALUATE:
-            return weights + EVALUATION
+            return {**kept, "evaluation": EVALUATION}
         if activity == SAVE:
-            return weights + 0.02
+            return {**kept, "saving": 0.02}
         if left_s == math.inf:
             since_s, left_s = 1.0, 1.0
         growing = 0.5 + 0.5 * since_s / (since_s + left_s)  # fragments, until the next pause
         step = 0.8 + 0.2 * self._wave("activations", device, t_s)
-        return weights + ACTIVATIONS * growing * step
+        return {**kept, "activations": ACTIVATIONS * growing * step}
+
+    def _leaked(self, t_s: float) -> float:
+        """Share of the memory that nobody will give back, a little more with every few steps."""
+        if self._leaking_s is None or t_s < self._leaking_s:
+            return 0.0
+        lost_s = math.floor((t_s - self._leaking_s) / LEAK_STEP_S) * LEAK_STEP_S
+        return min(LEAK_MOST, LEAK_PER_S * lost_s)
 
     def steps(self, t_s: float) -> int:
         """Programs run since the start."""

@@ -95,25 +95,28 @@ class DeviceGraphs:
         return [source for source in trust if source in here] or [trust[0]]
 
     def _graph(self, g: Drawn, width: int, height: int) -> list[Row]:
-        look = self._look
-        values = self._values(g.metric, max(1, width - plot.SCALE_WIDTH))
-        is_size = g.metric in SIZES
-        limit = self._value("hbm_limit_bytes") if g.metric == USED else None
-        peak = self._value("hbm_peak_bytes") if g.metric == USED else None
-        most = max((v for v in values if v is not None), default=0.0)
-        top = (limit or max(most, peak or 0.0) or 1.0) if is_size else 100.0
-        tall = max(1, height - 1)
-        area = plot.area(look, values, top, max(1, width - plot.SCALE_WIDTH), tall)
-        scale = {0: words.size(top) if is_size else "100 %", tall - 1: "0"}
-        marked = None if not peak else min(max(int((1 - peak / top) * tall), 0), tall - 1)
-        if marked is not None and marked not in scale:
-            scale[marked] = words.size(peak)
+        look, room, tall = self._look, max(1, width - plot.SCALE_WIDTH), max(1, height - 1)
+        values = self._values(g.metric, room)
+        top, peak = self._scale(g, values)
+        marks = {} if peak is None else {min(max(int((1 - peak / top) * tall), 0), tall - 1): peak}
+        read = words.size if g.metric in SIZES else words.percent
+        scale = {**{n: read(v) for n, v in marks.items()}, tall - 1: "0", 0: read(top)}
         found = [title(look, self._s, self._d, g, values, width)]
-        for n, text in enumerate(area):
+        for n, text in enumerate(plot.area(look, values, top, room, tall)):
             left = look.cell(scale.get(n, ""), plot.SCALE_WIDTH - 1, "dim", right=True)
             side = look.line((look.glyphs.frame[3], "dim"))
-            found.append((*left, *side, *_marked(look, text, n == marked)))
+            found.append((*left, *side, *_marked(look, text, n in marks)))
         return found
+
+    def _scale(self, g: Drawn, values: Sequence[float | None]) -> tuple[float, float | None]:
+        """The top of the scale, and where a peak is to be marked."""
+        if g.metric not in SIZES:
+            return 100.0, None
+        most = max((v for v in values if v is not None), default=0.0)
+        if g.metric != USED:
+            return most or 1.0, None
+        peak = self._value("hbm_peak_bytes")
+        return self._value("hbm_limit_bytes") or max(most, peak or 0.0) or 1.0, peak or None
 
     def _values(self, name: str, room: int) -> list[float | None]:
         """One for each slot of the graph. A second is drawn wider where there are fewer of them."""

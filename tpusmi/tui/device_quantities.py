@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from rich.segment import Segment
+
 from tpusmi.chips import peak_hbm_bytes_per_s_per_device
 from tpusmi.model import Device, Snapshot
 from tpusmi.report import rows, words
@@ -51,7 +53,7 @@ def title(
             break
         row = (*row, *look.line((gap + remark, "dim")))
         gap = f" {look.glyphs.dot} "
-    return row
+    return tuple(Segment.adjust_line_length(list(row), width, look.style["plain"]))
 
 
 def _remarks(s: Snapshot, d: Device, g: Drawn, values: Sequence[float | None]) -> Iterator[str]:

@@ -6,7 +6,8 @@ import gzip
 import json
 from collections.abc import Iterator
 
-from tpusmi.wire.layout import FACTS_JSON, PHASES, PROFILE_PPROF, PROFILE_SITES, SegmentError
+from tpusmi.model import PHASES
+from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.reader import Sample, SegmentReader
 
 NOT_READABLE = "not readable"

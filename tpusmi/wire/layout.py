@@ -14,7 +14,8 @@ A slot is a sequence number (u64), doubles (NaN: unknown), zero padding up to th
 bytes before it. The doubles are PREFIX_FIELDS, PROCESS_FIELDS, then DEVICE_FIELDS once per device.
 A blob half is a sequence number, kind, length, time and CRC-32, then the payload; writes alternate
 between the halves, so one is always whole. The two field counts are in the header: a minor version
-only appends fields, and a reader skips those it does not know.
+only appends fields, and a reader skips those it does not know. Likewise 1.2 appended a second gzip
+member to a profile's sites: what each device has of them.
 
 Written with pwrite and read with pread, never mapped: a full or truncated file is then an error to
 either side, where a map would be a SIGBUS that ends the training job.
@@ -26,12 +27,12 @@ import struct
 from typing import NamedTuple
 
 MAGIC = b"TPUSMI\r\n"
-MAJOR, MINOR = 1, 1
+MAJOR, MINOR = 1, 2
 PREAMBLE = struct.Struct("<8sHHI")
 
 PREFIX_FIELDS = ("at_s", "wall_s")
 PROCESS_FIELDS = (
-    "phase",
+    "phase",  # number in tpusmi.model.PHASES
     "interval_s",
     "steps",
     "steps_per_s",
@@ -70,7 +71,6 @@ DEVICE_FIELDS = (
     "idle_s",
     "hbm_bandwidth_utilization_percent",
 )
-PHASES = ("starting", "compiling", "running", "idle", "ended")
 
 SLOT_HEAD = struct.Struct("<Q")
 NEWEST = struct.Struct("<Q")

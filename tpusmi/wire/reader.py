@@ -5,7 +5,6 @@ Every byte is somebody else's: nothing but SegmentError comes out of it.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
@@ -108,15 +107,16 @@ class SegmentReader:
 
     def past(self, stride: int = 1) -> Iterator[Sample]:
         """The whole samples of the ring, oldest first; of more than wanted, every `stride`-th."""
-        return itertools.islice(self._ring(newest_first=False), None, None, stride)
+        return self._ring(newest_first=False, stride=stride)
 
-    def _ring(self, newest_first: bool) -> Iterator[Sample]:
+    def _ring(self, newest_first: bool, stride: int = 1) -> Iterator[Sample]:
         """Samples one by one: slots are put in order by their bare numbers, which costs little."""
         h = self.header
         ring = self._pread(h.slot_bytes * h.slots, h.slots_offset)
         starts = range(0, len(ring) - h.slot_bytes + 1, h.slot_bytes)
         numbered = sorted((SLOT_HEAD.unpack_from(ring, start)[0], start) for start in starts)
-        for _, start in reversed(numbered) if newest_first else numbered:
+        wanted = [slot for slot in numbered if slot[0]][::stride]
+        for _, start in reversed(wanted) if newest_first else wanted:
             sample = self._sample(start // h.slot_bytes, ring[start : start + h.slot_bytes])
             if sample is not None:
                 yield sample

@@ -27,10 +27,18 @@ class Segments:
 
     name = AGENT
 
-    def __init__(self, host: Host, with_past: bool = False, period_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        host: Host,
+        with_past: bool = False,
+        period_s: float = 1.0,
+        by_device: bool = False,
+    ) -> None:
+        """`with_past` gives what was before, `by_device` tells memory profiles apart by device."""
         self.period_s = period_s
         self._host = host
         self._with_past = with_past
+        self._by_device = by_device
         self._machine = Machine.of(host)
         self._open: dict[str, Job] = {}
         self._directories: list[tuple[str, int | None]] = []
@@ -100,7 +108,9 @@ class Segments:
             return known
         if known is not None:
             self._open.pop(place.path).close()
-        segment = self._open[place.path] = Job(place, self._machine, self._with_past)
+        segment = self._open[place.path] = Job(
+            place, self._machine, self._with_past, self._by_device
+        )
         return segment
 
 

@@ -4,9 +4,18 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tpusmi.model import PROCESS_FACTS, Device, DeviceKey, Notice, ProcessKey, Site
+from tpusmi.model import (
+    PROCESS_FACTS,
+    Allocation,
+    Device,
+    DeviceKey,
+    Notice,
+    ProcessKey,
+    Site,
+)
 from tpusmi.text import clean, command_line
 
 NOTICES_MOST = 8
@@ -39,9 +48,23 @@ def parsed(facts: dict[str, Any], key: ProcessKey, devices: int) -> JobFacts:
 
 def clean_site(site: Site) -> Site:
     """The site with text that is safe to show."""
-    return site._replace(
-        function=clean(site.function, 200), file=clean(site.file, 400), kind=clean(site.kind, 40)
-    )
+    return Site(*_clean_place(*site[:4]), *site[4:])
+
+
+def clean_allocations(found: Iterable[Allocation]) -> tuple[Allocation, ...]:
+    """The allocations with text that is safe to show; most share a place with others."""
+    known: dict[tuple[str, str, int, str], tuple[str, str, int, str]] = {}
+    cleaned = []
+    for a in found:
+        place = a[:4]
+        if place not in known:
+            known[place] = _clean_place(*place)
+        cleaned.append(Allocation(*known[place], *a[4:]))
+    return tuple(cleaned)
+
+
+def _clean_place(function: str, file: str, line: int, kind: str) -> tuple[str, str, int, str]:
+    return clean(function, 200), clean(file, 400), line, clean(kind, 40)
 
 
 def _command(argv: Any) -> str:

@@ -7,28 +7,26 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tpusmi.memprofile import sites, unpacked_sites
-from tpusmi.model import Device, Host, MemoryProfile, Process, ProcessKey, Reading, Site
+from tpusmi.memprofile import Held, held, unpacked_sites
+from tpusmi.model import PHASES, Device, Host, MemoryProfile, Process, ProcessKey, Reading
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import facts
-from tpusmi.sources.segments.samples import fresh_for_s, positive, readings
+from tpusmi.sources.segments.samples import GRAPHED, fresh_for_s, phase_of, positive, readings
 from tpusmi.sources.users import user_name
 from tpusmi.wire import places
-from tpusmi.wire.layout import PHASES, PROFILE_PPROF, PROFILE_SITES, SegmentError
+from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.reader import Sample, SegmentReader
 
 FUTURE_MOST_S = 5.0
 SITES_MOST = 50
-GRAPHED = ("hbm_used_bytes", "live_array_bytes", "steps_per_s")
-"""What a segment seen for the first time gives of its past."""
 PAST_MOST = 200_000
 """Values of the past one segment may give: beyond that, every second or third sample will do."""
 
 LIVE, SILENT, DEAD = "live", "silent", "dead"
 ENDED = PHASES.index("ended")
 
-_DECODERS: dict[int, Callable[[bytes], tuple[Site, ...]]] = {
-    PROFILE_PPROF: sites,
+_DECODERS: dict[int, Callable[[bytes, bool], Held]] = {
+    PROFILE_PPROF: held,
     PROFILE_SITES: unpacked_sites,
 }
 
@@ -61,8 +59,12 @@ class Machine(NamedTuple):
 class Job:
     """The segment of one job."""
 
-    def __init__(self, place: places.Place, machine: Machine, with_past: bool) -> None:
-        """Raises SegmentError when the file is none, or not the work of the process it is named
+    def __init__(
+        self, place: places.Place, machine: Machine, with_past: bool, by_device: bool
+    ) -> None:
+        """`by_device` tells memory profiles apart by device.
+
+        Raises SegmentError when the file is none, or not the work of the process it is named
         after.
         """
         self._machine = machine
@@ -77,6 +79,7 @@ class Job:
         self._key = ProcessKey(header.pid, header.start_ticks)
         self._user = user_name(header.uid)
         self._wants_past = with_past
+        self._by_device = by_device
         self._facts_hint = -1
         self._facts = facts.parsed({}, self._key, header.devices)
         self._profile_hint = 0
@@ -176,12 +179,17 @@ class Job:
             self._profile_note = "has a memory profile of an unknown kind: upgrade this tpusmi"
             return
         try:
-            found = _DECODERS[blob.kind](blob.payload)
+            found = _DECODERS[blob.kind](blob.payload, self._by_device)
         except ProfileError as error:
             self._profile_note = f"has a memory profile that {error}"
             return
-        largest = tuple(facts.clean_site(s) for s in found[:SITES_MOST])
-        self._profile = MemoryProfile(min(blob.at_s + shift, now_s), largest)
+        self._profile = MemoryProfile(
+            min(blob.at_s + shift, now_s),
+            tuple(facts.clean_site(s) for s in found.sites[:SITES_MOST]),
+            facts.clean_allocations(found.allocations),
+            found.left_out_bytes,
+            found.left_out_count,
+        )
 
     def _past(self, shift: float, interval_s: float) -> list[Reading]:
         """On the first read: what the ring still knows, for graphs."""
@@ -189,14 +197,13 @@ class Job:
             return []
         self._wants_past = False
         header = self._reader.header
-        stride = 1 + header.slots * header.devices // PAST_MOST
+        stride = 1 + header.slots * GRAPHED.most(header.devices) // PAST_MOST
         past = self._reader.past(stride)
-        every = (r for s in past for r in readings(s, self._key, shift, interval_s))
-        return [r for r in every if r.metric in GRAPHED]
+        return [r for s in past for r in readings(s, self._key, shift, interval_s, GRAPHED)]
 
 
 def _phase(sample: Sample | None, state: str) -> str | None:
     if state == DEAD:
         return "ended"
-    number = None if sample is None else sample.process.get("phase")
-    return PHASES[int(number)] if number is not None and 0 <= number < len(PHASES) else None
+    number = None if sample is None else phase_of(sample)
+    return None if number is None else PHASES[number]

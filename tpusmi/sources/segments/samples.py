@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tpusmi.model import (
     AGENT,
     DEVICE,
     METRICS,
+    PHASE,
+    PHASES,
     PROCESS,
     DeviceKey,
     Metric,
@@ -37,10 +41,36 @@ _MOST = {
 MOST = 2.0**62
 """No other quantity is larger than this."""
 _SUMMED = {n: metric(PROCESS, n) for n in ("hbm_used_bytes", "live_array_bytes", "live_arrays")}
+_GRAPHED = frozenset(
+    (
+        *("hbm_used_bytes", "live_array_bytes", "duty_cycle_percent"),
+        *("hbm_bandwidth_utilization_percent", "steps_per_s", "step_time_s.mean"),
+        *("step_time_s.p50", "step_time_s.p95", "mfu_percent", "compilations"),
+    )
+)
 
 
-def readings(sample: Sample, key: ProcessKey, shift: float, interval_s: float) -> list[Reading]:
-    """Every value of a sample, with how long it may be believed."""
+class Wanted(NamedTuple):
+    """Which values of a sample become readings, beside the phase."""
+
+    process: dict[str, Metric]
+    device: dict[str, Metric]
+    summed: dict[str, Metric]
+
+    def most(self, devices: int) -> int:
+        """Most readings that a sample of that many devices can give."""
+        return 1 + len(self.process) + len(self.summed) + len(self.device) * devices
+
+
+EVERY = Wanted(_PROCESS, _DEVICE, _SUMMED)
+GRAPHED = Wanted(*({n: m for n, m in every.items() if n in _GRAPHED} for every in EVERY))
+"""What graphs show."""
+
+
+def readings(
+    sample: Sample, key: ProcessKey, shift: float, interval_s: float, wanted: Wanted = EVERY
+) -> list[Reading]:
+    """The values of a sample, with how long each may be believed."""
     process = sample.process
     clocks = {
         **dict.fromkeys(_PROFILED, _clock(sample, "profile", shift, interval_s)),
@@ -52,15 +82,25 @@ def readings(sample: Sample, key: ProcessKey, shift: float, interval_s: float) -
         at_s, fresh_s = clocks.get(m.name, current)
         return Reading(m.name, subject, int(value) if m.is_integer else value, at_s, AGENT, fresh_s)
 
-    found = [reading(m, key, v) for m, v in _sane(process, _PROCESS)]
+    found = [reading(m, key, v) for m, v in _sane(process, wanted.process)]
+    phase = phase_of(sample)
+    if phase is not None:
+        found.append(Reading(PHASE, key, phase, current[0], AGENT, current[1]))
     for i, fields in enumerate(sample.devices):
-        found += [reading(m, DeviceKey(key, i), v) for m, v in _sane(fields, _DEVICE)]
-    for name in _SUMMED:
+        device = DeviceKey(key, i)
+        found += [reading(m, device, v) for m, v in _sane(fields, wanted.device)]
+    for name in wanted.summed:
         values = [fields[name] for fields in sample.devices if name in fields]
         if values and len(values) == len(sample.devices):
-            sums = _sane({name: sum(values)}, _SUMMED)
+            sums = _sane({name: sum(values)}, wanted.summed)
             found += [reading(m, key, v) for m, v in sums]
     return found
+
+
+def phase_of(sample: Sample) -> int | None:
+    """The number in PHASES of what the job was doing; None when it does not say."""
+    number = sample.process.get("phase")
+    return int(number) if number is not None and 0 <= number < len(PHASES) else None
 
 
 def _clock(sample: Sample, part: str, shift: float, interval_s: float) -> tuple[float, float]:

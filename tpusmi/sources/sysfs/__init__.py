@@ -138,6 +138,8 @@ def _chip(index: int, functions: Sequence[Function], nodes: Nodes) -> Chip:
         pcie_link=first.pcie_link,
         hbm_nominal_bytes=None if generation is None or not whole else generation.hbm_bytes,
         notes=tuple(notes),
+        driver=first.driver,
+        driver_version=first.driver_version,
         other_nodes=tuple(pair for f in functions for pair in nodes.others.get(f.address, ())),
     )
 

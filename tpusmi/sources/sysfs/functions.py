@@ -32,6 +32,7 @@ class Function(NamedTuple):
     devices: int
     """JAX devices that it has."""
     driver: str | None
+    driver_version: str | None
     numa_node: int | None
     pcie_link: str | None
     directory: Directory
@@ -141,6 +142,7 @@ def _function(address: str, at: Position, device_id: int | None, directory: Dire
         _kind(generation, kin, device_id),
         kin[0].devices_per_chip // kin[0].pci_functions if kin else 1,
         driver,
+        None if driver is None else directory.text("driver/module/version"),
         numa_node if numa_node is not None and numa_node >= 0 else None,
         link,
         directory,

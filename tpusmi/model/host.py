@@ -1,0 +1,38 @@
+"""The machine that everything else is on.
+
+No I/O, no clock.
+"""
+
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+
+from typing import Any, NamedTuple
+
+
+class HostFacts(NamedTuple):
+    """This machine, as the snapshot shows it. None is what could not be read."""
+
+    name: str
+    time: str
+    """RFC 3339, UTC."""
+    boot_id: str | None
+    container: bool | None
+    libtpu_version: str | None = None
+    load_averages: tuple[float, float, float] | None = None
+    """Tasks that ran, wanted to or waited for a disk, over the last 1, 5 and 15 minutes."""
+    cpus: int | None = None
+    """That are online."""
+    memory_total_bytes: int | None = None
+    memory_available_bytes: int | None = None
+    """What programs can still have without swapping, as the kernel estimates it."""
+    uptime_s: float | None = None
+    kernel: str | None = None
+    """Its release: `6.8.0-1015-gcp`."""
+    tpu_driver: str | None = None
+    """What drives the chips: `vfio-pci`."""
+    tpu_driver_version: str | None = None
+    """None for a driver without a version of its own: the kernel's is then its."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same in plain lists, strings and numbers."""
+        averages = None if self.load_averages is None else list(self.load_averages)
+        return {**self._asdict(), "load_averages": averages}

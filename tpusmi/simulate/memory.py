@@ -1,0 +1,124 @@
+"""What the lines of the simulated job keep alive on its devices, as JAX would tell it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tpusmi.simulate.workload import LEAK_PER_S, LEAK_STEP_S, Workload
+
+LIVE = 0.94
+"""Share of the memory in use that is in arrays."""
+DIRECTORY = "/home/user/llm"
+EXECUTABLES = 7
+
+
+class Line(NamedTuple):
+    """A line of the job, and which share of which part of the memory it keeps."""
+
+    part: str
+    share: float
+    function: str
+    file: str
+    line: int
+    arrays: int
+
+
+LINES = (
+    Line("weights", 1 / 3, "init_params", "train.py", 41, 146),
+    Line("weights", 2 / 3, "init_optimizer", "train.py", 58, 292),
+    Line("results", 1.0, "gather_results", "evaluate.py", 33, 12),
+    Line("activations", 0.85, "train_step", "train.py", 112, 64),
+    Line("activations", 0.15, "next_batch", "data.py", 77, 4),
+    Line("evaluation", 1.0, "evaluate", "evaluate.py", 19, 40),
+    Line("saving", 1.0, "save", "checkpoint.py", 24, 8),
+    Line("leaked", 1.0, "log_metrics", "metrics.py", 27, 1),
+)
+COMPILED = LINES[3]
+
+
+class Kept(NamedTuple):
+    """What a line keeps on a device."""
+
+    line: Line
+    bytes: int
+    arrays: int
+
+
+def kept(workload: Workload, t_s: float, device: int, limit_bytes: int) -> list[Kept]:
+    """What each line keeps alive on a device with so much memory."""
+    parts = workload.memory_parts(t_s, device)
+    found = []
+    for line in LINES:
+        share = parts.get(line.part, 0.0)
+        if share > 0:
+            leaks = round(share / (LEAK_PER_S * LEAK_STEP_S)) if line.part == "leaked" else 1
+            size = int(LIVE * limit_bytes * share * line.share)
+            found.append(Kept(line, size, line.arrays * leaks))
+    return found
+
+
+def profile(devices: Iterable[tuple[str, Iterable[Kept]]]) -> bytes:
+    """A device memory profile: of each device its label and what is kept there."""
+    table = _Strings()
+    samples = [
+        _sample(table, k.line, "buffer", k.arrays, k.bytes, label)
+        for label, every in devices
+        for k in every
+    ]
+    # Of an executable a TPU does not know the size, and says minus one byte.
+    samples.append(_sample(table, COMPILED, "executable", EXECUTABLES, -EXECUTABLES, None))
+    packer = zlib.compressobj(level=1, wbits=31)
+    data = b"".join((*samples, *_places(table), *table.packed()))
+    return packer.compress(data) + packer.flush()
+
+
+class _Strings:
+    """The strings of a profile, each once; the empty one is the first."""
+
+    def __init__(self) -> None:
+        self._known = {"": 0}
+
+    def number(self, text: str) -> int:
+        return self._known.setdefault(text, len(self._known))
+
+    def packed(self) -> Iterator[bytes]:
+        return (_field(6, text.encode()) for text in self._known)
+
+
+def _sample(
+    table: _Strings, line: Line, kind: str, count: int, size: int, device: str | None
+) -> bytes:
+    labels = {"kind": kind, **({"device": device} if device else {})}
+    packed = b"".join(
+        _field(3, _field(1, table.number(key)) + _field(2, table.number(value)))
+        for key, value in labels.items()
+    )
+    stack = _field(1, _varint(LINES.index(line) + 1))
+    return _field(2, stack + _field(2, _varint(count) + _varint(size)) + packed)
+
+
+def _places(table: _Strings) -> Iterator[bytes]:
+    """Location and function of each line; both have its number."""
+    for number, line in enumerate(LINES, 1):
+        where = _field(1, number) + _field(2, line.line)
+        yield _field(4, _field(1, number) + _field(4, where))
+        name, file = table.number(line.function), table.number(f"{DIRECTORY}/{line.file}")
+        yield _field(5, _field(1, number) + _field(2, name) + _field(4, file))
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
