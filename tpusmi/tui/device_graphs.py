@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from tpusmi.model import DEVICE, OK, ChipKey, Device, Number, Snapshot, Subject, metric
+from tpusmi.model import DEVICE, OK, Device, Number, Snapshot, Subject, metric
 from tpusmi.report import rows, words
 from tpusmi.tui import plot
 from tpusmi.tui.device_quantities import ARRAYS, HBM, SHARES, SIZES, USED, Drawn, title
+from tpusmi.tui.device_rates import chip_of
 from tpusmi.tui.look import Look, Row
 from tpusmi.tui.scene import Scene
 
@@ -80,13 +81,10 @@ class DeviceGraphs:
         return any(w is not None and max(w) >= 0 for w in windows)
 
     def _subjects(self, name: str) -> tuple[Subject, ...]:
-        """Under which the history has a metric: of the device, or only of its chip."""
-        d = self._d
-        own = (d.key, *d.aka)
-        if d.chip is None or (d.key, name) in self._s.values:
-            return own
-        whole = ChipKey(d.chip)
-        return (whole,) if (whole, name) in self._s.values else (*own, whole)
+        """Under what the history has a metric: of the device, else of its whole chip."""
+        d, chip = self._d, chip_of(self._s, self._d)
+        whole = () if chip is None or (d.key, name) in self._s.values else chip.filed(name)
+        return (*d.filed(name), *whole)
 
     def _who(self, name: str) -> list[str]:
         """The sources of this host that can measure it."""

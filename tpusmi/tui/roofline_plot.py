@@ -42,7 +42,7 @@ def told(r: Roofline) -> str:
     if ridge is None:
         return "the peaks of this chip are not known"
     if r.flops_per_s is None:
-        return f"ridge at {_short(ridge)} FLOP/byte; the job tells no FLOPs: step(flops=), track()"
+        return f"ridge at {_short(ridge)} FLOP/byte; no job here tells its FLOPs: step(flops=), track()"
     if intensity is None:
         return f"ridge at {_short(ridge)} FLOP/byte; nobody measured the HBM bandwidth"
     ratio = None if r.roof_ratio is None else 100 * r.roof_ratio
