@@ -66,7 +66,7 @@ class DeviceGraphs:
             tall = (height - 1) // len(ranks) + (n < (height - 1) % len(ranks))
             cells = [self._graph(g, each, tall) for g in rank]
             found += [_joined(line, gap) for line in zip(*cells, strict=True)]
-        axis = plot.axis(look, self._span_s, each, newest="then" if self._scene.back_s else "now")
+        axis = plot.axis(look, self._span_s, each, end="then" if self._scene.back_s else "now")
         return [*found, _joined([axis] * min(across, len(drawn)), gap)]
 
     def _is_known(self, g: Drawn) -> bool:

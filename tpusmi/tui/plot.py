@@ -61,16 +61,16 @@ def graph(look: Look, curve: Curve, width: int, height: int) -> list[Row]:
     return rows
 
 
-def axis(look: Look, span_s: float, width: int, newest: str = "now") -> Row:
+def axis(look: Look, span_s: float, width: int, end: str = "now") -> Row:
     """The time below a graph of that width, its scale included: `-10m … -5m … now`."""
     room = max(1, width - SCALE_WIDTH)
     step_s = next((s for s in _STEPS_S if s * room / span_s >= LABEL_EVERY), _STEPS_S[-1])
     line = [" "] * room
     back_s = 0
     while back_s <= span_s:
-        text = newest if not back_s else f"-{back_s // 60}m" if back_s % 60 == 0 else f"-{back_s}s"
-        end = room - round(back_s * room / span_s)
-        start = max(0, end - len(text))
+        text = end if not back_s else f"-{back_s // 60}m" if back_s % 60 == 0 else f"-{back_s}s"
+        until = room - round(back_s * room / span_s)
+        start = max(0, until - len(text))
         if start + len(text) <= room and (not back_s or line[start + len(text)] == " "):
             line[start : start + len(text)] = text
         back_s += step_s

@@ -41,10 +41,11 @@ def told(r: Roofline) -> str:
     ridge, intensity = r.ridge_flops_per_byte, r.intensity_flops_per_byte
     if ridge is None:
         return "the peaks of this chip are not known"
+    at_ridge = f"ridge at {_short(ridge)} FLOP/byte"
     if r.flops_per_s is None:
-        return f"ridge at {_short(ridge)} FLOP/byte; no job here tells its FLOPs: step(flops=), track()"
+        return f"{at_ridge}; no job here tells its FLOPs: step(flops=), track()"
     if intensity is None:
-        return f"ridge at {_short(ridge)} FLOP/byte; nobody measured the HBM bandwidth"
+        return f"{at_ridge}; nobody measured the HBM bandwidth"
     ratio = None if r.roof_ratio is None else 100 * r.roof_ratio
     return (
         f"{r.bound}-bound: {_short(intensity)} FLOP/byte of {_short(ridge)} at the ridge, "
