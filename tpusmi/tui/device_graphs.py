@@ -94,7 +94,7 @@ class DeviceGraphs:
 
     def _graph(self, g: Drawn, width: int, height: int) -> list[Row]:
         look, room, tall = self._look, max(1, width - plot.SCALE_WIDTH), max(1, height - 1)
-        values = self._values(g.metric, room)
+        values = self.values(g.metric, room)
         top, peak = self._scale(g, values)
         marks = {} if peak is None else {min(max(int((1 - peak / top) * tall), 0), tall - 1): peak}
         read = words.size if g.metric in SIZES else words.percent
@@ -116,7 +116,7 @@ class DeviceGraphs:
         peak = self._value("hbm_peak_bytes")
         return self._value("hbm_limit_bytes") or max(most, peak or 0.0) or 1.0, peak or None
 
-    def _values(self, name: str, room: int) -> list[float | None]:
+    def values(self, name: str, room: int) -> list[float | None]:
         """One for each slot of the graph. A second is drawn wider where there are fewer of them."""
         count = plot.slots_across(self._look, room)
         slots = min(count, self._span_s)

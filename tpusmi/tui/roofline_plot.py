@@ -43,7 +43,7 @@ def told(r: Roofline) -> str:
         return "the peaks of this chip are not known"
     at_ridge = f"ridge at {_short(ridge)} FLOP/byte"
     if r.flops_per_s is None:
-        return f"{at_ridge}; no job here tells its FLOPs: step(flops=), track()"
+        return f"{at_ridge}; FLOP/s of the program unknown: step(flops=), track() tell"
     if intensity is None:
         return f"{at_ridge}; nobody measured the HBM bandwidth"
     ratio = None if r.roof_ratio is None else 100 * r.roof_ratio

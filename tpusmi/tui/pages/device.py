@@ -20,7 +20,7 @@ STEP = "The next device, and the one before"
 WHEEL_LINES = 3
 
 KEYS = [
-    key("tab,down", "step(1)", "Device", "device-next", STEP, "Tab"),
+    key("tab,down", "step(1)", "Next", "device-next", STEP, "Tab"),
     key("shift+tab,up", "step(-1)", "Before", "device-before", STEP),
     key("w", "span", "Span", "device-span", "Graphs of the last 10, 5 or 1 minutes", "w"),
     key("pagedown", "scroll_facts(1)", "Page down", "device-down", SCROLL),
