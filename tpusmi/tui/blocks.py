@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from tpusmi.tui.look import Look, Row
+from tpusmi.tui.look import Look, Row, width_of
 
 GAP = 2
 """Blank columns between two columns of blocks."""
@@ -27,8 +27,8 @@ class Fact(NamedTuple):
     text: str
     note: str = ""
     """Shown where there is room for it."""
-    mark: str = ""
-    """Shown in any case: that the value is old, or of the whole chip."""
+    old: str = ""
+    """How old it is, if that is too old: shown where there is no room for the note."""
     style: str = "plain"
 
 
@@ -97,9 +97,10 @@ def _line(look: Look, fact: Fact, width: int) -> Row:
     """The name at the left, the value where all values end, its note behind it."""
     end = VALUE_END if width >= WIDE else width
     text = look.fitted(fact.text, min(cell_len(fact.text), end))
-    name_width = max(0, end - cell_len(text) - 1)
-    name = look.cell(fact.name, min(cell_len(fact.name), name_width), "plain")
-    mark_width = max(0, end - cell_len(text) - sum(p.cell_length for p in name))
-    mark = look.cell(f" {fact.mark}" if fact.mark else "", mark_width, "dim")
-    value = look.line((text, fact.style))
-    return (*name, *mark, *value, *look.cell(f"  {fact.note}", width - end, "dim"))
+    room = max(0, end - cell_len(text) - 1)
+    old = f" {fact.old}" if fact.old and width < WIDE else ""
+    name = look.cell(fact.name, min(cell_len(fact.name), max(0, room - len(old))))
+    before = (*name, *look.line((old, "dim")))
+    blank = " " * (end - cell_len(text) - width_of(before))
+    note = look.cell(f"  {fact.note}", width - end, "dim")
+    return (*before, *look.line((blank, "plain"), (text, fact.style)), *note)

@@ -55,7 +55,7 @@ class DeviceFacts:
         found = (
             ("MEMORY", self._memory()),
             ("WORK", self._work()),
-            ("JOB", self._job()),
+            (self._job_title, self._job()),
             (self._links_title, self._links()),
         )
         told = ((title, tuple(facts)) for title, facts in found)
@@ -98,6 +98,10 @@ class DeviceFacts:
             yield fact._replace(style="bad") if slow is not None and slow.value > 0 else fact
 
     # -- its job
+
+    @property
+    def _job_title(self) -> str:
+        return f"JOB {self._d.owners[0].pid}" if self._d.owners else "JOB"
 
     def _job(self) -> Iterator[Fact]:
         """Of its one owner; several are told in the title alone."""
@@ -146,8 +150,7 @@ class DeviceFacts:
         nominal = "~" if found.value.source == NOMINAL else ""
         fact = self._fact(name, found.value, nominal + read(found.value.value))
         if not own and metric != "throttle_percent":
-            note = f"{fact.note} {rows.DITTO} of the chip"
-            fact = fact._replace(mark=f"{rows.DITTO} {fact.mark}".strip(), note=note)
+            fact = fact._replace(name=f"{name} {rows.DITTO}", note=f"{fact.note} of chip")
         yield fact
 
     def _fact(self, name: str, v: Value, text: str) -> Fact:

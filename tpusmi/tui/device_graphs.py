@@ -17,6 +17,8 @@ SPANS_S = (600, 300, 60)
 GAP = 2
 LEAST_WIDTH = 34
 LEAST_HEIGHT = 3
+HELD_S = 5.0
+"""So long the newest value stands in a graph, as it does in the tables."""
 BEST_SHAPE = 6.0
 """Columns for each line of a graph that looks right."""
 
@@ -123,7 +125,21 @@ class DeviceGraphs:
         found = self._scene.graphs.of(
             self._subjects(name), name, self._s.at_s, float(self._span_s), slots
         )
-        return [found[n * slots // count] for n in range(count)]
+        held = self._held(name, found, self._span_s / slots)
+        return [held[n * slots // count] for n in range(count)]
+
+    def _held(self, name: str, slots: Sequence[float | None], slot_s: float) -> list[float | None]:
+        """The slots, of which the last seconds are blank between two readings, with the present
+        value there.
+        """
+        held, present = list(slots), rows.shown(self._s, self._d, name).value
+        at = len(held) - 1
+        while present is not None and not present.stale and at >= 0 and held[at] is None:
+            if (len(held) - 1 - at) * slot_s >= HELD_S:
+                break
+            held[at] = present.value
+            at -= 1
+        return held
 
     def _value(self, name: str) -> Number | None:
         found = rows.shown(self._s, self._d, name).value

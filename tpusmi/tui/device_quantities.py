@@ -71,7 +71,8 @@ def _remarks(s: Snapshot, d: Device, g: Drawn, values: Sequence[float | None]) -
     generation = generation_of(s, d)
     if g.metric == BANDWIDTH and found is not None and generation is not None:
         most = peak_hbm_bytes_per_s_per_device(generation) if own else generation.hbm_bytes_per_s
-        yield f"{most * found.value / 1e11:4.0f} of {most / 1e9:.0f} GB/s"
+        whole = f"{most / 1e9:.0f}"
+        yield f"{most * found.value / 1e11:{len(whole)}.0f} of {whole} GB/s"
 
 
 def _of_memory(s: Snapshot, d: Device) -> Iterator[str]:
