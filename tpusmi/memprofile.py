@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from tpusmi.model import Allocation, Site
@@ -83,15 +84,21 @@ def held(profile: bytes, by_device: bool = False) -> Held:
         entry[1] += sample.buffers
     rows: Rows = {}
     devices: dict[int | None, Rows] = {}
+    labelled = {packed: _labels(table, packed) for _, packed in sums}
     for (locations, packed), (size, count) in sums.items():
-        labels = table.labels(packed)
-        site = (*table.site(locations), labels.get("kind", BUFFER))
+        kind, device = labelled[packed]
+        site = (*table.site(locations), kind)
         _add(rows, site, size, count)
         if by_device:
-            of_device = devices.setdefault(device_id(labels.get("device", "none")), {})
-            _add(of_device, site, size, count)
+            _add(devices.setdefault(device, {}), site, size, count)
     sites = tuple(sorted((Site(*_row(*row)) for row in rows.items()), key=_largest_first))
-    return Held(sites, *_largest(_apart(devices))) if by_device else Held(sites)
+    return Held(sites, *_largest(devices)) if by_device else Held(sites)
+
+
+def _labels(table: Profile, packed: bytes) -> tuple[str, int | None]:
+    """Kind and device of a sample."""
+    labels = table.labels(packed)
+    return labels.get("kind", BUFFER), device_id(labels.get("device", "none"))
 
 
 def _add(rows: Rows, site: SiteKey, size: int, count: int) -> None:
@@ -106,19 +113,19 @@ def _row(site: SiteKey, sums: Sequence[int]) -> tuple[str, str, int, str, int | 
     return (*site, size if size or site[3] == BUFFER else None, count)
 
 
-def _apart(devices: Mapping[int | None, Rows]) -> Iterator[Allocation]:
-    for device, rows in devices.items():
-        for entry in rows.items():
-            row = _row(*entry)
-            yield Allocation(*row[:4], device, *row[4:])
-
-
-def _largest(every: Iterable[Allocation]) -> tuple[tuple[Allocation, ...], int, int]:
+def _largest(devices: Mapping[int | None, Rows]) -> tuple[tuple[Allocation, ...], int, int]:
     """The largest allocations, then bytes and buffers of the others."""
-    found = sorted(every, key=_largest_first)
-    rest = found[ALLOCATIONS_MOST:]
-    left_out = (sum(a.bytes or 0 for a in rest), sum(a.count for a in rest))
-    return (tuple(found[:ALLOCATIONS_MOST]), *left_out)
+    every = [
+        (sums, site, device) for device, rows in devices.items() for site, sums in rows.items()
+    ]
+    every.sort(key=itemgetter(0), reverse=True)  # there may be 50,000, of which few are wanted
+    largest = []
+    for sums, site, device in every[:ALLOCATIONS_MOST]:
+        row = _row(site, sums)
+        largest.append(Allocation(*row[:4], device, *row[4:]))
+    rest = [sums for sums, _, _ in every[ALLOCATIONS_MOST:]]
+    left_out = (sum(size for size, _ in rest), sum(count for _, count in rest))
+    return (tuple(sorted(largest, key=_largest_first)), *left_out)
 
 
 def _largest_first(row: Site | Allocation) -> tuple[int, int, str, int]:

@@ -13,8 +13,9 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from tpusmi.memprofile import sites, totals
+from tpusmi.memprofile import held, totals
 
 RECORDED = Path(__file__).parent.parent / "data"
 
@@ -33,6 +34,17 @@ def main() -> None:
         jax.block_until_ready(kept)
         take = milliseconds(jax.profiler.device_memory_profile)
         show(f"{arrays} live arrays", jax.profiler.device_memory_profile(), take)
+    spread = jax.sharding.NamedSharding(jax.make_mesh((8,), ("all",)), jax.sharding.PartitionSpec())
+    for line in range(300):
+        scope: dict[str, Any] = {"put": lambda: jax.device_put(jnp.ones(100), spread)}
+        exec(
+            compile("\n" * line + f"def line_{line}(): return put()", f"{line % 9}.py", "exec"),
+            scope,
+        )
+        kept.append(scope[f"line_{line}"]())
+    jax.block_until_ready(kept)
+    take = milliseconds(jax.profiler.device_memory_profile)
+    show("300 lines, 8 devices", jax.profiler.device_memory_profile(), take)
     for path in sorted(RECORDED.glob("*.prof")):
         show(path.name, path.read_bytes(), None)
 
@@ -40,10 +52,11 @@ def main() -> None:
 def show(name: str, profile: bytes, take_ms: float | None) -> None:
     """Print a line of what a profile costs."""
     taken = "   –  " if take_ms is None else f"{take_ms:6.2f}"
-    summed, decoded = milliseconds(lambda: totals(profile)), milliseconds(lambda: sites(profile))
+    summed, decoded = milliseconds(lambda: totals(profile)), milliseconds(lambda: held(profile))
+    apart = milliseconds(lambda: held(profile, by_device=True))
     print(
-        f"{name:>20}: taken in {taken}, summed up in {summed:6.2f}, decoded in {decoded:6.2f} ms, "
-        f"{len(profile) / 1024:5.1f} KiB"
+        f"{name:>20}: taken in {taken}, summed up in {summed:6.2f}, decoded in {decoded:6.2f}, "
+        f"by device in {apart:6.2f} ms, {len(profile) / 1024:5.1f} KiB"
     )
 
 

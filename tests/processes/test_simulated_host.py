@@ -613,7 +613,7 @@ def test_256_devices_are_no_trouble() -> None:
 
 
 def test_the_agent_of_a_simulated_job_tells_of_it_and_of_the_time_before() -> None:
-    with start(Plan("v5e-4", processes=2, age_s=200.0, agent=True)) as host:
+    with start(Plan("v5e-4", processes=2, freeze_s=200.0, agent=True)) as host:
         collector = open_collector(host, with_past=True, detailed=True)
         snapshot = collector.read_once()
         collector.stop()

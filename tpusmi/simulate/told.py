@@ -82,6 +82,7 @@ class Agent:
         stride = 1 + seconds * len(self._devices) // PAST_MOST
         for ago_s in range(seconds, 0, -stride):
             self._write(now_s - ago_s, self._running.job_time_s - ago_s)
+        self._profile_at_s = -math.inf  # the first sample of now comes with a profile
 
     def write(self, now_s: float) -> None:
         """A sample of now, and a profile when one is due."""

@@ -11,7 +11,7 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from tpusmi.wire.layout import (
@@ -105,19 +105,30 @@ class SegmentReader:
                 return sample
         return next(self._ring(newest_first=True), None)
 
-    def past(self, stride: int = 1) -> Iterator[Sample]:
-        """The whole samples of the ring, oldest first; of more than wanted, every `stride`-th."""
-        return self._ring(newest_first=False, stride=stride)
+    def past(
+        self, most: int | None = None, device_fields: Collection[str] = DEVICE_FIELDS
+    ) -> Iterator[Sample]:
+        """The whole samples of the ring, oldest first; of more than that, every second or third,
+        and of devices those fields alone.
+        """
+        return self._ring(False, most, device_fields)
 
-    def _ring(self, newest_first: bool, stride: int = 1) -> Iterator[Sample]:
+    def _ring(
+        self,
+        newest_first: bool,
+        most: int | None = None,
+        device_fields: Collection[str] = DEVICE_FIELDS,
+    ) -> Iterator[Sample]:
         """Samples one by one: slots are put in order by their bare numbers, which costs little."""
         h = self.header
         ring = self._pread(h.slot_bytes * h.slots, h.slots_offset)
         starts = range(0, len(ring) - h.slot_bytes + 1, h.slot_bytes)
         numbered = sorted((SLOT_HEAD.unpack_from(ring, start)[0], start) for start in starts)
-        wanted = [slot for slot in numbered if slot[0]][::stride]
+        filled = [slot for slot in numbered if slot[0]]
+        wanted = filled if most is None else filled[:: max(1, -(-len(filled) // most))]
         for _, start in reversed(wanted) if newest_first else wanted:
-            sample = self._sample(start // h.slot_bytes, ring[start : start + h.slot_bytes])
+            data = ring[start : start + h.slot_bytes]
+            sample = self._sample(start // h.slot_bytes, data, device_fields)
             if sample is not None:
                 yield sample
 
@@ -209,7 +220,9 @@ class SegmentReader:
         h = self.header
         return self._pread(h.slot_bytes, h.slots_offset + h.slot_bytes * (sequence % h.slots))
 
-    def _sample(self, slot: int, data: bytes) -> Sample | None:
+    def _sample(
+        self, slot: int, data: bytes, device_fields: Collection[str] = DEVICE_FIELDS
+    ) -> Sample | None:
         """The sample in those bytes; None when it is torn or not of that slot."""
         body = data[: -CRC.size]
         if len(data) != self.header.slot_bytes or CRC.unpack(data[-CRC.size :])[0] != zlib.crc32(
@@ -222,11 +235,10 @@ class SegmentReader:
         if not (_is_time(at_s) and _is_time(wall_s)):
             return None
         h = self.header
-        process = _known(PROCESS_FIELDS, values[: h.process_fields])
-        rows = range(
-            h.process_fields, h.process_fields + h.devices * h.device_fields, h.device_fields or 1
-        )
-        devices = tuple(_known(DEVICE_FIELDS, values[i : i + h.device_fields]) for i in rows)
+        process = _known(_columns(PROCESS_FIELDS, h.process_fields, PROCESS_FIELDS), values, 0)
+        columns = _columns(DEVICE_FIELDS, h.device_fields, device_fields)
+        rows = (h.process_fields + i * h.device_fields for i in range(h.devices))
+        devices = tuple(_known(columns, values, row) for row in rows)
         return Sample(sequence, at_s, wall_s, process, devices)
 
     def _blob(self, offset: int, half: int) -> BlobContent | None:
@@ -253,8 +265,16 @@ def _is_time(seconds: float) -> bool:
     return 0 <= seconds < MOST_SECONDS
 
 
-def _known(names: tuple[str, ...], values: list[float]) -> Fields:
-    """The finite values by name; fields of a newer minor version have no name here and are
-    skipped.
+Columns = list[tuple[int, str]]
+
+
+def _columns(names: tuple[str, ...], count: int, wanted: Collection[str]) -> Columns:
+    """Places and names of the wanted of so many fields; those of a newer minor version have no
+    name here and are skipped.
     """
-    return {name: value for name, value in zip(names, values, strict=False) if math.isfinite(value)}
+    return [(i, name) for i, name in enumerate(names[:count]) if name in wanted]
+
+
+def _known(columns: Columns, values: list[float], start: int) -> Fields:
+    """The finite values of those fields, counted from `start`, by name."""
+    return {name: value for i, name in columns if math.isfinite(value := values[start + i])}

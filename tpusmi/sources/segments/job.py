@@ -19,7 +19,7 @@ from tpusmi.wire.reader import Sample, SegmentReader
 
 FUTURE_MOST_S = 5.0
 SITES_MOST = 50
-PAST_MOST = 200_000
+PAST_MOST = 100_000
 """Values of the past one segment may give: beyond that, every second or third sample will do."""
 
 LIVE, SILENT, DEAD = "live", "silent", "dead"
@@ -196,9 +196,8 @@ class Job:
         if not self._wants_past:
             return []
         self._wants_past = False
-        header = self._reader.header
-        stride = 1 + header.slots * GRAPHED.most(header.devices) // PAST_MOST
-        past = self._reader.past(stride)
+        most = max(1, PAST_MOST // GRAPHED.most(self._reader.header.devices))
+        past = self._reader.past(most, GRAPHED.device)
         return [r for s in past for r in readings(s, self._key, shift, interval_s, GRAPHED)]
 
 

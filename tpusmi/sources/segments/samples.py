@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tpusmi.model import (
@@ -78,23 +79,47 @@ def readings(
     }
     current = (sample.at_s + shift, fresh_for_s(interval_s))
 
-    def reading(m: Metric, subject: Subject, value: float) -> Reading:
-        at_s, fresh_s = clocks.get(m.name, current)
-        return Reading(m.name, subject, int(value) if m.is_integer else value, at_s, AGENT, fresh_s)
+    def columns(metrics: dict[str, Metric]) -> list[Column]:
+        return [Column(m, _MOST.get(n, MOST), *clocks.get(n, current)) for n, m in metrics.items()]
 
-    found = [reading(m, key, v) for m, v in _sane(process, wanted.process)]
+    found = [*_rows(process, key, columns(wanted.process))]
     phase = phase_of(sample)
     if phase is not None:
         found.append(Reading(PHASE, key, phase, current[0], AGENT, current[1]))
+    of_devices = columns(wanted.device)
     for i, fields in enumerate(sample.devices):
-        device = DeviceKey(key, i)
-        found += [reading(m, device, v) for m, v in _sane(fields, wanted.device)]
+        found += _rows(fields, DeviceKey(key, i), of_devices)
+    sums = {}
     for name in wanted.summed:
         values = [fields[name] for fields in sample.devices if name in fields]
         if values and len(values) == len(sample.devices):
-            sums = _sane({name: sum(values)}, wanted.summed)
-            found += [reading(m, key, v) for m, v in sums]
+            sums[name] = sum(values)
+    found += _rows(sums, key, columns(wanted.summed))
     return found
+
+
+class Column(NamedTuple):
+    """A metric in one sample: the most it can be, when it was true, for how long it is believed."""
+
+    metric: Metric
+    most: float
+    at_s: float
+    fresh_s: float
+
+
+def _rows(fields: Fields, subject: Subject, columns: Iterable[Column]) -> Iterator[Reading]:
+    """The values that can be true.
+
+    No measured quantity is negative or beyond its most, and a limit of 0 is a backend that has
+    none.
+    """
+    for measured, most, at_s, fresh_s in columns:
+        name = measured.name
+        value = fields.get(name)
+        if value is None or not 0 <= value <= most or (not value and name == "hbm_limit_bytes"):
+            continue
+        whole = int(value) if measured.is_integer else value
+        yield Reading(name, subject, whole, at_s, AGENT, fresh_s)
 
 
 def phase_of(sample: Sample) -> int | None:
@@ -120,18 +145,3 @@ def positive(value: float | None, otherwise: float) -> float:
 def fresh_for_s(period_s: float) -> float:
     """How long a value of that period may be believed."""
     return max(FRESH_LEAST_S, FRESH_PERIODS * period_s)
-
-
-def _sane(fields: Fields, metrics: dict[str, Metric]) -> list[tuple[Metric, float]]:
-    """The metrics whose value can be true.
-
-    No measured quantity is negative or beyond its most, and a limit of 0 is a backend that has
-    none.
-    """
-    return [
-        (metrics[name], v)
-        for name, v in fields.items()
-        if name in metrics
-        and 0 <= v <= _MOST.get(name, MOST)
-        and (v > 0 or name != "hbm_limit_bytes")
-    ]
