@@ -103,6 +103,18 @@ async def test_the_arrow_keys_show_the_values_of_then_and_n_those_of_now() -> No
         assert screen_text(pilot) == now
 
 
+async def test_a_look_back_to_before_anything_was_measured_moves_no_graph() -> None:
+    async with dashboard(equipped.chips(past_s=30, tick_s=1.0), SIZE) as pilot:
+        await press(pilot, "d")
+        now = page_text(pilot)
+        await press(pilot, *["left"] * 4)
+        then = page_text(pilot)
+        for title in ("HBM  ", "MXU  ", "duty cycle  ", "HBM bandwidth  "):
+            assert title in now
+            assert title in then
+        assert "not measured" not in then
+
+
 async def test_the_job_page_and_the_end_are_for_the_owner_of_the_device() -> None:
     async with dashboard(equipped.chips(), SIZE) as pilot:
         await press(pilot, "d", "up")

@@ -72,12 +72,12 @@ class DeviceGraphs:
         return [*found, _joined([axis] * min(across, len(drawn)), gap)]
 
     def _is_known(self, g: Drawn) -> bool:
-        """Somebody has measured it in the last minutes."""
-        s, history = self._s, self._scene.history
-        if rows.shown(s, self._d, g.metric).value is not None:
+        """Somebody has measured it in the last minutes, up to now: a look back moves no graph."""
+        now, history = self._scene.newest or self._s, self._scene.history
+        if rows.shown(now, self._d, g.metric).value is not None:
             return True
         windows = (
-            history.window(g.metric, subject, int(s.at_s), history.span_s)
+            history.window(g.metric, subject, int(now.at_s), history.span_s)
             for subject in self._subjects(g.metric)
         )
         return any(w is not None and max(w) >= 0 for w in windows)
