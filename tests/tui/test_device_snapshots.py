@@ -7,6 +7,7 @@ from collections.abc import Callable
 import equipped
 import moments
 import pytest
+from piloted import press, settle
 from scripted import Inline, MomentFeed, many_devices
 from textual.pilot import Pilot
 
@@ -28,8 +29,9 @@ def pictured(
     snap_compare: Compare, feed: Feed, size: tuple[int, int], *keys: str, **options: object
 ) -> bool:
     async def pressed(pilot: Pilot[None]) -> None:
-        for key in ("", "", "d", "", *keys, "", ""):
-            await (pilot.press(key) if key else pilot.pause())
+        await settle(pilot)
+        for key in ("d", *keys):
+            await press(pilot, key)
 
     app = Dashboard(feed, Options(**options), reader=Inline)  # type: ignore[arg-type]
     return snap_compare(app, terminal_size=size, run_before=pressed)
