@@ -50,7 +50,7 @@ def merge(
     processes = _ordered(join.processes)
     dead = frozenset(p.key for p in processes if p.state == "dead")
     readings = ((join.subject(r), r) for o in outcomes for r in o.readings)
-    chips = tuple(c for o in outcomes for c in o.chips)
+    chips = join.chips
     values = _values(readings, now_s, dead)
     _add_nominal(values, join.devices, chips)
     shown = {p.key: rank for rank, p in enumerate(processes)}

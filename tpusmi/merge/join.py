@@ -54,6 +54,10 @@ class Join:
         for process, devices in self._agents.items():
             self._adopt(process, devices)
         self._join_rows(outcomes)
+        rows = self._rows_by_subject()
+        for key in rows.keys() & self._shown.keys():
+            self._shown[key] = self._shown[key]._replace(rows=tuple(rows[key]))
+        self.chips = tuple(c._replace(rows=tuple(rows.get(c.key, ()))) for c in self._chips)
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -65,6 +69,13 @@ class Join:
         if isinstance(r.subject, RowKey):
             return self._subjects.get((r.subject, r.metric))
         return r.subject
+
+    def _rows_by_subject(self) -> dict[Subject, list[tuple[str, RowKey]]]:
+        """For History, which has what a row said under the row."""
+        found: dict[Subject, list[tuple[str, RowKey]]] = {}
+        for (row, metric), subject in self._subjects.items():
+            found.setdefault(subject, []).append((metric, row))
+        return found
 
     def _adopt(self, process: ProcessKey | None, devices: list[Device]) -> None:
         """Lay an agent's devices over those of the machine, if it is certain which they are."""

@@ -56,9 +56,9 @@ def _then(p: Process, history: History, at_s: float) -> Process:
 def _wanted(s: Snapshot) -> Iterator[tuple[Subject, Metric, tuple[Subject, ...]]]:
     """Every value there may be: its subject, its metric, and under what the history files it."""
     for d in (*s.devices, *s.dead_devices):
-        yield from ((d.key, m, (d.key, *d.aka)) for m in DEVICE_METRICS)
+        yield from ((d.key, m, d.filed(m.name)) for m in DEVICE_METRICS)
     for c in s.chips:
-        yield from ((c.key, m, (c.key,)) for m in CHIP_METRICS)
+        yield from ((c.key, m, c.filed(m.name)) for m in CHIP_METRICS)
     for p in s.processes:
         yield from ((p.key, m, (p.key,)) for m in PROCESS_METRICS)
 

@@ -9,14 +9,13 @@ from tpusmi.merge.owned import fresh, fresh_mean, least
 from tpusmi.model import (
     ENDING_CODES,
     OK,
-    ChipKey,
     Device,
     History,
     Process,
     Sign,
     Snapshot,
-    Subject,
 )
+from tpusmi.model.history import WATCHED
 
 IDLE_S = 30 * 60.0
 STUCK_S = 10 * 60.0
@@ -145,15 +144,15 @@ def _idle_s(
         return stepped.value
     if history is None or fresh_mean(s, "duty_cycle_percent", devices) is None:
         return None
-    quiet = [_quiet_since_s(d, history) for d in devices]
+    quiet = [_quiet_since_s(s, d, history) for d in devices]
     known = [since_s for since_s in quiet if since_s is not None]
     return s.at_s - max(known) if known and len(known) == len(quiet) else None
 
 
-def _quiet_since_s(d: Device, history: History) -> float | None:
+def _quiet_since_s(s: Snapshot, d: Device, history: History) -> float | None:
     """Since when a device's duty cycle, or its chip's, is known to have been nothing."""
-    subjects: list[Subject] = [d.key, *d.aka]
-    subjects += [] if d.chip is None else [ChipKey(d.chip)]
+    chips = (c for c in s.chips if c.index == d.chip)
+    subjects = [*d.filed(WATCHED), *(key for c in chips for key in c.filed(WATCHED))]
     known = (history.nothing_since_s(subject) for subject in subjects)
     return next((since_s for since_s in known if since_s is not None), None)
 

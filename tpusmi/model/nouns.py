@@ -100,7 +100,16 @@ class Device(NamedTuple):
     owners: tuple[ProcessKey, ...] = ()
     """Every process that holds the node, or whose agent reports the device."""
     aka: tuple[Subject, ...] = ()
-    """Under which other subjects its readings were filed: for History."""
+    """What else it is: the machine's device under an agent's, the rows that are named by its id."""
+    rows: tuple[tuple[str, RowKey], ...] = ()
+    """The rows that its values are read from, each behind its metric."""
+
+    def filed(self, metric: str) -> tuple[Subject, ...]:
+        """Under what History has a metric of the device. The row of one metric may be another
+        device's, or a chip's, in the next.
+        """
+        others = tuple(a for a in self.aka if not isinstance(a, RowKey))
+        return (self.key, *_of(metric, self.rows), *others)
 
     @property
     def name(self) -> str:
@@ -135,10 +144,20 @@ class Chip(NamedTuple):
     """What the kernel has bound to it: `vfio-pci`."""
     driver_version: str | None = None
     """Of a driver that has one."""
+    rows: tuple[tuple[str, RowKey], ...] = ()
+    """The rows that its values are read from, each behind its metric."""
 
     @property
     def key(self) -> ChipKey:
         return ChipKey(self.index)
+
+    def filed(self, metric: str) -> tuple[Subject, ...]:
+        """Under what History has a metric of the chip."""
+        return (self.key, *_of(metric, self.rows))
+
+
+def _of(metric: str, rows: tuple[tuple[str, RowKey], ...]) -> tuple[RowKey, ...]:
+    return tuple(row for name, row in rows if name == metric)
 
 
 class Server(NamedTuple):

@@ -99,10 +99,10 @@ class Folds(Grid[Any]):
         self._top, self._placed = 0, None
         self._unfold()
 
-    def move_to(self, index: int) -> None:
+    def move_to(self, index: int, *, up: bool = False) -> None:
         """Put the cursor on a row by its place."""
         self._placed = self._items[index].key
-        super().move_to(index)
+        super().move_to(index, up=up)
 
     def _unfold(self) -> None:
         """A cursor that was in sight stays in sight when rows come and go."""

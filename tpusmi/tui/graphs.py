@@ -62,7 +62,7 @@ class Graphs:
 
         Of one witness only: agent and libtpu do not mean quite the same by memory in use.
         """
-        return self.of((d.key, *d.aka), metric, at_s, span_s, count)
+        return self.of(d.filed(metric), metric, at_s, span_s, count)
 
     def of(
         self,
