@@ -343,3 +343,9 @@ async def test_a_broken_feed_ends_the_dashboard_with_its_error() -> None:
     with pytest.raises(RuntimeError, match="broken feed"):
         async with app.run_test() as pilot:
             await pilot.pause(0.5)
+
+
+async def test_the_cursor_follows_what_was_chosen_on_another_page() -> None:
+    async with dashboard(two_jobs()) as pilot:
+        await press(pilot, "j", "tab", "escape")
+        assert selected(pilot) == "52870"

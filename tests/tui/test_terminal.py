@@ -31,7 +31,7 @@ def sized(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Terminal]:
 
 
 def test_it_draws_and_gives_the_terminal_back_at_q(sized: Terminal) -> None:
-    sized.see("tpu:0")
+    sized.see("DEVICE")
     sized.press("q")
     assert sized.end() == 0
     assert LEFT_ALTERNATE_SCREEN in sized.written

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from textual.events import Click
-from textual.message import Message
 
 from tpusmi.tui.allocations import Key, Node
 from tpusmi.tui.columns import GAP, Column, fit
@@ -51,13 +50,6 @@ def nearest(key: Key, shown: Collection[Key]) -> Key | None:
 
 class Folds(Grid[Any]):
     """Rows of Branch; the last column draws the mark."""
-
-    class Sorted(Message):
-        """A person clicked on that title."""
-
-        def __init__(self, title: str) -> None:
-            super().__init__()
-            self.title = title
 
     def __init__(self, look: Look, columns: Sequence[Column[Any]], id: str) -> None:
         super().__init__(look, columns, id)
@@ -118,11 +110,9 @@ class Folds(Grid[Any]):
             self.redraw()
 
     def on_click(self, event: Click) -> None:
-        # Grid's own handler, which moves the cursor, runs as well.
+        # Grid's own handler, which moves the cursor and knows the titles, runs as well.
         column, offset = self._at(event.x)
         index = self._top + event.y - 1
-        if column is not None and event.y == 0:
-            self.post_message(self.Sorted(column.title))
         if event.y == 0 or index >= len(self._items):
             return
         branch = self._items[index]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -27,8 +28,14 @@ _COLUMNS = (
     ("IDLE", "time since the TensorCore last ran"),
     ("QUEUE", "programs that wait to run"),
     ("MFU", "the model's FLOPs over the peak, as its job tells"),
-    ("5 MIN", "memory in the last five minutes"),
+    ("5 MIN", "what g has chosen, in the last five minutes: memory at first"),
+    ("PHASE", "what the job does, as its agent says"),
+    ("STEP P95", "time between steps: the median, and what one in twenty exceeds"),
     ("COMP", "XLA programs compiled so far"),
+    ("AGE", "of the newest sample of the job's agent"),
+    ("RSS CPU", "memory and processor time that the process takes of the host"),
+    ("SHARE", "of all live arrays (memory page)"),
+    ("CHANGE +/-", "bytes and arrays more than at the mark (memory page)"),
 )
 
 
@@ -44,14 +51,20 @@ class HelpScreen(ModalScreen[None]):
             id="close",
             tooltip="Close this page",
         ),
-        Binding("down,pagedown", "scroll(1)", "Down", id="help-down", tooltip="Further down"),
-        Binding("up,pageup", "scroll(-1)", "Up", id="help-up", tooltip="Further up"),
+        Binding("down", "scroll(1)", "Down", id="help-down", tooltip="Further down"),
+        Binding("up", "scroll(-1)", "Up", id="help-up", tooltip="Further up"),
+        Binding("pagedown,space", "scroll(10)", "Page down", id="help-page-down"),
+        Binding("pageup", "scroll(-10)", "Page up", id="help-page-up"),
+        Binding("end", "scroll(999)", "End", id="help-end"),
+        Binding("home", "scroll(-999)", "Top", id="help-top"),
     ]
 
     def __init__(self, look: Look, bindings: Iterable[Binding], simulated: bool) -> None:
         super().__init__()
         self._look = look
-        self._text = list(help_lines(look, bindings, simulated))
+        self._tall = help_lines(look, bindings, simulated)
+        keys = _keys(look, bindings, simulated)
+        self._wide = side_by_side(look, keys, [*_marks(look), (), *_columns(look)])
         self._top = 0
         self._box = Lines(look, id="help")
 
@@ -67,38 +80,58 @@ class HelpScreen(ModalScreen[None]):
         self._draw()
 
     def _draw(self) -> None:
-        width = min(max(map(width_of, self._text)) + MARGIN, self.size.width)
-        room = min(len(self._text), max(0, self.size.height - EDGES))
-        self._top = min(max(self._top, 0), len(self._text) - room)
-        shown = self._text[self._top : self._top + room]
+        widest = max(map(width_of, self._wide)) + MARGIN
+        text = self._wide if widest <= self.size.width else self._tall
+        width = min(max(map(width_of, text)) + MARGIN, self.size.width)
+        room = min(len(text), max(0, self.size.height - EDGES))
+        self._top = min(max(self._top, 0), len(text) - room)
+        shown = text[self._top : self._top + room]
         self._box.styles.width, self._box.styles.height = width, room + EDGES
-        more = self._top + room < len(self._text)
+        more = self._top + room < len(text)
         self._box.show(framed(self._look, shown, width, more=more))
 
 
-def help_lines(look: Look, bindings: Iterable[Binding], simulated: bool) -> Iterator[Row]:
-    """A line for each key, then what the letters and marks mean."""
+def help_lines(look: Look, bindings: Iterable[Binding], simulated: bool) -> list[Row]:
+    """A line for each key, then what the letters, marks and columns mean."""
+    return [*_keys(look, bindings, simulated), (), *_marks(look), (), *_columns(look)]
+
+
+def side_by_side(look: Look, left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
+    """Two texts as two columns."""
+    width = max(map(width_of, left)) + 3
+    rows = []
+    for a, b in zip_longest(left, right, fillvalue=()):
+        gap = look.line((" " * (width - width_of(a)), "plain")) if b else ()
+        rows.append((*a, *gap, *b))
+    return rows
+
+
+def _keys(look: Look, bindings: Iterable[Binding], simulated: bool) -> list[Row]:
     keys: dict[str, list[str]] = {}
     for b in bindings:
         keys.setdefault(b.tooltip, []).extend(key_names(b))
     widest = max(len(" ".join(names)) for names in keys.values())
-    yield look.line(("Keys", "head"), ("  ", "plain"), (SIMULATED if simulated else "", "loud"))
+    lines = [look.line(("Keys", "head"), ("  ", "plain"), (SIMULATED if simulated else "", "loud"))]
     for tooltip, names in keys.items():
-        yield look.line((f"{' '.join(names):>{widest}}  ", "title"), (tooltip, "plain"))
-    yield ()
-    yield look.line(("Marks", "head"))
+        lines.append(look.line((f"{' '.join(names):>{widest}}  ", "title"), (tooltip, "plain")))
+    return lines
+
+
+def _marks(look: Look) -> list[Row]:
     letters = "  ".join(f"{letter} {phase}" for phase, letter in LETTERS.items())
-    yield look.line((letters, "plain"))
-    yield look.line((f"{UNKNOWN_PHASE} no agent tells", "plain"))
-    yield look.line((f"{STALE} left over (stale): holds the TPU and will not work again", "plain"))
-    yield look.line(("AGE: of the newest sample of the job's agent", "plain"))
-    yield look.line((f"{SILENT} silent: alive, but its agent stopped writing", "plain"))
-    yield look.line(
-        (f"{words.UNKNOWN} nobody measured it; grey: old, or of a job that ended", "plain")
+    texts = (
+        letters,
+        f"{UNKNOWN_PHASE} no agent tells",
+        f"{STALE} left over (stale): holds the TPU and will not work again",
+        f"{SILENT} silent: alive, but its agent stopped writing",
+        f"{words.UNKNOWN} nobody measured it; grey: old, or of a job that ended",
+        f"{rows.DITTO} of the whole chip: see the row above",
+        "~ nominal: what the chip has by its name",
     )
-    yield look.line((f"{rows.DITTO} of the whole chip: see the row above", "plain"))
-    yield look.line(("~ nominal: what the chip has by its name", "plain"))
-    yield ()
-    yield look.line(("Columns", "head"))
-    for title, meaning in _COLUMNS:
-        yield look.line((f"{title:>{widest}}  ", "title"), (meaning, "plain"))
+    return [look.line(("Marks", "head")), *(look.line((text, "plain")) for text in texts)]
+
+
+def _columns(look: Look) -> list[Row]:
+    widest = max(len(title) for title, _ in _COLUMNS)
+    lines = [look.line((f"{t:>{widest}}  ", "title"), (what, "plain")) for t, what in _COLUMNS]
+    return [look.line(("Columns", "head")), *lines]

@@ -8,7 +8,7 @@ MOVE = "Move in the table"
 OFTEN = "Look less, or more, often"
 SCROLL = "Scroll the device table"
 TIME = "Back in time by 10 s, and forth; with Shift by a minute"
-END = "End the selected process, or all that are tagged, after asking: SIGTERM, K SIGKILL, I SIGINT"
+END = "End it, or all that are tagged, after asking: SIGTERM, K SIGKILL, I SIGINT"
 FILTER = "Filter processes: words, user=ann, pid=12, chip=0-3, stale; !word for the opposite"
 SORT_BY = "Sort by the column before, or the next"
 
@@ -95,17 +95,15 @@ _NAMES = {
     },
     **{"left_square_bracket": "[", "right_square_bracket": "]", "less_than_sign": "<"},
     **{"greater_than_sign": ">", "equals_sign": "=", "underscore": "_"},
-    **{"ctrl+c": "Ctrl-C", "ctrl+p": "Ctrl-P", "shift+left": "Shift-Left"},
-    **{"shift+right": "Shift-Right", "shift+tab": "Shift-Tab"},
+    **{"ctrl+c": "Ctrl-C", "ctrl+p": "Ctrl-P", "shift+tab": "Shift-Tab"},
+    **{"shift+left": "Shift-←", "shift+right": "Shift-→"},
+    **{"left": "←", "right": "→", "up": "↑", "down": "↓"},
     **{
         "escape": "Esc",
         "pageup": "PgUp",
         "pagedown": "PgDn",
     },
-    **{
-        name: name.capitalize()
-        for name in ("enter", "up", "down", "left", "right", "home", "end", "tab", "space")
-    },
+    **{name: name.capitalize() for name in ("enter", "home", "end", "tab", "space")},
 }
 
 

@@ -43,7 +43,9 @@ LEAST_LINE = 12
 FULL_RATIO, NEARLY_FULL_RATIO = 0.95, 0.80
 """Shares of the memory limit at which a bar changes its colour."""
 
-_PLAIN = str.maketrans({"–": "-", "µ": "u", "…": "~", "←": "<", "→": ">", "×": "x", "·": "|"})
+_PLAIN = str.maketrans(
+    {"–": "-", "µ": "u", "…": "~", "←": "<", "→": ">", "↑": "^", "↓": "v", "×": "x", "·": "|"}
+)
 
 
 class Look:

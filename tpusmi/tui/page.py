@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.geometry import Size
 from textual.screen import Screen
 
 from tpusmi.model import Process, Snapshot
@@ -33,6 +34,7 @@ class Page(Screen[None]):
         self.header, self.footer = Lines(scene.look, id="header"), Lines(scene.look, id="footer")
         self.typing = False
         """A filter is being typed: every key is text."""
+        self._drawn_for: Size | None = None
 
     def body(self) -> Iterable[Lines]:
         """The parts between header and footer, top to bottom."""
@@ -65,7 +67,10 @@ class Page(Screen[None]):
         yield self.footer
 
     def on_resize(self) -> None:
-        self.call_later(self.draw)
+        # Of a terminal that tells no size Textual has two ideas in turn: no drawing for those.
+        if self.app.size != self._drawn_for:
+            self._drawn_for = self.app.size
+            self.call_later(self.draw)
 
     def on_screen_resume(self) -> None:
         self.draw()

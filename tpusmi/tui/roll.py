@@ -57,6 +57,12 @@ class Roll:
         self._scene.process_key = None if selected is None else selected.key
         self._place = self._place if index is None else index
 
+    def adopt(self) -> None:
+        """Put the cursor on the process that was chosen on another page, if it is shown."""
+        chosen = self._scene.process_key
+        if any(b.key == chosen for b in self.grid.items if b.key is not None):
+            self.grid.cursor = chosen
+
     def tag(self) -> None:
         """Tag the selected process, or untag it, and go on to the next."""
         selected = self.selected

@@ -62,6 +62,10 @@ class MainPage(Page):
     def body(self) -> Iterable[Lines]:
         return self._parts
 
+    def on_screen_resume(self) -> None:
+        self.roll.adopt()
+        super().on_screen_resume()
+
     @property
     def targets(self) -> tuple[Process, ...]:
         return self.roll.targets

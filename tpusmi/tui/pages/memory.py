@@ -198,7 +198,7 @@ class MemoryPage(Page):
         at = orders.index(self.order) + 1 if self.order in orders else 0
         self._sort_by(orders[at % len(orders)])
 
-    def on_folds_sorted(self, message: Folds.Sorted) -> None:
+    def on_grid_titled(self, message: Folds.Titled) -> None:
         title = {"SHARE": ORDERS[0]}.get(message.title, message.title)
         if title in ORDERS:
             self._sort_by(title)
