@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import NamedTuple
 
@@ -118,7 +118,7 @@ class Graphs:
             ]
             found = self._averages[key] = _Average(slots or [None] * count, until, s.at_s)
         elif s.at_s > found.at_s:
-            found.add(mean(list(_present(s, devices, metric))), until, s.at_s)
+            found.add(present_mean(s, devices, metric), until, s.at_s)
         return found.slots
 
     def _window(self, graph: _Graph, metric: str, at_s: int, from_s: int) -> array[float] | None:
@@ -150,9 +150,10 @@ def _fill(
         graph.slots[number - graph.until + count - 1] = how([v for v in window[a:b] if v >= 0])
 
 
-def _present(s: Snapshot, devices: Iterable[Device], metric: str) -> Iterator[float]:
+def present_mean(s: Snapshot, devices: Iterable[Device], metric: str) -> float | None:
+    """The mean over the devices of which it is known now; None when it is of none of them."""
     found = (s.values.get((d.key, metric)) for d in devices)
-    return (v.value for v in found if v is not None and not v.stale)
+    return mean([v.value for v in found if v is not None and not v.stale])
 
 
 def stretched(slots: Sequence[float | None], count: int) -> Slots:

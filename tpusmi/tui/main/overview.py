@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpusmi.model import Snapshot
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
+from tpusmi.tui.draw.graphs import present_mean
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.quantity import QUANTITIES, Quantity
 from tpusmi.tui.scene import Scene
@@ -50,11 +51,14 @@ class Overview:
         look, graphs = self._look, self._scene.graphs
         count = plot.slots_across(look, max(1, width - plot.SCALE_WIDTH))
         values = graphs.average(s, metric, SPAN_S, count)
-        now = next((v for v in reversed(values) if v is not None), None)
+        now = present_mean(s, s.devices, metric)
         if metric == "hbm_used_bytes":
             limits = [s.value("hbm_limit_bytes", d.key) for d in s.devices]
             top = max((v for v in limits if v), default=max((v or 0 for v in values), default=0))
             curve = plot.Curve(f"mean {name}", words.size(now), values, top, words.size(top))
         else:
             curve = plot.Curve(f"mean {name}", words.percent(now), values, 100.0, "100 %")
-        return [*plot.graph(look, curve, width, height - 1), plot.axis(look, SPAN_S, width)]
+        return [
+            *plot.graph(look, curve, width, height - 1),
+            plot.axis(look, SPAN_S, width, "then" if self._scene.back_s else "now"),
+        ]
