@@ -28,7 +28,7 @@ class Tiles(Lines, Generic[Item]):
         self._top = 0
         self._tile = 1
         self._draw: Callable[[Item, int], Row] = lambda _, width: look.cell("", width)
-        self._title: Row = ()
+        self._title: Callable[[int], Row] = lambda width: ()
         self.cursor: Hashable | None = None
         """The key of the item under the cursor; None when the cursor is elsewhere."""
 
@@ -60,9 +60,13 @@ class Tiles(Lines, Generic[Item]):
         return 1 + -(-count // max(1, (width + 1) // (tile + 1)))
 
     def show_items(
-        self, items: Sequence[Item], title: Row, tile: int, draw: Callable[[Item, int], Row]
+        self,
+        items: Sequence[Item],
+        title: Callable[[int], Row],
+        tile: int,
+        draw: Callable[[Item, int], Row],
     ) -> None:
-        """Show these items in tiles `tile` columns wide."""
+        """Show these items in tiles `tile` columns wide, under a title for the whole width."""
         self._items, self._title, self._tile, self._draw = items, title, tile, draw
         self.redraw()
 
@@ -123,11 +127,12 @@ class Tiles(Lines, Generic[Item]):
         return tuple(row[:-1])
 
     def _titled(self, every: int) -> Row:
+        title = self._title(self.size.width)
         if every <= self._lines:
-            return self._title
+            return title
         first = self._top * self.across + 1
         last = min(len(self._items), (self._top + self._lines) * self.across)
         where = f" {first}-{last}/{len(self._items)}"
-        text = "".join(piece.text for piece in self._title)
+        text = "".join(piece.text for piece in title)
         room = max(0, self.size.width - len(where))
         return (*self.look.cell(text, room, "head"), *self.look.cell(where, len(where), "head"))

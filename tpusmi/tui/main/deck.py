@@ -65,14 +65,9 @@ class Deck:
         if view == FULL:
             self.rows.show_items(snapshot.devices)
         elif view == COMPACT:
-            title = self.look.cell(_COMPACT, TILE, "head")
-            gap = self.look.cell(" ", 1, "head")
-            titles = tuple(
-                piece for _ in range(self.tiles.across_of(TILE)) for piece in (*title, *gap)
-            )
-            self.tiles.show_items(snapshot.devices, titles, TILE, self._card)
+            self.tiles.show_items(snapshot.devices, self._titles, TILE, self._card)
         else:
-            self.tiles.show_items(snapshot.devices, self._legend(), CELL, self._cell)
+            self.tiles.show_items(snapshot.devices, self._legend, CELL, self._cell)
 
     def take_cursor(self) -> None:
         """What is under the cursor of the devices is what the other pages show."""
@@ -122,6 +117,11 @@ class Deck:
         step = min(max(int(found * HEAT_STEPS), 0), HEAT_STEPS - 1)
         return self.look.cell(f"{found * 100:.0f}", width, f"heat{step}", right=True)
 
-    def _legend(self) -> Row:
+    def _titles(self, width: int) -> Row:
+        """A title over each tile of a line."""
+        title, gap = self.look.cell(_COMPACT, TILE, "head"), self.look.cell(" ", 1, "head")
+        return (*title, *gap) * ((width + 1) // (TILE + 1))
+
+    def _legend(self, width: int) -> Row:
         text = f"DEVICES  {self.quantity.title}: g for another"
-        return self.look.cell(text, self.tiles.size.width, "head")
+        return self.look.cell(text, width, "head")
