@@ -14,16 +14,16 @@ from commands import TPUSMI, environment, tpusmi
 from terminal import LEFT_ALTERNATE_SCREEN, terminal
 
 from tpusmi.settings import Settings, load
-from tpusmi.tui.arrange import VIEWS
-from tpusmi.tui.themes import THEMES
+from tpusmi.tui.draw.themes import THEMES
+from tpusmi.tui.main.arrange import VIEWS
 
 PROBE = f"""
 import sys
 sys.path[:0] = {[*map(os.path.abspath, sys.path)]!r}
 from textual.app import App
-from tpusmi.tui.lines import Lines
-from tpusmi.tui.look import Look
-from tpusmi.tui.themes import shown_here
+from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.look import Look
+from tpusmi.tui.draw.themes import shown_here
 
 class Probe(App):
     CSS = "Lines {{ height: 1; width: 100%; }}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.text import clean
-from tpusmi.tui.arrange import VIEWS
+from tpusmi.tui.main.arrange import VIEWS
 
 INTERVAL_LEAST_S, INTERVAL_MOST_S = 0.1, 86400.0
 LARGEST_BYTES = 64 * 1024
@@ -113,7 +113,7 @@ def _settings(table: dict[str, Any]) -> Settings:
 
 
 def _theme(value: object) -> str:
-    from tpusmi.tui.themes import THEMES
+    from tpusmi.tui.draw.themes import THEMES
 
     return _one_of(value, "theme", THEMES)
 
@@ -166,7 +166,7 @@ def _keys(value: object) -> dict[str, str]:
 
 
 def _colors(value: object) -> dict[str, str]:
-    from tpusmi.tui import themes
+    from tpusmi.tui.draw import themes
 
     names = themes.THEMES[themes.DEFAULT].styles
     found: dict[str, str] = {}

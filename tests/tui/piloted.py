@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from tpusmi.tui import Feed, Options
 from tpusmi.tui.app import Dashboard
-from tpusmi.tui.lines import Lines
+from tpusmi.tui.draw.lines import Lines
 
 WITHIN_S = 20.0
 

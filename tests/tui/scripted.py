@@ -261,7 +261,7 @@ def two_jobs(on_chips: bool = False, **how: Any) -> ScriptedFeed:
 
 def many_devices(count: int, busy: bool = False, **how: Any) -> ScriptedFeed:
     """Two jobs that share that many chips."""
-    half = count // 2
+    half = -(-count // 2)
     jobs = (
         Job(
             41234,

@@ -6,7 +6,7 @@ import pytest
 from memory_jobs import HERE, MIB, held, profile, sums
 
 from tpusmi.model import Allocation, MemoryProfile
-from tpusmi.tui.allocations import (
+from tpusmi.tui.memory.allocations import (
     BYTES,
     CHANGE,
     CHANGE_COUNT,

@@ -12,8 +12,8 @@ from tpusmi.tui.app import Dashboard
 from tpusmi.tui.help import HelpScreen
 from tpusmi.tui.keymap import clash
 from tpusmi.tui.keys import EVERYWHERE, offered
+from tpusmi.tui.main.page import MainPage
 from tpusmi.tui.pages import NAMES, _page, every_key, keys_by_page
-from tpusmi.tui.pages.main import MainPage
 
 
 async def test_every_device_and_process_has_a_row() -> None:

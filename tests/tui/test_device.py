@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from tpusmi.model import DENIED, Outcome, Value
 from tpusmi.report import words
 from tpusmi.tui.app import Dashboard
-from tpusmi.tui.lines import Lines
+from tpusmi.tui.draw.lines import Lines
 
 SIZE = (120, 35)
 

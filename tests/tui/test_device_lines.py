@@ -11,12 +11,14 @@ from scripted import START_S
 from tpusmi.chips import GENERATIONS, by_name
 from tpusmi.merge.roofline import Roofline
 from tpusmi.model import Device, DeviceKey
-from tpusmi.tui import Options, blocks, roofline_plot
-from tpusmi.tui.blocks import Fact
-from tpusmi.tui.device_facts import fragmented_percent, health, short_name
-from tpusmi.tui.device_graphs import DeviceGraphs, columns_for
-from tpusmi.tui.device_rates import rates
-from tpusmi.tui.look import Look, Row, width_of
+from tpusmi.tui import Options
+from tpusmi.tui.device import roofline_plot
+from tpusmi.tui.device.facts import fragmented_percent, health, short_name
+from tpusmi.tui.device.graphs import DeviceGraphs, columns_for
+from tpusmi.tui.device.rates import rates
+from tpusmi.tui.draw import blocks
+from tpusmi.tui.draw.blocks import Fact
+from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.scene import Scene
 
 PEAK, BANDWIDTH = 197e12, 819e9

@@ -22,7 +22,7 @@ from seen import HostFeed
 
 from tpusmi.actions.end import Report
 from tpusmi.cli.dashboard import _Ender
-from tpusmi.tui import ends
+from tpusmi.tui.ending import ends
 
 # -- an end under way
 

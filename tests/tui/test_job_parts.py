@@ -8,11 +8,11 @@ from scripted import START_S
 
 from tpusmi.merge.past import past
 from tpusmi.model import PHASES, History, ProcessKey, Reading
-from tpusmi.tui import plot
-from tpusmi.tui.graphs import Graphs, dominant, most, stretched
-from tpusmi.tui.job_graphs import per_minute
-from tpusmi.tui.look import Look, Row, width_of
-from tpusmi.tui.phases import shares, time_line
+from tpusmi.tui.draw import plot
+from tpusmi.tui.draw.graphs import Graphs, dominant, most, stretched
+from tpusmi.tui.draw.look import Look, Row, width_of
+from tpusmi.tui.job.graphs import per_minute
+from tpusmi.tui.job.phases import shares, time_line
 
 KEY = ProcessKey(1, 100)
 S, C, R, I, X = (float(PHASES.index(name)) for name in PHASES)  # noqa: E741  # their letters

@@ -23,7 +23,7 @@ from textual.pilot import Pilot
 
 from tpusmi.actions.end import Order
 from tpusmi.tui.app import Dashboard
-from tpusmi.tui.kill import KillScreen
+from tpusmi.tui.ending.kill import KillScreen
 
 TERM, INT, KILL = int(signal.SIGTERM), int(signal.SIGINT), int(signal.SIGKILL)
 KEYS = [("k", TERM), ("f9", TERM), ("T", TERM), ("I", INT), ("K", KILL)]
@@ -169,7 +169,7 @@ async def test_read_only_has_no_such_key_anywhere() -> None:
 
 
 async def test_help_and_footer_name_the_keys_once() -> None:
-    async with armed(holders(), ScriptedEnder(), size=(100, 45)) as pilot:
+    async with armed(holders(), ScriptedEnder(), size=(180, 60)) as pilot:
         assert "k End" in text(pilot, "footer")
         await press(pilot, "question_mark")
         (line,) = (line for line in screen_text(pilot) if "End the selected process" in line)

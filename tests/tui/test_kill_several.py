@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from tpusmi.actions.end import Order, Report
 from tpusmi.cli.dashboard import _Ender
-from tpusmi.tui.kill import KillScreen
+from tpusmi.tui.ending.kill import KillScreen
 
 TERM, KILL = int(signal.SIGTERM), int(signal.SIGKILL)
 SIZE = (140, 45)

@@ -13,12 +13,12 @@ from textual.pilot import Pilot
 from tpusmi.tui import Options
 from tpusmi.tui.app import Dashboard
 
-SIZES = [(80, 24), (120, 35)]
+SIZES = [(80, 24), (120, 35), (200, 60)]
 Compare = Callable[..., bool]
 
 pytestmark = [
     pytest.mark.usefixtures("pictured"),
-    pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x35"]),
+    pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x35", "200x60"]),
 ]
 
 

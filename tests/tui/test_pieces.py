@@ -9,13 +9,14 @@ from scripted import START_S, Job, ScriptedFeed
 
 from tpusmi.merge.past import past
 from tpusmi.model import Device
-from tpusmi.tui import Options, plot
-from tpusmi.tui.arrange import AROUND, VIEWS, Wanted, arrange
-from tpusmi.tui.cells import age
-from tpusmi.tui.columns import GAP, fit
-from tpusmi.tui.devices import DeviceTable
-from tpusmi.tui.graphs import Graphs
-from tpusmi.tui.look import Look, width_of
+from tpusmi.tui import Options
+from tpusmi.tui.draw import plot
+from tpusmi.tui.draw.cells import age
+from tpusmi.tui.draw.columns import GAP, fit
+from tpusmi.tui.draw.graphs import Graphs
+from tpusmi.tui.draw.look import Look, width_of
+from tpusmi.tui.main.arrange import AROUND, VIEWS, Wanted, arrange
+from tpusmi.tui.main.devices import DeviceTable
 from tpusmi.tui.scene import Scene
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import moments
 import pytest
-from scripted import Inline, Job, MomentFeed, ScriptedFeed, two_jobs
+from scripted import Inline, Job, MomentFeed, ScriptedFeed, many_devices, two_jobs
 from textual.pilot import Pilot
 
 from tpusmi.model import DENIED, OK, Notice, Outcome, Value
@@ -14,12 +14,12 @@ from tpusmi.tui import Options
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.feed import Feed
 
-SIZES = [(80, 24), (160, 45)]
+SIZES = [(80, 24), (120, 35), (200, 60)]
 Compare = Callable[..., bool]
 
 pytestmark = [
     pytest.mark.usefixtures("pictured"),
-    pytest.mark.parametrize("size", SIZES, ids=["80x24", "160x45"]),
+    pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x35", "200x60"]),
 ]
 
 
@@ -36,6 +36,43 @@ async def settle(pilot: Pilot[None]) -> None:
 
 def test_eight_devices_and_two_jobs(snap_compare: Compare, size: tuple[int, int]) -> None:
     assert snap_compare(dashboard(two_jobs()), terminal_size=size, run_before=settle)
+
+
+@pytest.mark.parametrize("count", [1, 4, 16, 256])
+def test_hosts_with_few_and_many_devices(
+    snap_compare: Compare, size: tuple[int, int], count: int
+) -> None:
+    feed = many_devices(count, busy=True, past_s=600)
+    assert snap_compare(dashboard(feed), terminal_size=size, run_before=settle)
+
+
+@pytest.mark.parametrize("keys", ["c", "Hg", "f"], ids=["compact", "heat", "full"])
+def test_the_ways_to_show_devices(snap_compare: Compare, size: tuple[int, int], keys: str) -> None:
+    async def choose(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await pilot.press("tab", *keys, "down")
+        await settle(pilot)
+
+    app = dashboard(many_devices(32, busy=True, past_s=600), theme="colorblind")
+    assert snap_compare(app, terminal_size=size, run_before=choose)
+
+
+def test_values_that_are_old_are_grey_and_say_so(
+    snap_compare: Compare, size: tuple[int, int]
+) -> None:
+    feed = two_jobs(on_chips=True)
+    values = feed.snapshot().values.items()
+    feed.change(values={key: Value(v.value, v.source, 42.0, True) for key, v in values})
+    assert snap_compare(dashboard(feed), terminal_size=size, run_before=settle)
+
+
+def test_a_look_back(snap_compare: Compare, size: tuple[int, int]) -> None:
+    async def back(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await pilot.press("shift+left", "left")
+        await settle(pilot)
+
+    assert snap_compare(dashboard(two_jobs()), terminal_size=size, run_before=back)
 
 
 def test_no_jobs(snap_compare: Compare, size: tuple[int, int]) -> None:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from tpusmi.model import ProcessKey
-from tpusmi.tui.columns import Column
-from tpusmi.tui.sorting import Sorting
+from tpusmi.tui.draw.columns import Column
+from tpusmi.tui.main.sorting import Sorting
 
 
 class Thing(NamedTuple):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpusmi.tui.filters import About, matcher, user_of, with_user
+from tpusmi.tui.main.filters import About, matcher, user_of, with_user
 
 ANN = About(41, "ann", (0, 1, 2, 3), False, "41 ann python train.py --batch=256 running live")
 BOB = About(52, "Bob", (4, 7), True, "52 Bob python serve.py stale live")

@@ -21,10 +21,10 @@ from tpusmi.settings import (
     load,
     settings_path,
 )
-from tpusmi.tui.arrange import VIEWS
+from tpusmi.tui.draw.themes import THEMES
 from tpusmi.tui.keymap import clash, spelled, textual_keys
+from tpusmi.tui.main.arrange import VIEWS
 from tpusmi.tui.pages import every_key, keys_by_page
-from tpusmi.tui.themes import THEMES
 
 WHOLE = """
 theme = "dark"

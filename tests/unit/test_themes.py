@@ -9,8 +9,8 @@ from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
-from tpusmi.tui.look import Look
-from tpusmi.tui.themes import HEAT, MONO, THEMES, shown_here, styles
+from tpusmi.tui.draw.look import Look
+from tpusmi.tui.draw.themes import HEAT, MONO, THEMES, shown_here, styles
 
 OF_A_BACKGROUND = [name for name, theme in THEMES.items() if theme.background]
 GRAPHS = {"graph", "graph2", "graph3", *HEAT}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tpusmi.cli.exits import Exit
 from tpusmi.settings import Settings, SettingsError, load, settings_path
 from tpusmi.text import clean
-from tpusmi.tui.arrange import VIEWS
+from tpusmi.tui.main.arrange import VIEWS
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
@@ -47,7 +47,7 @@ def config_text(settings: Settings) -> str:
 
 
 def _plain(settings: Settings) -> Iterator[str]:
-    from tpusmi.tui.themes import THEMES
+    from tpusmi.tui.draw.themes import THEMES
 
     yield f"# The dashboard of tpusmi reads this from {clean(settings_path())}"
     yield ""
@@ -69,7 +69,7 @@ def _keys(settings: Settings) -> Iterator[str]:
 
 
 def _colors(settings: Settings) -> Iterator[str]:
-    from tpusmi.tui.themes import THEMES
+    from tpusmi.tui.draw.themes import THEMES
 
     yield '[colors] # on top of the theme: "bold #ff8700", "white on blue", "underline"'
     for name, style in THEMES[settings.theme].styles.items():

@@ -10,7 +10,12 @@ import time
 from tpusmi.simulate import description, workload
 from tpusmi.simulate.faults import FaultFile
 
-_FORCED = {"idle": workload.IDLE, "stall": workload.STALL, "hang": workload.HUNG}
+_FORCED = {
+    "orphan": workload.IDLE,  # what is left of the job holds its chips, and runs nothing
+    "idle": workload.IDLE,
+    "stall": workload.STALL,
+    "hang": workload.HUNG,
+}
 
 
 class Running:

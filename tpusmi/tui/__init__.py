@@ -21,7 +21,7 @@ def run(feed: Feed, options: Options) -> int:
     # Loading Textual makes many objects and no garbage: looking for some costs time.
     gc.disable()
     from tpusmi.tui.app import Dashboard
-    from tpusmi.tui.themes import shown_here
+    from tpusmi.tui.draw.themes import shown_here
 
     app = Dashboard(feed, options._replace(theme=shown_here(options.theme)))
     app.run()

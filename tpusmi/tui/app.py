@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
-import select
 import signal
 import time
 from collections.abc import Callable
@@ -20,14 +18,15 @@ from textual.timer import Timer
 
 from tpusmi.model import Process, Snapshot
 from tpusmi.sources.users import user_name
-from tpusmi.tui.ends import SHOWN_S, Ending, Finished, Question, Told, still_there
+from tpusmi.tui.draw.look import Look
+from tpusmi.tui.draw.prompt import Prompt
+from tpusmi.tui.ending.ends import SHOWN_S, Ending, Finished, Question, Told, still_there
 from tpusmi.tui.feed import Deliver, Ender, Feed, Options, Reader
 from tpusmi.tui.keys import EVERYWHERE
-from tpusmi.tui.look import Look
+from tpusmi.tui.leaving import hung_up, on_signals
+from tpusmi.tui.main.page import MainPage
 from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
-from tpusmi.tui.pages.main import MainPage
-from tpusmi.tui.prompt import Prompt
 from tpusmi.tui.scene import Scene
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -82,7 +81,7 @@ class Dashboard(App[None]):
         return self._main
 
     def on_mount(self) -> None:
-        self._leave_on_signals()
+        on_signals(lambda code: self.exit(return_code=code))
         self._reader.start()
         self._ask()
         self._ticker = self.set_interval(self.scene.interval_s, self._tick)
@@ -232,8 +231,8 @@ class Dashboard(App[None]):
     def _ask_about(
         self, ender: Ender, snapshot: Snapshot, processes: tuple[Process, ...], choice: str
     ) -> None:
-        from tpusmi.tui.kill import KillScreen
-        from tpusmi.tui.several import text_about
+        from tpusmi.tui.ending.kill import KillScreen
+        from tpusmi.tui.ending.several import text_about
 
         scene = self.scene
         question = Question(snapshot, processes, ender.plan(snapshot, processes))
@@ -288,12 +287,6 @@ class Dashboard(App[None]):
         waited_s = 0.0 if self._asked_s is None else time.monotonic() - self._asked_s
         return waited_s if waited_s >= LATE_TICKS * self.scene.interval_s else 0.0
 
-    def _leave_on_signals(self) -> None:
-        """A killed dashboard gives the terminal back first."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, lambda code: self.exit(return_code=code), 128 + number)
-
     # -- drawing
 
     def _draw(self) -> None:
@@ -304,12 +297,3 @@ class Dashboard(App[None]):
     def _draw_header(self) -> None:
         self.scene.late_s = self._late_s()
         self.page.draw_header()
-
-
-def hung_up() -> bool:
-    """True when the terminal is gone. Without a controlling terminal no signal says so, and reading
-    from what is left of it ends at once, again and again.
-    """
-    poll = select.poll()
-    poll.register(0, 0)
-    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))

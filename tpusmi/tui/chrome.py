@@ -10,8 +10,8 @@ from textual.binding import Binding
 from tpusmi.model import DENIED, FAILED, HostFacts, Snapshot
 from tpusmi.report import words
 from tpusmi.report.select import told
+from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.keys import shown_key
-from tpusmi.tui.look import Look, Row, width_of
 from tpusmi.tui.scene import Scene
 
 SIMULATED = " SIMULATED "

@@ -12,12 +12,12 @@ from textual.screen import ModalScreen
 
 from tpusmi.report import rows, words
 from tpusmi.tui.chrome import SIMULATED
-from tpusmi.tui.frame import EDGES, MARGIN, framed
+from tpusmi.tui.draw.frame import EDGES, MARGIN, framed
+from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.keys import key_names
-from tpusmi.tui.lines import Lines
-from tpusmi.tui.look import Look, Row, width_of
-from tpusmi.tui.processes import LETTERS, SILENT, STALE
-from tpusmi.tui.processes import UNKNOWN as UNKNOWN_PHASE
+from tpusmi.tui.main.processes import LETTERS, SILENT, STALE
+from tpusmi.tui.main.processes import UNKNOWN as UNKNOWN_PHASE
 
 _COLUMNS = (
     ("MEMORY", "HBM in use of its limit; the upright mark is the peak"),

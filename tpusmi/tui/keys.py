@@ -8,7 +8,7 @@ MOVE = "Move in the table"
 OFTEN = "Look less, or more, often"
 SCROLL = "Scroll the device table"
 TIME = "Back in time by 10 s, and forth; with Shift by a minute"
-END = "End it, or all that are tagged, after asking: SIGTERM, K SIGKILL, I SIGINT"
+END = "End the selected process, or all tagged, after asking: K SIGKILL, I SIGINT"
 FILTER = "Filter processes: words, user=ann, pid=12, chip=0-3, stale; !word for the opposite"
 SORT_BY = "Sort by the column before, or the next"
 

@@ -12,10 +12,10 @@ from textual.screen import Screen
 
 from tpusmi.model import Process, Snapshot
 from tpusmi.tui import chrome
+from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.keymap import remapped
 from tpusmi.tui.keys import FIRST, LAST, offered
-from tpusmi.tui.lines import Lines
-from tpusmi.tui.prompt import Prompt
 from tpusmi.tui.scene import Scene
 
 

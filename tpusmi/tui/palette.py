@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.events import Click, Key, Paste
 from textual.screen import ModalScreen
 
-from tpusmi.tui.frame import EDGES, MARGIN, framed
+from tpusmi.tui.draw.frame import EDGES, MARGIN, framed
+from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.keys import key, key_names
-from tpusmi.tui.lines import Lines
-from tpusmi.tui.look import Look, Row
 
 WIDEST = 72
 MOST_LINES = 16

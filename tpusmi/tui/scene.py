@@ -12,10 +12,10 @@ from tpusmi.model import (
     ProcessKey,
     Snapshot,
 )
-from tpusmi.tui.ends import Ends
+from tpusmi.tui.draw.graphs import Graphs
+from tpusmi.tui.draw.look import Look
+from tpusmi.tui.ending.ends import Ends
 from tpusmi.tui.feed import Options
-from tpusmi.tui.graphs import Graphs
-from tpusmi.tui.look import Look
 
 
 class Scene:

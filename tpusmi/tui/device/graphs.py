@@ -1,0 +1,178 @@
+"""The history of one device in large graphs, over one time axis. Pure but for the history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+
+from tpusmi.model import DEVICE, OK, Device, Number, Snapshot, Subject, metric
+from tpusmi.report import rows, words
+from tpusmi.tui.device.quantities import ARRAYS, HBM, SHARES, SIZES, USED, Drawn, title
+from tpusmi.tui.device.rates import chip_of
+from tpusmi.tui.draw import plot
+from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.scene import Scene
+
+SPANS_S = (600, 300, 60)
+GAP = 2
+LEAST_WIDTH = 34
+LEAST_HEIGHT = 3
+HELD_S = 5.0
+"""So long the newest value stands in a graph, as it does in the tables."""
+BEST_SHAPE = 6.0
+"""Columns for each line of a graph that looks right."""
+
+
+class DeviceGraphs:
+    """Of one device at one moment."""
+
+    def __init__(self, scene: Scene, snapshot: Snapshot, device: Device, span_s: int) -> None:
+        self._scene, self._look = scene, scene.look
+        self._s, self._d, self._span_s = snapshot, device, span_s
+        memory = HBM if self._is_known(HBM) else ARRAYS
+        self._known = [g for g in (memory, *SHARES) if self._is_known(g)]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._known)
+
+    def missing(self) -> str:
+        """What nobody measures of a TPU, who could, and why not; empty where nothing is missing."""
+        if self._d.platform != "tpu":
+            return ""
+        drawn = {g.metric for g in self._known}
+        gone = [g for g in (HBM, *SHARES) if g.metric not in drawn]
+        if not gone:
+            return ""
+        told = ", ".join(f"{g.name} ({', '.join(self._who(g.metric))})" for g in gone)
+        who = {source for g in gone for source in self._who(g.metric)}
+        why = [
+            f"{o.source} {o.status}: {o.message}"
+            for o in self._s.sources
+            if o.source in who and o.status != OK
+        ]
+        return "; ".join((f"not measured here: {told}", *why))
+
+    def lines(self, width: int, height: int) -> list[Row]:
+        """The graphs in exactly that many lines; none where that is too little for one."""
+        across = columns_for(self.count, width, height)
+        drawn = self._known[: max(0, (height - 1) // LEAST_HEIGHT) * across]
+        if not drawn or width < 1:
+            return []
+        look, each = self._look, (width + GAP) // across - GAP
+        ranks = [drawn[n : n + across] for n in range(0, len(drawn), across)]
+        gap = look.cell("", GAP)
+        found: list[Row] = []
+        for n, rank in enumerate(ranks):
+            tall = (height - 1) // len(ranks) + (n < (height - 1) % len(ranks))
+            cells = [self._graph(g, each, tall) for g in rank]
+            found += [_joined(line, gap) for line in zip(*cells, strict=True)]
+        axis = plot.axis(look, self._span_s, each, end="then" if self._scene.back_s else "now")
+        return [*found, _joined([axis] * min(across, len(drawn)), gap)]
+
+    def _is_known(self, g: Drawn) -> bool:
+        """Somebody has measured it in the last minutes, up to now: a look back moves no graph."""
+        now, history = self._scene.newest or self._s, self._scene.history
+        if rows.shown(now, self._d, g.metric).value is not None:
+            return True
+        windows = (
+            history.window(g.metric, subject, int(now.at_s), history.span_s)
+            for subject in self._subjects(g.metric)
+        )
+        return any(w is not None and max(w) >= 0 for w in windows)
+
+    def _subjects(self, name: str) -> tuple[Subject, ...]:
+        """Under what the history has a metric: of the device, else of its whole chip."""
+        d, chip = self._d, chip_of(self._s, self._d)
+        whole = () if chip is None or (d.key, name) in self._s.values else chip.filed(name)
+        return (*d.filed(name), *whole)
+
+    def _who(self, name: str) -> list[str]:
+        """The sources of this host that can measure it."""
+        here = {o.source for o in self._s.sources}
+        trust = metric(DEVICE, name).trust
+        return [source for source in trust if source in here] or [trust[0]]
+
+    def _graph(self, g: Drawn, width: int, height: int) -> list[Row]:
+        look, room, tall = self._look, max(1, width - plot.SCALE_WIDTH), max(1, height - 1)
+        values = self.values(g.metric, room)
+        top, peak = self._scale(g, values)
+        marks = {} if peak is None else {min(max(int((1 - peak / top) * tall), 0), tall - 1): peak}
+        read = words.size if g.metric in SIZES else words.percent
+        scale = {**{n: read(v) for n, v in marks.items()}, tall - 1: "0", 0: read(top)}
+        found = [title(look, self._s, self._d, g, values, width)]
+        for n, text in enumerate(plot.area(look, values, top, room, tall)):
+            left = look.cell(scale.get(n, ""), plot.SCALE_WIDTH - 1, "dim", right=True)
+            side = look.line((look.glyphs.frame[3], "dim"))
+            found.append((*left, *side, *_marked(look, text, n in marks)))
+        return found
+
+    def _scale(self, g: Drawn, values: Sequence[float | None]) -> tuple[float, float | None]:
+        """The top of the scale, and where a peak is to be marked."""
+        if g.metric not in SIZES:
+            return 100.0, None
+        most = max((v for v in values if v is not None), default=0.0)
+        if g.metric != USED:
+            return most or 1.0, None
+        peak = self._value("hbm_peak_bytes")
+        return self._value("hbm_limit_bytes") or max(most, peak or 0.0) or 1.0, peak or None
+
+    def values(self, name: str, room: int) -> list[float | None]:
+        """One for each slot of the graph. A second is drawn wider where there are fewer of them."""
+        count = plot.slots_across(self._look, room)
+        slots = min(count, self._span_s)
+        found = self._scene.graphs.of(
+            self._subjects(name), name, self._s.at_s, float(self._span_s), slots
+        )
+        held = self._held(name, found, self._span_s / slots)
+        return [held[n * slots // count] for n in range(count)]
+
+    def _held(self, name: str, slots: Sequence[float | None], slot_s: float) -> list[float | None]:
+        """The slots, of which the last seconds are blank between two readings, with the present
+        value there.
+        """
+        held, present = list(slots), rows.shown(self._s, self._d, name).value
+        at = len(held) - 1
+        while present is not None and not present.stale and at >= 0 and held[at] is None:
+            if (len(held) - 1 - at) * slot_s >= HELD_S:
+                break
+            held[at] = present.value
+            at -= 1
+        return held
+
+    def _value(self, name: str) -> Number | None:
+        found = rows.shown(self._s, self._d, name).value
+        return None if found is None else found.value
+
+
+def columns_for(count: int, width: int, height: int) -> int:
+    """In how many columns so many graphs look best: no place stays empty, none is too flat."""
+    fitting = [
+        n
+        for n in range(1, count + 1)
+        if count % n == 0 and (n == 1 or (width + GAP) // n - GAP >= LEAST_WIDTH)
+    ]
+    return min(fitting, key=lambda n: _oddness(count, n, width, height), default=1)
+
+
+def _oddness(count: int, across: int, width: int, height: int) -> float:
+    tall = max(1.0, height / (count // across))
+    return abs(log(max(1, width) / across / tall / BEST_SHAPE))
+
+
+def _marked(look: Look, text: str, is_peak: bool) -> Row:
+    """A line of the area; with a line across its blank cells at the height of the peak."""
+    if not is_peak:
+        return look.line((text, "graph"))
+    parts, at = [], 0
+    while at < len(text):
+        blank = text[at] == " "
+        end = next((n for n in range(at, len(text)) if (text[n] == " ") != blank), len(text))
+        parts.append((look.glyphs.track * (end - at), "dim") if blank else (text[at:end], "graph"))
+        at = end
+    return look.line(*parts)
+
+
+def _joined(cells: Sequence[Row], gap: Row) -> Row:
+    return tuple(piece for n, row in enumerate(cells) for piece in (*(gap if n else ()), *row))

@@ -1,0 +1,85 @@
+"""Which device it is, who has it, and what is wrong with it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpusmi.model import Device, Snapshot
+from tpusmi.report import rows, words
+from tpusmi.tui.device.facts import HEALTHY, health, links_of, short_name
+from tpusmi.tui.device.rates import chip_of
+from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.main.processes import is_stale, letter, verdict
+
+MOST_OWNERS = 2
+
+
+def title(look: Look, s: Snapshot, d: Device, width: int) -> list[Row]:
+    """A line of names, one for each owner, one for each fault."""
+    count = len(s.devices)
+    place = next((n for n, other in enumerate(s.devices, 1) if other.key == d.key), 0)
+    dot = f" {look.glyphs.dot} "
+    names = look.line(
+        (d.name, "bold"), (f"  {place} of {count}  ", "dim"), (dot.join(_names(s, d)), "plain")
+    )
+    faults = [row for text in _faults(s, d) for row in look.wrapped(text, width, "bad", "! ")]
+    return [names, *_owners(look, s, d), *faults]
+
+
+def _names(s: Snapshot, d: Device) -> Iterator[str]:
+    """What else it is called, and where it is."""
+    chip = chip_of(s, d)
+    if d.kind or chip is not None:
+        yield d.kind or (chip.kind if chip is not None else "")
+    if d.id is not None:
+        yield f"id {d.id}"
+    if d.coords is not None:
+        yield f"at {','.join(map(str, d.coords))}"
+    if d.chip is not None:
+        yield f"chip {d.chip}"
+    if d.core_on_chip is not None:
+        yield f"core {d.core_on_chip}"
+    if d.node:
+        yield d.node
+
+
+def _owners(look: Look, s: Snapshot, d: Device) -> list[Row]:
+    """Who has it: state, pid, user and command of each."""
+    if not d.owners:
+        return [look.line((_nobody(s, d), "dim"))]
+    found = [p for p in s.processes if p.key in d.owners]
+    lines = []
+    for p in found[:MOST_OWNERS]:
+        stale = is_stale(p)
+        lines.append(
+            look.line(
+                (f"{letter(p)} ", "bad" if stale else "plain"),
+                (f"{p.pid}", "bold"),
+                (f" {p.user or words.UNKNOWN}  {words.command(p.command)}", "plain"),
+                (f"  {verdict(p)}" if stale else "", "bad"),
+            )
+        )
+    more = len(d.owners) - len(lines)
+    if more or not lines:
+        pids = rows.pids(d) if not lines else f"and {more} more"
+        lines.append(look.line((pids, "dim")))
+    return lines
+
+
+def _nobody(s: Snapshot, d: Device) -> str:
+    from tpusmi.model.holding import FREE, node_states
+
+    state = next((n.state for n in node_states(s) if n.node == d.node), "")
+    if state == FREE:
+        return "free: no process holds it"
+    return state.replace("_", " ") or "no process is known to hold it"
+
+
+def _faults(s: Snapshot, d: Device) -> Iterator[str]:
+    if d.error:
+        yield d.error
+    chip = chip_of(s, d)
+    yield from chip.notes if chip is not None else ()
+    for link in links_of(s, d):
+        if (state := health(link.health)) != HEALTHY:
+            yield f"ICI link {short_name(link.name)}: {state.word} fault ({link.health} of 10)"

@@ -1,0 +1,1 @@
+"""What everything on the screen is drawn with: lines, tables, graphs, and how they look."""

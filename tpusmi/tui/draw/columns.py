@@ -1,0 +1,80 @@
+"""Columns of a table: what each draws, and which of them fit a width. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from tpusmi.model import Subject
+from tpusmi.tui.draw.look import Row
+
+
+class Keyed(Protocol):
+    """A device, or a process in its place: what a row is about."""
+
+    @property
+    def key(self) -> Subject | None:
+        """What its values are filed under; None for what the cursor passes over."""
+
+
+Item = TypeVar("Item", bound=Keyed)
+
+GAP = 1
+"""Blank columns between two columns of a table."""
+
+
+@dataclass(frozen=True)
+class Column(Generic[Item]):
+    """One column. `draw` returns a cell of exactly the width it is given."""
+
+    title: str
+    draw: Callable[[Item, int], Row]
+    width: int
+    """The least it needs."""
+    rank: int = 0
+    """Columns of the highest rank go first when there is no room."""
+    most: int = 0
+    """It takes up to this width from what is left over; 0 takes none."""
+    right: bool = False
+    text: Callable[[Item], str] | None = None
+    """Given when the content decides the width, which then only ever grows, up to `most`."""
+    sort: Callable[[Item], Any] | None = None
+    """The key to sort by, None for unknown; a column without it cannot be sorted by."""
+    falls: bool = False
+    """Sorted by it the largest is first, unless a person wants it the other way round."""
+    spare: int = 0
+    """It gives way unless so many columns more are left for those that take them."""
+    known: Callable[[Item], bool] | None = None
+    """Given when the column appears only once some item has something to show in it."""
+
+
+def fit(
+    columns: Sequence[Column[Item]], needs: Sequence[int], width: int, absent: frozenset[str]
+) -> list[tuple[Column[Item], int]]:
+    """The columns that fit into `width`, each with its width there.
+
+    `needs` is the least width of each column at this moment, `absent` the titles of those that have
+    nothing to show. What is left over goes to those that take it.
+    """
+    chosen = [(c, n) for c, n in zip(columns, needs, strict=True) if c.title not in absent]
+    while len(chosen) > 1:
+        first = max(chosen, key=lambda c: c[0].rank)
+        if _total(chosen) + first[0].spare <= width:
+            break
+        chosen.remove(first)
+    left = width - _total(chosen)
+    takers = [c for c, _ in chosen if c.most and c.text is None]
+    fitted = []
+    for column, need in chosen:
+        if column in takers:
+            share = min(left // len(takers), column.most - need)
+            takers.remove(column)
+            left -= share
+            need += share
+        fitted.append((column, need))
+    return fitted
+
+
+def _total(chosen: Sequence[tuple[Column[Item], int]]) -> int:
+    return sum(need + GAP for _, need in chosen) - GAP

@@ -1,0 +1,180 @@
+"""Values of the last minutes, a number for each column of a graph."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from math import ceil
+from typing import NamedTuple
+
+from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject
+
+GRAPHS_MOST, AVERAGES_MOST = 8192, 256
+"""Graphs of jobs that are gone are forgotten, with all the others, when there are so many."""
+MOST_OF = ("hbm_used_bytes", "live_array_bytes")
+"""Of these a column shows the most, of all others the mean."""
+
+Slots = list[float | None]
+How = Callable[[Sequence[float]], "float | None"]
+"""Makes one number of all that were measured in the time of a slot, oldest first."""
+
+
+class _Graph(NamedTuple):
+    """A drawn graph. `until` is the number of the newest time slot, which is still filling."""
+
+    until: int
+    slots: Slots
+    witness: Subject | None
+
+
+class _Average:
+    """A graph of means that grows with each snapshot."""
+
+    def __init__(self, slots: Slots, until: int, at_s: float) -> None:
+        self.slots, self.until, self.at_s = slots, until, at_s
+        self._sum, self._count = (slots[-1], 1) if slots[-1] is not None else (0.0, 0)
+
+    def add(self, value: float | None, until: int, at_s: float) -> None:
+        """The mean of a newer moment."""
+        if until > self.until:
+            self.slots = self.slots[until - self.until :] + [None] * (until - self.until)
+            self._sum, self._count = 0.0, 0
+        self.until, self.at_s = until, at_s
+        if value is not None:
+            self._sum, self._count = self._sum + value, self._count + 1
+            self.slots[-1] = self._sum / self._count
+
+
+class Graphs:
+    """Graphs read from the history once per time slot and not once per tick.
+
+    Slots begin at round times: a graph stands still, but for its last column, until a slot is over.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._graphs: dict[tuple[Subject, str, int, float, How], _Graph] = {}
+        self._averages: dict[tuple[ProcessKey | None, str, int, float], _Average] = {}
+
+    def of_device(self, d: Device, metric: str, at_s: float, span_s: float, count: int) -> Slots:
+        """`count` slots up to `at_s`, oldest first, None where unknown. `span_s` covers them all.
+
+        Of one witness only: agent and libtpu do not mean quite the same by memory in use.
+        """
+        return self.of(d.filed(metric), metric, at_s, span_s, count)
+
+    def of(
+        self,
+        subjects: Sequence[Subject],
+        metric: str,
+        at_s: float,
+        span_s: float,
+        count: int,
+        how: How | None = None,
+    ) -> Slots:
+        """The same of the first of these subjects of which anything is known. `how` is `most`,
+        `mean` or `dominant`; otherwise the metric decides.
+        """
+        slot_s, how = max(span_s / count, 1.0), how or _how(metric)
+        key = (subjects[0], metric, count, span_s, how)
+        until, graph = int(at_s // slot_s), self._graphs.get(key)
+        if len(self._graphs) > GRAPHS_MOST:
+            self._graphs.clear()
+        if graph is None or graph.witness is None or not 0 <= until - graph.until < count:
+            first = until - count + 1
+            witness = self._witness(subjects, metric, int(at_s), ceil(slot_s * count))
+            graph = self._graphs[key] = _Graph(until, [None] * count, witness)
+        elif until > graph.until:
+            first = graph.until
+            slots = graph.slots[until - first :] + [None] * (until - first)
+            graph = self._graphs[key] = _Graph(until, slots, graph.witness)
+        else:
+            first = until
+        window = self._window(graph, metric, int(at_s), ceil(first * slot_s))
+        if window is not None:
+            _fill(graph, window, first, slot_s, how)
+        return graph.slots
+
+    def average(
+        self, s: Snapshot, metric: str, span_s: float, count: int, owner: ProcessKey | None = None
+    ) -> Slots:
+        """The mean over the devices, or those of that process, of which it is known, slot by slot,
+        the last up to `s.at_s`.
+
+        The past is read once; then each snapshot adds its own mean, whatever the number of devices.
+        """
+        slot_s = max(span_s / count, 1.0)
+        until, key = int(s.at_s // slot_s), (owner, metric, count, span_s)
+        devices = s.devices if owner is None else s.devices_of(owner)
+        found = self._averages.get(key)
+        if len(self._averages) > AVERAGES_MOST:
+            self._averages.clear()
+        # Further apart than neighbours: it was paused, or somebody has looked back.
+        if found is None or s.at_s < found.at_s or until - found.until > 1:
+            rows = [self.of_device(d, metric, s.at_s, span_s, count) for d in devices]
+            slots = [
+                mean([v for v in column if v is not None]) for column in zip(*rows, strict=True)
+            ]
+            found = self._averages[key] = _Average(slots or [None] * count, until, s.at_s)
+        elif s.at_s > found.at_s:
+            found.add(present_mean(s, devices, metric), until, s.at_s)
+        return found.slots
+
+    def _window(self, graph: _Graph, metric: str, at_s: int, from_s: int) -> array[float] | None:
+        """The seconds from the one to the other; None where nobody knows of any."""
+        if graph.witness is None or from_s > at_s:
+            return None
+        return self._history.window(metric, graph.witness, at_s, at_s - from_s + 1)
+
+    def _witness(
+        self, subjects: Iterable[Subject], metric: str, until_s: int, seconds: int
+    ) -> Subject | None:
+        known = (s for s in subjects if self._history.window(metric, s, until_s, seconds))
+        return next(known, None)
+
+
+def _fill(
+    graph: _Graph,
+    window: array[float],
+    first: int,
+    slot_s: float,
+    how: How,
+) -> None:
+    """Every slot from number `first` on, with which the window begins; a second belongs to the slot
+    in which it begins.
+    """
+    count, from_s = len(graph.slots), ceil(first * slot_s)
+    for number in range(first, graph.until + 1):
+        a, b = (ceil(at_s) - from_s for at_s in (number * slot_s, (number + 1) * slot_s))
+        graph.slots[number - graph.until + count - 1] = how([v for v in window[a:b] if v >= 0])
+
+
+def present_mean(s: Snapshot, devices: Iterable[Device], metric: str) -> float | None:
+    """The mean over the devices of which it is known now; None when it is of none of them."""
+    found = (s.values.get((d.key, metric)) for d in devices)
+    return mean([v.value for v in found if v is not None and not v.stale])
+
+
+def stretched(slots: Sequence[float | None], count: int) -> Slots:
+    """The slots over `count` places: a slot is a second at least, a place may be less."""
+    return [slots[i * len(slots) // count] for i in range(count)] if slots else [None] * count
+
+
+def most(values: Sequence[float]) -> float | None:
+    """The largest; None of none."""
+    return max(values, default=None)
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """None of none."""
+    return sum(values) / len(values) if values else None
+
+
+def dominant(values: Sequence[float]) -> float | None:
+    """What there is most of, for numbers that are names; None of none."""
+    return Counter(values).most_common(1)[0][0] if values else None
+
+
+def _how(metric: str) -> How:
+    return most if metric in MOST_OF else mean

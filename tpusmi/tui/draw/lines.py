@@ -1,0 +1,79 @@
+"""A widget that shows lines of text and repaints only those that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tpusmi.tui.draw.look import Look, Row, width_of
+
+
+class Lines(Widget):
+    """Lines of text, clipped to the widget and never wrapped.
+
+    Textual's own widgets lay out the screen anew, or paint all of themselves, when a line changes.
+    """
+
+    ALLOW_SELECT = False
+
+    def __init__(self, look: Look, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.look = look
+        self._rows: Sequence[Row] = ()
+        self._strips: dict[int, Strip] = {}
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The lines that are shown."""
+        return self._rows
+
+    def text(self) -> str:
+        """The lines without their styles."""
+        return "\n".join("".join(piece.text for piece in row) for row in self._rows)
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show these lines, from the top, in place of the ones before."""
+        before, self._rows = self._rows, rows
+        dirty = []
+        for y in range(max(len(before), len(rows))):
+            old, new = _at(before, y), _at(rows, y)
+            if old != new:
+                self._strips.pop(y, None)
+                dirty.append(Region(0, y, _last_change(old, new, self.size.width), 1))
+        if dirty:
+            self.refresh(*dirty)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """What the compositor asks for: the lines inside `crop`."""
+        strips = [self._strip(y) for y in crop.line_range]
+        if crop.x == 0 and crop.width == self.size.width:
+            return strips
+        return [strip.crop(crop.x, crop.right) for strip in strips]
+
+    def _strip(self, y: int) -> Strip:
+        strip = self._strips.get(y)
+        if strip is None or strip.cell_length != self.size.width:
+            strip = Strip(_at(self._rows, y)).adjust_cell_length(
+                self.size.width, self.look.style["plain"]
+            )
+            self._strips[y] = strip
+        return strip
+
+
+def _at(rows: Sequence[Row], y: int) -> Row:
+    return rows[y] if y < len(rows) else ()
+
+
+def _last_change(old: Row, new: Row, width: int) -> int:
+    """Columns to repaint, from the left: Textual writes a changed line from its start to here."""
+    if width_of(old) != width_of(new):
+        return width
+    same = 0
+    for a, b in zip(reversed(old), reversed(new), strict=False):
+        if a != b:
+            break
+        same += a.cell_length
+    return min(width, width_of(new) - same)

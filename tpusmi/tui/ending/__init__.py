@@ -1,0 +1,1 @@
+"""Ending processes from the screen: the dialog, and what becomes of them."""

@@ -1,0 +1,154 @@
+"""What is known of one process in words: the parts of lines that several views show. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpusmi.model import STALE_HOLDER, Life, Notice, Process, Snapshot
+from tpusmi.report import words
+from tpusmi.tui.main.processes import is_dead
+
+VERSIONS = (
+    ("jax", "jax_version"),
+    ("jaxlib", "jaxlib_version"),
+    ("libtpu", "libtpu_version"),
+    ("python", "python_version"),
+)
+NO_AGENT = "none in it: `import tpusmi; tpusmi.start()` shows steps, memory by line, compilations"
+STEP_PARTS = ("min", "mean", "p50", "p95", "max")
+
+
+class JobFacts:
+    """The facts of one process in one snapshot, the most useful of each kind first."""
+
+    def __init__(self, snapshot: Snapshot, process: Process) -> None:
+        self._snapshot, self._p = snapshot, process
+
+    def where(self, devices: str) -> Iterator[str]:
+        """What it runs on. `devices` are its, as `0-7`."""
+        facts = self._p.facts
+        if facts.get("device_kind") or facts.get("platform"):
+            yield f"{facts.get('device_kind') or facts['platform']} {devices}".strip()
+
+    def rank(self) -> Iterator[str]:
+        """Which process of its job it is."""
+        facts = self._p.facts
+        if facts.get("process_count") is not None:
+            yield f"process {facts.get('process_index', '?')} of {facts['process_count']}"
+
+    def versions(self) -> Iterator[str]:
+        """What it was made with, as far as it says."""
+        for label, name in VERSIONS:
+            if self._p.facts.get(name):
+                yield f"{label} {self._p.facts[name]}"
+
+    def holds(self) -> Iterator[str]:
+        """Its device nodes."""
+        if self._p.holds:
+            yield words.nodes(self._p.holds)
+
+    def environment(self) -> Iterator[str]:
+        """The variables of its that are known."""
+        for name, value in self._p.environment.items():
+            yield f"{name}={value}"
+
+    def steps(self) -> Iterator[str]:
+        """How many, how fast, how long ago the last one."""
+        if (steps := self.value("steps")) is not None:
+            yield f"{steps:,.0f}"
+        if (rate := self.value("steps_per_s")) is not None:
+            yield f"{words.rate(rate)} per second"
+
+    def flops(self) -> Iterator[str]:
+        """How much it computes."""
+        if (mfu := self.value("mfu_percent")) is not None:
+            yield f"MFU {words.percent(mfu)}"
+        if (flops := self.value("flops_per_s")) is not None:
+            yield words.flops(flops)
+
+    def last_step(self) -> Iterator[str]:
+        """How long ago, or before its end."""
+        if (since := self.value("since_last_step_s")) is not None:
+            when = "before its end" if is_dead(self._p) else "ago"
+            yield f"last {words.duration(since)} {when}"
+
+    def cost(self) -> Iterator[str]:
+        """What the agent takes of the job."""
+        if (cost := self.value("agent_cost_percent")) is not None:
+            yield f"agent {cost:.2f} % of a core"
+
+    def step_times(self) -> Iterator[str]:
+        """The five numbers of the last minute."""
+        for part in STEP_PARTS:
+            value = self.value(f"step_time_s.{part}")
+            if value is not None:
+                yield f"{part} {words.duration(value)}"
+
+    def compiles(self) -> Iterator[str]:
+        """How many, how long they took, how many just now."""
+        if (count := self.value("compilations")) is not None:
+            seconds = self.value("compile_s")
+            took = f" in {words.duration(seconds)}" if count and seconds is not None else ""
+            yield words.count(count) + took
+        if recent := self.value("recent_compilations"):
+            yield f"{words.count(recent)} of them in the last minute"
+        if (programs := self.value("executables")) is not None:
+            yield f"{words.count(programs)} programs in memory"
+
+    def memory(self) -> Iterator[str]:
+        """What it holds of its devices' memory."""
+        if (used := self.value("hbm_used_bytes")) is not None:
+            yield f"{words.size(used)} used"
+        if (live := self.value("live_array_bytes")) is not None:
+            yield f"{words.size(live)} in live arrays"
+        if (arrays := self.value("live_arrays")) is not None:
+            yield f"{words.count(arrays)} arrays"
+
+    def runs(self) -> Iterator[str]:
+        """How long it has run, and what it takes of the host, as the kernel says."""
+        life = self._p.life
+        if life is None:
+            return
+        if life.age_s is not None:
+            yield f"up {words.duration(life.age_s)}"
+        if life.cpu_percent is not None:
+            yield f"CPU {words.percent(life.cpu_percent)}"
+        if life.rss_bytes is not None:
+            yield f"{words.size(life.rss_bytes)} of host memory"
+        if life.role:
+            yield life.role
+
+    def place(self) -> Iterator[str]:
+        """By whom it was started, and where."""
+        return iter(()) if self._p.life is None else _place(self._p.life)
+
+    def value(self, name: str) -> float | None:
+        """The process's own value of that metric."""
+        return self._snapshot.value(name, self._p.key)
+
+
+def told(s: Snapshot, p: Process) -> list[Notice]:
+    """What a person can do something about, each once, without the verdict on it."""
+    said = (*p.warnings, *(n for n in s.warnings if n.pid == p.pid and n.code != STALE_HOLDER))
+    return list({n.message: n for n in said}.values())
+
+
+def _program(command: str) -> str:
+    """Its name alone. A daemon may write its state after it: `sshd: ann@pts/3`."""
+    return words.command(command).partition(" ")[0].rstrip(":")
+
+
+def _place(life: Life) -> Iterator[str]:
+    """Of those above it the nearest and the farthest tell."""
+    above = [f"{_program(command)} {pid}" for pid, command in life.ancestors]
+    if above:
+        yield "by " + " under ".join(dict.fromkeys((above[0], above[-1])))
+    elif life.parent is not None:
+        yield f"parent {life.parent}"
+    if life.terminal:
+        yield life.terminal
+    if life.cwd:
+        yield f"in {life.cwd}"
+    if life.container:
+        inner = f" as pid {life.inner_pid}" if life.inner_pid is not None else ""
+        yield f"container {life.container[:12]}{inner}"

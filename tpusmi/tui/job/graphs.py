@@ -1,0 +1,194 @@
+"""The history of one job: step time, phases, MFU, compilations, each over the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tpusmi.model import PHASE, History, Process, Snapshot
+from tpusmi.report import words
+from tpusmi.tui.draw import plot
+from tpusmi.tui.draw.graphs import Graphs, How, Slots, dominant, most, stretched
+from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.draw.named import NAME_WIDTH, named
+from tpusmi.tui.job.facts import JobFacts
+from tpusmi.tui.job.phases import shares, time_line
+
+LEAST_STEP_LINES, MOST_STEP_LINES = 5, 24
+LEAST_LINES, MOST_LINES = 3, 12
+"""Of the lesser graphs, their titles included."""
+BESIDE_LINES = 4
+"""Phases, their shares, and two time axes."""
+SHARES = (
+    ("duty", "duty_cycle_percent"),
+    ("MXU", "tensorcore_utilization_percent"),
+    ("bandwidth", "hbm_bandwidth_utilization_percent"),
+)
+"""What is known of devices whose job says nothing, by the name it has here."""
+NO_STEPS = "no step yet: call tpusmi.step() in the loop, once per step"
+NO_FLOPS = "unknown: tell tpusmi.step(flops=N), or wrap the step in tpusmi.track(jax.jit(f))"
+
+
+class Moment(NamedTuple):
+    """What there is to draw from."""
+
+    look: Look
+    snapshot: Snapshot
+    process: Process
+    graphs: Graphs
+    history: History
+    span_s: int
+    is_past: bool = False
+    """An earlier moment is shown: nobody knows the warnings of then."""
+
+
+class JobGraphs:
+    """Graphs of one process that end at the snapshot's time."""
+
+    def __init__(self, moment: Moment, width: int) -> None:
+        self._moment, self._look, self._width = moment, moment.look, width
+        self._facts = JobFacts(moment.snapshot, moment.process)
+
+    def lines(self, height: int) -> list[Row]:
+        """All of them in about that many lines, the most important first; more where even their
+        least heights do not fit.
+        """
+        if self._moment.process.interval_s is None:
+            return self._devices_only(height)
+        room = height - BESIDE_LINES
+        main = min(max(room // 2, LEAST_STEP_LINES), MOST_STEP_LINES)
+        lesser = min(max((room - main) // 2, LEAST_LINES), MOST_LINES)
+        return [
+            *self._steps(main),
+            *self._phases(),
+            *self._flops(lesser),
+            *self._compilations(lesser),
+        ]
+
+    def _steps(self, height: int) -> list[Row]:
+        middle, high = (self._slots(f"step_time_s.{part}") for part in ("p50", "p95"))
+        if _known(middle):
+            top = plot.round_top(max(v for v in (*middle, *high) if v is not None))
+            said = "median, the 95th percentile above it"
+            curve = plot.Curve(
+                _name("step time"), said, middle, top, words.duration(top), line=high
+            )
+        elif _known(rate := self._slots("steps_per_s")):
+            top = plot.round_top(max(v for v in rate if v is not None))
+            curve = plot.Curve(_name("steps/s"), "", rate, top, words.rate(top))
+        else:
+            unknown = self._facts.value("steps") is None
+            return self._said("step time", NO_STEPS if unknown else words.UNKNOWN)
+        return plot.graph(self._look, curve, self._width, height)
+
+    def _phases(self) -> list[Row]:
+        """The phases under the step times, and the time axis of both."""
+        m, look = self._moment, self._look
+        at_s = int(m.snapshot.at_s)
+        room = max(1, self._width - plot.SCALE_WIDTH)
+        slots = self._slots(PHASE, dominant, room)
+        axis = self._axis()
+        seconds = m.history.window(PHASE, m.process.key, at_s, m.span_s) or ()
+        if not _known(slots):
+            return [axis]
+        left = look.cell("phase", plot.SCALE_WIDTH - 1, "dim", right=True)
+        line = (*left, *look.line((look.glyphs.frame[3], "dim")), *time_line(look, slots))
+        told = f" {look.glyphs.dot} ".join(shares(seconds, m.span_s))
+        return [line, axis, look.line((" " * plot.SCALE_WIDTH, "plain"), (told, "plain"))]
+
+    def _flops(self, height: int) -> list[Row]:
+        name = "mfu_percent"
+        slots = self._slots(name)
+        text = "  ".join(self._facts.flops()).removeprefix("MFU ")
+        if _known(slots):
+            top = max(100.0, plot.round_top(max(v for v in slots if v is not None)))
+            curve = plot.Curve(_name("MFU"), text or words.UNKNOWN, slots, top, words.percent(top))
+        elif _known(slots := self._slots("flops_per_s")):
+            top = plot.round_top(max(v for v in slots if v is not None))
+            text = f"{text}  (no MFU: nobody knows the peak of {self._kind()})"
+            curve = plot.Curve(_name("FLOP/s"), text, slots, top, _flops_scale(top))
+        else:
+            return self._said("MFU", text or self._why_no_flops())
+        return plot.graph(self._look, curve, self._width, height)
+
+    def _why_no_flops(self) -> str:
+        return NO_STEPS if self._facts.value("steps") is None else NO_FLOPS
+
+    def _kind(self) -> str:
+        facts = self._moment.process.facts
+        return str(facts.get("device_kind") or facts.get("platform") or "these devices")
+
+    def _compilations(self, height: int) -> list[Row]:
+        """Drawn where there were any; a flat line says no more than the words."""
+        text = f" {self._look.glyphs.dot} ".join(self._facts.compiles()) or words.UNKNOWN
+        totals = self._slots("compilations", most)
+        rates = per_minute(totals, self._moment.span_s / len(totals))
+        highest = max((v for v in rates if v is not None), default=0.0)
+        if not highest:
+            over = f", none in these {self._moment.span_s // 60} min" if _known(totals) else ""
+            return self._said("compiled", text + over)
+        top = max(4.0, plot.round_top(highest))
+        curve = plot.Curve(_name("compiled"), text, rates, top, f"{top:.0f}/min", "warn")
+        rows = plot.graph(self._look, curve, self._width, height)
+        return [*rows, self._axis()]
+
+    def _devices_only(self, height: int) -> list[Row]:
+        """Of a process that says nothing itself: what its devices do."""
+        known = [(name, slots) for name, metric in SHARES if _known(slots := self._mean(metric))]
+        if not known:
+            return []
+        lines = min(max((height - 1) // len(known), LEAST_LINES), MOST_LINES)
+        graphs = [row for name, slots in known for row in self._share(name, slots, lines)]
+        return [*graphs, self._axis()]
+
+    def _share(self, name: str, slots: Slots, height: int) -> list[Row]:
+        curve = plot.Curve(_name(name), "mean of its devices", slots, 100.0, "100 %")
+        return plot.graph(self._look, curve, self._width, height)
+
+    def _mean(self, metric: str) -> Slots:
+        m, count = self._moment, self._count()
+        few = min(count, m.span_s)
+        return stretched(m.graphs.average(m.snapshot, metric, m.span_s, few, m.process.key), count)
+
+    def _said(self, name: str, text: str) -> list[Row]:
+        return named(self._look, name, text, self._width)
+
+    def _axis(self) -> Row:
+        end = "then" if self._moment.is_past else "now"
+        return plot.axis(self._look, self._moment.span_s, self._width, end)
+
+    def _count(self) -> int:
+        return plot.slots_across(self._look, max(1, self._width - plot.SCALE_WIDTH))
+
+    def _slots(self, metric: str, how: How | None = None, count: int | None = None) -> Slots:
+        """Of the process's own: a value for each place of a graph."""
+        m = self._moment
+        count = count or self._count()
+        # A slot is a second at least.
+        few = min(count, m.span_s)
+        key = (m.process.key,)
+        return stretched(m.graphs.of(key, metric, m.snapshot.at_s, m.span_s, few, how), count)
+
+
+def per_minute(totals: Sequence[float | None], slot_s: float) -> Slots:
+    """How far a count rose in the minute before each slot, as far back as it is known."""
+    back = max(1, round(60 / slot_s))
+    found: Slots = []
+    for i, total in enumerate(totals):
+        before = next((v for v in totals[max(0, i - back) : i + 1] if v is not None), None)
+        known = total is not None and before is not None
+        found.append(max(0.0, total - before) if known else None)  # type: ignore[operator]
+    return found
+
+
+def _known(slots: Sequence[float | None]) -> bool:
+    return any(v is not None for v in slots)
+
+
+def _name(text: str) -> str:
+    """As wide as the names of lines without a graph: what is said begins at the same place."""
+    return text.ljust(NAME_WIDTH - 1)
+
+
+def _flops_scale(value: float) -> str:
+    return words.flops(value).removesuffix("LOP/s")

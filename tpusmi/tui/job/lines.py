@@ -1,0 +1,224 @@
+"""All that the job page says of one process, the most important first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
+from typing import NamedTuple
+
+from rich.segment import Segment
+from textual.geometry import Size
+
+from tpusmi.merge.owned import fresh_mean
+from tpusmi.merge.slow import Cause, slow
+from tpusmi.report import words
+from tpusmi.tui.draw.look import Look, Row, split
+from tpusmi.tui.draw.named import NAME_WIDTH, named
+from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
+from tpusmi.tui.job.graphs import SHARES, JobGraphs, Moment
+from tpusmi.tui.main.detail import judged, site_lines
+from tpusmi.tui.main.processes import is_dead, is_stale, letter, letter_style
+
+TWO_COLUMNS_FROM = 140
+GAP = 3
+FACTS_SHARE = 0.4
+"""Of the width, where there are two columns."""
+ROOMY = 16
+"""Screens of fewer lines show one line of the command."""
+SITES_MOST = 12
+_STEP_TIMES = ("p50", "p95", "mean", "min", "max")
+_LOUD = ("hangs", "recompiles")
+"""Causes that are warnings."""
+
+
+class Around(NamedTuple):
+    """What is said of the process beside what was measured."""
+
+    ending: str | None = None
+    """How far its end is."""
+    ends: Sequence[Row] = ()
+    """What became of processes that were ended."""
+
+
+def job_lines(moment: Moment, around: Around, size: Size) -> list[Row]:
+    """Every line, also those below the last one of the screen."""
+    width, height = size
+    page = _Page(moment)
+    head = page.head(around, width, height)
+    room = height - len(head)
+    if width < TWO_COLUMNS_FROM:
+        facts = page.facts(width)
+        graphs = JobGraphs(moment, width).lines(room - len(facts))
+        return [*head, *graphs, *facts, *page.sites(width)]
+    right = int(width * FACTS_SHARE)
+    left = width - GAP - right
+    graphs = JobGraphs(moment, left).lines(room - 1)
+    facts = [*page.facts(right), *page.sites(right)]
+    return [*head, (), *_beside(moment.look, graphs, facts, left)]
+
+
+def _beside(look: Look, left: Sequence[Row], right: Sequence[Row], width: int) -> list[Row]:
+    gap = look.line((" " * GAP, "plain"))
+    return [
+        (*Segment.adjust_line_length(list(a), width, look.style["plain"]), *gap, *b)
+        for a, b in zip_longest(left, right, fillvalue=())
+    ]
+
+
+class _Page:
+    """The parts that are made of words."""
+
+    def __init__(self, moment: Moment) -> None:
+        self._look, self._s, self._p = moment.look, moment.snapshot, moment.process
+        self._is_past = moment.is_past
+        self._facts = JobFacts(moment.snapshot, moment.process)
+
+    def head(self, around: Around, width: int, height: int) -> list[Row]:
+        """Who it is, how it does, and what a person can do about it."""
+        lines = [self._title(), *self._command(width, 1 if height < ROOMY else 2)]
+        if around.ending is not None:
+            lines += named(self._look, "ending", around.ending, width, "warn")
+        lines += around.ends
+        if self._p.stale:
+            lines += judged(self._look, self._p, width)
+        cause = slow(self._s, self._p)
+        lines += self._step_lines()
+        if not self._is_past:
+            lines += self._warnings(cause, width)
+        if cause is not None:
+            lines += self._cause(cause, width)
+        return lines
+
+    def facts(self, width: int) -> list[Row]:
+        """Memory, the agent, and what the kernel and the job itself say of where it runs."""
+        facts, named = self._facts, self._wrapped
+        lines = [
+            *named("memory", facts.memory(), width),
+            *named("agent", self._agent(), width),
+            *named("process", facts.runs(), width),
+            *named("started", facts.place(), width),
+            *named("holds", facts.holds(), width),
+            *named("versions", facts.versions(), width),
+            *named("variables", facts.environment(), width),
+        ]
+        if not self._p.stale and self._p.stale_reason:
+            lines += judged(self._look, self._p, width)
+        return lines
+
+    def sites(self, width: int) -> list[Row]:
+        """The lines of code that hold the most memory; the memory page has them all."""
+        profile = self._p.profile
+        if profile is None:
+            return []
+        age_s = self._s.at_s - profile.at_s
+        return [(), *site_lines(self._look, age_s, profile.sites[:SITES_MOST], width)]
+
+    def _title(self) -> Row:
+        p, devices = self._p, self._s.devices_of(self._p.key)
+        numbers = [d.index if d.id is None else d.id for d in devices]
+        which = words.ranges(numbers) if numbers else ""
+        where = [*self._facts.where(which)]
+        if devices and not where:
+            where = [f"{devices[0].kind or devices[0].platform or ''} {which}".strip()]
+        if p.facts.get("process_count") != 1:
+            where += self._facts.rank()
+        style = letter_style(p)
+        return self._look.line(
+            (f"{letter(p)} ", style),
+            (f"{p.pid}  ", "bold"),
+            (f"{p.user or words.UNKNOWN}  ", "plain"),
+            (f"{self._state()}", style),
+            *((f"  {text}", "plain") for text in where),
+        )
+
+    def _state(self) -> str:
+        """What it is doing, in words."""
+        p, sampled_s = self._p, self._p.sampled_at_s
+        old = "" if sampled_s is None else words.duration(max(0.0, self._s.at_s - sampled_s))
+        if is_dead(p):
+            return f"ended {old} ago" if old else "ended"
+        if is_stale(p):
+            return "stale"
+        if p.state == "silent":
+            return f"silent: its agent wrote nothing for {old}" if old else "silent"
+        since_s = self._facts.value("since_last_step_s")
+        if p.phase == "idle" and since_s is not None:
+            return f"idle, no step for {words.duration(since_s)}"
+        return p.phase or ("phase unknown" if p.interval_s is not None else "no agent")
+
+    def _command(self, width: int, most: int) -> list[Row]:
+        lines = split(self._p.command, width)
+        if len(lines) > most:
+            lines[most - 1 :] = [" ".join(lines[most - 1 :])]
+        return [self._look.cell(text, width, "bold") for text in lines]
+
+    def _step_lines(self) -> list[Row]:
+        """The numbers that a person comes for."""
+        lines = []
+        if self._p.interval_s is not None:
+            steps = chain(self._facts.steps(), self._facts.flops(), self._facts.last_step())
+            lines = [self._step_times(), self._measured("steps", steps)]
+        chips = [*self._chips()]
+        return [*lines, *([self._measured("devices", chips)] if chips else [])]
+
+    def _step_times(self) -> Row:
+        """Each in its own place: nothing moves when the numbers change."""
+        values = [self._s.values.get((self._p.key, f"step_time_s.{part}")) for part in _STEP_TIMES]
+        dim = is_dead(self._p) or any(v is not None and v.stale for v in values)
+        parts = [("step time".ljust(NAME_WIDTH), "title")]
+        for name, v in zip(_STEP_TIMES, values, strict=True):
+            text = words.duration(None if v is None else v.value)
+            style = "dim" if dim else "bold" if name in ("p50", "p95") else "plain"
+            parts += [(f"{name} ", "dim"), (f"{text:>7}  ", style)]
+        return self._look.line(*parts)
+
+    def _chips(self) -> Iterable[str]:
+        """What its devices do, on the average."""
+        devices = self._s.devices_of(self._p.key)
+        used, limit = (
+            self._s.total(name, devices) for name in ("hbm_used_bytes", "hbm_limit_bytes")
+        )
+        if used is not None:
+            yield f"HBM {words.size_pair(used, limit)}"
+        for name, metric in SHARES:
+            value = fresh_mean(self._s, metric, devices)
+            if value is not None:
+                yield f"{name} {words.percent(value):>5}"
+
+    def _warnings(self, cause: Cause | None, width: int) -> list[Row]:
+        covered = () if cause is None else cause.covers
+        notices = [n for n in told(self._s, self._p) if n.code not in covered]
+        return [row for n in notices for row in self._look.wrapped(n.message, width, "warn", "! ")]
+
+    def _cause(self, cause: Cause, width: int) -> list[Row]:
+        mark, style = ("! ", "warn") if cause.code in _LOUD else ("", "plain")
+        look = self._look
+        if mark:
+            lines = look.wrapped(cause.why, width, style, mark)
+        else:
+            lines = self._wrapped("maybe slow", [cause.why], width)
+        return [*lines, *self._wrapped("what to do", [cause.cure], width)]
+
+    def _agent(self) -> Iterable[str]:
+        p = self._p
+        if p.interval_s is None:
+            yield NO_AGENT
+            return
+        yield f"looks every {words.duration(p.interval_s)}"
+        if p.sampled_at_s is not None and not is_dead(p) and not self._is_past:
+            yield f"last {words.duration(max(0.0, self._s.at_s - p.sampled_at_s))} ago"
+        yield from (text.removeprefix("agent ") for text in self._facts.cost())
+
+    def _measured(self, name: str, parts: Iterable[str]) -> Row:
+        """A line that may be cut at the edge; grey when it is of the past of a job."""
+        text = self._joined(parts) or words.UNKNOWN
+        style = "plain" if self._p.state == "live" else "dim"
+        return self._look.line((name.ljust(NAME_WIDTH), "title"), (text, style))
+
+    def _wrapped(self, name: str, parts: Iterable[str], width: int) -> list[Row]:
+        """The parts behind their name; no line when there are none."""
+        text, style = self._joined(parts), "dim" if is_dead(self._p) else "plain"
+        return named(self._look, name, text, width, style) if text else []
+
+    def _joined(self, parts: Iterable[str]) -> str:
+        return f" {self._look.glyphs.dot} ".join(parts)

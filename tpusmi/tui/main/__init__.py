@@ -1,0 +1,1 @@
+"""The main page: host, devices, history and processes."""

@@ -1,0 +1,127 @@
+"""The devices on the main page: a row each, a tile each, or a cell of a heat map each."""
+
+from __future__ import annotations
+
+from tpusmi.model import Device, DeviceKey, Snapshot
+from tpusmi.report import rows, words
+from tpusmi.tui.draw.grid import Grid
+from tpusmi.tui.draw.look import Row, fill_style
+from tpusmi.tui.draw.quantity import QUANTITIES, Quantity
+from tpusmi.tui.draw.tiles import Tiles
+from tpusmi.tui.main.arrange import COMPACT, FULL, HEAT, VIEWS
+from tpusmi.tui.main.devices import DeviceTable
+from tpusmi.tui.scene import Scene
+
+TILE, CELL = 38, 4
+HEAT_STEPS = 5
+_COMPACT = f"{'DEVICE':<17}{'HBM':>7}{'MXU':>7}{'DUTY':>7}"
+
+
+class Deck:
+    """Chooses the way devices are shown, and draws them that way."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.look = scene, scene.look
+        self._table = DeviceTable(scene)
+        self.rows: Grid[Device] = Grid(self.look, self._table.columns(), "devices")
+        self.tiles: Tiles[Device] = Tiles(self.look, "tiles")
+        self.view = scene.options.view
+        """`auto`, or the way that a person has chosen."""
+        self.shown: Grid[Device] | Tiles[Device] = self.rows
+        self._quantity = 0
+
+    @property
+    def quantity(self) -> Quantity:
+        """What graphs and the heat map show."""
+        return QUANTITIES[self._quantity]
+
+    def choose(self, view: str | int) -> None:
+        """Show the devices that way, or so many ways further on."""
+        if isinstance(view, int):
+            view = VIEWS[(VIEWS.index(self.view) + view) % len(VIEWS)]
+        self.view = view
+
+    def next_quantity(self, step: int) -> None:
+        """Show another quantity in graphs and the heat map."""
+        self._quantity = (self._quantity + step) % len(QUANTITIES)
+        self._table.quantity = self.quantity
+
+    def heights(self, snapshot: Snapshot, width: int) -> dict[str, int]:
+        """Lines that each view would fill, titles included; 0 where there is no device."""
+        count = len(snapshot.devices)
+        return {
+            FULL: count + 1 if count else 0,
+            COMPACT: self.tiles.lines_for(count, width, TILE) if count else 0,
+            HEAT: self.tiles.lines_for(count, width, CELL) if count else 0,
+        }
+
+    def draw(self, snapshot: Snapshot, view: str, active: bool) -> None:
+        """Draw the devices; with a cursor where the panel is active."""
+        self._table.snapshot = snapshot
+        chosen = self.scene.device
+        cursor = chosen.key if active and chosen is not None else None
+        self.shown = self.rows if view == FULL else self.tiles
+        self.shown.cursor = cursor
+        if view == FULL:
+            self.rows.show_items(snapshot.devices)
+        elif view == COMPACT:
+            title = self.look.cell(_COMPACT, TILE, "head")
+            gap = self.look.cell(" ", 1, "head")
+            titles = tuple(
+                piece for _ in range(self.tiles.across_of(TILE)) for piece in (*title, *gap)
+            )
+            self.tiles.show_items(snapshot.devices, titles, TILE, self._card)
+        else:
+            self.tiles.show_items(snapshot.devices, self._legend(), CELL, self._cell)
+
+    def take_cursor(self) -> None:
+        """What is under the cursor of the devices is what the other pages show."""
+        key = self.shown.cursor
+        if isinstance(key, DeviceKey):
+            self.scene.device_key = key
+
+    def scroll(self, pages: int) -> None:
+        """Scroll the devices by so many pages."""
+        shown = self.shown
+        across = shown.across if isinstance(shown, Tiles) else 1
+        shown.scroll_rows(pages * shown.page // across)
+
+    # -- tiles
+
+    def ratio(self, d: Device, quantity: Quantity) -> float | None:
+        """What a heat map shows of a device, 0 to 1; None when it is unknown or old."""
+        s = self._table.snapshot
+        if s is None:
+            return None
+        found = rows.shown(s, d, quantity.metric).value
+        if found is None or found.stale:
+            return None
+        if quantity.metric != "hbm_used_bytes":
+            return found.value / 100
+        limit = rows.shown(s, d, "hbm_limit_bytes").value
+        return found.value / limit.value if limit is not None and limit.value else None
+
+    def _card(self, d: Device, width: int) -> Row:
+        """`tpu:0    ━━━━━━━━╸──  72 %  57 %  98 %`."""
+        full = self.ratio(d, QUANTITIES[0])
+        name = self.look.cell(d.name, 7, "bold")
+        bar_width = width - 7 - 3 * 7
+        if full is None:
+            bar = self.look.cell("", bar_width)
+        else:
+            bar = self.look.bar(full, None, bar_width, fill_style(full))
+        numbers = [self.ratio(d, q) for q in QUANTITIES[:3]]
+        texts = [words.percent(None if n is None else n * 100) for n in numbers]
+        return (*name, *bar, *self.look.cell("".join(f"{t:>7}" for t in texts), 21))
+
+    def _cell(self, d: Device, width: int) -> Row:
+        """Its percentage, on the colour of its step."""
+        found = self.ratio(d, self.quantity)
+        if found is None:
+            return self.look.cell(words.UNKNOWN, width, "dim", right=True)
+        step = min(max(int(found * HEAT_STEPS), 0), HEAT_STEPS - 1)
+        return self.look.cell(f"{found * 100:.0f}", width, f"heat{step}", right=True)
+
+    def _legend(self) -> Row:
+        text = f"DEVICES  {self.quantity.title}: g for another"
+        return self.look.cell(text, self.tiles.size.width, "head")

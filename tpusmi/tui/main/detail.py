@@ -1,0 +1,115 @@
+"""The detail pane: everything known of one process, the most useful first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from rich.cells import cell_len
+from textual.geometry import Size
+
+from tpusmi.model import Process, Site, Snapshot
+from tpusmi.report import words
+from tpusmi.tui.draw.cells import age
+from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
+from tpusmi.tui.main.processes import is_dead, letter, verdict
+
+_NAME_WIDTH = 10
+LEAST_PLACE = 12
+"""Of a file and line, however long the function's name."""
+
+
+def detail_lines(
+    look: Look, snapshot: Snapshot, p: Process, devices: str, ending: str | None, size: Size
+) -> list[Row]:
+    """As many lines about the process as there is room for. `devices` are its, as `0-7`; `ending`
+    is how far its end is.
+    """
+    width, height = size
+    detail = _Detail(look, snapshot, p)
+    title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
+    end = [] if ending is None else [detail.line("ending", [ending], "warn")]
+    lines = [title, *end, *_notices(look, snapshot, p, width), *detail.facts(devices)]
+    room = height - len(lines)
+    if p.profile is not None and room >= 2:
+        sites = p.profile.sites[: room - 1]
+        lines += site_lines(look, snapshot.at_s - p.profile.at_s, sites, width)
+    return lines[:height]
+
+
+class _Detail:
+    """Lines of name and value, for one process in one snapshot."""
+
+    def __init__(self, look: Look, snapshot: Snapshot, process: Process) -> None:
+        self._look, self._p = look, process
+        self._facts = JobFacts(snapshot, process)
+
+    def facts(self, devices: str) -> list[Row]:
+        """Who it is, what it holds, how its steps go, what it compiled."""
+        facts = self._facts
+        lines = [self.line("job", self._who(devices))]
+        if self._p.holds:
+            lines.append(self.line("holds", chain(facts.holds(), facts.environment())))
+        if self._p.interval_s is None:
+            return [*lines, *self._life(), self.line("agent", [NO_AGENT])]
+        steps = chain(facts.steps(), facts.flops(), facts.last_step(), facts.cost())
+        return [
+            *lines,
+            self.line("steps", steps),
+            self.line("step time", facts.step_times()),
+            self.line("compiles", facts.compiles()),
+            self.line("memory", facts.memory()),
+            *self._life(),
+        ]
+
+    def line(self, name: str, parts: Iterable[str], style: str = "plain") -> Row:
+        """A line of that name; grey when the process has ended."""
+        text = f" {self._look.glyphs.dot} ".join(parts) or words.UNKNOWN
+        style = "dim" if is_dead(self._p) else style
+        return self._look.line((name.ljust(_NAME_WIDTH), "title"), (text, style))
+
+    def _who(self, devices: str) -> Iterator[str]:
+        yield from self._facts.where(devices)
+        yield from self._facts.rank()
+        if self._p.user:
+            yield f"user {self._p.user}"
+        yield from self._facts.versions()
+
+    def _life(self) -> list[Row]:
+        """What the kernel knows of a holder, as far as it was told."""
+        lines = (("process", [*self._facts.runs()]), ("started", [*self._facts.place()]))
+        return [self.line(name, parts) for name, parts in lines if parts]
+
+
+def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
+    """The verdict on it, and what a person can do something about. Whole: the notices below are cut
+    at the edge.
+    """
+    verdict_lines = judged(look, p, width)
+    lines = [row for n in told(s, p) for row in look.wrapped(n.message, width, "warn", "! ")]
+    return [*verdict_lines, *lines] if p.stale else [*lines, *verdict_lines]
+
+
+def judged(look: Look, p: Process, width: int) -> list[Row]:
+    """Whether it is stale, where there is a word to say about it."""
+    if p.stale:
+        return look.wrapped(verdict(p), width, "bad", "! ")
+    return look.wrapped(verdict(p), width, "plain", "  ") if p.stale_reason else []
+
+
+def site_lines(look: Look, age_s: float, sites: tuple[Site, ...], width: int) -> list[Row]:
+    """The largest allocation sites under a title row."""
+    title = f"{'BYTES':>10} {'COUNT':>6}  ALLOCATED BY ({age(age_s)} ago)"
+    return [look.cell(title, width, "head"), *(_site(look, s, width) for s in sites)]
+
+
+def _site(look: Look, s: Site, width: int) -> Row:
+    """A site; of a long path the end is what tells."""
+    numbers = f"{words.size(s.bytes):>10} {words.count(s.count):>6}  "
+    kind = "" if s.kind == "buffer" else f"  ({s.kind})"
+    place = f"{s.file}:{s.line}"
+    room = max(width - cell_len(numbers + s.function + kind) - 2, LEAST_PLACE)
+    if cell_len(place) > room:
+        place = look.glyphs.cut + place[-(room - 1) :]
+    return look.line((numbers, "plain"), (s.function, "bold"), (f"  {place}{kind}", "dim"))

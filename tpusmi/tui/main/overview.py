@@ -1,0 +1,64 @@
+"""The history of all devices together on the main page: their mean, and the memory of all."""
+
+from __future__ import annotations
+
+from tpusmi.model import Snapshot
+from tpusmi.report import words
+from tpusmi.tui.draw import plot
+from tpusmi.tui.draw.graphs import present_mean
+from tpusmi.tui.draw.look import Row
+from tpusmi.tui.draw.quantity import QUANTITIES, Quantity
+from tpusmi.tui.scene import Scene
+
+SPAN_S = 600.0
+GAP = 2
+LEAST_WIDTH = 36
+"""Of one graph."""
+
+
+class Overview:
+    """Graphs side by side, as many as there is room for, over one time axis each."""
+
+    height = 7
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene, self._look = scene, scene.look
+
+    def has_something(self, snapshot: Snapshot) -> bool:
+        """False where nobody has measured what is drawn here."""
+        return bool(self._measured(snapshot))
+
+    def lines(self, snapshot: Snapshot, width: int, height: int) -> list[Row]:
+        """The graphs in that many lines."""
+        if height < 4:
+            return []
+        drawn = self._measured(snapshot)[: max(1, (width + GAP) // (LEAST_WIDTH + GAP))]
+        if not drawn:
+            return []
+        each = (width + GAP) // len(drawn) - GAP
+        columns = [self._graph(snapshot, quantity, each, height) for quantity in drawn]
+        gap = self._look.line((" " * GAP, "plain"))
+        return [
+            tuple(piece for n, row in enumerate(line) for piece in (*(gap if n else ()), *row))
+            for line in zip(*columns, strict=True)
+        ]
+
+    def _measured(self, s: Snapshot) -> list[Quantity]:
+        return [q for q in QUANTITIES if any((d.key, q.metric) in s.values for d in s.devices)]
+
+    def _graph(self, s: Snapshot, quantity: Quantity, width: int, height: int) -> list[Row]:
+        name, metric = quantity.name, quantity.metric
+        look, graphs = self._look, self._scene.graphs
+        count = plot.slots_across(look, max(1, width - plot.SCALE_WIDTH))
+        values = graphs.average(s, metric, SPAN_S, count)
+        now = present_mean(s, s.devices, metric)
+        if metric == "hbm_used_bytes":
+            limits = [s.value("hbm_limit_bytes", d.key) for d in s.devices]
+            top = max((v for v in limits if v), default=max((v or 0 for v in values), default=0))
+            curve = plot.Curve(f"mean {name}", words.size(now), values, top, words.size(top))
+        else:
+            curve = plot.Curve(f"mean {name}", words.percent(now), values, 100.0, "100 %")
+        return [
+            *plot.graph(look, curve, width, height - 1),
+            plot.axis(look, SPAN_S, width, "then" if self._scene.back_s else "now"),
+        ]

@@ -1,0 +1,106 @@
+"""The processes on the main page: which are shown, which is chosen, and which are tagged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpusmi.model import Process, ProcessKey, Snapshot
+from tpusmi.report.family import Branch
+from tpusmi.tui.draw.grid import Grid
+from tpusmi.tui.main.processes import ProcessTable, is_dead
+from tpusmi.tui.scene import Scene
+
+
+class Roll:
+    """Draws them, and answers who is meant."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.table = ProcessTable(scene.look)
+        self.table.telling = scene.ends.telling
+        self.table.filter = scene.options.filter
+        self.grid: Grid[Branch] = Grid(scene.look, self.table.columns(), "processes")
+        self._tags: set[ProcessKey] = set()
+        self._place = 0
+        """Where the cursor was: when its process is gone it stays there."""
+
+    @property
+    def selected(self) -> Process | None:
+        """The process under the cursor."""
+        index = self.grid.index
+        return None if index is None else self.grid.items[index].process
+
+    @property
+    def targets(self) -> tuple[Process, ...]:
+        """The tagged ones, whether the filter shows them or not; without any the selected one."""
+        s, selected = self._scene.snapshot, self.selected
+        if tagged := [p for p in (s.processes if s else ()) if p.key in self._tags]:
+            return tuple(tagged)
+        return () if selected is None else (selected,)
+
+    def draw(self, snapshot: Snapshot, active: bool) -> None:
+        """Draw them; with a cursor that keys move where `active`."""
+        table, grid = self.table, self.grid
+        table.take(snapshot)
+        shown = table.shown()
+        self._tags &= {p.key for p in snapshot.processes if not is_dead(p)}
+        self._put_cursor(shown)
+        grid.active, grid.marked = active, self._tags
+        grid.note = "  ".join(self._notes())
+        grid.sorted_by = (table.sorting.title, table.sorting.falls)
+        grid.show_items(shown)
+        self.choose()
+
+    def choose(self) -> None:
+        """What is under the cursor is what the other pages show."""
+        selected, index = self.selected, self.grid.index
+        self._scene.process_key = None if selected is None else selected.key
+        self._place = self._place if index is None else index
+
+    def adopt(self) -> None:
+        """Put the cursor on the process that was chosen on another page, if it is shown."""
+        chosen = self._scene.process_key
+        if any(b.key == chosen for b in self.grid.items if b.key is not None):
+            self.grid.cursor = chosen
+
+    def tag(self) -> None:
+        """Tag the selected process, or untag it, and go on to the next."""
+        selected = self.selected
+        if selected is not None and not is_dead(selected):
+            self._tags ^= {selected.key}
+        self.grid.move(1)
+
+    def untag(self) -> bool:
+        """Untag all; False when there is none."""
+        had, self._tags = bool(self._tags), set()
+        return had
+
+    def find_stale(self) -> bool:
+        """Select the next stale holder; False when there is none."""
+        items, at = self.grid.items, self._place + 1
+        order = [*range(at, len(items)), *range(min(at, len(items)))]
+        found = next((i for i in order if _is_stale(items[i])), None)
+        if found is not None:
+            self.grid.move_to(found)
+        return found is not None
+
+    def _notes(self) -> Iterator[str]:
+        if self.table.as_tree:
+            yield "tree"
+        if self._tags:
+            yield f"{len(self._tags)} tagged"
+
+    def _put_cursor(self, shown: list[Branch]) -> None:
+        grid, places = self.grid, [n for n, b in enumerate(shown) if b.key is not None]
+        if not places or grid.cursor in {b.key for b in shown if b.key is not None}:
+            return
+        if grid.cursor is None:
+            # What is left over from before is what one has most often come for.
+            start = next((n for n in places if _is_stale(shown[n])), places[0])
+        else:
+            start = min(places, key=lambda n: abs(n - self._place))
+        grid.cursor = shown[start].key
+
+
+def _is_stale(branch: Branch) -> bool:
+    return branch.process is not None and bool(branch.process.stale)
