@@ -20,12 +20,12 @@ sys.path.insert(0, str(ROOT))
 
 from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
 from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS, PROFILE  # noqa: E402
+from tpusmi.tui.ending.kill import KillScreen  # noqa: E402
 from tpusmi.tui.help import HelpScreen  # noqa: E402
 from tpusmi.tui.keys import EVERYWHERE, key_names  # noqa: E402
-from tpusmi.tui.kill import KillScreen  # noqa: E402
+from tpusmi.tui.main.processes import LETTERS_OF_ORDER  # noqa: E402
 from tpusmi.tui.pages import keys_by_page  # noqa: E402
 from tpusmi.tui.palette import PaletteScreen  # noqa: E402
-from tpusmi.tui.processes import LETTERS_OF_ORDER  # noqa: E402
 
 DOCS = ROOT / "docs"
 SOURCES = {AGENT: "agent", LIBTPU: "metrics server", LIBTPU_SDK: "SDK", PROFILE: ""}

@@ -12,12 +12,12 @@ import pytest
 from tpusmi.merge.slow import CASES
 from tpusmi.model import History
 from tpusmi.tui import Options
-from tpusmi.tui.devices import DeviceTable
-from tpusmi.tui.look import Look
-from tpusmi.tui.memory_table import MemoryTable
-from tpusmi.tui.processes import ProcessTable
+from tpusmi.tui.draw.look import Look
+from tpusmi.tui.draw.themes import THEMES
+from tpusmi.tui.main.devices import DeviceTable
+from tpusmi.tui.main.processes import ProcessTable
+from tpusmi.tui.memory.table import MemoryTable
 from tpusmi.tui.scene import Scene
-from tpusmi.tui.themes import THEMES
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "assets" / "make_docs.py"
