@@ -1,0 +1,151 @@
+"""Writes the tables of the documentation that the program itself knows: keys, metrics, chips.
+
+    python assets/make_docs.py [--check]
+
+What stands in docs/ between `<!-- NAME -->` and `<!-- /NAME -->` is made here, the rest is written
+by hand. With --check it writes nothing, and fails when a table is not the one that it would write.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+from textual.binding import Binding
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
+from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS, PROFILE  # noqa: E402
+from tpusmi.tui.ending.kill import KillScreen  # noqa: E402
+from tpusmi.tui.help import HelpScreen  # noqa: E402
+from tpusmi.tui.keys import EVERYWHERE, key_names  # noqa: E402
+from tpusmi.tui.main.processes import LETTERS_OF_ORDER  # noqa: E402
+from tpusmi.tui.pages import keys_by_page  # noqa: E402
+from tpusmi.tui.palette import PaletteScreen  # noqa: E402
+
+DOCS = ROOT / "docs"
+SOURCES = {AGENT: "agent", LIBTPU: "metrics server", LIBTPU_SDK: "SDK", PROFILE: ""}
+"""As the text calls them; empty for what nothing reads yet."""
+
+
+def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of Markdown. In a cell an upright stroke would begin the next one."""
+    head = list(titles)
+    lines = [head, ["---"] * len(head), *([c.replace("|", r"\|") for c in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _code(text: str) -> str:
+    """Text that Markdown leaves as it is."""
+    return f"`{text}`"
+
+
+def _of_page(bindings: Iterable[Binding]) -> str:
+    """A line for each binding, with the name by which a person may give it other keys."""
+    rows = ((_names(b), b.description, b.tooltip, _code(b.id or "")) for b in bindings)
+    return table(("key", "name", "what it does", "in `[keys]`"), rows)
+
+
+def _of_dialog(screen: type[HelpScreen] | type[KillScreen] | type[PaletteScreen]) -> str:
+    bindings = (b for b in screen.BINDINGS if isinstance(b, Binding))
+    return table(
+        ("key", "what it does"), ((_names(b), b.tooltip or b.description) for b in bindings)
+    )
+
+
+def _names(b: Binding) -> str:
+    return " ".join(map(_code, key_names(b)))
+
+
+def _order() -> str:
+    return table(
+        ("key after `o`", "column"), ((_code(k), title) for k, title in LETTERS_OF_ORDER.items())
+    )
+
+
+def _metrics() -> str:
+    rows = (
+        (
+            _code(m.name),
+            m.scope,
+            m.unit,
+            m.title,
+            m.help,
+            ", ".join(filter(None, map(SOURCES.__getitem__, m.trust))),
+        )
+        for m in METRICS
+    )
+    return table(("in JSON", "of a", "unit", "title", "what it is", "who measures it"), rows)
+
+
+def _chips() -> str:
+    rows = (
+        (
+            g.kind,
+            str(g.devices_per_chip),
+            str(g.cores_per_chip),
+            f"{g.cores_per_chip * g.mxus_per_core} of {g.mxu_size}×{g.mxu_size}",
+            f"{g.hbm_bytes / GIB:.0f} GiB",
+            f"{g.hbm_bytes_per_s / 1e9:.0f} GB/s",
+            *(
+                "–" if rate is None else f"{rate / 1e12:.0f}"
+                for rate in (g.bf16_flops_per_s, g.int8_flops_per_s, g.fp8_flops_per_s)
+            ),
+            f"{g.bf16_flops_per_s / g.hbm_bytes_per_s:.0f}",
+        )
+        for g in GENERATIONS
+    )
+    of_a_chip = ("devices", "TensorCores", "MXUs", "HBM", "HBM bandwidth")
+    rates = ("bf16 TFLOP/s", "int8 TOP/s", "fp8 TFLOP/s", "ridge, FLOP/byte")
+    return table(("chip", *of_a_chip, *rates), rows)
+
+
+TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "keys.md": {
+        "keys of every page": lambda: _of_page(EVERYWHERE),
+        **{
+            f"keys of {name}": partial(_of_page, keys[len(EVERYWHERE) :])
+            for name, keys in keys_by_page().items()
+        },
+        "sort letters": _order,
+        "keys of the kill dialog": partial(_of_dialog, KillScreen),
+        "keys of the help": partial(_of_dialog, HelpScreen),
+        "keys of the palette": partial(_of_dialog, PaletteScreen),
+    },
+    "numbers.md": {"metrics": _metrics, "chips": _chips},
+}
+"""By file, and by the name between the marks."""
+
+
+def written(text: str, tables: Mapping[str, Callable[[], str]]) -> str:
+    """The text with its tables. Raises ValueError when one of them has no place in it."""
+    for name, make in tables.items():
+        first, last = f"<!-- {name} -->", f"<!-- /{name} -->"
+        if text.count(first) != 1 or text.count(last) != 1:
+            raise ValueError(f"{first} and {last} are not there once each")
+        before, _, rest = text.partition(first)
+        text = f"{before}{first}\n{make()}\n{last}{rest.partition(last)[2]}"
+    return text
+
+
+def main() -> None:
+    """Write the tables, or compare them."""
+    check, other = "--check" in sys.argv, []
+    for name, tables in TABLES.items():
+        path = DOCS / name
+        old = path.read_text(encoding="utf-8")
+        new = written(old, tables)
+        if not check:
+            path.write_text(new, encoding="utf-8")
+        elif old != new:
+            other.append(name)
+    if other:
+        raise SystemExit(f"not what the program says: {', '.join(other)}; run this without --check")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The documentation: its links lead somewhere, and it says what the program says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tpusmi.merge.slow import CASES
+from tpusmi.model import History
+from tpusmi.tui import Options
+from tpusmi.tui.draw.look import Look
+from tpusmi.tui.draw.themes import THEMES
+from tpusmi.tui.main.devices import DeviceTable
+from tpusmi.tui.main.processes import ProcessTable
+from tpusmi.tui.memory.table import MemoryTable
+from tpusmi.tui.scene import Scene
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "assets" / "make_docs.py"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def _links(page: Path) -> list[str]:
+    """All targets on the page that are not on the web. Code has none."""
+    # A link around a picture would hide in the picture's text, so there is none.
+    found = LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))
+    return [target for target in found if "://" not in target]
+
+
+def _anchors(page: Path) -> set[str]:
+    """What GitHub calls the headings of the page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.M)
+    titles = re.findall(r"^#+ +(.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_and_picture_is_there(page: Path) -> None:
+    for target in _links(page):
+        path, _, anchor = target.partition("#")
+        found = page if not path else page.parent / path
+        assert found.is_file(), target
+        if anchor:
+            assert anchor in _anchors(found), target
+
+
+def test_every_page_and_every_picture_is_linked_from_somewhere() -> None:
+    linked = {
+        (page.parent / target.partition("#")[0]).resolve()
+        for page in PAGES
+        for target in _links(page)
+    }
+    wanted = {*(ROOT / "docs").glob("*.md"), *(ROOT / "assets").glob("*.svg")}
+    assert wanted - linked == set()
+
+
+def test_the_tables_in_docs_are_those_of_the_program() -> None:
+    done = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_readme_names_every_theme() -> None:
+    line = next(
+        line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("theme =")
+    )
+    assert [name for name in THEMES if name not in line] == []
+
+
+def _first_cells(page: str) -> set[str]:
+    """What stands in the first column of its tables, one by one."""
+    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
+    cells = [line.split("|")[1] for line in lines if line.startswith("|")]
+    return {name.strip() for cell in cells for name in cell.split(",")}
+
+
+def test_every_column_of_the_tables_is_explained() -> None:
+    look = Look(ascii=False, color=False)
+    device = DeviceTable(Scene(look, Options(), History()))
+    main = {c.title for c in (*device.columns(), *ProcessTable(look).columns())}
+    assert main - _first_cells("main.md") == set()
+    assert {c.title for c in MemoryTable(look).columns()} - _first_cells("memory.md") == set()
+
+
+def test_what_helps_a_slow_job_is_said_in_the_words_of_the_job_page() -> None:
+    text = (ROOT / "docs" / "numbers.md").read_text(encoding="utf-8").replace("`", "")
+    assert [case.cause.cure for case in CASES if f"| {case.cause.cure}" not in text] == []
