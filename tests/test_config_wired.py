@@ -29,9 +29,9 @@ def test_the_dashboard_has_the_theme_the_colors_and_the_keys_of_the_file(tmp_pat
         assert b"38;2;255;135;0" in found.written
         found.press("q?")
         found.press("\x1bOQ")
-        found.see("This page")
-        found.see("F2  This page")
+        found.see("Keys, marks and columns")
+        found.see("F2  Keys, marks and columns")
         found.press("q")
-        found.see("This page", gone=True)
+        found.see("Keys, marks and columns", gone=True)
         found.press("z")
         assert found.end() == 0

@@ -31,7 +31,7 @@ ENDING = [
 FIRST = [
     key("q", "leave", "Quit", "quit", "Quit", "q"),
     Binding("ctrl+c", "leave", "Quit", id="interrupt", tooltip="Quit", show=False, priority=True),
-    key("question_mark,h,f1", "help", "Help", "help", "This page", "?"),
+    key("question_mark,h,f1", "help", "Help", "help", "Keys, marks and columns", "?"),
     key("d", "open('device')", "Device", "device", "The selected device", "d"),
     key("m", "open('memory')", "Memory", "memory", "What holds the device memory", "m"),
     key("j", "open('job')", "Job", "job", "Steps, compilations and phases of a job", "j"),
@@ -68,7 +68,7 @@ MAIN = [
     key("f", "view('full')", "Full", "view-full", "A line for each device"),
     key("c", "view('compact')", "Compact", "view-compact", "Several devices on a line"),
     key("H", "view('heat')", "Heat map", "view-heat", "A cell for each device"),
-    key("g", "graph(1)", "Graph", "graph", "Draw the next quantity: MXU, duty, HBM, bandwidth"),
+    key("g", "graph(1)", "Graph", "graph", "Draw the next quantity: HBM, MXU, duty, bandwidth"),
     key("full_stop,greater_than_sign", "sort(1)", "Sort", "sort", SORT_BY, "<>"),
     key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", SORT_BY),
     key("R", "reverse", "Reverse", "reverse", "Sort the other way round"),
