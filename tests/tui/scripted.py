@@ -174,8 +174,7 @@ class ScriptedFeed:
         self.asked = 0
         self._tick_s = tick_s
         self._changes = dict(changes or {})
-        for age in range(past_s, 0, -1):
-            self._remember(START_S - age)
+        self.remember(past_s)
 
     def snapshot(self) -> Snapshot:
         """The present of the script."""
@@ -196,6 +195,11 @@ class ScriptedFeed:
             },
         }
         return Snapshot(**{**fields, **self._changes})
+
+    def remember(self, seconds: int) -> None:
+        """Let there be a past of so many seconds."""
+        for ago_s in range(seconds, 0, -1):
+            self._remember(START_S - ago_s)
 
     def change(self, **fields: Any) -> None:
         """Let the snapshots to come have other fields."""

@@ -14,6 +14,8 @@ import pytest
 from commands import environment
 from terminal import LEFT_ALTERNATE_SCREEN, Terminal, terminal
 
+from tpusmi.tui.leaving import ENDINGS
+
 CHILD = f"""
 import sys
 sys.path[:0] = {[*map(os.path.abspath, sys.path)]!r}
@@ -37,7 +39,7 @@ def test_it_draws_and_gives_the_terminal_back_at_q(sized: Terminal) -> None:
     assert LEFT_ALTERNATE_SCREEN in sized.written
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", ENDINGS)
 def test_a_signal_ends_it_and_gives_the_terminal_back(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -69,3 +71,14 @@ def test_a_dashboard_whose_terminal_is_gone_ends() -> None:
     finally:
         child.kill()
         child.wait()
+
+
+def test_after_a_stop_the_whole_screen_is_drawn_anew(tmp_path: Path) -> None:
+    with terminal(COMMAND, environment(tmp_path), 100, 30) as found:
+        found.see("tpu:7")
+        found.child.send_signal(signal.SIGSTOP)
+        found.screen.reset()  # as a shell would write over it
+        assert "tpu:7" not in found.text
+        found.child.send_signal(signal.SIGCONT)
+        for text in ("tpusmi 0.1.0", "DEVICE", "tpu:0", "tpu:7", "41234", "step time", "q Quit"):
+            found.see(text)

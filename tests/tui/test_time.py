@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
+from held import holders
 from piloted import dashboard, press, row, text
 from scripted import ScriptedFeed, many_devices, two_jobs
 
@@ -66,3 +67,21 @@ async def test_ten_hours_take_no_more_memory_than_ten_minutes() -> None:
 
         before = await go_on(400)  # until every cache of Rich's and Textual's is full
         assert await go_on(300) - before < 1500
+
+
+async def test_the_present_of_the_host_is_not_shown_as_its_past() -> None:
+    feed = holders()
+    feed.remember(300)
+    host = feed.snapshot().host._replace(
+        load_averages=(1.0, 2.0, 3.0), memory_total_bytes=2**35, uptime_s=7200.0
+    )
+    feed.change(host=host._replace(memory_available_bytes=2**34))
+    async with dashboard(feed, size=(200, 50)) as pilot:
+        assert "load 1.0" in text(pilot, "host")
+        await press(pilot, "down")
+        assert "CPU 98 %" in text(pilot, "detail")
+        await press(pilot, "shift+left")
+        assert "1:00 MIN AGO" in text(pilot, "header")
+        assert text(pilot, "host").startswith("RAM –/32.0 GiB · up 1 h 59 min")
+        assert "CPU" not in text(pilot, "detail")
+        assert "then" in text(pilot, "graphs") or not text(pilot, "graphs")

@@ -196,6 +196,19 @@ def test_two_servers_that_both_have_a_device_0_are_told_apart_by_what_their_proc
     assert [d.owners for d in s.devices] == [(JOB,), (JOB,), (OTHER,), (OTHER,)]
 
 
+@pytest.mark.parametrize("others", [1, 0], ids=["beside another job", "alone"])
+def test_what_the_server_of_an_ended_process_said_last_is_no_devices(others: int) -> None:
+    """It is kept for a while, and the process is among nobody's holders any more."""
+    living = [
+        holder(JOB, "/dev/vfio/0", "/dev/vfio/1"),
+        libtpu({USED: {0: 3, 1: 4}}, SECOND, JOB),
+    ]
+    ended = libtpu({USED: {0: 1, 1: 2}, DUTY: {0: 90, 1: 90}}, PORT, OTHER)
+    s = joined(chips("v5e", 4), ended, *living[: 2 * others])
+    assert column(s, USED) == ([3, 4, None, None] if others else [None] * 4)
+    assert column(s, DUTY) == [None] * 4
+
+
 def test_two_servers_whose_processes_cannot_be_seen_are_not_joined() -> None:
     s = joined(chips("v5e", 2), libtpu({USED: {0: 1}}, PORT), libtpu({USED: {0: 2}}, SECOND))
     assert column(s, USED) == [None, None, 1, 2]

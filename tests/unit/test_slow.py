@@ -6,7 +6,7 @@ import pytest
 
 from tpusmi.merge.slow import CASES, Cause, Use, cause
 
-TRAINING = Use("running", True, 98.0, 57.0, 62.0, 51.0, 0.100, 0.108, 0.0)
+TRAINING = Use("running", True, 3600.0, 98.0, 57.0, 62.0, 51.0, 0.100, 0.108, 0.0)
 """A job at which nobody needs to look."""
 
 
@@ -50,6 +50,14 @@ def test_a_cause_is_told_where_its_condition_holds(expected: str, known: dict[st
 
 def test_a_job_at_which_nobody_needs_to_look_has_no_cause() -> None:
     assert cause(TRAINING) is None
+
+
+def test_the_first_minutes_say_nothing_of_wasted_flops() -> None:
+    """MFU is a mean of the last minute, in which a job that starts has done little."""
+    assert told(mfu_percent=13.0, stepped_s=100.0) is None
+    found = told(mfu_percent=13.0, stepped_s=130.0)
+    assert found is not None
+    assert found.code == "wastes"
 
 
 def test_nothing_is_told_where_nothing_is_known() -> None:

@@ -112,11 +112,19 @@ class Join:
         servers = {s.address: s for o in outcomes for s in o.servers}
         for address, by_metric in rows.items():
             server = servers.get(address, Server(address, None))
+            if self._has_ended(server.process):
+                continue  # what a server said last is kept for a while, and is of nobody now
             alone = len(rows) - (SDK in rows) == 1
             targets = self._targets(server, alone)
             if alone and len(targets) < len(server.ids) == len(self._machine):
                 targets = self._shown_of(self._machine)  # a chip has no node to be held by
             self._join_server(server, by_metric, targets)
+
+    def _has_ended(self, process: ProcessKey | None) -> bool:
+        """True for one that is gone, or that has let go of its chips and has no agent."""
+        if process is None or process in self._agents:
+            return False
+        return process in self._dead or all(p.key != process for p in self.processes)
 
     def _targets(self, server: Server, alone: bool) -> list[Device]:
         """The devices that a server's rows can be, in order; empty when that is not certain."""

@@ -27,7 +27,8 @@ _LASTING = ("hbm_limit_bytes",)
 def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     """The snapshot with what was measured at that time; what nobody measured then is unknown.
 
-    Who is there, and what the kernel says of it, is as of now; its phase is that of then.
+    Who is there is as of now, its phase as of then. Who held a node then, and how much of the host
+    anybody used, is not kept: unknown.
     """
     values = {}
     for subject, metric, names in _wanted(s):
@@ -40,12 +41,22 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
             source = now.source if now is not None else metric.trust[0]
             number = int(found) if metric.is_integer else found
             values[subject, metric.name] = Value(number, source, s.at_s - at_s, False)
-    processes = tuple(_then(p, history, at_s) for p in s.processes)
-    return s._replace(at_s=at_s, values=values, processes=processes)
+    processes = tuple(_then(p, history, at_s, s.at_s - at_s) for p in s.processes)
+    back_s, up_s = s.at_s - at_s, s.host.uptime_s
+    host = s.host._replace(
+        load_averages=None,
+        memory_available_bytes=None,
+        uptime_s=None if up_s is None else max(0.0, up_s - back_s),
+    )
+    return s._replace(at_s=at_s, values=values, processes=processes, host=host, nodes=())
 
 
-def _then(p: Process, history: History, at_s: float) -> Process:
-    """The process with its phase of then: one that has ended since still lived."""
+def _then(p: Process, history: History, at_s: float, back_s: float) -> Process:
+    """The process with its phase and age of then: one that has ended since still lived."""
+    if p.life is not None:
+        age_s = None if p.life.age_s is None else max(0.0, p.life.age_s - back_s)
+        life = p.life._replace(cpu_percent=None, rss_bytes=None, recent_cpu_percent=None)
+        p = p._replace(life=life._replace(age_s=age_s))
     number = history.at(PHASE, p.key, at_s, WITHIN_S)
     if number is None:
         return p if p.state == "dead" else p._replace(phase=None)

@@ -17,6 +17,8 @@ RECOMPILATIONS_LEAST = 2
 WASTED_RATIO = 0.5
 """MFU this far below the MXU's throughput: the chip computes what the model does not need."""
 UNEVEN_RATIO = 1.5
+SETTLED_S = 120.0
+"""MFU is a mean of the last minute: until then the time before the first step may be in it."""
 
 
 class Use(NamedTuple):
@@ -25,6 +27,8 @@ class Use(NamedTuple):
     phase: str | None = None
     stepping: bool = False
     """It runs, and its steps go on."""
+    stepped_s: float | None = None
+    """For how long, at its present rate."""
     duty_percent: float | None = None
     mxu_percent: float | None = None
     bandwidth_percent: float | None = None
@@ -68,9 +72,11 @@ def use(s: Snapshot, p: Process) -> Use:
     """What is known, and fresh, of a process and its devices."""
     devices = [d for d in s.devices if p.key in d.owners]
     rate = _own(s, p, "steps_per_s")
+    steps = _own(s, p, "steps")
     return Use(
         p.phase,
         p.phase == "running" and bool(rate),
+        steps / rate if rate and steps is not None else None,
         fresh_mean(s, "duty_cycle_percent", devices),
         fresh_mean(s, "tensorcore_utilization_percent", devices),
         fresh_mean(s, "hbm_bandwidth_utilization_percent", devices),
@@ -106,7 +112,9 @@ def _hangs(u: Use) -> bool:
 
 def _wastes(u: Use) -> bool:
     mxu, mfu = u.mxu_percent, u.mfu_percent
-    return _from(mxu, SOME_MXU_PERCENT) and mxu is not None and _below(mfu, WASTED_RATIO * mxu)
+    if mxu is None or not _from(u.stepped_s, SETTLED_S):
+        return False
+    return _from(mxu, SOME_MXU_PERCENT) and _below(mfu, WASTED_RATIO * mxu)
 
 
 def _uneven(u: Use) -> bool:

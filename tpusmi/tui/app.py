@@ -23,7 +23,7 @@ from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.ending.ends import SHOWN_S, Ending, Finished, Question, Told, still_there
 from tpusmi.tui.feed import Deliver, Ender, Feed, Options, Reader
 from tpusmi.tui.keys import EVERYWHERE
-from tpusmi.tui.leaving import hung_up, on_signals
+from tpusmi.tui.leaving import hung_up, on_continued, on_signals
 from tpusmi.tui.main.page import MainPage
 from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
@@ -82,6 +82,7 @@ class Dashboard(App[None]):
 
     def on_mount(self) -> None:
         on_signals(lambda code: self.exit(return_code=code))
+        on_continued(lambda: self.screen.refresh(layout=True))
         self._reader.start()
         self._ask()
         self._ticker = self.set_interval(self.scene.interval_s, self._tick)

@@ -18,7 +18,7 @@ SIMULATED = " SIMULATED "
 MOST_NOTICES = 3
 
 WELCOME = (
-    "No JAX job on this host shows itself yet.",
+    "No JAX job on this host shows itself.",
     "",
     "In your training code, before or after JAX starts:",
     "",
@@ -148,7 +148,7 @@ def notices(look: Look, snapshot: Snapshot) -> list[Row]:
 def nothing(look: Look, snapshot: Snapshot, filter: str) -> list[Row]:
     """Why no process is shown: none passes the filter, or there is none at all."""
     if snapshot.processes:
-        return [look.line((f"No process contains {filter!r}.", "warn"))]
+        return [look.line((f"No process passes the filter {filter!r}.", "warn"))]
     return _welcome(look, snapshot)
 
 

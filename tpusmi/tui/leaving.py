@@ -1,4 +1,4 @@
-"""What ends a dashboard that nobody quits: a signal, or a terminal that is gone."""
+"""What comes to a dashboard from outside: signals, and the loss of its terminal."""
 
 from __future__ import annotations
 
@@ -6,13 +6,31 @@ import asyncio
 import select
 import signal
 from collections.abc import Callable
+from types import FrameType
+
+ENDINGS = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
+    *(signal.SIGUSR1, signal.SIGUSR2),
+)
 
 
 def on_signals(leave: Callable[[int], object]) -> None:
     """Call `leave` with the exit code at each: a killed dashboard gives the terminal back first."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in ENDINGS:
         loop.add_signal_handler(number, leave, 128 + number)
+
+
+def on_continued(draw_anew: Callable[[], object]) -> None:
+    """Call it after a stop: a shell has written over the screen meanwhile."""
+    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGCONT)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if callable(before):
+            before(number, frame)  # Textual's own, which takes the terminal back
+        loop.call_soon_threadsafe(draw_anew)
+
+    signal.signal(signal.SIGCONT, handle)
 
 
 def hung_up() -> bool:

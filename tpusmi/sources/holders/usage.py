@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from tpusmi.sources.holders.life import stream_terminal
@@ -24,10 +25,11 @@ class Meter:
     def __init__(self, proc: str, pid: int) -> None:
         import psutil
 
-        psutil.PROCFS_PATH = proc
         self._path = f"{proc}/{pid}"
         self._process: psutil.Process | None = None
         self._before: tuple[float, float] | None = None
+        if os.path.realpath(proc) != psutil.PROCFS_PATH:
+            return  # another path would be set for the whole program, which may not be ours
         try:
             self._process = psutil.Process(pid)
         except (psutil.Error, OSError, ValueError):

@@ -33,7 +33,7 @@ class Cells(Generic[Item]):
 
         def draw(item: Item, width: int) -> Row:
             v = self.value(name, item)
-            text = read(None if v is None else v.value)
+            text = marked(read(None if v is None else v.value), v)
             return self.look.cell(text, width, self.style(item, v), right=True)
 
         return draw
@@ -48,6 +48,11 @@ class Cells(Generic[Item]):
             return self.look.cell(text, width, self.style(item), right=right)
 
         return draw
+
+
+def marked(text: str, v: Value | None) -> str:
+    """An old value in parentheses, for those who do not see that it is grey: `(53%)`."""
+    return text if v is None or not v.stale else f"({text.replace(' ', '')})"
 
 
 def age(seconds: float) -> str:

@@ -9,10 +9,11 @@ from rich.segment import Segment
 
 from tpusmi.model import NOMINAL, Device, Process, Value
 from tpusmi.report import rows, words
-from tpusmi.tui.draw.cells import Cells, age
+from tpusmi.tui.draw.cells import Cells, age, marked
 from tpusmi.tui.draw.columns import Column
 from tpusmi.tui.draw.look import Row, fill_style
 from tpusmi.tui.draw.quantity import QUANTITIES
+from tpusmi.tui.main.processes import phase
 from tpusmi.tui.scene import Scene
 
 MEMORY_WIDTH = len("123.4/192.0 GiB")
@@ -64,7 +65,7 @@ class DeviceTable(Cells[Device]):
             found = self._shown(name, d)
             if found.repeats:
                 return self.look.cell(rows.DITTO, cell, "dim", right=True)
-            text = read(found.value.value if found.value else None)
+            text = marked(read(found.value.value if found.value else None), found.value)
             return self.look.cell(text, cell, self.style(d, found.value), right=True)
 
         return Column(title, draw, width, rank, right=True)
@@ -94,7 +95,7 @@ class DeviceTable(Cells[Device]):
 
     def _mfu(self, d: Device, width: int) -> Row:
         found = None if self.snapshot is None else rows.mfu(self.snapshot, d)
-        text = words.percent(found.value if found else None)
+        text = marked(words.percent(found.value if found else None), found)
         return self.look.cell(text, width, self.style(d, found), right=True)
 
     def _knows_mfu(self, d: Device) -> bool:
@@ -103,11 +104,10 @@ class DeviceTable(Cells[Device]):
     def _phase(self, d: Device, width: int) -> Row:
         """What the job on it does, by its agent."""
         p = self._owning(d)
-        return self.look.cell((p and p.phase) or words.UNKNOWN, width)
+        return self.look.cell((p and phase(p)) or words.UNKNOWN, width)
 
     def _has_phase(self, d: Device) -> bool:
-        p = self._owning(d)
-        return p is not None and p.phase is not None
+        return self._owning(d) is not None
 
     def _owning(self, d: Device) -> Process | None:
         found = () if self.snapshot is None else self.snapshot.processes

@@ -196,6 +196,7 @@ class MainPage(Page):
     def action_graph(self, step: int) -> None:
         """Draw the next quantity."""
         self.deck.next_quantity(step)
+        self.app.say(f"Graphs show {self.deck.quantity.title}")  # type: ignore[attr-defined]
         self.draw()
 
     def action_sort(self, step: int) -> None:

@@ -192,8 +192,19 @@ class ProcessTable(Cells[Process]):
         return min(self._numbers(p), default=None)
 
     def _memory_value(self, p: Process) -> tuple[Value | None, str]:
-        used = self.value("hbm_used_bytes", p)
+        used = self.value("hbm_used_bytes", p) or self._of_devices(p)
         return (used, "") if used is not None else (self.value("live_array_bytes", p), " live")
+
+    def _of_devices(self, p: Process) -> Value | None:
+        """What libtpu tells of its devices together, where they are nobody else's."""
+        s = self.snapshot
+        devices = () if s is None else s.devices_of(p.key)
+        found = [s.values.get((d.key, "hbm_used_bytes")) for d in devices] if s else []
+        known = [v for v in found if v is not None]
+        if not known or len(known) < len(found) or any(len(d.owners) > 1 for d in devices):
+            return None
+        oldest = max(known, key=lambda v: v.age_s)
+        return oldest._replace(value=sum(v.value for v in known))
 
     def _memory_text(self, p: Process) -> str:
         value, note = self._memory_value(p)
