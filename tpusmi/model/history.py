@@ -10,6 +10,9 @@ from tpusmi.model.nouns import Number, Reading, Subject
 HISTORY_S = 600
 UNKNOWN = -1.0
 """In place of what nobody measured: no quantity is negative."""
+_PARTS = ("mean", "p50", "p90", "p95", "p999")
+UNKEPT = frozenset(("hbm_limit_bytes", *(f"hlo_execution_time_us.{part}" for part in _PARTS)))
+"""What hardly changes, or is since the job's start: a third of all there is on a large host."""
 FORGET_EVERY_S = 30.0
 WATCHED = "duty_cycle_percent"
 """The metric of which it is known for how long it has been nothing, however long that is."""
@@ -33,6 +36,8 @@ class History:
     def add(self, readings: Sequence[Reading]) -> None:
         """Append readings; one that is not newer than its series' last is dropped."""
         for r in readings:
+            if r.metric in UNKEPT:
+                continue
             series = self._series.get((r.subject, r.metric))
             if series is None:
                 series = self._series[r.subject, r.metric] = _Series(self._blank[:], r.at_s)

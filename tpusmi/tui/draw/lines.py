@@ -69,11 +69,12 @@ def _at(rows: Sequence[Row], y: int) -> Row:
 
 def _last_change(old: Row, new: Row, width: int) -> int:
     """Columns to repaint, from the left: Textual writes a changed line from its start to here."""
-    if width_of(old) != width_of(new):
+    whole = width_of(new)
+    if width_of(old) != whole:
         return width
     same = 0
     for a, b in zip(reversed(old), reversed(new), strict=False):
         if a != b:
             break
-        same += a.cell_length
-    return min(width, width_of(new) - same)
+        same += 1
+    return min(width, whole - width_of(new[len(new) - same :]))

@@ -133,4 +133,7 @@ def fill_style(ratio: float) -> str:
 
 def width_of(row: Iterable[Segment]) -> int:
     """The columns that a line or a cell takes."""
-    return sum(piece.cell_length for piece in row)
+    width = 0
+    for text, _, _ in row:
+        width += len(text) if text.isascii() else cell_len(text)
+    return width

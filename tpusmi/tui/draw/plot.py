@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from tpusmi.tui.draw.look import Look, Row
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """Dots of a braille cell, bottom to top, of its left and its right column."""
 BRAILLE = 0x2800
+KEPT = 64
+"""Drawn graphs that are kept: more than any screen has."""
 SCALE_WIDTH = 9
 """Columns of the scale at the left: `15.8 GiB ` and its line."""
 _STEPS_S = (10, 15, 30, 60, 120, 300, 600)
@@ -49,7 +52,7 @@ def area(
     values = _newest(look, values, width)
     if look.only_ascii:
         return _ascii(values, top, height)
-    return _braille(_heights(values, top, height * 4), height)
+    return [*_braille(tuple(_heights(values, top, height * 4)), height)]
 
 
 def _edge(
@@ -65,10 +68,10 @@ def _edge(
             for pair in zip(above, lines, strict=False)
         ]
     heights = _heights(values, top, height * 4)
-    lower = _braille([max(0, h - 1) for h in heights], height)
+    lower = _braille(tuple(max(0, h - 1) for h in heights), height)
     return [
         "".join(map(_without, *lines))
-        for lines in zip(_braille(heights, height), lower, strict=True)
+        for lines in zip([*_braille(tuple(heights), height)], lower, strict=True)
     ]
 
 
@@ -153,15 +156,16 @@ def _heights(values: Sequence[float | None], top: float, most: int) -> list[int]
     return [0 if v is None else min(max(round(v * scale), 1), most) for v in values]
 
 
-def _braille(heights: Sequence[int], height: int) -> list[str]:
-    """Columns of so many dots."""
+@lru_cache(maxsize=KEPT)
+def _braille(heights: tuple[int, ...], height: int) -> tuple[str, ...]:
+    """Columns of so many dots. From one second to the next most graphs are the same in dots."""
     pairs = [*zip(heights[::2], heights[1::2], strict=True)]
     lines = []
     for below in range((height - 1) * 4, -1, -4):
         lines.append(
             "".join(_CELLS[min(max(a - below, 0), 4)][min(max(b - below, 0), 4)] for a, b in pairs)
         )
-    return lines
+    return tuple(lines)
 
 
 def _cell(left: int, right: int) -> str:
