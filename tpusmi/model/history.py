@@ -10,9 +10,8 @@ from tpusmi.model.nouns import Number, Reading, Subject
 HISTORY_S = 600
 UNKNOWN = -1.0
 """In place of what nobody measured: no quantity is negative."""
-_PARTS = ("mean", "p50", "p90", "p95", "p999")
-UNKEPT = frozenset(("hbm_limit_bytes", *(f"hlo_execution_time_us.{part}" for part in _PARTS)))
-"""What hardly changes, or is since the job's start: a third of all there is on a large host."""
+UNKEPT = frozenset(("hbm_limit_bytes",))
+"""What does not change: the present value stands for the past one."""
 FORGET_EVERY_S = 30.0
 WATCHED = "duty_cycle_percent"
 """The metric of which it is known for how long it has been nothing, however long that is."""
