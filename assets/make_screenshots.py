@@ -1,4 +1,4 @@
-"""Writes the pictures of the documentation: the real dashboard on a script of chips and jobs.
+"""Writes the pictures of the documentation: the real dashboard on a simulated host.
 
     python assets/make_screenshots.py [--check]
 
@@ -13,14 +13,16 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "tui")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("assets", "tests", "tests/tui"))]
 
 from held import ScriptedEnder, holders  # noqa: E402
-from scripted import Inline, many_devices, two_jobs  # noqa: E402
+from posed import PosedFeed  # noqa: E402
+from scripted import Inline  # noqa: E402
 
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
@@ -36,23 +38,26 @@ class Picture(NamedTuple):
     size: tuple[int, int] = (132, 36)
 
 
-def _two_jobs() -> Any:
-    return two_jobs(on_chips=True)
+@lru_cache
+def _host() -> PosedFeed:
+    return PosedFeed("v5e-8")
 
 
-def _slice() -> Any:
-    return many_devices(256, busy=True, past_s=600)
+@lru_cache
+def _slice() -> PosedFeed:
+    return PosedFeed("v5e-256", chips=256)
 
 
 PICTURES = (
-    Picture("dashboard", _two_jobs, size=(132, 40)),
-    Picture("compact", _two_jobs, ("c",), (100, 30)),
+    Picture("dashboard", _host, size=(132, 40)),
+    Picture("compact", _host, ("c",), (100, 30)),
     Picture("heat", _slice, ("g",)),
-    Picture("device", _two_jobs, ("d",)),
-    Picture("memory", _two_jobs, ("m",)),
-    Picture("job", _two_jobs, ("j",)),
+    Picture("device", _host, ("d",)),
+    Picture("memory", _host, ("m", "enter")),
+    Picture("job", _host, ("j",)),
+    # A stale holder, as a script has it: why it is stale depends on the machine's own init.
     Picture("kill", holders, ("k",), (110, 30)),
-    Picture("help", _two_jobs, ("question_mark",), (110, 60)),
+    Picture("help", _host, ("question_mark",), (110, 60)),
 )
 
 

@@ -52,6 +52,8 @@ def duration(value: float | None) -> str:
     """Seconds with three digits and a unit: `12.3 ms`, `4.20 s`, `3.1 min`, `2.5 h`."""
     if value is None:
         return UNKNOWN
+    if not value:
+        return "0 s"
     for below, factor, unit in ((0.9995e-3, 1e6, "µs"), (0.9995, 1e3, "ms"), (119.5, 1.0, "s")):
         if value < below:
             return f"{_three(value * factor)} {unit}"
