@@ -13,7 +13,6 @@ from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.scene import Scene
 
-SPANS_S = (600, 300, 60)
 GAP = 2
 LEAST_WIDTH = 34
 LEAST_HEIGHT = 3
