@@ -5,6 +5,8 @@ from __future__ import annotations
 from held import HEALTHY, SERVING, holders
 from scripted import Job, ScriptedFeed
 
+from tpusmi.model import Verdict
+
 SERVER_SHELL = 52801
 WORKERS = (52900, 52901)
 
@@ -17,7 +19,7 @@ def family() -> ScriptedFeed:
             *(pid, f"python -m worker --rank={rank}", 4 + rank, 0),
             user="grace",
             holds=(f"/dev/vfio/{4 + rank}",),
-            stale=False,
+            verdict=Verdict.NOT_STALE,
             life=SERVING._replace(
                 parent=HEALTHY,
                 ancestors=line,

@@ -13,7 +13,17 @@ from textual.pilot import Pilot
 
 from tpusmi.actions.end import Order, Report, Result, Say
 from tpusmi.actions.plan import Me, Plan, Request, make_plan
-from tpusmi.model import Chip, Life, LockFile, Number, Process, ProcessKey, Snapshot, Subject
+from tpusmi.model import (
+    Chip,
+    Life,
+    LockFile,
+    Number,
+    Process,
+    ProcessKey,
+    Snapshot,
+    Subject,
+    Verdict,
+)
 
 STALE, HEALTHY, BESIDE, LOADED = 41234, 52870, 53911, 60017
 ME = "ada"
@@ -55,7 +65,7 @@ def holders(*others: Job, **changes: Any) -> ScriptedFeed:
         _Bare(
             *(STALE, "python -m train.main --config=configs/gemma_2b.py --batch=256", 0, 4),
             **_without_agent(_nodes(0, 4)),
-            stale=True,
+            verdict=Verdict.STALE,
             stale_code="orphaned",
             stale_reason=WHY_STALE,
             life=ORPHANED,
@@ -65,7 +75,7 @@ def holders(*others: Job, **changes: Any) -> ScriptedFeed:
             user="grace",
             fill=0.41,
             holds=_nodes(4, 8),
-            stale=False,
+            verdict=Verdict.NOT_STALE,
             stale_reason=WHY_NOT,
             life=SERVING,
         ),

@@ -128,7 +128,7 @@ async def test_a_pid_that_is_another_ones_by_now_is_nobodys() -> None:
     feed, ender = holders(), ScriptedEnder()
     async with armed(feed, ender, size=SIZE, interval_s=0.02) as pilot:
         await press(pilot, "p")
-        gone = feed.jobs[0].process(feed.at_s)._replace(state="dead", holds=(), stale=None)
+        gone = feed.jobs[0].process(feed.at_s)._replace(state="dead", holds=(), verdict=None)
         again = gone._replace(key=gone.key._replace(start_ticks=5), state="live", holds=("/dev/x",))
         others = tuple(job.process(feed.at_s) for job in feed.jobs[1:])
         feed.change(processes=(gone, again, *others))

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import moments
 import pytest
 
-from tpusmi.model import ChipKey, Snapshot, Value
+from tpusmi.model import ChipKey, Snapshot, Value, Verdict
 from tpusmi.report.html import fragment
 
 TAGS = {"div", "style", "b", "span", "i", "table", "tr", "th", "td"}
@@ -199,7 +199,9 @@ HOSTILE_PLACES: dict[str, Callable[[Snapshot], Snapshot]] = {
     "command": lambda s: _first_process(s, command=f"python {HOSTILE}"),
     "user": lambda s: _first_process(s, user=HOSTILE),
     "phase": lambda s: _first_process(s, phase=HOSTILE),
-    "reason": lambda s: _first_process(s, stale=True, stale_code=HOSTILE, stale_reason=HOSTILE),
+    "reason": lambda s: _first_process(
+        s, verdict=Verdict.STALE, stale_code=HOSTILE, stale_reason=HOSTILE
+    ),
     "host": lambda s: s._replace(host=s.host._replace(name=HOSTILE, libtpu_version=HOSTILE)),
     "time": lambda s: s._replace(host=s.host._replace(time=HOSTILE)),
     "device": lambda s: s._replace(

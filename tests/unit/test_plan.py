@@ -23,6 +23,7 @@ from tpusmi.model import (
     Process,
     ProcessKey,
     Snapshot,
+    Verdict,
 )
 from tpusmi.model.holding import node_states, status
 
@@ -36,7 +37,7 @@ HOST = HostFacts("h", "t", None, None)
 
 def process(pid: int, *holds: str, **more: Any) -> Process:
     life = Life("S", 1, pid, pid, 60.0, 1, platform=more.pop("platform", False))
-    known = {"user": "ann", "stale": False, **more}
+    known = {"user": "ann", "verdict": Verdict.NOT_STALE, **more}
     user = known.pop("user")
     return Process(
         *(ProcessKey(pid, pid), user, f"job {pid}", "live", None, None, None, {}),
@@ -70,7 +71,11 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
         pytest.param((A, B), {"chips": (1,)}, [1001], {}, id="by chip"),
         pytest.param((A, B), {"stale": True}, [], {}, id="nobody is stale"),
         pytest.param(
-            (A._replace(stale=True, stale_code="idle"), B), {"stale": True}, [1000], {}, id="stale"
+            (A._replace(verdict=Verdict.STALE, stale_code="idle"), B),
+            {"stale": True},
+            [1000],
+            {},
+            id="stale",
         ),
         pytest.param(
             (A, B),
@@ -100,7 +105,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             id="an ancestor",
         ),
         pytest.param(
-            (process(9, NODES[0], platform=True, stale=True),),
+            (process(9, NODES[0], platform=True, verdict=Verdict.STALE),),
             {"pids": (9,), "all_users": True},
             [],
             {9: "is an agent of the platform"},
@@ -137,7 +142,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
         pytest.param((process(9, *NODES),), {"chips": (0, 1)}, [9], {}, id="all of it named"),
         pytest.param((), {"pids": (9,)}, [], {9: "holds no TPU"}, id="no such holder"),
         pytest.param(
-            (process(9, loaded_only=True, stale=None),),
+            (process(9, loaded_only=True, verdict=None),),
             {"pids": (9,)},
             [],
             {9: "has libtpu loaded, and holds no TPU"},
@@ -179,8 +184,8 @@ def test_a_lock_file_is_cleared_only_where_nobody_stays() -> None:
     assert make_plan(harmless, Request(chips=(0, 1)), ME).lock_files == ()
 
 
-STALE = A._replace(stale=True, stale_code="orphaned")
-RELEASING = A._replace(stale=True, stale_code="releasing")
+STALE = A._replace(verdict=Verdict.STALE, stale_code="orphaned")
+RELEASING = A._replace(verdict=Verdict.STALE, stale_code="releasing")
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ def merge(
         next((o.unseen for o in outcomes if o.unseen), ""),
         tuple(node for o in outcomes for node in o.nodes),
         tuple(node for o in outcomes for node in o.closed_nodes),
+        tuple(witness for o in outcomes for witness in o.missing),
     )
     snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))

@@ -10,6 +10,7 @@ from tpusmi.model import (
     PHASE,
     PHASES,
     PROCESS_METRICS,
+    UNKEPT,
     History,
     Metric,
     Process,
@@ -20,20 +21,18 @@ from tpusmi.model import (
 
 WITHIN_S = 5.0
 """A value of then is one that was measured at most so long before."""
-_LASTING = ("hbm_limit_bytes",)
-"""What does not change: the present value stands for the past one."""
 
 
 def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     """The snapshot with what was measured at that time; what nobody measured then is unknown.
 
-    Who is there is as of now, its phase as of then. Who held a node then, and how much of the host
-    anybody used, is not kept: unknown.
+    Who is there is as of now, without those that began later; its phase is that of then. What else
+    there is to say of a process, a link or the host is not kept: unknown.
     """
     values = {}
     for subject, metric, names in _wanted(s):
         now = s.values.get((subject, metric.name))
-        if metric.name in _LASTING and now is not None:
+        if metric.name in UNKEPT and now is not None:
             values[subject, metric.name] = now
             continue
         found = _first(history, metric, names, at_s)
@@ -41,27 +40,46 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
             source = now.source if now is not None else metric.trust[0]
             number = int(found) if metric.is_integer else found
             values[subject, metric.name] = Value(number, source, s.at_s - at_s, False)
-    processes = tuple(_then(p, history, at_s, s.at_s - at_s) for p in s.processes)
-    back_s, up_s = s.at_s - at_s, s.host.uptime_s
+    back_s = s.at_s - at_s
+    then = (_then(p, history, at_s, back_s) for p in s.processes)
     host = s.host._replace(
         load_averages=None,
         memory_available_bytes=None,
-        uptime_s=None if up_s is None else max(0.0, up_s - back_s),
+        uptime_s=_earlier(s.host.uptime_s, back_s),
     )
-    return s._replace(at_s=at_s, values=values, processes=processes, host=host, nodes=())
+    return s._replace(
+        at_s=at_s,
+        host=host,
+        values=values,
+        processes=tuple(p for p in then if p is not None),
+        warnings=(),
+        links=(),
+        nodes=(),
+    )
 
 
-def _then(p: Process, history: History, at_s: float, back_s: float) -> Process:
-    """The process with its phase and age of then: one that has ended since still lived."""
-    if p.life is not None:
-        age_s = None if p.life.age_s is None else max(0.0, p.life.age_s - back_s)
-        life = p.life._replace(cpu_percent=None, rss_bytes=None, recent_cpu_percent=None)
-        p = p._replace(life=life._replace(age_s=age_s))
+def _then(p: Process, history: History, at_s: float, back_s: float) -> Process | None:
+    """The process with its phase and age of then: one that has ended since still lived. None of one
+    that began later.
+    """
+    life = p.life
+    if life is not None:
+        age_s = _earlier(life.age_s, back_s)
+        if age_s is None and life.age_s is not None:
+            return None
+        life = life._replace(cpu_percent=None, rss_bytes=None, recent_cpu_percent=None, age_s=age_s)
+    p = p._replace(life=life, warnings=(), verdict=None, stale_code=None, stale_reason=None)
+    p = p._replace(profile=None, sampled_at_s=p.sampled_at_s if p.state == "dead" else None)
     number = history.at(PHASE, p.key, at_s, WITHIN_S)
     if number is None:
         return p if p.state == "dead" else p._replace(phase=None)
     phase = PHASES[int(number)]
     return p._replace(phase=phase, state="dead" if phase == "ended" else "live")
+
+
+def _earlier(seconds: float | None, back_s: float) -> float | None:
+    """How long something had lasted then; None when it had not begun, or nobody knows."""
+    return None if seconds is None or seconds < back_s else seconds - back_s
 
 
 def _wanted(s: Snapshot) -> Iterator[tuple[Subject, Metric, tuple[Subject, ...]]]:

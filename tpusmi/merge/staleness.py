@@ -14,6 +14,7 @@ from tpusmi.model import (
     Process,
     Sign,
     Snapshot,
+    Verdict,
 )
 from tpusmi.model.history import WATCHED
 
@@ -65,11 +66,11 @@ def _verdict(s: Snapshot, p: Process, limits: Limits, history: History | None) -
 
 
 def _stale(p: Process, sign: Sign) -> Process:
-    return p._replace(stale=True, stale_code=sign.code, stale_reason=sign.message)
+    return p._replace(verdict=Verdict.STALE, stale_code=sign.code, stale_reason=sign.message)
 
 
 def _sound(p: Process, reason: str | None) -> Process:
-    return p._replace(stale=False, stale_code=None, stale_reason=reason)
+    return p._replace(verdict=Verdict.NOT_STALE, stale_code=None, stale_reason=reason)
 
 
 def _why_working(s: Snapshot, p: Process, devices: Sequence[Device], lately_s: float) -> str:

@@ -5,6 +5,7 @@ No I/O, no clock.
 
 from tpusmi.model.history import (
     HISTORY_S,
+    UNKEPT,
     UNKNOWN,
     History,
 )
@@ -64,11 +65,13 @@ from tpusmi.model.process import (
     Life,
     LockFile,
     MemoryProfile,
+    Missing,
     Notice,
     Process,
     ProcessKey,
     Sign,
     Site,
+    Verdict,
 )
 from tpusmi.model.snapshot import (
     SCHEMA,
@@ -108,6 +111,7 @@ __all__ = [
     "PROFILE",
     "SCHEMA",
     "STALE_HOLDER",
+    "UNKEPT",
     "UNKNOWN",
     "Allocation",
     "Chip",
@@ -124,6 +128,7 @@ __all__ = [
     "LockFile",
     "MemoryProfile",
     "Metric",
+    "Missing",
     "Notice",
     "Number",
     "Outcome",
@@ -138,5 +143,6 @@ __all__ = [
     "Snapshot",
     "Subject",
     "Value",
+    "Verdict",
     "metric",
 ]

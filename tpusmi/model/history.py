@@ -61,7 +61,8 @@ class History:
 
     def oldest_s(self) -> float | None:
         """When the oldest value that is kept was measured; None when there is none."""
-        return min((series.first_s for series in self._series.values()), default=None)
+        # A copy, taken in one step: sources add series from threads of their own.
+        return min((series.first_s for series in [*self._series.values()]), default=None)
 
     def nothing_since_s(self, subject: Subject) -> float | None:
         """Since when the duty cycle of a subject has been nothing; None when it is not, or nobody
@@ -82,9 +83,9 @@ class History:
         if now_s - self._forgot_at_s < FORGET_EVERY_S:
             return
         self._forgot_at_s = now_s
-        gone = [key for key, s in self._series.items() if s.at_s < now_s - self.span_s]
+        gone = [k for k, s in [*self._series.items()] if s.at_s < now_s - self.span_s]
         for key in gone:
-            del self._series[key]
+            self._series.pop(key, None)
             if key[1] == WATCHED:
                 self._nothing_since_s.pop(key[0], None)
 

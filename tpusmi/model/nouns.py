@@ -7,7 +7,7 @@ No I/O, no clock.
 
 from typing import NamedTuple
 
-from tpusmi.model.process import LockFile, Process, ProcessKey
+from tpusmi.model.process import LockFile, Missing, Process, ProcessKey
 
 OK, ABSENT, DENIED, FAILED = "ok", "absent", "denied", "failed"
 HOLDERS = "holders"
@@ -257,3 +257,5 @@ class Outcome(NamedTuple):
     """Device nodes whose holders were looked for."""
     closed_nodes: tuple[str, ...] = ()
     """Those that this user may not open."""
+    missing: tuple[Missing, ...] = ()
+    """Witnesses of whether a holder works that could not be asked, beside a source that FAILED."""

@@ -6,6 +6,7 @@ No I/O, no clock.
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, NamedTuple
 
 
@@ -14,6 +15,10 @@ class ProcessKey(NamedTuple):
 
     pid: int
     start_ticks: int
+    claim: str = ""
+    """Path of the segment that names this process, when the kernel has not confirmed that it is the
+    segment's writer; empty for a process that the kernel shows. A claim is equal to no process.
+    """
 
 
 class Site(NamedTuple):
@@ -96,6 +101,36 @@ class Sign(NamedTuple):
     message: str
 
 
+class Verdict(str, Enum):
+    """Whether a holder will do work again. One function gives it: `merge.staleness.judged`."""
+
+    STALE = "stale"
+    """Signs, and answers to everything that could have spoken against them."""
+    MAYBE = "maybe"
+    """Signs that are not enough: `--stale` leaves it alone."""
+    UNKNOWN = "unknown"
+    """A witness that could have changed the verdict could not be asked."""
+    NOT_STALE = "not_stale"
+
+
+class Missing(NamedTuple):
+    """A witness that could not be asked: "could not ask" is not "no objection"."""
+
+    source: str
+    message: str
+    """Which witness, and why it could not be asked."""
+    uid: int | None = None
+    """Whose processes it could have spoken for; None when that may be any process."""
+    process: ProcessKey | None = None
+    """The only process that it could have spoken for, if that is known."""
+
+    def concerns(self, process: "Process") -> bool:
+        """Whether it could have changed the verdict on that process."""
+        if self.process is not None:
+            return self.process == process.key
+        return self.uid is None or process.uid is None or self.uid == process.uid
+
+
 class Life(NamedTuple):
     """What the kernel says of a holder. None is what nobody could tell or nobody asked."""
 
@@ -175,8 +210,8 @@ class Process(NamedTuple):
     """Its TPU_, JAX_ and LIBTPU_ variables that tpusmi reads at all, cleaned."""
     loaded_only: bool = False
     """It has mapped libtpu.so and holds no node: a monitor, perhaps."""
-    stale: bool | None = None
-    """Whether this holder will not do work again; None for what holds nothing."""
+    verdict: Verdict | None = None
+    """Whether this holder will do work again; None for what holds nothing."""
     stale_code: str | None = None
     """`orphaned`, `session_gone`, `container_gone`, `stuck`, `idle`, `unkillable`, `releasing`,
     `zombie`; None when it is not stale.
@@ -184,6 +219,21 @@ class Process(NamedTuple):
     stale_reason: str | None = None
     """The same in a sentence; of one that is not stale what speaks against it, if anything."""
     life: Life | None = None
+    uid: int | None = None
+    """Real uid of the process by the kernel; of a claim the owner of its segment's file."""
+
+    @property
+    def stale(self) -> bool | None:
+        """True and False are certain; None of what holds nothing, and where the verdict is `maybe`
+        or `unknown`.
+        """
+        certain = {Verdict.STALE: True, Verdict.NOT_STALE: False}
+        return None if self.verdict is None else certain.get(self.verdict)
+
+    @property
+    def is_verified(self) -> bool:
+        """False when only a file says that there is such a process."""
+        return not self.key.claim
 
     @property
     def pid(self) -> int:

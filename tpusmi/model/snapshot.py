@@ -24,6 +24,7 @@ from tpusmi.model.process import (
     Life,
     LockFile,
     MemoryProfile,
+    Missing,
     Notice,
     Process,
     ProcessKey,
@@ -74,6 +75,8 @@ class Snapshot(NamedTuple):
     """Device nodes whose holders were looked for."""
     closed_nodes: tuple[str, ...] = ()
     """Those that this user may not open."""
+    missing: tuple[Missing, ...] = ()
+    """Witnesses of whether a holder works that could not be asked."""
 
     def value(self, name: str, subject: Subject) -> Number | None:
         """The value of that metric for a device or process key; None when nobody measured it."""
@@ -86,6 +89,10 @@ class Snapshot(NamedTuple):
         Never to be shown as if it were the device's own.
         """
         return None if device.chip is None else self.values.get((ChipKey(device.chip), name))
+
+    def chip_of(self, device: Device) -> Chip | None:
+        """The device's chip as the kernel shows it; None where no PCI bus tells."""
+        return next((c for c in self.chips if c.index == device.chip), None)
 
     def devices_of(self, process: ProcessKey) -> tuple[Device, ...]:
         """The devices of one process, living or dead, in local order: those its agent reports, or
@@ -185,6 +192,8 @@ class Snapshot(NamedTuple):
             "pid": p.pid,
             "start_ticks": p.key.start_ticks,
             "user": p.user,
+            "uid": p.uid,
+            "verified": p.is_verified,
             "command": p.command,
             "devices": [d.index for d in self.devices_of(p.key)],
             "last_devices": [self._device(d) for d in self.dead_devices if d.key.process == p.key],
@@ -192,6 +201,7 @@ class Snapshot(NamedTuple):
             "environment": dict(p.environment),
             "loaded_only": p.loaded_only,
             "stale": p.stale,
+            "verdict": None if p.verdict is None else p.verdict.value,
             "stale_code": p.stale_code,
             "stale_reason": p.stale_reason,
             **_life(p.life),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
-from tpusmi.model import NOMINAL, Device, Snapshot, Value
+from tpusmi.model import Device, Snapshot, Value
 from tpusmi.report import rows, words
 from tpusmi.report.markup import (
     MAP_COLUMNS,
@@ -28,38 +27,6 @@ _SHARES = {
 }
 
 
-class _Memory(NamedTuple):
-    """What is known of a device's memory."""
-
-    used: Value | None
-    limit: Value | None
-    peak: Value | None
-    repeats: bool
-
-    @property
-    def share(self) -> float | None:
-        """Used of the limit, 0 to 1."""
-        return self._of_limit(self.used)
-
-    @property
-    def peak_share(self) -> float | None:
-        return self._of_limit(self.peak)
-
-    @property
-    def text(self) -> str:
-        limit = self.limit
-        return words.size_pair(
-            None if self.used is None else self.used.value,
-            None if limit is None else limit.value,
-            limit is not None and limit.source == NOMINAL,
-        )
-
-    def _of_limit(self, value: Value | None) -> float | None:
-        if value is None or self.limit is None or not self.limit.value:
-            return None
-        return value.value / self.limit.value
-
-
 def devices(s: Snapshot) -> Markup:
     """The table or the heat map, with the averages of all; empty when there is no device."""
     if not s.devices:
@@ -77,13 +44,13 @@ def devices(s: Snapshot) -> Markup:
 def _row(s: Snapshot, d: Device) -> Markup:
     about = (d.kind, rows.node(d), f"pid {rows.pids(d)}" if d.owners else "")
     name = tag("td", d.name, class_="l", title=", ".join(filter(None, about)))
-    memory = _memory(s, d)
+    memory = rows.memory(s, d)
     shares = (_share(s, d, metric) for metric in _SHARES.values())
     idle = tag("td", _text(rows.shown(s, d, "idle_s"), words.idle), class_="n")
     return tag("tr", name, _bar(memory), tag("td", _used(s, d, memory)), *shares, idle)
 
 
-def _bar(memory: _Memory) -> Markup:
+def _bar(memory: rows.Memory) -> Markup:
     share = memory.share
     if share is None or memory.used is None or memory.used.stale or memory.repeats:
         return tag("td", class_="m")
@@ -92,7 +59,7 @@ def _bar(memory: _Memory) -> Markup:
     return tag("td", class_=f"m {fullness(share)}", style=look, title=title)
 
 
-def _used(s: Snapshot, d: Device, memory: _Memory) -> str:
+def _used(s: Snapshot, d: Device, memory: rows.Memory) -> str:
     """Used of limit; what is live, and said so, where nobody tells the former."""
     if memory.repeats:
         return rows.DITTO
@@ -123,12 +90,6 @@ def _text(found: rows.Shown, read: Callable[[float | None], str]) -> str:
     return old(text, value.age_s) if value is not None and value.stale else text
 
 
-def _memory(s: Snapshot, d: Device) -> _Memory:
-    used, limit = rows.shown(s, d, "hbm_used_bytes"), rows.shown(s, d, "hbm_limit_bytes")
-    repeats = used.repeats or (used.value is None and limit.repeats)
-    return _Memory(used.value, limit.value, s.values.get((d.key, "hbm_peak_bytes")), repeats)
-
-
 def _averages(s: Snapshot) -> Markup:
     name = tag("td", f"all {len(s.devices)}", class_="l")
     numbers = ("", _all_memory(s), *(_mean(s, metric) for metric in _SHARES.values()), "")
@@ -151,7 +112,7 @@ def _mean(s: Snapshot, metric: str) -> str:
 
 def _all_memory(s: Snapshot) -> str:
     """Used and limit of all devices that tell both; what is a whole chip's is counted once."""
-    found = [_memory(s, d) for d in s.devices]
+    found = [rows.memory(s, d) for d in s.devices]
     known = [m for m in found if m.share is not None and m.used is not None and not m.used.stale]
     once = [m for m in known if not m.repeats]
     used = sum(m.used.value for m in once if m.used is not None)
@@ -191,7 +152,7 @@ def _labelled(of: tuple[Device, ...], cells: Iterable[Markup]) -> Iterator[Marku
 
 
 def _memory_cell(s: Snapshot, d: Device) -> Markup:
-    memory = _memory(s, d)
+    memory = rows.memory(s, d)
     return _cell(f"{d.name} {memory.text}", memory.share, memory.used, fullness(memory.share or 0))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tpusmi.model import Device, Snapshot, Value
+from tpusmi.model import NOMINAL, Device, Snapshot, Value
+from tpusmi.report import words
 
 DITTO = '"'
 """In place of a figure of the whole chip that stands in the row of its first device."""
@@ -25,6 +26,59 @@ def shown(s: Snapshot, d: Device, name: str) -> Shown:
         return Shown(own)
     whole = s.of_chip(name, d)
     return Shown(whole, repeats=whole is not None and bool(d.core_on_chip))
+
+
+class Memory(NamedTuple):
+    """What is known of a device's memory, or of its whole chip's: never one over the other."""
+
+    used: Value | None
+    limit: Value | None
+    peak: Value | None
+    repeats: bool
+
+    @property
+    def share(self) -> float | None:
+        """Used of the limit, 0 to 1."""
+        return self._of_limit(self.used)
+
+    @property
+    def peak_share(self) -> float | None:
+        return self._of_limit(self.peak)
+
+    @property
+    def text(self) -> str:
+        limit = self.limit
+        return words.size_pair(
+            None if self.used is None else self.used.value,
+            None if limit is None else limit.value,
+            limit is not None and limit.source == NOMINAL,
+        )
+
+    def _of_limit(self, value: Value | None) -> float | None:
+        if value is None or self.limit is None or not self.limit.value:
+            return None
+        return value.value / self.limit.value
+
+
+def memory(s: Snapshot, d: Device) -> Memory:
+    """Used, limit and peak of the device; of its chip where only that was measured."""
+    used, limit = shown(s, d, "hbm_used_bytes"), shown(s, d, "hbm_limit_bytes")
+    if used.value is not None and (d.key, "hbm_used_bytes") not in s.values:
+        return Memory(used.value, _chip_limit(s, d), None, used.repeats)
+    repeats = used.value is None and limit.repeats
+    return Memory(used.value, limit.value, s.values.get((d.key, "hbm_peak_bytes")), repeats)
+
+
+def _chip_limit(s: Snapshot, d: Device) -> Value | None:
+    """Of the whole chip: what was measured, else the sum of what its devices have."""
+    whole = s.of_chip("hbm_limit_bytes", d)
+    if whole is not None:
+        return whole
+    parts = [s.values.get((x.key, "hbm_limit_bytes")) for x in s.devices if x.chip == d.chip]
+    known = [v for v in parts if v is not None]
+    if not known or len(known) < len(parts):
+        return None
+    return known[0]._replace(value=sum(v.value for v in known))
 
 
 def mfu(s: Snapshot, d: Device) -> Value | None:

@@ -71,6 +71,8 @@ class Scene:
             self.snapshot = self.newest
         else:
             self.snapshot = past(self.newest, self.history, self._shown_at_s)
+        if (process := self.process) is not None:
+            self.process_key = process.key
 
     @property
     def device(self) -> Device | None:
@@ -84,7 +86,18 @@ class Scene:
 
     @property
     def process(self) -> Process | None:
-        """The chosen process, or the first; None when there is none."""
+        """The chosen process, and no other in its place: keys that end it are meant for it alone.
+        The first where none was ever chosen; None when it is gone.
+        """
         processes = () if self.snapshot is None else self.snapshot.processes
-        found = (p for p in processes if p.key == self.process_key)
-        return next(found, processes[0] if processes else None)
+        if self.process_key is None:
+            return next(iter(processes), None)
+        return next((p for p in processes if p.key == self.process_key), None)
+
+    @property
+    def owners(self) -> tuple[Process, ...]:
+        """Who has the chosen device."""
+        device, s = self.device, self.snapshot
+        if device is None or s is None:
+            return ()
+        return tuple(p for p in s.processes if p.key in device.owners)

@@ -139,6 +139,7 @@ class Describer:
             {},
             environment=variables,
             life=life,
+            uid=uid,
         )
         return _Known(process, now_s, launcher, asleep_since_s, words, meter, slow)
 

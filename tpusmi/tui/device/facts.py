@@ -77,8 +77,8 @@ class DeviceFacts:
             yield self._computed("fragmented", words.percent(fragmented), used, limit, largest)
         yield from self._value("live arrays", "live_array_bytes", words.size)
         yield from self._value("arrays", "live_arrays", words.count)
-        if used is not None and live is not None:
-            rest = words.size(max(0, used.value - live.value))
+        if used is not None and live is not None and used.value >= live.value:
+            rest = words.size(used.value - live.value)
             yield self._computed("unattributed", rest, used, live)
         yield from self._value("allocations", "allocations", words.count)
 
@@ -128,8 +128,7 @@ class DeviceFacts:
 
     @property
     def _links_title(self) -> str:
-        # Nobody keeps their past.
-        return f"ICI LINKS OF CHIP {self._d.chip}" + (" NOW" if self._is_past else "")
+        return f"ICI LINKS OF CHIP {self._d.chip}"
 
     def _links(self) -> Iterator[Fact]:
         for link in links_of(self._s, self._d):

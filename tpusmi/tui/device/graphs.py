@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from tpusmi.model import DEVICE, OK, Device, Number, Snapshot, Subject, metric
+from tpusmi.model import DEVICE, OK, Device, Number, Snapshot, metric
 from tpusmi.report import rows, words
 from tpusmi.tui.device.quantities import ARRAYS, HBM, SHARES, SIZES, USED, Drawn, title
-from tpusmi.tui.device.rates import chip_of
 from tpusmi.tui.draw import plot
+from tpusmi.tui.draw.graphs import filed
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.scene import Scene
 
@@ -77,15 +77,9 @@ class DeviceGraphs:
             return True
         windows = (
             history.window(g.metric, subject, int(now.at_s), history.span_s)
-            for subject in self._subjects(g.metric)
+            for subject in filed(self._s, self._d, g.metric)
         )
         return any(w is not None and max(w) >= 0 for w in windows)
-
-    def _subjects(self, name: str) -> tuple[Subject, ...]:
-        """Under what the history has a metric: of the device, else of its whole chip."""
-        d, chip = self._d, chip_of(self._s, self._d)
-        whole = () if chip is None or (d.key, name) in self._s.values else chip.filed(name)
-        return (*d.filed(name), *whole)
 
     def _who(self, name: str) -> list[str]:
         """The sources of this host that can measure it."""
@@ -118,14 +112,11 @@ class DeviceGraphs:
         return self._value("hbm_limit_bytes") or max(most, peak or 0.0) or 1.0, peak or None
 
     def values(self, name: str, room: int) -> list[float | None]:
-        """One for each slot of the graph. A second is drawn wider where there are fewer of them."""
+        """One for each slot of the graph."""
         count = plot.slots_across(self._look, room)
-        slots = min(count, self._span_s)
-        found = self._scene.graphs.of(
-            self._subjects(name), name, self._s.at_s, float(self._span_s), slots
-        )
-        held = self._held(name, found, self._span_s / slots)
-        return [held[n * slots // count] for n in range(count)]
+        graphs, span_s = self._scene.graphs, float(self._span_s)
+        found = graphs.of_device(self._s, self._d, name, span_s, count)
+        return self._held(name, found, span_s / count)
 
     def _held(self, name: str, slots: Sequence[float | None], slot_s: float) -> list[float | None]:
         """The slots, of which the last seconds are blank between two readings, with the present

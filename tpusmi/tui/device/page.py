@@ -22,8 +22,7 @@ class DevicePage(Sheet):
     @property
     def targets(self) -> tuple[Process, ...]:
         """Who has the device, and not who was chosen elsewhere."""
-        d, s = self.scene.device, self.scene.newest
-        return () if d is None or s is None else tuple(p for p in s.processes if p.key in d.owners)
+        return self.scene.owners
 
     def draw_body(self, snapshot: Snapshot) -> None:
         device = self.scene.device

@@ -76,13 +76,11 @@ def _remarks(s: Snapshot, d: Device, g: Drawn, values: Sequence[float | None]) -
 
 
 def _of_memory(s: Snapshot, d: Device) -> Iterator[str]:
-    used, limit, peak = (
-        rows.shown(s, d, name).value for name in (USED, "hbm_limit_bytes", "hbm_peak_bytes")
-    )
-    if used is not None and limit is not None and limit.value:
-        yield f"{100 * used.value / limit.value:3.0f} % of {words.size(limit.value)}"
-    if peak is not None:
-        yield f"peak {words.size(peak.value)}"
+    memory = rows.memory(s, d)
+    if memory.share is not None and memory.limit is not None:
+        yield f"{100 * memory.share:3.0f} % of {words.size(memory.limit.value)}"
+    if memory.peak is not None:
+        yield f"peak {words.size(memory.peak.value)}"
 
 
 def _over(values: Sequence[float | None]) -> Iterator[str]:

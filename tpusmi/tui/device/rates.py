@@ -20,14 +20,9 @@ _RATES = (
 """Of a chip, and in which unit they are told."""
 
 
-def chip_of(s: Snapshot, d: Device) -> Chip | None:
-    """The device's chip as the kernel shows it."""
-    return next((c for c in s.chips if c.index == d.chip), None)
-
-
 def generation_of(s: Snapshot, d: Device) -> Generation | None:
     """Of which generation a device is, by its chip, else by its kind."""
-    chip = chip_of(s, d)
+    chip = s.chip_of(d)
     if chip is not None and chip.generation:
         return by_name(chip.generation)
     return None if d.kind is None else by_kind(d.kind)
@@ -35,7 +30,7 @@ def generation_of(s: Snapshot, d: Device) -> Generation | None:
 
 def rates(look: Look, s: Snapshot, d: Device) -> Block | None:
     """A table of nominal rates, then where the chip sits; None where nothing is known of it."""
-    generation, chip = generation_of(s, d), chip_of(s, d)
+    generation, chip = generation_of(s, d), s.chip_of(d)
     place = of_facts(look, "", tuple(_place(chip)) if chip is not None else ())
     table = () if generation is None else tuple(_table(generation))
     if not table and not place.height:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from tpusmi.model import Device, Snapshot
 from tpusmi.report import rows, words
 from tpusmi.tui.device.facts import HEALTHY, health, links_of, short_name
-from tpusmi.tui.device.rates import chip_of
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.main.processes import is_stale, letter, verdict
 
@@ -28,7 +27,7 @@ def title(look: Look, s: Snapshot, d: Device, width: int) -> list[Row]:
 
 def _names(s: Snapshot, d: Device) -> Iterator[str]:
     """What else it is called, and where it is."""
-    chip = chip_of(s, d)
+    chip = s.chip_of(d)
     if d.kind or chip is not None:
         yield d.kind or (chip.kind if chip is not None else "")
     if d.id is not None:
@@ -69,6 +68,8 @@ def _owners(look: Look, s: Snapshot, d: Device) -> list[Row]:
 def _nobody(s: Snapshot, d: Device) -> str:
     from tpusmi.model.holding import FREE, node_states
 
+    if d.node not in s.nodes:
+        return "no process is known to hold it"
     state = next((n.state for n in node_states(s) if n.node == d.node), "")
     if state == FREE:
         return "free: no process holds it"
@@ -78,7 +79,7 @@ def _nobody(s: Snapshot, d: Device) -> str:
 def _faults(s: Snapshot, d: Device) -> Iterator[str]:
     if d.error:
         yield d.error
-    chip = chip_of(s, d)
+    chip = s.chip_of(d)
     yield from chip.notes if chip is not None else ()
     for link in links_of(s, d):
         if (state := health(link.health)) != HEALTHY:

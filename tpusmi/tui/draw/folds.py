@@ -98,16 +98,14 @@ class Folds(Grid[Any]):
 
     def _unfold(self) -> None:
         """A cursor that was in sight stays in sight when rows come and go."""
-        index = self.index
-        was_seen = index is not None and self._top <= index < self._top + self.page
+        was_seen = self._sees(self.index)
         items = branches(self._roots, self._opened.__contains__)
         keys = {b.key: None for b in items}
         placed = None if self._placed is None else nearest(self._placed, keys)
         self.cursor = placed if placed is not None else next(iter(keys), None)
+        if not was_seen:
+            self._drawn = self.cursor  # it is where it was, out of sight
         self.show_items(items)
-        if was_seen and (index := self.index) is not None:
-            self._top = min(max(self._top, index - self.page + 1), index)
-            self.redraw()
 
     def on_click(self, event: Click) -> None:
         # Grid's own handler, which moves the cursor and knows the titles, runs as well.

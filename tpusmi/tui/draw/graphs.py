@@ -9,6 +9,7 @@ from math import ceil
 from typing import NamedTuple
 
 from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject
+from tpusmi.report import rows
 
 GRAPHS_MOST, AVERAGES_MOST = 8192, 256
 """Graphs of jobs that are gone are forgotten, with all the others, when there are so many."""
@@ -57,12 +58,13 @@ class Graphs:
         self._graphs: dict[tuple[Subject, str, int, float, How], _Graph] = {}
         self._averages: dict[tuple[ProcessKey | None, str, int, float], _Average] = {}
 
-    def of_device(self, d: Device, metric: str, at_s: float, span_s: float, count: int) -> Slots:
-        """`count` slots up to `at_s`, oldest first, None where unknown. `span_s` covers them all.
+    def of_device(self, s: Snapshot, d: Device, metric: str, span_s: float, count: int) -> Slots:
+        """`count` slots up to the snapshot, oldest first, None where unknown, of the device or of
+        its whole chip. `span_s` covers them all.
 
         Of one witness only: agent and libtpu do not mean quite the same by memory in use.
         """
-        return self.of(d.filed(metric), metric, at_s, span_s, count)
+        return self.of(filed(s, d, metric), metric, s.at_s, span_s, count)
 
     def of(
         self,
@@ -76,6 +78,20 @@ class Graphs:
         """The same of the first of these subjects of which anything is known. `how` is `most`,
         `mean` or `dominant`; otherwise the metric decides.
         """
+        # A slot is a second at least.
+        few = min(count, max(1, int(span_s)))
+        found = self._of(subjects, metric, at_s, span_s, few, how)
+        return found if few == count else stretched(found, count)
+
+    def _of(
+        self,
+        subjects: Sequence[Subject],
+        metric: str,
+        at_s: float,
+        span_s: float,
+        count: int,
+        how: How | None,
+    ) -> Slots:
         slot_s, how = max(span_s / count, 1.0), how or _how(metric)
         key = (subjects[0], metric, count, span_s, how)
         until, graph = int(at_s // slot_s), self._graphs.get(key)
@@ -104,6 +120,13 @@ class Graphs:
 
         The past is read once; then each snapshot adds its own mean, whatever the number of devices.
         """
+        few = min(count, max(1, int(span_s)))
+        found = self._average(s, metric, span_s, few, owner)
+        return found if few == count else stretched(found, count)
+
+    def _average(
+        self, s: Snapshot, metric: str, span_s: float, count: int, owner: ProcessKey | None
+    ) -> Slots:
         slot_s = max(span_s / count, 1.0)
         until, key = int(s.at_s // slot_s), (owner, metric, count, span_s)
         devices = s.devices if owner is None else s.devices_of(owner)
@@ -112,9 +135,9 @@ class Graphs:
             self._averages.clear()
         # Further apart than neighbours: it was paused, or somebody has looked back.
         if found is None or s.at_s < found.at_s or until - found.until > 1:
-            rows = [self.of_device(d, metric, s.at_s, span_s, count) for d in devices]
+            every = [self.of_device(s, d, metric, span_s, count) for d in devices]
             slots = [
-                mean([v for v in column if v is not None]) for column in zip(*rows, strict=True)
+                mean([v for v in column if v is not None]) for column in zip(*every, strict=True)
             ]
             found = self._averages[key] = _Average(slots or [None] * count, until, s.at_s)
         elif s.at_s > found.at_s:
@@ -150,9 +173,15 @@ def _fill(
         graph.slots[number - graph.until + count - 1] = how([v for v in window[a:b] if v >= 0])
 
 
+def filed(s: Snapshot, d: Device, metric: str) -> tuple[Subject, ...]:
+    """Under what the history has a metric: of the device, else of its whole chip."""
+    chip = None if (d.key, metric) in s.values else s.chip_of(d)
+    return (*d.filed(metric), *(() if chip is None else chip.filed(metric)))
+
+
 def present_mean(s: Snapshot, devices: Iterable[Device], metric: str) -> float | None:
     """The mean over the devices of which it is known now; None when it is of none of them."""
-    found = (s.values.get((d.key, metric)) for d in devices)
+    found = (rows.shown(s, d, metric).value for d in devices)
     return mean([v.value for v in found if v is not None and not v.stale])
 
 

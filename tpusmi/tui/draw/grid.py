@@ -53,6 +53,8 @@ class Grid(Lines, Generic[Item]):
         self._top = 0
         self.cursor: Hashable | None = None
         """The key of the item under the cursor; None in a table without one."""
+        self._drawn: Hashable | None = None
+        """The key under the cursor when it was drawn last."""
         self.active = True
         """Keys move the cursor of this table, and not of another."""
         self.sorted_by: tuple[str, bool] | None = None
@@ -78,7 +80,8 @@ class Grid(Lines, Generic[Item]):
         return next((i for i, item in enumerate(self._items) if item.key == self.cursor), None)
 
     def show_items(self, items: Sequence[Item]) -> None:
-        """Show these items; the cursor and the view stay on what they were on."""
+        """Show these items. A cursor that was in sight, or that was put elsewhere, is in sight."""
+        was_seen = self.cursor != self._drawn or self._sees(self.index)
         self._items = items
         for n, column in enumerate(self._columns):
             if column.text is not None:
@@ -87,7 +90,12 @@ class Grid(Lines, Generic[Item]):
             if column.title in self._absent and column.known is not None:
                 # A column that came stays: the table does not jump when a job ends.
                 self._absent -= {column.title} if any(map(column.known, items)) else set()
+        if was_seen and (index := self.index) is not None:
+            self._top = min(max(self._top, index - self.page + 1), index)
         self.redraw()
+
+    def _sees(self, index: int | None) -> bool:
+        return index is not None and self._top <= index < self._top + self.page
 
     def move(self, rows: int) -> None:
         """Move the cursor, or the view of a table without one."""
@@ -118,6 +126,7 @@ class Grid(Lines, Generic[Item]):
             return
         self._top = min(max(self._top, 0), max(0, len(self._items) - self.page))
         self._fitted = fit(self._columns, self._needs, self.size.width, self._absent)
+        self._drawn = self.cursor
         shown = self._items[self._top : self._top + self.page]
         self.show([self._titles(), *(self._row(item) for item in shown)])
 

@@ -29,6 +29,7 @@ class Tiles(Lines, Generic[Item]):
         self._tile = 1
         self._draw: Callable[[Item, int], Row] = lambda _, width: look.cell("", width)
         self._title: Callable[[int], Row] = lambda width: ()
+        self._drawn: Hashable | None = None
         self.cursor: Hashable | None = None
         """The key of the item under the cursor; None when the cursor is elsewhere."""
 
@@ -67,20 +68,31 @@ class Tiles(Lines, Generic[Item]):
         draw: Callable[[Item, int], Row],
     ) -> None:
         """Show these items in tiles `tile` columns wide, under a title for the whole width."""
+        was = self.cursor != self._drawn
         self._items, self._title, self._tile, self._draw = items, title, tile, draw
+        if was and (index := self._index) is not None:
+            self._bring(index)
+        self._drawn = self.cursor
         self.redraw()
+
+    @property
+    def _index(self) -> int | None:
+        return next((i for i, item in enumerate(self._items) if item.key == self.cursor), None)
+
+    def _bring(self, index: int) -> None:
+        """The line of that item comes into sight."""
+        line = index // self.across
+        self._top = min(max(self._top, line - self._lines + 1), line)
 
     def move(self, tiles: int) -> None:
         """Move the cursor so many tiles on."""
-        at = next((i for i, item in enumerate(self._items) if item.key == self.cursor), None)
-        if at is not None:
+        if (at := self._index) is not None:
             self.move_to(min(max(at + tiles, 0), len(self._items) - 1))
 
     def move_to(self, index: int) -> None:
         """Put the cursor on an item by its place."""
-        self.cursor = self._items[index].key
-        line = index // self.across
-        self._top = min(max(self._top, line - self._lines + 1), line)
+        self.cursor = self._drawn = self._items[index].key
+        self._bring(index)
         self.redraw()
         self.post_message(self.Moved())
 

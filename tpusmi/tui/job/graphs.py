@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tpusmi.model import PHASE, History, Process, Snapshot
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import Graphs, How, Slots, dominant, most, stretched
+from tpusmi.tui.draw.graphs import Graphs, How, Slots, dominant, most
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.named import NAME_WIDTH, named
 from tpusmi.tui.job.facts import JobFacts
@@ -125,7 +125,9 @@ class JobGraphs:
         rates = per_minute(totals, self._moment.span_s / len(totals))
         highest = max((v for v in rates if v is not None), default=0.0)
         if not highest:
-            over = f", none in these {self._moment.span_s // 60} min" if _known(totals) else ""
+            over = (
+                f", none in these {self._moment.span_s // 60} min" if totals[0] is not None else ""
+            )
             return self._said("compiled", text + over)
         top = max(4.0, plot.round_top(highest))
         curve = plot.Curve(_name("compiled"), text, rates, top, f"{top:.0f}/min", "warn")
@@ -146,9 +148,8 @@ class JobGraphs:
         return plot.graph(self._look, curve, self._width, height)
 
     def _mean(self, metric: str) -> Slots:
-        m, count = self._moment, self._count()
-        few = min(count, m.span_s)
-        return stretched(m.graphs.average(m.snapshot, metric, m.span_s, few, m.process.key), count)
+        m, key = self._moment, self._moment.process.key
+        return m.graphs.average(m.snapshot, metric, m.span_s, self._count(), key)
 
     def _said(self, name: str, text: str) -> list[Row]:
         return named(self._look, name, text, self._width)
@@ -163,11 +164,8 @@ class JobGraphs:
     def _slots(self, metric: str, how: How | None = None, count: int | None = None) -> Slots:
         """Of the process's own: a value for each place of a graph."""
         m = self._moment
-        count = count or self._count()
-        # A slot is a second at least.
-        few = min(count, m.span_s)
         key = (m.process.key,)
-        return stretched(m.graphs.of(key, metric, m.snapshot.at_s, m.span_s, few, how), count)
+        return m.graphs.of(key, metric, m.snapshot.at_s, m.span_s, count or self._count(), how)
 
 
 def per_minute(totals: Sequence[float | None], slot_s: float) -> Slots:

@@ -70,7 +70,6 @@ class _Page:
 
     def __init__(self, moment: Moment) -> None:
         self._look, self._s, self._p = moment.look, moment.snapshot, moment.process
-        self._is_past = moment.is_past
         self._facts = JobFacts(moment.snapshot, moment.process)
 
     def head(self, around: Around, width: int, height: int) -> list[Row]:
@@ -83,8 +82,7 @@ class _Page:
             lines += judged(self._look, self._p, width)
         cause = slow(self._s, self._p)
         lines += self._step_lines()
-        if not self._is_past:
-            lines += self._warnings(cause, width)
+        lines += self._warnings(cause, width)
         if cause is not None:
             lines += self._cause(cause, width)
         return lines
@@ -205,7 +203,7 @@ class _Page:
             yield NO_AGENT
             return
         yield f"looks every {words.duration(p.interval_s)}"
-        if p.sampled_at_s is not None and not is_dead(p) and not self._is_past:
+        if p.sampled_at_s is not None and not is_dead(p):
             yield f"last {words.duration(max(0.0, self._s.at_s - p.sampled_at_s))} ago"
         yield from (text.removeprefix("agent ") for text in self._facts.cost())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpusmi.model import Process, Snapshot
+from tpusmi.model import Snapshot
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.job.graphs import Moment
 from tpusmi.tui.job.lines import Around, job_lines
@@ -18,27 +18,12 @@ class JobPage(Sheet):
     KEYS = KEYS
     BINDINGS = [*KEYS]  # noqa: RUF012  # Textual's name and type
 
-    @property
-    def process(self) -> Process | None:
-        """The chosen one, and no other in its place: keys that end it are meant for it alone."""
-        process = self.scene.process
-        chosen = self.scene.process_key
-        return process if process is not None and chosen in (None, process.key) else None
-
-    @property
-    def targets(self) -> tuple[Process, ...]:
-        return () if self.process is None else (self.process,)
-
-    def copied(self) -> str:
-        return "" if self.process is None else str(self.process.pid)
-
     def draw_body(self, snapshot: Snapshot) -> None:
-        scene, process = self.scene, self.process
+        scene, process = self.scene, self.scene.process
         ends = scene.ends.lines(self.look, self.size.width)
         if process is None:
             rows = [self._nobody(), *ends]
         else:
-            scene.process_key = process.key
             moment = Moment(
                 *(self.look, snapshot, process, scene.graphs, scene.history, self.span_s),
                 is_past=bool(scene.back_s),

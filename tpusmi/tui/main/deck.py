@@ -88,13 +88,11 @@ class Deck:
         s = self._table.snapshot
         if s is None:
             return None
-        found = rows.shown(s, d, quantity.metric).value
+        memory = rows.memory(s, d) if quantity.metric == "hbm_used_bytes" else None
+        found = rows.shown(s, d, quantity.metric).value if memory is None else memory.used
         if found is None or found.stale:
             return None
-        if quantity.metric != "hbm_used_bytes":
-            return found.value / 100
-        limit = rows.shown(s, d, "hbm_limit_bytes").value
-        return found.value / limit.value if limit is not None and limit.value else None
+        return found.value / 100 if memory is None else memory.share
 
     def _card(self, d: Device, width: int) -> Row:
         """`tpu:0    ━━━━━━━━╸──  72 %  57 %  98 %`."""

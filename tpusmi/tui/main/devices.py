@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.segment import Segment
 
-from tpusmi.model import NOMINAL, Device, Process, Value
+from tpusmi.model import Device, Process, Value
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.cells import Cells, age, marked
 from tpusmi.tui.draw.columns import Column
@@ -121,32 +121,22 @@ class DeviceTable(Cells[Device]):
 
     def _memory(self, d: Device, width: int) -> Row:
         """Used of limit after a bar; live arrays, and said so, where nobody tells the former."""
-        of_used, of_limit = self._shown("hbm_used_bytes", d), self._shown("hbm_limit_bytes", d)
-        used, limit = of_used.value, of_limit.value
-        if of_used.repeats:
+        if self.snapshot is None:
+            return self.look.cell("", width)
+        memory = rows.memory(self.snapshot, d)
+        used, ratio = memory.used, memory.share
+        if memory.repeats:
             return self._noted(None, rows.DITTO, width)
         if used is None:
-            return self._live(d, limit, width)
-        style = self.style(d, used)
-        is_nominal = limit is not None and limit.source == NOMINAL
-        text = words.size_pair(used.value, None if limit is None else limit.value, is_nominal)
-        if used.stale or limit is None or not limit.value:
-            return self._noted(used, text, width)
-        ratio = used.value / limit.value
-        peak = self.value("hbm_peak_bytes", d)
-        bar = self.look.bar(
-            ratio,
-            None if peak is None else peak.value / limit.value,
-            width - MEMORY_WIDTH - 1,
-            fill_style(ratio),
-        )
-        return (*bar, *self.look.cell(text, MEMORY_WIDTH + 1, style, right=True))
+            return self._live(d, memory.text, width)
+        if used.stale or ratio is None:
+            return self._noted(used, memory.text, width)
+        bar = self.look.bar(ratio, memory.peak_share, width - MEMORY_WIDTH - 1, fill_style(ratio))
+        return (*bar, *self.look.cell(memory.text, MEMORY_WIDTH + 1, right=True))
 
-    def _live(self, d: Device, limit: Value | None, width: int) -> Row:
+    def _live(self, d: Device, text: str, width: int) -> Row:
         live = self.value("live_array_bytes", d)
         if live is None:
-            is_nominal = limit is not None and limit.source == NOMINAL
-            text = words.size_pair(None, limit and limit.value, is_nominal)
             return self._noted(None, text, width)
         return self._noted(live, f"{words.size(live.value)} live", width)
 
@@ -163,9 +153,9 @@ class DeviceTable(Cells[Device]):
         s, metric = self.snapshot, self.quantity.metric
         if s is None:
             return self.look.cell("", width)
-        values = self._graphs.of_device(d, metric, s.at_s, GRAPH_S, width)
+        values = self._graphs.of_device(s, d, metric, GRAPH_S, width)
         if metric == "hbm_used_bytes" and values == [None] * width:
-            values = self._graphs.of_device(d, "live_array_bytes", s.at_s, GRAPH_S, width)
+            values = self._graphs.of_device(s, d, "live_array_bytes", GRAPH_S, width)
         top = s.value("hbm_limit_bytes", d.key) if metric == "hbm_used_bytes" else 100.0
         top = top or max((v for v in values if v is not None), default=0.0)
         return (Segment(self.look.spark(values, top, width), self.look.style["graph"]),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpusmi.model import Snapshot
-from tpusmi.report import words
+from tpusmi.report import rows, words
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import present_mean
 from tpusmi.tui.draw.look import Row
@@ -44,7 +44,7 @@ class Overview:
         ]
 
     def _measured(self, s: Snapshot) -> list[Quantity]:
-        return [q for q in QUANTITIES if any((d.key, q.metric) in s.values for d in s.devices)]
+        return [q for q in QUANTITIES if any(rows.shown(s, d, q.metric).value for d in s.devices)]
 
     def _graph(self, s: Snapshot, quantity: Quantity, width: int, height: int) -> list[Row]:
         name, metric = quantity.name, quantity.metric

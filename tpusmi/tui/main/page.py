@@ -68,7 +68,7 @@ class MainPage(Page):
 
     @property
     def targets(self) -> tuple[Process, ...]:
-        return self.roll.targets
+        return self.scene.owners if self.panel == DEVICES else self.roll.targets
 
     def answered(self) -> None:
         self.roll.untag()

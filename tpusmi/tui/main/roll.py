@@ -58,10 +58,11 @@ class Roll:
         self._place = self._place if index is None else index
 
     def adopt(self) -> None:
-        """Put the cursor on the process that was chosen on another page, if it is shown."""
-        chosen = self._scene.process_key
-        if any(b.key == chosen for b in self.grid.items if b.key is not None):
-            self.grid.cursor = chosen
+        """Put the cursor on the process that was chosen on another page; drawing sees to it if that
+        is not shown.
+        """
+        if self.grid.cursor is not None and self._scene.process_key is not None:
+            self.grid.cursor = self._scene.process_key
 
     def tag(self) -> None:
         """Tag the selected process, or untag it, and go on to the next."""

@@ -80,7 +80,7 @@ class MemoryPage(Page):
         return (self.head, self.rows, self.prompt)
 
     def draw_body(self, snapshot: Snapshot) -> None:
-        process = self.scene.process
+        process = self._chosen
         profile = None if process is None else process.profile
         if process is None or profile is None:
             self._draw_nothing(snapshot, process)
@@ -101,7 +101,7 @@ class MemoryPage(Page):
     def _draw_nothing(self, snapshot: Snapshot, process: Process | None) -> None:
         self.rows.show_tree(())
         self._arrange(0)
-        others = [p for p in self._jobs if p is not process]
+        others = [p for p in self._jobs if process is None or p.key != process.key]
         self.head.show(without_profile(self.look, snapshot, process, others, self.size.width))
 
     def _draw_head(
@@ -152,9 +152,16 @@ class MemoryPage(Page):
 
     @property
     def _jobs(self) -> list[Process]:
-        """Those that have a memory profile."""
-        snapshot = self.scene.snapshot
+        """Those that have a memory profile. Of the past none is kept."""
+        snapshot = self.scene.newest
         return [p for p in snapshot.processes if p.profile is not None] if snapshot else []
+
+    @property
+    def _chosen(self) -> Process | None:
+        """The chosen process, with its newest profile."""
+        process = self.scene.process
+        found = (p.profile for p in self._jobs if process is not None and p.key == process.key)
+        return None if process is None else process._replace(profile=next(found, None))
 
     def _place(self, process: Process) -> str:
         keys = [p.key for p in self._jobs]
@@ -193,7 +200,7 @@ class MemoryPage(Page):
 
     def action_mark(self) -> None:
         """From now on show what has changed since now."""
-        process = self.scene.process
+        process = self._chosen
         if process is not None and process.profile is not None:
             self.scene.marks[process.key] = process.profile
             self.draw()
