@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tpusmi.merge.match import SDK, Match
+from tpusmi.merge.processes import by_process, is_claim, joined, machines_own
 from tpusmi.model import (
     AGENT,
     LIBTPU,
@@ -18,7 +19,6 @@ from tpusmi.model import (
     Device,
     DeviceKey,
     Outcome,
-    Process,
     ProcessKey,
     Reading,
     RowKey,
@@ -43,11 +43,13 @@ class Join:
         """What could not be joined, by the source that it came from."""
         self._chips = [c for o in outcomes for c in o.chips]
         self._simulated = simulated
-        self.processes = _joined_processes(p for o in outcomes for p in o.processes)
+        self.processes = joined(p for o in outcomes for p in o.processes)
         self._holds = {p.key: p.holds for p in self.processes if p.holds}
         self._dead = {p.key for p in self.processes if p.state == "dead"}
         self._machine = _machine_devices(self._chips, self._holds)
-        self._agents = _by_process(d for o in outcomes for d in o.devices)
+        told = by_process(d for o in outcomes for d in o.devices)
+        self._claimed = {key: own for key, own in told.items() if is_claim(key)}
+        self._agents = {key: own for key, own in told.items() if not is_claim(key)}
         self._shown: dict[Subject, Device] = {d.key: d for d in self._machine}
         self._canonical: dict[DeviceKey, DeviceKey] = {}
         self._subjects: dict[tuple[RowKey, str], Subject] = {}
@@ -60,9 +62,10 @@ class Join:
         self.chips = tuple(c._replace(rows=tuple(rows.get(c.key, ()))) for c in self._chips)
 
     @property
-    def devices(self) -> tuple[Device, ...]:
-        """Every device once, those of the machine in its order."""
-        return tuple(self._shown.values())
+    def devices(self) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
+        """Every device once, those of the machine in its order; then those of claims alone."""
+        live = {p.key for p in self.processes if p.state == "live"}
+        return machines_own(self._shown.values(), self._claimed, live)
 
     def subject(self, r: Reading) -> Subject | None:
         """What a reading is about; None when nobody knows."""
@@ -249,31 +252,3 @@ def _laid_over(machine: Device, own: Device) -> Device:
         owners=(*owners, *(o for o in machine.owners if o not in owners)),
         aka=(machine.key,),
     )
-
-
-def _joined_processes(processes: Iterable[Process]) -> tuple[Process, ...]:
-    """One process for each key: what its agent says, and what it holds."""
-    found: dict[ProcessKey, Process] = {}
-    for p in processes:
-        known = found.get(p.key)
-        if known is None:
-            found[p.key] = p
-            continue
-        told, seen = (known, p) if known.interval_s is not None else (p, known)
-        # A leader may have ended, for its agent, and leave threads that hold: the kernel sees them.
-        lives = seen.holds and told.state == "dead"
-        found[p.key] = told._replace(
-            state="silent" if lives else told.state,
-            holds=seen.holds,
-            environment=seen.environment,
-            loaded_only=seen.loaded_only,
-            life=seen.life,
-        )
-    return tuple(found.values())
-
-
-def _by_process(devices: Iterable[Device]) -> dict[ProcessKey | None, list[Device]]:
-    found: dict[ProcessKey | None, list[Device]] = {}
-    for d in devices:
-        found.setdefault(d.key.process, []).append(d)
-    return found

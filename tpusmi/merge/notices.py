@@ -31,10 +31,13 @@ PERSISTENT, UNUSABLE = 6, 10
 
 
 def notices(s: Snapshot) -> tuple[Notice, ...]:
-    """Every notice of a snapshot: of the chips first, then of each living process."""
+    """Every notice of a snapshot: of the chips first, then of each living process.
+
+    None of a process that is not verified: its number may be another's.
+    """
     found = [*_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
     for p in s.processes:
-        if p.state != "dead":
+        if p.state != "dead" and p.is_verified:
             if p.stale:
                 reason = f"holds the TPU and is stale ({p.stale_code}): {p.stale_reason}"
                 found.append(Notice(STALE_HOLDER, reason, p.pid))

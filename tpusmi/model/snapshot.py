@@ -56,7 +56,9 @@ class Snapshot(NamedTuple):
     warnings: tuple[Notice, ...]
     values: Mapping[tuple[Subject, str], Value]
     dead_devices: tuple[Device, ...] = ()
-    """Of dead processes: what they held when they ended, for a post-mortem."""
+    """Of dead processes: what they held when they ended, for a post-mortem; and of processes that
+    are not verified, where better ones are known.
+    """
     chips: tuple[Chip, ...] = ()
     servers: tuple[Server, ...] = ()
     latencies: tuple[Latency, ...] = ()

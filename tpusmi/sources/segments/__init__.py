@@ -182,6 +182,8 @@ def _status(found: int, gaps: Gaps) -> tuple[str, str]:
     if gaps.denied:
         what = f"{gaps.denied} segment{'s' if gaps.denied > 1 else ''}"
         return DENIED, f"{what} of other users cannot be read"
+    if gaps.own:
+        return FAILED, gaps.own
     notes = gaps.notes()
     return (
         ABSENT,

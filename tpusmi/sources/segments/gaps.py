@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 
@@ -20,6 +21,8 @@ class Gaps:
     def __init__(self, machine: Machine) -> None:
         self.denied = 0
         """Segments and directories that this user may not read."""
+        self.own = ""
+        """The first that is root's or of this user, in words."""
         self._machine = machine
         self._notes: list[str] = []
         self._cut: Counter[tuple[int, str]] = Counter()
@@ -33,8 +36,7 @@ class Gaps:
         """A directory that could not be looked into."""
         directory, why, is_denied = trouble
         self.denied += is_denied
-        text = f"{directory.path} {why}"
-        self._notes.append(text)
+        text = self._noted(f"{directory.path} {why}", directory.uid)
         self._missing.append(Missing(AGENT, text, directory.uid))
 
     def segment(self, place: Place, why: str) -> None:
@@ -42,8 +44,7 @@ class Gaps:
         could have spoken for that one alone; an old one for nobody.
         """
         self.denied += "Permission denied" in why
-        text = f"{place.path} {why}"
-        self._notes.append(text)
+        text = self._noted(f"{place.path} {why}", place.uid)
         if self._machine.runs(place.pid, place.start_ticks, place.uid):
             key = ProcessKey(place.pid, place.start_ticks)
             self._missing.append(Missing(AGENT, text, place.uid, key))
@@ -64,6 +65,12 @@ class Gaps:
         """The witnesses that could not be asked."""
         cuts = (Missing(AGENT, text, uid) for (uid, _), text in self._cuts().items())
         return (*cuts, *self._missing)
+
+    def _noted(self, text: str, uid: int | None) -> str:
+        self._notes.append(text)
+        if uid in (0, os.geteuid(), None):
+            self.own = self.own or text
+        return text
 
     def _cuts(self) -> dict[tuple[int, str], str]:
         return {(uid, why): _cut(uid, count, why) for (uid, why), count in self._cut.items()}
