@@ -27,9 +27,9 @@ class Limits(NamedTuple):
     """Values of the past, which are read once for each segment: of all reads together."""
 
 
-OF_OTHER_USER = Limits(2048, 64, 64 << 20, 1024, 0.04, 10_000)
+OF_OTHER_USER = Limits(2048, 64, 64 << 20, 256, 0.04, 10_000)
 """For the files of any user but root and the one who reads."""
-OF_ALL_OTHERS = Limits(8192, 256, 256 << 20, 4096, 0.12, 30_000)
+OF_ALL_OTHERS = Limits(8192, 256, 256 << 20, 1024, 0.12, 30_000)
 """For those of all such users together."""
 OF_TRUSTED = Limits(32768, 256, 1 << 30, 8192, 1.0, 200_000)
 """For the own files, and for those of root."""
@@ -104,9 +104,12 @@ class Budget:
         return next(filter(None, (share.lateness() for share in self._shares(uid))), "")
 
     def spend(self, uid: int, cost: Limits) -> None:
-        """That user's files have cost so much."""
-        for share in self._shares(uid):
-            share.spend(cost)
+        """That user's files have cost so much. What is over its share does not count for all."""
+        mine, *all_others = self._shares(uid)
+        within_s = min(cost.cpu_s, max(mine.left.cpu_s, 0.0))
+        mine.spend(cost)
+        for share in all_others:
+            share.spend(cost._replace(cpu_s=within_s))
 
     def _shares(self, uid: int) -> tuple[_Share, ...]:
         if uid not in self._users:
