@@ -9,6 +9,7 @@ from tpusmi.merge.notices import notices
 from tpusmi.merge.processes import process_of, proven
 from tpusmi.merge.staleness import judged
 from tpusmi.model import (
+    LIBTPU,
     METRICS,
     NOMINAL,
     PHASE,
@@ -16,6 +17,7 @@ from tpusmi.model import (
     ChipKey,
     Device,
     HostFacts,
+    Latency,
     Outcome,
     Process,
     ProcessKey,
@@ -70,9 +72,9 @@ def merge(
         (*(d for d in devices if d.key.process in dead), *claimed),
         chips,
         tuple(s for o in outcomes for s in o.servers),
-        tuple(latency for o in outcomes for latency in o.latencies),
+        tuple(latency for o in outcomes for latency in o.latencies if _is_heard(latency, join)),
         tuple(link for o in outcomes for link in o.links),
-        tuple(core for o in outcomes for core in o.cores),
+        tuple(core for o in outcomes for core in o.cores if core.server not in join.ignored),
         tuple(file for o in outcomes for file in o.lock_files),
         sum(o.hidden for o in outcomes),
         any(o.own_namespace for o in outcomes),
@@ -83,6 +85,11 @@ def merge(
     )
     snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))
+
+
+def _is_heard(latency: Latency, join: Join) -> bool:
+    """False for what may come of a server that is not this machine's."""
+    return not (join.ignored and latency.source == LIBTPU and latency.process is None)
 
 
 def _place(d: Device, shown: Mapping[ProcessKey, int]) -> tuple[int, int, int]:

@@ -157,7 +157,7 @@ def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> Notic
     if any(fresh(s, name, d) is not None for name in known for d in devices):
         return None
     held = f"holds {', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
-    servers = [server for server in s.servers if server.process in (p.key, None)]
+    servers = [server for server in s.servers if server.may_be_of(p)]
     if servers:
         empty = any(server.status == OK and not server.ids for server in servers)
         message = f"{held} and has no program loaded yet: numbers come with the first one"

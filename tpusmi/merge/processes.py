@@ -102,3 +102,12 @@ def machines_own(
         return known, tuple(d for own in claimed.values() for d in own)
     mine = [d for key, own in claimed.items() if key in live for d in own]
     return tuple(mine), tuple(d for key, own in claimed.items() if key not in live for d in own)
+
+
+def told_apart(devices: Iterable[Device]) -> list[Device]:
+    """The devices, those of the chips named by their index where their ids are not unique."""
+    found = list(devices)
+    ids = [d.id for d in found if d.chip is not None and d.id is not None]
+    if len(set(ids)) == len(ids):
+        return found
+    return [d._replace(by_index=d.chip is not None) for d in found]

@@ -280,7 +280,9 @@ def _source(o: Outcome) -> dict[str, Any]:
 def _server(s: Server) -> dict[str, Any]:
     return {
         "address": s.address,
-        "pid": None if s.process is None else s.process.pid,
+        "pid": s.stranger if s.process is None else s.process.pid,
+        "user": s.user,
+        "holds_tpu": s.holds_tpu,
         "device_ids": list(s.ids),
         "status": s.status,
         "message": s.message,

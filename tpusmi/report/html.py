@@ -77,7 +77,7 @@ def _processes(s: Snapshot) -> Markup:
 
 
 def _process(s: Snapshot, p: Process) -> Iterator[Markup]:
-    numbers = [d.index if d.id is None else d.id for d in s.devices_of(p.key)]
+    numbers = [d.number for d in s.devices_of(p.key)]
     command = words.shortened(words.command(p.command), COMMAND_MOST)
     texts = (p.user or words.UNKNOWN, words.ranges(numbers), _state(p))
     yield tag(

@@ -170,7 +170,7 @@ def _process(s: Snapshot, p: Process) -> Row:
     return (
         str(p.pid),
         p.user or words.UNKNOWN,
-        words.ranges([d.index if d.id is None else d.id for d in s.devices_of(p.key)]),
+        words.ranges([d.number for d in s.devices_of(p.key)]),
         f"{words.size(live)} live" if used is None and live is not None else words.size(used),
         words.rate(value("steps_per_s")),
         words.duration(value("step_time_s.p50")),

@@ -114,7 +114,7 @@ class _Page:
 
     def _title(self) -> Row:
         p, devices = self._p, self._s.devices_of(self._p.key)
-        numbers = [d.index if d.id is None else d.id for d in devices]
+        numbers = [d.number for d in devices]
         which = words.ranges(numbers) if numbers else ""
         where = [*self._facts.where(which)]
         if devices and not where:

@@ -90,7 +90,7 @@ class ProcessTable(Cells[Process]):
         return words.ranges(numbers) if numbers else ""
 
     def _numbers(self, p: Process) -> list[int]:
-        return [d.index if d.id is None else d.id for d in self._devices.get(p.key, ())]
+        return [d.number for d in self._devices.get(p.key, ())]
 
     def _all_columns(self) -> tuple[Column[Process], ...]:
         size, known, number = self._memory_text, self._known, self.number
