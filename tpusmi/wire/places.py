@@ -1,6 +1,6 @@
 """Where segments lie, and who the current process is."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import itertools
 import os

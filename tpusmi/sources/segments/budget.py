@@ -3,7 +3,7 @@
 Time is processor time of the reading thread, so that a busy machine cuts nobody off.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import os
 import time

@@ -1,6 +1,6 @@
 """One agent segment between reads: who wrote it, whether it lives, what it says."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import math
 import os

@@ -1,6 +1,6 @@
 """Which segments there are, in the order in which they are read."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import math
 import time

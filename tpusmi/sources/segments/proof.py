@@ -1,6 +1,6 @@
 """Whether a process wrote the segment that names it. The kernel decides: a file is a claim."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import math
 import os

@@ -1,6 +1,6 @@
 """One sample of a segment as readings: sane values, each with how long it may be believed."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
