@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tpusmi.model import NOMINAL, Core, Device, Latency, Process, Snapshot
+from tpusmi.model import Core, Device, Latency, Process, Snapshot
 from tpusmi.report import rows, words
 from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import identifier, recent, told
@@ -130,15 +130,8 @@ def _device(s: Snapshot, d: Device) -> Row:
 
 
 def _memory(s: Snapshot, d: Device) -> str:
-    used, limit = rows.shown(s, d, "hbm_used_bytes"), rows.shown(s, d, "hbm_limit_bytes")
-    if used.repeats or (used.value is None and limit.repeats):
-        return rows.DITTO
-    top = limit.value
-    return words.size_pair(
-        used.value.value if used.value else None,
-        top.value if top else None,
-        top is not None and top.source == NOMINAL,
-    )
+    memory = rows.memory(s, d)
+    return rows.DITTO if memory.repeats else memory.text
 
 
 def _latency(latency: Latency) -> Row:

@@ -156,8 +156,11 @@ class DeviceTable(Cells[Device]):
         values = self._graphs.of_device(s, d, metric, GRAPH_S, width)
         if metric == "hbm_used_bytes" and values == [None] * width:
             values = self._graphs.of_device(s, d, "live_array_bytes", GRAPH_S, width)
-        top = s.value("hbm_limit_bytes", d.key) if metric == "hbm_used_bytes" else 100.0
-        top = top or max((v for v in values if v is not None), default=0.0)
+        top = 100.0
+        if metric == "hbm_used_bytes":
+            limit = rows.memory(s, d).limit
+            most = max((v for v in values if v is not None), default=0.0)
+            top = (limit and limit.value) or most
         return (Segment(self.look.spark(values, top, width), self.look.style["graph"]),)
 
 
