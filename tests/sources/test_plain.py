@@ -151,3 +151,16 @@ def test_asking_brings_neither_grpc_nor_a_thread_nor_a_word_at_a_fork() -> None:
             timeout=60,
         )
     assert (done.stdout, done.stderr) == ("False 1\n", "")
+
+
+def test_the_ids_that_a_server_reports_again_and_again_are_kept_before_those_it_named_once() -> (
+    None
+):
+    with serving(of_devices(range(4))) as server:
+        client = Client(server.port)
+        for n in range(5):
+            server.answers = of_devices([0, 1, 2, 3, *range(1000 * (n + 1), 1000 * (n + 1) + 600)])
+            ids = client.read(1000.0 * n).ids
+        client.close()
+    assert len(ids) <= 1024
+    assert {0, 1, 2, 3, *range(5000, 5600)} <= set(ids)
