@@ -10,7 +10,12 @@ from __future__ import annotations
 import enum
 import struct
 import time
-from _socket import AF_INET, AF_INET6, socket  # `socket` imports half as much as bare Python does
+from _socket import (
+    AF_INET,
+    AF_INET6,
+    MSG_NOSIGNAL,
+    socket,
+)  # `socket` imports half as much as bare Python does
 from typing import Any
 
 from tpusmi.sources.libtpu.trailers import status_in
@@ -183,7 +188,7 @@ class PlainChannel:
         data, self._unsent = self._unsent + data, b""
         if self.failure is None:
             try:
-                self._socket.sendall(data)
+                self._socket.sendall(data, MSG_NOSIGNAL)  # SIGPIPE would end a job that takes it
             except (BrokenPipeError, ConnectionResetError):
                 pass  # what it has said before tells why
             except OSError as error:

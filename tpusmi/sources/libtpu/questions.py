@@ -100,7 +100,7 @@ class Questions:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Every device id ever reported, up to IDS_MOST. Memory decides: a duty cycle can be that of
-        a chip.
+        """Every device id ever reported, up to IDS_MOST. Memory decides: a duty cycle can be
+        that of a chip.
         """
         return tuple(sorted(self._ids[True] or self._ids[False]))
