@@ -6,17 +6,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from tpusmi import __version__
 from tpusmi.merge import merge
 from tpusmi.merge.staleness import USUAL, Limits, judged
 from tpusmi.model import FAILED, History, Host, Outcome, Snapshot
 from tpusmi.sources.machine import host_facts
-
-if TYPE_CHECKING:
-    from tpusmi.sources.libtpu.channel import AnyChannel
 
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
@@ -160,13 +157,11 @@ def open_collector(
     period_s: float = 1.0,
     with_programs: bool = False,
     detailed: bool = False,
-    in_job: bool = False,
 ) -> Collector:
     """The collector of a host, with every source this version has.
 
     `with_past` and `detailed` are for who looks for longer: what was before, what a holder is, and
-    what each device's memory holds. `in_job` is for a process that may be a job: it is spared
-    grpc's threads and fork handlers.
+    what each device's memory holds.
     """
     from tpusmi.sources.holders import Holders
     from tpusmi.sources.libtpu import Libtpu
@@ -182,33 +177,19 @@ def open_collector(
             Segments(host, with_past, period_s, by_device=detailed),
             chips,
             holders,
-            Libtpu(host, holders.processes, with_programs, _channel(in_job)),
-            LibtpuSdk(host, lambda: bool(chips.chips()), everything=not _has_grpc()),
+            Libtpu(host, holders.processes, with_programs),
+            LibtpuSdk(host, lambda: bool(chips.chips()), everything=not _has_protobuf()),
         ],
     )
 
 
-def _channel(in_job: bool) -> Callable[[str], AnyChannel]:
-    """Connects to a metrics server: over grpc, or over a plain socket."""
-    if in_job:
-        from tpusmi.sources.libtpu.plain import PlainChannel
-
-        return PlainChannel
-    from tpusmi.sources.libtpu.channel import Channel
-
-    return Channel
-
-
-def _has_grpc() -> bool:
-    """Whether grpc and protobuf are there: without either the metrics servers cannot be asked, and
-    the SDK has to tell all it knows.
+def _has_protobuf() -> bool:
+    """Whether protobuf is there: without it the metrics servers cannot be asked, and the SDK has to
+    tell all it knows.
 
     importlib would take a third of bare Python's start to look in the same places.
     """
-    return all(
-        any(os.path.isdir(f"{directory}/{package}") for directory in sys.path)
-        for package in ("grpc", "google/protobuf")
-    )
+    return any(os.path.isdir(f"{directory}/google/protobuf") for directory in sys.path)
 
 
 def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:

@@ -48,6 +48,7 @@ from tpusmi.model.nouns import (
     RowKey,
     Server,
     Subject,
+    within,
 )
 from tpusmi.model.process import (
     ENDING_CODES,
@@ -145,4 +146,5 @@ __all__ = [
     "Value",
     "Verdict",
     "metric",
+    "within",
 ]

@@ -16,6 +16,12 @@ HOLDERS = "holders"
 Number = float | int
 
 
+def within(value: Number | None, most: float) -> Number | None:
+    """The value when a quantity can have it: known, finite, not negative, no more than that."""
+    # Minus zero becomes zero: it would be printed as -0.0.
+    return value + 0 if value is not None and 0 <= value <= most else None
+
+
 class Host(NamedTuple):
     """Where this machine's facts are read; a test hands the sources another one."""
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-ANSWER_BYTES_MOST = 4 * 1024 * 1024
+ANSWER_BYTES_MOST = 1024 * 1024
 TALK_BYTES_MOST = 1024 * 1024
 """Read of its stderr in one go: whoever prints more is not answering."""
 TALK_BYTES_KEPT = 8192

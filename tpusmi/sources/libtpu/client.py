@@ -100,7 +100,7 @@ class Client:
                     self.close()
                     self._forget()  # it has ended, or another has taken its place
             missing = self._connect()
-            # Importing grpc takes its time on a busy host: the server must not be blamed for it.
+            # Importing protobuf takes its time on a busy host: that is not the server's fault.
             until_s = max(until_s, time.monotonic() + ANSWER_LEAST_S)
             return missing or self._read(now_s, until_s, most_s)
         except _ServerError as failure:
@@ -133,9 +133,8 @@ class Client:
         try:
             messages()
             self._channel = self._open(found)
-        except ImportError as error:
-            package = "protobuf" if "google" in str(error) else "grpcio"
-            return Told(ABSENT, f"{package}{NOT_INSTALLED}")
+        except ImportError:
+            return Told(ABSENT, f"protobuf{NOT_INSTALLED}")
         return None
 
     def _read(self, now_s: float, until_s: float, most_s: float) -> Told:
