@@ -33,6 +33,7 @@ from tpusmi.actions.plan import Plan, Request, make_plan
 from tpusmi.collect import look
 from tpusmi.merge.staleness import Limits
 from tpusmi.model import Host, Process, ProcessKey
+from tpusmi.sources import users
 
 QUICK = Order(signal.SIGTERM, grace_s=5.0, free_within_s=10.0)
 IMPATIENT = Order(signal.SIGTERM, grace_s=0.3, free_within_s=10.0)
@@ -423,6 +424,7 @@ def test_with_sudo_the_processes_of_the_user_before_are_mine(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    monkeypatch.setattr(users, "_has_started_us", lambda uid: uid == NOBODY)
     with open_to_all(machine), holder(at(machine, NODE), user=NOBODY) as pid:
         _, report = freed(machine, pids=(pid,))
         assert outcomes(report) == {pid: "ended"}

@@ -31,10 +31,13 @@ PERSISTENT, UNUSABLE = 6, 10
 
 
 def notices(s: Snapshot) -> tuple[Notice, ...]:
-    """Every notice of a snapshot: of the chips first, then of each living process."""
+    """Every notice of a snapshot: of the chips first, then of each living process.
+
+    None of a process that is not verified: its number may be another's.
+    """
     found = [*_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
     for p in s.processes:
-        if p.state != "dead":
+        if p.state != "dead" and p.is_verified:
             if p.stale:
                 reason = f"holds the TPU and is stale ({p.stale_code}): {p.stale_reason}"
                 found.append(Notice(STALE_HOLDER, reason, p.pid))
@@ -154,7 +157,7 @@ def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> Notic
     if any(fresh(s, name, d) is not None for name in known for d in devices):
         return None
     held = f"holds {', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
-    servers = [server for server in s.servers if server.process in (p.key, None)]
+    servers = [server for server in s.servers if server.may_be_of(p)]
     if servers:
         empty = any(server.status == OK and not server.ids for server in servers)
         message = f"{held} and has no program loaded yet: numbers come with the first one"

@@ -56,7 +56,9 @@ class Snapshot(NamedTuple):
     warnings: tuple[Notice, ...]
     values: Mapping[tuple[Subject, str], Value]
     dead_devices: tuple[Device, ...] = ()
-    """Of dead processes: what they held when they ended, for a post-mortem."""
+    """Of dead processes: what they held when they ended, for a post-mortem; and of processes that
+    are not verified, where better ones are known.
+    """
     chips: tuple[Chip, ...] = ()
     servers: tuple[Server, ...] = ()
     latencies: tuple[Latency, ...] = ()
@@ -278,7 +280,9 @@ def _source(o: Outcome) -> dict[str, Any]:
 def _server(s: Server) -> dict[str, Any]:
     return {
         "address": s.address,
-        "pid": None if s.process is None else s.process.pid,
+        "pid": s.stranger if s.process is None else s.process.pid,
+        "user": s.user,
+        "holds_tpu": s.holds_tpu,
         "device_ids": list(s.ids),
         "status": s.status,
         "message": s.message,

@@ -63,7 +63,7 @@ def _local(rfc3339: str) -> str:
 
 def _processes(s: Snapshot) -> Markup:
     """A table of them, the dead last; empty when there is none."""
-    every = sorted(s.processes, key=lambda p: (p.state == "dead", not p.stale))
+    every = sorted(s.processes, key=lambda p: (p.state == "dead", not p.is_verified, not p.stale))
     if not every:
         return Markup("")
     heads = [tag("th", "PID")]
@@ -77,7 +77,7 @@ def _processes(s: Snapshot) -> Markup:
 
 
 def _process(s: Snapshot, p: Process) -> Iterator[Markup]:
-    numbers = [d.index if d.id is None else d.id for d in s.devices_of(p.key)]
+    numbers = [d.number for d in s.devices_of(p.key)]
     command = words.shortened(words.command(p.command), COMMAND_MOST)
     texts = (p.user or words.UNKNOWN, words.ranges(numbers), _state(p))
     yield tag(
@@ -87,7 +87,7 @@ def _process(s: Snapshot, p: Process) -> Iterator[Markup]:
         tag("td", _number(s, p, "steps_per_s")),
         tag("td", _number(s, p, "step_time_s.p95")),
         tag("td", command or words.UNKNOWN, class_="l"),
-        class_=OLD if p.state == "dead" else "",
+        class_=OLD if p.state == "dead" or not p.is_verified else "",
     )
     if _is_stale(p) and p.stale_reason:
         reason = tag("div", f"stale: {p.stale_reason}", class_="bad")
@@ -100,6 +100,11 @@ def _is_stale(p: Process) -> bool:
 
 def _state(p: Process) -> str:
     """What it is doing, in a word or two."""
+    doing = _doing(p)
+    return doing if p.is_verified else f"{doing}, {words.NOT_VERIFIED}"
+
+
+def _doing(p: Process) -> str:
     if p.state == "dead":
         return "ended"
     if _is_stale(p):

@@ -123,11 +123,11 @@ def _chip() -> Schema:
 
 def _server() -> Schema:
     return {
-        "address": TEXT,
-        "pid": said(or_null(WHOLE), "The process that serves it."),
+        **dict.fromkeys(("address", "status", "message"), TEXT),
+        "pid": said(or_null(WHOLE), "The process that listens there."),
+        "user": or_null(TEXT),
+        "holds_tpu": said(or_null(TRUTH), "False: what it reports is left out. Null: not known."),
         "device_ids": a_list(WHOLE, "Every device that it has reported."),
-        "status": TEXT,
-        "message": TEXT,
     }
 
 

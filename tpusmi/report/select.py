@@ -38,6 +38,9 @@ def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
     if wanted == Wanted():
         return snapshot
     processes = tuple(p for p in snapshot.processes if _wants_process(wanted, p))
+    if wanted.pids:
+        sure = {p.pid for p in processes if p.is_verified}
+        processes = tuple(p for p in processes if p.is_verified or p.pid not in sure)
     kept = {p.key for p in processes}
     devices = tuple(
         d for d in snapshot.devices if _is_of(wanted, d, kept) and _wants_device(wanted, d)

@@ -60,7 +60,7 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         if any(rows.DITTO in cell for d in devices for cell in _device(s, d)):
             yield painted(f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color)
     if processes:
-        old = {i for i, p in enumerate(processes) if p.state != "live"}
+        old = {i for i, p in enumerate(processes) if p.state != "live" or not p.is_verified}
         yield ""
         yield from grid(_PROCESS_TITLES, [_process(s, p) for p in processes], sheet, old)
     latencies = [latency for latency in s.latencies if latency.percentiles.count != 0]
@@ -163,13 +163,21 @@ def _process(s: Snapshot, p: Process) -> Row:
     return (
         str(p.pid),
         p.user or words.UNKNOWN,
-        words.ranges([d.index if d.id is None else d.id for d in s.devices_of(p.key)]),
+        words.ranges([d.number for d in s.devices_of(p.key)]),
         f"{words.size(live)} live" if used is None and live is not None else words.size(used),
         words.rate(value("steps_per_s")),
         words.duration(value("step_time_s.p50")),
         words.duration(value("step_time_s.p95")),
         words.count(value("compilations")),
-        f"{p.phase or words.UNKNOWN}{' (silent)' if p.state == 'silent' else ''}",
+        _phase(p),
         words.duration(age),
         words.shortened(words.command(p.command), COMMAND_MOST),
     )
+
+
+def _phase(p: Process) -> str:
+    """What it is doing, and what to think of that."""
+    remarks = ("silent" if p.state == "silent" else "", "" if p.is_verified else words.NOT_VERIFIED)
+    said = ", ".join(filter(None, remarks))
+    phase = p.phase or words.UNKNOWN
+    return f"{phase} ({said})" if said else phase

@@ -35,9 +35,10 @@ class Question(NamedTuple):
 
 
 def still_there(s: Snapshot, processes: Iterable[Process]) -> tuple[Process, ...]:
-    """The processes as they are by now, without those whose pid is another one's by now."""
-    now = {p.pid: p for p in s.processes if p.state != "dead"}
-    return tuple(now.get(p.pid, p) for p in processes if now.get(p.pid, p).key == p.key)
+    """The processes as they are now, without those whose pid is another one's, or only claimed."""
+    now = {p.pid: p for p in s.processes if p.state != "dead" and p.is_verified}
+    sure = (p for p in processes if p.is_verified)
+    return tuple(now.get(p.pid, p) for p in sure if now.get(p.pid, p).key == p.key)
 
 
 class Told(Message, namespace="end"):

@@ -129,7 +129,8 @@ class JobFacts:
 
 def told(s: Snapshot, p: Process) -> list[Notice]:
     """What a person can do something about, each once, without the verdict on it."""
-    said = (*p.warnings, *(n for n in s.warnings if n.pid == p.pid and n.code != STALE_HOLDER))
+    others = s.warnings if p.is_verified else ()  # they are about the one that has that number
+    said = (*p.warnings, *(n for n in others if n.pid == p.pid and n.code != STALE_HOLDER))
     return list({n.message: n for n in said}.values())
 
 

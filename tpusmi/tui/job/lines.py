@@ -16,7 +16,7 @@ from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.draw.named import NAME_WIDTH, named
 from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
 from tpusmi.tui.job.graphs import SHARES, JobGraphs, Moment
-from tpusmi.tui.main.detail import judged, site_lines
+from tpusmi.tui.main.detail import judged, site_lines, unverified
 from tpusmi.tui.main.processes import is_dead, is_stale, letter, letter_style
 
 TWO_COLUMNS_FROM = 140
@@ -78,6 +78,7 @@ class _Page:
         if around.ending is not None:
             lines += named(self._look, "ending", around.ending, width, "warn")
         lines += around.ends
+        lines += unverified(self._look, self._p, width)
         if self._p.stale:
             lines += judged(self._look, self._p, width)
         cause = slow(self._s, self._p)
@@ -113,7 +114,7 @@ class _Page:
 
     def _title(self) -> Row:
         p, devices = self._p, self._s.devices_of(self._p.key)
-        numbers = [d.index if d.id is None else d.id for d in devices]
+        numbers = [d.number for d in devices]
         which = words.ranges(numbers) if numbers else ""
         where = [*self._facts.where(which)]
         if devices and not where:

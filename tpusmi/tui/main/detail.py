@@ -30,7 +30,8 @@ def detail_lines(
     detail = _Detail(look, snapshot, p)
     title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
     end = [] if ending is None else [detail.line("ending", [ending], "warn")]
-    lines = [title, *end, *_notices(look, snapshot, p, width), *detail.facts(devices)]
+    doubt = unverified(look, p, width)
+    lines = [title, *end, *doubt, *_notices(look, snapshot, p, width), *detail.facts(devices)]
     room = height - len(lines)
     if p.profile is not None and room >= 2:
         sites = p.profile.sites[: room - 1]
@@ -89,6 +90,15 @@ def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
     verdict_lines = judged(look, p, width)
     lines = [row for n in told(s, p) for row in look.wrapped(n.message, width, "warn", "! ")]
     return [*verdict_lines, *lines] if p.stale else [*lines, *verdict_lines]
+
+
+def unverified(look: Look, p: Process, width: int) -> list[Row]:
+    """That only a file says that there is this process."""
+    if p.is_verified:
+        return []
+    whose = f", a file of user {p.user}," if p.user else ""
+    text = f"{words.NOT_VERIFIED}: only {p.key.claim}{whose} says that there is this process"
+    return look.wrapped(text, width, "warn", "! ")
 
 
 def judged(look: Look, p: Process, width: int) -> list[Row]:

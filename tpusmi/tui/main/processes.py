@@ -81,8 +81,8 @@ class ProcessTable(Cells[Process]):
         return [Branch(p.pid, p.command, p, "") for p in ordered]
 
     def style(self, item: Process, *values: Value | None) -> str:
-        """Grey for what is old, and for all of a process that ended."""
-        return "dim" if is_dead(item) else super().style(item, *values)
+        """Grey for what is old, and for all of a process that ended or is not verified."""
+        return "dim" if is_dead(item) or not item.is_verified else super().style(item, *values)
 
     def devices(self, p: Process) -> str:
         """Its devices by the numbers in their names, as `0-7`; empty for none."""
@@ -90,7 +90,7 @@ class ProcessTable(Cells[Process]):
         return words.ranges(numbers) if numbers else ""
 
     def _numbers(self, p: Process) -> list[int]:
-        return [d.index if d.id is None else d.id for d in self._devices.get(p.key, ())]
+        return [d.number for d in self._devices.get(p.key, ())]
 
     def _all_columns(self) -> tuple[Column[Process], ...]:
         size, known, number = self._memory_text, self._known, self.number
@@ -176,6 +176,7 @@ class ProcessTable(Cells[Process]):
     def _command(self, p: Process, width: int) -> Row:
         """Its command, after how far its end is."""
         command, told = _command(p) or words.UNKNOWN, self.telling.get(p.key)
+        told = told if p.is_verified else words.NOT_VERIFIED
         if told is None:
             return self.look.cell(command, width, self.style(p))
         if len(told) > width:
@@ -186,7 +187,7 @@ class ProcessTable(Cells[Process]):
         return (*self.look.cell(told, taken, "warn"), *rest)
 
     def _pid(self, p: Process, width: int) -> Row:
-        return self.look.cell(_pid(p), width, "dim" if is_dead(p) else "bold", right=True)
+        return self.look.cell(_pid(p), width, self.style(p).replace("plain", "bold"), right=True)
 
     def _first_device(self, p: Process) -> int | None:
         return min(self._numbers(p), default=None)
@@ -235,7 +236,7 @@ def letter(p: Process) -> str:
         return STALE
     if p.state in ("dead", "silent"):
         return DEAD if p.state == "dead" else SILENT
-    return LETTERS.get(p.phase or "", UNKNOWN)
+    return LETTERS.get((p.is_verified and p.phase) or "", UNKNOWN)
 
 
 def letter_style(p: Process) -> str:
