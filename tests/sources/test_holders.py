@@ -111,3 +111,20 @@ def test_whoever_may_not_look_is_told_so_and_never_that_the_tpu_is_free(tmp_path
     assert status == DENIED
     assert message.startswith("no holder visible (")
     assert "of other users not inspected, try sudo" in message
+
+
+@pytest.mark.parametrize(
+    "device",
+    [False, pytest.param(True, marks=pytest.mark.skipif(not IS_ROOT, reason="mknod needs root"))],
+)
+def test_a_descriptor_that_opens_nothing_holds_nothing(tmp_path: Path, device: bool) -> None:
+    """O_PATH calls no driver, and the next job can open the node."""
+    machine = host(tmp_path, "/dev/accel0", device=device)
+    code = "f = os.open(sys.argv[1], os.O_PATH); say('open'); sys.stdin.readline()\n"
+    code += "hold(sys.argv[1]); say('holds'); wait()"
+    holders = Holders(machine, lambda: [chip(0, "/dev/accel0")])
+    with running(code, tmp_path / "dev/accel0") as child:
+        child.line()
+        assert holders.read(0.0).processes == ()
+        child.go_on()
+        assert [p.pid for p in holders.read(2.0).processes] == [child.pid]

@@ -161,6 +161,20 @@ def read(path: str) -> str:
         return ""
 
 
+def flags_and_mount(process: str, descriptor: str) -> tuple[int, str]:
+    """With which flags a descriptor was opened, 0 where the kernel does not tell, and on which
+    mount, empty then. Raises OSError.
+    """
+    with open(f"{process}/fdinfo/{descriptor}", "rb") as file:
+        words = file.read(READ_MOST).split()
+    told = dict(zip(words, words[1:], strict=False))
+    try:
+        flags = int(told.get(b"flags:", b"0"), 8)
+    except ValueError:
+        flags = 0
+    return flags, told.get(b"mnt_id:", b"").decode("ascii", "replace")
+
+
 def mount_type(process: str, mount: str) -> str | None:
     """The file system of a mount by its id; None for one that the process does not see."""
     try:
