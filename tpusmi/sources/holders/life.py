@@ -59,7 +59,7 @@ def life_of(
         containers[-1] if containers else None,
         status.inner_pid,
         tuple(signs),
-        platform=is_platform_agent(words[0] if words else "", comm),
+        platform=is_platform_agent(process, comm, status.uid, groups),
         role=next((role for text, role in _ROLES if any(text in word for word in words)), None),
     )
 
