@@ -4,6 +4,7 @@
 
 import os
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from tpusmi.text import clean, command_line, redacted
@@ -167,7 +168,7 @@ def flags_and_mount(process: str, descriptor: str) -> tuple[int, str]:
     """
     with open(f"{process}/fdinfo/{descriptor}", "rb") as file:
         words = file.read(READ_MOST).split()
-    told = dict(zip(words, words[1:], strict=False))
+    told = dict(pairwise(words))
     try:
         flags = int(told.get(b"flags:", b"0"), 8)
     except ValueError:
