@@ -27,8 +27,10 @@ from holding import (
 )
 from users import NOBODY, ROOT, reachable
 
-from tpusmi.actions.end import Order, Report, carry_out
+from tpusmi.actions.end import carry_out
 from tpusmi.actions.me import me
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Request, make_plan
 from tpusmi.collect import look
 from tpusmi.merge.staleness import Limits
@@ -448,7 +450,8 @@ def test_whoever_may_look_and_not_signal_is_told(machine: Host) -> None:
     """Root without the capability to signal other users' processes."""
     code = (
         "import sys\n"
-        "from tpusmi.actions.end import Order, carry_out\n"
+        "from tpusmi.actions.end import carry_out\n"
+        "from tpusmi.actions.order import Order\n"
         "from tpusmi.actions.me import me\n"
         "from tpusmi.actions.plan import Request, make_plan\n"
         "from tpusmi.collect import look\n"

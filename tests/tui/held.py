@@ -11,7 +11,9 @@ from piloted import dashboard
 from scripted import Job, ScriptedFeed
 from textual.pilot import Pilot
 
-from tpusmi.actions.end import Order, Report, Result, Say
+from tpusmi.actions.end import Say
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Report, Result
 from tpusmi.actions.plan import Me, Plan, Request, make_plan
 from tpusmi.model import (
     Chip,

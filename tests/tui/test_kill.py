@@ -21,7 +21,7 @@ from piloted import dashboard, order, press, screen_text, selected, shown, text,
 from scripted import Job, ScriptedFeed
 from textual.pilot import Pilot
 
-from tpusmi.actions.end import Order
+from tpusmi.actions.order import Order
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.ending.kill import KillScreen
 

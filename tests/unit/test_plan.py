@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tpusmi.actions.end import Report, Result
 from tpusmi.actions.lockfile import Cleared
+from tpusmi.actions.outcome import Report, Result
 from tpusmi.actions.plan import Me, Plan, Refusal, Request, Target, make_plan
 from tpusmi.cli import kill
 from tpusmi.cli.exits import Exit

@@ -176,6 +176,13 @@ def flags_and_mount(process: str, descriptor: str) -> tuple[int, str]:
     return flags, told.get(b"mnt_id:", b"").decode("ascii", "replace")
 
 
+def containers(groups: str) -> list[str]:
+    """Ids of the containers that a process is in, the innermost last, by its `cgroup` file."""
+    import re
+
+    return re.findall(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", groups)
+
+
 def mount_type(process: str, mount: str) -> str | None:
     """The file system of a mount by its id; None for one that the process does not see."""
     try:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from textual.message import Message
 
-from tpusmi.actions.end import Order, Report, Result
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Report, Result
 from tpusmi.actions.plan import Plan
 from tpusmi.model import Process, ProcessKey, Snapshot
 from tpusmi.report import words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping
 
-from tpusmi.actions.end import Order
+from tpusmi.actions.order import Order
 from tpusmi.model import Process, ProcessKey
 from tpusmi.report import words
 from tpusmi.report.ending import what_happens
