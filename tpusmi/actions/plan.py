@@ -8,6 +8,8 @@ from typing import NamedTuple
 from tpusmi.model import DENIED, FAILED, HOLDERS, LOCK_BLOCKING, Process, Snapshot, Verdict
 from tpusmi.model.holding import blind
 
+_UNJUDGED = "is not known to be stale or not"
+
 
 class Request(NamedTuple):
     """Which holders to end: those that every filter given lets through."""
@@ -167,8 +169,8 @@ def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
     if blind(s):
         return Refusal(pid, known, blind(s))
     perhaps = ", or may not be seen" if s.hidden or s.own_namespace else ""
-    children = ", ".join(f"pid {p.pid}, which it started" for p in below)
-    but = f": {children} holds {', '.join(nodes)}" if below else ""
+    children = ", ".join(f"{p.pid}" for p in below)
+    but = f": pid {children}, which it started, holds {', '.join(nodes)}" if below else ""
     return Refusal(pid, known, f"holds no TPU{perhaps}{but}", nodes)
 
 
@@ -193,11 +195,13 @@ def _spared(holders: Iterable[Process], request: Request, me: Me) -> Iterable[Re
     for p in holders if request.stale and not request.pids else ():
         doubtful = p.stale is None and not _why_never(p, me)
         if doubtful and (request.all_users or p.uid in me.uids):
-            yield Refusal(p.pid, p, f"{_doubt(p)}; end it by pid", p.holds)
+            yield Refusal(p.pid, p, f"{doubt(p) or _UNJUDGED}; end it by pid", p.holds)
 
 
-def _doubt(p: Process) -> str:
-    """Why it is not certain that it is stale."""
+def doubt(p: Process) -> str:
+    """Why it is not certain that it is stale; empty where it is, or certain not to be."""
+    if p.verdict not in (Verdict.MAYBE, Verdict.UNKNOWN):
+        return ""
     what = "is suspected only" if p.verdict is Verdict.MAYBE else "cannot be judged"
     return f"{what}: {p.stale_reason}" if p.stale_reason else what
 
@@ -223,7 +227,7 @@ def _why_not_asked(s: Snapshot, p: Process, request: Request, me: Me) -> str:
     """Why the request does not reach this one; empty when it does."""
     if request.stale and not p.stale:
         reason = f": {p.stale_reason}" if p.stale_reason else ""
-        return f"is not stale{reason}" if p.stale is False else f"{_doubt(p)}; end it without stale"
+        return f"is not stale{reason}" if p.stale is False else doubt(p) or _UNJUDGED
     if p.uid not in me.uids and not request.all_users:
         return f"belongs to {p.user or 'an unknown user'}: only with --all-users"
     named = _nodes_of(s, request.chips)
@@ -247,8 +251,8 @@ def _holds_a_chip(s: Snapshot, p: Process) -> bool:
 def _why(p: Process) -> str:
     if p.stale:
         return f"stale ({p.stale_code}): {p.stale_reason}"
-    if p.stale is None and p.verdict is not None:
-        return _doubt(p).removeprefix("is ")
+    if p.stale is None:
+        return doubt(p) or _UNJUDGED
     return f"not stale: {p.stale_reason}" if p.stale_reason else "not stale, as far as is known"
 
 
