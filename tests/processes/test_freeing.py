@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from tpusmi.actions.me import me
 from tpusmi.actions.order import Order
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Request, make_plan
+from tpusmi.actions.planning import planned
 from tpusmi.collect import look
 from tpusmi.merge.staleness import Limits
 from tpusmi.model import Host, Process, ProcessKey
@@ -88,7 +90,7 @@ def holders(machine: Host) -> dict[int, Process]:
 def freed(machine: Host, order: Order = QUICK, **request: object) -> tuple[Plan, Report]:
     """What `tpusmi kill` does with that request."""
     snapshot = look(machine)
-    plan = make_plan(snapshot, Request(**request), me(machine))  # type: ignore[arg-type]
+    plan = planned(machine, snapshot, Request(**request))  # type: ignore[arg-type]
     return plan, carry_out(machine, snapshot.chips, plan, order)
 
 
@@ -421,16 +423,6 @@ def test_the_processes_of_other_users_are_ended_only_when_asked_for(machine: Hos
 
 
 @ROOT
-def test_with_sudo_the_processes_of_the_user_before_are_mine(
-    machine: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SUDO_UID", str(NOBODY))
-    with open_to_all(machine), holder(at(machine, NODE), user=NOBODY) as pid:
-        _, report = freed(machine, pids=(pid,))
-        assert outcomes(report) == {pid: "ended"}
-
-
-@ROOT
 def test_whoever_may_not_signal_a_process_is_told(machine: Host) -> None:
     with open_to_all(machine), holder(at(machine, NODE)) as pid:
         snapshot = look(machine)
@@ -474,19 +466,37 @@ def test_whoever_may_look_and_not_signal_is_told(machine: Host) -> None:
 def test_an_empty_request_ends_nobody(machine: Host) -> None:
     with holder(at(machine, NODE)) as pid:
         plan, report = freed(machine)
-        assert plan == Plan()
-        assert report.results == ()
+        assert plan.targets == plan.refused == plan.nodes == report.results == ()
+        assert report.is_free is None
         assert is_alive(pid)
 
 
-def test_an_agent_of_the_platform_is_neither_stale_nor_ended(machine: Host) -> None:
+def test_a_name_alone_makes_no_agent_of_the_platform(machine: Host) -> None:
+    """As `exec -a tpu-runtime python train.py` does."""
     code = "f = hold(*sys.argv[1:]); say('holds'); wait()"
     with running(code, at(machine, NODE), argv0="tpu-runtime") as child:
         child.line()
         (found,) = holders(machine).values()
+        assert found.life is not None
+        assert not found.life.platform
+        _, report = freed(machine, pids=(child.pid,))
+        assert outcomes(report) == {child.pid: "ended"}
+
+
+@ROOT
+def test_an_agent_of_the_platform_is_neither_stale_nor_ended(machine: Host, tmp_path: Path) -> None:
+    program = tmp_path / "tpu-runtime"
+    shutil.copy("/bin/sh", program)
+    holds = [program, "-c", 'exec 3<>"$0"; echo holds; read -r x', at(machine, NODE)]
+    with subprocess.Popen(holds, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
+        assert agent.stdout is not None
+        assert agent.stdout.readline() == b"holds\n"
+        (found,) = holders(machine).values()
         assert (found.stale, found.stale_reason) == (False, "an agent of the platform")
-        plan, _ = freed(machine, pids=(child.pid,))
+        plan, _ = freed(machine, pids=(agent.pid,))
         assert plan.refused[0].why == "is an agent of the platform"
+        assert agent.stdin is not None
+        agent.stdin.close()
 
 
 def test_a_process_may_have_any_name(machine: Host) -> None:

@@ -36,8 +36,10 @@ COMMAND_MOST = 70
 def starter_of(host: Host, pid: int, ours: Collection[int], again: bool = False) -> Starter | None:
     """What may start a process again; None where nothing is known to. `ours` are pids that will
     not: this process, those that started it, those that are ended too. `again` is for a process
-    that was started again already.
+    that was started again already. A simulator starts no job again.
     """
+    if host.simulated:
+        return None
     proc = host.path("/proc")
     groups = procfs.read(f"{proc}/{pid}/cgroup")
     return _container(groups) or _unit(host, groups) or _parent(proc, pid, ours, again)
