@@ -22,6 +22,7 @@ from holding import (
     NODE,
     SECOND,
     add_chips,
+    as_stale,
     holder,
     host,
     running,
@@ -37,6 +38,7 @@ from tpusmi.actions.planning import planned
 from tpusmi.collect import look
 from tpusmi.merge.staleness import Limits
 from tpusmi.model import Host, Process, ProcessKey
+from tpusmi.report.ending import plan_text
 
 QUICK = Order(signal.SIGTERM, grace_s=5.0, free_within_s=10.0)
 IMPATIENT = Order(signal.SIGTERM, grace_s=0.3, free_within_s=10.0)
@@ -300,8 +302,12 @@ def test_a_stopped_holder_ends_by_sigterm_without_being_killed(machine: Host) ->
         child.line()
         child.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+        snapshot = look(machine)
+        plan = planned(machine, snapshot, Request((child.pid,)))
+        assert "stopped (state T: SIGSTOP or Ctrl-Z)" in plan_text(snapshot, plan, QUICK)
         _, report = freed(machine, pids=(child.pid,))
         assert outcomes(report) == {child.pid: "ended"}
+        assert "ended by SIGTERM, and SIGCONT: it was stopped" in report.results[0].message
         assert child.process.wait(5) == 7
 
 
@@ -393,6 +399,25 @@ def test_a_child_is_ended_before_its_parent_has_noticed(machine: Host) -> None:
         _, report = freed(machine, pids=(pid,))  # its parent, this test, waits at the end
         assert report.is_free
         assert report.results[0].took_s < 5
+        reap = f"its parent, pid {os.getpid()}, has to reap it"
+        assert report.results[0].message == f"ended by SIGTERM; {reap}"
+        again, report = freed(machine, pids=(pid,))
+        assert again.refused[0].why == f"holds no TPU; it has ended: {reap}"
+        assert report.is_free is None
+
+
+def test_without_a_bus_a_stale_holder_of_a_lookalike_is_left_alone(tmp_path: Path) -> None:
+    """/dev/vfio/96 may be a network card's."""
+    machine = host(tmp_path, "/dev/vfio/96", device=IS_ROOT)
+    with holder(at(machine, "/dev/vfio/96")) as pid:
+        snapshot = as_stale(look(machine), pid)
+        plan = planned(machine, snapshot, Request(stale=True))
+        assert [
+            (r.pid, "may be another device's; end it by pid" in r.why) for r in plan.refused
+        ] == [(pid, True)]
+        report = carry_out(machine, snapshot.chips, plan, QUICK)
+        assert (report.results, is_alive(pid)) == ((), True)
+        assert freed(machine, pids=(pid,))[1].is_free
 
 
 def test_this_process_and_who_started_it_are_never_ended(machine: Host) -> None:

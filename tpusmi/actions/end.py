@@ -85,6 +85,8 @@ class _Ending:
         self._grips = [Grip(scan, proc, target.process) for target in plan.targets]
         self._done: dict[ProcessKey, Result] = {}
         self._signalled: dict[ProcessKey, int] = {}
+        self._woken: set[ProcessKey] = set()
+        """Those that were stopped, and go on to take the signal."""
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -256,6 +258,7 @@ class _Ending:
             self._signalled[key] = number
             if number != signal.SIGKILL and grip.is_stopped():
                 grip.signal(signal.SIGCONT)
+                self._woken.add(key)
         except ProcessLookupError:
             self._settle(grip)
         except OSError as error:
@@ -267,7 +270,8 @@ class _Ending:
         if grip.has_ended():
             outcome = "killed" if number == signal.SIGKILL else "ended"
             by = f" by {signal.Signals(number).name}" if number else ""
-            self._finish(grip, outcome, f"ended{by}")
+            woken = ", and SIGCONT: it was stopped" if grip.process.key in self._woken else ""
+            self._finish(grip, outcome, f"ended{by}{woken}")
         elif grip.held() == () and not grip.is_exiting():
             self._finish(grip, "released", "has let go of the TPU, and lives on")
 

@@ -104,6 +104,8 @@ class Grip:
     def where_it_waits(self) -> str:
         """What a process that does not end does in the kernel."""
         stat = procfs.read_stat(self._path)
+        if stat is not None and stat.state in STOPPED:
+            return f"it is stopped (state {stat.state})"
         if stat is None or not stat.has_ended:
             return procfs.where_it_sleeps(self._path)
         left = [t for t in procfs.threads(self._path) if not t.endswith(f"/{self.process.pid}")]

@@ -35,15 +35,14 @@ THOUGHT_S = 5.0
 """After a longer thought everything is looked at again: who was stale may work by now."""
 
 EPILOG = """
-Whoever is ended is proven, right before each signal, to be the process that was shown and to hold
-the TPU still. SIGTERM goes to all of them, SIGKILL after the time of grace to whoever is left; then
-tpusmi waits until the device nodes are free. libtpu's lock file is removed only when nobody locks
-it, nobody holds the TPU, and it is in the way. The init process, tpusmi itself, whatever started it
-and agents of the platform are never ended.
+Each process is proven, right before each signal, to be the one that was shown and to hold the TPU
+still. SIGTERM goes to all of them, SIGKILL after the time of grace to those that are left; then
+tpusmi waits until the device nodes are free. libtpu's lock file is removed only when it is in the
+way, not locked, and no process holds the TPU. The init process, tpusmi itself, what started it and
+agents of the platform are never ended.
 
---stale ends those alone that are certain to be stale. A holder that is only suspected, or that
-could not be judged because its agent or server could not be asked, is listed with the reason and
-ended by its pid.
+--stale ends only what is certain to be stale. A holder that is only suspected, or that could not be
+judged because its agent or server could not be asked, is listed with the reason: its pid ends it.
 
 exit codes: 0 free or nothing to do, 2 usage, or not confirmed, 3 no permission, or no holder is
 seen but not every process could be inspected, 4 holders could not be looked for, or one could not
@@ -73,15 +72,15 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="tpusmi kill",
         usage="tpusmi kill [PID ...] [--stale] [--chip N] [options]",
-        description="End holders of the TPU and wait until it is free. Those are ended that every "
-        "filter lets through.",
+        description="End the holders of the TPU that every filter lets through, and wait until it is "
+        "free.",
         epilog=EPILOG,
         formatter_class=Help,
         allow_abbrev=False,
     )
     p.add_argument("pids", nargs="*", type=numbers, metavar="PID", help="holders by pid")
-    p.add_argument("--stale", action="store_true", help="stale holders")
-    p.add_argument("--all-users", action="store_true", help="those of other users, too")
+    p.add_argument("--stale", action="store_true", help="holders that are certain to be stale")
+    p.add_argument("--all-users", action="store_true", help="also those of other users")
     p.add_argument(
         "--signal",
         type=_signal,
