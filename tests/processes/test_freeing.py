@@ -304,7 +304,7 @@ def test_a_stopped_holder_ends_by_sigterm_without_being_killed(machine: Host) ->
         os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
         snapshot = look(machine)
         plan = planned(machine, snapshot, Request((child.pid,)))
-        assert "stopped (state T: SIGSTOP or Ctrl-Z)" in plan_text(snapshot, plan, QUICK)
+        assert "stopped (state T): SIGSTOP or Ctrl-Z" in plan_text(snapshot, plan, QUICK)
         _, report = freed(machine, pids=(child.pid,))
         assert outcomes(report) == {child.pid: "ended"}
         assert "ended by SIGTERM, and SIGCONT: it was stopped" in report.results[0].message

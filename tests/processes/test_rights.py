@@ -112,22 +112,6 @@ def test_the_user_before_sudo_is_whom_the_kernel_shows_above_us(
 
 
 @ROOT
-def test_the_user_before_sudo_is_who_has_logged_in(
-    machine: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SUDO_UID", str(STRANGER))
-
-    def logs_in(uid: int) -> bool:
-        Path("/proc/self/loginuid").write_text(str(uid))
-        return True
-
-    if not is_true_in_child(lambda: logs_in(STRANGER)):
-        pytest.skip("this kernel keeps no uid of a login, or not for us to set")
-    assert is_true_in_child(lambda: logs_in(STRANGER) and me(machine).uids == {0, STRANGER})
-    assert is_true_in_child(lambda: logs_in(STRANGER + 1) and me(machine).uids == {0})
-
-
-@ROOT
 def test_free_reports_whom_it_refuses_and_does_not_call_the_chip_free(machine: Host) -> None:
     with open_to_all(machine), holder(at(machine, NODE), user=NOBODY) as pid:
         report = freed(pid)

@@ -128,7 +128,7 @@ async def test_it_says_what_is_suspected_only_what_stands_still_and_what_may_com
     async with armed(ScriptedFeed((stopped,)), ender) as pilot:
         await press(pilot, "k")
         assert "suspected only: its launcher has ended" in shown(pilot)
-        assert "stopped (state T: SIGSTOP or Ctrl-Z)" in shown(pilot)
+        assert "stopped (state T): SIGSTOP or Ctrl-Z" in shown(pilot)
         assert "may come back: started by pid 70, a shell script: bash loop.sh" in shown(pilot)
 
 

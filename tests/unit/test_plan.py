@@ -454,6 +454,13 @@ def test_who_holds_nothing_was_asked_for_with_the_nodes_of_its_children() -> Non
     assert plan.refused[0].why == "holds no TPU: pid 1002, which it started, holds /dev/vfio/0"
 
 
+def test_what_a_file_claims_of_a_pid_makes_no_holder() -> None:
+    claim = A._replace(key=ProcessKey(1000, 1000, "/dev/shm/tpusmi-1001/1000-1000.seg"))
+    assert planned(snapshot(claim), pids=(1000,)) == ([], {1000: "holds no TPU"})
+    assert planned(snapshot(claim, A), pids=(1000,)) == ([1000], {})
+    assert planned(snapshot(claim._replace(verdict=Verdict.STALE)), stale=True) == ([], {})
+
+
 def test_witnesses_that_could_not_be_asked_are_named() -> None:
     s = snapshot(
         A,
@@ -465,7 +472,7 @@ def test_witnesses_that_could_not_be_asked_are_named() -> None:
         missing=(Missing("libtpu", "port 8431 has not answered"),) * 2,
     )
     plan = make_plan(s, Request(stale=True), ME)
-    assert plan.unasked == ("agent: OSError: [Errno 40] x", "port 8431 has not answered")
+    assert plan.unasked == ("agent: OSError: [Errno 40] x", "libtpu: port 8431 has not answered")
     said = ending.plan_text(s, plan, Order())
     assert "could not be asked: agent: OSError: [Errno 40] x\n" in said
     assert ending.report_dict(plan, None)["plan"]["not_asked"] == list(plan.unasked)
@@ -473,7 +480,7 @@ def test_witnesses_that_could_not_be_asked_are_named() -> None:
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [("T", "stopped (state T: SIGSTOP or Ctrl-Z)"), ("D", "in an uninterruptible sleep (state D)")],
+    [("T", "stopped (state T): SIGSTOP or Ctrl-Z"), ("D", "in an uninterruptible sleep (state D)")],
 )
 def test_a_holder_that_stands_still_is_called_so(state: str, words: str) -> None:
     assert A.life is not None

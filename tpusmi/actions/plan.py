@@ -98,7 +98,7 @@ class Plan(NamedTuple):
 
 def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
     """The plan for a request on that snapshot. An empty request ends nobody."""
-    holders = [p for p in s.processes if p.holds and p.state != "dead"]
+    holders = [p for p in s.processes if p.holds and p.is_verified and p.state != "dead"]
     meant = [] if request.is_empty else _asked_for(s, request, holders)
     targets: list[Target] = []
     refused = [_not_a_holder(s, pid, holders) for pid in _missing(request.pids, holders)]
@@ -161,7 +161,8 @@ def _missing(pids: Iterable[int], holders: Iterable[Process]) -> list[int]:
 
 
 def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
-    known = next((p for p in s.processes if p.pid == pid and p.state != "dead"), None)
+    same = (p for p in s.processes if p.pid == pid and p.is_verified and p.state != "dead")
+    known = next(same, None)
     below = [p for p in holders if p.life is not None and _is_below(p, pid)]
     nodes = tuple(dict.fromkeys(node for p in below for node in p.holds))
     if known is not None and known.loaded_only and not below:
@@ -263,7 +264,7 @@ def _unasked(s: Snapshot) -> tuple[str, ...]:
         for o in s.sources
         if o.status in (FAILED, DENIED) and o.source != HOLDERS
     ]
-    return tuple(dict.fromkeys((*failed, *(m.message for m in s.missing))))
+    return tuple(dict.fromkeys((*failed, *(f"{m.source}: {m.message}" for m in s.missing))))
 
 
 def _nodes_of(s: Snapshot, chips: Iterable[int]) -> set[str]:

@@ -72,8 +72,7 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="tpusmi kill",
         usage="tpusmi kill [PID ...] [--stale] [--chip N] [options]",
-        description="End the holders of the TPU that every filter lets through, and wait until it is "
-        "free.",
+        description="End the holders of the TPU that pass every filter, and wait until it is free.",
         epilog=EPILOG,
         formatter_class=Help,
         allow_abbrev=False,

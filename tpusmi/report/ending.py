@@ -34,7 +34,7 @@ def _plan(s: Snapshot, plan: Plan, order: Order) -> Iterator[str]:
         yield what_happens(order)
     if plan.also_held_by:
         pids = ", ".join(map(str, plan.also_held_by))
-        yield f"The nodes will not be free: pid {pids} holds them, too"
+        yield f"The nodes will not be free: pid {pids} also holds them"
     for path in plan.lock_files:
         yield f"{path} is removed, if nobody holds the TPU by then: it is in the way"
     if not (plan.targets or plan.refused or plan.spared or plan.lock_files):
@@ -66,8 +66,8 @@ def _named(s: Snapshot, p: Process) -> str:
 def standstill(p: Process) -> str:
     """Why it does nothing by the letter of its state; empty for one that runs or waits."""
     states = {
-        "T": "stopped (state T: SIGSTOP or Ctrl-Z)",
-        "t": "stopped by a debugger (state t)",
+        "T": "stopped (state T): SIGSTOP or Ctrl-Z",
+        "t": "stopped (state t): by a debugger",
         "D": "in an uninterruptible sleep (state D)",
         "Z": "its main thread has ended (state Z)",
     }
