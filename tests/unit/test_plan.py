@@ -411,7 +411,7 @@ def test_by_pid_whatever_holds_is_ended_with_the_doubt_said_before() -> None:
         (UNKNOWN, "cannot be judged: its agent could not be asked: hung"),
     ):
         (target,) = make_plan(snapshot(holder), Request((1000,)), ME).targets
-        assert (target.process, target.why) == (holder, why)
+        assert (target.process, target.why) == (holder, why.removeprefix("is "))
         assert planned(snapshot(holder), pids=(1000,), stale=True) == ([], {1000: why})
 
 

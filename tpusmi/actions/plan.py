@@ -253,7 +253,7 @@ def _why(p: Process) -> str:
     if p.stale:
         return f"stale ({p.stale_code}): {p.stale_reason}"
     if p.stale is None:
-        return doubt(p) or _UNJUDGED
+        return (doubt(p) or _UNJUDGED).removeprefix("is ")
     return f"not stale: {p.stale_reason}" if p.stale_reason else "not stale, as far as is known"
 
 
