@@ -211,6 +211,8 @@ class _Ending:
             number = self._signalled.get(grip.process.key)
             sent = f"{signal.Signals(number).name} is pending" if number else "not signalled"
             self._finish(grip, "alive", f"{sent}, but it does not end: {grip.where_it_waits()}")
+        if any(grip.reaper() is not None for grip in self._grips):
+            time.sleep(LOOK_S)  # most parents take note at once
         return tuple(self._result(grip) for grip in self._grips)
 
     def _result(self, grip: Grip) -> Result:
