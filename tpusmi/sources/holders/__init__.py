@@ -107,7 +107,7 @@ class Holders:
             IN_A_CONTAINER if is_inside(self._host) else HIDES_OTHERS if found.hides_others else ""
         )
         unseen = _unseen(found.hidden, why)
-        status, message = _status(processes, found.hidden, unseen)
+        status, message = _status(processes, bool(found.hidden) or found.hides_others, unseen)
         return Outcome(
             self.name,
             status,
@@ -164,16 +164,16 @@ def is_inside(host: Host) -> bool:
     return host.root == "/" and not sees_everybody()
 
 
-def _status(found: Sequence[Process], hidden: int, unseen: str) -> tuple[str, str]:
-    """Never `free` when there are processes that could not be inspected."""
-    is_root = os.geteuid() == 0
+def _status(found: Sequence[Process], is_refused: bool, unseen: str) -> tuple[str, str]:
+    """Never `free` when there are processes that could not be inspected. DENIED where root could
+    have inspected them.
+    """
     count = sum(1 for p in found if p.holds)
     if count:
         holders = f"{count} holder{'s' if count > 1 else ''}"
         return OK, f"{holders} ({unseen})" if unseen else holders
-    if hidden:
-        return OK if is_root else DENIED, f"no holder visible ({unseen})"
-    return OK, f"no holder visible ({unseen})" if unseen else "no process holds the TPU"
+    status = DENIED if is_refused and os.geteuid() != 0 else OK
+    return status, f"no holder visible ({unseen})" if unseen else "no process holds the TPU"
 
 
 def _unseen(hidden: int, why: str) -> str:

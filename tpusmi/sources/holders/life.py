@@ -5,7 +5,6 @@ These are signs alone. Whether the process works all the same is judged where it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from tpusmi.model import Life, Sign
@@ -25,7 +24,6 @@ _ROLES = (
 )
 REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "containerd-shim")
 """Names of programs that adopt processes besides the machine's init."""
-_CONTAINER = r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])"
 _DELETED = " (deleted)"
 _TERMINALS = ("/dev/pts/", "/dev/tty")
 
@@ -43,7 +41,7 @@ def life_of(
     comm = procfs.read(f"{process}/comm").rstrip("\n")
     uptime_s = procfs.uptime_s(proc)
     started_s = stat.start_ticks / procfs.ticks_per_s()
-    containers = re.findall(_CONTAINER, groups)
+    containers = procfs.containers(groups)
     signs = [
         *_ending(process, stat, status, asleep_s),
         *_container(groups, bool(containers), stat, status),
@@ -59,7 +57,7 @@ def life_of(
         containers[-1] if containers else None,
         status.inner_pid,
         tuple(signs),
-        platform=is_platform_agent(words[0] if words else "", comm),
+        platform=is_platform_agent(process, comm, status.uid, groups),
         role=next((role for text, role in _ROLES if any(text in word for word in words)), None),
     )
 

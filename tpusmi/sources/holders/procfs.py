@@ -4,6 +4,7 @@
 
 import os
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from tpusmi.text import clean, command_line, redacted
@@ -159,6 +160,27 @@ def read(path: str) -> str:
             return file.read(READ_MOST).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def flags_and_mount(process: str, descriptor: str) -> tuple[int, str]:
+    """With which flags a descriptor was opened, 0 where the kernel does not tell, and on which
+    mount, empty then. Raises OSError.
+    """
+    with open(f"{process}/fdinfo/{descriptor}", "rb") as file:
+        words = file.read(READ_MOST).split()
+    told = dict(pairwise(words))
+    try:
+        flags = int(told.get(b"flags:", b"0"), 8)
+    except ValueError:
+        flags = 0
+    return flags, told.get(b"mnt_id:", b"").decode("ascii", "replace")
+
+
+def containers(groups: str) -> list[str]:
+    """Ids of the containers that a process is in, the innermost last, by its `cgroup` file."""
+    import re
+
+    return re.findall(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", groups)
 
 
 def mount_type(process: str, mount: str) -> str | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping
 
-from tpusmi.actions.end import Order
+from tpusmi.actions.order import Order
+from tpusmi.actions.plan import doubt
 from tpusmi.model import Process, ProcessKey
 from tpusmi.report import words
-from tpusmi.report.ending import what_happens
+from tpusmi.report.ending import may_come_back, standstill, what_happens
 from tpusmi.report.holding import chips
 from tpusmi.tui.chrome import SIMULATED
 from tpusmi.tui.draw.look import Look, Row, split
@@ -20,6 +21,11 @@ _NAME_WIDTH = 9
 _AFTER_KILL = (
     "After SIGKILL the next job may fail to start: the kernel needs time to release the chips."
 )
+
+
+def judgement(p: Process) -> str:
+    """Whether it is stale, and why or why not; empty when that is not known."""
+    return doubt(p).removeprefix("is ") or verdict(p)
 
 
 class Text:
@@ -90,16 +96,27 @@ class Text:
         yield "holds", self._holds(p), "plain"
         if shared := self._shared():
             yield "shared", shared, "warn"
+        if state := standstill(p):
+            yield "state", state, "warn"
+        if again := self._starter(p):
+            yield "after", again, "warn"
         yield "age", words.duration(None if p.life is None else p.life.age_s), "plain"
-        yield "verdict", verdict(p) or words.UNKNOWN, "bad" if p.stale else "plain"
+        yield "verdict", judgement(p) or words.UNKNOWN, "bad" if p.stale else "plain"
         if p.key in self._telling:
             yield "ending", self._telling[p.key], "warn"
 
     def _whose(self, p: Process) -> str:
-        """A warning about another user's; empty for one's own, and where nobody knows."""
-        if p.user is None or p.user == self._user:
+        """A warning about another user's, by their uids; empty for one's own."""
+        if p.uid in self._question.plan.uids:
             return ""
-        return f"{p.user}: another user's process, you are {self._user}"
+        if p.uid is None:
+            return f"{p.user or words.UNKNOWN} perhaps another user's process, you are {self._user}"
+        return f"{p.user or p.uid}: another user's process, you are {self._user}"
+
+    def _starter(self, p: Process) -> str:
+        """What may start it again; empty where nothing is known to."""
+        found = next((t.starter for t in self._question.plan.targets if t.process == p), None)
+        return "" if found is None else may_come_back(found)
 
     def _shared(self) -> str:
         """Who else holds what would be ended for; empty for nobody."""

@@ -8,10 +8,11 @@ from rich.cells import cell_len
 
 from tpusmi.model import Process, ProcessKey
 from tpusmi.report import words
+from tpusmi.report.ending import standstill
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Question
-from tpusmi.tui.ending.question import Text
-from tpusmi.tui.main.processes import span, verdict
+from tpusmi.tui.ending.question import Text, judgement
+from tpusmi.tui.main.processes import span
 
 _INDENT = "    "
 
@@ -66,7 +67,10 @@ class TextOfSeveral(Text):
             yield f"{span(p.life.age_s)} old"
 
     def _speaks(self, p: Process) -> str:
-        said = [verdict(p), self._whose(p), self._telling.get(p.key, "")]
+        said = [
+            *(judgement(p), standstill(p), self._whose(p), self._starter(p)),
+            self._telling.get(p.key, ""),
+        ]
         return "; ".join(text for text in said if text) or "not stale, as far as is known"
 
     def _why_not(self, p: Process) -> str:
