@@ -290,3 +290,25 @@ def test_a_module_ends_as_the_command_does(module: str) -> None:
     assert run('"$0" "$@" >&-').returncode == CANNOT_WRITE
     left = run('"$0" "$@" | true; exit ${PIPESTATUS[0]}')
     assert (left.returncode, left.stderr) == (0, b"")
+
+
+SIGNALLED = """
+import os, signal, sys
+from tpusmi.cli.exits import ended
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
+real_write = os.write
+def write(*arguments):
+    written = real_write(*arguments)
+    signal.raise_signal(signal.SIGTERM)
+    return written
+os.write = write
+sys.exit(ended(lambda: print("once") or 0))
+"""
+
+
+def test_a_signal_that_comes_while_something_is_written_does_not_write_it_twice() -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", SIGNALLED],
+        env=environment("/"), capture_output=True, text=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert (found.returncode, found.stdout, found.stderr) == (7, "once\n", "")

@@ -91,6 +91,9 @@ class _Written(io.RawIOBase):
             if self._is_talk:
                 return size
             raise
+        except BaseException:  # of a signal's handler: it may be written, and must not be twice
+            self.failure = InterruptedError()
+            raise
 
     def _write(self, data: ReadableBuffer) -> int:
         while True:
@@ -153,6 +156,8 @@ def _code(command: Callable[[], int], out: _Written | None) -> int:
         if out is not None:
             out.failure = InterruptedError()  # what is left is not written: it may hang there
         return Exit.INTERRUPTED
+    except SystemExit as done:  # of a signal's handler
+        return _code_of(done)
     except OSError as error:
         if out is None or error is not out.failure:
             raise
@@ -163,9 +168,7 @@ def _outcome(command: Callable[[], int]) -> int:
     try:
         return command()
     except SystemExit as done:
-        if done.code is None:
-            return Exit.ANSWERED
-        return done.code if isinstance(done.code, int) else Exit.USAGE
+        return _code_of(done)
     except RuntimeError as error:
         if NO_THREAD not in str(error):
             raise
@@ -173,3 +176,9 @@ def _outcome(command: Callable[[], int]) -> int:
             "tpusmi: no thread can be started: see ulimit -u, or the pod's pids limit\n"
         )
         return Exit.SOURCE_FAILED
+
+
+def _code_of(done: SystemExit) -> int:
+    if done.code is None:
+        return Exit.ANSWERED
+    return done.code if isinstance(done.code, int) else Exit.USAGE
