@@ -95,7 +95,7 @@ class _Runner:
         self._asking: threading.Event | None = None
 
     def start(self) -> None:
-        threading.Thread(target=self._run, name=f"tpusmi-{self._source.name}", daemon=True).start()
+        self._begin(self._run)
 
     def stop(self) -> None:
         """Let the thread end after the read that is under way, and the source let go."""
@@ -109,8 +109,18 @@ class _Runner:
         """
         if self._asking is None or self._asking.is_set():
             done = self._asking = threading.Event()
-            threading.Thread(target=self._answer, args=(done,), daemon=True).start()
+            self._begin(self._answer, done)
         return self._asking
+
+    def _begin(self, work: Callable[..., None], *done: threading.Event) -> None:
+        """On a thread of its own. Where no more can be started the source has FAILED."""
+        name = f"tpusmi-{self._source.name}"
+        try:
+            threading.Thread(target=work, args=done, name=name, daemon=True).start()
+        except RuntimeError as error:
+            self._newest = Outcome(self._source.name, FAILED, f"not asked: {error}")
+            for event in done:
+                event.set()
 
     @property
     def has_answered(self) -> bool:
@@ -132,10 +142,10 @@ class _Runner:
 
     def _run(self) -> None:
         while not self.end.is_set():
-            self._answer(None)
+            self._answer()
             self.end.wait(self._source.period_s)
 
-    def _answer(self, done: threading.Event | None) -> None:
+    def _answer(self, done: threading.Event | None = None) -> None:
         started = time.monotonic()
         try:
             found = self._source.read(started)

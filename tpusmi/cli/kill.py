@@ -15,7 +15,7 @@ from tpusmi.actions.order import ENDING_SIGNALS, FREE_WITHIN_S, GRACE_S, WAIT_MO
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Refusal, Request
 from tpusmi.actions.planning import planned
-from tpusmi.cli.exits import Exit, forget_stdout
+from tpusmi.cli.exits import Exit, is_stderr_written
 from tpusmi.cli.holding import (
     add_options,
     check_chips,
@@ -127,13 +127,14 @@ def _run(
     if options.dry_run or not (plan.targets or plan.lock_files):
         _print_plan(options, plan, words)
         return Exit.ANSWERED if options.dry_run else _code_of_nothing(plan, options)
+    sys.stderr.write(words)
+    sys.stderr.flush()
+    if not is_stderr_written():
+        return Exit.CANNOT_WRITE  # nothing is ended that could not be said
     try:
-        sys.stderr.write(words)
-        sys.stderr.flush()
         return _ask_and_end(host, options, request, snapshot, plan)
     except BrokenPipeError:
-        forget_stdout()
-        return Exit.CANNOT_WRITE  # nobody reads what was done, if anything was
+        return Exit.CANNOT_WRITE  # what was done is not read
 
 
 def _ask_and_end(

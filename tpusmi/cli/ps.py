@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tpusmi.cli.exits import Exit, forget_stdout
+from tpusmi.cli.exits import Exit
 from tpusmi.cli.holding import EXITS, add_options, check_chips, limits, numbers, on_host, talk
 from tpusmi.cli.options import Help, seconds
 from tpusmi.cli.terminal import looks_of
@@ -87,7 +87,7 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
     try:
         _print(shown, options)
     except BrokenPipeError:
-        forget_stdout()  # `| head` has read enough; the code is what was asked for
+        pass  # `| head` has read enough; the code is what was asked for
     return Exit.ANSWERED if found == NOT_VISIBLE and options.visible_only else code
 
 

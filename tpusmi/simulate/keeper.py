@@ -14,12 +14,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from types import FrameType
 from typing import Any
 
 from tpusmi.simulate import description, faults, tree, vm
+from tpusmi.simulate.directory import make, sweep
 from tpusmi.simulate.environment import job_environment
 from tpusmi.simulate.holding import open_lockfile
 from tpusmi.simulate.machine import CUBIC, Machine, parse
@@ -31,8 +31,6 @@ TERMINATE_S = 2.0
 TRIES = 3
 """A port that was free may be taken before the server is there."""
 ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-SHARED_MEMORY = "/dev/shm"
-ROOM_BYTES = 32 * 1024 * 1024
 
 
 class RefusedError(Exception):
@@ -51,19 +49,24 @@ def main() -> None:
     if not line:
         return  # whoever asked is gone already
     plan = json.loads(line)
-    directory = tempfile.mkdtemp(prefix="tpusmi-simulated-", dir=_parent())
-    host = _Host(directory, plan)
+    host = None
     try:
-        os.chmod(directory, 0o755)  # other users may look too
+        sweep()
+        path, _ = make()  # the lock is held until this process ends
+        host = _Host(path, plan)
+        os.chmod(path, 0o755)  # other users may look too
         host.start()
-        _say({"directory": directory})
+        _say({"directory": path})
         host.keep()
     except RefusedError as why:
         _say({"failed": why.kind, "message": str(why)})
+    except OSError as error:
+        _say({"failed": "failed", "message": f"the simulated host cannot be made: {error}"})
     finally:
         for ending in ENDINGS:
             signal.signal(ending, signal.SIG_IGN)  # once is enough
-        host.end()
+        if host is not None:
+            host.end()
 
 
 class _Host:
@@ -218,17 +221,6 @@ class _Host:
             time.sleep(0.01)
         self._processes.clear()
         self._orphans.clear()
-
-
-def _parent() -> str | None:
-    """Shared memory when it has room, where a file costs a hundredth; None is the usual place."""
-    if os.environ.get("TMPDIR"):
-        return None
-    try:
-        free = shutil.disk_usage(SHARED_MEMORY).free
-    except OSError:
-        return None
-    return SHARED_MEMORY if free > ROOM_BYTES and os.access(SHARED_MEMORY, os.W_OK) else None
 
 
 def _lives(pid: int) -> bool:
