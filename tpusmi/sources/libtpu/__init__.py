@@ -135,7 +135,7 @@ class Libtpu:
 def _server(answered: Answered) -> Server:
     place, told = answered
     address = f"localhost:{place.port}"
-    return Server(address, place.process, told.ids, told.status, told.message)
+    return Server(address, place.process, told.ids, told.status, told.message, told.is_service)
 
 
 def _lacks_package(answered: Answered) -> bool:
