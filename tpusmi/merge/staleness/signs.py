@@ -1,4 +1,4 @@
-"""What speaks for a holder's being stale: the signs of the kernel, and of how it uses the TPU. Pure."""
+"""What speaks for a holder's being stale: signs of the kernel, and of how it uses the TPU. Pure."""
 
 from __future__ import annotations
 

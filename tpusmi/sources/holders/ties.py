@@ -197,7 +197,7 @@ def _openers(proc: str, wanted: set[str], kin: Kin) -> _Openers:
     found: dict[str, list[_Opener]] = {}
     until_s = time.monotonic() + LOOK_MOST_S
     is_complete = sees_everybody() is True and INIT in kin.stats
-    for pid in kin.stats.keys() - {os.getpid()}:
+    for pid in kin.stats:
         if time.monotonic() > until_s:
             return _Openers(found, False)
         try:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 
 from tpusmi.actions.end import Order
 from tpusmi.model import Process, ProcessKey
-from tpusmi.report import words
+from tpusmi.report import verdicts, words
 from tpusmi.report.ending import what_happens
 from tpusmi.report.holding import chips
 from tpusmi.tui.chrome import SIMULATED
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.ending.ends import Question
-from tpusmi.tui.main.processes import verdict
+from tpusmi.tui.main.processes import verdict_style
 
 COMMAND_LINES = 4
 _NAME_WIDTH = 9
@@ -91,7 +91,9 @@ class Text:
         if shared := self._shared():
             yield "shared", shared, "warn"
         yield "age", words.duration(None if p.life is None else p.life.age_s), "plain"
-        yield "verdict", verdict(p) or words.UNKNOWN, "bad" if p.stale else "plain"
+        yield "verdict", verdicts.sentence(p) or words.UNKNOWN, verdict_style(p)
+        if signs := verdicts.other_signs(p):
+            yield "signs", "; ".join(signs), "plain"
         if p.key in self._telling:
             yield "ending", self._telling[p.key], "warn"
 
