@@ -79,7 +79,7 @@ def _processes(s: Snapshot) -> Markup:
 def _process(s: Snapshot, p: Process) -> Iterator[Markup]:
     numbers = [d.index if d.id is None else d.id for d in s.devices_of(p.key)]
     command = words.shortened(words.command(p.command), COMMAND_MOST)
-    texts = (p.user or words.UNKNOWN, words.ranges(numbers), _state(p))
+    texts = (p.user or words.UNKNOWN, words.ranges(numbers), verdicts.doing(p) or words.UNKNOWN)
     yield tag(
         "tr",
         tag("td", str(p.pid)),
@@ -93,19 +93,6 @@ def _process(s: Snapshot, p: Process) -> Iterator[Markup]:
         style = "bad" if verdicts.is_stale(p) else "warn"
         reason = tag("div", verdicts.sentence(p), class_=style)
         yield tag("tr", tag("td", reason, class_="l", colspan="7"))
-
-
-def _state(p: Process) -> str:
-    """What it is doing, in a word or two."""
-    if p.state == "dead":
-        return "ended"
-    if verdicts.is_stale(p):
-        return f"stale ({p.stale_code})" if p.stale_code else "stale"
-    marks = ["silent"] if p.state == "silent" else []
-    marks += ["stopped"] if verdicts.is_stopped(p) else []
-    marks += ["maybe stale"] if verdicts.is_suspect(p) else []
-    doing = p.phase or words.UNKNOWN
-    return f"{doing} ({', '.join(marks)})" if marks else doing
 
 
 def _number(s: Snapshot, p: Process, name: str) -> str:

@@ -200,17 +200,7 @@ def _process(s: Snapshot, p: Process) -> Row:
         words.duration(value("step_time_s.p50")),
         words.duration(value("step_time_s.p95")),
         words.count(value("compilations")),
-        _doing(p),
+        verdicts.doing(p) or words.UNKNOWN,
         words.duration(age),
         words.shortened(words.command(p.command), COMMAND_MOST),
     )
-
-
-def _doing(p: Process) -> str:
-    """Its phase, and what else there is to say of its state: `idle (silent, maybe stale)`."""
-    marks = ["silent"] if p.state == "silent" else []
-    marks += ["stopped"] if verdicts.is_stopped(p) else []
-    marks += [f"stale: {p.stale_code}"] if verdicts.is_stale(p) else []
-    marks += ["maybe stale"] if verdicts.is_suspect(p) else []
-    phase, more = p.phase or words.UNKNOWN, ", ".join(marks)
-    return f"{phase} ({more})" if more else phase

@@ -46,6 +46,21 @@ def state(p: Process) -> str:
     return "silent" if p.state == "silent" else p.phase or ""
 
 
+def doing(p: Process) -> str:
+    """The same with all there is to say: `stale (orphaned)`, `idle (silent, stopped)`; empty when
+    nothing is.
+    """
+    if p.state == "dead":
+        return "ended"
+    if p.verdict == Verdict.STALE:
+        return f"stale ({p.stale_code})" if p.stale_code else "stale"
+    marks = ["silent"] if p.state == "silent" else []
+    marks += ["stopped"] if is_stopped(p) else []
+    marks += ["maybe stale"] if is_suspect(p) else []
+    more = ", ".join(marks)
+    return f"{p.phase} ({more})" if p.phase and more else more or p.phase or ""
+
+
 def is_stale(p: Process) -> bool:
     """True for one that holds the TPU, and will not do work again."""
     return p.verdict == Verdict.STALE and p.state != "dead"

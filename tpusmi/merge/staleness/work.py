@@ -78,11 +78,15 @@ def _who_answers(c: Case) -> str:
     """What its agent and its server say of it, if they say anything."""
     if c.has_agent:
         return "its agent says that it is idle"
-    if c.is_measured("idle_s", *BUSY):
+    if c.devices and all(_is_measured(c.snapshot, d) for d in c.devices):
         return "its chips run nothing"
     if c.has_server:
         return "its metrics server knows of no program"
     return "neither an agent nor a metrics server of its own answers"
+
+
+def _is_measured(s: Snapshot, d: Device) -> bool:
+    return any(fresh(s, name, d) is not None for name in ("idle_s", *BUSY))
 
 
 def _works_on_the_host(c: Case) -> str:
