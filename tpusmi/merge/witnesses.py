@@ -16,9 +16,9 @@ def missing_witnesses(outcomes: Iterable[Outcome]) -> tuple[Missing, ...]:
 
 
 def _missing(o: Outcome) -> Iterator[Missing]:
-    # Where every metrics server is silent the source has failed, and still each is the witness of
-    # its own process alone: its silence is a sign about that one.
-    if o.source in SHARED and o.status == FAILED and not o.servers:
+    # A source may tell what it missed. And where every metrics server is silent it has failed, but
+    # each of them is the witness of its own process alone: its silence is a sign about that one.
+    if o.source in SHARED and o.status == FAILED and not (o.servers or o.missing):
         yield Missing(o.source, o.message)
     yield from o.missing
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Outcome, Process, Server
+from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server
 from tpusmi.sources.libtpu.channel import AnyChannel, Channel
 from tpusmi.sources.libtpu.client import NOT_INSTALLED
 from tpusmi.sources.libtpu.memory import Memory
@@ -89,6 +89,7 @@ class Libtpu:
             cores=tuple(core for a in told for core in a.told.cores),
             servers=tuple(_server(a) for a in shown),
             notes=tuple(notes[:NOTES_MOST]),
+            missing=self._unreachable(answered),
         )
 
     def _status(
@@ -116,14 +117,28 @@ class Libtpu:
             if p.key in self._found.elsewhere or not serving & {p.key, None}
         ]
 
-    def _why_mute(self, process: Process, answered: list[Answered]) -> str:
-        """Why nothing is known of a holder: what stands in our way comes before its own doing."""
+    def _unreachable(self, answered: list[Answered]) -> tuple[Missing, ...]:
+        """A witness of each holder that we cannot ask: what its server would say is not known."""
+        found = ((p, self._in_our_way(p, answered)) for p in self._holding)
+        return tuple(
+            Missing(self.name, f"pid {p.pid} {why}", p.uid, p.key) for p, why in found if why
+        )
+
+    def _in_our_way(self, process: Process, answered: list[Answered]) -> str:
+        """What keeps us from asking a holder's server; empty when nothing does."""
         if process.key in self._found.elsewhere:
             return "is in another network namespace: its metrics cannot be reached from here"
         named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
         for a in answered:
             if _lacks_package(a) and (a.place.process == process.key or a.place.port in named):
                 return f"cannot be asked for its metrics: {a.told.message}"
+        return ""
+
+    def _why_mute(self, process: Process, answered: list[Answered]) -> str:
+        """Why nothing is known of a holder: what stands in our way comes before its own doing."""
+        if why := self._in_our_way(process, answered):
+            return why
+        named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
         if process.environment.get(ADDRESSES_VARIABLE) == "local":
             return f"serves no metrics: {ADDRESSES_VARIABLE}=local"
         taken = [port for port in named if port in self._listening]
