@@ -6,13 +6,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tpusmi import __version__
 from tpusmi.merge import merge
 from tpusmi.merge.staleness import USUAL, Limits, judged
-from tpusmi.model import FAILED, History, Host, Outcome, Snapshot
+from tpusmi.merge.witnesses import SHARED
+from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
 from tpusmi.sources.machine import host_facts
 
 ONCE_DEADLINE_S = 2.0
@@ -93,8 +94,10 @@ class _Runner:
         self._newest: Outcome | None = None
         self._answered_at_s = time.monotonic()
         self._asking: threading.Event | None = None
+        """Of the question that was asked last, where one is asked at a time."""
 
     def start(self) -> None:
+        self._asking = None
         self._begin(self._run)
 
     def stop(self) -> None:
@@ -131,14 +134,25 @@ class _Runner:
         answers.
         """
         silent_s = now_s - self._answered_at_s
-        if self._newest is None:
-            return Outcome(
-                self._source.name, FAILED, f"has not answered for {silent_s:.1f} s", silent_s
-            )
-        if silent_s > max(ONCE_DEADLINE_S, HUNG_AFTER_PERIODS * self._source.period_s):
-            message = f"has not answered for {silent_s:.0f} s"
-            return self._newest._replace(status=FAILED, message=message, took_s=silent_s)
-        return self._newest
+        found = self._newest
+        if found is not None and not self._is_hung(silent_s):
+            return found
+        message = f"has not answered for {silent_s:.{1 if found is None else 0}f} s"
+        if found is None:
+            return Outcome(self._source.name, FAILED, message, silent_s)
+        # Its servers answered then: it is the source itself that is silent now.
+        witness = Missing(self._source.name, message)
+        missing = (*found.missing, witness) if self._source.name in SHARED else found.missing
+        return found._replace(status=FAILED, message=message, took_s=silent_s, missing=missing)
+
+    def _is_hung(self, silent_s: float) -> bool:
+        """Whether it owes an answer: to the question that was asked of it, else to its clock.
+
+        How old an answer to a question is tells only how long the other sources took.
+        """
+        if self._asking is not None:
+            return not self._asking.is_set()
+        return silent_s > max(ONCE_DEADLINE_S, HUNG_AFTER_PERIODS * self._source.period_s)
 
     def _run(self) -> None:
         while not self.end.is_set():

@@ -201,7 +201,7 @@ def rows(text: str) -> list[str]:
 
 
 def is_row(line: str) -> bool:
-    return not line.startswith(("!", '"', "agent:", "libtpu"))
+    return not line.startswith(("!", '"', "agent:", "libtpu", "holders:"))
 
 
 @pytest.mark.parametrize(

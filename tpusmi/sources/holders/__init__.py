@@ -48,8 +48,8 @@ class Holders:
     def __init__(
         self, host: Host, chips: Callable[[], Sequence[Chip]], detailed: bool = False
     ) -> None:
-        """`detailed` adds what takes longer: processes that only map libtpu, what a holder uses of
-        the host, who started it, where it listens.
+        """`detailed` adds what is only shown: processes that only map libtpu, what a holder uses of
+        the host, who started it.
         """
         self._host = host
         self._chips = chips
@@ -58,18 +58,30 @@ class Holders:
         self._lock = threading.Lock()
         self._newest: Outcome | None = None
         self._read_at_s = 0.0
+        self._has_read = False
         self._nodes = Nodes({}, {}, ())
         self._scan: Scan | None = None
         self._watch: Watch | None = None
         self._judged_at_s = -math.inf
         self._locks: _Locks | None = None
         self._loaded = Loaded(self._proc)
-        self._describer = Describer(self._proc, detailed)
+        self._describer = Describer(self._proc, detailed, host.older_s)
 
     def read(self, now_s: float) -> Outcome:
-        """Every holder with its nodes. ABSENT when the host has no node of a TPU."""
+        """Every holder with its nodes. ABSENT when the host has no node of a TPU.
+
+        The first time it waits until it shows whether those that look left behind work.
+        """
         with self._lock:
-            return self._look(now_s)
+            found = self._look(now_s)
+            wait_s = 0.0 if self._has_read else self._describer.wait_s
+            self._has_read = True
+        if not wait_s:
+            return found
+        time.sleep(wait_s)  # without the lock: others ask who holds the TPU meanwhile
+        with self._lock:
+            self._newest = found = found._replace(processes=self._describer.again())
+        return found._replace(took_s=found.took_s + wait_s)
 
     def close(self) -> None:
         """Let go of the watch, unless a look is under way: the next one's end does."""

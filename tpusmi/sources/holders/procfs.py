@@ -196,6 +196,15 @@ def mount_type(process: str, mount: str) -> str | None:
     return None
 
 
+def open_flags(process: str, descriptor: str) -> int:
+    """With which flags a descriptor was opened; those of one that may be read when it is gone."""
+    words = read(f"{process}/fdinfo/{descriptor}").split()
+    try:
+        return int(words[words.index("flags:") + 1], 8)
+    except (ValueError, IndexError):
+        return os.O_RDWR
+
+
 def is_ours(proc: str) -> bool:
     """True when this /proc numbers processes as we do. Another namespace's would name others."""
     try:

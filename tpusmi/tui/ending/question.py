@@ -6,26 +6,20 @@ import signal
 from collections.abc import Iterator, Mapping
 
 from tpusmi.actions.order import Order
-from tpusmi.actions.plan import doubt
 from tpusmi.model import Process, ProcessKey
-from tpusmi.report import words
+from tpusmi.report import verdicts, words
 from tpusmi.report.ending import may_come_back, standstill, what_happens
 from tpusmi.report.holding import chips
 from tpusmi.tui.chrome import SIMULATED
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.ending.ends import Question
-from tpusmi.tui.main.processes import verdict
+from tpusmi.tui.main.processes import verdict_style
 
 COMMAND_LINES = 4
 _NAME_WIDTH = 9
 _AFTER_KILL = (
     "After SIGKILL the next job may fail to start: the kernel needs time to release the chips."
 )
-
-
-def judgement(p: Process) -> str:
-    """Whether it is stale, and why or why not; empty when that is not known."""
-    return doubt(p).removeprefix("is ") or verdict(p)
 
 
 class Text:
@@ -101,7 +95,9 @@ class Text:
         if again := self._starter(p):
             yield "after", again, "warn"
         yield "age", words.duration(None if p.life is None else p.life.age_s), "plain"
-        yield "verdict", judgement(p) or words.UNKNOWN, "bad" if p.stale else "plain"
+        yield "verdict", verdicts.sentence(p) or words.UNKNOWN, verdict_style(p)
+        if signs := verdicts.other_signs(p):
+            yield "signs", "; ".join(signs), "plain"
         if p.key in self._telling:
             yield "ending", self._telling[p.key], "warn"
 
