@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from fuzz import files, servers, texts
 from fuzz.mutator import Mutator
-from fuzz.targets import TARGETS, Target
+from fuzz.target import TARGETS, Target
 
+MODULES = (files, servers, texts)
+"""Their targets are known once they are loaded."""
 SECONDS = float(os.environ.get("TPUSMI_FUZZ_S", "60")) / len(TARGETS)
 SEED = int(os.environ.get("TPUSMI_FUZZ_SEED", "1"))
 KEEP = os.environ.get("TPUSMI_FUZZ_KEEP")
