@@ -40,7 +40,8 @@ MOST_BLOB_BYTES = 1024 * 1024
 FACTS_MARGIN = 2
 """Facts of a later version may need so many times the place that they have now."""
 MOST_DEVICES = 1024
-MOST_FIELDS = 512
+MOST_FIELDS = 128
+MOST_SLOTS = 4096
 MOST_SECONDS = 1e11
 """No clock that counts seconds has come this far."""
 TRIES = 3
@@ -207,6 +208,7 @@ class SegmentReader:
         if (
             h.devices > MOST_DEVICES
             or max(h.process_fields, h.device_fields) > MOST_FIELDS
+            or h.slots > MOST_SLOTS
             or max(h.facts_half, h.profile_half) > MOST_BLOB_BYTES
         ):
             raise SegmentError("has a header of impossible counts")
