@@ -43,7 +43,8 @@ class Collector:
 
     def __init__(self, host: Host, sources: Sequence[Source], limits: Limits = USUAL) -> None:
         self.history = History()
-        self._limits = limits
+        self.limits = limits
+        """For how long a holder may do nothing."""
         self._host = host
         self._runners = [_Runner(source, self.history) for source in sources]
 
@@ -81,7 +82,7 @@ class Collector:
         return merge(outcomes, facts, now, *told, judge=self._judged)
 
     def _judged(self, s: Snapshot) -> Snapshot:
-        return judged(s, self._limits, self.history)
+        return judged(s, self.limits, self.history)
 
 
 class _Runner:
@@ -217,16 +218,12 @@ def _has_protobuf() -> bool:
 
 
 def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:
-    """The collector of who holds the TPU, and of what tells whether they use it."""
-    from tpusmi.sources.holders import Holders
-    from tpusmi.sources.libtpu import Libtpu
-    from tpusmi.sources.segments import Segments
-    from tpusmi.sources.sysfs import Sysfs
-
-    chips = Sysfs(host)
-    holders = Holders(host, chips.chips, detailed=True)
-    sources: list[Source] = [Segments(host), chips, holders, Libtpu(host, holders.processes)]
-    return Collector(host, sources, limits)
+    """The collector of who holds the TPU, and of everything that tells whether they use it: a
+    verdict is the same as where all is shown.
+    """
+    collector = open_collector(host, detailed=True)
+    collector.limits = limits
+    return collector
 
 
 def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S) -> Snapshot:

@@ -82,6 +82,8 @@ open(sys.argv[2], 'w').write(str(os.getpid()))
 time.sleep(60)
 """
 
+pytestmark = pytest.mark.usefixtures("only_ours")
+
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Host:
@@ -112,6 +114,18 @@ def test_the_classic_is_stale_and_the_reason_says_what_was_asked(machine: Host) 
     assert "its launcher, process " in reason
     assert "neither an agent nor a metrics server of its own answers" in reason
     assert "% of a core over 1." in reason
+
+
+def test_kill_stale_frees_the_chips_of_the_classic(machine: Host) -> None:
+    from tpusmi.actions.end import Order, carry_out
+    from tpusmi.actions.me import me
+    from tpusmi.actions.plan import Request, make_plan
+
+    with left(machine, "null") as pid:
+        snapshot = look(machine)
+        plan = make_plan(snapshot, Request(stale=True), me(machine))
+        report = carry_out(machine, snapshot.chips, plan, Order(grace_s=5.0, free_within_s=10.0))
+        assert [(r.process.pid, r.outcome) for r in report.results] == [(pid, "ended")]
 
 
 def test_three_seconds_after_its_start_it_is_a_suspect_at_most(machine: Host) -> None:

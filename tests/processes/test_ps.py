@@ -77,7 +77,9 @@ def test_a_stale_holder_is_found_by_the_exit_code_and_told_with_the_reason() -> 
     with simulated("orphan") as host:
         found = ps(host)
         assert found.returncode == STALE
-        assert "is stale (orphaned): its launcher has ended" in found.stdout
+        assert "is stale (orphaned): its launcher, process " in found.stdout
+        assert ", has ended: it is now a child of process " in found.stdout
+        assert "% of a core over 1." in found.stdout
         assert ps(host, "--visible-only").returncode == STALE
         (process,) = json.loads(ps(host, "--stale", "--json").stdout)["processes"]
         assert (process["stale"], process["stale_code"]) == (True, "orphaned")
