@@ -62,9 +62,10 @@ def _newcomer(
     host: Host, seen: _Seen, nodes: tuple[str, ...], ended: Sequence[Ended], since_s: float
 ) -> Newcomer:
     uid = procfs.read_status(host.path(f"/proc/{seen.key.pid}")).uid
-    began_s = seen.key.start_ticks / procfs.ticks_per_s()
+    tick_s = 1 / procfs.ticks_per_s()
+    began_s = seen.key.start_ticks * tick_s  # or up to a tick later
     before = next((e for e in reversed(ended) if _is_like(seen, e.target)), None)
-    is_later = before is not None and began_s >= since_s
+    is_later = before is not None and began_s + tick_s >= since_s
     return Newcomer(
         *seen.key[:2],
         uid,
