@@ -42,8 +42,7 @@ def sweep() -> None:
             path = f"{parent}/{name}"
             lock = _lock(path)
             if lock is not None:
-                # Of a host that another version keeps there is no lock.
-                if os.fstat(lock).st_uid == os.geteuid() and not is_running(path):
+                if not is_running(path):  # one that another version keeps has no lock
                     shutil.rmtree(path, ignore_errors=True)
                 os.close(lock)
 
@@ -67,19 +66,21 @@ def _names(parent: str) -> list[str]:
 
 
 def _lock(path: str) -> int | None:
-    """A descriptor that has locked that directory; None when it is no directory, another has it
-    locked, or it is not ours to open.
+    """A descriptor that has locked that directory; None when another has it locked, or there is no
+    directory of ours.
     """
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(directory).st_uid == os.geteuid():
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return directory
     except OSError:
-        os.close(directory)
-        return None
-    return directory
+        pass
+    os.close(directory)
+    return None
 
 
 def _is_at(path: str, directory: int) -> bool:
