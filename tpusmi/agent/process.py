@@ -10,7 +10,7 @@ import signal
 import sys
 
 from tpusmi.agent import jaxread
-from tpusmi.text import clean, without_secrets
+from tpusmi.text import WORDS_MOST, clean, without_secrets
 
 COMMAND_MOST_BYTES, ARGUMENT_MOST = 3000, 200
 """Of the command line in the facts, whose place in the segment is small."""
@@ -60,8 +60,8 @@ def command() -> list[str]:
     """How the process was started, secrets hidden, cut to fit; sys.argv where /proc hides it."""
     try:
         with open("/proc/self/cmdline", "rb") as file:
-            raw = file.read(65536).rstrip(b"\0").split(b"\0")
-        argv = [w.decode("utf-8", "replace") for w in raw]
+            raw = file.read(65536).rstrip(b"\0")
+        argv = raw.decode("utf-8", "replace").split("\0", WORDS_MOST)[:WORDS_MOST]
     except OSError:
         argv = sys.argv
     words, left = [], COMMAND_MOST_BYTES

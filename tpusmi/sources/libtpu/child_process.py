@@ -51,6 +51,10 @@ class ChildProcess:
     def ask(self, line: bytes) -> None:
         """Send one line, shorter than a pipe is long."""
         self._talk.clear()
+        gone = select.poll()
+        gone.register(self._requests, 0)
+        if gone.poll(0):
+            return  # nobody reads: SIGPIPE would end a program that takes it. Listening tells how
         try:
             os.write(self._requests, line)
         except BlockingIOError:
