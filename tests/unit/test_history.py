@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,3 +71,27 @@ def test_ten_hours_take_as_much_memory_as_ten_minutes() -> None:
     history = History()
     fill(history, range(600))
     assert fill(history, range(600, 36_000)) < 20_000
+
+
+def test_a_history_is_read_and_forgets_while_a_source_adds_to_it() -> None:
+    history, done, every_s = History(span_s=1), threading.Event(), sys.getswitchinterval()
+
+    def add() -> None:
+        n = 0
+        while not done.is_set():
+            n += 1
+            history.add([Reading(NAME, DeviceKey(None, n % 5000), 1.0, float(n), "agent", 5.0)])
+
+    source = threading.Thread(target=add)
+    sys.setswitchinterval(1e-6)
+    try:
+        source.start()
+        for tick in range(3000):
+            history.oldest_s()
+            if tick % 50 == 0:
+                history.forget(1e6 * tick)
+    finally:
+        done.set()
+        source.join(10)
+        sys.setswitchinterval(every_s)
+    assert not source.is_alive()

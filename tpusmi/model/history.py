@@ -62,7 +62,7 @@ class History:
     def oldest_s(self) -> float | None:
         """When the oldest value that is kept was measured; None when there is none."""
         # A copy, taken in one step: sources add series from threads of their own.
-        return min((series.first_s for series in [*self._series.values()]), default=None)
+        return min((series.first_s for series in self._series.copy().values()), default=None)
 
     def nothing_since_s(self, subject: Subject) -> float | None:
         """Since when the duty cycle of a subject has been nothing; None when it is not, or nobody
@@ -83,7 +83,7 @@ class History:
         if now_s - self._forgot_at_s < FORGET_EVERY_S:
             return
         self._forgot_at_s = now_s
-        gone = [k for k, s in [*self._series.items()] if s.at_s < now_s - self.span_s]
+        gone = [k for k, s in self._series.copy().items() if s.at_s < now_s - self.span_s]
         for key in gone:
             self._series.pop(key, None)
             if key[1] == WATCHED:
