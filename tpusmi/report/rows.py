@@ -11,9 +11,6 @@ DITTO = '"'
 """In place of a figure of the whole chip that stands in the row of its first device."""
 
 
-_MEMORY = ("hbm_used_bytes", "hbm_limit_bytes", "hbm_peak_bytes")
-
-
 class Shown(NamedTuple):
     """A value for a row."""
 
@@ -65,14 +62,15 @@ class Memory(NamedTuple):
 
 def memory(s: Snapshot, d: Device) -> Memory:
     """Used, limit and peak of the device; of its chip where only that was measured."""
-    used, limit, peak = (s.values.get((d.key, name)) for name in _MEMORY)
-    whole = shown(s, d, "hbm_used_bytes")
-    if used is None and whole.value is not None:
+    read, key = s.values.get, d.key  # every device at every tick
+    used = read((key, "hbm_used_bytes"))
+    if used is None and (whole := shown(s, d, "hbm_used_bytes")).value is not None:
         return Memory(whole.value, _chip_limit(s, d), None, whole.repeats)
+    limit = read((key, "hbm_limit_bytes"))
     if used is None and limit is None:
         of_chip = shown(s, d, "hbm_limit_bytes")
         return Memory(None, of_chip.value, None, of_chip.repeats)
-    return Memory(used, limit, peak, False)
+    return Memory(used, limit, read((key, "hbm_peak_bytes")), False)
 
 
 def _chip_limit(s: Snapshot, d: Device) -> Value | None:

@@ -129,13 +129,14 @@ class Graphs:
     ) -> Slots:
         slot_s = max(span_s / count, 1.0)
         until, key = int(s.at_s // slot_s), (owner, metric, count, span_s)
-        devices = alike(s, s.devices if owner is None else s.devices_of(owner), metric)
+        devices = s.devices if owner is None else s.devices_of(owner)
         found = self._averages.get(key)
         if len(self._averages) > AVERAGES_MOST:
             self._averages.clear()
         # Further apart than neighbours: it was paused, or somebody has looked back.
         if found is None or s.at_s < found.at_s or until - found.until > 1:
-            every = [self.of_device(s, d, metric, span_s, count) for d in devices]
+            same = alike(s, devices, metric)
+            every = [self.of_device(s, d, metric, span_s, count) for d in same]
             slots = [
                 mean([v for v in column if v is not None]) for column in zip(*every, strict=True)
             ]
@@ -193,9 +194,12 @@ def alike(s: Snapshot, devices: Sequence[Device], metric: str) -> Sequence[Devic
     return [d for d in devices if (d.key, metric) in s.values or s.of_chip(metric, d) is None]
 
 
-def present_mean(s: Snapshot, devices: Iterable[Device], metric: str) -> float | None:
+def present_mean(s: Snapshot, devices: Sequence[Device], metric: str) -> float | None:
     """The mean over the devices of which it is known now; None when it is of none of them."""
-    found = (rows.shown(s, d, metric).value for d in alike(s, tuple(devices), metric))
+    read = s.values.get
+    found = [read((d.key, metric)) for d in devices]
+    if None in found:
+        found = [rows.shown(s, d, metric).value for d in alike(s, devices, metric)]
     return mean([v.value for v in found if v is not None and not v.stale])
 
 
