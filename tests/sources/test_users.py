@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
+import forge
 import pytest
+from commands import tpusmi
 from users import NOBODY, ROOT
 
 from tpusmi.sources.users import WAIT_MOST_S, _Names
@@ -67,3 +71,12 @@ def test_names_that_take_long_are_not_waited_for_and_come_later(
         assert time.monotonic() < until_s
     assert [names.of(uid) for uid in (5, 6, 7)] == ["user5", "user6", "7"]
     assert sorted(asked) == [5, 6, 7]
+
+
+def test_numbers_do_not_wait_for_names(tmp_path: Path) -> None:
+    forge.my_segment(tmp_path)
+    slow = "import pwd, time\npwd.getpwuid = lambda uid: time.sleep(60)\n"
+    (tmp_path / "sitecustomize.py").write_text(slow)
+    paths = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    (job,) = json.loads(tpusmi(tmp_path, "--json", PYTHONPATH=paths).stdout)["processes"]
+    assert (job["user"], job["uid"], job["steps"]) == (str(os.getuid()), os.getuid(), 1200)

@@ -118,10 +118,8 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
     """The filters among the options; `-u` without a name means me. Raises ValueError."""
     users = options.user
     if users is not None and not users:
-        from tpusmi.sources.users import user_name
-
         # Not $USER, which sudo and su leave as they like.
-        users = [user_name(os.getuid())]
+        users = [str(os.getuid())]
     pids = [word for words in options.pid or () for word in words]
     only = [(kind, word) for kind, words in options.only for word in words]
 

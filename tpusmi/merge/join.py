@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tpusmi.merge.match import SDK, Match
-from tpusmi.merge.processes import by_process, is_claim, joined, machines_own, told_apart
+from tpusmi.merge.processes import by_process, is_claim, joined, of_claims, told_apart
 from tpusmi.model import (
     AGENT,
     LIBTPU,
@@ -65,9 +65,10 @@ class Join:
 
     @property
     def devices(self) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
-        """Every device once, those of the machine in its order; then those of claims alone."""
-        live = {p.key for p in self.processes if p.state == "live"}
-        return machines_own(told_apart(self._shown.values()), self._claimed, live)
+        """Every device once, those of the machine in its order; and those of claims alone."""
+        known = told_apart(self._shown.values())
+        claimed, apart = of_claims(self._claimed, self.processes, bool(known or self._holds))
+        return (*known, *claimed), tuple(apart)
 
     def subject(self, r: Reading) -> Subject | None:
         """What a reading is about; None when nobody knows."""

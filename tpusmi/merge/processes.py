@@ -87,21 +87,17 @@ def is_claim(key: ProcessKey | None) -> bool:
     return key is not None and bool(key.claim)
 
 
-def machines_own(
-    devices: Iterable[Device],
-    claimed: Mapping[ProcessKey | None, list[Device]],
-    live: set[ProcessKey],
-) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
-    """The devices to show as those of the machine, and those to show with their claim alone.
+def of_claims(
+    claimed: Mapping[ProcessKey | None, list[Device]], processes: Iterable[Process], has_own: bool
+) -> tuple[list[Device], list[Device]]:
+    """Of the devices that only files name: those to show as the machine's, and all others.
 
-    What a file claims is a device of the machine only where nothing better is known, as in a
-    container beside that of the job.
+    They are the machine's only where it has none of its own that are known, as in a container
+    beside that of the job, and only while the file is written to.
     """
-    known = tuple(devices)
-    if known:
-        return known, tuple(d for own in claimed.values() for d in own)
-    mine = [d for key, own in claimed.items() if key in live for d in own]
-    return tuple(mine), tuple(d for key, own in claimed.items() if key not in live for d in own)
+    live = {p.key for p in processes if p.state == "live" and not has_own}
+    shown = [d for key, own in claimed.items() if key in live for d in own]
+    return shown, [d for key, own in claimed.items() if key not in live for d in own]
 
 
 def told_apart(devices: Iterable[Device]) -> list[Device]:

@@ -21,6 +21,7 @@ from tpusmi.model.holding import (
 from tpusmi.report import verdicts, words
 from tpusmi.report.family import TREE_ASCII, tree
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
+from tpusmi.report.select import is_of
 
 _TITLES = ("PID", "USER", "CHIPS", "STALE", "S", "AGE", "CPU", "RSS", "TTY", "COMMAND")
 
@@ -52,7 +53,7 @@ def _passes(p: Process, filters: Filters, nodes: set[str]) -> bool:
     if p.state == "dead" or not (p.holds or p.loaded_only):
         return False
     return (
-        (not filters.users or p.user in filters.users)
+        (not filters.users or is_of(p, filters.users))
         and (not filters.pids or p.pid in filters.pids)
         and (not filters.chips or bool(set(p.holds) & nodes))
         and (not filters.stale or p.stale is True)
