@@ -63,7 +63,6 @@ def demo_process() -> Iterator[subprocess.Popen[str]]:
     """A demo in a process group of its own, whose dashboard says the directory and waits."""
     process = subprocess.Popen(
         [sys.executable, "-c", DEMO],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -141,7 +141,7 @@ def test_a_claim_is_marked_in_every_view(machine: Host) -> None:
     lines = [line for line in table(s).splitlines() if "xmrig" in line]
     assert len(lines) == 1
     assert "idle (not verified)" in lines[0]
-    assert "idle, not verified" in fragment(s)
+    assert "idle (not verified)" in fragment(s)
     whole = json.loads(json.dumps(s.to_dict()))
     assert [(p["pid"], p["uid"], p["verified"]) for p in whole["processes"]] == [
         (pid, 0, True),

@@ -8,6 +8,7 @@ from tpusmi.merge.join import Join
 from tpusmi.merge.notices import notices
 from tpusmi.merge.processes import process_of, proven
 from tpusmi.merge.staleness import judged
+from tpusmi.merge.witnesses import explained, missing_witnesses
 from tpusmi.model import (
     LIBTPU,
     METRICS,
@@ -52,6 +53,7 @@ def merge(
     join = Join(outcomes, simulated)
     known, claimed = join.devices
     processes = _ordered(join.processes)
+    outcomes, servers = explained(outcomes, processes)
     dead = frozenset(p.key for p in processes if p.state == "dead")
     readings = ((join.subject(r), r) for o in outcomes for r in o.readings)
     chips = join.chips
@@ -71,7 +73,7 @@ def merge(
         values,
         (*(d for d in devices if d.key.process in dead), *claimed),
         chips,
-        tuple(s for o in outcomes for s in o.servers),
+        servers,
         tuple(latency for o in outcomes for latency in o.latencies if _is_heard(latency, join)),
         tuple(link for o in outcomes for link in o.links),
         tuple(core for o in outcomes for core in o.cores if core.server not in join.ignored),
@@ -81,7 +83,7 @@ def merge(
         next((o.unseen for o in outcomes if o.unseen), ""),
         tuple(node for o in outcomes for node in o.nodes),
         tuple(node for o in outcomes for node in o.closed_nodes),
-        tuple(witness for o in outcomes for witness in o.missing),
+        missing_witnesses(outcomes),
     )
     snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))

@@ -16,6 +16,12 @@ HOLDERS = "holders"
 Number = float | int
 
 
+def within(value: Number | None, most: float) -> Number | None:
+    """The value when a quantity can have it: known, finite, not negative, no more than that."""
+    # Minus zero becomes zero: it would be printed as -0.0.
+    return value + 0 if value is not None and 0 <= value <= most else None
+
+
 class Host(NamedTuple):
     """Where this machine's facts are read; a test hands the sources another one."""
 
@@ -31,6 +37,8 @@ class Host(NamedTuple):
     """Where the machine's own loadavg, meminfo and uptime are. A simulated host has the processes
     of the real one in its /proc, but a load and a memory of its own.
     """
+    older_s: float = 0.0
+    """So much older than the kernel says are its processes: a simulated job has run for a while."""
 
     def path(self, absolute: str) -> str:
         """That absolute path under this host's root."""
@@ -177,6 +185,8 @@ class Server(NamedTuple):
     """Every device id that it has ever reported, sorted."""
     status: str = OK
     message: str = ""
+    is_service: bool = True
+    """False when what answers there is not libtpu's metrics service."""
     uid: int | None = None
     """Whose socket listens there, by the kernel; None where it does not tell."""
     user: str | None = None

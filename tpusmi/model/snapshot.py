@@ -206,6 +206,7 @@ class Snapshot(NamedTuple):
             "verdict": None if p.verdict is None else p.verdict.value,
             "stale_code": p.stale_code,
             "stale_reason": p.stale_reason,
+            "signs": [sign._asdict() for sign in p.signs],
             **_life(p.life),
             "phase": p.phase,
             "state": p.state,

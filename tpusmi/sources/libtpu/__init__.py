@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Outcome, Process, Server
+from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server
 from tpusmi.sources.libtpu.channel import AnyChannel, Channel
 from tpusmi.sources.libtpu.client import NOT_INSTALLED, Told
 from tpusmi.sources.libtpu.memory import Memory
@@ -97,6 +97,7 @@ class Libtpu:
             cores=tuple(core for a in told for core in a.told.cores),
             servers=servers,
             notes=tuple(notes[:NOTES_MOST]),
+            missing=self._unreachable(answered),
         )
 
     def _unasked(self, shown: list[Answered]) -> list[Server]:
@@ -136,14 +137,28 @@ class Libtpu:
             return False
         return any(place.uid in (None, process.uid) for place in places)
 
-    def _why_mute(self, process: Process, answered: list[Answered]) -> str:
-        """Why nothing is known of a holder: what stands in our way comes before its own doing."""
+    def _unreachable(self, answered: list[Answered]) -> tuple[Missing, ...]:
+        """A witness of each holder that we cannot ask: what its server would say is not known."""
+        found = ((p, self._in_our_way(p, answered)) for p in self._holding)
+        return tuple(
+            Missing(self.name, f"pid {p.pid} {why}", p.uid, p.key) for p, why in found if why
+        )
+
+    def _in_our_way(self, process: Process, answered: list[Answered]) -> str:
+        """What keeps us from asking a holder's server; empty when nothing does."""
         if process.key in self._found.elsewhere:
             return "is in another network namespace: its metrics cannot be reached from here"
         named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
         for a in answered:
             if _lacks_package(a) and (a.place.process == process.key or a.place.port in named):
                 return f"cannot be asked for its metrics: {a.told.message}"
+        return ""
+
+    def _why_mute(self, process: Process, answered: list[Answered]) -> str:
+        """Why nothing is known of a holder: what stands in our way comes before its own doing."""
+        if why := self._in_our_way(process, answered):
+            return why
+        named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
         if process.environment.get(ADDRESSES_VARIABLE) == "local":
             return f"serves no metrics: {ADDRESSES_VARIABLE}=local"
         taken = [place for place in self._found.places if place.port in named and place.socket]
@@ -157,7 +172,10 @@ def _server(answered: Answered) -> Server:
     address = f"localhost:{place.port}"
     user = None if place.uid is None else user_name(place.uid)
     told_of = (told.ids, told.status, told.message)
-    return Server(address, place.process, *told_of, place.uid, user, place.stranger)
+    return Server(
+        *(address, place.process, *told_of, told.is_service),
+        *(place.uid, user, place.stranger),
+    )
 
 
 def _stranger(place: Place) -> str:
