@@ -76,7 +76,7 @@ def _directories(uid: int) -> Iterator[str]:
 
 
 def _own_by_chance(uid: int, base: str) -> list[str]:
-    """The directories of this user there whose names nobody could foresee."""
+    """The directories of this user there whose names cannot be foreseen."""
     found = (f"{base}/{name}" for name in places.names(base, places.ENTRIES_MOST) if "." in name)
     own = (path for path in found if places.user_in_name(os.path.basename(path)) == uid)
     return [path for path in own if places.is_private(path, uid)][: places.OF_USER_MOST]
@@ -138,7 +138,7 @@ def _remove_halves(directory: str, now: float) -> None:
 
 
 def _remove_empty(uid: int, base: str, now: float) -> None:
-    """Remove what `_directories` has made by chance and nobody uses any more."""
+    """Remove directories by chance that no process uses any more."""
     for path in _own_by_chance(uid, base):
         try:
             if now - os.lstat(path).st_mtime > EMPTY_S:

@@ -45,7 +45,7 @@ class Listener(NamedTuple):
 
 
 def listeners() -> dict[int, Listener] | None:
-    """The socket that listens on each port where we could reach it; None where nobody tells."""
+    """The socket that listens on each port where we could reach it; None where it is not told."""
     try:
         # IPv4 last: where both listen on a port, that is whom we ask.
         return {port: found for family in (10, 2) for port, found in _by_netlink(family)}
@@ -54,7 +54,7 @@ def listeners() -> dict[int, Listener] | None:
 
 
 def listening_sockets() -> dict[int, int]:
-    """Inodes of those sockets, by port. Empty where nobody tells."""
+    """Inodes of those sockets, by port. Empty where it is not told."""
     return {port: found.inode for port, found in (listeners() or {}).items()}
 
 

@@ -52,7 +52,7 @@ def find(
 ) -> Found:
     """The ports of every holder that we can reach, then those of the host.
 
-    `listening` are the sockets of this network namespace, by port; None where nobody tells.
+    `listening` are the sockets of this network namespace, by port; None where it is not told.
     """
     near = [p for p in holders if not _is_elsewhere(host, p.pid)]
     seen = _Holders(host, near)

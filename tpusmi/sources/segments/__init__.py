@@ -16,7 +16,7 @@ from tpusmi.sources.segments.samples import FRESH_LEAST_S
 from tpusmi.wire.layout import SegmentError
 from tpusmi.wire.places import Place
 
-NOBODY_CALLED = "no job that called tpusmi.start() can be seen here"
+NO_JOB = "no job that called tpusmi.start() can be seen here"
 
 
 class Segments:
@@ -187,5 +187,5 @@ def _status(found: int, gaps: Gaps) -> tuple[str, str]:
     notes = gaps.notes()
     return (
         ABSENT,
-        f"{NOBODY_CALLED}, but not all could be read: {notes[0]}" if notes else NOBODY_CALLED,
+        f"{NO_JOB}, but not all could be read: {notes[0]}" if notes else NO_JOB,
     )

@@ -1,6 +1,6 @@
 """What the files of each user may cost the reader: one user's take no more than a stated part.
 
-Time is processor time of the reading thread, so that a busy machine cuts nobody off.
+Time is processor time of the reading thread, so that a busy machine cuts no user off.
 """
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.

@@ -41,7 +41,7 @@ class Gaps:
 
     def segment(self, place: Place, why: str) -> None:
         """A segment that cannot be read. One that is named after a living process of its owner
-        could have spoken for that one alone; an old one for nobody.
+        could have spoken for that one alone; an old one for none.
         """
         self.denied += "Permission denied" in why
         text = self._noted(f"{place.path} {why}", place.uid)
