@@ -7,16 +7,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tpusmi import __version__
 from tpusmi.merge import merge
 from tpusmi.merge.staleness import USUAL, Limits, judged
-from tpusmi.model import FAILED, History, Host, Outcome, Snapshot
+from tpusmi.merge.witnesses import SHARED
+from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
 from tpusmi.sources.machine import host_facts
-
-if TYPE_CHECKING:
-    from tpusmi.sources.libtpu.channel import AnyChannel
 
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
@@ -45,7 +43,8 @@ class Collector:
 
     def __init__(self, host: Host, sources: Sequence[Source], limits: Limits = USUAL) -> None:
         self.history = History()
-        self._limits = limits
+        self.limits = limits
+        """For how long a holder may do nothing."""
         self._host = host
         self._runners = [_Runner(source, self.history) for source in sources]
 
@@ -83,7 +82,7 @@ class Collector:
         return merge(outcomes, facts, now, *told, judge=self._judged)
 
     def _judged(self, s: Snapshot) -> Snapshot:
-        return judged(s, self._limits, self.history)
+        return judged(s, self.limits, self.history)
 
 
 class _Runner:
@@ -96,8 +95,10 @@ class _Runner:
         self._newest: Outcome | None = None
         self._answered_at_s = time.monotonic()
         self._asking: threading.Event | None = None
+        """Of the question that was asked last, where one is asked at a time."""
 
     def start(self) -> None:
+        self._asking = None
         self._begin(self._run)
 
     def stop(self) -> None:
@@ -134,14 +135,25 @@ class _Runner:
         answers.
         """
         silent_s = now_s - self._answered_at_s
-        if self._newest is None:
-            return Outcome(
-                self._source.name, FAILED, f"has not answered for {silent_s:.1f} s", silent_s
-            )
-        if silent_s > max(ONCE_DEADLINE_S, HUNG_AFTER_PERIODS * self._source.period_s):
-            message = f"has not answered for {silent_s:.0f} s"
-            return self._newest._replace(status=FAILED, message=message, took_s=silent_s)
-        return self._newest
+        found = self._newest
+        if found is not None and not self._is_hung(silent_s):
+            return found
+        message = f"has not answered for {silent_s:.{1 if found is None else 0}f} s"
+        if found is None:
+            return Outcome(self._source.name, FAILED, message, silent_s)
+        # Its servers answered then: it is the source itself that is silent now.
+        witness = Missing(self._source.name, message)
+        missing = (*found.missing, witness) if self._source.name in SHARED else found.missing
+        return found._replace(status=FAILED, message=message, took_s=silent_s, missing=missing)
+
+    def _is_hung(self, silent_s: float) -> bool:
+        """Whether it owes an answer: to the question that was asked of it, else to its clock.
+
+        How old an answer to a question is tells only how long the other sources took.
+        """
+        if self._asking is not None:
+            return not self._asking.is_set()
+        return silent_s > max(ONCE_DEADLINE_S, HUNG_AFTER_PERIODS * self._source.period_s)
 
     def _run(self) -> None:
         while not self.end.is_set():
@@ -170,13 +182,11 @@ def open_collector(
     period_s: float = 1.0,
     with_programs: bool = False,
     detailed: bool = False,
-    in_job: bool = False,
 ) -> Collector:
     """The collector of a host, with every source this version has.
 
     `with_past` and `detailed` are for who looks for longer: what was before, what a holder is, and
-    what each device's memory holds. `in_job` is for a process that may be a job: it is spared
-    grpc's threads and fork handlers.
+    what each device's memory holds.
     """
     from tpusmi.sources.holders import Holders
     from tpusmi.sources.libtpu import Libtpu
@@ -192,46 +202,28 @@ def open_collector(
             Segments(host, with_past, period_s, by_device=detailed),
             chips,
             holders,
-            Libtpu(host, holders.processes, with_programs, _channel(in_job)),
-            LibtpuSdk(host, lambda: bool(chips.chips()), everything=not _has_grpc()),
+            Libtpu(host, holders.processes, with_programs),
+            LibtpuSdk(host, lambda: bool(chips.chips()), everything=not _has_protobuf()),
         ],
     )
 
 
-def _channel(in_job: bool) -> Callable[[str], AnyChannel]:
-    """Connects to a metrics server: over grpc, or over a plain socket."""
-    if in_job:
-        from tpusmi.sources.libtpu.plain import PlainChannel
-
-        return PlainChannel
-    from tpusmi.sources.libtpu.channel import Channel
-
-    return Channel
-
-
-def _has_grpc() -> bool:
-    """Whether grpc and protobuf are there: without either the metrics servers cannot be asked, and
-    the SDK has to tell all it knows.
+def _has_protobuf() -> bool:
+    """Whether protobuf is there: without it the metrics servers cannot be asked, and the SDK has to
+    tell all it knows.
 
     importlib would take a third of bare Python's start to look in the same places.
     """
-    return all(
-        any(os.path.isdir(f"{directory}/{package}") for directory in sys.path)
-        for package in ("grpc", "google/protobuf")
-    )
+    return any(os.path.isdir(f"{directory}/google/protobuf") for directory in sys.path)
 
 
 def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:
-    """The collector of who holds the TPU, and of what tells whether they use it."""
-    from tpusmi.sources.holders import Holders
-    from tpusmi.sources.libtpu import Libtpu
-    from tpusmi.sources.segments import Segments
-    from tpusmi.sources.sysfs import Sysfs
-
-    chips = Sysfs(host)
-    holders = Holders(host, chips.chips, detailed=True)
-    sources: list[Source] = [Segments(host), chips, holders, Libtpu(host, holders.processes)]
-    return Collector(host, sources, limits)
+    """The collector of who holds the TPU, and of everything that tells whether they use it: a
+    verdict is the same as where all is shown.
+    """
+    collector = open_collector(host, detailed=True)
+    collector.limits = limits
+    return collector
 
 
 def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S) -> Snapshot:

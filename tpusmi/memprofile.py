@@ -9,13 +9,15 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tpusmi.model import Allocation, Site
-from tpusmi.pprof import Profile, ProfileError, members
+from tpusmi.pprof import MOST_STRING_BYTES, Profile, ProfileError, members
 
 BUFFER, EXECUTABLE = "buffer", "executable"
-ALLOCATIONS_MOST = 2000
+SITES_MOST, ALLOCATIONS_MOST = 1000, 2000
+MOST_JSON_BYTES = 1024 * 1024
+"""Of sites, unpacked."""
 
 SiteKey = tuple[str, str, int, str]
 """Function, file, line, kind."""
@@ -160,39 +162,42 @@ def packed_sites(profile: bytes, most: int = 200) -> bytes:
 def unpacked_sites(packed: bytes, by_device: bool = False) -> Held:
     """The sites that packed_sites() packed. Raises ProfileError."""
     try:
-        first, more = members(packed)
-        rows = tuple(_checked_site(*row) for row in json.loads(first))
+        first, more = members(packed, MOST_JSON_BYTES)
+        rows = tuple(_checked_site(*row) for row in _few(json.loads(first), SITES_MOST))
         if not by_device:
             return Held(rows)
         if not more:  # of format 1.1, which says neither of which device nor what it left out
             return Held(
                 rows, tuple(Allocation(*s[:4], None, s.bytes, s.count) for s in rows), None, None
             )
-        (size, count), apart = json.loads(members(more)[0])
+        (size, count), apart = json.loads(members(more, MOST_JSON_BYTES)[0])
         return Held(
             rows,
-            tuple(_checked(rows, *row) for row in apart[:ALLOCATIONS_MOST]),
+            tuple(_checked(rows, *row) for row in _few(apart, ALLOCATIONS_MOST)),
             *_sane(size, count),
         )
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise ProfileError(f"has sites that cannot be read: {error}") from None
 
 
+def _few(rows: Any, most: int) -> list[Any]:
+    if not isinstance(rows, list) or len(rows) > most:
+        raise ValueError(f"no list of at most {most}")
+    return rows
+
+
 def _checked_site(
     function: str, file: str, line: int, kind: str, size: int | None, count: int
 ) -> Site:
     number, known, buffers = _sane(line, size or 0, count)
-    return Site(
-        str(function), str(file), number, str(kind), None if size is None else known, buffers
-    )
+    words = (_text(function), _text(file))
+    return Site(*words, number, _text(kind), None if size is None else known, buffers)
 
 
 def _checked(
     sites: Sequence[Site], index: int, device: int | None, size: int | None, count: int
 ) -> Allocation:
     place, number, known, buffers = _sane(index, device or 0, size or 0, count)
-    if min(place, number) < 0:
-        raise ValueError("a device of a negative number")
     site = sites[place]
     return Allocation(
         *site[:4],
@@ -202,11 +207,16 @@ def _checked(
     )
 
 
+def _text(text: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError("a name that is no text")
+    return text[:MOST_STRING_BYTES]
+
+
 def _sane(*numbers: int) -> list[int]:
-    found = [int(n) for n in numbers]
-    if max(map(abs, found)) >= 2**62:
-        raise ValueError("a number beyond 2^62")
-    return found
+    if not all(isinstance(n, (int, float)) and 0 <= n < 2**62 for n in numbers):
+        raise ValueError("a number that cannot be true")
+    return [int(n) for n in numbers]
 
 
 def device_id(label: str) -> int | None:

@@ -96,7 +96,7 @@ class Panel:
     def _open(self, simulate: str | None) -> None:
         """Start to look at the host. Raises ValueError when there is none of that name."""
         host = this_host() if simulate is None else self._simulated(simulate)
-        self._collector = open_collector(host, period_s=self._interval_s, in_job=True)
+        self._collector = open_collector(host, period_s=self._interval_s)
         self._collector.start()
         until_s = time.monotonic() + FIRST_LOOK_S
         while not self._collector.have_all_answered() and time.monotonic() < until_s:

@@ -9,19 +9,28 @@ from __future__ import annotations
 import itertools
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 MOST_UNPACKED_BYTES = 8 * 1024 * 1024
 MOST_ROWS = 100_000
 """Of samples, of locations, of functions, of strings: real jobs have a few thousand."""
+WORK_MOST, WORK_LEAST, WORK_PER_BYTE = 1_000_000, 100_000, 8
+"""Fields and frames that are looked at, in proportion to the packed bytes: a few kilobytes may
+unpack to so much that looking at it takes seconds. Real profiles need one for each byte, or two.
+"""
+TOO_MUCH = "has more in it than its size allows"
 MOST_FRAMES = 1024
+MOST_LINES = 64
+"""Of a location: more than one are functions inlined into each other."""
+MOST_STRING_BYTES = 4096
+MOST_LINE = 2**31
+MOST_NUMBER = 2**45
+"""Bytes or buffers of one sample: no host has so many."""
 
 _LIBRARIES = frozenset(("jax", "jaxlib", "flax", "optax", "haiku", "equinox", "orbax", "numpy"))
 _LIBRARY_FILES = ("/functools.py", "/contextlib.py", "/tpusmi/agent/tracked.py")
 """Frames between the user's line and the allocation, which do not tell who keeps the memory."""
-
-
 _COMPREHENSIONS = frozenset(("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"))
 
 
@@ -40,23 +49,34 @@ class Sample(NamedTuple):
     labels: bytes
 
 
+class _Function(NamedTuple):
+    name: str
+    file: str
+    is_library: bool
+
+
 class Profile:
-    """The tables of one profile: samples, locations, functions, strings, still in bytes."""
+    """The tables of one profile: samples, locations, functions, strings, still in bytes.
+
+    Everything is decoded once, however often it is referred to. Every method raises ProfileError.
+    """
 
     def __init__(self, profile: bytes) -> None:
+        self._left = min(WORK_MOST, WORK_LEAST + WORK_PER_BYTE * len(profile))
         self._data = members(profile)[0]
         self._rows: dict[int, list[tuple[int, int]]] = {2: [], 4: [], 5: [], 6: []}
-        for number, start, end in _fields(self._data, 0, len(self._data)):
+        for number, start, end in self._fields(self._data, 0, len(self._data)):
             if number in self._rows and end >= 0:
-                rows = self._rows[number]
-                rows.append((start, end))
-                if len(rows) > MOST_ROWS:
+                self._rows[number].append((start, end))
+                if len(self._rows[number]) > MOST_ROWS:
                     raise ProfileError(f"has more than {MOST_ROWS} rows of a kind")
         self._labels: dict[bytes, dict[str, str]] = {}
-        self._frames: dict[int, list[Frame]] = {}
+        self._strings: dict[int, str] = {}
+        self._frames: dict[int, list[tuple[Frame, bool]]] = {}
         self._sites: dict[bytes, Frame] = {}
-        self._places: dict[int, tuple[int, int]] = {}
-        self._functions: dict[int, tuple[int, int]] = {}
+        self._places: dict[int, tuple[int, int]] | None = None
+        self._function_places: dict[int, tuple[int, int]] = {}
+        self._functions: dict[int, _Function] = {}
 
     def samples(self) -> Iterator[Sample]:
         """Every sample, its stack and labels still packed: most are alike, and are decoded once."""
@@ -65,27 +85,25 @@ class Profile:
             locations = bytearray()
             values: list[int] = []
             labels = end
-            for number, a, b in _fields(data, start, end):
+            for number, a, b in self._fields(data, start, end):
                 if number == 1 and b >= 0:
                     locations += data[a:b]
                 elif number == 1:
                     locations += _varint_bytes(a)
                 elif number == 2:
-                    values.extend(_varints(data, a, b) if b >= 0 else (a,))
+                    values += _first_two(data, a, b) if b >= 0 else (a,)
                 elif number == 3 and b >= 0:
                     labels = min(labels, _label_start(data, a, b))
             if len(values) >= 2:
-                yield Sample(
-                    bytes(locations), _signed(values[0]), _signed(values[1]), data[labels:end]
-                )
+                yield _sample(bytes(locations), values, data[labels:end])
 
     def labels(self, packed: bytes) -> dict[str, str]:
         """The string labels of a sample."""
         if packed not in self._labels:
             found = self._labels[packed] = {}
-            for number, start, end in _fields(packed, 0, len(packed)):
+            for number, start, end in self._fields(packed, 0, len(packed)):
                 if number == 3 and end >= 0:
-                    label = {n: a for n, a, b in _fields(packed, start, end) if b < 0}
+                    label = self._numbers(packed, start, end)
                     # Very old jaxlibs gave the device as a number, and 0 is not sent at all.
                     text = self.string(label[2]) if label.get(2) else str(label.get(3, 0))
                     found[self.string(label.get(1, 0))] = text
@@ -98,56 +116,122 @@ class Profile:
         return self._sites[locations]
 
     def _site(self, locations: bytes) -> Frame:
-        ids = _varints(locations, 0, len(locations))
-        every = (frame for location in ids for frame in self._frames_at(location))
-        frames = itertools.islice(every, MOST_FRAMES)
+        frames = itertools.islice(self._stack(locations), MOST_FRAMES)
         first = None
-        for frame in frames:
+        for frame, is_library in frames:
             first = first or frame
-            if not _is_library(frame[1]):
+            if not is_library:
                 # Before Python 3.12 a comprehension is a frame: the function around it is named.
-                around = next(frames, frame) if frame[0] in _COMPREHENSIONS else frame
+                around = next(frames, (frame,))[0] if frame[0] in _COMPREHENSIONS else frame
                 return (around[0], *frame[1:]) if around[1] == frame[1] else frame
         return first or ("(unknown)", "", 0)
 
-    def string(self, index: int) -> str:
-        """The string of that number; empty when there is none."""
-        rows = self._rows[6]
-        if not 0 <= index < len(rows):
-            return ""
-        start, end = rows[index]
-        return self._data[start:end].decode("utf-8", "replace")
+    def _stack(self, locations: bytes) -> Iterator[tuple[Frame, bool]]:
+        """The frames of a stack, innermost first, and whether each is a library's."""
+        for location in _varints(locations, 0, len(locations)):
+            frames = self._frames_at(location)
+            self._left -= 1 + len(frames)
+            if self._left < 0:
+                raise ProfileError(TOO_MUCH)
+            yield from frames
 
-    def _frames_at(self, location: int) -> list[Frame]:
+    def string(self, index: int) -> str:
+        """The beginning of the string of that number; empty when there is none."""
+        if index not in self._strings:
+            rows = self._rows[6]
+            start, end = rows[index] if 0 <= index < len(rows) else (0, 0)
+            data = self._data[start : min(end, start + MOST_STRING_BYTES)]
+            self._strings[index] = data.decode("utf-8", "replace")
+        return self._strings[index]
+
+    def _frames_at(self, location: int) -> list[tuple[Frame, bool]]:
         """The frames of a location, innermost first; most locations are never asked for."""
-        if not self._places:
+        if self._places is None:
             self._places = self._by_id(4)
-            self._functions = self._by_id(5)
+            self._function_places = self._by_id(5)
         if location not in self._frames:
-            self._frames[location] = self._decoded(location)
+            self._frames[location] = self._decoded(*self._places.get(location, (0, 0)))
         return self._frames[location]
 
-    def _decoded(self, location: int) -> list[Frame]:
+    def _decoded(self, start: int, end: int) -> list[tuple[Frame, bool]]:
         frames = []
-        start, end = self._places.get(location, (0, 0))
-        for number, a, b in _fields(self._data, start, end):
+        for number, a, b in self._fields(self._data, start, end):
             if number == 4 and b >= 0:
-                line = {n: v for n, v, w in _fields(self._data, a, b) if w < 0}
-                first, last = self._functions.get(line.get(1, 0), (0, 0))
-                f = {n: v for n, v, w in _fields(self._data, first, last) if w < 0}
-                frame = (self.string(f.get(2, 0)), self.string(f.get(4, 0)), line.get(2, 0))
-                frames.append(frame)
+                line = self._numbers(self._data, a, b)
+                f = self._function(line.get(1, 0))
+                at = line.get(2, 0)
+                frames.append(((f.name, f.file, at if at < MOST_LINE else 0), f.is_library))
+                if len(frames) > MOST_LINES:
+                    raise ProfileError(f"has a location of more than {MOST_LINES} lines")
         return frames
+
+    def _function(self, id: int) -> _Function:
+        if id not in self._functions:
+            f = self._numbers(self._data, *self._function_places.get(id, (0, 0)))
+            file = self.string(f.get(4, 0))
+            self._functions[id] = _Function(self.string(f.get(2, 0)), file, _is_library(file))
+        return self._functions[id]
 
     def _by_id(self, kind: int) -> dict[int, tuple[int, int]]:
         """Where each location or function lies, by the id that is its first field."""
         found = {}
         for start, end in self._rows[kind]:
-            for number, value, last in _fields(self._data, start, end):
+            for number, value, last in self._fields(self._data, start, end):
                 if number == 1 and last < 0:
                     found[value] = (start, end)
                     break
         return found
+
+    def _numbers(self, data: bytes, start: int, end: int) -> dict[int, int]:
+        """The varints of a message by their numbers."""
+        return {n: value for n, value, last in self._fields(data, start, end) if last < 0}
+
+    def _fields(self, data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The fields of a message: (number, start, end) of a length-delimited one, (number, value,
+        -1) of a varint.
+
+        Raises ProfileError when it is malformed, and for too many in all. Skips fixed-width fields.
+        """
+        most = self._left
+        looked_at = 0
+        while at < end:
+            # One-byte numbers are nearly all there are, and a call for each would double the time.
+            tag = data[at]
+            at += 1
+            if tag > 0x7F:
+                tag, at = _varint(data, at - 1, end)
+            wire_type = tag & 7
+            if wire_type == 2:
+                size = data[at] if at < end else 0x80
+                at += 1
+                if size > 0x7F:
+                    size, at = _varint(data, at - 1, end)
+                if at + size > end:
+                    raise ProfileError("has a field longer than its message")
+                yield tag >> 3, at, at + size
+                at += size
+            elif wire_type == 0:
+                value, at = _varint(data, at, end)
+                yield tag >> 3, value, -1
+            else:
+                at = _after_fixed(wire_type, at)
+            looked_at += 1
+            if looked_at > most:
+                raise ProfileError(TOO_MUCH)
+        self._left -= looked_at
+
+
+def _after_fixed(wire_type: int, at: int) -> int:
+    if wire_type not in (1, 5):
+        raise ProfileError("has a field of an unknown wire type")
+    return at + (8 if wire_type == 1 else 4)
+
+
+def _sample(locations: bytes, values: Sequence[int], labels: bytes) -> Sample:
+    buffers, size = _signed(values[0]), _signed(values[1])
+    if not 0 <= buffers < MOST_NUMBER or abs(size) >= MOST_NUMBER:
+        raise ProfileError("has a sample of impossible size")
+    return Sample(locations, buffers, size, labels)
 
 
 def _is_library(file: str) -> bool:
@@ -157,52 +241,18 @@ def _is_library(file: str) -> bool:
     return frozen or not _LIBRARIES.isdisjoint(parts[:-1]) or file.endswith(_LIBRARY_FILES)
 
 
-def members(profile: bytes) -> tuple[bytes, bytes]:
-    """The first gzip member unpacked, and what follows it.
-
-    A small one may unpack to a bomb, so there is a limit.
-    """
+def members(profile: bytes, most: int = MOST_UNPACKED_BYTES) -> tuple[bytes, bytes]:
+    """The first gzip member unpacked, up to so many bytes of it, and what follows it."""
     if profile[:2] != b"\x1f\x8b":
         raise ProfileError("is not a gzip'ed memory profile")
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        data = unpacker.decompress(profile, MOST_UNPACKED_BYTES)
+        data = unpacker.decompress(profile, most)
     except zlib.error as error:
         raise ProfileError(f"cannot be unpacked: {error}") from None
     if not unpacker.eof:
         raise ProfileError("is cut short or too large")
     return data, unpacker.unused_data
-
-
-def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The fields of a message: (number, start, end) of a length-delimited one, (number, value, -1)
-    of a varint.
-
-    Raises ProfileError when the message is malformed. Fixed-width fields are skipped.
-    """
-    while at < end:
-        # One-byte numbers are nearly all there are, and a call for each would double the time.
-        tag = data[at]
-        at += 1
-        if tag > 0x7F:
-            tag, at = _varint(data, at - 1, end)
-        wire_type = tag & 7
-        if wire_type == 2:
-            size = data[at] if at < end else 0x80
-            at += 1
-            if size > 0x7F:
-                size, at = _varint(data, at - 1, end)
-            if at + size > end:
-                raise ProfileError("has a field longer than its message")
-            yield tag >> 3, at, at + size
-            at += size
-        elif wire_type == 0:
-            value, at = _varint(data, at, end)
-            yield tag >> 3, value, -1
-        elif wire_type in (1, 5):
-            at += 8 if wire_type == 1 else 4
-        else:
-            raise ProfileError("has a field of an unknown wire type")
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
@@ -221,6 +271,11 @@ def _varints(data: bytes, at: int, end: int) -> Iterator[int]:
     while at < end:
         value, at = _varint(data, at, end)
         yield value
+
+
+def _first_two(data: bytes, at: int, end: int) -> tuple[int, ...]:
+    first, at = _varint(data, at, end)
+    return (first, _varint(data, at, end)[0]) if at < end else (first,)
 
 
 def _varint_bytes(value: int) -> bytes:

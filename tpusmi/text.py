@@ -1,30 +1,38 @@
-"""Text from outside made safe to show: no control characters, no secrets."""
+"""Text from outside made safe to show: no control characters, no secrets.
+
+Text is cut before anything looks at it, and every pattern takes a time that grows with the length
+of the text and no faster: the text may be a stranger's.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 HIDDEN = "***"
+WORD_MOST, WORDS_MOST, ARGV_MOST = 4096, 4096, 16_384
+"""Characters of one argument, arguments, and characters of them all that are looked at."""
 
 # Patterns stay text until needed: most text is harmless, and compiling them would cost the start.
-_SECRET_NAME = (
-    r"[\w.-]*(?:token|secrets?|passw(?:or)?d|passphrase|credentials?|api[-_]?keys?|access[-_]?key"
-    r"|accountkey|signature|cookie|auth(?:orization)?)|[\w.-]*[_-]key"
-    r"|(?:[\w.-]*[_.-])?(?:pwd|pw|pat|pass|jwt|sig|bearer)"
+_ENDINGS = (
+    *("token", "secret", "secrets", "password", "passwd", "passphrase", "credential"),
+    *("credentials", "apikey", "apikeys", "api_keys", "api-keys", "accesskey", "accountkey"),
+    *("_key", "-key", "signature", "cookie", "auth", "authorization"),
 )
-_ASSIGNED = rf"(?is)^(-{{0,2}}(?:{_SECRET_NAME})[=:])(.+)$"
-_EMBEDDED = (
-    rf"(?i)((?<![\w.-])[\\\"']*(?:{_SECRET_NAME})[\\\"'\]]*\s*[=:]\s*)"
-    r"([\[{][^\]}]*|\\*\"[^\"]*\"?|'[^']*'?|(?:Bearer |Basic )?[^\s\"',;&}]+)"
+"""The name of a secret ends in one of these."""
+_LAST_PARTS = frozenset(("pwd", "pw", "pat", "pass", "jwt", "sig", "bearer"))
+"""Or its last part is one of these: `db.pwd`, but not `bypass`."""
+_ASSIGNMENT = r"(?<![\w.-])([\w.-]+)([\\\"'\]]*\s*[=:])\s*"
+"""A name and what stands between it and its value: `--env=`, `"api_key": `, `?token=`"""
+_VALUE = (
+    r"(?i)[\[{][^\]}]*|\\*\"[^\"]*\"?|'[^']*'?|(?:(?:bearer|basic|digest|token) )?[^\s\"',;&}]+"
 )
-"""`--env=HF_TOKEN=x`, `{"api_key": "x"}`, `?token=x`"""
-_NAMED = rf"(?i)^-{{1,2}}(?:{_SECRET_NAME})$"
-_SHAPED = (
-    r"\b(?:hf_|ghp_|gho_|ghs_|github_pat_|glpat-|sk-|xox[abp]-|AIza|ya29\.|AKIA)[A-Za-z0-9_./-]{8,}"
-    r"|\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?"
-    r"|(?<=://)[^/\s@]+(?=@)"
+_PREFIXED = (
+    r"\b(?:hf_|ghp_|gho_|ghs_|github_pat_|glpat-|sk-|xox[abp]-|AIza|ya29\.|AKIA|eyJ)[A-Za-z0-9_./-]"
 )
+_SHAPED = rf"(?<=://)[^/\s@]+(?=@)|{_PREFIXED}{{8,}}"
+_CUT_SHORT = rf"{_PREFIXED}{{0,7}}$|(?<=://)[^/\s@]+$"
+"""What may be the beginning of such a secret, where the text was cut."""
 _HINTS = (
     *("token", "secret", "pass", "credential", "key", "auth", "://", "cookie", "signature"),
     *("pwd", "pw", "pat", "jwt", "sig", "bearer"),
@@ -46,29 +54,88 @@ def clean(text: str, most: int = 4096) -> str:
 
 def command_line(argv: Iterable[str], most: int = 1024) -> str:
     """The arguments as one line, secrets hidden, control characters removed."""
-    return clean(" ".join(without_secrets(argv)), most)
+    words, left = [], most
+    for word in _words(argv):
+        words.append(word)
+        left -= len(word) + 1
+        if left < 0:
+            break
+    return clean(" ".join(words), most)
 
 
 def without_secrets(argv: Iterable[str]) -> list[str]:
-    """The arguments with what looks like a secret hidden."""
-    words: list[str] = []
-    hide_next = False
-    for word in argv:
-        if hide_next and not word.startswith("-"):
-            words.append(HIDDEN)
-            hide_next = False
-            continue
-        hide_next = _may_hide(word) and re.match(_NAMED, word) is not None
-        words.append(redacted(word))
-    return words
+    """The arguments with what looks like a secret hidden: the first WORDS_MOST of them, each up to
+    WORD_MOST characters, and up to ARGV_MOST characters in sum.
+    """
+    return [*_words(argv)]
 
 
 def redacted(word: str) -> str:
-    """One argument or environment value with what looks like a secret hidden."""
+    """One argument or environment value, up to WORD_MOST characters of it, with what looks like a
+    secret hidden.
+    """
+    return _redacted(word[:WORD_MOST], len(word) > WORD_MOST)
+
+
+def _words(argv: Iterable[str]) -> Iterator[str]:
+    """The arguments one by one, cut, with what looks like a secret hidden."""
+    hide_next = False
+    for word, is_cut in _cut(argv):
+        if hide_next and not word.startswith("-"):
+            hide_next = False
+            yield HIDDEN
+        else:
+            hide_next = _is_flag_of_secret(word, is_cut)
+            yield _redacted(word, is_cut)
+
+
+def _cut(argv: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """The beginning of each argument, and whether there was more of it."""
+    left = ARGV_MOST
+    for number, word in enumerate(argv):
+        most = min(left, WORD_MOST)
+        if number >= WORDS_MOST or most <= 0:
+            return
+        yield word[:most], len(word) > most
+        left -= len(word) + 1
+
+
+def _redacted(word: str, is_cut: bool) -> str:
     if not _may_hide(word):
         return word
-    assigned = re.sub(_ASSIGNED, rf"\g<1>{HIDDEN}", word)
-    return re.sub(_SHAPED, HIDDEN, re.sub(_EMBEDDED, rf"\g<1>{HIDDEN}", assigned))
+    shown = re.sub(_SHAPED, HIDDEN, _without_values(word))
+    return re.sub(_CUT_SHORT, HIDDEN, shown) if is_cut else shown
+
+
+def _without_values(word: str) -> str:
+    """The word with a mark in place of each value that is assigned to the name of a secret."""
+    shown, at = [], 0
+    for found in re.finditer(_ASSIGNMENT, word):
+        if found.start() < at or not _names_secret(found[1]):
+            continue
+        if found.start() == 0 and len(found[2]) == 1:  # the word is the assignment: all of the rest
+            return word[: found.end(2)] + HIDDEN if found.end(2) < len(word) else word
+        value = re.compile(_VALUE).match(word, found.end())
+        if value is not None:
+            shown += [word[at : found.end()], HIDDEN]
+            at = value.end()
+    return "".join(shown) + word[at:]
+
+
+def _is_flag_of_secret(word: str, is_cut: bool) -> bool:
+    """True for `--token`: the next argument is the secret. A flag that was cut may
+    be one.
+    """
+    if not word.startswith("-") or not (is_cut or _may_hide(word)):
+        return False
+    name = re.fullmatch(r"([\w.-]+)\s*", word)
+    return name is not None and (is_cut or _names_secret(name[1]))
+
+
+def _names_secret(name: str) -> bool:
+    lower = name.lower()
+    last_part = lower.replace("-", "_").replace(".", "_").rpartition("_")[2]
+    return lower.endswith(_ENDINGS) or last_part in _LAST_PARTS
 
 
 def _may_hide(word: str) -> bool:

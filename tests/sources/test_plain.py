@@ -6,24 +6,86 @@ import subprocess
 import sys
 import time
 
+import grpc
 import pytest
-from metric_server import of_devices, saying_port, server_process, serving, silent_port
+from flooding import KINDS, flooding
+from hypothesis import given
+from hypothesis import strategies as st
+from metric_server import (
+    DUTY,
+    gauge,
+    of_devices,
+    saying_port,
+    server_process,
+    serving,
+    silent_port,
+)
 
+from tpusmi.metricproto import GET_METRIC, messages
 from tpusmi.model import ABSENT, FAILED, OK
 from tpusmi.sources.libtpu.client import Client
 from tpusmi.sources.libtpu.plain import PlainChannel
+from tpusmi.sources.libtpu.trailers import status_in
 
 
-def test_a_plain_socket_brings_the_same_rows_as_grpc() -> None:
+def test_every_status_of_grpc_arrives_by_its_name() -> None:
+    for refused in grpc.StatusCode:
+        if refused in (grpc.StatusCode.OK, grpc.StatusCode.CANCELLED):
+            continue
+        with serving({DUTY: refused}) as server:
+            channel = PlainChannel(f"ipv4:127.0.0.1:{server.port}")
+            for _ in range(3):  # a server may say it in short the second time
+                request = messages()["MetricRequest"](metric_name=DUTY)
+                call = channel.call(GET_METRIC, request, 5.0)
+                assert (call.code().name, call.details()) == (
+                    refused.name,
+                    f"Metric not found: {DUTY}",
+                )
+            channel.close()
+
+
+def test_the_answers_of_grpcs_own_server_arrive_whole() -> None:
     with serving(of_devices(range(256))) as server:
-        now_s = time.monotonic()
-        plain = Client(server.port, None, PlainChannel).read(now_s)
-        usual = Client(server.port).read(now_s)
-    assert plain.status == OK
-    assert {(r.metric, r.subject, r.value) for r in plain.readings} == {
-        (r.metric, r.subject, r.value) for r in usual.readings
+        found = Client(server.port).read(time.monotonic())
+        channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
+        request = messages()["MetricRequest"](metric_name=DUTY).SerializeToString()
+        usual = messages()["MetricResponse"].FromString(channel.unary_unary(GET_METRIC)(request))
+        channel.close()
+    assert found.status == OK
+    assert {r.subject.id: r.value for r in found.readings if r.metric == "duty_cycle_percent"} == {
+        row.attribute.value.int_attr: min(100.0, row.gauge.as_double)
+        for row in usual.metric.metrics
+        if row.gauge.as_double <= 100.5
     }
-    assert len(plain.ids) == 256
+    assert len(found.ids) == 256
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_server_that_sends_without_end_costs_next_to_nothing(kind: str) -> None:
+    with flooding(kind) as port:
+        client = Client(port)
+        client.read(0.0)  # protobuf is loaded
+        cpu_s, started_s = time.process_time(), time.monotonic()
+        found = [client.read(1000.0 * n) for n in range(1, 4)]
+        cpu_s, took_s = time.process_time() - cpu_s, time.monotonic() - started_s
+        client.close()
+    assert {told.status for told in found} == {FAILED}
+    assert cpu_s < 0.5  # 0.02 s; it was 2.5 s
+    assert took_s < 8
+
+
+def test_a_large_message_is_refused_before_it_is_there() -> None:
+    answers = {DUTY: gauge(DUTY, dict.fromkeys(range(100_000), 1.0))}
+    with serving(answers) as server:
+        found = Client(server.port).read(time.monotonic())
+    assert "answers more than is sane" in found.message
+
+
+@given(st.binary(max_size=60))
+def test_headers_of_any_kind_are_read_without_an_error(block: bytes) -> None:
+    status, message = status_in(block)
+    assert status is None or 0 <= status < 100
+    assert len(message) <= 200
 
 
 def test_a_connection_serves_for_many_reads() -> None:
@@ -89,3 +151,16 @@ def test_asking_brings_neither_grpc_nor_a_thread_nor_a_word_at_a_fork() -> None:
             timeout=60,
         )
     assert (done.stdout, done.stderr) == ("False 1\n", "")
+
+
+def test_the_ids_that_a_server_reports_again_and_again_are_kept_before_those_it_named_once() -> (
+    None
+):
+    with serving(of_devices(range(4))) as server:
+        client = Client(server.port)
+        for n in range(5):
+            server.answers = of_devices([0, 1, 2, 3, *range(1000 * (n + 1), 1000 * (n + 1) + 600)])
+            ids = client.read(1000.0 * n).ids
+        client.close()
+    assert len(ids) <= 1024
+    assert {0, 1, 2, 3, *range(5000, 5600)} <= set(ids)

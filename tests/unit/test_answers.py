@@ -23,12 +23,16 @@ from metric_server import (
 from tpusmi.metricproto import messages
 from tpusmi.model import LIBTPU, ProcessKey, RowKey
 from tpusmi.sources.libtpu.answers import DEVICES_MOST, IDLE_MOST_S, Answer, Asked, answer, label
+from tpusmi.sources.libtpu.formats import parse
 from tpusmi.sources.libtpu.names import LATENCY, NAMES, Name
 from tpusmi.sources.libtpu.programs import cores
+from tpusmi.sources.segments.samples import readings
+from tpusmi.wire.reader import Sample
 
 NOW_S, WALL_S = 1000.0, 1_800_000_000.0
 ASKED = Asked("localhost:8431", ProcessKey(7, 70), NOW_S, WALL_S)
 BY_GRPC = {name.grpc: name for name in NAMES}
+BY_METRIC = {name.metric: name for name in NAMES}
 
 
 def name_of(grpc: str) -> Name:
@@ -272,3 +276,12 @@ def test_whatever_comes_is_read_without_harm(name: Name, raw: bytes, data: st.Da
         assert reading.at_s <= NOW_S
     for latency in found.latencies:
         assert latency.label.isprintable()
+
+
+def test_minus_zero_is_zero_wherever_a_value_enters() -> None:
+    rows = answer(name_of(DUTY), gauge(DUTY, {0: -0.0}), ASKED).readings
+    printed = parse(BY_METRIC["duty_cycle_percent"], ["-0.0", "-0", "-0.0%"], 1.0).readings
+    sampled = readings(Sample(1, 1.0, 1.0, {"flops_per_s": -0.0}, ()), ProcessKey(1, 1), 0.0, 1.0)
+    for found in (*rows, *printed, *sampled):
+        assert (found.value, str(found.value).startswith("-")) == (0, False)
+    assert (len(rows), len(printed), len(sampled)) == (1, 3, 1)

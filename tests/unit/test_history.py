@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpusmi.model import UNKNOWN, DeviceKey, History, Reading
+from tpusmi.model import METRICS, UNKNOWN, DeviceKey, History, ProcessKey, Reading, RowKey
+from tpusmi.model.history import SERIES_MOST, UNKEPT
 
 KEY, NAME = DeviceKey(None, 0), "hbm_used_bytes"
 
@@ -68,3 +73,125 @@ def test_ten_hours_take_as_much_memory_as_ten_minutes() -> None:
     history = History()
     fill(history, range(600))
     assert fill(history, range(600, 36_000)) < 20_000
+
+
+def rows(server: str, ids: range, at_s: float, fresh_s: float = 5.0) -> list[Reading]:
+    metrics = ("hbm_used_bytes", "duty_cycle_percent", "idle_s")
+    return [
+        Reading(m, RowKey(server, i), 1.0, at_s, "libtpu", fresh_s) for m in metrics for i in ids
+    ]
+
+
+def test_a_server_that_names_its_devices_anew_at_each_look_pushes_nothing_out() -> None:
+    history = History()
+    mine, slow = range(256), range(1000, 1256)
+    for second in range(120):
+        history.add(rows("localhost:8432", mine, second))
+        if second % 30 == 0:
+            history.add(rows("localhost:8433", slow, second, 90.0))
+        history.add(rows("localhost:8431", range(second * 1024, second * 1024 + 1024), second))
+        history.forget(second)
+        assert history.size <= SERIES_MOST
+    for i in (*mine, *slow):
+        server = "localhost:8432" if i < 256 else "localhost:8433"
+        for metric in ("hbm_used_bytes", "duty_cycle_percent", "idle_s"):
+            found = history.window(metric, RowKey(server, i), 119, 120)
+            assert found is not None
+            assert list(found[:90]) == [1.0] * 90
+    assert history.nothing_since_s(RowKey("localhost:8431", 0)) is None
+
+
+def test_a_job_that_comes_later_finds_room_beside_a_server_that_takes_it_all() -> None:
+    history = History()
+    for second in range(60):
+        history.add(rows("localhost:8431", range(second * 1024, second * 1024 + 1024), second))
+        history.forget(second)
+        if second >= 30:
+            history.add(rows("localhost:8432", range(256), second))
+    found = history.window("idle_s", RowKey("localhost:8432", 255), 59, 30)
+    assert list(found or ()) == [1.0] * 30
+
+
+def test_ever_new_processes_push_out_none_that_is_still_there() -> None:
+    history, mine = History(), ProcessKey(1, 1)
+    for second in range(100):
+        keys = [(mine, 8), *((ProcessKey(1000 * second + n, 7), 16) for n in range(64))]
+        for key, devices in keys:
+            history.add(
+                [
+                    Reading("hbm_used_bytes", DeviceKey(key, i), 1.0, second, "agent", 259_200.0)
+                    for i in range(devices)
+                ]
+            )
+        history.forget(second)
+        assert history.size <= SERIES_MOST
+    for i in range(8):
+        assert list(history.window(NAME, DeviceKey(mine, i), 99, 100) or ()) == [1.0] * 100
+    later = ProcessKey(2, 2)
+    for second in range(100, 200):
+        history.add([Reading(NAME, DeviceKey(later, 0), 1.0, second, "agent", 5.0)])
+        history.forget(second)
+    assert history.at(NAME, DeviceKey(later, 0), 199.0, 5.0) == 1
+
+
+def test_a_host_of_256_chips_with_an_agent_and_a_metrics_server_has_a_place_for_everything() -> (
+    None
+):
+    history, job = History(), ProcessKey(1, 1)
+    subjects = [
+        s for i in range(256) for s in (DeviceKey(job, i), RowKey("s", i), RowKey("sdk", i))
+    ]
+    metrics = [m.name for m in METRICS if m.scope == "device" and m.name not in UNKEPT]
+    for second in range(3):
+        for subject in subjects:
+            history.add([Reading(m, subject, 1.0, second, "agent", 5.0) for m in metrics[:12]])
+        history.forget(second)
+    assert history.size == 256 * 3 * 12
+
+
+def test_the_history_is_never_larger_than_it_says() -> None:
+    import tracemalloc
+
+    history = History()
+    tracemalloc.start()
+    for second in range(12):
+        history.add(rows("localhost:8431", range(second * 4096, second * 4096 + 4096), second))
+        history.add(
+            [r for n in range(64) for r in rows(f"x{n}", range(second, second + 32), second)]
+        )
+        history.forget(second)
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken < 64_000_000
+
+
+def test_values_of_ten_minutes_apart_take_no_longer_than_those_of_a_second() -> None:
+    history = History()
+    started_s = time.process_time()
+    for n in range(20_000):
+        history.add([reading(600.0 * n, 1.0, 1e6)])
+    assert time.process_time() - started_s < 1  # 0.1 s
+
+
+def test_a_history_is_read_and_forgets_while_a_source_adds_to_it() -> None:
+    history, done, every_s = History(span_s=1), threading.Event(), sys.getswitchinterval()
+
+    def add() -> None:
+        n = 0
+        while not done.is_set():
+            n += 1
+            history.add([Reading(NAME, DeviceKey(None, n % 5000), 1.0, float(n), "agent", 5.0)])
+
+    source = threading.Thread(target=add)
+    sys.setswitchinterval(1e-6)
+    try:
+        source.start()
+        for tick in range(3000):
+            history.oldest_s()
+            if tick % 50 == 0:
+                history.forget(1e6 * tick)
+    finally:
+        done.set()
+        source.join(10)
+        sys.setswitchinterval(every_s)
+    assert not source.is_alive()

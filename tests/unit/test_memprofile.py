@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -292,6 +294,118 @@ def test_sites_that_are_no_sites_give_a_reason() -> None:
     for text in (b"{", b"[[1]]", b"7", b'[["f","x",1,"buffer",null,"many"]]', b"[" * 100_000):
         with pytest.raises(ProfileError):
             unpacked_sites(gzip.compress(text))
+
+
+LIBRARY = b"/jax/" + b"x" * 5_000_000 + b"/functools.py"
+
+
+def built(samples: bytes, lines: int, file: bytes = LIBRARY, function: bytes = b"") -> bytes:
+    """A profile with one location of so many lines, one function, one string."""
+    location = field(1, 1) + field(4, field(1, 1) + field(2, 1)) * lines
+    whole = field(1, 1) + field(4, 1) + function
+    strings = b"".join(field(6, s) for s in (b"", file, b"device"))
+    return gzip.compress(samples + field(4, location) + field(5, whole) + strings, 9)
+
+
+def stack(*locations: int, labels: bytes = b"") -> bytes:
+    packed = b"".join(map(varint, locations))
+    return field(2, field(1, packed) + field(2, varint(1) * 2) + labels)
+
+
+HOSTILE = {
+    "a long name in many lines": lambda: built(stack(1), 20_000),
+    "a long name in some lines": lambda: built(stack(1), 60),
+    "many stacks of long locations": lambda: built(
+        b"".join(stack(*[1] * 20, 9 + i) for i in range(3000)), 60
+    ),
+    "a long label in many samples": lambda: built(
+        b"".join(
+            stack(1, labels=field(3, field(1, 2) + field(2, 1) + field(9, i))) for i in range(3000)
+        ),
+        1,
+    ),
+    "a long function in many lines": lambda: built(stack(1), 60, function=field(7, 1) * 40_000),
+    "fields of no use": lambda: gzip.compress(field(15, 0) * 4_000_000),
+    "rows of nothing": lambda: gzip.compress(
+        field(2, b"") * 49_000 + field(4, b"") * 20_000 + field(6, b"") * 20_000
+    ),
+    "values without end": lambda: gzip.compress(field(2, field(2, varint(1) * 4_000_000))),
+    "a stack without end": lambda: gzip.compress(stack(*[1] * 4_000_000)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_few_kilobytes_take_neither_long_nor_much_memory(name: str) -> None:
+    data = HOSTILE[name]()
+    assert len(data) < 20_000
+    started_s = time.process_time()
+    for decode in (totals, lambda d: held(d, by_device=True)):
+        try:
+            decode(data)
+        except ProfileError:
+            pass
+    assert time.process_time() - started_s < 1.0  # 0.1 s on a machine that has time
+    tracemalloc.start()
+    try:
+        held(data, by_device=True)
+    except ProfileError:
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 40_000_000
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (built(stack(1), 65), "more than 64 lines"),
+        (built(stack(*[1] * 400, 2) + stack(*[1] * 400, 3) * 9, 60), None),
+        (gzip.compress(field(15, 0) * 200_000), "more in it than its size allows"),
+        (gzip.compress(field(2, field(2, varint(-1) + varint(1)))), "impossible size"),
+        (gzip.compress(field(2, field(2, varint(1) + varint(2**45)))), "impossible size"),
+    ],
+)
+def test_what_is_over_a_bound_is_refused_and_never_a_wrong_number(
+    data: bytes, reason: str | None
+) -> None:
+    if reason is None:
+        assert sum(site.count for site in sites(data)) == 10
+    else:
+        with pytest.raises(ProfileError, match=reason):
+            held(data)
+
+
+def test_a_name_is_cut_and_its_bytes_still_count() -> None:
+    (site,) = sites(built(stack(1) * 3, 1))
+    assert (len(site.file), site.count, site.bytes) == (4096, 3, 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + "[]," * 300_000 + "[]]",
+        json.dumps([["f", "f.py", 1, "buffer", 5, 1]] * 1001),
+        json.dumps([["f", "f.py", 1, "buffer", -5, 1]]),
+        json.dumps([["f", "f.py", 1, "buffer", 5, -1]]),
+        json.dumps([["f", ["f"] * 100_000, 1, "buffer", 5, 1]]),
+        json.dumps([["f", "f.py", "9" * 100_000, "buffer", 5, 1]]),
+        json.dumps([["x" * 2_000_000, "f.py", 1, "buffer", 5, 1]]),
+    ],
+    ids=["many", "too many", "negative bytes", "negative count", "no text", "digits", "large"],
+)
+def test_sites_that_are_over_a_bound_are_refused(text: str) -> None:
+    started_s = time.process_time()
+    with pytest.raises(ProfileError):
+        unpacked_sites(gzip.compress(text.encode()), by_device=True)
+    assert time.process_time() - started_s < 1.0
+
+
+def test_allocations_that_are_too_many_are_refused_and_not_left_out_in_silence() -> None:
+    first = gzip.compress(b'[["f","/me.py",1,"buffer",5,1]]')
+    apart = [[0, i, 5, 1] for i in range(ALLOCATIONS_MOST + 1)]
+    with pytest.raises(ProfileError):
+        unpacked_sites(first + gzip.compress(json.dumps([[0, 0], apart]).encode()), by_device=True)
 
 
 @given(st.data())

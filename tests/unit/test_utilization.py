@@ -78,6 +78,7 @@ class Server:
 
     def __init__(self, answer: Callable[[float], Sequence[Reading]]) -> None:
         self._answer = answer
+        self.loading_s = 0.0
         self.asked_at_s: list[float] = []
         self.asked = threading.Event()
         self.closed = threading.Event()

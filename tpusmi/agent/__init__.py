@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from tpusmi.agent.process import say
 from tpusmi.agent.sampler import Sampler
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.tracked import Tracked, tracked
@@ -53,19 +53,37 @@ def start(interval_s: float = 1.0) -> Agent:
 
     May be called before or after JAX starts, and before jax.distributed.initialize(): it waits
     until a backend exists and never makes one. Calling it again changes nothing. TPUSMI_DISABLE=1
-    in the environment turns it off. Raises ValueError when interval_s is not positive; nothing
-    else, whatever happens later.
+    in the environment turns it off. Raises TypeError when interval_s is not a number and ValueError
+    when it is not positive; nothing else, here or later: where the agent cannot run, it says so in
+    a line on stderr.
     """
-    if not interval_s > 0:
-        raise ValueError(f"interval_s must be positive, not {interval_s!r}")
-    with _lock:
-        if _is_enabled() and not Agent().running:
-            _start(min(max(interval_s, INTERVAL_LEAST_S), INTERVAL_MOST_S))
+    seconds = _seconds(interval_s)
+    try:
+        with _lock:
+            if _is_enabled() and not Agent().running:
+                _start(min(max(seconds, INTERVAL_LEAST_S), INTERVAL_MOST_S))
+    except Exception as error:  # noqa: BLE001  # the job goes on without an agent
+        kind = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
+        say(f"agent not started: {kind}{error}")
     return Agent()
 
 
+def _seconds(interval_s: float) -> float:
+    try:
+        if isinstance(interval_s, (str, bytes)):
+            raise TypeError
+        seconds = float(interval_s)
+    except Exception:  # noqa: BLE001  # an object of the job's may raise what it likes
+        raise TypeError("interval_s must be a number of seconds") from None
+    if not seconds > 0:
+        raise ValueError(f"interval_s must be positive, not {seconds}")
+    return seconds
+
+
 def stop() -> None:
-    """Stop publishing and remove the segment. Does nothing when the agent is not running."""
+    """Stop publishing and remove the segment. Does nothing when the agent is not running. Raises
+    nothing.
+    """
     _finish(keep=False)
 
 
@@ -99,13 +117,12 @@ def _start(interval_s: float) -> None:
     _hook()
     override = os.environ.get("TPUSMI_DIR") or None
     sampler = Sampler(interval_s, _steps, override, _mode(), _end_before_jax)
-    sampler.compilations.listen()
     try:
+        sampler.compilations.listen()
         sampler.start()
-    except RuntimeError as error:  # no more threads, or the interpreter is shutting down
+    except BaseException:  # no more threads, or the interpreter is shutting down
         sampler.compilations.close()
-        sys.stderr.write(f"tpusmi: agent not started: {error}\n")
-        return
+        raise
     _sampler = sampler
 
 
@@ -114,7 +131,10 @@ def _finish(keep: bool) -> None:
     with _lock:
         sampler, _sampler = _sampler, None
     if sampler is not None:
-        sampler.finish(keep)
+        try:
+            sampler.finish(keep)
+        except Exception as error:  # noqa: BLE001  # the job goes on
+            say(f"agent not stopped: {type(error).__name__}: {error}")
         _steps.forget()
 
 

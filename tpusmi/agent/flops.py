@@ -100,11 +100,11 @@ def _rate(changes: list[tuple[float, float]], now_s: float) -> float | None:
 
 def _plain(value: object) -> float:
     """A number of another type, as NumPy has them; NaN for anything else."""
-    from numbers import Real
-
     try:
+        from numbers import Real
+
         if isinstance(value, bool) or not isinstance(value, Real):
             return math.nan
         return float(value)
-    except Exception:  # noqa: BLE001  # an object of the job's may raise what it likes
-        return math.nan
+    except Exception:  # noqa: BLE001  # an object of the job's may raise what it likes, as may
+        return math.nan  # the import, in a process that has given up its rights

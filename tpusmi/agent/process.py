@@ -1,22 +1,67 @@
-"""The process the agent lives in: how it was started, what it is, and whether it missed the TPU."""
+"""The process the agent lives in: how it was started, what it is, whether it missed the TPU, and
+how not to be in its way.
+"""
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import sys
 
 from tpusmi.agent import jaxread
-from tpusmi.text import clean, without_secrets
+from tpusmi.text import WORDS_MOST, clean, without_secrets
 
 COMMAND_MOST_BYTES, ARGUMENT_MOST = 3000, 200
 """Of the command line in the facts, whose place in the segment is small."""
+
+
+LINE_MOST = 500
+"""Characters: as many as a pipe takes at once that takes any."""
+_FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
+"""What a thread does to itself: blocked, it would end the process without a word."""
+
+
+def say(message: str) -> None:
+    """A line on stderr, unless that would wait. Raises nothing, whatever the job has put there."""
+    line = f"tpusmi: {clean(message, LINE_MOST)}\n"
+    try:
+        descriptor = sys.stderr.fileno()
+    except Exception:  # noqa: BLE001  # None, closed, or an object of the job's: a notebook's
+        descriptor = -1
+    try:
+        if descriptor < 0:
+            sys.stderr.write(line)
+        elif _takes_a_line(descriptor):
+            # Past the buffer: what stays in it would be tried again, and spoil the exit code.
+            os.write(descriptor, line.encode("utf-8", "replace"))
+    except Exception:  # noqa: BLE001  # closed, or full
+        pass
+
+
+def _takes_a_line(descriptor: int) -> bool:
+    """False for a pipe that is full, and for one that nobody reads."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return any(event == select.POLLOUT for _, event in poll.poll(0))
+
+
+def block_signals() -> None:
+    """Leave every signal to the job's own threads, for as long as this one lives.
+
+    A job that waits for SIGTERM in one thread has blocked it in those that it knows, and would be
+    ended by ours. A write beyond the limit on the size of files, or to a connection that is gone,
+    is an error here and nothing else.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {*_FAULTS})
 
 
 def command() -> list[str]:
     """How the process was started, secrets hidden, cut to fit; sys.argv where /proc hides it."""
     try:
         with open("/proc/self/cmdline", "rb") as file:
-            raw = file.read(65536).rstrip(b"\0").split(b"\0")
-        argv = [w.decode("utf-8", "replace") for w in raw]
+            raw = file.read(65536).rstrip(b"\0")
+        argv = raw.decode("utf-8", "replace").split("\0", WORDS_MOST)[:WORDS_MOST]
     except OSError:
         argv = sys.argv
     words, left = [], COMMAND_MOST_BYTES

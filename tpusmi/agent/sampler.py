@@ -75,6 +75,7 @@ class Sampler(threading.Thread):
     def run(self) -> None:
         """The thread. Ends when told to, or at the first thing it did not expect."""
         try:
+            process.block_signals()
             who = places.me()
             self._wait_for_backend(who)
             while not self._end.is_set():
@@ -125,10 +126,7 @@ class Sampler(threading.Thread):
         except OSError:
             pass  # often the very reason
         self.drop()
-        try:
-            sys.stderr.write(f"tpusmi: agent switched off: {self.failure}\n")
-        except (OSError, ValueError, AttributeError):
-            pass  # stderr closed or absent
+        process.say(f"agent switched off: {self.failure}")
 
     def _wait_for_backend(self, who: Identity) -> None:
         """Poll until the job has made a backend, showing the process as starting meanwhile."""

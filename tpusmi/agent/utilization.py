@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tpusmi import chips
 from tpusmi.agent.budget import UTILIZATION_SHARE, Budget
+from tpusmi.agent.process import block_signals
 from tpusmi.agent.slot import Values
 from tpusmi.model import Reading, RowKey
 
@@ -34,6 +35,9 @@ QUIET_MOST_S = 60.0
 
 class Server(Protocol):
     """A metrics server, as far as it is asked here."""
+
+    loading_s: float
+    """CPU time that it has taken to load what asking needs: dear, but once."""
 
     def read(self, now_s: float) -> Sequence[Reading]: ...
 
@@ -75,6 +79,7 @@ class Utilization(threading.Thread):
         """The thread. The server is known to its frame alone: in a forked child, where a channel
         must not be touched, nobody does.
         """
+        block_signals()
         server = self._connect()
         try:
             self._ask(server)
@@ -93,7 +98,7 @@ class Utilization(threading.Thread):
     def _ask(self, server: Server) -> None:
         quiet_s = newest_at_s = 0.0
         while not self._end.is_set():
-            started, cpu, is_first = time.monotonic(), time.thread_time(), self.busy is None
+            started, before_s = time.monotonic(), time.thread_time() - server.loading_s
             readings = server.read(started)
             at_s = max((r.at_s for r in readings), default=0.0)
             if at_s > newest_at_s:
@@ -102,9 +107,9 @@ class Utilization(threading.Thread):
                 self.busy = Busy(min(r.at_s for r in readings), self._budget.period_s, rows)
             else:  # nobody answers, or with what was said before
                 quiet_s = min(max(1.0, 2 * quiet_s), QUIET_MOST_S)
-            # The first answer has loaded protobuf: dear, but once.
-            self._budget.spent(started, 0.0 if is_first else time.thread_time() - cpu)
             self.cpu_s = time.thread_time()
+            # Charged from the first time: a server may answer never, and cost each time.
+            self._budget.spent(started, self.cpu_s - server.loading_s - before_s)
             self._end.wait(max(quiet_s, self._budget.wait_s(time.monotonic())))
 
 
@@ -171,18 +176,28 @@ class _OwnServer:
     """The metrics server of this process. Nothing is loaded before this process listens."""
 
     def __init__(self) -> None:
+        self.loading_s = 0.0
         self._metrics: OwnMetrics | None = None
 
     def read(self, now_s: float) -> Sequence[Reading]:
         """Its rows; empty when there is none."""
         if self._metrics is None:
-            from tpusmi.sources.libtpu.own import OwnMetrics
-            from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find_own
+            self._metrics = self._met()
+        return () if self._metrics is None else self._metrics.read(now_s)
 
-            if not find_own(os.environ.get(PORTS_VARIABLE, "")):
-                return ()
-            self._metrics = OwnMetrics()
-        return self._metrics.read(now_s)
+    def _met(self) -> OwnMetrics | None:
+        """The server, once it is there. Raises ImportError where protobuf is not installed."""
+        began_s = time.thread_time()
+        from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find_own
+
+        if not find_own(os.environ.get(PORTS_VARIABLE, "")):
+            return None
+        from tpusmi.metricproto import messages
+        from tpusmi.sources.libtpu.own import OwnMetrics
+
+        messages()
+        self.loading_s = time.thread_time() - began_s
+        return OwnMetrics()
 
     def close(self) -> None:
         """Close the connection."""

@@ -48,6 +48,7 @@ from tpusmi.model.nouns import (
     RowKey,
     Server,
     Subject,
+    within,
 )
 from tpusmi.model.process import (
     ENDING_CODES,
@@ -58,9 +59,12 @@ from tpusmi.model.process import (
     LOCK_LOCKED,
     LOCK_STATES,
     LOCK_UNKNOWN,
+    LOST_AFTER_S,
+    LOST_CODES,
     PHASES,
     PROCESS_FACTS,
     STALE_HOLDER,
+    SUSPECT_HOLDER,
     Allocation,
     Life,
     LockFile,
@@ -100,6 +104,8 @@ __all__ = [
     "LOCK_LOCKED",
     "LOCK_STATES",
     "LOCK_UNKNOWN",
+    "LOST_AFTER_S",
+    "LOST_CODES",
     "METRICS",
     "NOMINAL",
     "OK",
@@ -111,6 +117,7 @@ __all__ = [
     "PROFILE",
     "SCHEMA",
     "STALE_HOLDER",
+    "SUSPECT_HOLDER",
     "UNKEPT",
     "UNKNOWN",
     "Allocation",
@@ -145,4 +152,5 @@ __all__ = [
     "Value",
     "Verdict",
     "metric",
+    "within",
 ]

@@ -27,6 +27,8 @@ from tpusmi.simulate.offspring import die_with
 from tpusmi.wire import places
 
 READY_S = 20.0
+LEFT_S = 3600.0
+"""So long ago an orphan's job has died."""
 TERMINATE_S = 2.0
 TRIES = 3
 """A port that was free may be taken before the server is there."""
@@ -153,6 +155,7 @@ class _Host:
             "cubic": machine.generation.name in CUBIC,
             "seed": plan["seed"],
             "born_at_s": time.monotonic() - plan["age_s"],
+            "older_s": plan["age_s"] + (LEFT_S if "orphan" in self._faults else 0.0),
             "freeze_s": plan["freeze_s"],
             "chips": [
                 {"id": chip, "nodes": nodes.get(index, [])}

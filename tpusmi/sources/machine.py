@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import stat
 import time
 
-from tpusmi.model import Host, HostFacts
+from tpusmi.model import Host, HostFacts, within
 from tpusmi.text import clean
 
 READ_MOST = 1024
@@ -90,7 +89,6 @@ def _count(text: str) -> int | None:
 
 def _number(text: str) -> float | None:
     try:
-        number = float(text)
+        return within(float(text), NUMBER_MOST)
     except ValueError:
         return None
-    return number if math.isfinite(number) and 0 <= number < NUMBER_MOST else None

@@ -14,8 +14,8 @@ def self_contained(svg: str) -> str:
 
     Glyphs are stretched to the grid instead, and spaces kept, so that columns line up in any font.
     """
-    svg = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"font-family: [^;]*;", f"font-family: {FONTS};", svg)
+    svg = re.sub(r"@font-face \{[^{}]*\}\s*", "", svg)
+    svg = re.sub(r"font-family: [^;:]*;", f"font-family: {FONTS};", svg)
     svg = re.sub(r"terminal-\d+-", "t-", svg)
     return svg.replace("<text ", '<text xml:space="preserve" lengthAdjust="spacingAndGlyphs" ')
 

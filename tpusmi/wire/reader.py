@@ -18,7 +18,9 @@ from tpusmi.wire.layout import (
     BLOB_HEAD,
     CRC,
     DEVICE_FIELDS,
+    FACTS_HALF,
     FACTS_JSON,
+    FACTS_PER_DEVICE,
     HEADER,
     HEADER_BYTES,
     MAGIC,
@@ -35,8 +37,11 @@ from tpusmi.wire.layout import (
 
 MOST_BYTES = 16 * 1024 * 1024
 MOST_BLOB_BYTES = 1024 * 1024
+FACTS_MARGIN = 2
+"""Facts of a later version may need so many times the place that they have now."""
 MOST_DEVICES = 1024
-MOST_FIELDS = 512
+MOST_FIELDS = 128
+MOST_SLOTS = 4096
 MOST_SECONDS = 1e11
 """No clock that counts seconds has come this far."""
 TRIES = 3
@@ -137,10 +142,15 @@ class SegmentReader:
         return self._sequence(self.header.facts_offset, self.header.facts_half)
 
     def facts(self) -> tuple[int, dict[str, Any]]:
-        """The sequence and content of the static facts; (0, {}) when none are whole."""
+        """The sequence and content of the static facts; (0, {}) when none are whole. Raises
+        SegmentError when they are larger than so many devices need.
+        """
         blob = self._blob(self.header.facts_offset, self.header.facts_half)
         if blob is None or blob.kind != FACTS_JSON:
             return 0, {}
+        most = FACTS_MARGIN * (FACTS_HALF + FACTS_PER_DEVICE * self.header.devices)
+        if len(blob.payload) > most:
+            raise SegmentError(f"has facts of more than {most} bytes")
         try:
             facts = json.loads(blob.payload)
         except (ValueError, RecursionError):
@@ -198,6 +208,7 @@ class SegmentReader:
         if (
             h.devices > MOST_DEVICES
             or max(h.process_fields, h.device_fields) > MOST_FIELDS
+            or h.slots > MOST_SLOTS
             or max(h.facts_half, h.profile_half) > MOST_BLOB_BYTES
         ):
             raise SegmentError("has a header of impossible counts")

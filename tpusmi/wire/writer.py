@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import struct
 import zlib
 
@@ -36,6 +37,7 @@ class _File:
         """Write at that place. Raises OSError, also when the descriptor is no longer ours."""
         if _identity(self._fd) != self._identity:
             raise OSError(errno.EBADF, "the job closed the segment's descriptor")
+        check_limit(offset + len(data))
         os.pwrite(self._fd, data, offset)
 
     def close(self) -> None:
@@ -45,6 +47,15 @@ class _File:
                 os.close(fd)
         except OSError:
             pass  # closed already
+
+
+def check_limit(size: int) -> None:
+    """Raises OSError for a file that is larger than the process may write: trying that would end a
+    process which takes SIGXFSZ as it comes.
+    """
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if most != resource.RLIM_INFINITY and size > most:
+        raise OSError(errno.EFBIG, f"over the limit on the size of files (ulimit -f), {most} bytes")
 
 
 def _identity(fd: int) -> tuple[int, int]:
@@ -100,6 +111,7 @@ class SegmentWriter:
         fd = _create(new, mode)
         self._file = _File(fd)
         try:
+            check_limit(header.size)
             os.posix_fallocate(fd, 0, header.size)
             self._file.write(packed_header(header), 0)
             os.rename(new, path)

@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from tpusmi.sources.holders.procfs import read_stat
 
 LIBRARY = b"libtpu.so"
+MAPS_MOST_BYTES, LOOK_MOST_BYTES = 4 << 20, 48 << 20
+"""Of one process, and of all in one look: a process may have made its own as long as it likes. JAX
+with libtpu has a few hundred kilobytes.
+"""
+CHUNK_BYTES = 64 * 1024
 
 
 class Loaded:
@@ -25,9 +30,14 @@ class Loaded:
         wanted = [pid for pid, inode in inodes.items() if self._asked.get(pid) != inode]
         if not wanted:
             self._asked = {}
-        for pid in wanted[-most:]:  # the newest: what came with the machine has no libtpu
+        left = LOOK_MOST_BYTES
+        for pid in reversed(wanted[-most:]):  # the newest: what came with the machine has no libtpu
+            if left <= 0:
+                break  # the others are asked in the next look
             inode = self._asked[pid] = inodes[pid]
-            if _maps_library(f"{self._proc}/{pid}"):
+            is_loaded, size = _maps_library(f"{self._proc}/{pid}")
+            left -= size
+            if is_loaded:
                 self._loaded[pid] = inode
             else:
                 self._loaded.pop(pid, None)
@@ -38,15 +48,22 @@ class Loaded:
         return tuple(self._loaded)
 
 
-def _maps_library(process: str) -> bool:
-    """Whether its maps name libtpu, be it deleted since by an upgrade. False if they are hidden,
-    and while it sleeps uninterruptibly: who asks might sleep with it.
+def _maps_library(process: str) -> tuple[bool, int]:
+    """Whether the beginning of its maps names libtpu, be it deleted since by an upgrade; and how
+    long they are. False if they are hidden, and while it sleeps uninterruptibly: who asks might
+    sleep with it.
     """
     stat = read_stat(process)
     if stat is None or stat.state == "D":
-        return False
+        return False, 0
+    size, before = 0, b""
     try:
-        with open(f"{process}/maps", "rb") as file:
-            return LIBRARY in file.read()
+        with open(f"{process}/maps", "rb", buffering=0) as file:
+            while size < MAPS_MOST_BYTES and (chunk := file.read(CHUNK_BYTES)):
+                size += len(chunk)
+                if LIBRARY in before + chunk:
+                    return True, size
+                before = chunk[1 - len(LIBRARY) :]
     except OSError:
-        return False
+        pass
+    return False, size

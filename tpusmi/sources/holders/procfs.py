@@ -4,11 +4,14 @@
 
 import os
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
-from tpusmi.text import clean, command_line, redacted
+from tpusmi.text import WORDS_MOST, clean, command_line, redacted
 
 READ_MOST = 64 * 1024
+MOUNTS_MOST_BYTES = 1024 * 1024
+"""Of one process: some thousand mounts."""
 SIGHUP, SIGKILL = 1, 9
 _EXITING, _OF_KERNEL = 0x4, 0x200000
 """PF_EXITING and PF_KTHREAD of the kernel's process flags."""
@@ -132,9 +135,10 @@ def ticks_per_s() -> int:
 
 def environment(process: str) -> dict[str, str]:
     """Its variables that are ever read; empty when it may not be asked."""
-    words = read(f"{process}/environ").split("\0")
-    pairs = (word.partition("=") for word in words)
-    return {name: clean(redacted(value), 300) for name, _, value in pairs if name in ENVIRONMENT}
+    text = f"\0{read(f'{process}/environ')}\0"
+    places = sorted((text.find(f"\0{name}="), name) for name in ENVIRONMENT)
+    values = ((name, text[at:].split("\0", 2)[1]) for at, name in places if at >= 0)
+    return {name: clean(redacted(value.partition("=")[2]), 300) for name, value in values}
 
 
 def command(process: str) -> str:
@@ -149,7 +153,7 @@ def command_of(words: Iterable[str], process: str) -> str:
 
 def arguments(process: str) -> list[str]:
     """Its command line as it is, not safe to show; empty for a kernel thread."""
-    return read(f"{process}/cmdline").rstrip("\0").split("\0")
+    return read(f"{process}/cmdline").rstrip("\0").split("\0", WORDS_MOST)[:WORDS_MOST]
 
 
 def read(path: str) -> str:
@@ -161,17 +165,48 @@ def read(path: str) -> str:
         return ""
 
 
+def flags_and_mount(process: str, descriptor: str) -> tuple[int, str]:
+    """With which flags a descriptor was opened, 0 where the kernel does not tell, and on which
+    mount, empty then. Raises OSError.
+    """
+    with open(f"{process}/fdinfo/{descriptor}", "rb") as file:
+        words = file.read(READ_MOST).split()
+    told = dict(pairwise(words))
+    try:
+        flags = int(told.get(b"flags:", b"0"), 8)
+    except ValueError:
+        flags = 0
+    return flags, told.get(b"mnt_id:", b"").decode("ascii", "replace")
+
+
+def containers(groups: str) -> list[str]:
+    """Ids of the containers that a process is in, the innermost last, by its `cgroup` file."""
+    import re
+
+    return re.findall(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", groups)
+
+
 def mount_type(process: str, mount: str) -> str | None:
-    """The file system of a mount by its id; None for one that the process does not see."""
+    """The file system of a mount by its id; None for one that is not among the first that the
+    process sees.
+    """
     try:
         with open(f"{process}/mountinfo", "rb") as file:
-            for line in file:
-                before, _, after = line.partition(b" - ")
-                if before.split(b" ", 1)[0].decode() == mount:
-                    return after.split(b" ", 1)[0].decode("ascii", "replace")
+            text = b"\n" + file.read(MOUNTS_MOST_BYTES)
     except OSError:
-        pass
-    return None
+        return None
+    start = text.find(f"\n{mount} ".encode()) + 1
+    line = text[start:].partition(b"\n")[0] if start else b""
+    return line.partition(b" - ")[2].split(b" ", 1)[0].decode("ascii", "replace") or None
+
+
+def open_flags(process: str, descriptor: str) -> int:
+    """With which flags a descriptor was opened; those of one that may be read when it is gone."""
+    words = read(f"{process}/fdinfo/{descriptor}").split()
+    try:
+        return int(words[words.index("flags:") + 1], 8)
+    except (ValueError, IndexError):
+        return os.O_RDWR
 
 
 def is_ours(proc: str) -> bool:

@@ -17,6 +17,7 @@ from tpusmi.model import (
     Reading,
     RowKey,
     metric,
+    within,
 )
 from tpusmi.sources.libtpu.names import EXECUTION, LATENCY, Name
 from tpusmi.sources.libtpu.percentiles import percentiles, summed
@@ -27,9 +28,11 @@ DEVICES_MOST = 1024
 """Rows of one metric that are about devices."""
 LABELS_MOST = 256
 PAIRS_MOST = 32
+ID_TEXT_MOST = TEXT_MOST = 64
+"""Characters of what names a device, and of what a distribution is about."""
 FRESH_LEAST_S = 5.0
 FRESH_PERIODS = 3
-VALUE_MOST = 2**62
+VALUE_MOST = 2**62 - 1
 IDLE_MOST_S = 10 * 365.25 * 86400.0
 """Ten years: no machine has been up for longer."""
 PERCENT_MOST = 100.5
@@ -128,14 +131,14 @@ def label(attribute: Any) -> str:
     """What a distribution is about: `8MB+`, `2MB+-ALL_REDUCE`; empty when it does not say."""
     value = attribute.value
     if value.WhichOneof("attr") != "kvlist_attr":
-        return clean(value.string_attr, 64)
+        return clean(value.string_attr, TEXT_MOST)
     parts: list[str] = []
     for pair in value.kvlist_attr.attributes[:PAIRS_MOST]:
         text = _text(pair.value)
         if not text or (pair.key == "type" and text.lower() == "grpc"):
             continue
         parts.insert(0 if _key(pair) in _SIZE_KEYS else len(parts), text)
-    return clean("-".join(parts), 64)
+    return clean("-".join(parts), TEXT_MOST)
 
 
 def _ordinal(pairs: Any) -> int | None:
@@ -160,18 +163,21 @@ def _id(value: Any) -> int | None:
     if kind == "int_attr":
         return int(value.int_attr) if 0 <= value.int_attr < 10**9 else None
     if kind == "string_attr":
-        found = re.fullmatch(_ID_TEXT, value.string_attr.strip(), re.IGNORECASE)
+        text = value.string_attr
+        if len(text) > ID_TEXT_MOST:
+            return None
+        found = re.fullmatch(_ID_TEXT, text.strip(), re.IGNORECASE)
         return int(found[1]) if found else None
     return None
 
 
 def _key(pair: Any) -> str:
-    return str(pair.key).lower().replace("-", "_")
+    return str(pair.key)[:TEXT_MOST].lower().replace("-", "_")
 
 
 def _text(value: Any) -> str:
     kind = value.WhichOneof("attr")
-    return str(getattr(value, kind)) if kind in ("string_attr", "int_attr") else ""
+    return str(getattr(value, kind))[:TEXT_MOST] if kind in ("string_attr", "int_attr") else ""
 
 
 def _execution(row: Any) -> Values | None:
@@ -211,7 +217,8 @@ def _number(row: Any) -> Number | None:
 
 def _sane(told: Metric, value: Number | None) -> Number | None:
     """The value when it can be true; None otherwise."""
-    if value is None or not 0 <= value < VALUE_MOST:  # NaN is not either
+    value = within(value, VALUE_MOST)
+    if value is None:
         return None
     if told.unit == "percent":
         return None if value > PERCENT_MOST else min(float(value), 100.0)

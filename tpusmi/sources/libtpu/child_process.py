@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-ANSWER_BYTES_MOST = 4 * 1024 * 1024
+ANSWER_BYTES_MOST = 1024 * 1024
 TALK_BYTES_MOST = 1024 * 1024
 """Read of its stderr in one go: whoever prints more is not answering."""
 TALK_BYTES_KEPT = 8192
@@ -51,6 +51,10 @@ class ChildProcess:
     def ask(self, line: bytes) -> None:
         """Send one line, shorter than a pipe is long."""
         self._talk.clear()
+        gone = select.poll()
+        gone.register(self._requests, 0)
+        if gone.poll(0):
+            return  # nobody reads: SIGPIPE would end a program that takes it. Listening tells how
         try:
             os.write(self._requests, line)
         except BlockingIOError:

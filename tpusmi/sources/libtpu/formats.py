@@ -17,6 +17,7 @@ from tpusmi.model import (
     Percentiles,
     Reading,
     RowKey,
+    within,
 )
 from tpusmi.sources.libtpu.answers import (
     DEVICES_MOST,
@@ -239,7 +240,7 @@ def _distribution(text: str) -> tuple[str, tuple[Number | None, ...]]:
     if len(parts) < len(DISTRIBUTION):
         return "", (None,) * len(DISTRIBUTION)
     label = "" if len(parts) == len(DISTRIBUTION) else parts.pop(0)
-    return label.strip(), tuple(_within(number(part), VALUE_MOST) for part in parts)
+    return label.strip(), tuple(within(number(part), VALUE_MOST) for part in parts)
 
 
 def _places(rows: set[Row]) -> dict[Row, int]:
@@ -261,16 +262,12 @@ def _sane(name: str, value: Number | None) -> Number | None:
     """The value when it can be true; None otherwise."""
     told = _UNITS[name]
     if told.unit == "percent":
-        value = _within(value, PERCENT_MOST)
+        value = within(value, PERCENT_MOST)
         return None if value is None else min(float(value), 100.0)
-    value = _within(value, IDLE_MOST_S if name == "idle_s" else VALUE_MOST)
+    value = within(value, IDLE_MOST_S if name == "idle_s" else VALUE_MOST)
     if value is None:
         return None
     return int(value) if told.is_integer else float(value)
-
-
-def _within(value: Number | None, most: float) -> Number | None:
-    return value if value is not None and 0 <= value <= most else None
 
 
 def _reading(name: Name, metric: str, row: int, value: Number, at_s: float) -> Reading:

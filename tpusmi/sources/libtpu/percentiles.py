@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.model import Percentiles
+from tpusmi.model import Percentiles, within
 
 BUCKETS_MOST = 4096
 VALUE_MOST = 2.0**62
@@ -42,14 +42,18 @@ def percentiles(distribution: Any) -> Percentiles:
             found = _walk(counts, count, buckets)
         except (OverflowError, ValueError):  # bounds beyond what a float holds
             pass
-    return Percentiles(count, _sane(distribution.mean), *map(_sane, found))
+    return Percentiles(count, *(within(v, VALUE_MOST) for v in (distribution.mean, *found)))
 
 
 def summed(distributions: Sequence[Any]) -> Any | None:
-    """One Distribution of them all; None when their buckets differ, which cannot be added up."""
+    """One Distribution of them all; None when their buckets differ, which cannot be added up, and
+    when there are too many.
+    """
     first = distributions[0]
     if len(distributions) == 1:
         return first
+    if any(len(d.bucket_counts) > BUCKETS_MOST for d in distributions):
+        return None
     options = first.bucket_options.SerializeToString(deterministic=True)
     if any(
         d.bucket_options.SerializeToString(deterministic=True) != options for d in distributions
@@ -148,8 +152,3 @@ def _regular(options: Any) -> _Buckets | None:
     if not 0 < len(bounds) <= BUCKETS_MOST:
         return None
     return _between([*(b.offset for b in bounds), bounds[-1].offset + bounds[-1].width])
-
-
-def _sane(value: float | None) -> float | None:
-    """The value when it can be true: no time or rate is negative, infinite or NaN."""
-    return value if value is not None and 0 <= value < VALUE_MOST else None

@@ -1,26 +1,43 @@
-"""gRPC calls over a plain socket, for use inside a training process: no thread, no fork handler, no
-library that a forked child could hang in.
+"""gRPC calls over a plain socket: no thread, no fork handler, no library that a forked child could
+hang in, and no more work than was allowed for, whatever a server sends.
 
-Only what a call without streams to a server of this machine needs of HTTP/2. Headers of the
-answers are not read: a call that brings a message has succeeded.
+Only what a call without streams to a server of this machine needs of HTTP/2. grpc itself cannot be
+told to stop: a server that floods it takes seconds of CPU time and hundreds of megabytes.
 """
 
 from __future__ import annotations
 
 import enum
-import socket
 import struct
 import time
+from _socket import (
+    AF_INET,
+    AF_INET6,
+    MSG_NOSIGNAL,
+    socket,
+)  # `socket` imports half as much as bare Python does
 from typing import Any
 
-from tpusmi.sources.libtpu.channel import RECEIVE_MOST_BYTES
+from tpusmi.sources.libtpu.trailers import status_in
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 END_STREAM, ACK, END_HEADERS, PADDED = 0x1, 0x1, 0x4, 0x8
-WINDOW_SETTING, PUSH_SETTING, CANCEL = 4, 2, 8
+TABLE_SETTING, PUSH_SETTING, WINDOW_SETTING, CANCEL = 1, 2, 4, 8
+RECEIVE_MOST_BYTES = 1 << 19
+"""Of one message. The largest of real ones, the buckets of 256 devices, have a fifth. Decoded, it
+may take a hundred times as much.
+"""
+ROUND_MOST_BYTES = 4 << 20
+"""Of all that the server sends to calls that are under way together."""
+FRAMES_MOST = 512
+"""For each call under way: real servers send about five."""
 FRAME_MOST_BYTES = 16384
 """No server sends more without being allowed to: more is not HTTP/2."""
+CONNECT_S = 0.5
+ENDLESS, HTTP1 = "more than is allowed for", "HTTP/1"
+"""Why a connection was given up, beside what the kernel says."""
+CHUNK_BYTES = 65536
 
 _FRAME = struct.Struct(">BHBBI")
 _MESSAGE = struct.Struct(">BI")
@@ -30,37 +47,51 @@ class Code(enum.Enum):
     """How a call ended, by gRPC's names."""
 
     OK = 0
+    CANCELLED = 1
     UNKNOWN = 2
+    INVALID_ARGUMENT = 3
     DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
     UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
 
 
 class PlainChannel:
-    """The same as Channel, to a target of this machine."""
+    """A channel to one target of this machine; its calls fail at their deadline."""
 
     def __init__(self, target: str) -> None:
         family, _, address = target.partition(":")
         host, _, port = address.rpartition(":")
-        version = socket.AF_INET6 if family == "ipv6" else socket.AF_INET
         self._host = host
         self._calls: dict[int, PlainCall] = {}
         self._next_stream = 1
-        self._received = b""
+        self._received = bytearray()
+        self._frames_left = self._bytes_left = 0
         self.failure: str | None = None
         """Why nothing more can be asked on this connection."""
-        self._socket = socket.socket(version)
+        # Sent with the first call, at once: what is no HTTP/2 server answers, and does not reset.
+        self._unsent = _hello()
+        self._socket = socket(AF_INET6 if family == "ipv6" else AF_INET)
         try:
-            self._socket.settimeout(0.5)
+            self._socket.settimeout(CONNECT_S)
             self._socket.connect((host.strip("[]"), int(port)))
-            settings = struct.pack(">HIHI", PUSH_SETTING, 0, WINDOW_SETTING, RECEIVE_MOST_BYTES)
-            window = struct.pack(">I", RECEIVE_MOST_BYTES)
-            self._socket.sendall(PREFACE + _frame(SETTINGS, 0, 0, settings))
-            self._socket.sendall(_frame(WINDOW_UPDATE, 0, 0, window))
         except OSError as error:
             self._fail(str(error))
 
     def call(self, method: str, request: Any, timeout_s: float) -> PlainCall:
         """Send the request. The call waits for its answer when it is asked how it ended."""
+        if not self._calls:
+            self._frames_left, self._bytes_left = 0, ROUND_MOST_BYTES
+        self._frames_left += FRAMES_MOST
         call = PlainCall(self, time.monotonic() + timeout_s)
         stream, self._next_stream = self._next_stream, self._next_stream + 2
         self._calls[stream] = call
@@ -92,13 +123,13 @@ class PlainChannel:
         for stream, known in list(self._calls.items()):
             if known is call:
                 del self._calls[stream]
-                self._send(_frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)))
+                self._cancel(stream)
 
     def _read(self, limit_s: float) -> None:
         """Wait for some bytes, and take the frames that are whole."""
         try:
             self._socket.settimeout(limit_s)
-            chunk = self._socket.recv(65536)
+            chunk = self._socket.recv(CHUNK_BYTES)
         except TimeoutError:
             return
         except OSError as error:
@@ -107,20 +138,37 @@ class PlainChannel:
         if not chunk:
             self._fail("the server has closed the connection")
             return
+        self._bytes_left -= len(chunk)
+        if self._bytes_left < 0:
+            self._fail(ENDLESS)
         self._received += chunk
-        while self.failure is None and len(self._received) >= _FRAME.size:
-            high, low, kind, flags, stream = _FRAME.unpack_from(self._received)
-            end = _FRAME.size + (high << 16 | low)
-            if end > _FRAME.size + FRAME_MOST_BYTES:
-                self._fail("http1" if self._received.startswith(b"HTTP/") else "not HTTP/2")
-            elif end > len(self._received):
-                return
-            else:
-                payload = self._received[_FRAME.size : end]
-                self._received = self._received[end:]
-                self._take(kind, flags, stream & 0x7FFFFFFF, payload)
+        at = 0
+        while self.failure is None and (end := self._end_of_frame(at)) is not None:
+            _, _, kind, flags, stream = _FRAME.unpack_from(self._received, at)
+            self._take(
+                kind, flags, stream & 0x7FFFFFFF, bytes(self._received[at + _FRAME.size : end])
+            )
+            at = end
+        del self._received[:at]
+
+    def _end_of_frame(self, at: int) -> int | None:
+        """Where the frame ends that begins there; None when it is not whole, or none."""
+        if len(self._received) - at < _FRAME.size:
+            return None
+        high, low, *_ = _FRAME.unpack_from(self._received, at)
+        size = high << 16 | low
+        if size > FRAME_MOST_BYTES:
+            is_http = self._received.startswith(b"HTTP/", at)
+            self._fail(HTTP1 if is_http else "not HTTP/2")
+            return None
+        end = at + _FRAME.size + size
+        return end if end <= len(self._received) else None
 
     def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
+        self._frames_left -= 1
+        if self._frames_left < 0:
+            self._fail(ENDLESS)
+            return
         if kind == DATA and payload:
             self._send(_frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", len(payload))))
         if kind in (SETTINGS, PING) and not flags & ACK:
@@ -128,19 +176,21 @@ class PlainChannel:
         if kind == GOAWAY:
             self._fail("the server goes away")
         call = self._calls.get(stream)
-        if call is None:
-            return
-        if kind == DATA:
-            call.body += payload[1 : len(payload) - payload[0]] if flags & PADDED else payload
-        is_over = kind in (DATA, HEADERS) and flags & END_STREAM
-        if is_over or kind == RST_STREAM or len(call.body) > RECEIVE_MOST_BYTES:
+        if call is not None and call.take(kind, flags, payload):
             del self._calls[stream]
-            call.answer()
+            if call.ended == Code.RESOURCE_EXHAUSTED:
+                self._cancel(stream)
+
+    def _cancel(self, stream: int) -> None:
+        self._send(_frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)))
 
     def _send(self, data: bytes) -> None:
+        data, self._unsent = self._unsent + data, b""
         if self.failure is None:
             try:
-                self._socket.sendall(data)
+                self._socket.sendall(data, MSG_NOSIGNAL)  # SIGPIPE would end a job that takes it
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # what it has said before tells why
             except OSError as error:
                 self._fail(str(error))
 
@@ -154,10 +204,11 @@ class PlainCall:
 
     def __init__(self, channel: PlainChannel, until_s: float) -> None:
         self.until_s = until_s
-        self.body = b""
         self.ended: Code | None = None
+        self._body = bytearray()
         self._channel = channel
         self._details = ""
+        self._status: int | None = None
 
     def code(self) -> Code:
         """How it ended. Waits for that, until its deadline."""
@@ -170,18 +221,55 @@ class PlainCall:
 
     def result(self) -> bytes:
         """The message that it brought."""
-        return self.body[_MESSAGE.size :]
+        return bytes(self._body[_MESSAGE.size :])
 
     def end(self, code: Code, details: str) -> None:
         """It has ended, in this way."""
         self.ended, self._details = code, details
+        if code != Code.OK:
+            self._body.clear()
 
-    def answer(self) -> None:
+    def take(self, kind: int, flags: int, payload: bytes) -> bool:
+        """A frame of the answer; True when it is the last."""
+        if kind not in (DATA, HEADERS, RST_STREAM):
+            return False
+        if kind != RST_STREAM and flags & PADDED:
+            payload = payload[1 : len(payload) - payload[0]] if payload else b""
+        if kind == DATA:
+            self._body += payload
+        elif kind == HEADERS:
+            status, self._details = status_in(payload)
+            self._status = self._status if status is None else status
+        if self._is_too_large():
+            self.end(Code.RESOURCE_EXHAUSTED, "")
+        elif kind == RST_STREAM or flags & END_STREAM:
+            self._answer()
+        return self.ended is not None
+
+    def _is_too_large(self) -> bool:
+        """True as soon as it says so."""
+        if len(self._body) < _MESSAGE.size:
+            return False
+        _, size = _MESSAGE.unpack_from(self._body)
+        return int(size) > RECEIVE_MOST_BYTES or len(self._body) > RECEIVE_MOST_BYTES
+
+    def _answer(self) -> None:
         """The server has said all: one message, not compressed, or it has failed."""
-        whole = len(self.body) >= _MESSAGE.size
-        is_packed, size = _MESSAGE.unpack_from(self.body) if whole else (1, 0)
-        is_ok = not is_packed and len(self.body) == _MESSAGE.size + size
-        self.end(Code.OK if is_ok else Code.UNKNOWN, "")
+        whole = len(self._body) >= _MESSAGE.size
+        is_packed, size = _MESSAGE.unpack_from(self._body) if whole else (1, 0)
+        is_ok = not is_packed and len(self._body) == _MESSAGE.size + size
+        if self._status in (None, 0):
+            self.end(Code.OK if is_ok else Code.UNKNOWN, self._details)
+        else:
+            known = self._status in Code._value2member_map_
+            self.end(Code(self._status) if known else Code.UNKNOWN, self._details)
+
+
+def _hello() -> bytes:
+    """The first words. Without a table every header of an answer stands where it is used."""
+    settings = (TABLE_SETTING, 0, PUSH_SETTING, 0, WINDOW_SETTING, RECEIVE_MOST_BYTES)
+    window = _frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", RECEIVE_MOST_BYTES))
+    return PREFACE + _frame(SETTINGS, 0, 0, struct.pack(">HIHIHI", *settings)) + window
 
 
 def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:

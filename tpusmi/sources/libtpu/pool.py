@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tpusmi.model import FAILED
 from tpusmi.sources.libtpu.channel import AnyChannel, Channel
 from tpusmi.sources.libtpu.client import Client, Told
-from tpusmi.sources.libtpu.ports import Place
+from tpusmi.sources.libtpu.ports import USUAL, Place
 from tpusmi.text import clean
 
 ANSWER_S = 1.8
@@ -42,6 +42,8 @@ class Pool:
         self._connect = connect
         self._clients: dict[_Key, Client] = {}
         self._failed_guesses: dict[_Key, int] = {}
+        self._asking: dict[_Key, threading.Thread] = {}
+        """Those that hang: asked again once they have let go."""
 
     def ask(
         self, places: Iterable[Place], now_s: float, with_programs: bool = False
@@ -50,7 +52,8 @@ class Pool:
         wanted = {_key(p): p for p in places if not self._is_given_up(p)}
         for key in self._clients.keys() - wanted.keys():
             self._clients.pop(key).close()
-        listening = sum(p.socket is not None and not p.is_guess for p in wanted.values())
+        servers = (p for p in wanted.values() if p.port in USUAL or not p.is_guess)
+        listening = sum(p.socket is not None for p in servers)
         for key, place in wanted.items():
             client = self._clients.setdefault(key, self._new_client(place.port))
             client.process, client.with_programs = place.process, with_programs
@@ -80,17 +83,18 @@ class Pool:
                 why = f"port {client.port}: {type(error).__name__}: {clean(str(error), 120)}"
                 found[key] = Told(FAILED, why)
 
-        asked = list(self._clients.items())
-        if len(asked) == 1:
+        asked = [pair for pair in self._clients.items() if pair[0] not in self._asking]
+        if len(asked) == len(self._clients) == 1:
             ask(*asked[0])
             return found
-        threads = [threading.Thread(target=ask, args=pair, daemon=True) for pair in asked]
+        for pair in asked:
+            self._asking[pair[0]] = threading.Thread(target=ask, args=pair, daemon=True)
+            self._asking[pair[0]].start()
         until_s = time.monotonic() + ANSWER_S
-        for thread in threads:
-            thread.start()
-        for thread in threads:
+        for thread in self._asking.values():
             thread.join(max(0.0, until_s - time.monotonic()))
-        return found
+        self._asking = {key: thread for key, thread in self._asking.items() if thread.is_alive()}
+        return {**found}
 
     def _judge(self, answered: Answered) -> None:
         """Count the failures of a port that nobody named; one that is no server has had enough."""

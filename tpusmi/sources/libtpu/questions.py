@@ -29,7 +29,8 @@ class Questions:
         self._again_at_s: dict[Name, float] = {}
         self._list_at_s = -math.inf
         self._programs_at_s = -math.inf
-        self._ids: dict[bool, set[int]] = {True: set(), False: set()}
+        # In the order in which they were reported last: those that come again stay.
+        self._ids: dict[bool, list[int]] = {True: [], False: []}
 
     def is_list_due(self, now_s: float) -> bool:
         """True when the server should say (again) what it has."""
@@ -66,10 +67,10 @@ class Questions:
         """The server has answered; nothing takes the place of what it answered before, too."""
         self._answers[name] = answer
         if name.shape == GAUGE:
-            ids = self._ids[name.metric in _MEMORY]
-            ids |= {r.subject.id for r in answer.readings if isinstance(r.subject, RowKey)}
-            while len(ids) > IDS_MOST:
-                ids.pop()
+            is_memory = name.metric in _MEMORY
+            new = {r.subject.id for r in answer.readings if isinstance(r.subject, RowKey)}
+            kept = [id for id in self._ids[is_memory] if id not in new]
+            self._ids[is_memory] = [*kept, *sorted(new)][-IDS_MOST:]
 
     def refused(self, name: Name, now_s: float) -> None:
         """The server does not have it."""
@@ -99,5 +100,7 @@ class Questions:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Every device id ever reported. Memory decides: a duty cycle can be that of a chip."""
+        """Every device id ever reported, up to IDS_MOST. Memory decides: a duty cycle can be
+        that of a chip.
+        """
         return tuple(sorted(self._ids[True] or self._ids[False]))

@@ -6,6 +6,7 @@ The child hangs, crashes and babbles; all that comes of it is a sentence in the 
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import math
 import os
@@ -184,7 +185,8 @@ class LibtpuSdk:
         self._learn(_mapping(answer.get("metrics")), errors, at_s)
 
     def _learn(self, metrics: Mapping[str, Any], errors: Mapping[str, Any], at_s: float) -> None:
-        notes = [f"{clean(n, 64)}: {clean(str(e), MESSAGE_MOST)}" for n, e in errors.items()]
+        told = itertools.islice(errors.items(), NOTES_MOST)
+        notes = [f"{clean(n, 64)}: {clean(str(e), MESSAGE_MOST)}" for n, e in told]
         for name in self._names:
             printed = next((n for n in name.sdk if n in metrics), None)
             if printed is None:

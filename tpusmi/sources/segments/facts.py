@@ -38,12 +38,12 @@ def parsed(facts: dict[str, Any], key: ProcessKey, devices: int) -> JobFacts:
     found = tuple(
         _device(key, i, _at(rows, i), _at(errors, i), known["platform"]) for i in range(devices)
     )
-    notices = tuple(
-        n for n in (_notice(w, key.pid) for w in _list(facts.get("warnings"))) if n is not None
-    )
-    names = [clean(name, 80) for name in _list(facts.get("recompiled")) if isinstance(name, str)]
-    known["recompiled"] = ", ".join(names[:NOTICES_MOST]) or None
-    return JobFacts(_command(facts.get("argv")), known, found, notices[:NOTICES_MOST])
+    warnings = _list(facts.get("warnings"))[:NOTICES_MOST]
+    notices = tuple(n for n in (_notice(w, key.pid) for w in warnings) if n is not None)
+    functions = _list(facts.get("recompiled"))[:NOTICES_MOST]
+    names = (clean(name, 80) for name in functions if isinstance(name, str))
+    known["recompiled"] = ", ".join(names) or None
+    return JobFacts(_command(facts.get("argv")), known, found, notices)
 
 
 def clean_site(site: Site) -> Site:

@@ -18,6 +18,7 @@ from tpusmi.model import (
     Reading,
     Subject,
     metric,
+    within,
 )
 from tpusmi.wire.layout import DEVICE_FIELDS, PROCESS_FIELDS
 from tpusmi.wire.reader import Fields, Sample
@@ -80,7 +81,10 @@ def readings(
     current = (sample.at_s + shift, fresh_for_s(interval_s))
 
     def columns(metrics: dict[str, Metric]) -> list[Column]:
-        return [Column(m, _MOST.get(n, MOST), *clocks.get(n, current)) for n, m in metrics.items()]
+        return [
+            Column(n, m.is_integer, _MOST.get(n, MOST), *clocks.get(n, current))
+            for n, m in metrics.items()
+        ]
 
     found = [*_rows(process, key, columns(wanted.process))]
     phase = phase_of(sample)
@@ -101,7 +105,8 @@ def readings(
 class Column(NamedTuple):
     """A metric in one sample: the most it can be, when it was true, for how long it is believed."""
 
-    metric: Metric
+    name: str
+    is_integer: bool
     most: float
     at_s: float
     fresh_s: float
@@ -113,12 +118,11 @@ def _rows(fields: Fields, subject: Subject, columns: Iterable[Column]) -> Iterat
     No measured quantity is negative or beyond its most, and a limit of 0 is a backend that has
     none.
     """
-    for measured, most, at_s, fresh_s in columns:
-        name = measured.name
-        value = fields.get(name)
-        if value is None or not 0 <= value <= most or (not value and name == "hbm_limit_bytes"):
+    for name, is_integer, most, at_s, fresh_s in columns:
+        value = within(fields.get(name), most)
+        if value is None or (not value and name == "hbm_limit_bytes"):
             continue
-        whole = int(value) if measured.is_integer else value
+        whole = int(value) if is_integer else value
         yield Reading(name, subject, whole, at_s, AGENT, fresh_s)
 
 

@@ -1,0 +1,174 @@
+"""The files of agents, and what is in them."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import os
+import re
+import struct
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import forge
+
+from fuzz.target import DATA, Target, target
+from tpusmi.memprofile import held, packed_sites, totals, unpacked_sites
+from tpusmi.model import Host, ProcessKey
+from tpusmi.pprof import ProfileError
+from tpusmi.sources.segments import Segments
+from tpusmi.sources.segments.facts import parsed
+from tpusmi.wire.layout import (
+    BLOB_HEAD,
+    CRC,
+    FACTS_JSON,
+    HEADER,
+    HEADER_BYTES,
+    PREAMBLE,
+    PROFILE_PPROF,
+    PROFILE_SITES,
+    Header,
+    plan,
+)
+from tpusmi.wire.reader import MOST_BYTES
+from tpusmi.wire.writer import SegmentWriter
+
+
+@target
+def segments(directory: Path) -> Iterator[Target]:
+    """Files of agents, in their directory; most with checksums that are right, as anybody can make
+    them.
+    """
+    inputs = [*map(functools.partial(_segment, directory), (1, 2, 8))]
+
+    def run(data: bytes) -> None:
+        data = _summed(data) if len(data) % 8 else data
+        pid, _, ticks = HEADER.unpack_from(data.ljust(HEADER_BYTES, b"\0"), PREAMBLE.size)[:3]
+        path = directory / f"{pid}-{ticks}.seg"
+        path.write_bytes(data)
+        source = Segments(Host(segment_dir=str(directory)), with_past=True, by_device=True)
+        try:
+            for _ in range(2):
+                found = source.read(time.monotonic())
+                # What nobody expected is caught there, so that it costs no other segment.
+                odd = [n for n in found.notes if re.search(r"\w(Error|Exception|Exit)\b", n)]
+                assert not odd, odd
+                json.dumps([found.readings, found.past, found.devices], allow_nan=False)
+        finally:
+            source.close()
+            path.unlink()
+
+    yield Target(run, inputs, [b'"argv": [', b'"devices": [', b"{}", b"[[", *map(_double, DOUBLES)])
+
+
+DOUBLES = (0.0, -0.0, 1e308, -1.0, 2.0**62, float("nan"), float("inf"), 1e-308)
+
+
+def _double(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def _segment(directory: Path, devices: int) -> bytes:
+    """A segment without spare room, so that a change is likely to meet something."""
+    who = forge.KNOWN._replace(uid=os.getuid())
+    usual = plan(who, devices, 100.0, 1_700_000_000.0)
+    facts_half, profile_half = 2048, 6 * 1024
+    profile_offset = usual.facts_offset + 2 * facts_half
+    newest_offset = profile_offset + 2 * profile_half
+    header = usual._replace(
+        facts_half=facts_half,
+        profile_offset=profile_offset,
+        profile_half=profile_half,
+        newest_offset=newest_offset,
+        slots_offset=newest_offset + 8,
+        slots=5,
+    )
+    path = directory / "made"
+    writer = SegmentWriter(str(path), header)
+    for n in range(4):
+        rows = [forge.device(i) for i in range(devices)]
+        writer.append(forge.slot(96.0 + n, forge.RUNNING, rows))
+    assert writer.facts.write(FACTS_JSON, json.dumps(forge.facts(devices)).encode(), 99.0)
+    profile = (DATA / "microjax.prof").read_bytes() if devices < 8 else None
+    sites = packed_sites(forge.profile_of_two())
+    for kind, payload in ((PROFILE_SITES, sites), (PROFILE_PPROF, profile)):
+        assert payload is None or writer.profile.write(kind, payload, 99.5)
+    writer.close()
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
+def _summed(data: bytes) -> bytes:
+    """With the checksums that its header, blobs and slots should have."""
+    if len(data) < HEADER_BYTES:
+        return data
+    made = bytearray(data)
+    _sum(made, 0, HEADER_BYTES - CRC.size)
+    h = Header(*HEADER.unpack_from(made, PREAMBLE.size))
+    if h.size < MOST_BYTES:
+        made = made[: h.size].ljust(h.size, b"\0")
+    for start, half in ((h.facts_offset, h.facts_half), (h.profile_offset, h.profile_half)):
+        for at in (start, start + half):
+            if at + BLOB_HEAD.size > len(made):
+                continue
+            length = BLOB_HEAD.unpack_from(made, at)[2]
+            body = made[at + BLOB_HEAD.size : at + BLOB_HEAD.size + length]
+            head = made[at : at + BLOB_HEAD.size - CRC.size]
+            CRC.pack_into(made, at + len(head), zlib.crc32(body, zlib.crc32(head)))
+    for slot in range(min(h.slots, 8)):
+        at = h.slots_offset + slot * h.slot_bytes
+        if h.slot_bytes > CRC.size and at + h.slot_bytes <= len(made):
+            _sum(made, at, at + h.slot_bytes - CRC.size)
+    return bytes(made)
+
+
+def _sum(made: bytearray, start: int, end: int) -> None:
+    CRC.pack_into(made, end, zlib.crc32(made[start:end]))
+
+
+@target
+def profiles(directory: Path) -> Iterator[Target]:
+    """Memory profiles, unpacked and packed again."""
+    inputs = [gzip.decompress(path.read_bytes()) for path in sorted(DATA.glob("*.prof"))]
+    inputs.append(gzip.decompress(forge.profile_of_two()))
+
+    def run(data: bytes) -> None:
+        packed = gzip.compress(data, 1)
+        for decode in (totals, held, lambda p: held(p, by_device=True), packed_sites):
+            try:
+                decode(packed)
+            except ProfileError:
+                pass
+
+    words = [b"\x12\x00", b"\x22\x04\x08\x01\x10\x01", b"\x0a\x02\x01\x02", b"\x12\x02\x01\x01"]
+    yield Target(run, inputs, words)
+
+
+@target
+def sites(directory: Path) -> Iterator[Target]:
+    """The sites of a profile that was too large, and the facts of a job: JSON."""
+    packed = packed_sites((DATA / "ledgetter.prof").read_bytes())
+    unpacker = zlib.decompressobj(wbits=31)
+    first = unpacker.decompress(packed)
+    second = gzip.decompress(unpacker.unused_data)
+    facts = json.dumps(forge.facts(4, warnings=[{"code": "x", "message": "y"}])).encode()
+
+    def run(data: bytes) -> None:
+        for whole in (gzip.compress(data, 1), gzip.compress(first, 1) + gzip.compress(data, 1)):
+            try:
+                unpacked_sites(whole, by_device=True)
+            except ProfileError:
+                pass
+        try:
+            said = json.loads(data)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(said, dict):
+            parsed(said, ProcessKey(1, 1), 4)
+
+    words = [b"[", b"{", b"null", b"1e400", b"-1", b'"\\ud800"', b"NaN", b"9" * 30, b'"argv": ']
+    yield Target(run, [first, second, facts], words)
