@@ -18,6 +18,7 @@ ABOUT_IT = {
     "test_exits.py": "PYTHONUNBUFFERED",
     "test_sdk_child.py": "PYTHONPATH",  # where a libtpu is found
     "test_serve_tui.py": "PYTHONPATH",  # a Python in which something is missing
+    "test_users.py": "PYTHONPATH",  # names of users that come over the network
     "startup.py": "PYTHONDONTWRITEBYTECODE",
     "test_commands.py": None,
 }
