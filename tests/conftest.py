@@ -13,6 +13,11 @@ from holding import is_marked
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# What a test starts runs as it does for a user, who has none of these: PYTHONUNBUFFERED alone hides
+# that output is lost at the end.
+for _name in [name for name in os.environ if name.startswith("PYTHON")]:
+    del os.environ[_name]
+
 
 @pytest.fixture
 def only_ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -13,8 +13,10 @@ from tpusmi.simulate.memory import kept, profile
 from tpusmi.simulate.workload import Workload
 from tpusmi.wire import places
 from tpusmi.wire.layout import (
+    BLOB_HEAD,
     DEVICE_FIELDS,
     FACTS_JSON,
+    HEADER_BYTES,
     PROCESS_FIELDS,
     PROFILE_PPROF,
     PROFILE_SITES,
@@ -160,3 +162,25 @@ def dead_identity() -> Identity:
 def inode(path: str) -> int:
     """The inode of a file."""
     return os.stat(path).st_ino
+
+
+def small_segment(directory: Path | str, who: Identity, devices: int) -> SegmentWriter:
+    """A segment of many devices that is a small file: room for one sample and next to no facts."""
+    roomy = plan(who, devices, 100.0, 1_700_000_000.0)
+    facts_half = profile_half = BLOB_HEAD.size + 8
+    facts_offset = HEADER_BYTES
+    profile_offset = facts_offset + 2 * facts_half
+    newest_offset = profile_offset + 2 * profile_half
+    header = roomy._replace(
+        facts_offset=facts_offset,
+        facts_half=facts_half,
+        profile_offset=profile_offset,
+        profile_half=profile_half,
+        newest_offset=newest_offset,
+        slots_offset=newest_offset + 8,
+        slots=1,
+    )
+    writer = SegmentWriter(f"{directory}/{who.pid}-{who.start_ticks}.seg", header)
+    now = time.monotonic()
+    writer.append(slot(now, RUNNING, [device(i) for i in range(devices)], time.time()))
+    return writer

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tpusmi.model import Chip, Host
+from tpusmi.model import Chip, Host, Snapshot, Verdict
 from tpusmi.sources.holders import procfs
 
 IS_ROOT = os.geteuid() == 0
@@ -70,6 +70,16 @@ def add_chips(tmp_path: Path, count: int) -> None:
         ):
             (function / name).write_text(f"{content}\n")
         (function / "iommu_group").symlink_to(f"../../../../kernel/iommu_groups/{n}")
+
+
+def as_stale(s: Snapshot, *pids: int) -> Snapshot:
+    """The snapshot with the verdict that these holders are stale, whatever speaks against it. It is
+    for tests of what follows from a verdict.
+    """
+    how = {"verdict": Verdict.STALE, "stale_code": "orphaned", "stale_reason": "says the test"}
+    return s._replace(
+        processes=tuple(p._replace(**how) if p.pid in pids else p for p in s.processes)
+    )
 
 
 class Running:

@@ -222,6 +222,8 @@ def _life_of_serve() -> Life:
         inner_pid=17,
         signs=(Sign("orphaned", "its launcher, process 4990, has ended"),),
         role="spawned worker",
+        recent_cpu_percent=0.0,
+        recent_s=1.0,
     )
 
 

@@ -68,11 +68,13 @@ def _command(pid: int) -> list[str]:
 
 
 @contextmanager
-def serving(directory: Path, *arguments: str) -> Iterator[Serving]:
-    """A server on a free port, which is gone at the end with all that it started."""
+def serving(directory: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> Iterator[Serving]:
+    """A server on a free port, which is gone at the end with all that it started. `prefix` is put
+    before its command.
+    """
     mark = f"{time.monotonic_ns()}"
     process = subprocess.Popen(
-        [*TPUSMI, "serve-tui", "--port", "0", *arguments],
+        [*prefix, *TPUSMI, "serve-tui", "--port", "0", *arguments],
         env=environment(directory, **{MARK: mark}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

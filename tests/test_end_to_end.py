@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import forge
@@ -131,7 +130,7 @@ def test_the_demo_shows_its_job_and_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.skipif(not HAS_JAX, reason="no JAX here")
 def test_the_demo_without_a_terminal_prints_its_job_once(tmp_path: Path) -> None:
     found = subprocess.run(
-        [sys.executable, "-m", "tpusmi", "demo"],
+        [*TPUSMI, "demo"],
         env=environment(tmp_path),
         stdin=subprocess.DEVNULL,
         capture_output=True,

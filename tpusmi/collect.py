@@ -6,13 +6,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tpusmi import __version__
 from tpusmi.merge import merge
 from tpusmi.merge.staleness import USUAL, Limits, judged
-from tpusmi.model import FAILED, History, Host, Outcome, Snapshot
+from tpusmi.merge.witnesses import SHARED
+from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
 from tpusmi.sources.machine import host_facts
 
 ONCE_DEADLINE_S = 2.0
@@ -42,7 +43,8 @@ class Collector:
 
     def __init__(self, host: Host, sources: Sequence[Source], limits: Limits = USUAL) -> None:
         self.history = History()
-        self._limits = limits
+        self.limits = limits
+        """For how long a holder may do nothing."""
         self._host = host
         self._runners = [_Runner(source, self.history) for source in sources]
 
@@ -80,7 +82,7 @@ class Collector:
         return merge(outcomes, facts, now, *told, judge=self._judged)
 
     def _judged(self, s: Snapshot) -> Snapshot:
-        return judged(s, self._limits, self.history)
+        return judged(s, self.limits, self.history)
 
 
 class _Runner:
@@ -93,9 +95,11 @@ class _Runner:
         self._newest: Outcome | None = None
         self._answered_at_s = time.monotonic()
         self._asking: threading.Event | None = None
+        """Of the question that was asked last, where one is asked at a time."""
 
     def start(self) -> None:
-        threading.Thread(target=self._run, name=f"tpusmi-{self._source.name}", daemon=True).start()
+        self._asking = None
+        self._begin(self._run)
 
     def stop(self) -> None:
         """Let the thread end after the read that is under way, and the source let go."""
@@ -109,8 +113,18 @@ class _Runner:
         """
         if self._asking is None or self._asking.is_set():
             done = self._asking = threading.Event()
-            threading.Thread(target=self._answer, args=(done,), daemon=True).start()
+            self._begin(self._answer, done)
         return self._asking
+
+    def _begin(self, work: Callable[..., None], *done: threading.Event) -> None:
+        """On a thread of its own. Where no more can be started the source has FAILED."""
+        name = f"tpusmi-{self._source.name}"
+        try:
+            threading.Thread(target=work, args=done, name=name, daemon=True).start()
+        except RuntimeError as error:
+            self._newest = Outcome(self._source.name, FAILED, f"not asked: {error}")
+            for event in done:
+                event.set()
 
     @property
     def has_answered(self) -> bool:
@@ -121,21 +135,32 @@ class _Runner:
         answers.
         """
         silent_s = now_s - self._answered_at_s
-        if self._newest is None:
-            return Outcome(
-                self._source.name, FAILED, f"has not answered for {silent_s:.1f} s", silent_s
-            )
-        if silent_s > max(ONCE_DEADLINE_S, HUNG_AFTER_PERIODS * self._source.period_s):
-            message = f"has not answered for {silent_s:.0f} s"
-            return self._newest._replace(status=FAILED, message=message, took_s=silent_s)
-        return self._newest
+        found = self._newest
+        if found is not None and not self._is_hung(silent_s):
+            return found
+        message = f"has not answered for {silent_s:.{1 if found is None else 0}f} s"
+        if found is None:
+            return Outcome(self._source.name, FAILED, message, silent_s)
+        # Its servers answered then: it is the source itself that is silent now.
+        witness = Missing(self._source.name, message)
+        missing = (*found.missing, witness) if self._source.name in SHARED else found.missing
+        return found._replace(status=FAILED, message=message, took_s=silent_s, missing=missing)
+
+    def _is_hung(self, silent_s: float) -> bool:
+        """Whether it owes an answer: to the question that was asked of it, else to its clock.
+
+        How old an answer to a question is tells only how long the other sources took.
+        """
+        if self._asking is not None:
+            return not self._asking.is_set()
+        return silent_s > max(ONCE_DEADLINE_S, HUNG_AFTER_PERIODS * self._source.period_s)
 
     def _run(self) -> None:
         while not self.end.is_set():
-            self._answer(None)
+            self._answer()
             self.end.wait(self._source.period_s)
 
-    def _answer(self, done: threading.Event | None) -> None:
+    def _answer(self, done: threading.Event | None = None) -> None:
         started = time.monotonic()
         try:
             found = self._source.read(started)
@@ -193,16 +218,12 @@ def _has_protobuf() -> bool:
 
 
 def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:
-    """The collector of who holds the TPU, and of what tells whether they use it."""
-    from tpusmi.sources.holders import Holders
-    from tpusmi.sources.libtpu import Libtpu
-    from tpusmi.sources.segments import Segments
-    from tpusmi.sources.sysfs import Sysfs
-
-    chips = Sysfs(host)
-    holders = Holders(host, chips.chips, detailed=True)
-    sources: list[Source] = [Segments(host), chips, holders, Libtpu(host, holders.processes)]
-    return Collector(host, sources, limits)
+    """The collector of who holds the TPU, and of everything that tells whether they use it: a
+    verdict is the same as where all is shown.
+    """
+    collector = open_collector(host, detailed=True)
+    collector.limits = limits
+    return collector
 
 
 def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S) -> Snapshot:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from signal import SIGTERM
 
 from tpusmi.actions import is_readonly
-from tpusmi.actions.end import FREE_WITHIN_S, GRACE_S, Order, Report, carry_out
-from tpusmi.actions.me import me
-from tpusmi.actions.plan import Plan, Request, make_plan
+from tpusmi.actions.end import carry_out
+from tpusmi.actions.order import FREE_WITHIN_S, GRACE_S, Order
+from tpusmi.actions.outcome import Report
+from tpusmi.actions.plan import Plan, Request
+from tpusmi.actions.planning import planned
 from tpusmi.collect import LOOK_DEADLINE_S, look, this_host
 from tpusmi.model import Process
 
@@ -38,7 +40,9 @@ def free(  # noqa: PLR0913  # the options of `tpusmi kill`, by their names
 
     Those are meant that every filter given lets through; without one it raises ValueError. Returns
     what became of each, or with `dry_run` the plan. It never ends this process or one that started
-    it, another user's unless `all_users`, nor a process that does not hold a TPU. Takes up to
+    it, another user's unless `all_users`, nor a process that does not hold a TPU: `refused` says
+    who was asked for and left alone, and `is_free` is True only when every node that was asked for
+    was seen to be free. `stale` ends those alone that are certain to be stale. Takes up to
     `grace_s + wait_s` seconds. Raises ValueError for an order that makes no sense, PermissionError
     under TPUSMI_MODE=readonly, and nothing else.
     """
@@ -51,7 +55,7 @@ def free(  # noqa: PLR0913  # the options of `tpusmi kill`, by their names
         raise PermissionError("TPUSMI_MODE=readonly: nothing is ended here")
     host = this_host()
     snapshot = look(host)
-    plan = make_plan(snapshot, request, me(host))
+    plan = planned(host, snapshot, request)
     if dry_run:
         return plan
     return carry_out(host, snapshot.chips, plan, order)

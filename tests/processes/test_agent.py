@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import environment, tpusmi
+from commands import TPUSMI, environment, tpusmi
 from jobs import collector, job, seen, until
 
 from tpusmi.collect import open_collector
@@ -209,7 +209,7 @@ def test_readers_that_come_go_and_are_killed_do_not_disturb_the_job(directory: P
         before = os.stat(directory / name).st_ino
         assert json.loads(tpusmi(directory, "--json").stdout)["processes"][0]["pid"] == watched.pid
         loop = subprocess.Popen(
-            [sys.executable, "-m", "tpusmi", "--json", "--loop-ms", "100"],
+            [*TPUSMI, "--json", "--loop-ms", "100"],
             env=environment(directory),
             stdout=subprocess.PIPE,
         )
@@ -459,7 +459,9 @@ def test_where_no_memory_profile_can_be_taken_the_agent_says_so_and_goes_on(
 
 
 WRITER = """
-import forge, sys, time
+import sys, time
+sys.path.append(sys.argv[2])
+import forge
 from tpusmi.wire import places
 writer = forge.segment(sys.argv[1], places.me(), devices=8)
 print(writer.path, flush=True)
@@ -479,8 +481,8 @@ def test_against_a_writer_at_full_speed_no_torn_sample_or_profile_is_accepted(
 ) -> None:
     path_of_tests = str(Path(__file__).parent.parent)
     writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(directory)],
-        env=environment(directory, PYTHONPATH=path_of_tests),
+        [sys.executable, "-c", WRITER, str(directory), path_of_tests],
+        env=environment(directory),
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -22,7 +22,9 @@ from tpusmi.wire.reader import Sample, SegmentReader
 
 TESTS = str(Path(__file__).parent.parent)
 
-TPU = """
+TPU = (
+    f"sys.path.append({TESTS!r})"
+    + """
 import contextlib, threading, time, types
 class Device:
     platform = "tpu"
@@ -42,6 +44,7 @@ bridge = types.ModuleType("jax._src.xla_bridge")
 bridge._backend_lock, bridge._default_backend = threading.Lock(), backend
 sys.modules.update({"jax": jax, "jax._src.xla_bridge": bridge})
 """
+)
 SERVER = """
 import metric_server as m
 answers = m.of_devices(SERVED)
@@ -77,7 +80,7 @@ def tpu_job(
     code = TPU + server + go
     for name, value in {"KIND": kind, "IDS": ids, "SERVED": served}.items():
         code = code.replace(name, repr(value))
-    with job(place, textwrap.dedent(code), PYTHONPATH=TESTS, **more) as running:
+    with job(place, textwrap.dedent(code), **more) as running:
         assert running.hear() == "ready"
         yield running, place
 

@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 from commands import TPUSMI, environment, tpusmi
 from holding import holder, running
+from own_dev import ON_A_MACHINE, on_a_machine
 from terminal import terminal
 from users import NOBODY, ROOT
 
@@ -76,7 +77,9 @@ def test_a_stale_holder_is_found_by_the_exit_code_and_told_with_the_reason() -> 
     with simulated("orphan") as host:
         found = ps(host)
         assert found.returncode == STALE
-        assert "is stale (orphaned): its launcher has ended" in found.stdout
+        assert "is stale (orphaned): its launcher, process " in found.stdout
+        assert ", has ended: it is now a child of process " in found.stdout
+        assert "% of a core over 1." in found.stdout
         assert ps(host, "--visible-only").returncode == STALE
         (process,) = json.loads(ps(host, "--stale", "--json").stdout)["processes"]
         assert (process["stale"], process["stale_code"]) == (True, "orphaned")
@@ -280,30 +283,6 @@ def test_a_person_at_a_terminal_is_asked() -> None:
         assert ps(host, "--visible-only").returncode == FREE
 
 
-ON_A_MACHINE = """
-set -e
-mkdir -p /dev/vfio && mount -t tmpfs none /dev/vfio && mknod -m 666 /dev/vfio/0 c 1 3
-mount -t tmpfs none /tmp
-exec 3<>/dev/vfio/0
-"$@"
-"""
-
-
-def on_a_machine(
-    tmp_path: Path, *command: str, script: str = ON_A_MACHINE, namespaces: tuple[str, ...] = ("-m",)
-) -> subprocess.CompletedProcess[str]:
-    """A command in a mount namespace whose /dev has a node of a TPU, which it has open itself."""
-    if subprocess.run(["unshare", *namespaces, "true"], check=False).returncode:
-        pytest.skip("no such namespace here")
-    return subprocess.run(
-        ["unshare", *namespaces, "sh", "-c", script, "sh", *command],
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
 @ROOT
 def test_it_answers_on_a_real_machine(tmp_path: Path) -> None:
     """As root, in a mount namespace whose /dev has a node of a TPU, without a PCI bus for it."""
@@ -429,14 +408,17 @@ def test_nobody_reads_what_is_said() -> None:
         assert ps(host).returncode == STALE
 
 
-@pytest.mark.parametrize("closed", ["<&-", "2>&-", ">&-"])
-def test_closed_streams_stop_nobody(closed: str) -> None:
+@pytest.mark.parametrize(
+    ("closed", "cannot_write"), [("<&-", False), ("2>&-", False), (">&-", True)]
+)
+def test_closed_streams_stop_nobody(closed: str, cannot_write: bool) -> None:
     with simulated("orphan") as host:
         line = " ".join([*TPUSMI, "{}", "--simulate", host.root, closed])
         shell = {"env": environment(host.root), "shell": True, "timeout": 60}
-        assert subprocess.run(line.format("ps"), **shell).returncode == STALE  # type: ignore[call-overload]
+        found = subprocess.run(line.format("ps"), **shell)  # type: ignore[call-overload]
+        assert found.returncode == (74 if cannot_write else STALE)
         done = subprocess.run(line.format("kill --stale --yes"), **shell)  # type: ignore[call-overload]
-        assert done.returncode == 0
+        assert done.returncode == (74 if cannot_write else 0)
         assert ps(host, "--visible-only").returncode == FREE
 
 

@@ -25,6 +25,7 @@ PORT = 8431
 
 RUN = f"""
 import subprocess, sys
+sys.path.append(sys.argv[2])
 from metric_server import EXECUTION, serving
 from tpusmi.metricproto import messages
 answer = messages()["MetricResponse"].FromString(sys.stdin.buffer.read())
@@ -49,9 +50,9 @@ def sdk_rows(distributions: list[Any]) -> dict[int, list[float]]:
         row.distribution.CopyFrom(distribution)
     tests = str(Path(__file__).parent.parent)
     said = subprocess.run(
-        netns.alone(sys.executable, "-c", RUN, SDK),
+        netns.alone(sys.executable, "-c", RUN, SDK, tests),
         input=answer.SerializeToString(),
-        env={**os.environ, "TPU_SKIP_MDS_QUERY": "1", "PYTHONPATH": tests},
+        env={**os.environ, "TPU_SKIP_MDS_QUERY": "1"},
         capture_output=True,
         timeout=60,
     )

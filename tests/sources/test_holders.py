@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from holding import IS_ROOT, chip, holder, host, running
-from users import ROOT, reachable
+from users import ROOT, as_another_user, reachable
 
 from tpusmi.model import ABSENT, DENIED, OK
 from tpusmi.sources.holders import Holders
@@ -111,3 +111,37 @@ def test_whoever_may_not_look_is_told_so_and_never_that_the_tpu_is_free(tmp_path
     assert status == DENIED
     assert message.startswith("no holder visible (")
     assert "of other users not inspected, try sudo" in message
+
+
+@pytest.mark.parametrize(
+    "device",
+    [False, pytest.param(True, marks=pytest.mark.skipif(not IS_ROOT, reason="mknod needs root"))],
+)
+def test_a_descriptor_that_opens_nothing_holds_nothing(tmp_path: Path, device: bool) -> None:
+    """O_PATH calls no driver, and the next job can open the node."""
+    machine = host(tmp_path, "/dev/accel0", device=device)
+    code = "f = os.open(sys.argv[1], os.O_PATH); say('open'); sys.stdin.readline()\n"
+    code += "hold(sys.argv[1]); say('holds'); wait()"
+    holders = Holders(machine, lambda: [chip(0, "/dev/accel0")])
+    with running(code, tmp_path / "dev/accel0") as child:
+        child.line()
+        assert holders.read(0.0).processes == ()
+        child.go_on()
+        assert [p.pid for p in holders.read(2.0).processes] == [child.pid]
+
+
+@ROOT
+def test_a_proc_that_hides_other_users_is_a_refusal_and_no_free_tpu(tmp_path: Path) -> None:
+    """As with hidepid=2: not even the init process is listed."""
+    machine = host(tmp_path, "/dev/accel0")
+    (tmp_path / "proc").unlink()
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/self").symlink_to(str(os.getpid()))
+    (tmp_path / "proc" / str(os.getpid())).mkdir()
+    holders = Holders(machine, lambda: [chip(0, "/dev/accel0")])
+    with as_another_user(tmp_path):
+        found = holders.read(0.0)
+    assert found.status == DENIED
+    assert found.message == (
+        "no holder visible (this /proc hides the processes of other users, try sudo)"
+    )

@@ -454,7 +454,8 @@ def test_a_port_that_was_only_guessed_is_left_alone_once_it_proved_to_be_another
         now_s = time.monotonic()
         found = read(libtpu, now_s)
         assert (found.status, found.servers) == (ABSENT, ())
-        assert troubles(found) == (f"pid {os.getpid()} serves no metrics",)
+        unset = "TPU_RUNTIME_METRICS_PORTS is not set"
+        assert troubles(found) == (f"pid {os.getpid()} serves no metrics: {unset}",)
         came = len(other.peers)
         assert came > 0
         for later_s in (2, 6, 12):
@@ -495,12 +496,14 @@ def test_netlink_and_the_tables_of_proc_tell_the_same_listeners() -> None:
     with contextlib.ExitStack() as stack:
         ports = {stack.enter_context(listening(host, kind)) for host, kind in near}
         elsewhere = stack.enter_context(listening("127.0.0.2", 4))
-        by_netlink = sockets.listening_sockets()
-        by_tables = dict(sockets._by_tables())
+        by_netlink, by_tables = sockets.listeners(), sockets._by_tables()
+        assert by_netlink is not None
+        assert by_tables is not None
         own = sockets.open_sockets("/proc/self/fd")
     assert ports <= by_netlink.keys()
     assert elsewhere not in by_netlink
-    assert {by_netlink[port] for port in ports} <= own
+    assert {by_netlink[port].inode for port in ports} <= own
+    assert {by_netlink[port].uid for port in ports} == {os.getuid()}
     assert {port: by_tables[port] for port in ports} == {port: by_netlink[port] for port in ports}
 
 

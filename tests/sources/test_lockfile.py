@@ -14,6 +14,7 @@ from users import NOBODY, ROOT
 from tpusmi.actions.lockfile import Cleared, clear
 from tpusmi.collect import look
 from tpusmi.model import Host, LockFile
+from tpusmi.sources import users
 from tpusmi.sources.holders.lockfile import PATHS, Who, is_in_the_way
 from tpusmi.sources.holders.nodes import known_nodes
 from tpusmi.sources.holders.scan import Found, Scan
@@ -73,9 +74,10 @@ def test_it_stays_where_somebody_could_not_be_inspected(
 @contextmanager
 def as_me(monkeypatch: pytest.MonkeyPatch, uid: int) -> Iterator[None]:
     """Asked through sudo by that user."""
-    monkeypatch.setenv("SUDO_UID", str(uid))
-    yield
-    monkeypatch.delenv("SUDO_UID")
+    with monkeypatch.context() as patch:
+        patch.setenv("SUDO_UID", str(uid))
+        patch.setattr(users, "_has_started_us", lambda found: found == uid)
+        yield
 
 
 def test_no_file_is_no_lock(machine: Host) -> None:

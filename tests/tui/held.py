@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from piloted import dashboard
-from scripted import Job, ScriptedFeed
+from scripted import UIDS, Job, ScriptedFeed
 from textual.pilot import Pilot
 
-from tpusmi.actions.end import Order, Report, Result, Say
-from tpusmi.actions.plan import Me, Plan, Request, make_plan
+from tpusmi.actions.end import Say
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Report, Result
+from tpusmi.actions.plan import Me, Plan, Request, Starter, make_plan
 from tpusmi.model import (
     Chip,
     Life,
@@ -107,14 +109,17 @@ class ScriptedEnder:
     def __init__(self, *started_us: int) -> None:
         self.orders: list[tuple[tuple[int, ...], Order]] = []
         """Pids and order of each end that was begun."""
-        self._me = Me(1000, frozenset(started_us), frozenset({ME}))
+        self._me = Me(1000, frozenset(started_us), frozenset({UIDS[ME]}))
+        self.starter: Starter | None = None
+        """What may start again what is ended."""
         self._steps: dict[int, queue.Queue[str | Report | Exception]] = {}
 
     def plan(self, snapshot: Snapshot, processes: Sequence[Process]) -> Plan:
         """The plan for those processes."""
-        return make_plan(
-            snapshot, Request(tuple(p.pid for p in processes), all_users=True), self._me
-        )
+        request = Request(tuple(p.pid for p in processes), all_users=True)
+        plan = make_plan(snapshot, request, self._me)
+        targets = (t._replace(starter=self.starter) for t in plan.targets)
+        return plan._replace(targets=tuple(targets))
 
     def expect(self, pid: int) -> None:
         """Allow the end of that process, and of those that are ended with it and come after it."""

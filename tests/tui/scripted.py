@@ -66,6 +66,9 @@ TRAINING = {
 """What a training job keeps its chips at, and how far it strays."""
 
 
+UIDS = {"ada": 1000, "grace": 1001, "root": 0}
+
+
 class Job:
     """A process and what it would measure at a time."""
 
@@ -107,6 +110,7 @@ class Job:
             "interval_s": 1.0,
             "facts": FACTS,
             "profile": MemoryProfile(at_s - 4.0, SITES),
+            "uid": UIDS.get(self.user),
             **self.fields,
         }
         return Process(self.key, self.user, self.command, **fields)

@@ -122,7 +122,7 @@ def test_the_past_has_the_phase_of_then() -> None:
 
     assert phase(500) == ("live", "compiling")
     assert phase(230) == ("live", "idle")
-    assert phase(580) == ("live", None)
+    assert phase(555) == ("live", "starting")
 
 
 def test_a_process_that_has_ended_since_was_alive_in_the_past() -> None:

@@ -10,6 +10,7 @@ from held import (
     HEALTHY,
     LOADED,
     LOCK,
+    ORPHANED,
     STALE,
     ScriptedEnder,
     armed,
@@ -21,7 +22,10 @@ from piloted import dashboard, order, press, screen_text, selected, shown, text,
 from scripted import Job, ScriptedFeed
 from textual.pilot import Pilot
 
-from tpusmi.actions.end import Order
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Newcomer
+from tpusmi.actions.plan import Starter
+from tpusmi.model import Verdict
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.ending.kill import KillScreen
 
@@ -103,6 +107,47 @@ async def test_another_users_process_and_who_shares_its_chips_are_said_in_words(
         assert "not stale: its TensorCores are busy" in shown(pilot)
 
 
+async def test_whose_a_process_is_says_its_uid_and_not_its_name() -> None:
+    feed = holders(Job(77, "python x.py", 0, 0, user="ada", uid=1001, holds=("/dev/vfio/0",)))
+    async with armed(feed, ScriptedEnder()) as pilot:
+        await press(pilot, "/", *"x.py", "enter", "k")
+        assert "End pid 77 (ada)?" in shown(pilot)
+        assert "ada: another user's process, you are ada" in shown(pilot)
+
+
+async def test_it_says_what_is_suspected_only_what_stands_still_and_what_may_come_back() -> None:
+    stopped = Job(
+        *(77, "python x.py", 0, 0),
+        holds=("/dev/vfio/0",),
+        verdict=Verdict.MAYBE,
+        stale_reason="its launcher has ended",
+        life=ORPHANED._replace(state="T"),
+    )
+    ender = ScriptedEnder()
+    ender.starter = Starter("parent", "70", "pid 70, a shell script: bash loop.sh")
+    async with armed(ScriptedFeed((stopped,)), ender) as pilot:
+        await press(pilot, "k")
+        assert "suspected only: its launcher has ended" in shown(pilot)
+        assert "stopped (state T): SIGSTOP or Ctrl-Z" in shown(pilot)
+        assert "may come back: started by pid 70, a shell script: bash loop.sh" in shown(pilot)
+
+
+async def test_who_comes_back_is_said_to_be_new() -> None:
+    ender = ScriptedEnder()
+    ender.expect(STALE)
+    starter = Starter("unit", "x.service", "unit x.service: systemctl stop x.service")
+    new = Newcomer(99, 1, 1000, "ada", "python x.py", ("/dev/vfio/0",), STALE, 0.34, starter)
+    async with armed(holders(), ender, size=(140, 40)) as pilot:
+        await press(pilot, "k", "enter")
+        done = report(STALE, "ended", "ended by it", {"/dev/vfio/0": (99,)})
+        ender.step(STALE, done._replace(came_back=(new,)))
+        await until(pilot, lambda: "pid 99 (ada) is new" in text(pilot, "notices"))
+        said = " ".join(text(pilot, "notices").split())
+        assert f"it took /dev/vfio/0 0.3 s after pid {STALE} ended" in said
+        assert "started by unit x.service: systemctl stop x.service" in said
+        assert "still held" not in said
+
+
 async def test_sigkill_carries_a_warning_and_the_others_do_not() -> None:
     async with armed(holders(), ScriptedEnder()) as pilot:
         await press(pilot, "K")
@@ -122,7 +167,7 @@ async def test_unknown_facts_are_dashes() -> None:
         await press(pilot, "k")
         for name in ("user", "age", "verdict"):
             assert f"│ {name:<9}– " in shown(pilot)
-        assert "another user" not in shown(pilot)
+        assert "– perhaps another user's process" in shown(pilot)
 
 
 @pytest.mark.parametrize(

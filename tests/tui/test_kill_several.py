@@ -13,7 +13,8 @@ from piloted import dashboard, press, row, screen_text, shown, text, until
 from seen import HostFeed
 from textual.pilot import Pilot
 
-from tpusmi.actions.end import Order, Report
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Report
 from tpusmi.cli.dashboard import _Ender
 from tpusmi.tui.ending.kill import KillScreen
 

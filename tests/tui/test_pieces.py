@@ -91,8 +91,8 @@ def test_a_graph_stands_still_within_a_time_slot() -> None:
     width, span_s = 10, 300.0
     drawn = []
     for _ in range(int(span_s / width) - int(START_S % (span_s / width))):
-        at_s = feed.snapshot().at_s
-        drawn.append(tuple(graphs.of_device(device, "hbm_used_bytes", at_s, span_s, width)))
+        now = feed.snapshot()
+        drawn.append(tuple(graphs.of_device(now, device, "hbm_used_bytes", span_s, width)))
     assert len({slots[:-1] for slots in drawn}) == 1
     assert None not in drawn[0]
 
@@ -101,11 +101,11 @@ def test_a_graph_that_is_kept_is_the_one_that_is_read_anew() -> None:
     feed = ScriptedFeed((Job(1, "x", 0, 1, busy=True),), past_s=100, tick_s=1.7)
     kept, device = Graphs(feed.history), feed.jobs[0].devices()[0]
     for n in range(60):
-        at_s = feed.snapshot().at_s
+        now = feed.snapshot()
         for metric, width in product(("hbm_used_bytes", "duty_cycle_percent"), (7, 40, 600)):
-            now = kept.of_device(device, metric, at_s, 300.0, width)
-            anew = Graphs(feed.history).of_device(device, metric, at_s, 300.0, width)
-            assert now == anew, (n, metric, width)
+            again = kept.of_device(now, device, metric, 300.0, width)
+            anew = Graphs(feed.history).of_device(now, device, metric, 300.0, width)
+            assert again == anew, (n, metric, width)
 
 
 def test_an_average_has_no_gap_after_a_look_back_or_a_pause() -> None:
@@ -121,8 +121,8 @@ def test_an_average_has_no_gap_after_a_look_back_or_a_pause() -> None:
 
 
 def test_a_graph_of_what_was_never_measured_is_blank() -> None:
-    graphs, device = Graphs(ScriptedFeed().history), Job(1, "x", 0, 1).devices()[0]
-    slots = graphs.of_device(device, "hbm_used_bytes", START_S, 300.0, 10)
+    feed, device = ScriptedFeed(), Job(1, "x", 0, 1).devices()[0]
+    slots = Graphs(feed.history).of_device(feed.snapshot(), device, "hbm_used_bytes", 300.0, 10)
     assert slots == [None] * 10
     assert Look().spark(slots, 1.0, 10) == " " * 10
     assert plot.area(Look(), slots, 1.0, 5, 2) == [" " * 5] * 2

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import environment
+from commands import TPUSMI, environment
 from terminal import LEFT_ALTERNATE_SCREEN, Terminal, terminal
 
 from tpusmi.tui.leaving import ENDINGS
@@ -54,7 +54,7 @@ def test_a_dashboard_whose_terminal_is_gone_ends() -> None:
     """Without a controlling terminal nobody sends it SIGHUP."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen(
-        [sys.executable, "-m", "tpusmi", "--interval", "30"],
+        [*TPUSMI, "--interval", "30"],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

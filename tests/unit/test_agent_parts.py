@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import forge
@@ -17,6 +18,8 @@ from tpusmi.agent.activity import Activity
 from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import COMPILED, LOWERED, Compilations
 from tpusmi.agent.steps import Steps
+from tpusmi.model import Host
+from tpusmi.sources.segments import Segments
 from tpusmi.wire import places
 
 
@@ -434,17 +437,89 @@ def test_black_boxes_of_a_script_restarted_all_day_do_not_pile_up(tmp_path: Path
     assert kept == paths[: output.KEEP_DEAD_MOST]
 
 
+def bases(monkeypatch: pytest.MonkeyPatch, *parents: Path) -> str:
+    """Agents make their directories there; the name of ours."""
+    monkeypatch.setattr(places, "bases", lambda uid: [str(parent) for parent in parents])
+    return places.directory_name(os.getuid())
+
+
 def test_a_directory_that_others_can_write_to_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_to_all = tmp_path / "a"
+    open_to_all = tmp_path / bases(monkeypatch, tmp_path)
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
-    ours = tmp_path / "b"
-    monkeypatch.setattr(places, "directories_for", lambda uid, o: [str(open_to_all), str(ours)])
     writer = output.create(places.me(), 1, None)
-    assert os.path.dirname(writer.path) == str(ours)
-    assert places.is_private(str(ours), os.getuid())
+    used = os.path.dirname(writer.path)
+    assert used != str(open_to_all)
+    assert places.is_private(used, os.getuid())
+    assert os.listdir(open_to_all) == []
+
+
+def a_link(path: Path) -> None:
+    (path.parent / "elsewhere").mkdir()
+    path.symlink_to("elsewhere")
+
+
+TAKEN: dict[str, Callable[[Path], None]] = {
+    "directory": lambda path: path.mkdir(),
+    "pipe": lambda path: os.mkfifo(path),
+    "file": lambda path: path.touch(),
+    "link": a_link,
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to make files of another user")
+@pytest.mark.parametrize("what", TAKEN)
+def test_a_name_that_another_user_has_taken_is_got_round_and_viewers_find_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    shared = tmp_path / "dev/shm"
+    shared.mkdir(parents=True)
+    shared.chmod(0o1777)
+    (tmp_path / "proc").symlink_to("/proc")
+    taken = shared / bases(monkeypatch, shared)
+    TAKEN[what](taken)
+    for path in shared.iterdir():
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+    me = places.me()
+    writers = [output.create(me._replace(start_ticks=me.start_ticks - n), 1, None) for n in (0, 1)]
+    (used,) = {os.path.dirname(w.path) for w in writers}
+    assert places.user_in_name(os.path.basename(used)) == os.getuid()
+    assert places.is_private(used, os.getuid())
+    assert not (shared / "nowhere").exists()
+    assert not (shared / "elsewhere").exists() or not os.listdir(shared / "elsewhere")
+    found = Segments(Host(root=str(tmp_path))).read(time.monotonic())
+    assert (len(found.processes), found.missing) == (2, ())
+
+
+def test_empty_directories_of_its_own_that_are_old_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = bases(monkeypatch, tmp_path)
+    old, new, full = (tmp_path / f"{usual}.{n}" for n in ("a1", "b2", "c3"))
+    for directory in (old, new, full):
+        directory.mkdir()
+    (full / "1-2.seg").touch()
+    for directory in (old, full):
+        os.utime(directory, (1.0, 1.0))
+    output.remove_old(places.me(), os.path.dirname(output.create(places.me(), 1, None).path))
+    assert (old.exists(), new.exists(), full.exists()) == (False, True, True)
+
+
+def test_black_boxes_of_this_very_minute_are_removed_as_well(tmp_path: Path) -> None:
+    me = places.me()
+    for ticks in range(2, 30):
+        forge.segment(tmp_path, me._replace(start_ticks=ticks)).close()
+    elsewhere = forge.segment(tmp_path, me._replace(start_ticks=1, pid_namespace=7)).path
+    half = tmp_path / "5-5.seg.new"
+    half.touch()
+    os.utime(half, (1.0, 1.0))
+    output.remove_old(me, str(tmp_path))
+    assert len(os.listdir(tmp_path)) == output.KEEP_DEAD_MOST + 1
+    assert os.path.exists(elsewhere)
+    assert not half.exists()
 
 
 def test_a_segment_can_be_read_by_others_whatever_the_umask_and_by_nobody_if_asked(
@@ -465,8 +540,8 @@ def test_when_no_directory_takes_the_segment_every_reason_is_told(
 ) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
-    monkeypatch.setattr(places, "directories_for", lambda uid, o: [str(blocked), "/proc/no"])
-    with pytest.raises(OSError, match=r"file: .*; /proc/no: "):
+    name = bases(monkeypatch, blocked, Path("/proc/no"))
+    with pytest.raises(OSError, match=rf"file/{name}: .*; /proc/no/{name}: "):
         output.create(places.me(), 1, None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import forge
@@ -35,6 +36,11 @@ class Scripted:
             raise self._answer
         reading = Reading("hbm_used_bytes", KEY, 5, now_s, self.name, 5.0)
         return Outcome(self.name, OK, readings=(reading,))
+
+    def hang(self) -> threading.Event:
+        """Answer nothing any more, until the event is set."""
+        self._answer = release = threading.Event()
+        return release
 
     def close(self) -> None:
         """Nothing is open."""
@@ -87,13 +93,50 @@ def test_a_started_collector_reads_again_and_again_and_fills_the_history() -> No
 
 
 def test_a_source_that_stops_answering_shows_as_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    collector = Collector(Host(), [Scripted("good", None)])
-    collector.read_once()
-    monkeypatch.setattr(collect, "ONCE_DEADLINE_S", 0.05)
-    time.sleep(0.06)
-    (outcome,) = collector.snapshot().sources
-    assert outcome.status == FAILED
-    assert collector.snapshot().value("hbm_used_bytes", KEY) == 5
+    source = Scripted("good", None)
+    collector = Collector(Host(), [source])
+    collector.start()
+    try:
+        assert source.asked.acquire(timeout=5)
+        release = source.hang()
+        _wait_for(lambda: collector.have_all_answered())
+        monkeypatch.setattr(collect, "ONCE_DEADLINE_S", 0.05)
+        _wait_for(lambda: collector.snapshot().sources[0].status == FAILED)
+        assert collector.snapshot().value("hbm_used_bytes", KEY) == 5
+    finally:
+        release.set()
+        collector.stop()
+
+
+def _wait_for(is_so: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < until_s
+        time.sleep(0.005)
+
+
+def test_one_that_answered_is_not_silent_because_another_was_slow(
+    hung: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that took: it was asked once, and it answered."""
+    monkeypatch.setattr(collect, "ONCE_DEADLINE_S", 0.01)
+    collector = Collector(Host(), [hung, Scripted("holders", None)])
+    snapshot = collector.read_once(deadline_s=0.5)
+    assert [(o.source, o.status) for o in snapshot.sources] == [("hung", FAILED), ("holders", OK)]
+
+
+def test_one_that_hangs_at_the_second_question_shows_as_old_with_what_it_found() -> None:
+    source = Scripted("agent", None)
+    collector = Collector(Host(), [source])
+    assert collector.read_once().sources[0].status == OK
+    release = source.hang()
+    try:
+        snapshot = collector.read_once(deadline_s=0.1)
+    finally:
+        release.set()
+    assert snapshot.sources[0].status == FAILED
+    assert [m.source for m in snapshot.missing] == ["agent"]
+    assert snapshot.value("hbm_used_bytes", KEY) == 5
 
 
 def test_the_history_forgets_what_has_ended_long_ago() -> None:

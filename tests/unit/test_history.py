@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 
 from hypothesis import given
@@ -169,3 +171,27 @@ def test_values_of_ten_minutes_apart_take_no_longer_than_those_of_a_second() -> 
     for n in range(20_000):
         history.add([reading(600.0 * n, 1.0, 1e6)])
     assert time.process_time() - started_s < 1  # 0.1 s
+
+
+def test_a_history_is_read_and_forgets_while_a_source_adds_to_it() -> None:
+    history, done, every_s = History(span_s=1), threading.Event(), sys.getswitchinterval()
+
+    def add() -> None:
+        n = 0
+        while not done.is_set():
+            n += 1
+            history.add([Reading(NAME, DeviceKey(None, n % 5000), 1.0, float(n), "agent", 5.0)])
+
+    source = threading.Thread(target=add)
+    sys.setswitchinterval(1e-6)
+    try:
+        source.start()
+        for tick in range(3000):
+            history.oldest_s()
+            if tick % 50 == 0:
+                history.forget(1e6 * tick)
+    finally:
+        done.set()
+        source.join(10)
+        sys.setswitchinterval(every_s)
+    assert not source.is_alive()

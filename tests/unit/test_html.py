@@ -167,11 +167,23 @@ def test_processes_tell_what_they_do_and_the_dead_come_last() -> None:
 
 def test_a_stale_holder_is_told_with_its_reason_and_once() -> None:
     s = moments.machine()
-    reason = "its launcher, process 4990, has ended"
-    assert [p.stale_reason for p in s.processes if p.stale] == [reason]
+    reason = (
+        "its launcher, process 4990, has ended; its chips run nothing, and it used 0.0 % of a core"
+    )
+    assert [(p.stale_reason or "")[: len(reason)] for p in s.processes if p.stale] == [reason]
     page = Page(fragment(s))
     assert "stale (orphaned)" in page.row("5000")
     assert page.text.count(reason) == 1
+
+
+def test_one_that_may_be_stale_is_told_with_what_speaks_for_it() -> None:
+    reason = "its launcher has ended, but it is only 3.0 s old"
+    s = _first_process(
+        moments.machine(), verdict=Verdict.MAYBE, stale_code="orphaned", stale_reason=reason
+    )
+    page = Page(fragment(s))
+    assert "running (maybe stale)" in page.row("4321")
+    assert page.text.count(f"maybe stale (orphaned): {reason}") == 1
 
 
 def test_notices_and_sources_that_failed_are_lines() -> None:

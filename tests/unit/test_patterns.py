@@ -146,7 +146,7 @@ def test_a_pattern_takes_no_longer_than_in_proportion_to_the_text(pattern: Patte
 
 
 def test_the_patterns_are_found() -> None:
-    assert {"tpusmi.text", "tpusmi.sources.libtpu.formats", "tpusmi.sources.holders.life"} <= {
+    assert {"tpusmi.text", "tpusmi.sources.libtpu.formats", "tpusmi.sources.holders.procfs"} <= {
         pattern.where.partition(":")[0] for pattern in PATTERNS
     }
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tpusmi.actions.end import Report, Result
 from tpusmi.actions.lockfile import Cleared
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Report, Result
 from tpusmi.actions.plan import Me, Plan, Refusal, Request, Target, make_plan
 from tpusmi.cli import kill
 from tpusmi.cli.exits import Exit
@@ -19,6 +20,7 @@ from tpusmi.model import (
     HostFacts,
     Life,
     LockFile,
+    Missing,
     Outcome,
     Process,
     ProcessKey,
@@ -26,12 +28,14 @@ from tpusmi.model import (
     Verdict,
 )
 from tpusmi.model.holding import node_states, status
+from tpusmi.report import ending
 
 NODES = ("/dev/vfio/0", "/dev/vfio/1")
 CHIPS = tuple(
     Chip(i, "v5e", "TPU v5e", (f"0000:00:0{i}.0",), (node,), 1) for i, node in enumerate(NODES)
 )
-ME = Me(500, frozenset({400, 300}), frozenset({"ann"}))
+ME = Me(500, frozenset({400, 300}), frozenset({1000}))
+UIDS = {"ann": 1000, "bob": 1001}
 HOST = HostFacts("h", "t", None, None)
 
 
@@ -39,6 +43,7 @@ def process(pid: int, *holds: str, **more: Any) -> Process:
     life = Life("S", 1, pid, pid, 60.0, 1, platform=more.pop("platform", False))
     known = {"user": "ann", "verdict": Verdict.NOT_STALE, **more}
     user = known.pop("user")
+    known.setdefault("uid", UIDS.get(user))
     return Process(
         *(ProcessKey(pid, pid), user, f"job {pid}", "live", None, None, None, {}),
         holds=holds,
@@ -124,6 +129,23 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             [],
             {9: "belongs to an unknown user: only with --all-users"},
             id="nobody knows whose",
+        ),
+        pytest.param(
+            (process(9, NODES[0], user="ann", uid=1001),),
+            {"pids": (9,)},
+            [],
+            {9: "belongs to ann: only with --all-users"},
+            id="another user's of the same name",
+        ),
+        pytest.param(
+            (process(9, NODES[0], user="bob", uid=1000),), {"pids": (9,)}, [9], {}, id="my own uid"
+        ),
+        pytest.param(
+            (process(9, NODES[0], user="ann", uid=None),),
+            {"pids": (9,)},
+            [],
+            {9: "belongs to ann: only with --all-users"},
+            id="a name without a uid",
         ),
         pytest.param(
             (process(9, NODES[0], user="bob"),),
@@ -246,61 +268,91 @@ def test_a_tpu_is_free_only_where_everybody_was_seen(
 
 def report(*outcomes: str, **more: Any) -> Report:
     results = tuple(Result(A, outcome, "", 0.0) for outcome in outcomes)
-    return Report(results, more.pop("held", {}), more.pop("cleared", ()), (), **more)
+    known = {"nodes": NODES[:1], **more}
+    return Report(results, known.pop("held", {}), known.pop("cleared", ()), (), **known)
 
 
 def options(**more: Any) -> argparse.Namespace:
     return argparse.Namespace(**{"visible_only": False, "chip": None, "stale": False, **more})
 
 
+MAYBE = A._replace(verdict=Verdict.MAYBE, stale_reason="its launcher has ended")
+UNKNOWN = A._replace(verdict=Verdict.UNKNOWN, stale_reason="its agent could not be asked: hung")
+SUSPECTED = Refusal(A.pid, MAYBE, "x", A.holds)
+UNJUDGED = Refusal(A.pid, UNKNOWN, "x", A.holds)
+REFUSED = Refusal(7, None, "x")
+
+
 @pytest.mark.parametrize(
-    ("plan", "done", "code"),
+    ("done", "free", "code"),
     [
-        pytest.param(Plan(), report("ended"), Exit.ANSWERED, id="ended"),
-        pytest.param(Plan(), report("killed", "released"), Exit.ANSWERED, id="killed, released"),
-        pytest.param(Plan(), report("alive"), Exit.BUSY, id="it lives"),
-        pytest.param(Plan(), report("not_permitted"), Exit.PERMISSION, id="not permitted"),
-        pytest.param(Plan(), report("unseen"), Exit.PERMISSION, id="not seen"),
-        pytest.param(Plan(), report("unseen", "alive"), Exit.BUSY, id="one not seen, one lives"),
+        pytest.param(report("ended"), True, Exit.ANSWERED, id="ended"),
+        pytest.param(report("killed", "released"), True, Exit.ANSWERED, id="killed, released"),
+        pytest.param(report("alive"), False, Exit.BUSY, id="it lives"),
+        pytest.param(report("not_permitted"), False, Exit.PERMISSION, id="not permitted"),
+        pytest.param(report("unseen"), False, Exit.PERMISSION, id="not seen"),
+        pytest.param(report("unseen", "alive"), False, Exit.BUSY, id="one not seen, one lives"),
         pytest.param(
-            Plan(), report("ended", held={NODES[0]: (7,)}), Exit.BUSY, id="somebody else holds"
+            report("ended", held={NODES[0]: (7,)}), False, Exit.BUSY, id="somebody else holds"
         ),
         pytest.param(
-            Plan(), report("ended", unseen="3 not inspected"), Exit.PERMISSION, id="who knows"
+            report("ended", held={NODES[0]: ()}), None, Exit.PERMISSION, id="nobody can look"
         ),
         pytest.param(
-            Plan(refused=(Refusal(7, None, "x"),)), report("ended"), Exit.BUSY, id="one refused"
+            report("ended", unseen="3 not inspected"), None, Exit.PERMISSION, id="who knows"
+        ),
+        pytest.param(report("ended", refused=(REFUSED,)), None, Exit.BUSY, id="one refused"),
+        pytest.param(
+            report(refused=(REFUSED._replace(nodes=A.holds),), held={NODES[0]: (7,)}),
+            False,
+            Exit.BUSY,
+            id="one refused, which holds it",
+        ),
+        pytest.param(report(nodes=()), None, Exit.ANSWERED, id="all of none is not a yes"),
+        pytest.param(
+            report("ended", spared=(SUSPECTED,)), True, Exit.ANSWERED, id="one only suspected"
         ),
         pytest.param(
-            Plan(),
+            report("ended", spared=(UNJUDGED,)), None, Exit.SOURCE_FAILED, id="one not judged"
+        ),
+        pytest.param(
             report("ended", cleared=(Cleared("/tmp/x", False, "kept"),)),
+            True,
             Exit.BUSY,
             id="the lock file is still in the way",
         ),
     ],
 )
 def test_the_exit_code_of_kill_says_whether_all_of_it_is_free(
-    plan: Plan, done: Report, code: Exit
+    done: Report, free: bool | None, code: Exit
 ) -> None:
-    assert kill._code(plan, done, options()) == code
+    assert done.is_free is free
+    assert kill._code(done, options()) == code
 
 
 def test_what_cannot_be_seen_may_be_taken_for_nobody() -> None:
     done = report("ended", unseen="3 not inspected")
-    assert kill._code(Plan(), done, options(visible_only=True)) == Exit.ANSWERED
+    assert kill._code(done, options(visible_only=True)) == Exit.ANSWERED
     held = report("ended", held={NODES[0]: (7,)}, unseen="3 not inspected")
-    assert kill._code(Plan(), held, options(visible_only=True)) == Exit.BUSY
+    assert kill._code(held, options(visible_only=True)) == Exit.BUSY
+    blind = report("ended", held={NODES[0]: ()}, unseen="3 not inspected")
+    assert kill._code(blind, options(visible_only=True)) == Exit.PERMISSION
 
 
 @pytest.mark.parametrize(
     ("plan", "more", "code"),
     [
         pytest.param(Plan(), {"stale": True}, Exit.ANSWERED, id="nobody is stale"),
-        pytest.param(Plan(unseen="x"), {"stale": True}, Exit.ANSWERED, id="nobody seen is stale"),
+        pytest.param(Plan(unseen="x"), {"stale": True}, Exit.PERMISSION, id="nobody seen is stale"),
+        pytest.param(
+            Plan(unseen="x"), {"stale": True, "visible_only": True}, Exit.ANSWERED, id="by choice"
+        ),
+        pytest.param(Plan(spared=(SUSPECTED,)), {"stale": True}, Exit.ANSWERED, id="suspected"),
+        pytest.param(Plan(spared=(UNJUDGED,)), {"stale": True}, Exit.SOURCE_FAILED, id="unknown"),
         pytest.param(Plan(), {"chip": [0]}, Exit.ANSWERED, id="nobody is on the chip"),
         pytest.param(Plan(unseen="x"), {"chip": [0]}, Exit.PERMISSION, id="nobody seen on it"),
         pytest.param(
-            Plan(unseen="x"), {"chip": [0], "visible_only": True}, Exit.ANSWERED, id="by choice"
+            Plan(unseen="x"), {"chip": [0], "visible_only": True}, Exit.ANSWERED, id="visible only"
         ),
         pytest.param(Plan(refused=(Refusal(7, None, "x"),)), {}, Exit.BUSY, id="one refused"),
     ],
@@ -316,3 +368,123 @@ def test_after_a_long_thought_only_those_who_were_confirmed_and_are_meant_still_
     newcomer = process(1002, NODES[0])
     now = Plan(targets=(Target(B, ""), Target(newcomer, "")))
     assert [t.process.pid for t in kill._still_meant(before, now).targets] == [1001]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, Verdict.MAYBE, Verdict.NOT_STALE, None])
+@pytest.mark.parametrize("request_", [{"stale": True}, {"pids": (1000,)}])
+def test_after_a_long_thought_who_was_stale_and_is_not_for_certain_is_left_alone(
+    verdict: Verdict | None, request_: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = Request(**request_)
+    changed = A._replace(verdict=verdict)
+    before, now = (make_plan(snapshot(p), request, ME) for p in (STALE, changed))
+    assert [t.process.pid for t in before.targets] == [1000]
+    plan = kill._still_meant(before, now)
+    assert plan.targets == ()
+    if verdict is not Verdict.NOT_STALE:
+        assert "pid 1000 is left alone: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("holder", "spared"),
+    [
+        (MAYBE, "is suspected only: its launcher has ended; end it by pid"),
+        (UNKNOWN, "cannot be judged: its agent could not be asked: hung; end it by pid"),
+        (A._replace(verdict=None), "is not known to be stale or not; end it by pid"),
+        (MAYBE._replace(uid=1001), None),
+        (MAYBE._replace(life=Life("S", *(None,) * 5, platform=True)), None),
+        (A, None),
+    ],
+    ids=["suspected", "unknown", "no verdict", "another user's", "the platform's", "healthy"],
+)
+def test_stale_leaves_what_is_not_certain_alone_and_says_why(
+    holder: Process, spared: str | None
+) -> None:
+    plan = make_plan(snapshot(holder, B), Request(stale=True), ME)
+    assert plan.targets == plan.refused == ()
+    assert [left.why for left in plan.spared] == ([spared] if spared else [])
+
+
+def test_by_pid_whatever_holds_is_ended_with_the_doubt_said_before() -> None:
+    for holder, why in (
+        (MAYBE, "is suspected only: its launcher has ended"),
+        (UNKNOWN, "cannot be judged: its agent could not be asked: hung"),
+    ):
+        (target,) = make_plan(snapshot(holder), Request((1000,)), ME).targets
+        assert (target.process, target.why) == (holder, why.removeprefix("is "))
+        assert planned(snapshot(holder), pids=(1000,), stale=True) == ([], {1000: why})
+
+
+def test_without_a_bus_a_lookalike_is_ended_by_its_pid_alone() -> None:
+    s = snapshot(
+        process(9, "/dev/vfio/96", verdict=Verdict.STALE), chips=(), nodes=("/dev/vfio/96",)
+    )
+    why = "the kernel shows no PCI bus here: /dev/vfio/96 may be another device's; end it by pid"
+    assert planned(s, stale=True) == ([], {9: why})
+    assert planned(s, pids=(9,)) == ([9], {})
+    assert planned(s, pids=(9,), stale=True) == ([9], {})
+
+
+@pytest.mark.parametrize(
+    ("request_", "nodes"),
+    [
+        ({}, ()),
+        ({"pids": (1000,)}, NODES[:1]),
+        ({"pids": (7,)}, ()),
+        ({"chips": (1,)}, NODES[1:]),
+        ({"chips": (0, 1)}, NODES),
+        ({"stale": True}, NODES[:1]),
+        ({"stale": True, "chips": (1,)}, ()),
+    ],
+    ids=str,
+)
+def test_a_plan_knows_which_nodes_were_asked_for(
+    request_: dict[str, Any], nodes: tuple[str, ...]
+) -> None:
+    """A holder of the first is stale; one of the second is healthy."""
+    assert make_plan(snapshot(STALE, B), Request(**request_), ME).nodes == nodes
+
+
+def test_who_holds_nothing_was_asked_for_with_the_nodes_of_its_children() -> None:
+    child = process(1002, NODES[0])
+    assert child.life is not None
+    below = child._replace(life=child.life._replace(parent=70, ancestors=((70, "x"), (7, "y"))))
+    plan = make_plan(snapshot(below), Request((7,)), ME)
+    assert (plan.nodes, plan.also_held_by) == (NODES[:1], (1002,))
+    assert plan.refused[0].why == "holds no TPU: pid 1002, which it started, holds /dev/vfio/0"
+
+
+def test_what_a_file_claims_of_a_pid_makes_no_holder() -> None:
+    claim = A._replace(key=ProcessKey(1000, 1000, "/dev/shm/tpusmi-1001/1000-1000.seg"))
+    assert planned(snapshot(claim), pids=(1000,)) == ([], {1000: "holds no TPU"})
+    assert planned(snapshot(claim, A), pids=(1000,)) == ([1000], {})
+    assert planned(snapshot(claim._replace(verdict=Verdict.STALE)), stale=True) == ([], {})
+
+
+def test_witnesses_that_could_not_be_asked_are_named() -> None:
+    s = snapshot(
+        A,
+        sources=(
+            Outcome("holders", OK),
+            Outcome("agent", FAILED, "OSError: [Errno 40] x"),
+            Outcome("sysfs", OK),
+        ),
+        missing=(Missing("libtpu", "port 8431 has not answered"),) * 2,
+    )
+    plan = make_plan(s, Request(stale=True), ME)
+    assert plan.unasked == ("agent: OSError: [Errno 40] x", "libtpu: port 8431 has not answered")
+    said = ending.plan_text(s, plan, Order())
+    assert "could not be asked: agent: OSError: [Errno 40] x\n" in said
+    assert ending.report_dict(plan, None)["plan"]["not_asked"] == list(plan.unasked)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [("T", "stopped (state T): SIGSTOP or Ctrl-Z"), ("D", "in an uninterruptible sleep (state D)")],
+)
+def test_a_holder_that_stands_still_is_called_so(state: str, words: str) -> None:
+    assert A.life is not None
+    s = snapshot(A._replace(life=A.life._replace(state=state)))
+    assert f", chips 0, {words}): job 1000" in ending.plan_text(
+        s, make_plan(s, Request((1000,)), ME), Order()
+    )

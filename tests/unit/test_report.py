@@ -14,7 +14,7 @@ import jsonschema
 import moments
 import pytest
 
-from tpusmi.actions.end import Order
+from tpusmi.actions.order import Order
 from tpusmi.actions.plan import Me, Request, make_plan
 from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
 from tpusmi.report import csv, ending, fields, holding, table, words
@@ -52,7 +52,7 @@ def ps_json(s: Snapshot) -> str:
 def kill(s: Snapshot) -> str:
     """What would be said before all chips' holders are ended by ann."""
     chips = tuple(c.index for c in s.chips) or (0,)
-    plan = make_plan(s, Request((7,), chips), Me(1234, frozenset(), frozenset({"ann"})))
+    plan = make_plan(s, Request((7,), chips), Me(1234, frozenset(), frozenset({1000})))
     every = make_plan(s, Request((), chips, all_users=True), Me(4321, frozenset(), frozenset()))
     return "\n".join(ending.plan_text(s, p, Order()) for p in (plan, every))
 
@@ -201,7 +201,7 @@ def rows(text: str) -> list[str]:
 
 
 def is_row(line: str) -> bool:
-    return not line.startswith(("!", '"', "agent:", "libtpu"))
+    return not line.startswith(("!", '"', "agent:", "libtpu", "holders:"))
 
 
 @pytest.mark.parametrize(

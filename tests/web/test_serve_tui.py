@@ -195,7 +195,8 @@ async def serving_here(command: str) -> AsyncIterator[str]:
     """The address of a server in this process, with another command in a dashboard's place."""
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     plan = web.Plan(command, "127.0.0.1", 0)
-    serve = asyncio.ensure_future(web.serve(plan, port.set_result, {signal.SIGUSR1: 7}))
+    serving = web.serve(plan, port.set_result, {signal.SIGUSR1: 7}, [].append)
+    serve = asyncio.ensure_future(serving)
     try:
         yield f"http://127.0.0.1:{await port}"
     finally:

@@ -8,133 +8,52 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from tpusmi.actions.lockfile import Cleared, clear
-from tpusmi.actions.plan import Plan
-from tpusmi.actions.proof import DOUBTS, GONE, LET_GO, Grip
-from tpusmi.model import ENDING_CODES, Chip, Host, Process, ProcessKey
+from tpusmi.actions.newcomers import Ended, newcomers
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Newcomer, Report, Result
+from tpusmi.actions.plan import Plan, Starter, Target
+from tpusmi.actions.proof import DOUBTS, Grip
+from tpusmi.actions.starters import is_there
+from tpusmi.actions.worker import Worker
+from tpusmi.model import ENDING_CODES, Chip, Host, ProcessKey
 from tpusmi.sources.holders.lockfile import PATHS
 from tpusmi.sources.holders.nodes import known_nodes
 from tpusmi.sources.holders.scan import Found, Scan
 
-GRACE_S = 10.0
-FREE_WITHIN_S = 60.0
-WAIT_MOST_S = 86400.0
 SLACK_S = 10.0
-"""For looks and signals, beyond the two waits."""
+"""For looks and signals, beyond the waits."""
 PROOF_S = 0.1
 """A proof that is older than that is taken again."""
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL)
 LOOK_S, LOOK_CLOSER_S = 0.1, 0.5
 """How often it is seen whether a process has ended, and whether it still holds its nodes."""
+LOOK_WHO_S = 0.2
+"""How often everybody is looked at, for who starts it again."""
 
 Say = Callable[[Mapping[ProcessKey, str]], object]
 """Told now and then what happens to each process, in words."""
 
 
-class Order(NamedTuple):
-    """How to end them."""
-
-    signal: int = signal.SIGTERM
-    """The first signal. SIGKILL follows it, to whoever is left after the time of grace."""
-    grace_s: float = GRACE_S
-    free_within_s: float = FREE_WITHIN_S
-    """How long to wait for the nodes after that."""
-
-    def check(self) -> None:
-        """Raises ValueError for a signal that ends nothing, and for a wait without an end."""
-        if self.signal not in ENDING_SIGNALS:
-            names = ", ".join(number.name for number in ENDING_SIGNALS)
-            raise ValueError(f"signal {self.signal} is none of {names}")
-        for wait_s in (self.grace_s, self.free_within_s):
-            if not 0 <= wait_s <= WAIT_MOST_S:
-                raise ValueError(f"{wait_s} is not between 0 and {WAIT_MOST_S:.0f} s")
-
-
-class Result(NamedTuple):
-    """What became of one process."""
-
-    process: Process
-    outcome: str
-    """`ended`; `killed`, by SIGKILL; `released`: it lives on without the TPU; `not_permitted`;
-    `alive`: it does not end; or one of DOUBTS, when it was not signalled at all.
-    """
-    message: str
-    took_s: float
-
-    @property
-    def is_free(self) -> bool:
-        """True when it holds nothing any more."""
-        return self.outcome in ("ended", "killed", "released", GONE, LET_GO, "replaced")
-
-
-class Report(NamedTuple):
-    """What became of all of them, of their nodes, and of the lock file."""
-
-    results: tuple[Result, ...]
-    still_held: Mapping[str, tuple[int, ...]]
-    """Pids by node, of the plan's nodes that are not free; none where nobody could look."""
-    lock_files: tuple[Cleared, ...]
-    notes: tuple[str, ...]
-    unseen: str = ""
-    """What could not be inspected, in words: holders may be among it."""
-
-    @property
-    def is_free(self) -> bool | None:
-        """True when nobody holds a node of the plan any more; None when none of those who could be
-        seen does, and others could not.
-        """
-        if self.still_held or not all(r.is_free for r in self.results):
-            return False
-        return None if self.unseen else True
-
-
 def carry_out(
     host: Host, chips: Iterable[Chip], plan: Plan, order: Order, say: Say | None = None
 ) -> Report:
-    """End the plan's targets and wait until their nodes are free; takes at most the two waits of
-    the order, and a little. Raises ValueError for an order that cannot be carried out, and nothing
+    """End the plan's targets and wait until their nodes are free; takes at most the waits of the
+    order, and a little. Raises ValueError for an order that cannot be carried out, and nothing
     else: whatever fails is in the report.
     """
     order.check()
     nodes = known_nodes(host, chips)
     here = nodes._replace(paths=tuple(map(host.path, nodes.paths)))
-    ending = _Ending(
-        Scan(host.path("/proc"), here, map(host.path, PATHS)), host.path("/proc"), plan, say
-    )
+    ending = _Ending(Scan(host.path("/proc"), here, map(host.path, PATHS)), host, plan, say)
     try:
-        worker = _Worker(lambda: _carried_out(host, plan, order, ending))
-        return worker.result(order.grace_s + order.free_within_s + SLACK_S) or ending.given_up()
+        worker = Worker(lambda: _carried_out(host, plan, order, ending))
+        return (
+            worker.result(order.grace_s + order.free_within_s + order.settle_s + SLACK_S)
+            or ending.given_up()
+        )
     finally:
         ending.stop()
-
-
-class _Worker(threading.Thread):
-    """A thread for what may hang in the kernel: it must not take its caller with it."""
-
-    def __init__(self, work: Callable[[], Report]) -> None:
-        super().__init__(daemon=True)
-        self._work = work
-        self._report: Report | None = None
-        self._error: BaseException | None = None
-        self.start()
-
-    def run(self) -> None:
-        """Do it, and keep what came of it."""
-        try:
-            self._report = self._work()
-        except BaseException as error:  # noqa: BLE001  # raised again where it is waited for
-            self._error = error
-
-    def result(self, limit_s: float) -> Report | None:
-        """What came of it; None when it has not come back within the limit. Raises its error."""
-        until_s = time.monotonic() + limit_s
-        while self.is_alive() and (left_s := until_s - time.monotonic()) > 0:
-            self.join(min(left_s, LOOK_S))  # Ctrl-C just before a wait is seen only after it
-        if self._error is not None:
-            raise self._error
-        return self._report
 
 
 def _carried_out(host: Host, plan: Plan, order: Order, ending: _Ending) -> Report:
@@ -144,25 +63,30 @@ def _carried_out(host: Host, plan: Plan, order: Order, ending: _Ending) -> Repor
         if order.signal != signal.SIGKILL:
             ending.signal_all(signal.SIGKILL)
         ending.wait(order.free_within_s, "SIGKILL sent")
-        held = ending.still_held()
+        held = ending.held_after(order.settle_s)
         results = ending.results()
     finally:
         ending.close()
     cleared = clear(host, ending.found()) if plan.lock_files and not held else ()
-    return Report(results, held, cleared, ending.notes(), plan.unseen)
+    return ending.report(results, held, cleared)
 
 
 class _Ending:
     """The targets, how far each is, and what is left of them."""
 
-    def __init__(self, scan: Scan, proc: str, plan: Plan, say: Say | None) -> None:
+    def __init__(self, scan: Scan, host: Host, plan: Plan, say: Say | None) -> None:
         self._scan = scan
+        self._host = host
         self._plan = plan
         self._listener = say
         self._started_s = time.monotonic()
+        self._booted_s = time.clock_gettime(time.CLOCK_BOOTTIME) - self._started_s
+        proc = host.path("/proc")
         self._grips = [Grip(scan, proc, target.process) for target in plan.targets]
         self._done: dict[ProcessKey, Result] = {}
         self._signalled: dict[ProcessKey, int] = {}
+        self._woken: set[ProcessKey] = set()
+        """Those that were stopped, and go on to take the signal."""
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -194,7 +118,31 @@ class _Ending:
         message = "nobody can tell: a look at it has not come back"
         left = [Result(g.process, "unseen", message, 0.0) for g in self._left()]
         results = (*self._done.values(), *left)
-        return Report(results, dict.fromkeys(self._plan.nodes, ()), (), self.notes(), message)
+        report = self.report(results, dict.fromkeys(self._plan.nodes, ()), ())
+        return report._replace(unseen=message)
+
+    def report(
+        self,
+        results: tuple[Result, ...],
+        held: Mapping[str, tuple[int, ...]],
+        cleared: tuple[Cleared, ...],
+    ) -> Report:
+        """All of it."""
+        plan = self._plan
+        began_s = self._started_s + self._booted_s
+        came_back = newcomers(self._host, plan, held, self._ended(), began_s)
+        return Report(
+            results,
+            held,
+            cleared,
+            self._notes(came_back),
+            plan.unseen or plan.blind,
+            plan.refused,
+            plan.also_held_by,
+            plan.nodes,
+            plan.spared,
+            came_back,
+        )
 
     def wait(self, limit_s: float, what: str) -> None:
         """Until all have ended or let go of the TPU, at most so long."""
@@ -210,7 +158,35 @@ class _Ending:
                 if closer or grip.has_ended():
                     self._settle(grip)
 
-    def still_held(self) -> dict[str, tuple[int, ...]]:
+    def held_after(self, settle_s: float) -> dict[str, tuple[int, ...]]:
+        """Who holds the nodes of the plan now. Where something may start again what has ended, they
+        are looked at for so long, unless somebody takes one.
+        """
+        until_s = time.monotonic() + settle_s
+        held = self._still_held()
+        while not held and time.monotonic() < until_s and self._restartable():
+            time.sleep(LOOK_WHO_S)
+            held = self._still_held()
+        return held
+
+    def _restartable(self) -> list[tuple[Target, Starter]]:
+        """The targets that have ended, with what is there to start them again."""
+        if self._stopped.is_set():
+            return []
+        ended = [e.target for e in self._ended()]
+        return [(t, t.starter) for t in ended if t.starter and is_there(self._host, t.starter)]
+
+    def _ended(self) -> list[Ended]:
+        """The targets that have ended, and when, in that order."""
+        targets = {t.process.key: t for t in self._plan.targets}
+        zero_s = self._started_s + self._booted_s
+        return [
+            Ended(targets[key], zero_s + result.took_s)
+            for key, result in self._done.items()
+            if result.outcome in ("ended", "killed")
+        ]
+
+    def _still_held(self) -> dict[str, tuple[int, ...]]:
         """Who holds the nodes of the plan now; nobody in particular where that cannot be seen."""
         try:
             self._scan.look(time.monotonic(), everybody=True)
@@ -233,15 +209,31 @@ class _Ending:
             self._settle(grip)
         for grip in self._left():
             number = self._signalled.get(grip.process.key)
-            sent = f"{signal.Signals(number).name} is pending" if number else "it is ending"
+            sent = f"{signal.Signals(number).name} is pending" if number else "not signalled"
             self._finish(grip, "alive", f"{sent}, but it does not end: {grip.where_it_waits()}")
-        return tuple(self._done[grip.process.key] for grip in self._grips)
+        if any(grip.reaper() is not None for grip in self._grips):
+            time.sleep(LOOK_S)  # most parents take note at once
+        return tuple(self._result(grip) for grip in self._grips)
 
-    def notes(self) -> tuple[str, ...]:
+    def _result(self, grip: Grip) -> Result:
+        """What became of it, with what is left to do."""
+        found = self._done[grip.process.key]
+        reaper = grip.reaper()
+        if reaper is None:
+            return found
+        return found._replace(message=f"{found.message}; its parent, pid {reaper}, has to reap it")
+
+    def _notes(self, came_back: Iterable[Newcomer]) -> tuple[str, ...]:
         """What else a person should know."""
-        if all(grip.is_firm for grip in self._grips):
-            return ()
-        return ("this kernel has no pidfd: each pid was looked at right before its signal",)
+        replaced = {newcomer.replaces for newcomer in came_back}
+        said = [
+            f"pid {target.process.pid} may come back: started by {starter.words}"
+            for target, starter in self._restartable()
+            if target.process.pid not in replaced
+        ]
+        if not all(grip.is_firm for grip in self._grips):
+            said.append("this kernel has no pidfd: each pid was looked at right before its signal")
+        return tuple(said)
 
     def close(self) -> None:
         """Let go of the processes."""
@@ -268,6 +260,7 @@ class _Ending:
             self._signalled[key] = number
             if number != signal.SIGKILL and grip.is_stopped():
                 grip.signal(signal.SIGCONT)
+                self._woken.add(key)
         except ProcessLookupError:
             self._settle(grip)
         except OSError as error:
@@ -279,7 +272,8 @@ class _Ending:
         if grip.has_ended():
             outcome = "killed" if number == signal.SIGKILL else "ended"
             by = f" by {signal.Signals(number).name}" if number else ""
-            self._finish(grip, outcome, f"ended{by}")
+            woken = ", and SIGCONT: it was stopped" if grip.process.key in self._woken else ""
+            self._finish(grip, outcome, f"ended{by}{woken}")
         elif grip.held() == () and not grip.is_exiting():
             self._finish(grip, "released", "has let go of the TPU, and lives on")
 

@@ -103,7 +103,20 @@ class Grip:
 
     def where_it_waits(self) -> str:
         """What a process that does not end does in the kernel."""
-        return procfs.where_it_sleeps(self._path)
+        stat = procfs.read_stat(self._path)
+        if stat is not None and stat.state in STOPPED:
+            return f"it is stopped (state {stat.state})"
+        if stat is None or not stat.has_ended:
+            return procfs.where_it_sleeps(self._path)
+        left = [t for t in procfs.threads(self._path) if not t.endswith(f"/{self.process.pid}")]
+        where = sorted({procfs.where_it_sleeps(thread) for thread in left})
+        return f"its main thread has ended, of others {len(left)} are left: {', '.join(where)}"
+
+    def reaper(self) -> int | None:
+        """Who has to take note that it has ended; None where it has not, or is gone altogether."""
+        stat = procfs.read_stat(self._path)
+        same = stat is not None and stat.start_ticks == self.process.key.start_ticks
+        return stat.parent if stat is not None and same and stat.is_gone else None
 
     def close(self) -> None:
         """Let go of it."""

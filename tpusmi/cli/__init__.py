@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 import sys
@@ -28,28 +27,10 @@ def script() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run tpusmi; returns the exit code. Everything that was printed has been written."""
-    from tpusmi.cli.exits import forget_stdout
+    from tpusmi.cli.exits import ended
 
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # started with `>&-`
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
-    try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return 130
-    except SystemExit as done:  # argparse
-        code = done.code if isinstance(done.code, int) else 2
-    except BrokenPipeError:  # `| head` has read enough
-        code = 0
-        forget_stdout()
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG):
-            raise
-        code = 74
-        forget_stdout()
-        sys.stderr.write(f"tpusmi: cannot write: {error.strerror}\n")
-    return code
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return ended(lambda: _run(arguments))
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -128,8 +109,6 @@ def _print(
         wanted = printing.wanted_of(options)
     except ValueError as error:
         parse.error(str(error))
-    if looks.ascii_only:
-        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     return printing.run(host, options, prepared, wanted)
 
 

@@ -7,9 +7,11 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tpusmi.actions.end import Order, Report, Say, carry_out
-from tpusmi.actions.me import me
-from tpusmi.actions.plan import Plan, Request, make_plan
+from tpusmi.actions.end import Say, carry_out
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Report
+from tpusmi.actions.plan import Plan, Request
+from tpusmi.actions.planning import planned
 from tpusmi.cli.printing import users_asked_for
 from tpusmi.cli.terminal import Looks
 from tpusmi.collect import Collector, open_collector
@@ -39,7 +41,7 @@ class _Ender(NamedTuple):
 
     def plan(self, snapshot: Snapshot, processes: Sequence[Process]) -> Plan:
         pids = tuple(p.pid for p in processes)
-        return make_plan(snapshot, Request(pids, all_users=True), me(self.host))
+        return planned(self.host, snapshot, Request(pids, all_users=True))
 
     def carry_out(self, snapshot: Snapshot, plan: Plan, order: Order, say: Say) -> Report:
         return carry_out(self.host, snapshot.chips, plan, order, say)

@@ -10,18 +10,12 @@ import time
 from collections.abc import Mapping, Sequence
 
 from tpusmi.actions import is_readonly
-from tpusmi.actions.end import (
-    ENDING_SIGNALS,
-    FREE_WITHIN_S,
-    GRACE_S,
-    WAIT_MOST_S,
-    Order,
-    Report,
-    carry_out,
-)
-from tpusmi.actions.me import me
-from tpusmi.actions.plan import Plan, Request, make_plan
-from tpusmi.cli.exits import Exit, forget_stdout
+from tpusmi.actions.end import carry_out
+from tpusmi.actions.order import ENDING_SIGNALS, FREE_WITHIN_S, GRACE_S, WAIT_MOST_S, Order
+from tpusmi.actions.outcome import Report
+from tpusmi.actions.plan import Plan, Refusal, Request
+from tpusmi.actions.planning import planned
+from tpusmi.cli.exits import Exit, is_stderr_written
 from tpusmi.cli.holding import (
     add_options,
     check_chips,
@@ -41,15 +35,18 @@ THOUGHT_S = 5.0
 """After a longer thought everything is looked at again: who was stale may work by now."""
 
 EPILOG = """
-Whoever is ended is proven, right before each signal, to be the process that was shown and to hold
-the TPU still. SIGTERM goes to all of them, SIGKILL after the time of grace to whoever is left; then
-tpusmi waits until the device nodes are free. libtpu's lock file is removed only when nobody locks
-it, nobody holds the TPU, and it is in the way. The init process, tpusmi itself, whatever started it
-and agents of the platform are never ended.
+Each process is proven, right before each signal, to be the one that was shown and to hold the TPU
+still. SIGTERM goes to all of them, SIGKILL after the time of grace to those that are left; then
+tpusmi waits until the device nodes are free. libtpu's lock file is removed only when it is in the
+way, not locked, and no process holds the TPU. The init process, tpusmi itself, what started it and
+agents of the platform are never ended.
 
-exit codes: 0 free or nothing to do, 2 usage, or not confirmed, 3 no permission, or nobody is seen
-to hold it but not every process could be inspected, 4 holders could not be looked for, 5 something
-could not be freed, 74 cannot write
+--stale ends only what is certain to be stale. A holder that is only suspected, or that could not be
+judged because its agent or server could not be asked, is listed with the reason: its pid ends it.
+
+exit codes: 0 free or nothing to do, 2 usage, or not confirmed, 3 no permission, or no holder is
+seen but not every process could be inspected, 4 holders could not be looked for, or one could not
+be judged, 5 something could not be freed, or is held again, 74 cannot write
 """
 
 
@@ -75,15 +72,14 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="tpusmi kill",
         usage="tpusmi kill [PID ...] [--stale] [--chip N] [options]",
-        description="End holders of the TPU and wait until it is free. Those are ended that every "
-        "filter lets through.",
+        description="End the holders of the TPU that pass every filter, and wait until it is free.",
         epilog=EPILOG,
         formatter_class=Help,
         allow_abbrev=False,
     )
     p.add_argument("pids", nargs="*", type=numbers, metavar="PID", help="holders by pid")
-    p.add_argument("--stale", action="store_true", help="stale holders")
-    p.add_argument("--all-users", action="store_true", help="those of other users, too")
+    p.add_argument("--stale", action="store_true", help="holders that are certain to be stale")
+    p.add_argument("--all-users", action="store_true", help="also those of other users")
     p.add_argument(
         "--signal",
         type=_signal,
@@ -121,7 +117,7 @@ def _run(
 ) -> int:
     snapshot = look(host, limits(options))
     check_chips(snapshot, options.chip, parse)
-    plan = make_plan(snapshot, request, me(host))
+    plan = planned(host, snapshot, request)
     order = Order(options.signal, options.grace, options.wait)
     words = ending.plan_text(snapshot, plan, order)
     if plan.blind:
@@ -131,13 +127,14 @@ def _run(
     if options.dry_run or not (plan.targets or plan.lock_files):
         _print_plan(options, plan, words)
         return Exit.ANSWERED if options.dry_run else _code_of_nothing(plan, options)
+    sys.stderr.write(words)
+    sys.stderr.flush()
+    if not is_stderr_written():
+        return Exit.CANNOT_WRITE  # nothing is ended that could not be said
     try:
-        sys.stderr.write(words)
-        sys.stderr.flush()
         return _ask_and_end(host, options, request, snapshot, plan)
     except BrokenPipeError:
-        forget_stdout()
-        return Exit.CANNOT_WRITE  # nobody reads what was done, if anything was
+        return Exit.CANNOT_WRITE  # what was done is not read
 
 
 def _ask_and_end(
@@ -154,7 +151,7 @@ def _ask_and_end(
         return Exit.USAGE
     if time.monotonic() - asked_s > THOUGHT_S:
         snapshot = look(host, limits(options))
-        plan = _still_meant(plan, make_plan(snapshot, request, me(host)))
+        plan = _still_meant(plan, planned(host, snapshot, request))
     order = Order(options.signal, options.grace, options.wait)
     progress = _Progress()
     try:
@@ -166,22 +163,35 @@ def _ask_and_end(
         raise
     progress.clear()
     _print(options, ending.report_dict(plan, report), ending.report_text(report))
-    return _code(plan, report, options)
+    return _code(report, options)
 
 
 def _still_meant(before: Plan, now: Plan) -> Plan:
-    """Those of a plan that are meant by it still, after a person has thought for a while."""
-    confirmed = {t.process.key for t in before.targets}
-    return now._replace(targets=tuple(t for t in now.targets if t.process.key in confirmed))
+    """Those of a plan that are meant by it still, after a person has thought for a while. Who was
+    shown as stale, and is not certain to be by now, is not what was confirmed.
+    """
+    confirmed = {t.process.key: t.process for t in before.targets}
+    kept, changed = [], []
+    for target in now.targets:
+        was = confirmed.get(target.process.key)
+        if was is not None and was.stale and not target.process.stale:
+            why = f"was stale when you were asked, and is not certain to be now ({target.why})"
+            changed.append(Refusal(was.pid, target.process, why, was.holds))
+        elif was is not None:
+            kept.append(target)
+    for left in (*changed, *now.refused, *now.spared):
+        if left.process is not None and left.process.key in confirmed:
+            talk(f"pid {left.pid} is left alone: {left.why}")
+    return now._replace(targets=tuple(kept), refused=(*now.refused, *changed))
 
 
 def _code_of_nothing(plan: Plan, options: argparse.Namespace) -> int:
     """Of a plan that ends nobody: that nobody was seen does not free a chip."""
     if plan.refused:
         return Exit.BUSY
-    asks_for_chips = bool(options.chip) and not options.stale
-    unseen = asks_for_chips and plan.unseen and not options.visible_only
-    return Exit.PERMISSION if unseen else Exit.ANSWERED
+    if any(left.is_unjudged for left in plan.spared):
+        return Exit.SOURCE_FAILED
+    return Exit.PERMISSION if plan.unseen and not options.visible_only else Exit.ANSWERED
 
 
 def _print_plan(options: argparse.Namespace, plan: Plan, words: str) -> None:
@@ -211,15 +221,17 @@ def _is_confirmed(plan: Plan) -> bool:
     return False
 
 
-def _code(plan: Plan, report: Report, options: argparse.Namespace) -> int:
+def _code(report: Report, options: argparse.Namespace) -> int:
     failed = [r for r in report.results if not r.is_free]
     kept = [file for file in report.lock_files if not file.removed]
-    if report.is_free is not False and not plan.refused and not kept:
-        seen = report.is_free or options.visible_only
-        return Exit.ANSWERED if seen else Exit.PERMISSION
     if failed and all(r.outcome in ("not_permitted", "unseen") for r in failed):
         return Exit.PERMISSION
-    return Exit.BUSY
+    if report.is_free is False or report.refused or kept:
+        return Exit.BUSY
+    if any(left.is_unjudged for left in report.spared):
+        return Exit.SOURCE_FAILED
+    seen = not report.still_held and (options.visible_only or not report.unseen)
+    return Exit.ANSWERED if seen else Exit.PERMISSION
 
 
 class _Progress:

@@ -20,7 +20,7 @@ COMMANDS = """commands:
   serve-tui             the dashboard in a browser: see tpusmi serve-tui --help
 
 exit codes: 0 answered, 1 no TPU and no agent here, 2 usage, 3 permission needed,
-4 a source failed (--strict), 5 busy or could not free, 6 a stale holder (ps),
+4 a source failed (--strict, or nothing was found), 5 busy or could not free, 6 a stale holder (ps),
 7 a TPU without a node (ps), 74 cannot write, 130 interrupted
 """
 

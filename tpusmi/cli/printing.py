@@ -13,7 +13,7 @@ from tpusmi.cli.exits import Exit
 from tpusmi.cli.terminal import Looks
 from tpusmi.cli.width import columns
 from tpusmi.collect import Collector, open_collector
-from tpusmi.model import DENIED, FAILED, Host, Snapshot
+from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
 from tpusmi.report.select import Wanted, recent, selected
 
 Printer = Callable[[Snapshot, bool], str]
@@ -118,10 +118,8 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
     """The filters among the options; `-u` without a name means me. Raises ValueError."""
     users = options.user
     if users is not None and not users:
-        from tpusmi.sources.users import user_name
-
         # Not $USER, which sudo and su leave as they like.
-        users = [user_name(os.getuid())]
+        users = [str(os.getuid())]
     pids = [word for words in options.pid or () for word in words]
     only = [(kind, word) for kind, words in options.only for word in words]
 
@@ -143,12 +141,26 @@ def users_asked_for(options: argparse.Namespace) -> bool:
 
 
 def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
+    """Why nothing was found. That nothing is here is said only when every source could be asked."""
     reasons = [f"{o.source}: {o.message}" for o in snapshot.sources]
-    denied = any(o.status == DENIED for o in snapshot.sources)
-    what = "nothing here matches" if wanted != Wanted() else "no TPU and no agent here"
-    what = "nothing that may be seen here, try sudo" if denied else what
+    failed = _unanswered(snapshot)
+    what, code = "no TPU and no agent here", Exit.NOTHING_HERE
+    if wanted != Wanted():
+        what = "nothing here matches"
+    if any(o.status == DENIED for o in snapshot.sources):
+        what, code = "nothing that may be seen here, try sudo", Exit.PERMISSION
+    elif failed:
+        what = f"nothing was found, but {', '.join(failed)} could not be asked"
+        code = Exit.SOURCE_FAILED
     sys.stderr.write(f"tpusmi: {what} ({'; '.join(reasons)})\n")
-    return Exit.PERMISSION if denied else Exit.NOTHING_HERE
+    return code
+
+
+def _unanswered(snapshot: Snapshot) -> list[str]:
+    """The sources that could not be asked. What is not libtpu, on a port of its, has answered."""
+    others = bool(snapshot.servers) and not any(s.is_service for s in snapshot.servers)
+    failed = [o.source for o in snapshot.sources if o.status == FAILED]
+    return [source for source in failed if not (others and source == LIBTPU)]
 
 
 def _write(text: str) -> None:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tpusmi.cli.exits import Exit, forget_stdout
+from tpusmi.cli.exits import Exit
 from tpusmi.cli.holding import EXITS, add_options, check_chips, limits, numbers, on_host, talk
 from tpusmi.cli.options import Help, seconds
 from tpusmi.cli.terminal import looks_of
@@ -24,6 +24,9 @@ LOOK_EVERY_S = 1.0
 SAY_EVERY_S = 10.0
 
 EPILOG = """
+A holder is stale (STALE shows why), `maybe` (signs, but not enough), `?` (a witness could not be
+asked) or `no`. Only what is certain to be stale makes the exit code 6.
+
 exit codes, of the chips asked for: 0 free, 1 no TPU here, 3 no holder visible but not every process
 could be inspected, or free and not for you to open, 5 held, 6 held and a holder is stale, 7 a TPU
 without a device node. As a pre-flight in a launch script:
@@ -87,7 +90,7 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
     try:
         _print(shown, options)
     except BrokenPipeError:
-        forget_stdout()  # `| head` has read enough; the code is what was asked for
+        pass  # `| head` has read enough; the code is what was asked for
     return Exit.ANSWERED if found == NOT_VISIBLE and options.visible_only else code
 
 

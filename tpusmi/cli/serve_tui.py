@@ -124,7 +124,7 @@ def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) ->
         )
     try:
         with redirect_stdout(sys.stderr):  # textual-serve prints there what a dashboard died of
-            return asyncio.run(serve(plan, lambda port: _say(_address(plan, port)), ENDS))
+            return asyncio.run(serve(plan, lambda port: _say(_address(plan, port)), ENDS, _say))
     except OSError as error:
         return _cannot_listen(plan, error)
 

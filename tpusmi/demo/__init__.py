@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import select
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 
 from tpusmi.model import Host
 from tpusmi.simulate.attached import attach
+from tpusmi.simulate.directory import sweep
 from tpusmi.simulate.offspring import start_module
 
 __all__ = ["run"]
@@ -32,7 +32,6 @@ def run(open_dashboard: Callable[[Host], int]) -> int:
         return FAILED
     _say("Starting a JAX training job on 8 CPU devices, on a simulated TPU host …")
     keeper = start_module("tpusmi.demo.keeper")
-    directory = ""
     try:
         directory, words = _line(keeper), _line(keeper)
         if words.startswith("training"):
@@ -40,7 +39,7 @@ def run(open_dashboard: Callable[[Host], int]) -> int:
         _say(words or f"The training job did not start within {START_S:.0f} s.")
         return FAILED
     finally:
-        _end(keeper, directory)
+        _end(keeper)
 
 
 def _line(keeper: subprocess.Popen[bytes]) -> str:
@@ -51,15 +50,14 @@ def _line(keeper: subprocess.Popen[bytes]) -> str:
     return keeper.stdout.readline().decode("utf-8", "replace").strip()
 
 
-def _end(keeper: subprocess.Popen[bytes], directory: str) -> None:
+def _end(keeper: subprocess.Popen[bytes]) -> None:
     """Let the keeper clear up, and show what it still had to say: the end of a job that died."""
     try:
         words, _ = keeper.communicate(timeout=END_S)
     except subprocess.TimeoutExpired:
         keeper.kill()  # the job dies with it
         words, _ = keeper.communicate(timeout=END_S)
-    if directory:
-        shutil.rmtree(directory, ignore_errors=True)  # in case somebody killed the keeper
+    sweep()  # in case it was killed
     _say(words.decode("utf-8", "replace").strip())
 
 

@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tpusmi.merge.join import Join
 from tpusmi.merge.notices import notices
+from tpusmi.merge.processes import process_of, proven
 from tpusmi.merge.staleness import judged
+from tpusmi.merge.witnesses import explained, missing_witnesses
 from tpusmi.model import (
+    LIBTPU,
     METRICS,
     NOMINAL,
     PHASE,
     Chip,
     ChipKey,
     Device,
-    DeviceKey,
     HostFacts,
+    Latency,
     Outcome,
     Process,
     ProcessKey,
@@ -46,15 +49,18 @@ def merge(
 
     `judge` says of every holder whether it is stale.
     """
+    outcomes = proven(outcomes)
     join = Join(outcomes, simulated)
+    known, claimed = join.devices
     processes = _ordered(join.processes)
+    outcomes, servers = explained(outcomes, processes)
     dead = frozenset(p.key for p in processes if p.state == "dead")
     readings = ((join.subject(r), r) for o in outcomes for r in o.readings)
     chips = join.chips
     values = _values(readings, now_s, dead)
-    _add_nominal(values, join.devices, chips)
+    _add_nominal(values, known, chips)
     shown = {p.key: rank for rank, p in enumerate(processes)}
-    devices = sorted(join.devices, key=lambda d: _place(d, shown))
+    devices = sorted(known, key=lambda d: _place(d, shown))
     snapshot = Snapshot(
         version,
         simulated,
@@ -65,22 +71,27 @@ def merge(
         tuple(_bare(o, join.notes.get(o.source, ())) for o in outcomes),
         (),
         values,
-        tuple(d for d in devices if d.key.process in dead),
+        (*(d for d in devices if d.key.process in dead), *claimed),
         chips,
-        tuple(s for o in outcomes for s in o.servers),
-        tuple(latency for o in outcomes for latency in o.latencies),
+        servers,
+        tuple(latency for o in outcomes for latency in o.latencies if _is_heard(latency, join)),
         tuple(link for o in outcomes for link in o.links),
-        tuple(core for o in outcomes for core in o.cores),
+        tuple(core for o in outcomes for core in o.cores if core.server not in join.ignored),
         tuple(file for o in outcomes for file in o.lock_files),
         sum(o.hidden for o in outcomes),
         any(o.own_namespace for o in outcomes),
         next((o.unseen for o in outcomes if o.unseen), ""),
         tuple(node for o in outcomes for node in o.nodes),
         tuple(node for o in outcomes for node in o.closed_nodes),
-        tuple(witness for o in outcomes for witness in o.missing),
+        missing_witnesses(outcomes),
     )
     snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))
+
+
+def _is_heard(latency: Latency, join: Join) -> bool:
+    """False for what may come of a server that is not this machine's."""
+    return not (join.ignored and latency.source == LIBTPU and latency.process is None)
 
 
 def _place(d: Device, shown: Mapping[ProcessKey, int]) -> tuple[int, int, int]:
@@ -113,7 +124,8 @@ def _with_versions(
 def _libtpu_version(outcomes: Iterable[Outcome], processes: Iterable[Process]) -> str | None:
     """What the SDK says, else what a living job says of its own."""
     said = [o.libtpu_version for o in outcomes]
-    said += [p.facts.get("libtpu_version") for p in processes if p.state != "dead"]
+    living = (p for p in processes if p.state != "dead" and p.is_verified)
+    said += [p.facts.get("libtpu_version") for p in living]
     return next((version for version in said if version), None)
 
 
@@ -130,10 +142,13 @@ def _add_nominal(values: Values, devices: Iterable[Device], chips: Sequence[Chip
 
 
 def _ordered(processes: Iterable[Process]) -> tuple[Process, ...]:
-    """Living ones first, each group by start; the newest of the dead first."""
+    """Living ones first, each group by start; then those that are not verified, then the dead, the
+    newest first.
+    """
     found = list(processes)
     living = sorted(
-        (p for p in found if p.state != "dead"), key=lambda p: (p.key.start_ticks, p.pid)
+        (p for p in found if p.state != "dead"),
+        key=lambda p: (not p.is_verified, p.key.start_ticks, p.pid),
     )
     dead = sorted((p for p in found if p.state == "dead"), key=lambda p: -(p.sampled_at_s or 0.0))
     return (*living, *dead)
@@ -151,7 +166,7 @@ def _values(
     for subject, r in readings:
         if subject is None or r.metric == PHASE:
             continue
-        if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and _process_of(subject) not in dead:
+        if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and process_of(subject) not in dead:
             continue
         key = (subject, r.metric)
         rival = best.get(key)
@@ -167,9 +182,3 @@ def _rank(r: Reading, now_s: float) -> tuple[bool, int, float]:
     """Fresh before stale, then by trust, then the newer."""
     age_s = now_s - r.at_s
     return (age_s > r.fresh_s, _RANK.get((r.metric, r.source), len(_RANK)), age_s)
-
-
-def _process_of(subject: Subject) -> ProcessKey | None:
-    if isinstance(subject, DeviceKey):
-        return subject.process
-    return subject if isinstance(subject, ProcessKey) else None

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tpusmi.merge.match import SDK, Match
+from tpusmi.merge.processes import by_process, is_claim, joined, of_claims, told_apart
 from tpusmi.model import (
     AGENT,
     LIBTPU,
@@ -18,7 +19,6 @@ from tpusmi.model import (
     Device,
     DeviceKey,
     Outcome,
-    Process,
     ProcessKey,
     Reading,
     RowKey,
@@ -41,13 +41,17 @@ class Join:
     def __init__(self, outcomes: Sequence[Outcome], simulated: bool) -> None:
         self.notes: dict[str, list[str]] = {AGENT: [], LIBTPU: [], LIBTPU_SDK: []}
         """What could not be joined, by the source that it came from."""
+        self.ignored: frozenset[str] = frozenset()
+        """Servers whose word is not taken for this machine's."""
         self._chips = [c for o in outcomes for c in o.chips]
         self._simulated = simulated
-        self.processes = _joined_processes(p for o in outcomes for p in o.processes)
+        self.processes = joined(p for o in outcomes for p in o.processes)
         self._holds = {p.key: p.holds for p in self.processes if p.holds}
         self._dead = {p.key for p in self.processes if p.state == "dead"}
         self._machine = _machine_devices(self._chips, self._holds)
-        self._agents = _by_process(d for o in outcomes for d in o.devices)
+        told = by_process(d for o in outcomes for d in o.devices)
+        self._claimed = {key: own for key, own in told.items() if is_claim(key)}
+        self._agents = {key: own for key, own in told.items() if not is_claim(key)}
         self._shown: dict[Subject, Device] = {d.key: d for d in self._machine}
         self._canonical: dict[DeviceKey, DeviceKey] = {}
         self._subjects: dict[tuple[RowKey, str], Subject] = {}
@@ -60,9 +64,11 @@ class Join:
         self.chips = tuple(c._replace(rows=tuple(rows.get(c.key, ()))) for c in self._chips)
 
     @property
-    def devices(self) -> tuple[Device, ...]:
-        """Every device once, those of the machine in its order."""
-        return tuple(self._shown.values())
+    def devices(self) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
+        """Every device once, those of the machine in its order; and those of claims alone."""
+        known = told_apart(self._shown.values())
+        claimed, apart = of_claims(self._claimed, self.processes, bool(known or self._holds))
+        return (*known, *claimed), tuple(apart)
 
     def subject(self, r: Reading) -> Subject | None:
         """What a reading is about; None when nobody knows."""
@@ -108,17 +114,29 @@ class Join:
         return [d for d in self._machine if d.node in held or _chip_held(d, self._chips, held)]
 
     def _join_rows(self, outcomes: Sequence[Outcome]) -> None:
-        rows = _rows(r for o in outcomes for r in o.readings)
         servers = {s.address: s for o in outcomes for s in o.servers}
+        rows = _rows(r for o in outcomes for r in o.readings)
+        for server in self._strangers(servers.values()):
+            if rows.pop(server.address, None) is not None:
+                self._note(server, f"{_whose(server)}: what it reports is left out")
         for address, by_metric in rows.items():
             server = servers.get(address, Server(address, None))
             if self._has_ended(server.process):
                 continue  # what a server said last is kept for a while, and is of nobody now
             alone = len(rows) - (SDK in rows) == 1
             targets = self._targets(server, alone)
-            if alone and len(targets) < len(server.ids) == len(self._machine):
+            certain = server.process is not None or self._may_be_theirs(server)
+            if alone and certain and len(targets) < len(server.ids) == len(self._machine):
                 targets = self._shown_of(self._machine)  # a chip has no node to be held by
             self._join_server(server, by_metric, targets)
+
+    def _strangers(self, servers: Iterable[Server]) -> list[Server]:
+        """Servers of processes that hold no TPU, on a machine that has one: elsewhere it may be a
+        tunnel, or a simulator.
+        """
+        found = [s for s in servers if s.stranger is not None and (self._machine or self._holds)]
+        self.ignored = frozenset(s.address for s in found)
+        return found
 
     def _has_ended(self, process: ProcessKey | None) -> bool:
         """True for one that is gone, or that has let go of its chips and has no agent."""
@@ -133,11 +151,18 @@ class Join:
             return sorted(own, key=lambda d: d.index if d.id is None else d.id)
         if server.process not in self._holds and not alone and server.address != SDK:
             return []
+        if server.process is None and not self._may_be_theirs(server):
+            return []
         machine = self._shown_of(self._machine_of(server.process))
         agents = [k for k in self._agents if k not in self._dead]
         if machine or len(agents) != 1:
             return machine
         return [d for d in self._agents[agents[0]] if d.platform == "tpu"]
+
+    def _may_be_theirs(self, server: Server) -> bool:
+        """False for a server of another user than those that can be seen to have devices."""
+        having = [p for p in self.processes if p.key in self._holds or p.key in self._agents]
+        return all(server.may_be_of(p) for p in having if p.key not in self._dead)
 
     def _shown_of(self, machine: Iterable[Device]) -> list[Device]:
         """The machine's devices as they are shown: an agent's lies over its own."""
@@ -192,6 +217,10 @@ class Join:
             for metric in rows:
                 if i in rows[metric]:
                     self._subjects[row, metric] = key
+
+
+def _whose(server: Server) -> str:
+    return f"{server.address} belongs to pid {server.stranger} of user {server.user}, no holder"
 
 
 def _counted(metrics: Sequence[str]) -> str:
@@ -249,31 +278,3 @@ def _laid_over(machine: Device, own: Device) -> Device:
         owners=(*owners, *(o for o in machine.owners if o not in owners)),
         aka=(machine.key,),
     )
-
-
-def _joined_processes(processes: Iterable[Process]) -> tuple[Process, ...]:
-    """One process for each key: what its agent says, and what it holds."""
-    found: dict[ProcessKey, Process] = {}
-    for p in processes:
-        known = found.get(p.key)
-        if known is None:
-            found[p.key] = p
-            continue
-        told, seen = (known, p) if known.interval_s is not None else (p, known)
-        # A leader may have ended, for its agent, and leave threads that hold: the kernel sees them.
-        lives = seen.holds and told.state == "dead"
-        found[p.key] = told._replace(
-            state="silent" if lives else told.state,
-            holds=seen.holds,
-            environment=seen.environment,
-            loaded_only=seen.loaded_only,
-            life=seen.life,
-        )
-    return tuple(found.values())
-
-
-def _by_process(devices: Iterable[Device]) -> dict[ProcessKey | None, list[Device]]:
-    found: dict[ProcessKey | None, list[Device]] = {}
-    for d in devices:
-        found.setdefault(d.key.process, []).append(d)
-    return found

@@ -9,8 +9,11 @@ from tpusmi.model import (
     LIBTPU,
     LOCK_BLOCKING,
     LOCK_DELETED,
+    LOST_AFTER_S,
+    LOST_CODES,
     OK,
     STALE_HOLDER,
+    SUSPECT_HOLDER,
     Chip,
     Device,
     Link,
@@ -18,6 +21,7 @@ from tpusmi.model import (
     Process,
     Server,
     Snapshot,
+    Verdict,
 )
 
 RECOMPILATIONS_LEAST = 2
@@ -31,17 +35,32 @@ PERSISTENT, UNUSABLE = 6, 10
 
 
 def notices(s: Snapshot) -> tuple[Notice, ...]:
-    """Every notice of a snapshot: of the chips first, then of each living process."""
+    """Every notice of a snapshot: of the chips first, then of each living process.
+
+    None of a process that is not verified: its number may be another's.
+    """
     found = [*_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
     for p in s.processes:
-        if p.state != "dead":
-            if p.stale:
-                reason = f"holds the TPU and is stale ({p.stale_code}): {p.stale_reason}"
-                found.append(Notice(STALE_HOLDER, reason, p.pid))
+        if p.state != "dead" and p.is_verified:
+            found += _of_verdict(p)
             found += p.warnings
             found += _of_job(s, p)
             found += _of_use(s, p)
     return tuple(found)
+
+
+def _of_verdict(p: Process) -> Iterator[Notice]:
+    """That a holder is stale, or may be. One that has just been detached from its shell is none."""
+    age_s = None if p.life is None else p.life.age_s
+    is_new = p.stale_code in LOST_CODES and age_s is not None and age_s < LOST_AFTER_S
+    why = f"({p.stale_code}): {p.stale_reason}"
+    if p.verdict == Verdict.STALE:
+        yield Notice(STALE_HOLDER, f"holds the TPU and is stale {why}", p.pid)
+    elif p.verdict == Verdict.MAYBE and not is_new:
+        yield Notice(SUSPECT_HOLDER, f"holds the TPU and may be stale {why}", p.pid)
+    elif p.verdict == Verdict.UNKNOWN and p.stale_code:
+        text = f"holds the TPU; whether it is stale is not known {why}"
+        yield Notice(SUSPECT_HOLDER, text, p.pid)
 
 
 def _of_chips(s: Snapshot) -> Iterator[Notice]:
@@ -154,7 +173,7 @@ def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> Notic
     if any(fresh(s, name, d) is not None for name in known for d in devices):
         return None
     held = f"holds {', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
-    servers = [server for server in s.servers if server.process in (p.key, None)]
+    servers = [server for server in s.servers if server.may_be_of(p)]
     if servers:
         empty = any(server.status == OK and not server.ids for server in servers)
         message = f"{held} and has no program loaded yet: numbers come with the first one"

@@ -27,7 +27,7 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     """The snapshot with what was measured at that time; what nobody measured then is unknown.
 
     Who is there is as of now, without those that began later; its phase is that of then. What else
-    there is to say of a process, a link or the host is not kept: unknown.
+    there is to say of a process, a device, a link or the host is not kept: unknown.
     """
     values = {}
     for subject, metric, names in _wanted(s):
@@ -50,10 +50,14 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     return s._replace(
         at_s=at_s,
         host=host,
+        devices=tuple(d._replace(error=None) for d in s.devices),
+        chips=tuple(c._replace(notes=()) for c in s.chips),
         values=values,
         processes=tuple(p for p in then if p is not None),
         warnings=(),
         links=(),
+        latencies=(),
+        cores=(),
         nodes=(),
     )
 
@@ -69,12 +73,13 @@ def _then(p: Process, history: History, at_s: float, back_s: float) -> Process |
             return None
         life = life._replace(cpu_percent=None, rss_bytes=None, recent_cpu_percent=None, age_s=age_s)
     p = p._replace(life=life, warnings=(), verdict=None, stale_code=None, stale_reason=None)
-    p = p._replace(profile=None, sampled_at_s=p.sampled_at_s if p.state == "dead" else None)
     number = history.at(PHASE, p.key, at_s, WITHIN_S)
-    if number is None:
-        return p if p.state == "dead" else p._replace(phase=None)
-    phase = PHASES[int(number)]
-    return p._replace(phase=phase, state="dead" if phase == "ended" else "live")
+    phase = None if number is None else PHASES[int(number)]
+    if phase == "ended" or (phase is None and p.state == "dead"):
+        has_ended = p.sampled_at_s is not None and p.sampled_at_s <= at_s
+        ended_at_s = p.sampled_at_s if has_ended else None
+        return p._replace(profile=None, phase="ended", state="dead", sampled_at_s=ended_at_s)
+    return p._replace(profile=None, phase=phase, state="live", sampled_at_s=None)
 
 
 def _earlier(seconds: float | None, back_s: float) -> float | None:

@@ -91,7 +91,7 @@ class History:
     def oldest_s(self) -> float | None:
         """When the oldest value that is kept was measured; None when there is none."""
         # A copy, taken in one step: sources add series from threads of their own.
-        return min((series.first_s for series in [*self._series.values()]), default=None)
+        return min((series.first_s for series in self._series.copy().values()), default=None)
 
     def nothing_since_s(self, subject: Subject) -> float | None:
         """Since when the duty cycle of a subject has been nothing; None when it is not, or nobody
@@ -117,14 +117,14 @@ class History:
         """
         if now_s - self._forgot_at_s >= FORGET_EVERY_S:
             self._forgot_at_s = now_s
-            self._drop(k for k, s in [*self._series.items()] if s.at_s < now_s - self.span_s)
+            self._drop(k for k, s in self._series.copy().items() if s.at_s < now_s - self.span_s)
         if len(self._series) >= SERIES_MOST and now_s - self._swept_at_s >= SWEEP_EVERY_S:
             self._swept_at_s = now_s
             self._sweep(now_s)
 
     def _sweep(self, now_s: float) -> None:
         """Drop what is no longer fed, and of origins that have too much, until there is room."""
-        every = [*self._series.items()]
+        every = [*self._series.copy().items()]
         origins = Counter(_origin(subject) for (subject, _), _ in every)
         too_large = {origin for origin, count in origins.items() if count > SHARE}
         ranked = sorted(
@@ -149,7 +149,7 @@ class History:
             if key[1] == WATCHED:
                 self._nothing_since_s.pop(key[0], None)
         # Counted anew: other threads may have added some meanwhile.
-        self._origins = Counter(_origin(subject) for subject, _ in [*self._series])
+        self._origins = Counter(_origin(subject) for subject, _ in self._series.copy())
 
 
 def _origin(subject: Subject) -> Origin:

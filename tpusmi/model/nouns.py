@@ -37,6 +37,8 @@ class Host(NamedTuple):
     """Where the machine's own loadavg, meminfo and uptime are. A simulated host has the processes
     of the real one in its /proc, but a load and a memory of its own.
     """
+    older_s: float = 0.0
+    """So much older than the kernel says are its processes: a simulated job has run for a while."""
 
     def path(self, absolute: str) -> str:
         """That absolute path under this host's root."""
@@ -109,6 +111,8 @@ class Device(NamedTuple):
     """What else it is: the machine's device under an agent's, the rows that are named by its id."""
     rows: tuple[tuple[str, RowKey], ...] = ()
     """The rows that its values are read from, each behind its metric."""
+    by_index: bool = False
+    """True where devices of the machine share their ids: each of four processes calls its own 0."""
 
     def filed(self, metric: str) -> tuple[Subject, ...]:
         """Under what History has a metric of the device. The row of one metric may be another
@@ -120,7 +124,12 @@ class Device(NamedTuple):
     @property
     def name(self) -> str:
         """Short name a person would say: `cpu:3`, `tpu:0`."""
-        return f"{self.platform or 'device'}:{self.index if self.id is None else self.id}"
+        return f"{self.platform or 'device'}:{self.number}"
+
+    @property
+    def number(self) -> int:
+        """The one in its name: the global id, as far as that tells devices apart."""
+        return self.index if self.id is None or self.by_index else self.id
 
 
 class Chip(NamedTuple):
@@ -176,6 +185,27 @@ class Server(NamedTuple):
     """Every device id that it has ever reported, sorted."""
     status: str = OK
     message: str = ""
+    is_service: bool = True
+    """False when what answers there is not libtpu's metrics service."""
+    uid: int | None = None
+    """Whose socket listens there, by the kernel; None where it does not tell."""
+    user: str | None = None
+    """That user's name."""
+    stranger: int | None = None
+    """Pid of the process that listens there and holds no TPU; None when that is not certain."""
+
+    @property
+    def holds_tpu(self) -> bool | None:
+        """Whether the process that listens there holds a TPU; None when that is not certain."""
+        if self.process is not None:
+            return True
+        return None if self.stranger is None else False
+
+    def may_be_of(self, process: Process) -> bool:
+        """True for its own, and for one whose process cannot be seen and that may be its."""
+        if self.process is not None or self.stranger is not None:
+            return self.process == process.key
+        return None in (self.uid, process.uid) or self.uid == process.uid
 
 
 class Percentiles(NamedTuple):

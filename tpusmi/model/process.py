@@ -88,10 +88,14 @@ PHASES = ("starting", "compiling", "running", "idle", "ended")
 """What a job can be doing. Segments hold the number, so new ones come last."""
 
 
-STALE_HOLDER = "stale_holder"
-"""Code of the notice of a stale holder."""
+STALE_HOLDER, SUSPECT_HOLDER = "stale_holder", "suspect_holder"
+"""Codes of the notices of a holder that is stale, and of one that may be."""
 ENDING_CODES = ("releasing", "unkillable")
 """Codes of signs of a process that another signal does not change."""
+LOST_CODES = ("orphaned", "session_gone")
+"""Codes of signs of a process that has lost who started it: many jobs are started so on purpose."""
+LOST_AFTER_S = 600.0
+"""A younger process that has lost who started it is not stale for that."""
 
 
 class Sign(NamedTuple):
@@ -111,6 +115,7 @@ class Verdict(str, Enum):
     UNKNOWN = "unknown"
     """A witness that could have changed the verdict could not be asked."""
     NOT_STALE = "not_stale"
+    """It works, or nothing speaks for its being stale."""
 
 
 class Missing(NamedTuple):
@@ -135,7 +140,7 @@ class Life(NamedTuple):
     """What the kernel says of a holder. None is what nobody could tell or nobody asked."""
 
     state: str
-    """Letter of its main thread: `R`, `S`, `D`, `T`, `Z`."""
+    """Letter of its main thread: `R`, `S`, `D`, `T`, `t`, `Z`."""
     parent: int | None
     group: int | None
     session: int | None
@@ -153,18 +158,31 @@ class Life(NamedTuple):
     """What it is in its job, when its command line tells: `resource tracker`, `fork server`."""
     newest_thread_s: float | None = None
     """So long ago its newest thread began: what it began with threads, it did not begin later."""
+    mean_cpu_percent: float | None = None
+    """Of one core, since its start."""
+    ties: tuple[str, ...] = ()
+    """What still ties it to a living process, or may, in words; asked of suspects alone."""
     ancestors: tuple[tuple[int, str], ...] = ()
     """Pid and command of its parent, its parent's parent, …, without the init process."""
     ports: tuple[int, ...] = ()
     """TCP ports on which it listens."""
+    client_ports: tuple[int, ...] = ()
+    """Those that are no service of libtpu's own, by their numbers or by the process's variables."""
     recent_cpu_percent: float | None = None
-    """Of one core, in the last moments; asked of those alone that look stale."""
+    """Of one core, by it and all that it started; asked of suspects alone."""
+    recent_s: float | None = None
+    """Over how long that was measured."""
     terminal: str | None = None
     """`pts/0`."""
     cpu_percent: float | None = None
     """Of one core, since the last look."""
     rss_bytes: int | None = None
     cwd: str | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """True while a signal or a debugger keeps it from running."""
+        return self.state in ("T", "t")
 
 
 LOCK_STATES = ("absent", "harmless", "blocking", "locked", "deleted", "unknown")
@@ -213,11 +231,11 @@ class Process(NamedTuple):
     verdict: Verdict | None = None
     """Whether this holder will do work again; None for what holds nothing."""
     stale_code: str | None = None
-    """`orphaned`, `session_gone`, `container_gone`, `stuck`, `idle`, `unkillable`, `releasing`,
-    `zombie`; None when it is not stale.
-    """
+    """Code of the sign that the verdict rests on; None when it is not stale."""
     stale_reason: str | None = None
-    """The same in a sentence; of one that is not stale what speaks against it, if anything."""
+    """Why the verdict is what it is, in a sentence; None when there is nothing to say."""
+    signs: tuple[Sign, ...] = ()
+    """Everything that speaks for its being stale, the weightiest first."""
     life: Life | None = None
     uid: int | None = None
     """Real uid of the process by the kernel; of a claim the owner of its segment's file."""

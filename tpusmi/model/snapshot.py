@@ -56,7 +56,9 @@ class Snapshot(NamedTuple):
     warnings: tuple[Notice, ...]
     values: Mapping[tuple[Subject, str], Value]
     dead_devices: tuple[Device, ...] = ()
-    """Of dead processes: what they held when they ended, for a post-mortem."""
+    """Of dead processes: what they held when they ended, for a post-mortem; and of processes that
+    are not verified, where better ones are known.
+    """
     chips: tuple[Chip, ...] = ()
     servers: tuple[Server, ...] = ()
     latencies: tuple[Latency, ...] = ()
@@ -204,6 +206,7 @@ class Snapshot(NamedTuple):
             "verdict": None if p.verdict is None else p.verdict.value,
             "stale_code": p.stale_code,
             "stale_reason": p.stale_reason,
+            "signs": [sign._asdict() for sign in p.signs],
             **_life(p.life),
             "phase": p.phase,
             "state": p.state,
@@ -278,7 +281,9 @@ def _source(o: Outcome) -> dict[str, Any]:
 def _server(s: Server) -> dict[str, Any]:
     return {
         "address": s.address,
-        "pid": None if s.process is None else s.process.pid,
+        "pid": s.stranger if s.process is None else s.process.pid,
+        "user": s.user,
+        "holds_tpu": s.holds_tpu,
         "device_ids": list(s.ids),
         "status": s.status,
         "message": s.message,

@@ -6,8 +6,9 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-from tpusmi.actions.end import Order, Report, Result
-from tpusmi.actions.plan import Plan
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Newcomer, Report, Result
+from tpusmi.actions.plan import Plan, Starter
 from tpusmi.model import SCHEMA, Process, Snapshot
 from tpusmi.report import words
 from tpusmi.report.holding import chips
@@ -24,19 +25,26 @@ def _plan(s: Snapshot, plan: Plan, order: Order) -> Iterator[str]:
     for target in plan.targets:
         yield f"end {_named(s, target.process)}"
         yield f"    {target.why}"
-    for refused in plan.refused:
-        name = f"pid {refused.pid}" if refused.process is None else _named(s, refused.process)
-        yield f"leave {name}"
-        yield f"    {refused.why}"
+        if target.starter is not None:
+            yield f"    {may_come_back(target.starter)}"
+    for left in (*plan.refused, *plan.spared):
+        yield f"leave {f'pid {left.pid}' if left.process is None else _named(s, left.process)}"
+        yield f"    {left.why}"
     if plan.targets:
         yield what_happens(order)
     if plan.also_held_by:
         pids = ", ".join(map(str, plan.also_held_by))
-        yield f"The nodes will not be free: pid {pids} holds them, too"
+        yield f"The nodes will not be free: pid {pids} also holds them"
     for path in plan.lock_files:
         yield f"{path} is removed, if nobody holds the TPU by then: it is in the way"
-    if not (plan.targets or plan.refused or plan.lock_files):
+    if not (plan.targets or plan.refused or plan.spared or plan.lock_files):
         yield "nothing to end: no holder that is meant"
+    yield from (f"could not be asked: {message}" for message in plan.unasked)
+
+
+def may_come_back(starter: Starter) -> str:
+    """That it may be started again, and by what."""
+    return f"may come back: started by {starter.words}"
 
 
 def what_happens(order: Order) -> str:
@@ -50,23 +58,47 @@ def what_happens(order: Order) -> str:
 def _named(s: Snapshot, p: Process) -> str:
     age = f", {words.duration(p.life.age_s)} old" if p.life is not None else ""
     held = f", chips {chips(s, p)}" if p.holds else ""
+    state = f", {standstill(p)}" if standstill(p) else ""
     command = words.shortened(words.command(p.command), COMMAND_MOST)
-    return f"pid {p.pid} ({p.user or 'unknown user'}{age}{held}): {command}"
+    return f"pid {p.pid} ({p.user or 'unknown user'}{age}{held}{state}): {command}"
+
+
+def standstill(p: Process) -> str:
+    """Why it does nothing by the letter of its state; empty for one that runs or waits."""
+    states = {
+        "T": "stopped (state T): SIGSTOP or Ctrl-Z",
+        "t": "stopped (state t): by a debugger",
+        "D": "in an uninterruptible sleep (state D)",
+        "Z": "its main thread has ended (state Z)",
+    }
+    return states.get(p.life.state, "") if p.life is not None else ""
 
 
 def report_text(report: Report) -> str:
     """What became of each process, of the nodes and of the lock file."""
     lines = [f"pid {r.process.pid}: {r.message} ({r.took_s:.1f} s)" for r in report.results]
-    lines += [
-        f"{node} is still held by pid {', '.join(map(str, pids))}"
-        if pids
-        else f"nobody can see whether {node} is free"
-        for node, pids in report.still_held.items()
-    ]
+    lines += [_came_back(newcomer) for newcomer in report.came_back]
+    new = {newcomer.pid for newcomer in report.came_back}
+    for node, pids in report.still_held.items():
+        old = [str(pid) for pid in pids if pid not in new]
+        if old:
+            lines.append(f"{node} is still held by pid {', '.join(old)}")
+        elif not pids:
+            lines.append(f"nobody can see whether {node} is free")
     lines += [f"{file.path}: {file.message}" for file in report.lock_files]
     lines += [f"whether the nodes are free: {report.unseen}"] if report.unseen else []
     lines += list(report.notes)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _came_back(n: Newcomer) -> str:
+    """`pid 12 is new: it took /dev/accel0 0.3 s after pid 11 ended, started by …: python x.py`."""
+    after = "meanwhile"
+    if n.replaces is not None and n.after_s is not None:
+        after = f"{n.after_s:.1f} s after pid {n.replaces} ended"
+    by = "" if n.starter is None else f", started by {n.starter.words}"
+    whose = f"pid {n.pid} ({n.user or 'unknown user'}) is new"
+    return f"{whose}: it took {words.nodes(n.nodes)} {after}{by}"
 
 
 def report_dict(plan: Plan, report: Report | None) -> dict[str, Any]:
@@ -74,20 +106,25 @@ def report_dict(plan: Plan, report: Report | None) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "plan": {
-            "end": [{**_identity(t.process), "why": t.why} for t in plan.targets],
+            "end": [
+                {**_identity(t.process), "why": t.why, "starter": _starter(t.starter)}
+                for t in plan.targets
+            ],
             "leave": [
                 {**(_identity(r.process) if r.process else {"pid": r.pid}), "why": r.why}
-                for r in plan.refused
+                for r in (*plan.refused, *plan.spared)
             ],
             "nodes": list(plan.nodes),
             "also_held_by": list(plan.also_held_by),
             "lock_files": list(plan.lock_files),
+            "not_asked": list(plan.unasked),
         },
         "done": report is not None,
         "unseen": plan.unseen if report is None else report.unseen,
         "free": None if report is None else report.is_free,
         "results": [] if report is None else [_result(r) for r in report.results],
         "still_held": {} if report is None else {n: list(p) for n, p in report.still_held.items()},
+        "came_back": [] if report is None else [_newcomer(n) for n in report.came_back],
         "lock_files": [] if report is None else [f._asdict() for f in report.lock_files],
         "notes": [] if report is None else list(report.notes),
     }
@@ -98,14 +135,25 @@ def _result(r: Result) -> dict[str, Any]:
     return {**_identity(r.process), **took}
 
 
+def _newcomer(n: Newcomer) -> dict[str, Any]:
+    after_s = None if n.after_s is None else round(n.after_s, 3)
+    return {**n._asdict(), "after_s": after_s, "starter": _starter(n.starter)}
+
+
+def _starter(starter: Starter | None) -> dict[str, str] | None:
+    return None if starter is None else starter._asdict()
+
+
 def _identity(p: Process) -> dict[str, Any]:
     return {
         "pid": p.pid,
         "start_ticks": p.key.start_ticks,
         "user": p.user,
+        "uid": p.uid,
         "command": p.command,
         "holds": list(p.holds),
         "stale": p.stale,
+        "verdict": None if p.verdict is None else p.verdict.value,
         "stale_code": p.stale_code,
         "stale_reason": p.stale_reason,
     }

@@ -44,8 +44,8 @@ class _Family:
 
     def __init__(self, processes: Sequence[Process]) -> None:
         self._processes = {p.key: p for p in processes}
-        # One that has ended is nobody's parent: its pid may be another one's by now.
-        self._keys = {p.pid: p.key for p in processes if p.state != "dead"}
+        # The pid of one that has ended, or that only a file names, may be another one's.
+        self._keys = {p.pid: p.key for p in processes if p.state != "dead" and p.is_verified}
         self._commands: dict[Node, str] = {}
         self._above: dict[Node, Node] = {}
         self._children: dict[Node | None, list[Node]] = {}

@@ -131,6 +131,10 @@ def _of_process(get: Callable[[Process], Cell]) -> Callable[[Snapshot, Device | 
     return lambda s, row: get(row) if isinstance(row, Process) else None
 
 
+def _verified(p: Process) -> Cell:
+    return str(p.is_verified)
+
+
 def _timestamp(s: Snapshot, row: Device | Process) -> Cell:
     return s.host.time.rstrip("Z").replace("-", "/").replace("T", " ")
 
@@ -282,6 +286,7 @@ _PROCESS = (
         _of_process(lambda p: p.command),
     ),
     Field(("user",), "", "process", "Owner.", _of_process(lambda p: p.user)),
+    Field(("verified",), "", "process", "False: only a file names it.", _of_process(_verified)),
     Field(("phase",), "", "process", "What the job is doing.", _of_process(lambda p: p.phase)),
     Field(("state",), "", "process", "live, silent or dead.", _of_process(lambda p: p.state)),
     _mib(

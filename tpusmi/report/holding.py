@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.model import LOCK_ABSENT, LOCK_BLOCKING, LOCK_DELETED, Process, Snapshot
+from tpusmi.model import LOCK_ABSENT, LOCK_BLOCKING, LOCK_DELETED, Process, Snapshot, Verdict
 from tpusmi.model.holding import (
     HELD,
     NO_NODE,
@@ -18,9 +18,10 @@ from tpusmi.model.holding import (
     node_states,
     status,
 )
-from tpusmi.report import words
+from tpusmi.report import verdicts, words
 from tpusmi.report.family import TREE_ASCII, tree
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
+from tpusmi.report.select import is_of
 
 _TITLES = ("PID", "USER", "CHIPS", "STALE", "S", "AGE", "CPU", "RSS", "TTY", "COMMAND")
 
@@ -52,7 +53,7 @@ def _passes(p: Process, filters: Filters, nodes: set[str]) -> bool:
     if p.state == "dead" or not (p.holds or p.loaded_only):
         return False
     return (
-        (not filters.users or p.user in filters.users)
+        (not filters.users or is_of(p, filters.users))
         and (not filters.pids or p.pid in filters.pids)
         and (not filters.chips or bool(set(p.holds) & nodes))
         and (not filters.stale or p.stale is True)
@@ -130,14 +131,7 @@ def _lines(v: View, sheet: Sheet, as_tree: bool) -> Iterator[str]:
 
 
 def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[str]:
-    said = [
-        f"! pid {p.pid} is stale ({p.stale_code}): {p.stale_reason}" for p in holders if p.stale
-    ]
-    said += [
-        f"  pid {p.pid} is not stale: {p.stale_reason}"
-        for p in holders
-        if p.stale is False and p.stale_reason
-    ]
+    said = [*_verdicts(holders)]
     said += [f"  {line}" for p in holders for line in _places(p)]
     said += [f"! chip {c.index}: {note}" for c in s.chips for note in c.notes]
     said += [
@@ -154,7 +148,23 @@ def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[
     if said:
         yield ""
     for line in said:
-        yield painted(line, YELLOW if line.startswith("!") else DIM, sheet.color)
+        loud = line.startswith(("!", "?", "suspected"))
+        yield painted(line, YELLOW if loud else DIM, sheet.color)
+
+
+def _verdicts(holders: Sequence[Process]) -> Iterator[str]:
+    """The stale ones, then apart those that may be, then of the others what there is to say."""
+    suspects = [p for p in holders if verdicts.is_suspect(p)]
+    yield from (f"! pid {p.pid} is {verdicts.sentence(p)}" for p in holders if p.stale)
+    if suspects:
+        yield "suspected, ended by pid only:"
+        yield from (f"  pid {p.pid} is {verdicts.sentence(p)}" for p in suspects)
+    for p in holders:
+        if p.verdict == Verdict.UNKNOWN:
+            yield f"? pid {p.pid}: {verdicts.sentence(p)}"
+        elif p.stale is False and p.stale_reason:
+            yield f"  pid {p.pid} is {verdicts.sentence(p)}"
+    yield from (f"  pid {p.pid}: {sign}" for p in holders for sign in verdicts.other_signs(p))
 
 
 def _places(p: Process) -> Iterator[str]:
@@ -177,15 +187,12 @@ def _row(s: Snapshot, p: Process, indent: str) -> Row:
     role = f" [{life.role}]" if life is not None and life.role else ""
     command = indent + words.command(p.command) + role
     if life is None:
-        return (str(p.pid), p.user or "", chips(s, p), _stale(p), "", "", "", "", "", command)
+        who = (str(p.pid), p.user or "", chips(s, p), verdicts.mark(p))
+        return (*who, "", "", "", "", "", command)
     cpu = words.UNKNOWN if life.cpu_percent is None else f"{life.cpu_percent:.0f} %"
     numbers = (words.duration(life.age_s), cpu, words.size(life.rss_bytes))
-    who = (str(p.pid), p.user or "", chips(s, p), _stale(p))
+    who = (str(p.pid), p.user or "", chips(s, p), verdicts.mark(p))
     return (*who, life.state, *numbers, life.terminal or "", command)
-
-
-def _stale(p: Process) -> str:
-    return (p.stale_code or "") if p.stale else "no" if p.stale is False else ""
 
 
 def chips(s: Snapshot, p: Process) -> str:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
-from tpusmi.model import DENIED, FAILED, STALE_HOLDER, Process, Snapshot
-from tpusmi.report import words
+from tpusmi.model import DENIED, FAILED, STALE_HOLDER, SUSPECT_HOLDER, Process, Snapshot
+from tpusmi.report import verdicts, words
 from tpusmi.report.htmldevices import devices
 from tpusmi.report.markup import OLD, STYLE, Markup, joined, old, tag
 from tpusmi.report.select import recent, told
@@ -63,7 +63,7 @@ def _local(rfc3339: str) -> str:
 
 def _processes(s: Snapshot) -> Markup:
     """A table of them, the dead last; empty when there is none."""
-    every = sorted(s.processes, key=lambda p: (p.state == "dead", not p.stale))
+    every = sorted(s.processes, key=lambda p: (p.state == "dead", not p.is_verified, not p.stale))
     if not every:
         return Markup("")
     heads = [tag("th", "PID")]
@@ -77,9 +77,9 @@ def _processes(s: Snapshot) -> Markup:
 
 
 def _process(s: Snapshot, p: Process) -> Iterator[Markup]:
-    numbers = [d.index if d.id is None else d.id for d in s.devices_of(p.key)]
+    numbers = [d.number for d in s.devices_of(p.key)]
     command = words.shortened(words.command(p.command), COMMAND_MOST)
-    texts = (p.user or words.UNKNOWN, words.ranges(numbers), _state(p))
+    texts = (p.user or words.UNKNOWN, words.ranges(numbers), verdicts.doing(p) or words.UNKNOWN)
     yield tag(
         "tr",
         tag("td", str(p.pid)),
@@ -87,25 +87,12 @@ def _process(s: Snapshot, p: Process) -> Iterator[Markup]:
         tag("td", _number(s, p, "steps_per_s")),
         tag("td", _number(s, p, "step_time_s.p95")),
         tag("td", command or words.UNKNOWN, class_="l"),
-        class_=OLD if p.state == "dead" else "",
+        class_=OLD if p.state == "dead" or not p.is_verified else "",
     )
-    if _is_stale(p) and p.stale_reason:
-        reason = tag("div", f"stale: {p.stale_reason}", class_="bad")
+    if verdicts.is_doubtful(p):
+        style = "bad" if verdicts.is_stale(p) else "warn"
+        reason = tag("div", verdicts.sentence(p), class_=style)
         yield tag("tr", tag("td", reason, class_="l", colspan="7"))
-
-
-def _is_stale(p: Process) -> bool:
-    return p.stale is True and p.state != "dead"
-
-
-def _state(p: Process) -> str:
-    """What it is doing, in a word or two."""
-    if p.state == "dead":
-        return "ended"
-    if _is_stale(p):
-        return f"stale ({p.stale_code})" if p.stale_code else "stale"
-    doing = p.phase or words.UNKNOWN
-    return f"{doing} (silent)" if p.state == "silent" else doing
 
 
 def _number(s: Snapshot, p: Process, name: str) -> str:
@@ -132,7 +119,7 @@ def _said(s: Snapshot, whole: Snapshot) -> list[str]:
     said = [
         n.message if n.pid is None else f"pid {n.pid}: {n.message}"
         for n in s.warnings
-        if n.code != STALE_HOLDER or n.pid not in shown
+        if n.code not in (STALE_HOLDER, SUSPECT_HOLDER) or n.pid not in shown
     ]
     heard = " ".join(said)
     for o in whole.sources:

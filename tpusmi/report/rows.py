@@ -62,11 +62,15 @@ class Memory(NamedTuple):
 
 def memory(s: Snapshot, d: Device) -> Memory:
     """Used, limit and peak of the device; of its chip where only that was measured."""
-    used, limit = shown(s, d, "hbm_used_bytes"), shown(s, d, "hbm_limit_bytes")
-    if used.value is not None and (d.key, "hbm_used_bytes") not in s.values:
-        return Memory(used.value, _chip_limit(s, d), None, used.repeats)
-    repeats = used.value is None and limit.repeats
-    return Memory(used.value, limit.value, s.values.get((d.key, "hbm_peak_bytes")), repeats)
+    read, key = s.values.get, d.key  # every device at every tick
+    used = read((key, "hbm_used_bytes"))
+    if used is None and (whole := shown(s, d, "hbm_used_bytes")).value is not None:
+        return Memory(whole.value, _chip_limit(s, d), None, whole.repeats)
+    limit = read((key, "hbm_limit_bytes"))
+    if used is None and limit is None:
+        of_chip = shown(s, d, "hbm_limit_bytes")
+        return Memory(None, of_chip.value, None, of_chip.repeats)
+    return Memory(used, limit, read((key, "hbm_peak_bytes")), False)
 
 
 def _chip_limit(s: Snapshot, d: Device) -> Value | None:

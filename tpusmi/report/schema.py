@@ -11,12 +11,12 @@ import sys
 from tpusmi.model import (
     CHIP_METRICS,
     DEVICE_METRICS,
-    LOCK_STATES,
     PROCESS_FACTS,
     PROCESS_METRICS,
     SCHEMA,
     Metric,
 )
+from tpusmi.report.holderschema import holding, life, verdict
 from tpusmi.report.shapes import (
     NUMBER,
     TEXT,
@@ -64,7 +64,7 @@ def _schema() -> Schema:
                 "sources": a_list(an_object(_source()), "What was asked, and what it answered."),
                 "servers": a_list(an_object(_server()), "libtpu's metrics servers."),
                 "cores": a_list(an_object(_core()), "What each core runs; empty unless asked for."),
-                "holding": an_object(_holding()),
+                "holding": an_object(holding()),
                 "warnings": a_list(an_object(_warning()), "What a person can act on."),
             }
         ),
@@ -123,11 +123,11 @@ def _chip() -> Schema:
 
 def _server() -> Schema:
     return {
-        "address": TEXT,
-        "pid": said(or_null(WHOLE), "The process that serves it."),
+        **dict.fromkeys(("address", "status", "message"), TEXT),
+        "pid": said(or_null(WHOLE), "The process that listens there."),
+        "user": or_null(TEXT),
+        "holds_tpu": said(or_null(TRUTH), "False: what it reports is left out. Null: not known."),
         "device_ids": a_list(WHOLE, "Every device that it has reported."),
-        "status": TEXT,
-        "message": TEXT,
     }
 
 
@@ -183,14 +183,8 @@ def _process(device: Schema) -> Schema:
             "additionalProperties": TEXT,
         },
         "loaded_only": said(TRUTH, "It maps libtpu.so and holds no node."),
-        "stale": said(
-            or_null(TRUTH),
-            "True for a holder that will not do work again; null where `verdict` is not certain.",
-        ),
-        "verdict": {"enum": ["stale", "maybe", "unknown", "not_stale", None]},
-        "stale_code": said(or_null(TEXT), "`orphaned`, `idle`, …; `stuck` by `ps` alone."),
-        "stale_reason": said(or_null(TEXT), "Why it is stale; or why not, if it looks so."),
-        **_life(),
+        **verdict(),
+        **life(),
         "phase": {"enum": ["starting", "compiling", "running", "idle", "ended", None]},
         "state": {"enum": ["live", "silent", "dead"]},
         "sample_age_s": said(or_null(NUMBER), "Age of its agent's newest sample."),
@@ -198,54 +192,6 @@ def _process(device: Schema) -> Schema:
         **{name: {"type": ["string", "integer", "null"]} for name in PROCESS_FACTS},
         "memory_profile": or_null(an_object(_memory_profile())),
         **_measured(PROCESS_METRICS),
-    }
-
-
-def _life() -> Schema:
-    """What the kernel says of a holder; null of other processes."""
-    return {
-        "os_state": said(or_null(TEXT), "Of its main thread: R, S, D, T, Z."),
-        "parent_pid": or_null(WHOLE),
-        "process_group": or_null(WHOLE),
-        "session": or_null(WHOLE),
-        "age_s": said(or_null(NUMBER), "Since it was started."),
-        "threads": or_null(WHOLE),
-        "terminal": said(or_null(TEXT), "`pts/0`. Not asked by `tpusmi --json`."),
-        "cpu_percent": said(or_null(NUMBER), "Of one core. Not asked by `tpusmi --json`."),
-        "rss_bytes": said(or_null(WHOLE), "Memory of the host. Not asked by `tpusmi --json`."),
-        "cwd": said(or_null(TEXT), "Not asked by `tpusmi --json`."),
-        "container_id": said(or_null(TEXT), "Of the container that it runs in."),
-        "inner_pid": said(or_null(WHOLE), "Its pid in there."),
-        "role": said(or_null(TEXT), "In its job: `resource tracker`, `spawned worker`."),
-        "listens_on": a_list(WHOLE, "TCP ports. Not asked by `tpusmi --json`."),
-    }
-
-
-def _holding() -> Schema:
-    node = {
-        "node": TEXT,
-        "chip": or_null(WHOLE),
-        "state": {"enum": ["free", "no_permission", "held", "stale", "releasing", "not_visible"]},
-        "pids": a_list(WHOLE, "Every process that holds it."),
-    }
-    lock_file = {
-        "path": TEXT,
-        "state": {"enum": list(LOCK_STATES)},
-        "owner": or_null(TEXT),
-        "pids": a_list(WHOLE, "Who locks it, or has the deleted one open."),
-        "message": TEXT,
-    }
-    return {
-        "status": {
-            "enum": [
-                *("free", "no_permission", "held", "stale", "not_visible"),
-                *("no_node", "no_tpu"),
-            ]
-        },
-        "nodes": a_list(an_object(node), "Every device node of a TPU."),
-        "not_inspected": said(WHOLE, "Processes that may hold one and could not be looked at."),
-        "own_pid_namespace": said(TRUTH, "Only processes of this container can be seen."),
-        "lock_files": a_list(an_object(lock_file), "libtpu's lock file."),
     }
 
 

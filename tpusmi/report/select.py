@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from tpusmi.model import Device, Outcome, Process, ProcessKey, RowKey, Snapshot
@@ -38,6 +39,9 @@ def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
     if wanted == Wanted():
         return snapshot
     processes = tuple(p for p in snapshot.processes if _wants_process(wanted, p))
+    if wanted.pids:
+        sure = {p.pid for p in processes if p.is_verified}
+        processes = tuple(p for p in processes if p.is_verified or p.pid not in sure)
     kept = {p.key for p in processes}
     devices = tuple(
         d for d in snapshot.devices if _is_of(wanted, d, kept) and _wants_device(wanted, d)
@@ -76,9 +80,14 @@ def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:
 
 
 def _wants_process(wanted: Wanted, process: Process) -> bool:
-    by_user = not wanted.users or process.user in wanted.users
+    by_user = not wanted.users or is_of(process, wanted.users)
     by_text = not wanted.text or contains(process, wanted.text)
     return by_user and by_text and (not wanted.pids or process.pid in wanted.pids)
+
+
+def is_of(process: Process, users: Collection[str]) -> bool:
+    """True for a process of one of these users, each by name or by number: names may come late."""
+    return process.user in users or (process.uid is not None and str(process.uid) in users)
 
 
 def contains(process: Process, text: str) -> bool:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tpusmi.model import NOMINAL, Core, Device, Latency, Process, Snapshot
-from tpusmi.report import rows, words
+from tpusmi.model import (
+    DENIED,
+    FAILED,
+    HOLDERS,
+    Core,
+    Device,
+    Latency,
+    Outcome,
+    Process,
+    Snapshot,
+)
+from tpusmi.report import rows, verdicts, words
 from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import identifier, recent, told
 
@@ -60,7 +70,7 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         if any(rows.DITTO in cell for d in devices for cell in _device(s, d)):
             yield painted(f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color)
     if processes:
-        old = {i for i, p in enumerate(processes) if p.state != "live"}
+        old = {i for i, p in enumerate(processes) if p.state != "live" or not p.is_verified}
         yield ""
         yield from grid(_PROCESS_TITLES, [_process(s, p) for p in processes], sheet, old)
     latencies = [latency for latency in s.latencies if latency.percentiles.count != 0]
@@ -92,16 +102,29 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
     for notice in s.warnings:
         about = "" if notice.pid is None else f"pid {notice.pid}: "
         yield painted(f"! {about}{notice.message}", YELLOW, color)
-    for source in s.sources:
-        if source.status in ("denied", "failed"):
-            yield painted(f"{source.source}: {source.message}", YELLOW, color)
-        for note in told(s, source):
-            yield painted(f"{source.source}: {note}", DIM, color)
+    yield from _of_sources(s, color)
     shown = recent(s).processes
     hidden = sum(1 for p in s.processes if p.state == "dead" and p not in shown)
     if hidden:
         noun = "job" if hidden == 1 else "jobs"
         yield painted(f"{hidden} {noun} that ended earlier: see --json", DIM, color)
+
+
+def _of_sources(s: Snapshot, color: bool) -> Iterator[str]:
+    """What could not be asked or seen, and what each source has to say."""
+    failed = [source for source in s.sources if _is_said(source)]
+    for source in s.sources:
+        if source in failed:
+            yield painted(f"{source.source}: {source.message}", YELLOW, color)
+        for note in told(s, source):
+            yield painted(f"{source.source}: {note}", DIM, color)
+    if s.unseen and s.nodes and not any(s.unseen in source.message for source in failed):
+        yield painted(f"{HOLDERS}: {s.unseen}", YELLOW, color)
+
+
+def _is_said(source: Outcome) -> bool:
+    """True of a source whose message stands below the table."""
+    return source.status in (DENIED, FAILED)
 
 
 def _device(s: Snapshot, d: Device) -> Row:
@@ -130,15 +153,8 @@ def _device(s: Snapshot, d: Device) -> Row:
 
 
 def _memory(s: Snapshot, d: Device) -> str:
-    used, limit = rows.shown(s, d, "hbm_used_bytes"), rows.shown(s, d, "hbm_limit_bytes")
-    if used.repeats or (used.value is None and limit.repeats):
-        return rows.DITTO
-    top = limit.value
-    return words.size_pair(
-        used.value.value if used.value else None,
-        top.value if top else None,
-        top is not None and top.source == NOMINAL,
-    )
+    memory = rows.memory(s, d)
+    return rows.DITTO if memory.repeats else memory.text
 
 
 def _latency(latency: Latency) -> Row:
@@ -170,13 +186,13 @@ def _process(s: Snapshot, p: Process) -> Row:
     return (
         str(p.pid),
         p.user or words.UNKNOWN,
-        words.ranges([d.index if d.id is None else d.id for d in s.devices_of(p.key)]),
+        words.ranges([d.number for d in s.devices_of(p.key)]),
         f"{words.size(live)} live" if used is None and live is not None else words.size(used),
         words.rate(value("steps_per_s")),
         words.duration(value("step_time_s.p50")),
         words.duration(value("step_time_s.p95")),
         words.count(value("compilations")),
-        f"{p.phase or words.UNKNOWN}{' (silent)' if p.state == 'silent' else ''}",
+        verdicts.doing(p) or words.UNKNOWN,
         words.duration(age),
         words.shortened(words.command(p.command), COMMAND_MOST),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 UNKNOWN = "–"
+NOT_VERIFIED = "not verified"
+"""Of a process that only a file names."""
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 

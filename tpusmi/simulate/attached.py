@@ -23,6 +23,7 @@ def attach(directory: str) -> Host:
         sdk_command=sdk.command(directory),  # ours: the directory may be somebody else's
         simulated=True,
         own_proc=description.OWN_PROC,
+        older_s=float(told.get("older_s", 0.0)),
     )
 
 

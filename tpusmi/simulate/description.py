@@ -57,15 +57,22 @@ def read(directory: str) -> dict[str, Any]:
     return found
 
 
-def content(path: str, only_ours: bool = False) -> bytes:
+def content(path: str) -> bytes:
     """What a file holds that may be anybody's. Raises OSError, and waits for nobody."""
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    return _content(os.open(path, _READ))
+
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def _content(file: int, only_ours: bool = False) -> bytes:
+    """Of a file that is open: its path may lead elsewhere by now. Closes it."""
     try:
-        found = os.fstat(file)  # of what is open: the path may lead elsewhere by now
+        found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "not a file")
         if only_ours and not _is_ours(found):
-            raise OSError(errno.EPERM, "somebody else's")
+            raise OSError(errno.EPERM, "another user's")
         return os.pread(file, SIZE_MOST, 0)
     finally:
         os.close(file)
@@ -76,19 +83,28 @@ def _are_numbers(value: Any) -> bool:
 
 
 def read_fast(directory: str) -> dict[str, Any]:
-    """The same, for the host's own processes. Somebody else's file could do harm this way: it is
+    """The same, for the host's own processes. Another user's file could do harm this way: it is
     read as JSON.
     """
     try:
-        mode = os.stat(directory)
-        is_safe = _is_ours(mode) and not mode.st_mode & OTHERS_WRITE
-        packed = content(f"{directory}/{FAST_FILE}", only_ours=True) if is_safe else None
+        packed = _packed(directory)
     except OSError:
-        packed = None
-    if packed is None:
         return read(directory)
     found: dict[str, Any] = marshal.loads(packed)
     return found
+
+
+def _packed(directory: str) -> bytes:
+    """What the fast file holds. Raises OSError unless it and its directory are ours alone."""
+    folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(folder)
+        if not _is_ours(found) or found.st_mode & OTHERS_WRITE:
+            raise OSError(errno.EPERM, "others can write into it")
+        file = os.open(FAST_FILE, _READ | os.O_NOFOLLOW, dir_fd=folder)
+    finally:
+        os.close(folder)
+    return _content(file, only_ours=True)
 
 
 def _is_ours(found: os.stat_result) -> bool:

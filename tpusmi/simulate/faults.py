@@ -17,7 +17,7 @@ AT_START = {
     "no-node": "the last chip has no device node",
     "half-removed": "the last chip's PCI entry is half gone",
     "no-permission": "nobody but root may open the device nodes",
-    "orphan": "the job has died, and a child of it still holds the device nodes",
+    "orphan": "the job died an hour ago, and a child of it still holds the device nodes",
     "stubborn": "the job ignores SIGTERM",
     "lockfile-left": "nobody holds the TPU, but libtpu's lock file is still there",
     "addresses-local": "TPU_PROCESS_ADDRESSES=local, so that libtpu serves no metrics",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 from tpusmi.model import Host
 from tpusmi.simulate.attached import attach
+from tpusmi.simulate.directory import sweep
 from tpusmi.simulate.offspring import start_module
 
 START_S = 25.0
@@ -76,14 +76,10 @@ def start(plan: Plan) -> Iterator[Host]:
     except OSError as error:
         reason = f"its Python cannot be run: {error.strerror}"
         raise StartError(f"the simulated host did not start: {reason}") from error
-    directory = ""
     try:
-        assert keeper.stdin is not None
-        keeper.stdin.write(f"{json.dumps(plan._asdict())}\n".encode())
-        directory = _directory(keeper)
-        yield attach(directory)
+        yield attach(_directory(keeper, plan))
     finally:
-        _end(keeper, directory)
+        _end(keeper)
 
 
 def set_faults(directory: str, texts: Sequence[str]) -> None:
@@ -97,25 +93,30 @@ def set_faults(directory: str, texts: Sequence[str]) -> None:
     os.replace(f"{path}.new", path)
 
 
-def _directory(keeper: subprocess.Popen[bytes]) -> str:
+def _directory(keeper: subprocess.Popen[bytes], plan: Plan) -> str:
     """Where the keeper has made the host. Raises PortBusyError or StartError."""
+    assert keeper.stdin is not None
     assert keeper.stdout is not None
-    words = b""
-    if select.select([keeper.stdout], [], [], START_S)[0]:
-        words = keeper.stdout.readline()
-    said = json.loads(words or b"{}")
+    try:
+        keeper.stdin.write(f"{json.dumps(plan._asdict())}\n".encode())
+    except BrokenPipeError:
+        pass  # it has ended, which its stdout tells
+    if not select.select([keeper.stdout], [], [], START_S)[0]:
+        raise StartError(f"the simulated host did not start within {START_S:.0f} s")
+    words = keeper.stdout.readline()
+    if not words:
+        raise StartError("the simulated host did not start: its Python has ended")
+    said = json.loads(words)
     if "directory" in said:
         return str(said["directory"])
-    message = said.get("message") or f"the simulated host did not start within {START_S:.0f} s"
-    raise (PortBusyError if said.get("failed") == "busy" else StartError)(message)
+    raise (PortBusyError if said["failed"] == "busy" else StartError)(said["message"])
 
 
-def _end(keeper: subprocess.Popen[bytes], directory: str) -> None:
-    """Let the keeper clear up; do it ourselves where somebody killed it."""
+def _end(keeper: subprocess.Popen[bytes]) -> None:
+    """Let the keeper clear up; do it ourselves where it was killed."""
     try:
         keeper.communicate(timeout=END_S)
     except subprocess.TimeoutExpired:
         keeper.kill()  # its processes die with it
         keeper.communicate(timeout=END_S)
-    if directory:
-        shutil.rmtree(directory, ignore_errors=True)
+    sweep()

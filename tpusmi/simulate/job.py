@@ -29,12 +29,9 @@ def main(directory: str, process: int) -> None:
     if me["locks"]:
         lock(open_lockfile(directory))
     if "orphan" in running.faults:
-        parent = os.getpid()
-        if os.fork():
-            os._exit(0)  # the child has the nodes
-        while os.getppid() == parent:
-            time.sleep(0.001)  # until then both have them
+        _become_an_orphan()
         _say(f"ready {os.getpid()}")
+        _let_go_of_output()
         _wait_s(None)
     else:
         _serve(running, process, me["port"])
@@ -72,6 +69,26 @@ def _serve(running: Running, process: int, number: int) -> None:
 def _wait_s(limit_s: float | None) -> bool:
     """True when stdin has ended within the limit."""
     return bool(select.select([sys.stdin], [], [], limit_s)[0])
+
+
+def _become_an_orphan() -> None:
+    """Go on as a process whose parent and session have ended, with the nodes in its hands alone."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    leader = os.getpid()
+    if os.fork():
+        os._exit(0)
+    while os.getppid() == leader:
+        time.sleep(0.001)
+
+
+def _let_go_of_output() -> None:
+    """Of what the keeper reads: it would speak for the orphan."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _say(words: str) -> None:

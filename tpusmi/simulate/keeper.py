@@ -14,12 +14,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from types import FrameType
 from typing import Any
 
 from tpusmi.simulate import description, faults, tree, vm
+from tpusmi.simulate.directory import make, sweep
 from tpusmi.simulate.environment import job_environment
 from tpusmi.simulate.holding import open_lockfile
 from tpusmi.simulate.machine import CUBIC, Machine, parse
@@ -27,12 +27,12 @@ from tpusmi.simulate.offspring import die_with
 from tpusmi.wire import places
 
 READY_S = 20.0
+LEFT_S = 3600.0
+"""So long ago an orphan's job has died."""
 TERMINATE_S = 2.0
 TRIES = 3
 """A port that was free may be taken before the server is there."""
 ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-SHARED_MEMORY = "/dev/shm"
-ROOM_BYTES = 32 * 1024 * 1024
 
 
 class RefusedError(Exception):
@@ -51,19 +51,24 @@ def main() -> None:
     if not line:
         return  # whoever asked is gone already
     plan = json.loads(line)
-    directory = tempfile.mkdtemp(prefix="tpusmi-simulated-", dir=_parent())
-    host = _Host(directory, plan)
+    host = None
     try:
-        os.chmod(directory, 0o755)  # other users may look too
+        sweep()
+        path, _ = make()  # the lock is held until this process ends
+        host = _Host(path, plan)
+        os.chmod(path, 0o755)  # other users may look too
         host.start()
-        _say({"directory": directory})
+        _say({"directory": path})
         host.keep()
     except RefusedError as why:
         _say({"failed": why.kind, "message": str(why)})
+    except OSError as error:
+        _say({"failed": "failed", "message": f"the simulated host cannot be made: {error}"})
     finally:
         for ending in ENDINGS:
             signal.signal(ending, signal.SIG_IGN)  # once is enough
-        host.end()
+        if host is not None:
+            host.end()
 
 
 class _Host:
@@ -150,6 +155,7 @@ class _Host:
             "cubic": machine.generation.name in CUBIC,
             "seed": plan["seed"],
             "born_at_s": time.monotonic() - plan["age_s"],
+            "older_s": plan["age_s"] + (LEFT_S if "orphan" in self._faults else 0.0),
             "freeze_s": plan["freeze_s"],
             "chips": [
                 {"id": chip, "nodes": nodes.get(index, [])}
@@ -218,17 +224,6 @@ class _Host:
             time.sleep(0.01)
         self._processes.clear()
         self._orphans.clear()
-
-
-def _parent() -> str | None:
-    """Shared memory when it has room, where a file costs a hundredth; None is the usual place."""
-    if os.environ.get("TMPDIR"):
-        return None
-    try:
-        free = shutil.disk_usage(SHARED_MEMORY).free
-    except OSError:
-        return None
-    return SHARED_MEMORY if free > ROOM_BYTES and os.access(SHARED_MEMORY, os.W_OK) else None
 
 
 def _lives(pid: int) -> bool:

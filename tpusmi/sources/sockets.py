@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 DESCRIPTORS_MOST = 65536
 TABLE_MOST_BYTES = 16 << 20
@@ -20,8 +21,8 @@ _ERROR, _DONE = 2, 3
 _TCP, _LISTEN = 6, 10
 _HEADER = struct.Struct("=IHHII")
 _QUESTION = struct.Struct("=BBBBI48x")
-_PORT, _ADDRESS, _INODE = 16 + 4, 16 + 8, 16 + 68
-"""Where they stand in an answer, of 88 bytes."""
+_PORT, _ADDRESS, _USER = 16 + 4, 16 + 8, 16 + 64
+"""Where they stand in an answer, of 88 bytes; the inode comes after the user."""
 _ANSWER_BYTES = 88
 _NEAR = tuple(
     bytes.fromhex(text)
@@ -36,25 +37,39 @@ _NEAR = tuple(
 """Any and loopback addresses: of IPv4 (in 16 bytes, too), of IPv6, and IPv4 written as IPv6."""
 
 
-def listening_sockets() -> dict[int, int]:
-    """Inode of the socket that listens on each port where we could reach it.
+class Listener(NamedTuple):
+    """A socket that listens, and whose it is by the kernel."""
 
-    Empty where nobody tells.
-    """
+    inode: int
+    uid: int
+
+
+def listeners() -> dict[int, Listener] | None:
+    """The socket that listens on each port where we could reach it; None where nobody tells."""
     try:
         # IPv4 last: where both listen on a port, that is whom we ask.
-        return {port: inode for family in (10, 2) for port, inode in _by_netlink(family)}
+        return {port: found for family in (10, 2) for port, found in _by_netlink(family)}
     except (OSError, struct.error):
-        return dict(_by_tables())
+        return _by_tables()
+
+
+def listening_sockets() -> dict[int, int]:
+    """Inodes of those sockets, by port. Empty where nobody tells."""
+    return {port: found.inode for port, found in (listeners() or {}).items()}
 
 
 def open_sockets(fds: str) -> set[int]:
     """Inodes of the sockets in a directory of descriptors; none when we may not know."""
+    return visible_sockets(fds) or set()
+
+
+def visible_sockets(fds: str) -> set[int] | None:
+    """The same; None when we may not know."""
     found = set()
     try:
         names = os.listdir(fds)[:DESCRIPTORS_MOST]
     except OSError:
-        return set()
+        return None
     for name in names:
         try:
             link = os.readlink(f"{fds}/{name}")
@@ -65,8 +80,8 @@ def open_sockets(fds: str) -> set[int]:
     return found
 
 
-def _by_netlink(family: int) -> Iterator[tuple[int, int]]:
-    """Port and inode of each socket. Raises OSError where the kernel does not answer."""
+def _by_netlink(family: int) -> Iterator[tuple[int, Listener]]:
+    """Port of each socket, and the socket. Raises OSError where the kernel does not answer."""
     from _socket import AF_NETLINK, SOCK_RAW, socket
 
     question = _QUESTION.pack(family, _TCP, 0, 0, 1 << _LISTEN)
@@ -85,29 +100,32 @@ def _by_netlink(family: int) -> Iterator[tuple[int, int]]:
                     raise OSError("the kernel does not tell who listens")
                 if data[_ADDRESS : _ADDRESS + 16] in _NEAR:
                     (port,) = struct.unpack_from(">H", data, _PORT)
-                    (inode,) = struct.unpack_from("=I", data, _INODE)
-                    yield port, inode
+                    uid, inode = struct.unpack_from("=II", data, _USER)
+                    yield port, Listener(inode, uid)
                 data = data[(size + 3) & ~3 :]
     finally:
         kernel.close()
 
 
-def _by_tables() -> Iterator[tuple[int, int]]:
-    """The same from /proc, where netlink is refused: in a sandbox."""
+def _by_tables() -> dict[int, Listener] | None:
+    """The same from /proc, where netlink is refused: in a sandbox. None where there are none."""
     near = {_as_in_table(address) for address in _NEAR} | {"00000000", "0100007F"}
+    found: dict[int, Listener] | None = None
     for table in ("tcp6", "tcp"):
         try:
             with open(f"/proc/self/net/{table}", encoding="ascii", errors="replace") as file:
                 lines = file.read(TABLE_MOST_BYTES).splitlines()[1:]
         except OSError:
             continue
+        found = {} if found is None else found
         for line in lines:
             if f" {_LISTEN:02X} " not in line:
                 continue
             fields = line.split(None, 10)
             address, _, port = fields[1].partition(":")
             if len(fields) > 9 and address in near and fields[9].isdigit():
-                yield int(port, 16), int(fields[9])
+                found[int(port, 16)] = Listener(int(fields[9]), int(fields[7]))
+    return found
 
 
 def _as_in_table(address: bytes) -> str:

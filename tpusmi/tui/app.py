@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tpusmi.model import Process, Snapshot
-from tpusmi.sources.users import user_name
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.ending.ends import SHOWN_S, Ending, Finished, Question, Told, still_there
@@ -27,7 +25,7 @@ from tpusmi.tui.leaving import hung_up, on_continued, on_signals
 from tpusmi.tui.main.page import MainPage
 from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
-from tpusmi.tui.scene import Scene
+from tpusmi.tui.scene import CANNOT_END, Scene
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 LATE_TICKS = 3
@@ -225,9 +223,11 @@ class Dashboard(App[None]):
         scene, targets = self.scene, self.page.targets
         ender, snapshot = scene.options.ender, scene.newest
         if ender is None or snapshot is None or self._is_asking:
-            return
-        if there := still_there(snapshot, targets):
+            pass
+        elif there := still_there(snapshot, targets):
             self._ask_about(ender, snapshot, there, choice)
+        elif any(not p.is_verified for p in targets):
+            self.say(CANNOT_END)
 
     def _ask_about(
         self, ender: Ender, snapshot: Snapshot, processes: tuple[Process, ...], choice: str
@@ -235,11 +235,10 @@ class Dashboard(App[None]):
         from tpusmi.tui.ending.kill import KillScreen
         from tpusmi.tui.ending.several import text_about
 
-        scene = self.scene
-        question = Question(snapshot, processes, ender.plan(snapshot, processes))
-        user = scene.options.user or user_name(os.geteuid())
-        text = text_about(scene.look, question, user, scene.ends.telling)
-        screen = KillScreen(scene.look, text, choice, bool(question.plan.targets))
+        scene, plan = self.scene, ender.plan(snapshot, processes)
+        question = Question(snapshot, processes, plan)
+        text = text_about(scene.look, question, scene.user, scene.ends.telling)
+        screen = KillScreen(scene.look, text, choice, bool(plan.targets))
         self._is_asking = True
         self.push_screen(screen, lambda number: self._answered(ender, question, number))
 

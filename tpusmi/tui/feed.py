@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from tpusmi.actions.end import Order, Report, Say
+from tpusmi.actions.end import Say
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan
 from tpusmi.model import History, Process, Snapshot
 

@@ -16,7 +16,7 @@ from tpusmi.tui.draw.frame import EDGES, MARGIN, framed
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.keys import key_names
-from tpusmi.tui.main.processes import LETTERS, SILENT, STALE
+from tpusmi.tui.main.processes import LETTERS, SILENT, STALE, STOPPED, SUSPECT
 from tpusmi.tui.main.processes import UNKNOWN as UNKNOWN_PHASE
 
 _COLUMNS = (
@@ -123,6 +123,8 @@ def _marks(look: Look) -> list[Row]:
         letters,
         f"{UNKNOWN_PHASE} no agent tells",
         f"{STALE} left over (stale): holds the TPU and will not work again",
+        f"{SUSPECT} maybe left over: its details tell what speaks for it and against it",
+        f"{STOPPED} stopped: by SIGSTOP, Ctrl-Z or a debugger",
         f"{SILENT} silent: alive, but its agent stopped writing",
         f"{words.UNKNOWN} nobody measured it; grey: old, or of a job that ended",
         f"{rows.DITTO} of the whole chip: see the row above",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tpusmi.merge.past import past
 from tpusmi.model import (
     Device,
@@ -12,10 +14,13 @@ from tpusmi.model import (
     ProcessKey,
     Snapshot,
 )
+from tpusmi.sources.users import user_name
 from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.ending.ends import Ends
 from tpusmi.tui.feed import Options
+
+CANNOT_END = "Not verified: only a file says that there is this process. It cannot be ended."
 
 
 class Scene:
@@ -42,6 +47,11 @@ class Scene:
         asked about a process in it.
         """
         self._shown_at_s: float | None = None
+
+    @property
+    def user(self) -> str:
+        """Who looks."""
+        return self.options.user or user_name(os.geteuid())
 
     @property
     def back_s(self) -> float:

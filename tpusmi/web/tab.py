@@ -45,8 +45,10 @@ def size_of(columns: object, lines: object) -> Size:
 
 async def show(
     websocket: web.WebSocketResponse, command: str, size: Size, downloads: DownloadManager
-) -> None:
-    """Run the command behind the tab until one of them goes; then end the other."""
+) -> str:
+    """Run the command behind the tab until one of them goes; then end the other. Why the tab has no
+    dashboard any more, in a sentence, when that is not its own doing; else empty.
+    """
     service = AppService(
         command,
         write_bytes=websocket.send_bytes,
@@ -54,21 +56,34 @@ async def show(
         close=lambda: close(websocket),
         download_manager=downloads,
     )
-    await service.start(*size)
+    try:
+        await service.start(*size)
+    except (OSError, RuntimeError) as error:  # no descriptor, process or thread is left
+        await close(websocket, WSCloseCode.TRY_AGAIN_LATER)
+        return f"no dashboard could be started: {getattr(error, 'strerror', None) or error}"
     listening = asyncio.ensure_future(_listen(websocket, service))
     try:
         assert service._task is not None
         await asyncio.wait({listening, service._task}, return_when=asyncio.FIRST_COMPLETED)
+        has_ended = not listening.done()
     finally:
         listening.cancel()
         await _end(service)
         await close(websocket)
+    code = service._process.returncode if service._process else None
+    return f"a dashboard has ended with {_status(code)}" if has_ended and code else ""
 
 
-async def close(websocket: web.WebSocketResponse) -> None:
+def _status(code: int) -> str:
+    return f"exit code {code}" if code > 0 else f"signal {-code}"
+
+
+async def close(
+    websocket: web.WebSocketResponse, code: WSCloseCode = WSCloseCode.GOING_AWAY
+) -> None:
     """Close the way to a tab, which may have stopped reading."""
     try:
-        await asyncio.wait_for(websocket.close(code=WSCloseCode.GOING_AWAY), CLOSE_S)
+        await asyncio.wait_for(websocket.close(code=code), CLOSE_S)
     except asyncio.TimeoutError:
         pass
 

@@ -1,8 +1,8 @@
 """`python -m tpusmi.wire FILE…` prints segments as text."""
 
-import os
 import sys
 
+from tpusmi.cli.exits import ended
 from tpusmi.wire.dump import NOT_READABLE, dump
 
 
@@ -21,11 +21,8 @@ def main(paths: list[str]) -> int:
                 f"{path} {line}\n" if refused else f"{line}\n"
             )
             code = max(code, int(refused))
-    sys.stdout.flush()
     return code
 
 
-try:
-    sys.exit(main(sys.argv[1:]))
-except BrokenPipeError:  # `| head` has read enough
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+if __name__ == "__main__":
+    sys.exit(ended(lambda: main(sys.argv[1:])))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tpusmi.wire.layout import Identity
@@ -14,43 +15,100 @@ _DIRECTORY = "tpusmi-"
 
 SHARED_MEMORY, RUNTIME, TEMPORARY = "/dev/shm", "/run/user", "/tmp"
 
+ENTRIES_MOST = 16384
+"""Names that are looked at in one directory. Any user may fill /tmp."""
+PARENTS_MOST = 1024
+"""Directories of segments, and of users' runtime files, that are looked at in one place."""
+OF_USER_MOST = 4
+"""Directories of one user in one place."""
+
 
 class Place(NamedTuple):
-    """A segment file by its name, before anything in it was believed."""
+    """A segment file by its name and its owner, before anything in it was believed."""
 
     path: str
     pid: int
     start_ticks: int
+    uid: int
+    """The user whose file it is, by the kernel."""
+    bytes: int
+    written_s: float
+    """When it was written last, as time.time() counts."""
+
+
+class Found(NamedTuple):
+    """What a directory has."""
+
+    places: list[Place]
+    entries: int
+    """How many names there are; one more than may be looked at where there are more."""
+
+
+class Directory(NamedTuple):
+    """A directory for segments, or what has its name."""
+
+    path: str
     uid: int | None
-    """The user the directory is named after; None in a TPUSMI_DIR."""
+    """The user it is named after and who owns it; None of a TPUSMI_DIR, which users may share."""
+    trouble: str = ""
+    """Why nothing in it can be read; empty when something may be."""
 
 
-def directories_for(uid: int, override: str | None) -> list[str]:
-    """Where an agent of that user may write, best first."""
-    if override:
-        return [override]
-    runtime = os.environ.get("XDG_RUNTIME_DIR") or f"{RUNTIME}/{uid}"
-    return [f"{base}/tpusmi-{uid}" for base in (SHARED_MEMORY, runtime, TEMPORARY)]
+def bases(uid: int) -> list[str]:
+    """Directories in which an agent of that user may make its own, best first."""
+    return [SHARED_MEMORY, own_runtime(uid) or f"{RUNTIME}/{uid}", TEMPORARY]
 
 
-def directories(root: str) -> list[tuple[str, int]]:
-    """Every user's directories for segments, with the user they are named after."""
+def own_runtime(uid: int) -> str | None:
+    """XDG_RUNTIME_DIR, if it is that user's own: sudo and su may leave the one of another user."""
+    named = os.environ.get("XDG_RUNTIME_DIR")
+    return named if named and _owner(named) == uid else None
+
+
+def directory_name(uid: int, random: str = "") -> str:
+    """`tpusmi-1001`; where another user has taken that, with something that cannot be foreseen."""
+    return f"{_DIRECTORY}{uid}{f'.{random}' if random else ''}"
+
+
+def user_in_name(name: str) -> int | None:
+    """The uid in the name of such a directory; None for any other name."""
+    if not name.startswith(_DIRECTORY):
+        return None
+    return _number(name.removeprefix(_DIRECTORY).partition(".")[0])
+
+
+def directories(root: str) -> Iterator[Directory]:
+    """Every user's directories for segments. Those of root and of this user need no listing."""
     base = root.rstrip("/")
-    runtimes = [f"{base}{RUNTIME}/{name}" for name in _names(f"{base}{RUNTIME}")]
-    own = os.environ.get("XDG_RUNTIME_DIR")
+    runtimes = [f"{base}{RUNTIME}/{name}" for name in names(f"{base}{RUNTIME}", PARENTS_MOST)]
+    own = own_runtime(os.geteuid())
     if own and own not in runtimes and not base:
         runtimes.append(own)
-    found = []
+    sure = [directory_name(uid) for uid in dict.fromkeys((os.geteuid(), 0))]
     for parent in (f"{base}{SHARED_MEMORY}", *runtimes, f"{base}{TEMPORARY}"):
-        for name in _names(parent):
-            uid = _number(name.removeprefix(_DIRECTORY))
-            if (
-                name.startswith(_DIRECTORY)
-                and uid is not None
-                and _owner(f"{parent}/{name}") == uid
-            ):
-                found.append((f"{parent}/{name}", uid))
-    return found
+        listed = (n for n in names(parent, ENTRIES_MOST) if user_in_name(n) is not None)
+        found = [*itertools.islice(listed, PARENTS_MOST)]
+        yield from _of_users(parent, [*sure, *sorted(set(found) - set(sure))])
+
+
+def _of_users(parent: str, listed: Iterable[str]) -> Iterator[Directory]:
+    """Those that belong to the users they are named after, a few for each user."""
+    counts: dict[int, int] = {}
+    for name in listed:
+        uid, path = user_in_name(name), f"{parent}/{name}"
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            # The directory above is private, as /run/user/1001 is: whose is told by its name.
+            continue
+        if uid is None or found.st_uid != uid:
+            continue  # another user has taken the name: the agent has gone elsewhere
+        counts[uid] = counts.get(uid, 0) + 1
+        if counts[uid] <= OF_USER_MOST:
+            trouble = "" if stat.S_ISDIR(found.st_mode) else "is not a directory"
+            yield Directory(path, uid, trouble)
 
 
 def is_private(directory: str, uid: int) -> bool:
@@ -70,13 +128,29 @@ def _owner(path: str) -> int | None:
         return None
 
 
-def segments(directory: str, uid: int | None) -> Iterator[Place]:
-    """Every file in a directory that is named like a segment; `uid` is whose it should be."""
-    for name in _names(directory):
-        pid, _, ticks = name.removesuffix(SUFFIX).partition("-")
-        named = (_number(pid), _number(ticks))
-        if name.endswith(SUFFIX) and named[0] is not None and named[1] is not None:
-            yield Place(f"{directory}/{name}", named[0], named[1], uid)
+def segments(directory: str, uid: int | None, most: int = ENTRIES_MOST) -> Found:
+    """The files that are named like a segment, of that user if one is given, among so many entries.
+
+    Raises OSError when the directory cannot be listed.
+    """
+    with os.scandir(directory) as entries:
+        seen = [*itertools.islice(entries, most + 1)]
+    found = (_place(entry, uid) for entry in seen[:most])
+    return Found([place for place in found if place is not None], len(seen))
+
+
+def _place(entry: os.DirEntry[str], uid: int | None) -> Place | None:
+    pid, _, ticks = entry.name.removesuffix(SUFFIX).partition("-")
+    named = (_number(pid), _number(ticks))
+    if not entry.name.endswith(SUFFIX) or named[0] is None or named[1] is None:
+        return None
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None  # removed meanwhile
+    if uid is not None and found.st_uid != uid:
+        return None
+    return Place(entry.path, named[0], named[1], found.st_uid, found.st_size, found.st_mtime)
 
 
 def _number(text: str) -> int | None:
@@ -84,10 +158,12 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
 
-def _names(directory: str) -> list[str]:
+def names(directory: str, most: int) -> list[str]:
+    """So many names in a directory, sorted; none when it cannot be listed."""
     try:
-        return sorted(os.listdir(directory))
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        with os.scandir(directory) as entries:
+            return sorted(entry.name for entry in itertools.islice(entries, most))
+    except OSError:
         return []
 
 
@@ -134,9 +210,9 @@ def boot_id(proc: str) -> bytes:
         return bytes(16)
 
 
-def pid_namespace(proc: str) -> int:
-    """The inode of this process's pid namespace; 0 when the kernel does not tell."""
+def pid_namespace(proc: str, pid: str = "self") -> int:
+    """The inode of a process's pid namespace; 0 when the kernel does not tell."""
     try:
-        return os.stat(f"{proc}/self/ns/pid").st_ino
+        return os.stat(f"{proc}/{pid}/ns/pid").st_ino
     except OSError:
         return 0

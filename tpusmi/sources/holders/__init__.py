@@ -48,8 +48,8 @@ class Holders:
     def __init__(
         self, host: Host, chips: Callable[[], Sequence[Chip]], detailed: bool = False
     ) -> None:
-        """`detailed` adds what takes longer: processes that only map libtpu, what a holder uses of
-        the host, who started it, where it listens.
+        """`detailed` adds what is only shown: processes that only map libtpu, what a holder uses of
+        the host, who started it.
         """
         self._host = host
         self._chips = chips
@@ -58,18 +58,30 @@ class Holders:
         self._lock = threading.Lock()
         self._newest: Outcome | None = None
         self._read_at_s = 0.0
+        self._has_read = False
         self._nodes = Nodes({}, {}, ())
         self._scan: Scan | None = None
         self._watch: Watch | None = None
         self._judged_at_s = -math.inf
         self._locks: _Locks | None = None
         self._loaded = Loaded(self._proc)
-        self._describer = Describer(self._proc, detailed)
+        self._describer = Describer(self._proc, detailed, host.older_s)
 
     def read(self, now_s: float) -> Outcome:
-        """Every holder with its nodes. ABSENT when the host has no node of a TPU."""
+        """Every holder with its nodes. ABSENT when the host has no node of a TPU.
+
+        The first time it waits until it shows whether those that look left behind work.
+        """
         with self._lock:
-            return self._look(now_s)
+            found = self._look(now_s)
+            wait_s = 0.0 if self._has_read else self._describer.wait_s
+            self._has_read = True
+        if not wait_s:
+            return found
+        time.sleep(wait_s)  # without the lock: others ask who holds the TPU meanwhile
+        with self._lock:
+            self._newest = found = found._replace(processes=self._describer.again())
+        return found._replace(took_s=found.took_s + wait_s)
 
     def close(self) -> None:
         """Let go of the watch, unless a look is under way: the next one's end does."""
@@ -107,7 +119,7 @@ class Holders:
             IN_A_CONTAINER if is_inside(self._host) else HIDES_OTHERS if found.hides_others else ""
         )
         unseen = _unseen(found.hidden, why)
-        status, message = _status(processes, found.hidden, unseen)
+        status, message = _status(processes, bool(found.hidden) or found.hides_others, unseen)
         return Outcome(
             self.name,
             status,
@@ -164,16 +176,16 @@ def is_inside(host: Host) -> bool:
     return host.root == "/" and not sees_everybody()
 
 
-def _status(found: Sequence[Process], hidden: int, unseen: str) -> tuple[str, str]:
-    """Never `free` when there are processes that could not be inspected."""
-    is_root = os.geteuid() == 0
+def _status(found: Sequence[Process], is_refused: bool, unseen: str) -> tuple[str, str]:
+    """Never `free` when there are processes that could not be inspected. DENIED where root could
+    have inspected them.
+    """
     count = sum(1 for p in found if p.holds)
     if count:
         holders = f"{count} holder{'s' if count > 1 else ''}"
         return OK, f"{holders} ({unseen})" if unseen else holders
-    if hidden:
-        return OK if is_root else DENIED, f"no holder visible ({unseen})"
-    return OK, f"no holder visible ({unseen})" if unseen else "no process holds the TPU"
+    status = DENIED if is_refused and os.geteuid() != 0 else OK
+    return status, f"no holder visible ({unseen})" if unseen else "no process holds the TPU"
 
 
 def _unseen(hidden: int, why: str) -> str:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tpusmi.model import ENDING_CODES, Life, Process, ProcessKey
+from tpusmi.model import Life, Process, ProcessKey
 from tpusmi.sources.holders import procfs
-from tpusmi.sources.holders.life import ancestors, life_of, newest_thread_s
+from tpusmi.sources.holders.life import ancestors, life_of
 from tpusmi.sources.holders.procfs import Stat
+from tpusmi.sources.holders.suspects import Suspects
 from tpusmi.sources.users import user_name
 
 AGAIN_S = 2.0
 """What a process says of itself is read again after that."""
-MOMENT_S = 0.25
-"""In so long it shows whether a process works."""
 SLOW_AGAIN_S = 30.0
-"""What takes a look at every thread and descriptor, after that."""
-
+"""What takes a look at every descriptor, after that."""
+SLICE_PORT_VARIABLE = "TPU_PROCESS_PORT"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ class _Slow(NamedTuple):
     """What takes long to ask."""
 
     at_s: float
-    newest_thread_s: float | None
     ancestors: tuple[tuple[int, str], ...]
     ports: tuple[int, ...]
 
@@ -53,12 +50,13 @@ class _Known(NamedTuple):
 class Describer:
     """Remembers each process: who started it, since when it sleeps, what it used before."""
 
-    def __init__(self, proc: str, detailed: bool) -> None:
+    def __init__(self, proc: str, detailed: bool, older_s: float = 0.0) -> None:
+        """`older_s` is how much older they are than the kernel says."""
         self._proc = proc
         self._detailed = detailed
+        self._older_s = older_s
         self._known: dict[ProcessKey, _Known] = {}
-        self._cpu: dict[ProcessKey, tuple[float, float]] = {}
-        """Of those that look stale: processor time, and when that was."""
+        self._suspects = Suspects(proc)
 
     def processes(
         self, holders: Mapping[int, tuple[str, ...]], loaded: Iterable[int], now_s: float
@@ -80,32 +78,24 @@ class Describer:
                 known = self._described(key, stat, known, now_s)
             process = known.process._replace(holds=held, loaded_only=not held)
             self._known[key] = known._replace(process=process)
-        self._measure_suspects()
-        return tuple(known.process for known in self._known.values())
+        return self.again()
 
-    def _measure_suspects(self) -> None:
-        """What those that look stale use of the processor now: whoever works hard is at work."""
-        lives = {key: known.process.life for key, known in self._known.items()}
-        suspects = [key for key, life in lives.items() if life is not None and _is_suspect(life)]
-        if any(key not in self._cpu for key in suspects):
-            self._cpu = {key: self._cpu.get(key) or self._used(key.pid) for key in suspects}
-            time.sleep(MOMENT_S)
-        for key in suspects:
-            known, (before_s, at_s) = self._known[key], self._cpu[key]
-            used_s, now_s = self._used(key.pid)
-            assert known.process.life is not None
-            if now_s - at_s >= MOMENT_S:
-                percent = 100 * max(0.0, used_s - before_s) / (now_s - at_s)
-                life = known.process.life._replace(recent_cpu_percent=percent)
-                self._known[key] = known._replace(process=known.process._replace(life=life))
-                self._cpu[key] = (used_s, now_s)
-        self._cpu = {key: self._cpu[key] for key in suspects}
+    @property
+    def wait_s(self) -> float:
+        """So long it takes until it shows whether suspects work; 0 when it has been seen."""
+        return self._suspects.wait_s
 
-    def _used(self, pid: int) -> tuple[float, float]:
-        """Seconds of processor time so far, and when that was."""
-        stat = procfs.read_stat(f"{self._proc}/{pid}")
-        ticks = 0 if stat is None else stat.cpu_ticks
-        return ticks / procfs.ticks_per_s(), time.monotonic()
+    def again(self) -> tuple[Process, ...]:
+        """The same processes; of suspects with what has shown since."""
+        self._suspects.look({key: known.process.life for key, known in self._known.items()})
+        return tuple(map(self._with_evidence, self._known.values()))
+
+    def _with_evidence(self, known: _Known) -> Process:
+        process = known.process
+        if process.life is None:
+            return process
+        life = self._suspects.told(process.key, process.life)
+        return process._replace(life=life._replace(client_ports=_client_ports(process, life)))
 
     def _described(
         self, key: ProcessKey, stat: Stat, before: _Known | None, now_s: float
@@ -118,15 +108,16 @@ class Describer:
         words, variables = _told(path, stat, before)
         status = procfs.read_status(path)
         asleep_s = 0.0 if asleep_since_s is None else now_s - asleep_since_s
-        life = life_of(path, (stat, status), words, launcher, asleep_s)
+        life = life_of(path, (stat, status), words, launcher, asleep_s, self._older_s)
         meter, slow = (before.meter, before.slow) if before is not None else (None, None)
+        if slow is None or now_s - slow.at_s >= SLOW_AGAIN_S:
+            slow = self._slow(key.pid, stat, now_s)
+        life = life._replace(ports=slow.ports, ancestors=slow.ancestors)
         if self._detailed:
             from tpusmi.sources.holders.usage import Meter
 
             meter = meter or Meter(self._proc, key.pid)
-            if slow is None or now_s - slow.at_s >= SLOW_AGAIN_S:
-                slow = self._slow(key.pid, stat, now_s)
-            life = life._replace(**_detail(slow, now_s), **meter.read(life.age_s)._asdict())
+            life = life._replace(**meter.read(life.age_s)._asdict())
         uid = status.uid
         process = Process(
             key,
@@ -148,12 +139,8 @@ class Describer:
 
         own = open_sockets(f"{self._proc}/{pid}/fd")
         ports = sorted(port for port, inode in listening_sockets().items() if inode in own)
-        return _Slow(
-            now_s,
-            newest_thread_s(self._proc, pid),
-            ancestors(self._proc, stat.parent),
-            tuple(ports),
-        )
+        above = ancestors(self._proc, stat.parent) if self._detailed else ()
+        return _Slow(now_s, above, tuple(ports))
 
 
 def _told(
@@ -174,14 +161,12 @@ def _is_our_reader(process: str, stat: Stat) -> bool:
     return any("tpusmi" in word for word in procfs.arguments(process))
 
 
-def _is_suspect(life: Life) -> bool:
-    """True when it makes a difference whether it works."""
-    ending = any(sign.code in ENDING_CODES for sign in life.signs)
-    return bool(life.signs) and not (ending or life.platform)
+def _client_ports(process: Process, life: Life) -> tuple[int, ...]:
+    """The ports on which a process listens that libtpu does not."""
+    if not life.ports:
+        return ()
+    from tpusmi.sources.libtpu.ports import NEVER, PORTS_VARIABLE, USUAL, named_ports
 
-
-def _detail(slow: _Slow, now_s: float) -> dict[str, Any]:
-    """The fields of a Life; since it was asked the newest thread has grown older."""
-    newest_s = slow.newest_thread_s
-    aged_s = None if newest_s is None else newest_s + now_s - slow.at_s
-    return {"newest_thread_s": aged_s, "ancestors": slow.ancestors, "ports": slow.ports}
+    named = (process.environment.get(name, "") for name in (PORTS_VARIABLE, SLICE_PORT_VARIABLE))
+    own = {*NEVER, *USUAL, *(port for text in named for port in named_ports(text))}
+    return tuple(port for port in life.ports if port not in own)

@@ -5,7 +5,6 @@ These are signs alone. Whether the process works all the same is judged where it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from tpusmi.model import Life, Sign
@@ -25,53 +24,80 @@ _ROLES = (
 )
 REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "containerd-shim")
 """Names of programs that adopt processes besides the machine's init."""
-_CONTAINER = r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])"
-_DELETED = " (deleted)"
-_TERMINALS = ("/dev/pts/", "/dev/tty")
+DELETED = " (deleted)"
+TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
 def life_of(
-    process: str, seen: tuple[Stat, Status], words: Sequence[str], launcher: int, asleep_s: float
+    process: str,
+    seen: tuple[Stat, Status],
+    words: Sequence[str],
+    launcher: int,
+    asleep_s: float,
+    older_s: float = 0.0,
 ) -> Life:
     """Of `/proc/PID`. `words` are its command line; `launcher` is the parent that it was first seen
-    with; `asleep_s` for how long it has been seen in uninterruptible sleep.
+    with; `asleep_s` for how long it has been seen in uninterruptible sleep; `older_s` how much
+    older it is than the kernel says.
     """
     proc, _, name = process.rpartition("/")
     pid = int(name)
     stat, status = seen
     groups = procfs.read(f"{process}/cgroup")
     comm = procfs.read(f"{process}/comm").rstrip("\n")
-    uptime_s = procfs.uptime_s(proc)
-    started_s = stat.start_ticks / procfs.ticks_per_s()
-    containers = re.findall(_CONTAINER, groups)
+    age_s = _age_s(proc, stat, older_s)
+    containers = procfs.containers(groups)
     signs = [
         *_ending(process, stat, status, asleep_s),
         *_container(groups, bool(containers), stat, status),
         *_launcher(proc, pid, stat, status, launcher),
+        *_stopped(stat),
     ]
     return Life(
         stat.state,
         stat.parent,
         stat.group,
         stat.session,
-        None if uptime_s is None else max(0.0, uptime_s - started_s),
+        age_s,
         stat.threads,
         containers[-1] if containers else None,
         status.inner_pid,
         tuple(signs),
-        platform=is_platform_agent(words[0] if words else "", comm),
+        platform=is_platform_agent(process, comm, status.uid, groups),
         role=next((role for text, role in _ROLES if any(text in word for word in words)), None),
+        newest_thread_s=_newest_thread_s(process, older_s),
+        mean_cpu_percent=_mean_cpu_percent(stat, age_s),
     )
 
 
-def newest_thread_s(proc: str, pid: int) -> float | None:
-    """How long ago its newest thread began; None when that cannot be told."""
+def _age_s(proc: str, stat: Stat, older_s: float) -> float | None:
+    """How long ago a process or a thread began; None where the kernel does not tell."""
     uptime_s = procfs.uptime_s(proc)
-    stats = map(procfs.read_stat, procfs.threads(f"{proc}/{pid}"))
-    started = [stat.start_ticks for stat in stats if stat is not None]
-    if uptime_s is None or not started:
+    if uptime_s is None:
         return None
-    return max(0.0, uptime_s - max(started) / procfs.ticks_per_s())
+    return max(0.0, uptime_s - stat.start_ticks / procfs.ticks_per_s()) + older_s
+
+
+def _newest_thread_s(process: str, older_s: float) -> float | None:
+    """How long ago its newest thread began; None when that cannot be told.
+
+    The kernel lists threads in the order in which they began, and numbers them upwards until the
+    numbers are used up: of hundreds, two are read.
+    """
+    found = procfs.threads(process)
+    likely = {found[-1], max(found, key=_number)} if found else set()
+    stats = [stat for stat in map(procfs.read_stat, likely) if stat is not None]
+    ages_s = [_age_s(process.rpartition("/")[0], stat, older_s) for stat in stats]
+    return min((age_s for age_s in ages_s if age_s is not None), default=None)
+
+
+def _number(directory: str) -> int:
+    return int(directory.rpartition("/")[2])
+
+
+def _mean_cpu_percent(stat: Stat, age_s: float | None) -> float | None:
+    """Of one core, since its start; None right after it."""
+    return 100 * stat.cpu_ticks / procfs.ticks_per_s() / age_s if age_s else None
 
 
 def ancestors(proc: str, parent: int, most: int = ANCESTORS_MOST) -> tuple[tuple[int, str], ...]:
@@ -89,7 +115,7 @@ def ancestors(proc: str, parent: int, most: int = ANCESTORS_MOST) -> tuple[tuple
 def stream_terminal(process: str) -> str | None:
     """The terminal on its standard streams: `pts/0`; None when there is none."""
     for text in procfs.standard_streams(process):
-        if text.startswith(_TERMINALS) and not text.endswith(_DELETED):
+        if text.startswith(TERMINALS) and not text.endswith(DELETED):
             return text.removeprefix("/dev/")
     return None
 
@@ -105,13 +131,14 @@ def _ending(process: str, stat: Stat, status: Status, asleep_s: float) -> Iterat
     elif stat.has_ended:
         others = stat.threads - 1
         left = f"{others} thread{'s' if others > 1 else ''}"
-        yield Sign("zombie", f"its main thread has ended, {left} still there")
+        reaper = f"its parent, process {stat.parent}, reaps it after the last of them"
+        yield Sign("zombie", f"its main thread has ended, {left} still there ({reaper})")
     elif stat.exiting or status.kill_pending:
         yield Sign("releasing", "it is ending: the kernel has yet to release what it holds")
 
 
 def _container(groups: str, has_id: bool, stat: Stat, status: Status) -> Iterator[Sign]:
-    if has_id and any(line.endswith(_DELETED) for line in groups.splitlines()):
+    if has_id and any(line.endswith(DELETED) for line in groups.splitlines()):
         yield Sign("container_gone", "its container has been removed")
     elif has_id and status.inner_pid == INIT and stat.parent == INIT:
         yield Sign("container_gone", "the runtime of its container has ended")
@@ -137,8 +164,15 @@ def _launcher(proc: str, pid: int, stat: Stat, status: Status, launcher: int) ->
         what = f"its {name}, process {leader}, has ended" if gone else "its launcher has ended"
         yield Sign(code, f"{what}: it is now a child of process {stat.parent}")
     elif lost:
-        name = lost[0].removesuffix(_DELETED)
+        name = lost[0].removesuffix(DELETED)
         yield Sign("session_gone", f"its terminal {name} is gone")
+
+
+def _stopped(stat: Stat) -> Iterator[Sign]:
+    if stat.state == "T":
+        yield Sign("stopped", "stopped (state T): SIGSTOP or Ctrl-Z")
+    elif stat.state == "t":
+        yield Sign("stopped", "stopped (state t): by a debugger")
 
 
 def _was_adopted(proc: str, stat: Stat) -> bool:
@@ -172,4 +206,4 @@ def _has_ended(proc: str, pid: int) -> bool:
 
 
 def _is_gone_terminal(link: str) -> bool:
-    return link.startswith(_TERMINALS) and link.endswith(_DELETED)
+    return link.startswith(TERMINALS) and link.endswith(DELETED)

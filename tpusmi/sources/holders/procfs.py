@@ -4,6 +4,7 @@
 
 import os
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from tpusmi.text import WORDS_MOST, clean, command_line, redacted
@@ -164,6 +165,27 @@ def read(path: str) -> str:
         return ""
 
 
+def flags_and_mount(process: str, descriptor: str) -> tuple[int, str]:
+    """With which flags a descriptor was opened, 0 where the kernel does not tell, and on which
+    mount, empty then. Raises OSError.
+    """
+    with open(f"{process}/fdinfo/{descriptor}", "rb") as file:
+        words = file.read(READ_MOST).split()
+    told = dict(pairwise(words))
+    try:
+        flags = int(told.get(b"flags:", b"0"), 8)
+    except ValueError:
+        flags = 0
+    return flags, told.get(b"mnt_id:", b"").decode("ascii", "replace")
+
+
+def containers(groups: str) -> list[str]:
+    """Ids of the containers that a process is in, the innermost last, by its `cgroup` file."""
+    import re
+
+    return re.findall(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", groups)
+
+
 def mount_type(process: str, mount: str) -> str | None:
     """The file system of a mount by its id; None for one that is not among the first that the
     process sees.
@@ -176,6 +198,15 @@ def mount_type(process: str, mount: str) -> str | None:
     start = text.find(f"\n{mount} ".encode()) + 1
     line = text[start:].partition(b"\n")[0] if start else b""
     return line.partition(b" - ")[2].split(b" ", 1)[0].decode("ascii", "replace") or None
+
+
+def open_flags(process: str, descriptor: str) -> int:
+    """With which flags a descriptor was opened; those of one that may be read when it is gone."""
+    words = read(f"{process}/fdinfo/{descriptor}").split()
+    try:
+        return int(words[words.index("flags:") + 1], 8)
+    except (ValueError, IndexError):
+        return os.O_RDWR
 
 
 def is_ours(proc: str) -> bool:

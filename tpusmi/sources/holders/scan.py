@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, node_of
-from tpusmi.sources.holders.procfs import READ_MOST, mount_type, read_stat, threads
+from tpusmi.sources.holders.procfs import flags_and_mount, mount_type, read_stat, threads
 
 LOOK_AGAIN_S = 1.5
 """A process that held nothing is looked at again after that: has it opened something since?"""
@@ -229,24 +229,25 @@ class Scan:
         path = text.removesuffix(DELETED)
         if path in self._lock_files:
             found.files.append(Opened(found.pid, link, text))
-        elif not self._answers(link):
+        elif not self._is_to_be_looked_at(link):
             return
         elif (node := node_of(link, self._nodes)) is not None:
             found.nodes[node] = link
         elif not is_named_like_a_node(path):  # in another /dev it may be one
             self._harmless.add(text)
 
-    def _answers(self, link: str) -> bool:
-        """Whether the file of a descriptor may be looked at: on a server that is down, or a file
-        system of some user's making, the look would never end. Raises OSError.
+    def _is_to_be_looked_at(self, link: str) -> bool:
+        """False for a descriptor that opens nothing (O_PATH calls no driver and keeps nobody out),
+        and for a file whose look would never end: on a server that is down, or a file system of
+        some user's making. Raises OSError.
         """
         process, _, descriptor = link.rpartition("/fd/")
-        with open(f"{process}/fdinfo/{descriptor}", "rb") as file:
-            words = file.read(READ_MOST).split()
-        mount = words[words.index(b"mnt_id:") + 1].decode() if b"mnt_id:" in words else ""
+        flags, mount = flags_and_mount(process, descriptor)
+        if flags & os.O_PATH:
+            return False
         key = (process, mount)
         if key not in self._local:
-            self._local[key] = mount_type(process, mount) in LOCAL_TYPES
+            self._local[key] = mount_type(*key) in LOCAL_TYPES
         return self._local[key]
 
     def _count(self, directory: str) -> int:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 
-from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Outcome, Process, Server
+from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server
 from tpusmi.sources.libtpu.channel import AnyChannel, Channel
-from tpusmi.sources.libtpu.client import NOT_INSTALLED
+from tpusmi.sources.libtpu.client import NOT_INSTALLED, Told
 from tpusmi.sources.libtpu.memory import Memory
 from tpusmi.sources.libtpu.pool import Answered, Pool
-from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find, named_ports
-from tpusmi.sources.sockets import listening_sockets
+from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, Place, find, named_ports
+from tpusmi.sources.libtpu.strangers import Strangers
+from tpusmi.sources.sockets import Listener, listeners
+from tpusmi.sources.users import user_name
 from tpusmi.text import clean
 
 NOTES_MOST = 16
@@ -38,8 +41,9 @@ class Libtpu:
         self._host = host
         self._holders = holders
         self._holding: tuple[Process, ...] = ()
-        self._found = find(host, (), {})
-        self._listening: dict[int, int] = {}
+        self._strangers = Strangers(host.path("/proc"))
+        self._found = find(host, (), {}, self._strangers)
+        self._listening: dict[int, Listener] | None = {}
         self._pool = Pool(connect=connect)
         self._memory = Memory()
         self._lock = threading.Lock()
@@ -49,7 +53,9 @@ class Libtpu:
         with self._lock:
             started_s = time.monotonic()
             self._look_for_places()
-            answered = self._pool.ask(self._found.places, now_s, self.with_programs)
+            # Where a holder is known, no other process has its numbers.
+            asked = [p for p in self._found.places if p.stranger is None or not self._holding]
+            answered = self._pool.ask(asked, now_s, self.with_programs)
             completed = self._memory.completed(answered, now_s)
             return self._outcome(completed, time.monotonic() - started_s)
 
@@ -62,10 +68,10 @@ class Libtpu:
     def _look_for_places(self) -> None:
         """Look through the descriptors of the holders, when they or who listens have changed."""
         holding = tuple(p for p in self._holders() if p.holds)
-        listening = listening_sockets()
+        listening = listeners()
         keys = [p.key for p in holding]
         if keys != [p.key for p in self._holding] or listening != self._listening:
-            self._found = find(self._host, holding, listening)
+            self._found = find(self._host, holding, listening, self._strangers)
         self._holding, self._listening = holding, listening
 
     def _outcome(self, answered: list[Answered], took_s: float) -> Outcome:
@@ -79,6 +85,8 @@ class Libtpu:
         notes += [a.told.message for a in failed if status == OK]
         notes += [a.told.message for a in gone if status == OK]
         notes += self._mute_holders(told + failed, answered)
+        servers = (*(_server(a) for a in shown), *self._unasked(shown))
+        notes += [s.message for s in servers if s.stranger is not None and self._holding]
         return Outcome(
             self.name,
             status,
@@ -87,9 +95,16 @@ class Libtpu:
             readings=tuple(r for a in shown for r in a.told.readings),
             latencies=tuple(found for a in shown for found in a.told.latencies),
             cores=tuple(core for a in told for core in a.told.cores),
-            servers=tuple(_server(a) for a in shown),
+            servers=servers,
             notes=tuple(notes[:NOTES_MOST]),
+            missing=self._unreachable(answered),
         )
+
+    def _unasked(self, shown: list[Answered]) -> list[Server]:
+        """The ports of strangers, named without having been asked."""
+        ports = {a.place.port for a in shown}
+        silent = [p for p in self._found.places if p.stranger is not None and p.port not in ports]
+        return [_server(Answered(p, Told(ABSENT, _stranger(p)))) for p in silent]
 
     def _status(
         self, told: list[Answered], failed: list[Answered], answered: list[Answered]
@@ -112,30 +127,68 @@ class Libtpu:
         return [
             f"pid {p.pid} {self._why_mute(p, answered)}"
             for p in self._holding
-            # A server that is nobody's may be anybody's, except of those who cannot be reached.
-            if p.key in self._found.elsewhere or not serving & {p.key, None}
+            if p.key in self._found.elsewhere or not (p.key in serving or self._may_serve(p, shown))
         ]
 
-    def _why_mute(self, process: Process, answered: list[Answered]) -> str:
-        """Why nothing is known of a holder: what stands in our way comes before its own doing."""
+    def _may_serve(self, process: Process, shown: list[Answered]) -> bool:
+        """True when a server whose process cannot be seen may be that one's."""
+        places = [a.place for a in shown if a.place.process is None and a.place.stranger is None]
+        if self._listening is not None and process.key not in self._found.closed:
+            return False
+        return any(place.uid in (None, process.uid) for place in places)
+
+    def _unreachable(self, answered: list[Answered]) -> tuple[Missing, ...]:
+        """A witness of each holder that we cannot ask: what its server would say is not known."""
+        found = ((p, self._in_our_way(p, answered)) for p in self._holding)
+        return tuple(
+            Missing(self.name, f"pid {p.pid} {why}", p.uid, p.key) for p, why in found if why
+        )
+
+    def _in_our_way(self, process: Process, answered: list[Answered]) -> str:
+        """What keeps us from asking a holder's server; empty when nothing does."""
         if process.key in self._found.elsewhere:
             return "is in another network namespace: its metrics cannot be reached from here"
         named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
         for a in answered:
             if _lacks_package(a) and (a.place.process == process.key or a.place.port in named):
                 return f"cannot be asked for its metrics: {a.told.message}"
+        return ""
+
+    def _why_mute(self, process: Process, answered: list[Answered]) -> str:
+        """Why nothing is known of a holder: what stands in our way comes before its own doing."""
+        if why := self._in_our_way(process, answered):
+            return why
+        named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
         if process.environment.get(ADDRESSES_VARIABLE) == "local":
             return f"serves no metrics: {ADDRESSES_VARIABLE}=local"
-        taken = [port for port in named if port in self._listening]
+        taken = [place for place in self._found.places if place.port in named and place.socket]
         if taken:
-            return f"serves no metrics: another process listens on its port {taken[0]}"
-        return _unserved(process)
+            return f"serves no metrics: {_listener(taken[0])} listens on its port {taken[0].port}"
+        return _unserved(self._host, process)
 
 
 def _server(answered: Answered) -> Server:
     place, told = answered
     address = f"localhost:{place.port}"
-    return Server(address, place.process, told.ids, told.status, told.message)
+    user = None if place.uid is None else user_name(place.uid)
+    told_of = (told.ids, told.status, told.message)
+    return Server(
+        *(address, place.process, *told_of, told.is_service),
+        *(place.uid, user, place.stranger),
+    )
+
+
+def _stranger(place: Place) -> str:
+    return f"port {place.port} belongs to {_listener(place)}, which holds no TPU"
+
+
+def _listener(place: Place) -> str:
+    """Who listens there, as far as the kernel tells."""
+    if place.uid is None:
+        return "another process"
+    if place.stranger is None:
+        return f"another process, of user {user_name(place.uid)},"
+    return f"pid {place.stranger} of user {user_name(place.uid)}"
 
 
 def _lacks_package(answered: Answered) -> bool:
@@ -148,12 +201,21 @@ def _with_cure(message: str) -> str:
     return f"{message}: HBM, duty cycle and more cannot be asked (pip install {package})"
 
 
-def _unserved(process: Process) -> str:
+def _unserved(host: Host, process: Process) -> str:
     ports = process.environment.get(PORTS_VARIABLE)
     if ports:
         return f"serves no metrics: nothing listens on {PORTS_VARIABLE}={clean(ports, 80)}"
-    unset = f": {PORTS_VARIABLE} is not set" if process.environment else ""
+    unset = f": {PORTS_VARIABLE} is not set" if _may_read_variables(host, process) else ""
     return f"serves no metrics{unset}"
+
+
+def _may_read_variables(host: Host, process: Process) -> bool:
+    """False where none are known because they cannot be read, and not because there are none."""
+    try:
+        os.close(os.open(host.path(f"/proc/{process.pid}/environ"), os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return bool(process.environment)
+    return True
 
 
 def _count(number: int, what: str) -> str:

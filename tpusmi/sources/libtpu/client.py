@@ -82,6 +82,8 @@ class Client:
         self._has_answered = False
         """True makes a late one slow; it is mute otherwise."""
         self._retry_at_s = -math.inf
+        self._silent_since_s: float | None = None
+        """Since when nothing of what was asked has been answered."""
         self._failed = Told(ABSENT)
 
     def read(self, now_s: float) -> Told:
@@ -105,6 +107,7 @@ class Client:
             return missing or self._read(now_s, until_s, most_s)
         except _ServerError as failure:
             self.close()
+            self._silent_since_s = self._silent_since_s or started_s
             self._retry_at_s = now_s + RETRY_S[min(self._failures, len(RETRY_S) - 1)]
             self._failures += 1
             message = f"port {self.port} {failure}"
@@ -143,7 +146,7 @@ class Client:
             self._list(now_s, until_s)
             until_s = max(until_s, min(most_s, time.monotonic() + DEADLINE_S))
         notes = self._ask(now_s, until_s)
-        self._failures = 0
+        self._failures, self._silent_since_s = 0, None
         return self._told(notes)
 
     def _told(self, notes: tuple[str, ...]) -> Told:
@@ -246,6 +249,9 @@ class Client:
         return _ServerError(self._why(call), is_service, is_lost=code == "UNAVAILABLE")
 
     def _why(self, call: Any) -> str:
+        since_s = self._silent_since_s
+        if status(call) == LATE and since_s is not None:
+            return f"has not answered for {time.monotonic() - since_s:.0f} s"
         if status(call) == LATE and self._has_answered:
             return _TOO_SLOW
         return _NOT_THE_SERVICE if status(call) == "OK" else words(call)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tpusmi.model import FAILED
 from tpusmi.sources.libtpu.channel import AnyChannel, Channel
 from tpusmi.sources.libtpu.client import Client, Told
-from tpusmi.sources.libtpu.ports import Place
+from tpusmi.sources.libtpu.ports import USUAL, Place
 from tpusmi.text import clean
 
 ANSWER_S = 1.8
@@ -52,7 +52,8 @@ class Pool:
         wanted = {_key(p): p for p in places if not self._is_given_up(p)}
         for key in self._clients.keys() - wanted.keys():
             self._clients.pop(key).close()
-        listening = sum(p.socket is not None and not p.is_guess for p in wanted.values())
+        servers = (p for p in wanted.values() if p.port in USUAL or not p.is_guess)
+        listening = sum(p.socket is not None for p in servers)
         for key, place in wanted.items():
             client = self._clients.setdefault(key, self._new_client(place.port))
             client.process, client.with_programs = place.process, with_programs

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import Host, Process, ProcessKey
-from tpusmi.sources.sockets import listening_sockets, open_sockets
+from tpusmi.sources.libtpu.strangers import Strangers
+from tpusmi.sources.sockets import Listener, listening_sockets, open_sockets, visible_sockets
 
 PORTS_VARIABLE = "TPU_RUNTIME_METRICS_PORTS"
 USUAL = range(8431, 8439)
@@ -22,11 +23,15 @@ class Place(NamedTuple):
 
     port: int
     process: ProcessKey | None
-    """Who listens there; if that cannot be seen, who names it in its environment."""
+    """The holder that listens there. Where the kernel does not tell, the one that names it."""
     socket: int | None
     """Inode of the listening socket: another one is another server."""
     is_guess: bool
     """True when nobody named it: a holder just happens to listen there."""
+    uid: int | None = None
+    """Whose socket it is, by the kernel."""
+    stranger: int | None = None
+    """The process that listens there and holds no TPU; None when that is not certain."""
 
 
 class Found(NamedTuple):
@@ -35,35 +40,86 @@ class Found(NamedTuple):
     places: tuple[Place, ...]
     elsewhere: tuple[ProcessKey, ...] = ()
     """In other network namespaces than ours."""
+    closed: tuple[ProcessKey, ...] = ()
+    """Holders whose descriptors we may not see."""
 
 
-def find(host: Host, holders: Sequence[Process], listening: Mapping[int, int]) -> Found:
+def find(
+    host: Host,
+    holders: Sequence[Process],
+    listening: Mapping[int, Listener] | None,
+    strangers: Strangers,
+) -> Found:
     """The ports of every holder that we can reach, then those of the host.
 
-    `listening` are the sockets of this network namespace, by port.
+    `listening` are the sockets of this network namespace, by port; None where nobody tells.
     """
     near = [p for p in holders if not _is_elsewhere(host, p.pid)]
-    # A forked child has its parent's sockets, too: the holder that is named first keeps them.
-    fds = ((p.key, host.path(f"/proc/{p.pid}/fd")) for p in reversed(near))
-    owners = {inode: key for key, path in fds for inode in open_sockets(path)}
-    named = {p.key: named_ports(p.environment.get(PORTS_VARIABLE, "")) for p in near}
-    told = [port for ports in named.values() for port in ports] + list(host.metrics_ports)
-    guessed: list[int] = []
-    for p in near:
-        own = sorted(port for port, inode in listening.items() if owners.get(inode) == p.key)
-        if not set(own) & set(told):
-            guessed += [port for port in own if port not in NEVER][:GUESSES_MOST]
+    seen = _Holders(host, near)
+    told = [port for ports in seen.named.values() for port in ports] + list(host.metrics_ports)
+    guessed = [port for p in near for port in seen.guesses(p.key, told, listening or {})]
+    usual = _usual(host, listening or {})
     places = {
-        port: Place(
-            port,
-            owners.get(listening.get(port, -1)) or _only_namer(named, port),
-            listening.get(port),
-            is_guess=port not in told,
-        )
-        for port in (*told, *guessed)
+        port: seen.place(port, listening, strangers)._replace(is_guess=port not in told)
+        for port in (*told, *guessed, *usual)
         if port not in NEVER
     }
-    return Found(tuple(places.values()), tuple(p.key for p in holders if p not in near))
+    strangers.keep(set((listening or {}).values()))
+    return Found(
+        tuple(p for p in places.values() if p.stranger is None or not p.is_guess),
+        tuple(p.key for p in holders if p not in near),
+        tuple(key for key, sockets in seen.sockets.items() if sockets is None),
+    )
+
+
+class _Holders:
+    """The holders, the sockets that they have open, and the ports that they name."""
+
+    def __init__(self, host: Host, near: Sequence[Process]) -> None:
+        self.users = {p.key: p.uid for p in near}
+        self.named = {p.key: named_ports(p.environment.get(PORTS_VARIABLE, "")) for p in near}
+        self.sockets = {p.key: visible_sockets(host.path(f"/proc/{p.pid}/fd")) for p in near}
+        # A forked child has its parent's sockets, too: the holder that is named first keeps them.
+        every = reversed(self.sockets.items())
+        self._owners = {inode: key for key, inodes in every for inode in inodes or ()}
+
+    def guesses(
+        self, key: ProcessKey, told: Sequence[int], listening: Mapping[int, Listener]
+    ) -> list[int]:
+        """Ports on which it happens to listen, where it listens on none that is told."""
+        own = sorted(port for port, it in listening.items() if self._owners.get(it.inode) == key)
+        if set(own) & set(told):
+            return []
+        return [port for port in own if port not in NEVER][:GUESSES_MOST]
+
+    def place(
+        self, port: int, listening: Mapping[int, Listener] | None, strangers: Strangers
+    ) -> Place:
+        """The port, and whose it is."""
+        if listening is None:
+            return Place(port, self._only_namer(port), None, False)
+        found = listening.get(port)
+        if found is None:
+            return Place(port, None, None, False)
+        owner = self._owners.get(found.inode) or self._only_namer(port, found.uid)
+        stranger = None if owner is not None else strangers.pid(found)
+        return Place(port, owner, found.inode, False, found.uid, stranger)
+
+    def _only_namer(self, port: int, uid: int | None = None) -> ProcessKey | None:
+        """The only holder that names the port. With a user, of those alone that are that user's and
+        whose descriptors we may not see: what we see decides.
+        """
+        keys = [key for key, ports in self.named.items() if port in ports]
+        if uid is not None:
+            keys = [k for k in keys if self.sockets[k] is None and self.users[k] == uid]
+        return keys[0] if len(keys) == 1 else None
+
+
+def _usual(host: Host, listening: Mapping[int, Listener]) -> list[int]:
+    """Of the usual ports those that listen, for a viewer that cannot see every holder."""
+    if os.geteuid() == 0 or not set(host.metrics_ports) & set(USUAL):
+        return []
+    return [port for port in USUAL if port in listening]
 
 
 def find_own(named: str) -> tuple[Place, ...]:
@@ -80,11 +136,6 @@ def named_ports(text: str) -> list[int]:
     words = (word.strip() for word in text.split(",")[:NAMED_MOST])
     numbers = (int(word) for word in words if word.isascii() and word.isdigit() and len(word) < 6)
     return [port for port in dict.fromkeys(numbers) if 0 < port < 65536 and port not in NEVER]
-
-
-def _only_namer(named: dict[ProcessKey, list[int]], port: int) -> ProcessKey | None:
-    keys = [key for key, ports in named.items() if port in ports]
-    return keys[0] if len(keys) == 1 else None
 
 
 def _is_elsewhere(host: Host, pid: int) -> bool:

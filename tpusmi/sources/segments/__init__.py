@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 
-from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Outcome
-from tpusmi.sources.segments.job import Found, Job, Machine
-from tpusmi.wire import places
+from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome
+from tpusmi.sources.segments.budget import NOTHING, Budget, spent
+from tpusmi.sources.segments.gaps import Gaps
+from tpusmi.sources.segments.job import Found, Job
+from tpusmi.sources.segments.listing import Listing
+from tpusmi.sources.segments.proof import Machine
+from tpusmi.sources.segments.samples import FRESH_LEAST_S
 from tpusmi.wire.layout import SegmentError
+from tpusmi.wire.places import Place
 
-DIRECTORIES_EVERY_S = 5.0
-SEGMENTS_MOST = 256
-"""Of one directory: nobody's files keep those of others from being read."""
-NOTES_MOST = 8
+NOBODY_CALLED = "no job that called tpusmi.start() can be seen here"
 
 
 class Segments:
@@ -39,35 +39,30 @@ class Segments:
         self._host = host
         self._with_past = with_past
         self._by_device = by_device
-        self._machine = Machine.of(host)
+        self._machine = Machine(host)
+        self._budget = Budget()
+        self._listing = Listing(host)
         self._open: dict[str, Job] = {}
-        self._directories: list[tuple[str, int | None]] = []
-        self._listed_at_s = -math.inf
 
     def read(self, now_s: float) -> Outcome:
         """Every job with an agent, its devices and readings. ABSENT when there is none."""
-        directory = self._host.segment_dir
-        if directory is not None and not _is_readable(directory):
-            return Outcome(self.name, DENIED, f"{directory} cannot be read")
-        notes: list[str] = []
-        found: list[Found] = []
-        denied = 0
-        seen = set()
-        for place in self._places(now_s, notes):
-            seen.add(place.path)
-            try:
-                job = self._segment(place).read(now_s)
-            except SegmentError as error:
-                denied += "Permission denied" in str(error)
-                notes.append(f"{place.path} {error}")
-            except Exception as error:  # noqa: BLE001  # a hostile segment costs itself, no other
-                notes.append(f"{place.path} cannot be read: {type(error).__name__}: {error}")
-            else:
-                found.append(job)
-                notes += [f"{place.path} {job.note}"] if job.note else []
-        for path in self._open.keys() - seen:
+        refusal = _refusal(self._host.segment_dir)
+        if refusal is not None:
+            return refusal
+        self._budget.renew()
+        gaps = Gaps(self._machine)
+        looked = self._listing.look(now_s, self._budget)
+        for trouble in looked.troubles:
+            gaps.directory(trouble)
+        jobs = [job for job in (self._job(p, gaps) for p in looked.places) if job is not None]
+        contested = _contested(jobs, self._budget)
+        read = (
+            self._read(job, (_named(job), job.place.uid) in contested, now_s, gaps) for job in jobs
+        )
+        found = [found for found in read if found is not None]
+        for path in self._open.keys() - {job.place.path for job in jobs}:
             self._open.pop(path).close()
-        status, message = _status(len(found), denied, notes)
+        status, message = _status(len(found), gaps)
         return Outcome(
             self.name,
             status,
@@ -77,7 +72,8 @@ class Segments:
             tuple(r for f in found for r in f.past),
             tuple(d for f in found for d in f.devices),
             tuple(f.process for f in found),
-            _few(notes),
+            gaps.notes(),
+            missing=gaps.missing(),
         )
 
     def close(self) -> None:
@@ -85,57 +81,111 @@ class Segments:
         while self._open:
             self._open.popitem()[1].close()
 
-    def _places(self, now_s: float, notes: list[str]) -> Iterator[places.Place]:
-        """Every segment's file.
-
-        /tmp may be long, so new directories are looked for now and then.
+    def _job(self, place: Place, gaps: Gaps) -> Job | None:
+        """The open segment of that place, with what the kernel says of its process. None of one
+        that cannot be read, or that is over the limits.
         """
-        if self._host.segment_dir is not None:
-            self._directories = [(self._host.segment_dir, None)]
-        elif now_s - self._listed_at_s >= DIRECTORIES_EVERY_S:
-            self._directories = [*places.directories(self._host.root)]
-            self._listed_at_s = now_s
-        for directory, uid in self._directories:
-            every = places.segments(directory, uid)
-            yield from itertools.islice(every, SEGMENTS_MOST)
-            if next(every, None) is not None:
-                notes.insert(0, f"{directory} has more than {SEGMENTS_MOST} segments: not all read")
+        budget, uid = self._budget, place.uid
+        if why := budget.refusal(uid, place.bytes):
+            gaps.cut(uid, why)
+            return None
+        budget.spend(uid, NOTHING._replace(segments=1, bytes=place.bytes))
+        with spent(budget, uid):
+            try:
+                job = self._opened(place)
+            except SegmentError as error:
+                gaps.segment(place, str(error))
+                return None
+            job.look()
+        if why := budget.refusal_of(uid, job.devices):
+            gaps.cut(uid, why)
+            return None
+        budget.spend(uid, NOTHING._replace(devices=job.devices))
+        return job
 
-    def _segment(self, place: places.Place) -> Job:
-        """The open segment of that path, opened anew when the file was replaced."""
+    def _read(self, job: Job, is_contested: bool, now_s: float, gaps: Gaps) -> Found | None:
+        """What the segment gives now; what it gave a moment ago, where there is no time for it."""
+        budget, place = self._budget, job.place
+        if why := budget.lateness(place.uid):
+            gaps.cut(place.uid, why)
+            is_young = job.newest is not None and now_s - job.newest_at_s < FRESH_LEAST_S
+            return job.newest._replace(past=[]) if job.newest is not None and is_young else None
+        with spent(budget, place.uid):
+            try:
+                found = job.read(now_s, is_contested, budget.left(place.uid).past)
+            except SegmentError as error:
+                gaps.segment(place, str(error))
+                return None
+            except Exception as error:  # noqa: BLE001  # a hostile segment costs itself, no other
+                gaps.segment(place, f"cannot be read: {type(error).__name__}: {error}")
+                return None
+        budget.spend(place.uid, NOTHING._replace(past=len(found.past)))
+        if found.note:
+            gaps.note(f"{place.path} {found.note}")
+        return found
+
+    def _opened(self, place: Place) -> Job:
+        """The segment, opened anew when its file was replaced. Raises SegmentError."""
         known = self._open.get(place.path)
         if known is not None and known.is_current():
+            known.place = place
             return known
         if known is not None:
             self._open.pop(place.path).close()
-        segment = self._open[place.path] = Job(
-            place, self._machine, self._with_past, self._by_device
-        )
-        return segment
+        job = self._open[place.path] = Job(place, self._machine, self._with_past, self._by_device)
+        return job
 
 
-def _is_readable(directory: str) -> bool:
-    """False when the directory is there and refuses us."""
+_Named = tuple[int, int]
+"""A process by the number and the start that a file names."""
+
+
+def _named(job: Job) -> _Named:
+    return job.place.pid, job.place.start_ticks
+
+
+def _contested(jobs: Iterable[Job], budget: Budget) -> set[tuple[_Named, int]]:
+    """Processes that have ended and that files of several users name, with each user who may be
+    the wrong one: of the dead the kernel tells nothing. Root and the own user are believed.
+    """
+    owners: dict[_Named, set[int]] = {}
+    for job in jobs:
+        if job.standing.is_gone:
+            owners.setdefault(_named(job), set()).add(job.place.uid)
+    return {
+        (named, uid)
+        for named, uids in owners.items()
+        for uid in uids
+        if len(uids) > 1 and not budget.is_trusted(uid)
+    }
+
+
+def _refusal(directory: str | None) -> Outcome | None:
+    """Why a TPUSMI_DIR cannot be looked into; None where it can, or is not there yet."""
     try:
-        os.scandir(directory).close()
-    except PermissionError:
-        return False
-    except OSError:
-        pass
-    return True
+        if directory is not None:
+            os.scandir(directory).close()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        is_denied = isinstance(error, PermissionError)
+        why = "cannot be read" if is_denied else f"cannot be read: {error.strerror or error}"
+        message = f"{directory} {why}"
+        witness = (Missing(AGENT, message),)
+        return Outcome(AGENT, DENIED if is_denied else FAILED, message, missing=witness)
+    return None
 
 
-def _few(notes: list[str]) -> tuple[str, ...]:
-    """The first notes, and how many more: a hostile directory must not fill the screen."""
-    more = len(notes) - NOTES_MOST
-    return (*notes[:NOTES_MOST], *([f"and {more} more of that kind"] if more > 0 else ()))
-
-
-def _status(found: int, denied: int, notes: list[str]) -> tuple[str, str]:
+def _status(found: int, gaps: Gaps) -> tuple[str, str]:
     if found:
         return OK, f"{found} job{'s' if found > 1 else ''} with an agent"
-    if denied:
-        return DENIED, f"{denied} segment{'s' if denied > 1 else ''} of other users cannot be read"
-    if notes:
-        return FAILED, notes[0]
-    return ABSENT, "no job has called tpusmi.start() on this host"
+    if gaps.denied:
+        what = f"{gaps.denied} segment{'s' if gaps.denied > 1 else ''}"
+        return DENIED, f"{what} of other users cannot be read"
+    if gaps.own:
+        return FAILED, gaps.own
+    notes = gaps.notes()
+    return (
+        ABSENT,
+        f"{NOBODY_CALLED}, but not all could be read: {notes[0]}" if notes else NOBODY_CALLED,
+    )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.memprofile import Held, held, unpacked_sites
-from tpusmi.model import PHASES, Device, Host, MemoryProfile, Process, ProcessKey, Reading
+from tpusmi.model import PHASES, Device, MemoryProfile, Process, ProcessKey, Reading
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import facts
+from tpusmi.sources.segments.proof import Claim, Machine, Standing, standing
 from tpusmi.sources.segments.samples import GRAPHED, fresh_for_s, phase_of, positive, readings
 from tpusmi.sources.users import user_name
 from tpusmi.wire import places
@@ -42,20 +44,6 @@ class Found(NamedTuple):
     """What could not be read beside what could."""
 
 
-class Machine(NamedTuple):
-    """What a segment is held against."""
-
-    proc: str
-    boot_id: bytes
-    pid_namespace: int
-
-    @classmethod
-    def of(cls, host: Host) -> Machine:
-        """The machine a host is."""
-        proc = host.path("/proc")
-        return cls(proc, places.boot_id(proc), places.pid_namespace(proc))
-
-
 class Job:
     """The segment of one job."""
 
@@ -64,20 +52,24 @@ class Job:
     ) -> None:
         """`by_device` tells memory profiles apart by device.
 
-        Raises SegmentError when the file is none, or not the work of the process it is named
-        after.
+        Raises SegmentError when the file is none, or not what its name says.
         """
         self._machine = machine
         self._reader = SegmentReader(place.path)
         header = self._reader.header
         owner = self._reader.stat.st_uid
-        named = (place.pid, place.start_ticks, owner if place.uid is None else place.uid)
-        if named != (header.pid, header.start_ticks, owner) or header.uid != owner:
+        said = (header.pid, header.start_ticks, header.uid, owner)
+        if said != (place.pid, place.start_ticks, owner, place.uid):
             self._reader.close()
             raise SegmentError("is not what its name, owner and header say of each other")
-        self._path = place.path
-        self._key = ProcessKey(header.pid, header.start_ticks)
-        self._user = user_name(header.uid)
+        self.place = place
+        self.newest: Found | None = None
+        """What it gave last."""
+        self.newest_at_s = -math.inf
+        self._claim = Claim(place.path, owner, header)
+        self.standing = Standing(None, False)
+        """What the kernel said of its process at the last look."""
+        self._key = ProcessKey(header.pid, header.start_ticks, place.path)
         self._wants_past = with_past
         self._by_device = by_device
         self._facts_hint = -1
@@ -85,6 +77,11 @@ class Job:
         self._profile_hint = 0
         self._profile_note: str | None = None
         self._profile: MemoryProfile | None = None
+
+    @property
+    def devices(self) -> int:
+        """How many devices it has room for."""
+        return self._reader.header.devices
 
     def close(self) -> None:
         """Close the file."""
@@ -95,7 +92,7 @@ class Job:
         started.
         """
         try:
-            found = os.stat(self._path, follow_symlinks=False)
+            found = os.stat(self.place.path, follow_symlinks=False)
         except OSError:
             return False
         opened = self._reader.stat
@@ -105,19 +102,28 @@ class Job:
             opened.st_size,
         )
 
-    def read(self, now_s: float) -> Found:
-        """What the segment holds now. Raises SegmentError."""
+    def look(self) -> None:
+        """Ask the kernel for the process that the segment names."""
+        self.standing = standing(self._claim, self._machine, self.standing)
+
+    def read(self, now_s: float, is_contested: bool = False, past_most: int = 0) -> Found:
+        """What the segment holds now, and so many values of the past. Raises SegmentError.
+
+        `is_contested` is for a process that has ended and that files of two users name.
+        """
+        self._name(is_contested)
         self._read_facts()
         sample = self._reader.newest()
         shift = 0.0 if sample is None else self._clock_shift(sample, now_s)
         at_s = None if sample is None else sample.at_s + shift
         interval_s = positive(None if sample is None else sample.process.get("interval_s"), 1.0)
         ended = sample is not None and sample.process.get("phase") == ENDED
-        state = self._state(at_s, interval_s, now_s, ended)
+        fresh = at_s is not None and now_s - at_s <= fresh_for_s(interval_s)
+        state = self._state(fresh, ended, starts=at_s is None)
         self._read_profile(shift, now_s)
         process = Process(
             self._key,
-            self._user,
+            user_name(self._claim.owner),
             self._facts.command,
             state,
             _phase(sample, state),
@@ -126,38 +132,46 @@ class Job:
             self._facts.known,
             self._profile,
             self._facts.notices,
+            uid=self._claim.owner,
         )
         found = [] if sample is None else readings(sample, self._key, shift, interval_s)
-        past = self._past(shift, interval_s)
-        return Found(process, self._facts.devices, found, past, self._profile_note)
+        past = self._past(shift, interval_s, past_most)
+        self.newest = Found(process, self._facts.devices, found, past, self._profile_note)
+        self.newest_at_s = now_s
+        return self.newest
+
+    def _name(self, is_contested: bool) -> None:
+        """Under which key all that the segment says is known from now on."""
+        found = self.standing
+        h = self._claim.header
+        key = found.process
+        if key is None:
+            is_known = found.is_gone and not is_contested
+            key = ProcessKey(h.pid, h.start_ticks, "" if is_known else self._claim.path)
+        if key != self._key:
+            self._key, self._facts_hint = key, -1
 
     def _clock_shift(self, sample: Sample, now_s: float) -> float:
         """What to add to the segment's monotonic times to compare them with ours.
 
         After a boot they mean nothing, and the wall clock stands in.
         """
-        if self._reader.header.boot_id == self._machine.boot_id or not any(self._machine.boot_id):
+        lives = self.standing.process is not None and not self.standing.is_gone
+        if lives or not self._machine.is_other_boot(self._claim.header.boot_id):
             if sample.at_s > now_s + FUTURE_MOST_S:
                 raise SegmentError("has a sample from the future")
             return 0.0
         return now_s - max(0.0, time.time() - sample.wall_s) - sample.at_s
 
-    def _state(self, at_s: float | None, interval_s: float, now_s: float, ended: bool) -> str:
-        header = self._reader.header
-        fresh = at_s is not None and now_s - at_s <= fresh_for_s(interval_s)
-        machine = self._machine
-        if any(machine.boot_id) and header.boot_id != machine.boot_id:
+    def _state(self, fresh: bool, ended: bool, starts: bool) -> str:
+        """What the kernel says of the process; where it says nothing, only writing tells."""
+        if self.standing.is_gone:
             return DEAD
-        same_namespace = header.pid_namespace == machine.pid_namespace
-        if not same_namespace or not os.path.isdir(f"{machine.proc}/1"):
-            # Its pid says nothing here, or /proc hides other users' processes: only its writing
-            # tells.
-            return DEAD if ended else LIVE if fresh else SILENT
-        if places.start_ticks(machine.proc, header.pid) != header.start_ticks:
+        if self.standing.process is not None:
+            return LIVE if fresh or starts else SILENT
+        if ended or (self._machine.is_other_boot(self._claim.header.boot_id) and not fresh):
             return DEAD
-        if places.real_uid(machine.proc, header.pid) not in (header.uid, None):
-            raise SegmentError("claims to be the process of another user")
-        return LIVE if fresh or at_s is None else SILENT
+        return LIVE if fresh else SILENT
 
     def _read_facts(self) -> None:
         hint = self._reader.facts_sequence()
@@ -191,13 +205,15 @@ class Job:
             found.left_out_count,
         )
 
-    def _past(self, shift: float, interval_s: float) -> list[Reading]:
-        """On the first read: what the ring still knows, for graphs."""
+    def _past(self, shift: float, interval_s: float, most: int) -> list[Reading]:
+        """On the first read: what the ring still knows, for graphs, in so many values."""
         if not self._wants_past:
             return []
         self._wants_past = False
-        most = max(1, PAST_MOST // GRAPHED.most(self._reader.header.devices))
-        past = self._reader.past(most, GRAPHED.device)
+        samples = min(most, PAST_MOST) // GRAPHED.most(self._reader.header.devices)
+        if samples < 1:
+            return []
+        past = self._reader.past(samples, GRAPHED.device)
         return [r for s in past for r in readings(s, self._key, shift, interval_s, GRAPHED)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from tpusmi.model import DEVICE, OK, Device, Number, Snapshot, metric
+from tpusmi.model import DEVICE, OK, Device, Snapshot, metric
 from tpusmi.report import rows, words
 from tpusmi.tui.device.quantities import ARRAYS, HBM, SHARES, SIZES, USED, Drawn, title
 from tpusmi.tui.draw import plot
@@ -108,8 +108,9 @@ class DeviceGraphs:
         most = max((v for v in values if v is not None), default=0.0)
         if g.metric != USED:
             return most or 1.0, None
-        peak = self._value("hbm_peak_bytes")
-        return self._value("hbm_limit_bytes") or max(most, peak or 0.0) or 1.0, peak or None
+        memory = rows.memory(self._s, self._d)
+        limit, peak = (0 if v is None else v.value for v in (memory.limit, memory.peak))
+        return limit or max(most, peak) or 1.0, peak or None
 
     def values(self, name: str, room: int) -> list[float | None]:
         """One for each slot of the graph."""
@@ -130,10 +131,6 @@ class DeviceGraphs:
             held[at] = present.value
             at -= 1
         return held
-
-    def _value(self, name: str) -> Number | None:
-        found = rows.shown(self._s, self._d, name).value
-        return None if found is None else found.value
 
 
 def columns_for(count: int, width: int, height: int) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpusmi.model import Device, Snapshot
-from tpusmi.report import rows, words
+from tpusmi.report import rows, verdicts, words
 from tpusmi.tui.device.facts import HEALTHY, health, links_of, short_name
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.main.processes import is_stale, letter, verdict
+from tpusmi.tui.main.processes import letter, verdict_style
 
 MOST_OWNERS = 2
 
@@ -49,13 +49,13 @@ def _owners(look: Look, s: Snapshot, d: Device) -> list[Row]:
     found = [p for p in s.processes if p.key in d.owners]
     lines = []
     for p in found[:MOST_OWNERS]:
-        stale = is_stale(p)
+        style, doubtful = verdict_style(p), verdicts.is_doubtful(p)
         lines.append(
             look.line(
-                (f"{letter(p)} ", "bad" if stale else "plain"),
+                (f"{letter(p)} ", style),
                 (f"{p.pid}", "bold"),
                 (f" {p.user or words.UNKNOWN}  {words.command(p.command)}", "plain"),
-                (f"  {verdict(p)}" if stale else "", "bad"),
+                (f"  {verdicts.sentence(p)}" if doubtful else "", style),
             )
         )
     more = len(d.owners) - len(lines)

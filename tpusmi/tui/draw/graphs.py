@@ -97,7 +97,7 @@ class Graphs:
         until, graph = int(at_s // slot_s), self._graphs.get(key)
         if len(self._graphs) > GRAPHS_MOST:
             self._graphs.clear()
-        if graph is None or graph.witness is None or not 0 <= until - graph.until < count:
+        if graph is None or graph.witness not in subjects or not 0 <= until - graph.until < count:
             first = until - count + 1
             witness = self._witness(subjects, metric, int(at_s), ceil(slot_s * count))
             graph = self._graphs[key] = _Graph(until, [None] * count, witness)
@@ -135,7 +135,8 @@ class Graphs:
             self._averages.clear()
         # Further apart than neighbours: it was paused, or somebody has looked back.
         if found is None or s.at_s < found.at_s or until - found.until > 1:
-            every = [self.of_device(s, d, metric, span_s, count) for d in devices]
+            same = alike(s, devices, metric)
+            every = [self.of_device(s, d, metric, span_s, count) for d in same]
             slots = [
                 mean([v for v in column if v is not None]) for column in zip(*every, strict=True)
             ]
@@ -174,14 +175,31 @@ def _fill(
 
 
 def filed(s: Snapshot, d: Device, metric: str) -> tuple[Subject, ...]:
-    """Under what the history has a metric: of the device, else of its whole chip."""
-    chip = None if (d.key, metric) in s.values else s.chip_of(d)
-    return (*d.filed(metric), *(() if chip is None else chip.filed(metric)))
+    """Under what the history has a metric of the device, or of its whole chip where only that is
+    measured. Where neither is, of the first that was; but a graph of memory has one scale, and then
+    it is the device's.
+    """
+    own, chip = d.filed(metric), None if (d.key, metric) in s.values else s.chip_of(d)
+    if chip is None:
+        return own
+    if (chip.key, metric) in s.values:
+        return chip.filed(metric)
+    return own if metric in MOST_OF else (*own, *chip.filed(metric))
 
 
-def present_mean(s: Snapshot, devices: Iterable[Device], metric: str) -> float | None:
+def alike(s: Snapshot, devices: Sequence[Device], metric: str) -> Sequence[Device]:
+    """Those of which there is a mean: none is of the memory of devices and of whole chips."""
+    if metric not in MOST_OF or not any((d.key, metric) in s.values for d in devices):
+        return devices
+    return [d for d in devices if (d.key, metric) in s.values or s.of_chip(metric, d) is None]
+
+
+def present_mean(s: Snapshot, devices: Sequence[Device], metric: str) -> float | None:
     """The mean over the devices of which it is known now; None when it is of none of them."""
-    found = (rows.shown(s, d, metric).value for d in devices)
+    read = s.values.get
+    found = [read((d.key, metric)) for d in devices]
+    if None in found:
+        found = [rows.shown(s, d, metric).value for d in alike(s, devices, metric)]
     return mean([v.value for v in found if v is not None and not v.stale])
 
 

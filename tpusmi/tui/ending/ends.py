@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from textual.message import Message
 
-from tpusmi.actions.end import Order, Report, Result
+from tpusmi.actions.order import Order
+from tpusmi.actions.outcome import Newcomer, Report, Result
 from tpusmi.actions.plan import Plan
 from tpusmi.model import Process, ProcessKey, Snapshot
 from tpusmi.report import words
@@ -35,9 +36,10 @@ class Question(NamedTuple):
 
 
 def still_there(s: Snapshot, processes: Iterable[Process]) -> tuple[Process, ...]:
-    """The processes as they are by now, without those whose pid is another one's by now."""
-    now = {p.pid: p for p in s.processes if p.state != "dead"}
-    return tuple(now.get(p.pid, p) for p in processes if now.get(p.pid, p).key == p.key)
+    """The processes as they are now, without those whose pid is another one's, or only claimed."""
+    now = {p.pid: p for p in s.processes if p.state != "dead" and p.is_verified}
+    sure = (p for p in processes if p.is_verified)
+    return tuple(now.get(p.pid, p) for p in sure if now.get(p.pid, p).key == p.key)
 
 
 class Told(Message, namespace="end"):
@@ -146,11 +148,17 @@ def _ended(answer: Report, result: Result) -> Ended:
         others = tuple(pid for pid in pids if pid not in alive)
         if whose is result and (others or not pids):
             held.setdefault(others, []).append(node)
-    part = Report(
-        (result,),
-        {words.nodes(nodes): pids for pids, nodes in held.items()},
-        answer.lock_files if is_first else (),
-        answer.notes if is_first else (),
-        answer.unseen if is_first else "",
+    part = answer._replace(
+        results=(result,),
+        still_held={words.nodes(nodes): pids for pids, nodes in held.items()},
+        lock_files=answer.lock_files if is_first else (),
+        notes=answer.notes if is_first else (),
+        unseen=answer.unseen if is_first else "",
+        came_back=tuple(n for n in answer.came_back if _is_said_of(result, n, is_first)),
     )
     return Ended("; ".join(report_text(part).splitlines()), part.is_free is not False)
+
+
+def _is_said_of(result: Result, newcomer: Newcomer, is_first: bool) -> bool:
+    """Beside which process it is said that another one took its nodes."""
+    return newcomer.replaces in (result.process.pid, *((None,) if is_first else ()))

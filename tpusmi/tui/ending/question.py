@@ -5,15 +5,15 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping
 
-from tpusmi.actions.end import Order
+from tpusmi.actions.order import Order
 from tpusmi.model import Process, ProcessKey
-from tpusmi.report import words
-from tpusmi.report.ending import what_happens
+from tpusmi.report import verdicts, words
+from tpusmi.report.ending import may_come_back, standstill, what_happens
 from tpusmi.report.holding import chips
 from tpusmi.tui.chrome import SIMULATED
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.ending.ends import Question
-from tpusmi.tui.main.processes import verdict
+from tpusmi.tui.main.processes import verdict_style
 
 COMMAND_LINES = 4
 _NAME_WIDTH = 9
@@ -90,16 +90,29 @@ class Text:
         yield "holds", self._holds(p), "plain"
         if shared := self._shared():
             yield "shared", shared, "warn"
+        if state := standstill(p):
+            yield "state", state, "warn"
+        if again := self._starter(p):
+            yield "after", again, "warn"
         yield "age", words.duration(None if p.life is None else p.life.age_s), "plain"
-        yield "verdict", verdict(p) or words.UNKNOWN, "bad" if p.stale else "plain"
+        yield "verdict", verdicts.sentence(p) or words.UNKNOWN, verdict_style(p)
+        if signs := verdicts.other_signs(p):
+            yield "signs", "; ".join(signs), "plain"
         if p.key in self._telling:
             yield "ending", self._telling[p.key], "warn"
 
     def _whose(self, p: Process) -> str:
-        """A warning about another user's; empty for one's own, and where nobody knows."""
-        if p.user is None or p.user == self._user:
+        """A warning about another user's, by their uids; empty for one's own."""
+        if p.uid in self._question.plan.uids:
             return ""
-        return f"{p.user}: another user's process, you are {self._user}"
+        if p.uid is None:
+            return f"{p.user or words.UNKNOWN} perhaps another user's process, you are {self._user}"
+        return f"{p.user or p.uid}: another user's process, you are {self._user}"
+
+    def _starter(self, p: Process) -> str:
+        """What may start it again; empty where nothing is known to."""
+        found = next((t.starter for t in self._question.plan.targets if t.process == p), None)
+        return "" if found is None else may_come_back(found)
 
     def _shared(self) -> str:
         """Who else holds what would be ended for; empty for nobody."""

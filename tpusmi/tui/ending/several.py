@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from rich.cells import cell_len
 
 from tpusmi.model import Process, ProcessKey
-from tpusmi.report import words
+from tpusmi.report import verdicts, words
+from tpusmi.report.ending import standstill
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Question
 from tpusmi.tui.ending.question import Text
-from tpusmi.tui.main.processes import span, verdict
+from tpusmi.tui.main.processes import span, verdict_style
 
 _INDENT = "    "
 
@@ -40,7 +41,7 @@ class TextOfSeveral(Text):
         lines = [self._title(title)]
         for p in asked:
             if p.key in targets:
-                lines += self._one(p, self._speaks(p), "bad" if p.stale else "plain", width)
+                lines += self._one(p, self._speaks(p), verdict_style(p), width)
         for p in asked:
             if p.key not in targets:
                 lines += self._one(p, f"Left alone: it {self._why_not(p)}.", "warn", width)
@@ -66,7 +67,10 @@ class TextOfSeveral(Text):
             yield f"{span(p.life.age_s)} old"
 
     def _speaks(self, p: Process) -> str:
-        said = [verdict(p), self._whose(p), self._telling.get(p.key, "")]
+        said = [
+            *(verdicts.sentence(p), standstill(p), self._whose(p), self._starter(p)),
+            self._telling.get(p.key, ""),
+        ]
         return "; ".join(text for text in said if text) or "not stale, as far as is known"
 
     def _why_not(self, p: Process) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.model import STALE_HOLDER, Life, Notice, Process, Snapshot
+from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Life, Notice, Process, Snapshot
 from tpusmi.report import words
 from tpusmi.tui.main.processes import is_dead
 
@@ -129,7 +129,9 @@ class JobFacts:
 
 def told(s: Snapshot, p: Process) -> list[Notice]:
     """What a person can do something about, each once, without the verdict on it."""
-    said = (*p.warnings, *(n for n in s.warnings if n.pid == p.pid and n.code != STALE_HOLDER))
+    of_verdict = (STALE_HOLDER, SUSPECT_HOLDER)
+    others = s.warnings if p.is_verified else ()  # they are about the one that has that number
+    said = (*p.warnings, *(n for n in others if n.pid == p.pid and n.code not in of_verdict))
     return list({n.message: n for n in said}.values())
 
 

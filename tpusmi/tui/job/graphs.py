@@ -125,14 +125,19 @@ class JobGraphs:
         rates = per_minute(totals, self._moment.span_s / len(totals))
         highest = max((v for v in rates if v is not None), default=0.0)
         if not highest:
-            over = (
-                f", none in these {self._moment.span_s // 60} min" if totals[0] is not None else ""
-            )
-            return self._said("compiled", text + over)
+            return self._said("compiled", text + self._since(totals[0]))
         top = max(4.0, plot.round_top(highest))
         curve = plot.Curve(_name("compiled"), text, rates, top, f"{top:.0f}/min", "warn")
         rows = plot.graph(self._look, curve, self._width, height)
         return [*rows, self._axis()]
+
+    def _since(self, first: float | None) -> str:
+        """That the count is what it was at first; empty where either is not known."""
+        m = self._moment
+        now = m.snapshot.values.get((m.process.key, "compilations"))
+        if now is None or now.stale or now.value != first:
+            return ""
+        return f", none in these {m.span_s // 60} min"
 
     def _devices_only(self, height: int) -> list[Row]:
         """Of a process that says nothing itself: what its devices do."""

@@ -11,13 +11,13 @@ from textual.geometry import Size
 
 from tpusmi.merge.owned import fresh_mean
 from tpusmi.merge.slow import Cause, slow
-from tpusmi.report import words
+from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.draw.named import NAME_WIDTH, named
 from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
 from tpusmi.tui.job.graphs import SHARES, JobGraphs, Moment
-from tpusmi.tui.main.detail import judged, site_lines
-from tpusmi.tui.main.processes import is_dead, is_stale, letter, letter_style
+from tpusmi.tui.main.detail import judged, site_lines, unverified
+from tpusmi.tui.main.processes import is_dead, letter, letter_style
 
 TWO_COLUMNS_FROM = 140
 GAP = 3
@@ -78,7 +78,8 @@ class _Page:
         if around.ending is not None:
             lines += named(self._look, "ending", around.ending, width, "warn")
         lines += around.ends
-        if self._p.stale:
+        lines += unverified(self._look, self._p, width)
+        if verdicts.is_doubtful(self._p):
             lines += judged(self._look, self._p, width)
         cause = slow(self._s, self._p)
         lines += self._step_lines()
@@ -99,7 +100,7 @@ class _Page:
             *named("versions", facts.versions(), width),
             *named("variables", facts.environment(), width),
         ]
-        if not self._p.stale and self._p.stale_reason:
+        if not verdicts.is_doubtful(self._p):
             lines += judged(self._look, self._p, width)
         return lines
 
@@ -113,7 +114,7 @@ class _Page:
 
     def _title(self) -> Row:
         p, devices = self._p, self._s.devices_of(self._p.key)
-        numbers = [d.index if d.id is None else d.id for d in devices]
+        numbers = [d.number for d in devices]
         which = words.ranges(numbers) if numbers else ""
         where = [*self._facts.where(which)]
         if devices and not where:
@@ -135,8 +136,8 @@ class _Page:
         old = "" if sampled_s is None else words.duration(max(0.0, self._s.at_s - sampled_s))
         if is_dead(p):
             return f"ended {old} ago" if old else "ended"
-        if is_stale(p):
-            return "stale"
+        if verdicts.state(p) in ("stale", "stopped"):
+            return verdicts.state(p)
         if p.state == "silent":
             return f"silent: its agent wrote nothing for {old}" if old else "silent"
         since_s = self._facts.value("since_last_step_s")

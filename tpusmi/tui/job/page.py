@@ -33,8 +33,13 @@ class JobPage(Sheet):
         self._show(rows)
 
     def _nobody(self) -> Row:
-        gone = self.scene.process_key
-        text = "No process holds or uses the TPU." if gone is None else f"pid {gone.pid} is gone."
+        key, newest = self.scene.process_key, self.scene.newest
+        if key is None:
+            text = "No process holds or uses the TPU."
+        elif newest is not None and any(p.key == key for p in newest.processes):
+            text = f"pid {key.pid} had not begun then."
+        else:
+            text = f"pid {key.pid} is gone."
         return self.look.line((text, "warn"))
 
     def _show(self, rows: list[Row]) -> None:

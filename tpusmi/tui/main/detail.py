@@ -9,11 +9,11 @@ from rich.cells import cell_len
 from textual.geometry import Size
 
 from tpusmi.model import Process, Site, Snapshot
-from tpusmi.report import words
+from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.cells import age
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
-from tpusmi.tui.main.processes import is_dead, letter, verdict
+from tpusmi.tui.main.processes import is_dead, letter, verdict_style
 
 _NAME_WIDTH = 10
 LEAST_PLACE = 12
@@ -30,7 +30,8 @@ def detail_lines(
     detail = _Detail(look, snapshot, p)
     title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
     end = [] if ending is None else [detail.line("ending", [ending], "warn")]
-    lines = [title, *end, *_notices(look, snapshot, p, width), *detail.facts(devices)]
+    doubt = unverified(look, p, width)
+    lines = [title, *end, *doubt, *_notices(look, snapshot, p, width), *detail.facts(devices)]
     room = height - len(lines)
     if p.profile is not None and room >= 2:
         sites = p.profile.sites[: room - 1]
@@ -88,14 +89,26 @@ def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
     """
     verdict_lines = judged(look, p, width)
     lines = [row for n in told(s, p) for row in look.wrapped(n.message, width, "warn", "! ")]
-    return [*verdict_lines, *lines] if p.stale else [*lines, *verdict_lines]
+    first = verdicts.is_doubtful(p)
+    return [*verdict_lines, *lines] if first else [*lines, *verdict_lines]
+
+
+def unverified(look: Look, p: Process, width: int) -> list[Row]:
+    """That only a file says that there is this process."""
+    if p.is_verified:
+        return []
+    whose = f", a file of user {p.user}," if p.user else ""
+    text = f"{words.NOT_VERIFIED}: only {p.key.claim}{whose} says that there is this process"
+    return look.wrapped(text, width, "warn", "! ")
 
 
 def judged(look: Look, p: Process, width: int) -> list[Row]:
-    """Whether it is stale, where there is a word to say about it."""
-    if p.stale:
-        return look.wrapped(verdict(p), width, "bad", "! ")
-    return look.wrapped(verdict(p), width, "plain", "  ") if p.stale_reason else []
+    """Whether it is stale, where there is a word to say about it, and its other signs."""
+    mark = "! " if verdicts.is_doubtful(p) else "  "
+    text = verdicts.sentence(p) if p.stale_reason else ""
+    lines = look.wrapped(text, width, verdict_style(p), mark) if text else []
+    signs = "; ".join(verdicts.other_signs(p))
+    return [*lines, *(look.wrapped(f"signs: {signs}", width, "plain", "  ") if signs else [])]
 
 
 def site_lines(look: Look, age_s: float, sites: tuple[Site, ...], width: int) -> list[Row]:

@@ -8,12 +8,11 @@ from dataclasses import replace
 from rich.segment import Segment
 
 from tpusmi.model import Device, Process, Value
-from tpusmi.report import rows, words
+from tpusmi.report import rows, verdicts, words
 from tpusmi.tui.draw.cells import Cells, age, marked
 from tpusmi.tui.draw.columns import Column
 from tpusmi.tui.draw.look import Row, fill_style
 from tpusmi.tui.draw.quantity import QUANTITIES
-from tpusmi.tui.main.processes import phase
 from tpusmi.tui.scene import Scene
 
 MEMORY_WIDTH = len("123.4/192.0 GiB")
@@ -104,7 +103,7 @@ class DeviceTable(Cells[Device]):
     def _phase(self, d: Device, width: int) -> Row:
         """What the job on it does, by its agent."""
         p = self._owning(d)
-        return self.look.cell((p and phase(p)) or words.UNKNOWN, width)
+        return self.look.cell((p and verdicts.state(p)) or words.UNKNOWN, width)
 
     def _has_phase(self, d: Device) -> bool:
         return self._owning(d) is not None
@@ -156,8 +155,11 @@ class DeviceTable(Cells[Device]):
         values = self._graphs.of_device(s, d, metric, GRAPH_S, width)
         if metric == "hbm_used_bytes" and values == [None] * width:
             values = self._graphs.of_device(s, d, "live_array_bytes", GRAPH_S, width)
-        top = s.value("hbm_limit_bytes", d.key) if metric == "hbm_used_bytes" else 100.0
-        top = top or max((v for v in values if v is not None), default=0.0)
+        top = 100.0
+        if metric == "hbm_used_bytes":
+            limit = rows.memory(s, d).limit
+            most = max((v for v in values if v is not None), default=0.0)
+            top = (limit and limit.value) or most
         return (Segment(self.look.spark(values, top, width), self.look.style["graph"]),)
 
 

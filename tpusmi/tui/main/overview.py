@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpusmi.model import Snapshot
 from tpusmi.report import rows, words
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import present_mean
+from tpusmi.tui.draw.graphs import alike, present_mean
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.quantity import QUANTITIES, Quantity
 from tpusmi.tui.scene import Scene
@@ -53,8 +53,9 @@ class Overview:
         values = graphs.average(s, metric, SPAN_S, count)
         now = present_mean(s, s.devices, metric)
         if metric == "hbm_used_bytes":
-            limits = [s.value("hbm_limit_bytes", d.key) for d in s.devices]
-            top = max((v for v in limits if v), default=max((v or 0 for v in values), default=0))
+            limits = [rows.memory(s, d).limit for d in alike(s, s.devices, metric)]
+            known = [v.value for v in limits if v is not None]
+            top = max(known, default=max((v or 0 for v in values), default=0))
             curve = plot.Curve(f"mean {name}", words.size(now), values, top, words.size(top))
         else:
             curve = plot.Curve(f"mean {name}", words.percent(now), values, 100.0, "100 %")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tpusmi.model import Device, Process, ProcessKey, Snapshot, Value
-from tpusmi.report import rows, words
+from tpusmi.report import rows, verdicts, words
 from tpusmi.report.family import Branch, tree
 from tpusmi.tui.draw.cells import Cells, age
 from tpusmi.tui.draw.columns import Column
@@ -17,10 +17,14 @@ from tpusmi.tui.main import filters
 from tpusmi.tui.main.branches import of_branches
 from tpusmi.tui.main.sorting import Sorting
 
-SILENT, DEAD, UNKNOWN, STALE = "!", "X", "?", "L"
+SILENT, DEAD, UNKNOWN, STALE, SUSPECT, STOPPED = "!", "X", "?", "L", "M", "T"
 LETTERS = {"starting": "S", "compiling": "C", "running": "R", "idle": "I", "ended": DEAD}
 """The letter in front of a process for each phase, for those who do not see its colour."""
-_STYLES = {"R": "good", "C": "warn", "S": "warn", SILENT: "bad", STALE: "bad", DEAD: "dim"}
+_MARKS = {"stale": STALE, "stopped": STOPPED, verdicts.MAYBE_MARK: SUSPECT, "silent": SILENT}
+_STYLES = {
+    **{"R": "good", "C": "warn", "S": "warn", SILENT: "bad", STALE: "bad", DEAD: "dim"},
+    **{SUSPECT: "warn", STOPPED: "bad"},
+}
 
 
 LETTERS_OF_ORDER = {
@@ -81,8 +85,8 @@ class ProcessTable(Cells[Process]):
         return [Branch(p.pid, p.command, p, "") for p in ordered]
 
     def style(self, item: Process, *values: Value | None) -> str:
-        """Grey for what is old, and for all of a process that ended."""
-        return "dim" if is_dead(item) else super().style(item, *values)
+        """Grey for what is old, and for all of a process that ended or is not verified."""
+        return "dim" if is_dead(item) or not item.is_verified else super().style(item, *values)
 
     def devices(self, p: Process) -> str:
         """Its devices by the numbers in their names, as `0-7`; empty for none."""
@@ -90,7 +94,7 @@ class ProcessTable(Cells[Process]):
         return words.ranges(numbers) if numbers else ""
 
     def _numbers(self, p: Process) -> list[int]:
-        return [d.index if d.id is None else d.id for d in self._devices.get(p.key, ())]
+        return [d.number for d in self._devices.get(p.key, ())]
 
     def _all_columns(self) -> tuple[Column[Process], ...]:
         size, known, number = self._memory_text, self._known, self.number
@@ -115,7 +119,7 @@ class ProcessTable(Cells[Process]):
             self._extra("CPU", _of_life("cpu_percent"), words.percent, 6, 10),
             self._extra("RSS", _of_life("rss_bytes"), words.size, 9, 11),
             self._extra("TIME", _of_life("age_s"), span, 6, 9),
-            text("PHASE", self._phase, 9, 6, sort=lambda p: phase(p) or None),
+            text("PHASE", self._phase, 9, 6, sort=lambda p: verdicts.state(p) or None),
             text("AGE", self._age, 4, 5, right=True, sort=old),
             text("COMMAND", self._command, 14, 2, most=400, sort=_command),
         )
@@ -136,8 +140,8 @@ class ProcessTable(Cells[Process]):
 
     def _about(self, p: Process) -> filters.About:
         numbers = self._numbers(p) or self._chips(p)
-        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {phase(p)}"
-        return filters.About(p.pid, p.user, numbers, is_stale(p), text)
+        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {verdicts.state(p)}"
+        return filters.About(p.pid, p.user, numbers, verdicts.is_stale(p), text)
 
     def _chips(self, p: Process) -> list[int]:
         """Those whose nodes it holds: of a holder that nobody has told a device of."""
@@ -170,12 +174,14 @@ class ProcessTable(Cells[Process]):
     def _phase(self, p: Process, width: int) -> Row:
         if p.key in self.telling:
             return self.look.cell("ending", width, "warn")
-        style = "bad" if is_stale(p) else self.style(p)
-        return self.look.cell(phase(p) or words.UNKNOWN, width, style)
+        marked = letter(p) in (STALE, SUSPECT, STOPPED)
+        style = letter_style(p) if marked else self.style(p)
+        return self.look.cell(verdicts.state(p) or words.UNKNOWN, width, style)
 
     def _command(self, p: Process, width: int) -> Row:
         """Its command, after how far its end is."""
         command, told = _command(p) or words.UNKNOWN, self.telling.get(p.key)
+        told = told if p.is_verified else words.NOT_VERIFIED
         if told is None:
             return self.look.cell(command, width, self.style(p))
         if len(told) > width:
@@ -186,7 +192,7 @@ class ProcessTable(Cells[Process]):
         return (*self.look.cell(told, taken, "warn"), *rest)
 
     def _pid(self, p: Process, width: int) -> Row:
-        return self.look.cell(_pid(p), width, "dim" if is_dead(p) else "bold", right=True)
+        return self.look.cell(_pid(p), width, self.style(p).replace("plain", "bold"), right=True)
 
     def _first_device(self, p: Process) -> int | None:
         return min(self._numbers(p), default=None)
@@ -231,11 +237,8 @@ class ProcessTable(Cells[Process]):
 
 def letter(p: Process) -> str:
     """The letter for the state of a process."""
-    if is_stale(p):
-        return STALE
-    if p.state in ("dead", "silent"):
-        return DEAD if p.state == "dead" else SILENT
-    return LETTERS.get(p.phase or "", UNKNOWN)
+    state = verdicts.state(p)
+    return _MARKS.get(state) or LETTERS.get(state, UNKNOWN)
 
 
 def letter_style(p: Process) -> str:
@@ -243,32 +246,14 @@ def letter_style(p: Process) -> str:
     return _STYLES.get(letter(p), "plain")
 
 
+def verdict_style(p: Process) -> str:
+    """The style of the verdict in words."""
+    return "bad" if p.stale else "warn" if verdicts.is_doubtful(p) else "plain"
+
+
 def is_dead(p: Process) -> bool:
     """True for a process that ended and is kept for what it left."""
     return p.state == "dead"
-
-
-def is_stale(p: Process) -> bool:
-    """True for one that holds the TPU, and will not do work again."""
-    return p.stale is True and not is_dead(p)
-
-
-def verdict(p: Process) -> str:
-    """Whether it is stale, and why or why not; empty when nobody can tell."""
-    if p.stale is None:
-        return ""
-    code = f" ({p.stale_code})" if p.stale_code else ""
-    found = f"stale{code}" if p.stale else "not stale"
-    return f"{found}: {p.stale_reason}" if p.stale_reason else found
-
-
-def phase(p: Process) -> str:
-    """What it is doing, in a word; empty when unknown."""
-    if is_stale(p):
-        return "stale"
-    if p.state in ("dead", "silent"):
-        return "ended" if p.state == "dead" else "silent"
-    return p.phase or ""
 
 
 def span(seconds: float | None) -> str:

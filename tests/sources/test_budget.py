@@ -1,0 +1,284 @@
+"""What one user's files may cost the others: a stated part, whatever they are."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import forge
+import holding
+import pytest
+from users import ROOT
+
+from tpusmi.memprofile import Held, held
+from tpusmi.model import ABSENT, OK, Host, Missing, Outcome
+from tpusmi.sources.segments import Segments, job
+from tpusmi.sources.segments.budget import (
+    DEBT_MOST_S,
+    OF_ALL_OTHERS,
+    OF_OTHER_USER,
+    OF_TRUSTED,
+    Budget,
+    spent,
+)
+from tpusmi.wire import places
+from tpusmi.wire.layout import PROFILE_PPROF, Identity
+
+pytestmark = ROOT
+
+STRANGER, ANOTHER, HONEST = 1001, 1002, 1500
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    """With a job of this user."""
+    found = holding.host(tmp_path)._replace(segment_dir=None)
+    forge.my_segment(directory(found, os.getuid()))
+    return found
+
+
+def directory(host: Host, uid: int, where: str = "/dev/shm") -> Path:
+    path = Path(host.path(f"{where}/tpusmi-{uid}"))
+    path.mkdir(parents=True, exist_ok=True)
+    os.chown(path, uid, uid)
+    return path
+
+
+def elsewhere(uid: int, number: int) -> Identity:
+    """Who writes from a pid namespace that cannot be seen here."""
+    return places.me()._replace(uid=uid, pid=number + 2, start_ticks=number + 5, pid_namespace=1)
+
+
+def hostile(host: Host, uid: int, count: int, devices: int = OF_OTHER_USER.devices) -> None:
+    """Segments of that user, each with many devices."""
+    for number in range(count):
+        place = directory(host, uid)
+        writer = forge.small_segment(place, elsewhere(uid, number), devices)
+        writer.close()
+        os.chown(writer.path, uid, uid)
+
+
+def honest(host: Host, uid: int = HONEST, pid: int | None = None) -> str:
+    """A job of that user, with two devices."""
+    who = elsewhere(uid, 0)
+    if pid is not None:
+        me = places.me()
+        ticks = places.start_ticks("/proc", pid)
+        assert ticks is not None
+        who = me._replace(uid=uid, pid=pid, start_ticks=ticks)
+    writer = forge.segment(directory(host, uid), who)
+    devices = [forge.device(), forge.device(1)]
+    writer.append(forge.slot(time.monotonic(), forge.RUNNING, devices, time.time()))
+    writer.close()
+    os.chown(writer.path, uid, uid)
+    return writer.path
+
+
+def read(source: Segments) -> Outcome:
+    return source.read(time.monotonic())
+
+
+def users(found: Outcome) -> list[int | None]:
+    return sorted({p.uid for p in found.processes if p.uid is not None})
+
+
+def mine(found: Outcome) -> bool:
+    """Whether the own job is there, with its numbers."""
+    (process,) = [p for p in found.processes if p.uid == os.getuid()]
+    return any(r.metric == "steps_per_s" and r.subject == process.key for r in found.readings)
+
+
+BLOCKED: dict[str, Callable[[Path], Any]] = {
+    "link to itself": lambda path: path.symlink_to(path.name),
+    "link to a name too long": lambda path: path.symlink_to("a" * 300),
+    "link to a path too long": lambda path: path.symlink_to("a/" * 2000),
+    "link to a directory": lambda path: path.symlink_to("/proc/self/fd"),
+    "file": lambda path: path.touch(),
+    "pipe": lambda path: os.mkfifo(path),
+}
+
+
+@pytest.mark.parametrize("what", BLOCKED)
+def test_what_stands_in_a_directorys_place_costs_its_own_user_alone(host: Host, what: str) -> None:
+    path = Path(host.path(f"/dev/shm/tpusmi-{STRANGER}"))
+    BLOCKED[what](path)
+    os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+    honest(host)
+    found = read(Segments(host))
+    assert found.status == OK
+    assert mine(found)
+    assert users(found) == [os.getuid(), HONEST]
+    assert found.missing == (Missing("agent", f"{path} is not a directory", STRANGER),)
+
+
+@pytest.mark.parametrize("what", BLOCKED)
+def test_what_stands_in_a_segments_place_costs_itself(host: Host, what: str) -> None:
+    place = directory(host, STRANGER)
+    BLOCKED[what](place / "7-8.seg")
+    os.chown(place / "7-8.seg", STRANGER, STRANGER, follow_symlinks=False)
+    found = read(Segments(host))
+    assert mine(found)
+    assert [m.uid for m in found.missing] == [STRANGER]
+    assert len(found.notes) == 1
+
+
+def test_one_users_mess_is_no_failure_of_the_source_and_nothing_is_said_of_the_host(
+    tmp_path: Path,
+) -> None:
+    alone = holding.host(tmp_path)._replace(segment_dir=None)
+    assert read(Segments(alone)).message == "no job that called tpusmi.start() can be seen here"
+    path = directory(alone, STRANGER) / "7-8.seg"
+    path.write_bytes(b"garbage" * 99)
+    os.chown(path, STRANGER, STRANGER)
+    found = read(Segments(alone))
+    assert found.status == ABSENT
+    assert "but not all could be read" in found.message
+    assert str(path) in found.message
+
+
+@pytest.mark.parametrize("devices", [1, OF_OTHER_USER.devices, 1024])
+def test_many_segments_of_one_user_cost_the_others_neither_numbers_nor_time(
+    host: Host, devices: int
+) -> None:
+    hostile(host, STRANGER, 64, devices)
+    honest(host)
+    source = Segments(host)
+    for _ in range(3):
+        started_s = time.thread_time()
+        found = read(source)
+        # A quarter of a second at most, on a machine that may be slow.
+        assert time.thread_time() - started_s < 2 * (OF_OTHER_USER.cpu_s + 0.1)
+        assert mine(found)
+        assert HONEST in users(found)
+        assert len(found.devices) <= 2 + 2 + OF_OTHER_USER.devices
+        if devices > 1:
+            assert {m.uid for m in found.missing} == {STRANGER}
+            assert any("of user 1001 not read: more than 256 devices" in n for n in found.notes)
+
+
+def test_many_users_together_have_a_bound_too_and_each_is_heard(host: Host) -> None:
+    uids = range(STRANGER, STRANGER + 12)
+    for uid in uids:
+        hostile(host, uid, 4, devices=128)
+    honest(host)
+    found = read(Segments(host))
+    assert mine(found)
+    assert len(found.devices) <= 2 + OF_ALL_OTHERS.devices
+    per_user = {uid: sum(p.uid == uid for p in found.processes) for uid in uids}
+    assert max(per_user.values()) <= 1 + min(per_user.values())
+    assert all(m.uid in (*uids, HONEST) for m in found.missing)
+
+
+def test_a_users_many_old_files_do_not_hide_his_living_job(host: Host) -> None:
+    with holding.running("say('here'); wait()", user=HONEST) as child:
+        assert child.line() == "here"
+        silent = honest(host, HONEST, child.pid)
+        os.utime(silent, (1.0, 1.0))
+        for number in range(1, 3 * OF_OTHER_USER.segments):
+            old = directory(host, HONEST) / f"{number}-5.seg"
+            old.write_bytes(b"garbage")
+            os.utime(old, (time.time() - 100, time.time() - 100))
+            os.chown(old, HONEST, HONEST)
+        found = read(Segments(host))
+    (job,) = [p for p in found.processes if p.uid == HONEST]
+    assert (job.pid, job.is_verified) == (child.pid, True)
+
+
+def test_a_directory_of_very_many_files_is_not_read_to_its_end(host: Host) -> None:
+    place = directory(host, STRANGER)
+    for number in range(OF_OTHER_USER.files + 10):
+        (place / f"{number}-{number}.x").touch()
+    found = read(Segments(host))
+    assert mine(found)
+    assert [(m.uid, m.message) for m in found.missing] == [
+        (STRANGER, f"{place} has over {OF_OTHER_USER.files} files: not all read")
+    ]
+
+
+def dear(payload: bytes, by_device: bool) -> Held:
+    until_s = time.thread_time() + 3 * OF_OTHER_USER.cpu_s
+    while time.thread_time() < until_s:
+        pass
+    return held(forge.profile_bytes(), by_device)
+
+
+def test_a_profile_that_is_dear_is_paid_by_its_user(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(job._DECODERS, PROFILE_PPROF, dear)
+    honest(host)
+    who = elsewhere(STRANGER, 0)
+    writer = forge.segment(directory(host, STRANGER), who)
+    writer.append(forge.slot(time.monotonic(), forge.RUNNING, [{}, {}], time.time()))
+    os.chown(writer.path, STRANGER, STRANGER)
+    source = Segments(host)
+    skipped = 0
+    for turn in range(6):
+        writer.profile.write(PROFILE_PPROF, b"dear", float(turn))
+        found = read(source)
+        assert mine(found)
+        assert HONEST in users(found)
+        skipped += any("took over" in note for note in found.notes)
+    assert skipped >= 3
+
+
+def test_the_past_of_all_segments_together_is_bounded(host: Host) -> None:
+    now = time.monotonic()
+    rows = [forge.device(i) for i in range(8)]
+    for uid in (STRANGER, ANOTHER):
+        for number in range(4):
+            writer = forge.segment(directory(host, uid), elsewhere(uid, number), devices=8)
+            for ago in range(600, 0, -1):
+                writer.append(forge.slot(now - ago, forge.RUNNING, rows, time.time() - ago))
+            writer.close()
+            os.chown(writer.path, uid, uid)
+    source = Segments(host, with_past=True)
+    past = [r for _ in range(20) for r in read(source).past]
+    owners = {p.key: p.uid for p in read(source).processes}
+    told = {uid: 0 for uid in (os.getuid(), STRANGER, ANOTHER)}
+    for r in past:
+        key = getattr(r.subject, "process", r.subject)
+        told[owners[key]] += 1
+    assert 0 < told[STRANGER] <= OF_OTHER_USER.past
+    assert told[STRANGER] + told[ANOTHER] <= OF_ALL_OTHERS.past
+    assert told[os.getuid()] > 0
+
+
+def test_descriptors_of_what_is_not_read_are_closed(host: Host) -> None:
+    source = Segments(host)
+    place = directory(host, STRANGER)
+    for turn in range(4):
+        for number in range(OF_OTHER_USER.segments):
+            who = elsewhere(STRANGER, turn * 1000 + number)
+            writer = forge.small_segment(place, who, 1)
+            writer.close()
+            os.chown(writer.path, STRANGER, STRANGER)
+        for old in place.iterdir():
+            if turn and int(old.name.partition("-")[0]) < turn * 1000:
+                os.utime(old, (1.0, 1.0))
+        read(source)
+        opened = len(source._open)
+        assert opened <= 1 + OF_OTHER_USER.segments
+    source.close()
+
+
+def test_what_is_spent_too_much_is_taken_off_the_next_reads_and_forgotten_in_the_end() -> None:
+    budget = Budget()
+    budget.spend(STRANGER, OF_OTHER_USER._replace(cpu_s=100.0))
+    assert "took over" in budget.lateness(STRANGER)
+    for _ in range(1 + int(DEBT_MOST_S / OF_OTHER_USER.cpu_s)):
+        budget.renew()
+    assert budget.lateness(STRANGER) == ""
+    assert budget.lateness(0) == budget.lateness(os.geteuid()) == ""
+
+
+def test_own_files_and_those_of_root_have_a_limit_of_their_own() -> None:
+    budget = Budget()
+    budget.spend(STRANGER, OF_ALL_OTHERS._replace(cpu_s=100.0))
+    assert budget.left(0) == OF_TRUSTED
+    with spent(budget, 0):
+        pass
+    assert budget.left(0).cpu_s < OF_TRUSTED.cpu_s

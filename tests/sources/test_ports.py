@@ -1,0 +1,276 @@
+"""Whose metrics port it is: the process's that has the socket, not the one's that names it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import holding
+import netns
+import pytest
+from metric_server import free_port
+from users import ROOT, reachable
+
+from tpusmi.collect import open_collector
+from tpusmi.model import Host, Snapshot
+from tpusmi.sources.libtpu import ports
+from tpusmi.sources.sockets import listeners
+
+pytestmark = ROOT
+
+SERVES, NAMES, STRANGER = 2001, 2002, 2003
+TESTS = str(Path(__file__).parent.parent)
+USED = "hbm_used_bytes"
+
+SERVING = f"""
+sys.path[:0] = [{TESTS!r}]
+from metric_server import MetricServer, of_devices
+answers = of_devices(range(2))
+MetricServer(answers).stop()  # what it imports, the other user may not read
+os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(int(sys.argv[1]))
+files = hold(*sys.argv[3:])
+server = MetricServer(answers, address="127.0.0.1:" + sys.argv[2])
+say("serves")
+wait()
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Host:
+    """Four chips with nodes that all may open, and one port that is asked."""
+    nodes = [f"/dev/vfio/{n}" for n in range(4)]
+    host = holding.host(tmp_path, *nodes, device=True)
+    holding.add_chips(tmp_path, 4)
+    for node in nodes:
+        os.chmod(host.path(node), 0o666)
+    return host._replace(metrics_ports=(free_port(),), sdk_command=())
+
+
+@contextmanager
+def serving(machine: Host, user: int, *chips: int) -> Iterator[int]:
+    """A process of that user that serves metrics of two devices and holds those chips."""
+    paths = [machine.path(f"/dev/vfio/{n}") for n in chips]
+    port = machine.metrics_ports[0]
+    with reachable(Path(machine.root)), holding.running(SERVING, user, port, *paths) as child:
+        assert child.line() == "serves"
+        yield child.pid
+
+
+NAMING = """
+import ctypes
+os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(int(sys.argv[1]))
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as one that was started by that user: he may look into it
+files = hold(*sys.argv[2:])
+say("holds")
+wait()
+"""
+
+
+@contextmanager
+def naming(machine: Host, *chips: int, user: int = NAMES) -> Iterator[int]:
+    """A process of that user that holds those chips and names the port in its environment."""
+    paths = [machine.path(f"/dev/vfio/{n}") for n in chips]
+    variable = {"TPU_RUNTIME_METRICS_PORTS": str(machine.metrics_ports[0])}
+    running = holding.running(NAMING, user, *paths, env=variable)
+    with reachable(Path(machine.root)), running as child:
+        assert child.line() == "holds"
+        yield child.pid
+
+
+def seen(machine: Host) -> Snapshot:
+    collector = open_collector(machine)
+    try:
+        return collector.read_once(10.0)
+    finally:
+        collector.stop()
+
+
+def used(s: Snapshot) -> list[float | None]:
+    return [s.value(USED, d.key) for d in s.devices]
+
+
+def notes(s: Snapshot) -> str:
+    return " ".join(note for o in s.sources for note in o.notes)
+
+
+def told(s: Snapshot) -> list[dict[str, Any]]:
+    found = s.to_dict()["servers"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_a_port_that_two_holders_name_is_of_the_one_that_listens(machine: Host) -> None:
+    with serving(machine, SERVES, 0, 1) as owner, naming(machine, 2, 3) as namer:
+        s = seen(machine)
+    assert [v is not None for v in used(s)] == [True, True, False, False]
+    assert [d.owners[0].pid for d in s.devices] == [owner, owner, namer, namer]
+    (server,) = told(s)
+    assert (server["pid"], server["user"], server["holds_tpu"]) == (owner, str(SERVES), True)
+    port = machine.metrics_ports[0]
+    why = f"another process, of user {SERVES}, listens on its port {port}"
+    assert f"pid {namer} serves no metrics: {why}" in notes(s)
+
+
+VIEWER = """
+import json, os, sys
+from tpusmi.collect import open_collector
+from tpusmi.model import Host
+def look():
+    host = Host(root=sys.argv[1], segment_dir=sys.argv[1] + "/none", sdk_command=(),
+        metrics_ports=(int(sys.argv[2]),))
+    collector = open_collector(host)
+    try: return collector.read_once(10.0)
+    finally: collector.stop()
+look()  # what it imports, the other user may not read
+os.setgroups([]); os.setgid(int(sys.argv[3])); os.setuid(int(sys.argv[3]))
+print(json.dumps(look().to_dict()))
+"""
+
+
+def seen_by(machine: Host, user: int) -> dict[str, Any]:
+    """The JSON that another user gets."""
+    arguments = [machine.root, str(machine.metrics_ports[0]), str(user)]
+    with reachable(Path(machine.root)):
+        said = subprocess.run(
+            [sys.executable, "-c", VIEWER, *arguments], capture_output=True, text=True, timeout=60
+        )
+    assert said.returncode == 0, said.stderr
+    found = json.loads(said.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_user_who_cannot_see_the_listener_does_not_get_its_numbers_on_his_chips(
+    machine: Host,
+) -> None:
+    with serving(machine, SERVES, 0, 1), naming(machine, 2, 3) as namer:
+        s = seen_by(machine, NAMES)
+    mine = [d for d in s["devices"] if d["pid"] == namer]
+    assert [d["node"] for d in mine] == ["/dev/vfio/2", "/dev/vfio/3"]
+    assert [d[USED] for d in s["devices"] if d["chip"] is not None] == [None] * 4
+    (server,) = s["servers"]
+    assert (server["pid"], server["user"], server["holds_tpu"]) == (None, str(SERVES), None)
+
+
+def test_the_port_of_a_stranger_is_named_and_not_believed(machine: Host) -> None:
+    port = machine.metrics_ports[0]
+    with serving(machine, STRANGER) as stranger, naming(machine, 0, 1) as namer:
+        s = seen(machine)
+    assert used(s) == [None] * 4
+    whose = f"pid {stranger} of user {STRANGER}"
+    assert f"port {port} belongs to {whose}, which holds no TPU" in notes(s)
+    assert f"pid {namer} serves no metrics: {whose} listens on its port {port}" in notes(s)
+    (server,) = told(s)
+    assert (server["pid"], server["user"], server["holds_tpu"]) == (stranger, str(STRANGER), False)
+    assert server["device_ids"] == []
+    assert [n.code for n in s.warnings if n.pid == namer] == ["no_metrics"]
+
+
+def test_on_a_machine_whose_chips_are_free_a_strangers_numbers_are_left_out(machine: Host) -> None:
+    with serving(machine, STRANGER) as stranger:
+        s = seen(machine)
+    assert used(s) == [None] * 4
+    assert f"belongs to pid {stranger} of user {STRANGER}" in notes(s)
+    assert [server["holds_tpu"] for server in told(s)] == [False]
+    assert s.latencies == ()
+
+
+def test_where_no_tpu_can_be_seen_a_server_is_shown_as_what_it_is(tmp_path: Path) -> None:
+    host = holding.host(tmp_path)._replace(metrics_ports=(free_port(),), sdk_command=())
+    with serving(host, STRANGER):
+        s = seen(host)
+    assert len(s.devices) == 2
+    assert [n.code for n in s.warnings] == ["no_chips"]
+
+
+def test_where_the_kernel_does_not_tell_the_variable_does(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tpusmi.sources.libtpu.listeners", lambda: None)
+    with serving(machine, STRANGER), naming(machine, 0, 1) as namer:
+        s = seen(machine)
+    assert [v is not None for v in used(s)] == [True, True, False, False]
+    assert [server["pid"] for server in told(s)] == [namer]
+
+
+def test_a_holder_that_cannot_be_looked_into_is_believed_of_its_own_users_socket(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = machine.metrics_ports[0]
+    monkeypatch.setattr(ports, "visible_sockets", lambda fds: None)
+    with serving(machine, NAMES), naming(machine, 0, 1) as namer:
+        assert whose(machine, port) == namer
+    with serving(machine, STRANGER), naming(machine, 0, 1):
+        assert whose(machine, port) is None
+
+
+def whose(machine: Host, port: int) -> int | None:
+    """To which holder the port is put down."""
+    holders = [p for p in seen(machine).processes if p.holds]
+    unseen = type("Nothing", (), {"pid": lambda s, found: None, "keep": lambda s, every: None})()
+    found = ports.find(machine, holders, listeners(), unseen)
+    (place,) = [p for p in found.places if p.port == port]
+    return None if place.process is None else place.process.pid
+
+
+USUAL = f"""
+import json, os, sys, time
+sys.path[:0] = [{TESTS!r}]
+from contextlib import ExitStack
+from metric_server import server_process, saying_port
+from tpusmi.model import Host
+from tpusmi.sources.libtpu import Libtpu
+with ExitStack() as stack:
+    for n in (0, 1, 3):
+        stack.enter_context(server_process(f"127.0.0.1:{{8431 + n}}", str(4 * n)))
+    def look(): return Libtpu(Host(), lambda: ()).read(time.monotonic())
+    asked = [look()]
+    os.setegid(65534); os.seteuid(65534)
+    asked.append(look())
+    os.seteuid(0); os.setegid(0)
+print(json.dumps([[(s.address, s.ids, s.uid, s.process) for s in o.servers] for o in asked]))
+"""
+
+
+def test_who_cannot_see_the_holders_asks_the_usual_ports_that_listen() -> None:
+    said = subprocess.run(
+        netns.alone(sys.executable, "-c", USUAL), capture_output=True, text=True, timeout=60
+    )
+    assert said.returncode == 0, said.stderr
+    root, other = json.loads(said.stdout)
+    assert [address for address, *_ in root] == ["localhost:8431"]
+    assert other == [
+        [f"localhost:{port}", [4 * n + i for i in range(4)], 0, None]
+        for n, port in ((0, 8431), (1, 8432), (3, 8434))
+    ]
+
+
+def test_an_environment_that_was_read_and_is_empty_is_not_unknown(machine: Host) -> None:
+    code = "os.execve(sys.executable, ['x', '-c', sys.argv[1]], {})"
+    inner = "import os, sys; os.open(sys.argv[1], 2); os.write(1, b'holds\\n'); sys.stdin.read()"
+    node = machine.path("/dev/vfio/0")
+    with holding.running(code, inner.replace("sys.argv[1]", repr(node))) as child:
+        assert child.line() == "holds"
+        s = seen(machine)
+        os.kill(child.pid, 9)
+    unset = "TPU_RUNTIME_METRICS_PORTS is not set"
+    assert f"pid {child.pid} serves no metrics: {unset}" in notes(s)
+
+
+def test_devices_whose_ids_are_the_same_are_told_apart_by_their_index(machine: Host) -> None:
+    code = SERVING.replace("range(2)", "range(1)").replace("sys.argv[2]", '"0"')
+    with ExitStack() as stack:
+        for n in range(4):
+            node = machine.path(f"/dev/vfio/{n}")
+            child = stack.enter_context(holding.running(code, 0, 0, node))
+            assert child.line() == "serves"
+        s = seen(machine)
+    assert [d.id for d in s.devices] == [0] * 4
+    assert [d.name for d in s.devices] == [f"tpu:{n}" for n in range(4)]
+    assert None not in used(s)

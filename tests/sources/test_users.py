@@ -1,0 +1,82 @@
+"""Names of users come when they come, and who has used sudo is seen and not told."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import forge
+import pytest
+from commands import tpusmi
+from users import NOBODY, ROOT
+
+from tpusmi.sources.users import WAIT_MOST_S, _Names
+
+SHELL_OF = """
+import os, subprocess, sys
+os.setresuid(int(sys.argv[1]), 0, 0)
+code = "import os; os.setresuid(0, 0, 0); from tpusmi.sources import users; "
+subprocess.run([sys.executable, "-c", code + "print(users.user_before_sudo())"])
+"""
+"""A process of that user, of which one of root has come, as with sudo."""
+
+
+@ROOT
+@pytest.mark.parametrize(
+    ("real", "told", "found"),
+    [(NOBODY, NOBODY, NOBODY), (0, NOBODY, None), (NOBODY, 1001, None), (NOBODY, "-1", None)],
+    ids=["sudo", "only the variable", "another user", "no number"],
+)
+def test_who_was_before_sudo_is_a_user_that_runs_one_of_our_ancestors(
+    real: int, told: object, found: int | None
+) -> None:
+    command = [sys.executable, "-c", SHELL_OF, str(real)]
+    environment = {**os.environ, "SUDO_UID": str(told)}
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    assert (said.stdout.strip(), said.stderr) == (str(found), "")
+
+
+def test_a_name_that_is_there_at_once_is_given_at_once() -> None:
+    assert _Names().of(0) == pwd.getpwuid(0).pw_name
+    assert _Names().of(3_999_999_999) == "3999999999"
+
+
+def test_names_that_take_long_are_not_waited_for_and_come_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+    asked: list[int] = []
+
+    def slow(uid: int) -> object:
+        asked.append(uid)
+        release.wait(20)
+        if uid == 7:
+            raise KeyError(uid)
+        return type("entry", (), {"pw_name": f"user{uid}"})
+
+    monkeypatch.setattr(pwd, "getpwuid", slow)
+    names = _Names()
+    started_s = time.monotonic()
+    assert [names.of(uid) for uid in (5, 6, 7, 5, 6)] == ["5", "6", "7", "5", "6"]
+    assert time.monotonic() - started_s < 10 * WAIT_MOST_S
+    release.set()
+    until_s = time.monotonic() + 20
+    while names.of(5) != "user5" or names.of(6) != "user6":
+        assert time.monotonic() < until_s
+    assert [names.of(uid) for uid in (5, 6, 7)] == ["user5", "user6", "7"]
+    assert sorted(asked) == [5, 6, 7]
+
+
+def test_numbers_do_not_wait_for_names(tmp_path: Path) -> None:
+    forge.my_segment(tmp_path)
+    slow = "import pwd, time\npwd.getpwuid = lambda uid: time.sleep(60)\n"
+    (tmp_path / "sitecustomize.py").write_text(slow)
+    paths = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    (job,) = json.loads(tpusmi(tmp_path, "--json", PYTHONPATH=paths).stdout)["processes"]
+    assert (job["user"], job["uid"], job["steps"]) == (str(os.getuid()), os.getuid(), 1200)

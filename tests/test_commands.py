@@ -1,0 +1,42 @@
+"""The tests start tpusmi as its users do: with no variable of Python's in its environment."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from commands import TPUSMI, environment
+
+TESTS = Path(__file__).parent
+VARIABLE = re.compile(r"\bPYTHON[A-Z0-9]{3,}\b")
+ABOUT_IT = {
+    "conftest.py": "PYTHONUNBUFFERED",  # why there is none
+    "test_cli.py": "PYTHONUTF8 PYTHONCOERCECLOCALE PYTHONIOENCODING",
+    "test_config.py": "PYTHONIOENCODING",
+    "test_exits.py": "PYTHONUNBUFFERED",
+    "test_sdk_child.py": "PYTHONPATH",  # where a libtpu is found
+    "test_serve_tui.py": "PYTHONPATH",  # a Python in which something is missing
+    "test_users.py": "PYTHONPATH",  # names of users that come over the network
+    "startup.py": "PYTHONDONTWRITEBYTECODE",
+    "test_commands.py": None,
+}
+"""Tests that are about such a variable, and about which."""
+
+
+def test_no_variable_of_pythons_is_set_where_tests_run() -> None:
+    assert [name for name in os.environ if name.startswith("PYTHON")] == []
+    assert [name for name in environment("/") if name.startswith("PYTHON")] == []
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: path.name)
+def test_a_test_names_a_variable_of_pythons_only_when_it_is_about_it(path: Path) -> None:
+    about = ABOUT_IT.get(path.name, "")
+    if about is not None:
+        assert set(VARIABLE.findall(path.read_text())) <= set(about.split())
+
+
+def test_the_command_is_the_one_that_is_installed() -> None:
+    assert os.path.isabs(TPUSMI[0])
+    assert os.path.basename(TPUSMI[0]) == "tpusmi"

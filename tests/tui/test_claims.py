@@ -1,0 +1,85 @@
+"""A process that only a file names: marked, apart from the one that has its number, never ended."""
+
+from __future__ import annotations
+
+import pytest
+from held import HEALTHY, ScriptedEnder, armed, holders
+from piloted import press, shown, text
+from scripted import Job
+from test_kill import KEYS, is_asking
+from textual.pilot import Pilot
+
+from tpusmi.model import Notice
+from tpusmi.tui.scene import CANNOT_END
+
+PATH = "/dev/shm/tpusmi-1001/52870-5287000.seg"
+
+
+class Claim(Job):
+    """What a file says of the number of the healthy holder."""
+
+    def __init__(self, pid: int = HEALTHY) -> None:
+        super().__init__(pid, "xmrig --coin=monero", 0, 0, user="mallory", phase="idle")
+        self.key = self.key._replace(claim=PATH)
+        self.fields["warnings"] = (Notice("x", "forged words", pid),)
+
+
+def line(pilot: Pilot[None], part: str) -> str:
+    (found,) = [row for row in text(pilot, "processes").splitlines() if part in row]
+    return found
+
+
+async def choose(pilot: Pilot[None], command: str) -> None:
+    """Put the cursor on the process of that command."""
+    await press(pilot, *["up"] * 10)
+    for _ in range(10):
+        if command in text(pilot, "detail").splitlines()[0]:
+            return
+        await press(pilot, "down")
+    raise AssertionError(command)
+
+
+async def test_a_claim_is_marked_and_is_a_row_beside_the_process() -> None:
+    async with armed(holders(Claim()), ScriptedEnder(), size=(160, 45)) as pilot:
+        assert line(pilot, "xmrig").split()[:3] == ["?", str(HEALTHY), "mallory"]
+        assert "not verified" in line(pilot, "xmrig")
+        assert "not verified" not in line(pilot, "serve.py")
+        await choose(pilot, "serve.py")
+        assert "forged words" not in text(pilot, "detail")
+        await choose(pilot, "xmrig")
+        assert "forged words" in text(pilot, "detail")
+        await press(pilot, "enter")
+        assert f"not verified: only {PATH}, a file of user mallory, says that" in shown(pilot)
+        assert "its TensorCores are busy" not in shown(pilot)
+
+
+@pytest.mark.parametrize("key", [key for key, _ in KEYS])
+@pytest.mark.parametrize("page", ["", "enter"], ids=["main", "job"])
+async def test_a_claim_cannot_be_ended_nor_the_process_that_has_its_number(
+    key: str, page: str
+) -> None:
+    ender = ScriptedEnder()
+    async with armed(holders(Claim()), ender, size=(160, 45)) as pilot:
+        await choose(pilot, "xmrig")
+        await press(pilot, *filter(None, [page]), key)
+        assert not is_asking(pilot)
+        assert CANNOT_END in shown(pilot)
+    assert ender.orders == []
+
+
+async def test_a_process_can_be_ended_whatever_a_file_says_of_its_number() -> None:
+    async with armed(holders(Claim()), ScriptedEnder(), size=(160, 45)) as pilot:
+        await choose(pilot, "serve.py")
+        await press(pilot, "k")
+        assert is_asking(pilot)
+        assert "xmrig" not in shown(pilot)
+
+
+async def test_of_tagged_processes_a_claim_is_left_out() -> None:
+    async with armed(holders(Claim(4242)), ScriptedEnder(), size=(160, 45)) as pilot:
+        await choose(pilot, "xmrig")
+        await press(pilot, "space")
+        await choose(pilot, "serve.py")
+        await press(pilot, "space", "k")
+        assert is_asking(pilot)
+        assert f"End pid {HEALTHY}" in shown(pilot)

@@ -1,0 +1,83 @@
+"""The words and marks of a verdict: which is told apart from which, on which screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import moments
+import pytest
+
+from tpusmi.model import Life, Process, Sign, Snapshot, Verdict
+from tpusmi.report import holding, table, verdicts
+from tpusmi.report.grid import Sheet
+from tpusmi.tui.main.processes import letter
+
+ORPHANED = Sign("orphaned", "its launcher, process 7, has ended")
+SILENT = Sign("server_silent", "its metrics server: port 8431 does not answer")
+
+
+def judged(verdict: Verdict | None, state: str = "S", **more: object) -> Process:
+    """The holder without an agent."""
+    (p,) = (p for p in moments.machine().processes if p.pid == moments.SERVE.pid)
+    assert p.life is not None
+    doubtful = verdict not in (None, Verdict.NOT_STALE)
+    return p._replace(
+        verdict=verdict,
+        stale_code="orphaned" if doubtful else None,
+        stale_reason=f"{ORPHANED.message}, but …" if doubtful else None,
+        life=p.life._replace(state=state),
+        signs=(ORPHANED, SILENT) if doubtful else (),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("p", "mark", "state", "doing", "sign"),
+    [
+        (judged(Verdict.STALE), "orphaned", "stale", "stale (orphaned)", "L"),
+        (judged(Verdict.MAYBE), "maybe", "maybe", "maybe stale", "M"),
+        (judged(Verdict.MAYBE, phase="idle"), "maybe", "maybe", "idle (maybe stale)", "M"),
+        (judged(Verdict.MAYBE, "T"), "maybe", "stopped", "stopped, maybe stale", "T"),
+        (judged(Verdict.UNKNOWN), "?", "", "", "?"),
+        (judged(Verdict.UNKNOWN, "t", phase="idle"), "?", "stopped", "idle (stopped)", "T"),
+        (judged(Verdict.NOT_STALE, phase="running"), "no", "running", "running", "R"),
+        (judged(None), "", "", "", "?"),
+        (judged(Verdict.STALE)._replace(state="dead"), "orphaned", "ended", "ended", "X"),
+    ],
+)
+def test_each_verdict_has_marks_of_its_own(
+    p: Process, mark: str, state: str, doing: str, sign: str
+) -> None:
+    assert (verdicts.mark(p), verdicts.state(p), verdicts.doing(p)) == (mark, state, doing)
+    assert letter(p) == sign
+
+
+def test_ps_lists_suspects_apart_and_every_sign_once() -> None:
+    lines = list(_lines(judged(Verdict.MAYBE)))
+    at = lines.index("suspected, ended by pid only:")
+    assert lines[at + 1] == f"  pid 5000 is maybe stale (orphaned): {ORPHANED.message}, but …"
+    assert f"  pid 5000: {SILENT.message}" in lines
+    assert sum(ORPHANED.message in line for line in lines) == 1
+
+
+def test_ps_says_of_which_it_is_not_known() -> None:
+    lines = list(_lines(judged(Verdict.UNKNOWN)))
+    why = f"{ORPHANED.message}, but …"
+    assert f"? pid 5000: whether it is stale is not known (orphaned): {why}" in lines
+    assert "suspected, ended by pid only:" not in lines
+
+
+def test_a_stopped_holder_is_called_stopped_in_the_table() -> None:
+    s = _with(judged(Verdict.MAYBE, "T"))
+    assert "  stopped, maybe stale  " in table.table(s)
+
+
+def _lines(p: Process) -> Iterator[str]:
+    shown = holding.view(_with(p), holding.Filters())
+    yield from holding.text(shown, Sheet(False, None), False, True).splitlines()
+
+
+def _with(p: Process) -> Snapshot:
+    s = moments.machine()
+    assert isinstance(p.life, Life)
+    return s._replace(processes=tuple(p if q.key == p.key else q for q in s.processes))

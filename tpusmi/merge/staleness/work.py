@@ -1,0 +1,102 @@
+"""Whether a holder works: what shows that it does, and what answers that it does not. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tpusmi.merge.owned import fresh, fresh_mean, least
+from tpusmi.merge.staleness.case import BUSY, WORKED_LATELY_S, Case, minutes
+from tpusmi.model import LOST_AFTER_S, Device, History, Snapshot
+from tpusmi.model.history import WATCHED
+
+WORKING_PERCENT = 0.05
+WORKING_CPU_PERCENT = 20.0
+RESTING_CPU_PERCENT = 1.0
+"""Of one core: a process that uses no more does nothing. It is one tick of the kernel's clock in
+the shortest time over which it is measured.
+"""
+_WORKING_PHASES = ("compiling", "running")
+
+
+class Answer(NamedTuple):
+    """Whether something that was asked says that it does no work, and the words for either."""
+
+    rests: bool
+    words: str
+
+
+def why_working(c: Case) -> str:
+    """What shows that it works, in words; empty when nothing does."""
+    lately_s = min(WORKED_LATELY_S, c.limits.idle_s)
+    if c.has_agent and c.process.phase in _WORKING_PHASES:
+        return f"its agent says that it is {c.process.phase}"
+    idle_s = least(c.snapshot, "idle_s", c.devices)
+    if idle_s is not None:  # says it exactly; a duty cycle is of the last minute
+        return f"one of its devices ran a program {idle_s:.0f} s ago" if idle_s < lately_s else ""
+    for d in c.devices:
+        for name in BUSY:
+            found = fresh(c.snapshot, name, d)
+            if found is not None and found.value > WORKING_PERCENT:
+                return f"{d.name} is busy"
+    return "" if c.is_measured(*BUSY) else _works_on_the_host(c)
+
+
+def lack_of_work(c: Case) -> Answer:
+    """Whether it is known to do nothing. That nothing shows its work is not enough: a program that
+    loads its data, saves a checkpoint or waits for other hosts is at work, too.
+    """
+    rests_s = idle_s(c)
+    if rests_s is not None and rests_s >= LOST_AFTER_S:
+        return Answer(True, f"it has run nothing for {minutes(rests_s)}")
+    if c.has_agent and c.process.phase != "idle":
+        return Answer(False, f"its agent says that it is {c.process.phase or 'alive'}")
+    used, over_s = c.life.recent_cpu_percent, c.life.recent_s
+    if used is None or over_s is None:
+        return Answer(False, "what it uses of the processor has not been measured yet")
+    words = f"used {used:.1f} % of a core over {over_s:.1f} s"
+    if used > RESTING_CPU_PERCENT:
+        return Answer(False, f"it {words}")
+    return Answer(True, f"{_who_answers(c)}, and it {words}")
+
+
+def idle_s(c: Case) -> float | None:
+    """For how long all its devices have run nothing; None when that is not known of every one."""
+    told = least(c.snapshot, "idle_s", c.devices)
+    if told is not None:
+        return told
+    stepped_s = c.agent_value("since_last_step_s")
+    if c.has_agent and c.process.phase == "idle" and stepped_s is not None:
+        return stepped_s
+    if c.history is None or fresh_mean(c.snapshot, "duty_cycle_percent", c.devices) is None:
+        return None
+    quiet = [_quiet_since_s(c.snapshot, d, c.history) for d in c.devices]
+    known = [since_s for since_s in quiet if since_s is not None]
+    return c.snapshot.at_s - max(known) if known and len(known) == len(quiet) else None
+
+
+def _who_answers(c: Case) -> str:
+    """What its agent and its server say of it, if they say anything."""
+    if c.has_agent:
+        return "its agent says that it is idle"
+    if c.devices and all(_is_measured(c.snapshot, d) for d in c.devices):
+        return "its chips run nothing"
+    if c.has_server:
+        return "its metrics server knows of no program"
+    return "neither an agent nor a metrics server of its own answers"
+
+
+def _is_measured(s: Snapshot, d: Device) -> bool:
+    return any(fresh(s, name, d) is not None for name in ("idle_s", *BUSY))
+
+
+def _works_on_the_host(c: Case) -> str:
+    used = c.life.recent_cpu_percent
+    return "" if used is None or used < WORKING_CPU_PERCENT else f"it uses {used:.0f} % of a core"
+
+
+def _quiet_since_s(s: Snapshot, d: Device, history: History) -> float | None:
+    """Since when a device's duty cycle, or its chip's, is known to have been nothing."""
+    chips = (c for c in s.chips if c.index == d.chip)
+    subjects = [*d.filed(WATCHED), *(key for c in chips for key in c.filed(WATCHED))]
+    known = (history.nothing_since_s(subject) for subject in subjects)
+    return next((since_s for since_s in known if since_s is not None), None)

@@ -1,0 +1,81 @@
+"""What could not be read, of whose files: in words, and as witnesses that are missing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+
+from tpusmi.model import AGENT, Missing, ProcessKey
+from tpusmi.sources.segments.listing import RECENT_S, Trouble
+from tpusmi.sources.segments.proof import Machine
+from tpusmi.sources.users import user_name
+from tpusmi.wire.places import Place
+
+NOTES_MOST = 8
+
+
+class Gaps:
+    """Gathered in the course of one read."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.denied = 0
+        """Segments and directories that this user may not read."""
+        self.own = ""
+        """The first that is root's or of this user, in words."""
+        self._machine = machine
+        self._notes: list[str] = []
+        self._cut: Counter[tuple[int, str]] = Counter()
+        self._missing: list[Missing] = []
+
+    def note(self, text: str) -> None:
+        """Something that no verdict depends on."""
+        self._notes.append(text)
+
+    def directory(self, trouble: Trouble) -> None:
+        """A directory that could not be looked into."""
+        directory, why, is_denied = trouble
+        self.denied += is_denied
+        text = self._noted(f"{directory.path} {why}", directory.uid)
+        self._missing.append(Missing(AGENT, text, directory.uid))
+
+    def segment(self, place: Place, why: str) -> None:
+        """A segment that cannot be read. One that is named after a living process of its owner
+        could have spoken for that one alone; an old one for nobody.
+        """
+        self.denied += "Permission denied" in why
+        text = self._noted(f"{place.path} {why}", place.uid)
+        if self._machine.runs(place.pid, place.start_ticks, place.uid):
+            key = ProcessKey(place.pid, place.start_ticks)
+            self._missing.append(Missing(AGENT, text, place.uid, key))
+        elif time.time() - place.written_s < RECENT_S:
+            self._missing.append(Missing(AGENT, text, place.uid))
+
+    def cut(self, uid: int, why: str) -> None:
+        """A segment of that user that is left out because of what they cost."""
+        self._cut[uid, why] += 1
+
+    def notes(self) -> tuple[str, ...]:
+        """The first, and how many more: a hostile directory must not fill the screen."""
+        notes = [*self._cuts().values(), *self._notes]
+        more = len(notes) - NOTES_MOST
+        return (*notes[:NOTES_MOST], *([f"and {more} more of that kind"] if more > 0 else ()))
+
+    def missing(self) -> tuple[Missing, ...]:
+        """The witnesses that could not be asked."""
+        cuts = (Missing(AGENT, text, uid) for (uid, _), text in self._cuts().items())
+        return (*cuts, *self._missing)
+
+    def _noted(self, text: str, uid: int | None) -> str:
+        self._notes.append(text)
+        if uid in (0, os.geteuid(), None):
+            self.own = self.own or text
+        return text
+
+    def _cuts(self) -> dict[tuple[int, str], str]:
+        return {(uid, why): _cut(uid, count, why) for (uid, why), count in self._cut.items()}
+
+
+def _cut(uid: int, count: int, why: str) -> str:
+    segments = f"{count} segment{'s' if count > 1 else ''}"
+    return f"{segments} of user {user_name(uid)} not read: {why}"

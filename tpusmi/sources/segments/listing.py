@@ -1,0 +1,122 @@
+"""Which segments there are, in the order in which they are read."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from tpusmi.model import Host
+from tpusmi.sources.segments.budget import NOTHING, Budget, spent
+from tpusmi.wire import places
+from tpusmi.wire.places import Directory, Place
+
+DIRECTORIES_EVERY_S = 5.0
+"""/tmp may be long, so new directories are looked for now and then."""
+RECENT_S = 60.0
+"""A living agent writes more often."""
+
+
+class Trouble(NamedTuple):
+    """A directory that cannot be looked into."""
+
+    directory: Directory
+    why: str
+    is_denied: bool = False
+
+
+class Looked(NamedTuple):
+    """Every segment's file, and what stood in the way."""
+
+    places: list[Place]
+    troubles: list[Trouble]
+
+
+class Listing:
+    """The directories of segments, between reads."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._directories: list[Directory] = []
+        self._looked_at_s = -math.inf
+
+    def look(self, now_s: float, budget: Budget) -> Looked:
+        """What is there now: trusted users' directories first, then those of the others."""
+        self._find(now_s)
+        found: list[Place] = []
+        troubles: list[Trouble] = []
+        for directory in sorted(self._directories, key=lambda d: not _is_sure(d, budget)):
+            if directory.trouble:
+                troubles.append(Trouble(directory, directory.trouble))
+                continue
+            try:
+                here, why = _listed(directory, budget)
+                found += here
+                troubles += [Trouble(directory, why)] if why else []
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+            except PermissionError:
+                troubles.append(Trouble(directory, "cannot be read", is_denied=True))
+            except OSError as error:
+                troubles.append(Trouble(directory, f"cannot be read: {error.strerror or error}"))
+        return Looked(_ordered(found, budget, self._lives), troubles)
+
+    def _find(self, now_s: float) -> None:
+        override = self._host.segment_dir
+        if override is not None:
+            self._directories = [Directory(override, None)]
+        elif now_s - self._looked_at_s >= DIRECTORIES_EVERY_S:
+            self._directories = [*places.directories(self._host.root)]
+            self._looked_at_s = now_s
+
+    def _lives(self, place: Place) -> bool:
+        return places.start_ticks(self._host.path("/proc"), place.pid) == place.start_ticks
+
+
+def _is_sure(directory: Directory, budget: Budget) -> bool:
+    return directory.uid is None or budget.is_trusted(directory.uid)
+
+
+def _listed(directory: Directory, budget: Budget) -> tuple[list[Place], str]:
+    """The segments in a directory, and why not all of it was looked at; a file that another user
+    has put there is no segment. Raises OSError.
+    """
+    if directory.uid is None:
+        found, most = places.segments(directory.path, None), places.ENTRIES_MOST
+    else:
+        most = max(0, budget.left(directory.uid).files)
+        with spent(budget, directory.uid):
+            found = places.segments(directory.path, directory.uid, most)
+        budget.spend(directory.uid, NOTHING._replace(files=found.entries))
+    return found.places, f"has over {most} files: not all read" if found.entries > most else ""
+
+
+def _ordered(found: Iterable[Place], budget: Budget, lives: Callable[[Place], bool]) -> list[Place]:
+    """Own and root's first. Then one of each user, then another one of each, so that no user is
+    last because of the many of others; and of each the living ones first.
+    """
+    by_user: dict[int, list[Place]] = {}
+    for place in found:
+        by_user.setdefault(place.uid, []).append(place)
+    ranked = []
+    for uid, own in by_user.items():
+        is_first = budget.is_trusted(uid)
+        with spent(budget, uid):
+            ordered = _living_first(own, budget.left(uid).segments, lives)
+        ranked += [((not is_first, rank, uid), place) for rank, place in enumerate(ordered)]
+    return [place for _, place in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _living_first(own: list[Place], most: int, lives: Callable[[Place], bool]) -> list[Place]:
+    """Those that are written to, in an order that stays, then the newest. Where not all can be
+    read, those whose process is there come before.
+    """
+    now_s, is_crowded = time.time(), len(own) > most
+
+    def rank(place: Place) -> tuple[bool, bool, float, str]:
+        is_written = now_s - place.written_s < RECENT_S
+        may_end = is_crowded and not lives(place)
+        return (may_end, not is_written, 0.0 if is_written else -place.written_s, place.path)
+
+    return sorted(own, key=rank)
