@@ -149,6 +149,56 @@ def profiles(directory: Path) -> Iterator[Target]:
 
 
 @target
+def made_profiles(directory: Path) -> Iterator[Target]:
+    """Profiles that are well formed and of any size: each three bytes are a message and how much is
+    in it.
+    """
+
+    def run(data: bytes) -> None:
+        out = b"".join(_message(*data[i : i + 3]) for i in range(0, min(len(data), 600) - 2, 3))
+        for decode in (totals, lambda p: held(p, by_device=True)):
+            try:
+                decode(gzip.compress(out[: 8 << 20], 1))
+            except ProfileError:
+                pass
+
+    yield Target(run, [bytes(range(200)), bytes([0, 255, 1, 1, 250, 40, 2, 9, 9, 3, 255, 255] * 9)])
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    """A field of a protobuf message."""
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    low = b""
+    while value > 0x7F:
+        low += bytes((value & 0x7F | 0x80,))
+        value >>= 7
+    return low + bytes((value,))
+
+
+def _message(kind: int, size: int, more: int) -> bytes:
+    few, many = 1 + more % 8, size * (1 + more)
+    if kind % 5 == 0:
+        label = field(3, field(1, 2) + field(2, few) + field(9, more)) * (size % 7)
+        stack = bytes((few,)) * (many % 3000) + bytes((more % 128,))
+        return field(2, field(1, stack) + field(2, b"\1\1") + label) * few
+    if kind % 5 == 1:
+        line = field(4, field(1, few) + field(2, size))
+        return field(4, field(1, few) + line * (many % 70 if more % 3 else many))
+    if kind % 5 == 2:
+        return field(
+            5, field(1, few) + field(7, 1) * (many if more % 5 == 0 else 1) + field(4, few)
+        )
+    if kind % 5 == 3:
+        return field(6, b"/jax/" + b"x/" * (many * (50 if more % 7 == 0 else 1)))
+    return field(15, 0) * many + field(4, b"") * few
+
+
+@target
 def sites(directory: Path) -> Iterator[Target]:
     """The sites of a profile that was too large, and the facts of a job: JSON."""
     packed = packed_sites((DATA / "ledgetter.prof").read_bytes())
