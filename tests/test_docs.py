@@ -99,9 +99,7 @@ def test_what_helps_a_slow_job_is_said_in_the_words_of_the_job_page() -> None:
 def test_every_limit_of_the_security_page_is_made_from_the_programs_constants() -> None:
     """In a sentence there is no number but these; the tables are made."""
     text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
-    sentences = CODE.sub(
-        "", re.sub(r"<!-- (limits|shares) .*?<!-- /\1 ", "", text, flags=re.DOTALL)
-    )
+    prose = re.sub(r"<!-- (limits|shares) .*?<!-- /\1 ", "", text, flags=re.DOTALL)
     found = set(re.findall(r"[0-9][0-9.,]*[0-9]|[0-9]", CODE.sub("", prose)))
     assert found == {f"{LOST_AFTER_S / 60:.0f}", f"{IDLE_S / 60:.0f}", f"{USUAL[0]}"}
 
