@@ -1,4 +1,4 @@
-"""Writes the tables of the documentation that the program itself knows: keys, metrics, chips.
+"""Writes the tables of the documentation that the program itself knows: keys, metrics, limits.
 
     python assets/make_docs.py [--check]
 
@@ -17,6 +17,8 @@ from textual.binding import Binding
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+import limits  # noqa: E402
 
 from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
 from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS, PROFILE  # noqa: E402
@@ -117,6 +119,7 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "keys of the palette": partial(_of_dialog, PaletteScreen),
     },
     "numbers.md": {"metrics": _metrics, "chips": _chips},
+    "security.md": {name: partial(table, *told) for name, told in limits.TABLES.items()},
 }
 """By file, and by the name between the marks."""
 

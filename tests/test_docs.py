@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tpusmi.agent import _mode
 from tpusmi.merge.slow import CASES
-from tpusmi.model import History
+from tpusmi.merge.staleness import IDLE_S
+from tpusmi.model import LOST_AFTER_S, History
+from tpusmi.sources.libtpu.ports import USUAL
 from tpusmi.tui import Options
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.themes import THEMES
@@ -21,7 +24,8 @@ from tpusmi.tui.scene import Scene
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "assets" / "make_docs.py"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+TOP = ("README.md", "CHANGELOG.md", "SECURITY.md")
+PAGES = [*(ROOT / name for name in TOP), *sorted((ROOT / "docs").glob("*.md"))]
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -90,3 +94,17 @@ def test_every_column_of_the_tables_is_explained() -> None:
 def test_what_helps_a_slow_job_is_said_in_the_words_of_the_job_page() -> None:
     text = (ROOT / "docs" / "numbers.md").read_text(encoding="utf-8").replace("`", "")
     assert [case.cause.cure for case in CASES if f"| {case.cause.cure}" not in text] == []
+
+
+def test_every_limit_of_the_security_page_is_made_from_the_programs_constants() -> None:
+    """In a sentence there is no number but these; the tables are made."""
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    prose = re.sub(r"<!-- (limits|shares) .*?<!-- /\1 ", "", text, flags=re.DOTALL)
+    found = set(re.findall(r"[0-9][0-9.,]*[0-9]|[0-9]", CODE.sub("", prose)))
+    assert found == {f"{LOST_AFTER_S / 60:.0f}", f"{IDLE_S / 60:.0f}", f"{USUAL[0]}"}
+
+
+def test_the_security_page_says_who_can_read_a_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TPUSMI_SEGMENT_MODE", raising=False)
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    assert f"segments, mode `{_mode():04o}`" in text

@@ -154,3 +154,18 @@ def test_of_a_stale_and_a_healthy_holder_one_is_ended_and_its_node_is_free(machi
         assert [r.process.pid for r in report.results] == [stale]
         assert (report.nodes, report.is_free) == ((NODE,), True)
         os.kill(healthy, 0)
+
+
+@ROOT
+def test_what_another_users_simulated_host_says_ends_no_process(machine: Host) -> None:
+    """Its directory may lead to any node and any bus; the processes are those of the machine."""
+    simulated = machine._replace(simulated=True)
+    with holder(at(machine, NODE)) as pid:
+        request = Request((pid,), all_users=True)
+        assert [t.process.pid for t in planned(simulated, look(simulated), request).targets]
+        os.chown(machine.root, STRANGER, STRANGER)
+        plan = planned(simulated, look(simulated), request)
+        os.chown(machine.root, 0, 0)
+    assert (plan.targets, plan.lock_files) == ((), ())
+    why = "the simulated host that names it belongs to another user"
+    assert [(r.pid, r.why) for r in plan.refused] == [(pid, why)]

@@ -282,3 +282,50 @@ def test_own_files_and_those_of_root_have_a_limit_of_their_own() -> None:
     with spent(budget, 0):
         pass
     assert budget.left(0).cpu_s < OF_TRUSTED.cpu_s
+
+
+CROWDS: dict[str, Callable[[Path, int], Any]] = {
+    "names": lambda place, number: (place / f"x{number}").touch(),
+    "directories": lambda place, number: theirs(place, number),
+}
+
+
+def theirs(place: Path, number: int) -> None:
+    """A directory of the stranger's that sorts before that of any user."""
+    path = place / f"tpusmi-0.{number:06}"
+    path.mkdir()
+    os.chown(path, STRANGER, STRANGER)
+
+
+@pytest.fixture
+def small_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits on what is looked at in /dev/shm and /tmp, as if they were a few hundred."""
+    monkeypatch.setattr(places, "NAMES_MOST", 256)
+    monkeypatch.setattr(places, "NAMED_MOST", 128)
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.usefixtures("small_places")
+def test_who_crowds_a_place_hides_no_job_and_no_verdict_rests_on_what_was_seen(
+    host: Host, crowd: str
+) -> None:
+    place = Path(host.path("/dev/shm"))
+    with holding.running("say('here'); wait()", user=HONEST) as child:
+        assert child.line() == "here"
+        honest(host, HONEST, child.pid)
+        for number in range(300):
+            CROWDS[crowd](place, number)
+        found = read(Segments(host))
+    assert mine(found)
+    assert users(found) == [os.getuid(), HONEST]
+    assert Missing("agent", f"{place} has too many names: not all were looked at") in found.missing
+
+
+def test_many_directories_of_one_user_are_not_looked_into_and_hide_no_other(host: Host) -> None:
+    place = Path(host.path("/dev/shm"))
+    for number in range(1100):
+        theirs(place, number)
+    honest(host)
+    found = read(Segments(host))
+    assert users(found) == [os.getuid(), HONEST]
+    assert found.missing == ()

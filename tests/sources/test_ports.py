@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,9 +19,10 @@ from metric_server import free_port
 from users import ROOT, reachable
 
 from tpusmi.collect import open_collector
-from tpusmi.model import Host, Snapshot
+from tpusmi.model import Host, Process, ProcessKey, Snapshot
 from tpusmi.sources.libtpu import ports
-from tpusmi.sources.sockets import listeners
+from tpusmi.sources.libtpu.strangers import Strangers
+from tpusmi.sources.sockets import Listener, listeners
 
 pytestmark = ROOT
 
@@ -274,3 +276,53 @@ def test_devices_whose_ids_are_the_same_are_told_apart_by_their_index(machine: H
     assert [d.id for d in s.devices] == [0] * 4
     assert [d.name for d in s.devices] == [f"tpu:{n}" for n in range(4)]
     assert None not in used(s)
+
+
+def holder(pid: int, uid: int, named: range) -> Process:
+    """A holder that nobody may look into, which names those ports."""
+    variable = {"TPU_RUNTIME_METRICS_PORTS": ",".join(map(str, named))}
+    key = ProcessKey(10**8 + pid, 1)
+    known = ("live", None, None, None, {})
+    return Process(key, None, "", *known, holds=("/dev/vfio/0",), environment=variable, uid=uid)
+
+
+def test_a_user_with_very_many_ports_is_asked_at_some_and_hides_no_other_users(
+    tmp_path: Path,
+) -> None:
+    many = range(20_000, 20_000 + 20 * ports.NAMED_MOST)
+    theirs = [
+        holder(n, STRANGER, many[n * ports.NAMED_MOST : (n + 1) * ports.NAMED_MOST])
+        for n in range(20)
+    ]
+    other, own = holder(30, NAMES, range(9000, 9002)), holder(31, os.geteuid(), range(9100, 9116))
+    listening = {
+        **{port: Listener(port, STRANGER) for port in many},
+        **{port: Listener(port, NAMES) for port in range(9000, 9002)},
+        **{port: Listener(port, os.geteuid()) for port in range(9100, 9116)},
+    }
+    host = holding.host(tmp_path)
+    found = ports.find(host, [*theirs, other, own], listening, Strangers("/proc"))
+    asked = Counter(place.uid for place in found.places)
+    assert asked == {STRANGER: ports.OF_USER_MOST, NAMES: 2, os.geteuid(): 16}
+    assert found.unasked == {p.key for p in theirs[1:]}
+
+
+def test_ports_of_very_many_users_have_a_bound_and_who_is_not_asked_is_a_missing_witness(
+    tmp_path: Path,
+) -> None:
+    holders = [holder(n, 3000 + n, range(9000 + 8 * n, 9008 + 8 * n)) for n in range(20)]
+    listening = {9000 + n: Listener(n + 1, 3000 + n // 8) for n in range(160)}
+    host = holding.host(tmp_path)
+    found = ports.find(host, holders, listening, Strangers("/proc"))
+    assert len(found.places) == ports.OF_OTHERS_MOST
+    assert found.unasked == {p.key for p in holders[ports.OF_OTHERS_MOST // 8 :]}
+
+
+def test_the_verdict_on_a_holder_whose_port_is_not_asked_is_unknown(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ports, "OF_USER_MOST", 0)
+    with serving(machine, SERVES, 0) as owner:
+        s = seen(machine)
+    assert [m.process and m.process.pid for m in s.missing] == [owner]
+    assert f"pid {owner} cannot be asked for its metrics: holders have too many ports" in notes(s)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection
+
 from tpusmi.actions.me import me
 from tpusmi.actions.plan import Plan, Refusal, Request, Target, make_plan
 from tpusmi.actions.starters import starter_of
@@ -13,6 +16,8 @@ def planned(host: Host, snapshot: Snapshot, request: Request) -> Plan:
     """What this process would do with that request."""
     asks = me(host)
     plan = make_plan(snapshot, request, asks)
+    if host.simulated and not _is_of(host.root, asks.uids):
+        plan = _without_targets(plan)
     ours = {asks.pid, *asks.ancestors, *(t.process.pid for t in plan.targets)}
 
     def told(target: Target) -> Target:
@@ -22,6 +27,22 @@ def planned(host: Host, snapshot: Snapshot, request: Request) -> Plan:
         targets=tuple(map(told, plan.targets)),
         refused=tuple(_explained(host, refused) for refused in plan.refused),
     )
+
+
+def _is_of(directory: str, uids: Collection[int]) -> bool:
+    try:
+        return os.stat(directory).st_uid in uids
+    except OSError:
+        return False
+
+
+def _without_targets(plan: Plan) -> Plan:
+    """The plan for a simulated host that another user has made: its processes are real, and what it
+    says of them is that user's word.
+    """
+    why = "the simulated host that names it belongs to another user"
+    left = (Refusal(t.process.pid, t.process, why, t.process.holds) for t in plan.targets)
+    return plan._replace(targets=(), refused=(*plan.refused, *left), lock_files=())
 
 
 def _explained(host: Host, refused: Refusal) -> Refusal:

@@ -16,9 +16,14 @@ _DIRECTORY = "tpusmi-"
 SHARED_MEMORY, RUNTIME, TEMPORARY = "/dev/shm", "/run/user", "/tmp"
 
 ENTRIES_MOST = 16384
-"""Names that are looked at in one directory. Any user may fill /tmp."""
-PARENTS_MOST = 1024
-"""Directories of segments, and of users' runtime files, that are looked at in one place."""
+"""Names that are looked at in one directory of segments."""
+NAMES_MOST, NAMED_MOST = 65_536, 4096
+"""Names that are listed in a place that all users share, such as /tmp, and of those the names of
+such directories that are looked at. Any user may fill it.
+"""
+RUNTIMES_MOST = 1024
+"""Directories of users' runtime files."""
+PROCESSES_MOST = 32768
 OF_USER_MOST = 4
 """Directories of one user in one place."""
 
@@ -78,17 +83,51 @@ def user_in_name(name: str) -> int | None:
 
 
 def directories(root: str) -> Iterator[Directory]:
-    """Every user's directories for segments. Those of root and of this user need no listing."""
+    """Every user's directories for segments, and the places that could not be searched for them."""
     base = root.rstrip("/")
-    runtimes = [f"{base}{RUNTIME}/{name}" for name in names(f"{base}{RUNTIME}", PARENTS_MOST)]
+    runtimes = [f"{base}{RUNTIME}/{name}" for name in names(f"{base}{RUNTIME}", RUNTIMES_MOST)]
     own = own_runtime(os.geteuid())
     if own and own not in runtimes and not base:
         runtimes.append(own)
-    sure = [directory_name(uid) for uid in dict.fromkeys((os.geteuid(), 0))]
     for parent in (f"{base}{SHARED_MEMORY}", *runtimes, f"{base}{TEMPORARY}"):
-        listed = (n for n in names(parent, ENTRIES_MOST) if user_in_name(n) is not None)
-        found = [*itertools.islice(listed, PARENTS_MOST)]
-        yield from _of_users(parent, [*sure, *sorted(set(found) - set(sure))])
+        yield from _in_place(parent, f"{base}/proc")
+
+
+def _in_place(parent: str, proc: str) -> Iterator[Directory]:
+    """Those in one place. Root's and this user's need no listing. Where there are too many names to
+    look at, users who run processes need none either: one user must not hide the others.
+    """
+    listed, trouble = _listed(parent)
+    users = (os.geteuid(), 0, *(_running_users(proc) if trouble else ()))
+    yield from _of_users(parent, dict.fromkeys((*map(directory_name, users), *listed)))
+    if trouble:
+        yield Directory(parent, None, trouble)
+
+
+def _listed(parent: str) -> tuple[list[str], str]:
+    """The names there that a directory for segments may have, and why they may not be all."""
+    try:
+        with os.scandir(parent) as entries:
+            seen = [entry.name for entry in itertools.islice(entries, NAMES_MOST + 1)]
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return [], ""  # another user's runtime directory is private
+    except OSError as error:
+        return [], f"cannot be read: {error.strerror or error}"
+    named = sorted(name for name in seen[:NAMES_MOST] if user_in_name(name) is not None)
+    is_whole = len(seen) <= NAMES_MOST and len(named) <= NAMED_MOST
+    return named[:NAMED_MOST], "" if is_whole else "has too many names: not all were looked at"
+
+
+def _running_users(proc: str) -> list[int]:
+    """The users of the processes that /proc shows."""
+    found = set()
+    for name in names(proc, PROCESSES_MOST):
+        try:
+            if name.isdigit():
+                found.add(os.stat(f"{proc}/{name}").st_uid)
+        except OSError:
+            continue  # it has ended
+    return sorted(found)
 
 
 def _of_users(parent: str, listed: Iterable[str]) -> Iterator[Directory]:

@@ -148,6 +148,8 @@ class Libtpu:
         """What keeps us from asking a holder's server; empty when nothing does."""
         if process.key in self._found.elsewhere:
             return "is in another network namespace: its metrics cannot be reached from here"
+        if process.key in self._found.unasked:
+            return "cannot be asked for its metrics: holders have too many ports"
         named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
         for a in answered:
             if _lacks_package(a) and (a.place.process == process.key or a.place.port in named):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,10 @@ PORTS_VARIABLE = "TPU_RUNTIME_METRICS_PORTS"
 USUAL = range(8431, 8439)
 NAMED_MOST = GUESSES_MOST = 16
 """Ports of one holder that are asked: those it names, and those it happens to listen on."""
+OF_USER_MOST, OF_OTHERS_MOST = 16, 64
+"""Ports of a user that are asked, and of all such users: of any but root and the one who asks. A
+machine has a server for each chip at most, and asking one takes a thread and megabytes.
+"""
 NEVER = frozenset((*range(8470, 8483), 8353, 8466, 9012, 9999))
 """Other services of a TPU host: slice builder, coordinator, vbar agent, profiler."""
 
@@ -42,6 +47,8 @@ class Found(NamedTuple):
     """In other network namespaces than ours."""
     closed: tuple[ProcessKey, ...] = ()
     """Holders whose descriptors we may not see."""
+    unasked: frozenset[ProcessKey] = frozenset()
+    """Holders with ports that are not asked: there are too many."""
 
 
 def find(
@@ -65,11 +72,31 @@ def find(
         if port not in NEVER
     }
     strangers.keep(set((listening or {}).values()))
+    wanted = [p for p in places.values() if p.stranger is None or not p.is_guess]
+    asked = _bounded(wanted, seen.users)
     return Found(
-        tuple(p for p in places.values() if p.stranger is None or not p.is_guess),
+        tuple(asked),
         tuple(p.key for p in holders if p not in near),
         tuple(key for key, sockets in seen.sockets.items() if sockets is None),
+        frozenset(p.process for p in wanted if p.process is not None and p not in asked),
     )
+
+
+def _bounded(places: Sequence[Place], users: Mapping[ProcessKey, int | None]) -> dict[Place, None]:
+    """Those within the limits. A port on which nothing listens has no user."""
+    trusted = (0, os.geteuid())
+    counts: Counter[int | None] = Counter()
+    asked: dict[Place, None] = {}
+    for place in places:
+        uid = place.uid if place.uid is not None or not place.process else users[place.process]
+        if uid not in trusted:
+            counts[uid] += 1
+            others = sum(count for user, count in counts.items() if user is not None)
+            if counts[uid] > OF_USER_MOST or others > OF_OTHERS_MOST:
+                counts[uid] -= 1
+                continue
+        asked[place] = None
+    return asked
 
 
 class _Holders:

@@ -73,7 +73,7 @@ class Job:
         self._wants_past = with_past
         self._by_device = by_device
         self._facts_hint = -1
-        self._facts = facts.parsed({}, self._key, header.devices)
+        self._facts = facts.parsed({}, self._key, 0)  # until they are read: it may not come to that
         self._profile_hint = 0
         self._profile_note: str | None = None
         self._profile: MemoryProfile | None = None
@@ -176,9 +176,9 @@ class Job:
     def _read_facts(self) -> None:
         hint = self._reader.facts_sequence()
         if hint != self._facts_hint:
-            self._facts_hint = hint
             _, said = self._reader.facts()
             self._facts = facts.parsed(said, self._key, self._reader.header.devices)
+            self._facts_hint = hint
 
     def _read_profile(self, shift: float, now_s: float) -> None:
         """Decode the profile when it is a new one; one that cannot be decoded is tried once."""

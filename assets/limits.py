@@ -1,0 +1,223 @@
+"""The limits of docs/security.md, from the constants of the program. make_docs.py prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tpusmi import collect, memprofile, pprof, text
+from tpusmi.agent import budget as shares
+from tpusmi.agent import output, process, sampler, utilization
+from tpusmi.model import history
+from tpusmi.sources import sockets, users
+from tpusmi.sources.holders import loaded, lockfile, peers, procfs, ties
+from tpusmi.sources.libtpu import (
+    answers,
+    channel,
+    child_process,
+    client,
+    percentiles,
+    plain,
+    ports,
+    questions,
+    strangers,
+)
+from tpusmi.sources.segments import budget, job, listing, proof
+from tpusmi.web import doors, log, server, tab
+from tpusmi.wire import layout, places, reader
+
+Row = tuple[str, ...]
+VALUE_BYTES = 4
+"""Of one second of one series."""
+
+
+def number(value: float) -> str:
+    return f"{value:,}"
+
+
+def size(count: int) -> str:
+    """Bytes in the largest unit that leaves a whole number."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count % unit == 0:
+            return f"{count // unit} {name}"
+    return f"{count:,} bytes"
+
+
+def seconds(value: float) -> str:
+    for unit, name in ((3600.0, "h"), (60.0, "min")):
+        if value >= 2 * unit and value % unit == 0:
+            return f"{value / unit:.0f} {name}"
+    return f"{value:g} s"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:g} %"
+
+
+SHARES: Sequence[budget.Limits] = (budget.OF_OTHER_USER, budget.OF_ALL_OTHERS, budget.OF_TRUSTED)
+
+SEGMENT_SHARES: Sequence[Row] = (
+    ("names in their directories", *(number(of.files) for of in SHARES)),
+    ("segments", *(number(of.segments) for of in SHARES)),
+    ("bytes of these files", *(size(of.bytes) for of in SHARES)),
+    ("devices", *(number(of.devices) for of in SHARES)),
+    ("processor time", *(seconds(of.cpu_s) for of in SHARES)),
+    ("past values for graphs, in all", *(number(of.past) for of in SHARES)),
+)
+
+SEGMENTS: Sequence[Row] = (
+    (
+        "names in `/dev/shm` or `/tmp`, names of segment directories among them",
+        f"{number(places.NAMES_MOST)} / {number(places.NAMED_MOST)}, "
+        f"every {seconds(listing.DIRECTORIES_EVERY_S)}",
+    ),
+    ("segment directories of one user there", number(places.OF_USER_MOST)),
+    ("a debt of processor time that carries over", seconds(budget.DEBT_MOST_S)),
+    ("a segment", size(reader.MOST_BYTES)),
+    ("devices, samples in it", f"{number(reader.MOST_DEVICES)} / {number(reader.MOST_SLOTS)}"),
+    (
+        "static facts (JSON)",
+        f"{size(reader.FACTS_MARGIN * layout.FACTS_HALF)} + "
+        f"{number(reader.FACTS_MARGIN * layout.FACTS_PER_DEVICE)} bytes for each device",
+    ),
+    (
+        "memory profile, packed, unpacked",
+        f"{size(reader.MOST_BLOB_BYTES)} / {size(pprof.MOST_UNPACKED_BYTES)}",
+    ),
+    ("samples, locations, functions, strings, each", number(pprof.MOST_ROWS)),
+    (
+        "fields and frames that are looked at",
+        f"{number(pprof.WORK_LEAST)} + {pprof.WORK_PER_BYTE} for each packed byte, "
+        f"{number(pprof.WORK_MOST)} in all",
+    ),
+    (
+        "frames of a stack, lines of a location, a string",
+        f"{number(pprof.MOST_FRAMES)} / {number(pprof.MOST_LINES)} / "
+        f"{size(pprof.MOST_STRING_BYTES)}",
+    ),
+    (
+        "sites, allocations that are kept",
+        f"{number(job.SITES_MOST)} / {number(memprofile.ALLOCATIONS_MOST)}",
+    ),
+    (
+        "looking for processes of other pid namespaces",
+        f"{number(proof.ELSEWHERE_MOST)} processes, {seconds(proof.ELSEWHERE_CPU_S)}, "
+        f"every {seconds(proof.ELSEWHERE_AGAIN_S)}",
+    ),
+)
+
+SERVERS: Sequence[Row] = (
+    ("ports that one holder names", number(ports.NAMED_MOST)),
+    (
+        "ports of one user, of all other users together",
+        f"{number(ports.OF_USER_MOST)} / {number(ports.OF_OTHERS_MOST)}",
+    ),
+    ("looking for the owner of a port", seconds(strangers.CPU_MOST_S)),
+    (
+        "connecting, asking, all questions of one look",
+        f"{seconds(channel.CONNECT_S)} / {seconds(client.DEADLINE_S)} / "
+        f"{seconds(client.READ_MOST_S)}",
+    ),
+    ("leaving alone a server that failed", f"up to {seconds(client.RETRY_S[-1])}"),
+    (
+        "a message, all messages of one look",
+        f"{size(plain.RECEIVE_MOST_BYTES)} / {size(plain.ROUND_MOST_BYTES)}",
+    ),
+    (
+        "an HTTP/2 frame, frames for each question",
+        f"{size(plain.FRAME_MOST_BYTES)} / {number(plain.FRAMES_MOST)}",
+    ),
+    (
+        "rows about devices, other rows",
+        f"{number(answers.DEVICES_MOST)} / {number(answers.ROWS_MOST)}",
+    ),
+    (
+        "labels, buckets of a distribution",
+        f"{number(answers.LABELS_MOST)} / {number(percentiles.BUCKETS_MOST)}",
+    ),
+    (
+        "characters of a name, device ids that are remembered",
+        f"{number(answers.TEXT_MOST)} / {number(questions.IDS_MOST)}",
+    ),
+    ("an answer of the SDK's child process", size(child_process.ANSWER_BYTES_MOST)),
+)
+
+PROCESSES: Sequence[Row] = (
+    ("a file of `/proc/PID`, command line and environment included", size(procfs.READ_MOST)),
+    (
+        "arguments, characters of one, of all",
+        f"{number(text.WORDS_MOST)} / {number(text.WORD_MOST)} / {number(text.ARGV_MOST)}",
+    ),
+    ("mounts of a process", size(procfs.MOUNTS_MOST_BYTES)),
+    (
+        "memory maps of one process, of all in one look",
+        f"{size(loaded.MAPS_MOST_BYTES)} / {size(loaded.LOOK_MOST_BYTES)}",
+    ),
+    ("looking for who reads a suspect's output", seconds(ties.LOOK_MOST_S)),
+    (
+        "the kernel's tables of sockets: of a suspect, where netlink is refused",
+        f"{size(peers.TABLE_MOST_BYTES)} / {size(sockets.TABLE_MOST_BYTES)}",
+    ),
+    ("the kernel's table of locks", size(lockfile.LOCKS_MOST_BYTES)),
+    (
+        "waiting for user names in all, names at once, names remembered",
+        f"{seconds(users.WAIT_MOST_S)} / {number(users.AT_ONCE_MOST)} / {number(users.KEPT_MOST)}",
+    ),
+    ("`--json`, `--once`, CSV: all sources together", seconds(collect.ONCE_DEADLINE_S)),
+    ("`ps`, `kill`, `tpusmi.free()`: one look", seconds(collect.LOOK_DEADLINE_S)),
+    (
+        "history: time, series, memory of their values",
+        f"{seconds(history.HISTORY_S)} / {number(history.SERIES_MOST)} / "
+        f"{history.SERIES_MOST * history.HISTORY_S * VALUE_BYTES / 1e6:.0f} MB",
+    ),
+    (
+        "history: series of one process or server, when there is no room",
+        number(history.SHARE),
+    ),
+)
+
+AGENT: Sequence[Row] = (
+    (
+        "processor time of wall time: for samples, memory profiles, asking its own libtpu",
+        f"{percent(shares.SAMPLE_SHARE)} / {percent(shares.PROFILE_SHARE)} / "
+        f"{percent(shares.UTILIZATION_SHARE)}",
+    ),
+    ("one memory profile; a slower one is the last", seconds(sampler.PROFILE_COST_MOST_S)),
+    ("pause for a server that does not answer", f"up to {seconds(utilization.QUIET_MOST_S)}"),
+    (
+        "its command line in the segment, one argument",
+        f"{process.COMMAND_MOST_BYTES:,} bytes / {process.ARGUMENT_MOST} characters",
+    ),
+    ("a line on stderr", f"{process.LINE_MOST} characters"),
+    (
+        "segments of ended jobs that are kept for a user",
+        f"{output.KEEP_DEAD_MOST}, for {seconds(output.KEEP_DEAD_S)}",
+    ),
+)
+
+WEB: Sequence[Row] = (
+    ("tabs, each with a process of its own", number(server.TABS_MOST)),
+    ("other connections", number(doors.CONNECTIONS_MOST)),
+    (
+        "until the first request, until the next",
+        f"{seconds(doors.HEAD_S)} / {seconds(doors.REQUEST_S)}",
+    ),
+    ("a message from a tab", size(server.MESSAGE_BYTES)),
+    ("a terminal in a tab", f"{tab.LARGEST.columns:,} × {tab.LARGEST.lines} cells"),
+    ("the same sentence on stderr", f"once in {seconds(log.AGAIN_S)}"),
+)
+
+TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {
+    "shares of segments": (
+        ("read at one look", "of one user", "of all other users together", "of root and of you"),
+        SEGMENT_SHARES,
+    ),
+    "limits of segments": (("segments", "at most"), SEGMENTS),
+    "limits of servers": (("metrics servers", "at most"), SERVERS),
+    "limits of processes": (
+        ("processes, the machine, and a look as a whole", "at most"),
+        PROCESSES,
+    ),
+    "limits of the agent": (("the agent", "at most"), AGENT),
+    "limits of serve-tui": (("`serve-tui`", "at most"), WEB),
+}
+"""By the name between the marks: titles and rows."""
