@@ -47,14 +47,13 @@ def tcp_ports(process: str, own: frozenset[int]) -> tuple[int, ...] | None:
 def unix_names(process: str, own: frozenset[int]) -> tuple[str, ...] | None:
     """Names of the unix sockets on which it listens; `?` for one without a name."""
     lines = _lines(f"{process}/net/unix")
-    if lines is None:
+    try:
+        rows = None if lines is None else [line.split(None, 7) for line in lines]
+        listening = [row for row in rows or () if int(row[3], 16) & _ACCEPTS and int(row[6]) in own]
+    except (ValueError, IndexError):
         return None
-    found = []
-    for line in lines:
-        fields = line.split(None, 7)
-        if int(fields[3], 16) & _ACCEPTS and int(fields[6]) in own:
-            found.append(clean(fields[7], 80) if len(fields) > 7 else "?")
-    return tuple(sorted(found))
+    names = (clean(row[7], 80) if len(row) > 7 else "?" for row in listening)
+    return None if rows is None else tuple(sorted(names))
 
 
 def is_connected(process: str, inode: int) -> bool | None:
@@ -74,21 +73,20 @@ def _sockets(directory: str, names: list[str]) -> Iterator[int]:
             link = os.readlink(f"{directory}/{name}")
         except OSError:
             continue
-        if link.startswith("socket:["):
+        if link.startswith("socket:[") and link[8:-1].isdecimal():
             yield int(link[8:-1])
 
 
 def _tcp(process: str) -> list[tuple[int, str, int]] | None:
     """Inode, state and local port of every TCP socket of its network namespace."""
-    found = []
-    for table in ("tcp", "tcp6"):
-        lines = _lines(f"{process}/net/{table}")
-        if lines is None:
-            return None
-        for line in lines:
-            fields = line.split(None, 10)
-            found.append((int(fields[9]), fields[3], int(fields[1].rpartition(":")[2], 16)))
-    return found
+    tables = [_lines(f"{process}/net/{table}") for table in ("tcp", "tcp6")]
+    if None in tables:
+        return None
+    rows = (line.split(None, 10) for lines in tables for line in lines or ())
+    try:
+        return [(int(r[9]), r[3], int(r[1].rpartition(":")[2], 16)) for r in rows]
+    except (ValueError, IndexError):
+        return None
 
 
 def _lines(path: str) -> list[str] | None:
