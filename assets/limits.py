@@ -111,7 +111,10 @@ SERVERS: Sequence[Row] = (
         "ports of one user, of all other users together",
         f"{number(ports.OF_USER_MOST)} / {number(ports.OF_OTHERS_MOST)}",
     ),
-    ("looking for the owner of a port", seconds(strangers.CPU_MOST_S)),
+    (
+        "looking for the owner of a port, of all ports",
+        f"{seconds(strangers.CPU_MOST_S)} / {seconds(strangers.LOOK_MOST_S)}",
+    ),
     (
         "connecting, asking, all questions of one look",
         f"{seconds(channel.CONNECT_S)} / {seconds(client.DEADLINE_S)} / "
