@@ -155,6 +155,7 @@ PROCESSES: Sequence[Row] = (
         "memory maps of one process, of all in one look",
         f"{size(loaded.MAPS_MOST_BYTES)} / {size(loaded.LOOK_MOST_BYTES)}",
     ),
+    ("processes that have libtpu loaded and hold nothing", number(loaded.SHOWN_MOST)),
     ("looking for who reads a suspect's output", seconds(ties.LOOK_MOST_S)),
     (
         "the kernel's tables of sockets: of a suspect, where netlink is refused",
