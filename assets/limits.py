@@ -111,7 +111,10 @@ SERVERS: Sequence[Row] = (
         "ports of one user, of all other users together",
         f"{number(ports.OF_USER_MOST)} / {number(ports.OF_OTHERS_MOST)}",
     ),
-    ("looking for the owner of a port", seconds(strangers.CPU_MOST_S)),
+    (
+        "looking for the owner of a port, of all ports",
+        f"{seconds(strangers.CPU_MOST_S)} / {seconds(strangers.LOOK_MOST_S)}",
+    ),
     (
         "connecting, asking, all questions of one look",
         f"{seconds(channel.CONNECT_S)} / {seconds(client.DEADLINE_S)} / "
@@ -152,6 +155,7 @@ PROCESSES: Sequence[Row] = (
         "memory maps of one process, of all in one look",
         f"{size(loaded.MAPS_MOST_BYTES)} / {size(loaded.LOOK_MOST_BYTES)}",
     ),
+    ("processes that have libtpu loaded and hold nothing", number(loaded.SHOWN_MOST)),
     ("looking for who reads a suspect's output", seconds(ties.LOOK_MOST_S)),
     (
         "the kernel's tables of sockets: of a suspect, where netlink is refused",
