@@ -82,7 +82,7 @@ async def test_it_says_whom_it_is_about_and_why_it_is_stale() -> None:
             "chips 0-3: /dev/vfio/0-3",
             "3.0 h",
             "stale (orphaned): its launcher, pid 41230, has ended",
-            "SIGTERM, SIGKILL after 10 s to whoever is left",
+            "SIGTERM, SIGKILL after 10 s to those that are left",
         ):
             assert words in shown(pilot), words
         assert "another user" not in shown(pilot)
@@ -127,7 +127,7 @@ async def test_it_says_what_is_suspected_only_what_stands_still_and_what_may_com
     ender.starter = Starter("parent", "70", "pid 70, a shell script: bash loop.sh")
     async with armed(ScriptedFeed((stopped,)), ender) as pilot:
         await press(pilot, "k")
-        assert "suspected only: its launcher has ended" in shown(pilot)
+        assert "only suspected: its launcher has ended" in shown(pilot)
         assert "stopped (state T): SIGSTOP or Ctrl-Z" in shown(pilot)
         assert "may come back: started by pid 70, a shell script: bash loop.sh" in shown(pilot)
 
@@ -167,7 +167,7 @@ async def test_unknown_facts_are_dashes() -> None:
         await press(pilot, "k")
         for name in ("user", "age", "verdict"):
             assert f"│ {name:<9}– " in shown(pilot)
-        assert "– perhaps another user's process" in shown(pilot)
+        assert "–: perhaps another user's process" in shown(pilot)
 
 
 @pytest.mark.parametrize(
