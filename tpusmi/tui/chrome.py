@@ -88,7 +88,8 @@ def _ago(seconds: float) -> str:
 def host_line(look: Look, snapshot: Snapshot, width: int) -> Row:
     """The second line: how the machine is, and the versions of what runs on it."""
     parts = [*_machine(snapshot.host)]
-    facts = [(n, _one(p.facts.get(key) for p in snapshot.processes)) for n, key in _VERSIONS]
+    sure = [p for p in snapshot.processes if p.is_verified]
+    facts = [(n, _one(p.facts.get(key) for p in sure)) for n, key in _VERSIONS]
     versions = (*facts, ("libtpu", snapshot.host.libtpu_version))
     parts += [f"{name} {found}" for name, found in versions if found]
     return look.cell(f" {look.glyphs.dot} ".join(parts), width, "dim")
