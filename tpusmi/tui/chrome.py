@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from rich.cells import cell_len
 from textual.binding import Binding
 
-from tpusmi.model import DENIED, FAILED, HostFacts, Snapshot
+from tpusmi.model import DENIED, FAILED, STALE_HOLDER, SUSPECT_HOLDER, HostFacts, Snapshot
 from tpusmi.report import words
 from tpusmi.report.select import told
 from tpusmi.tui.draw.look import Look, Row, width_of
@@ -87,7 +88,8 @@ def _ago(seconds: float) -> str:
 def host_line(look: Look, snapshot: Snapshot, width: int) -> Row:
     """The second line: how the machine is, and the versions of what runs on it."""
     parts = [*_machine(snapshot.host)]
-    facts = [(n, _one(p.facts.get(key) for p in snapshot.processes)) for n, key in _VERSIONS]
+    sure = [p for p in snapshot.processes if p.is_verified]
+    facts = [(n, _one(p.facts.get(key) for p in sure)) for n, key in _VERSIONS]
     versions = (*facts, ("libtpu", snapshot.host.libtpu_version))
     parts += [f"{name} {found}" for name, found in versions if found]
     return look.cell(f" {look.glyphs.dot} ".join(parts), width, "dim")
@@ -131,19 +133,30 @@ def clock(rfc3339: str) -> str:
         return rfc3339
 
 
-def notices(look: Look, snapshot: Snapshot) -> list[Row]:
-    """Warnings, and sources that were refused or failed: a few lines at most."""
-    said = [n.message if n.pid is None else f"{n.pid}: {n.message}" for n in snapshot.warnings]
+def notices(snapshot: Snapshot) -> list[str]:
+    """Warnings, those of holders that are stale or may be first; then sources that were refused or
+    failed.
+    """
+    first = {STALE_HOLDER: 0, SUSPECT_HOLDER: 1}
+    warnings = sorted(snapshot.warnings, key=lambda n: first.get(n.code, 2))
+    said = [n.message if n.pid is None else f"{n.pid}: {n.message}" for n in warnings]
     heard = " ".join(said)
     for o in snapshot.sources:
         if o.status in (DENIED, FAILED) and not (o.message and o.message in heard):
             said.append(f"{o.source} {o.status}: {o.message}")
-    said += [f"{o.source}: {note}" for o in snapshot.sources for note in told(snapshot, o)]
-    if len(said) > MOST_NOTICES:
-        said[MOST_NOTICES - 1 :] = [
-            f"{said[MOST_NOTICES - 1]} (and {len(said) - MOST_NOTICES} more)"
-        ]
-    return [look.line(("! ", "bad"), (text, "warn")) for text in said]
+    return [*said, *(f"{o.source}: {note}" for o in snapshot.sources for note in told(snapshot, o))]
+
+
+def notice_lines(look: Look, said: list[str], width: int, most: int) -> list[Row]:
+    """So many of the notices, a line each; the last line says how many more there are."""
+    shown = said[: max(0, most)]
+    lines = [look.line(("! ", "bad"), (text, "warn")) for text in shown]
+    if shown and len(said) > len(shown):
+        more = f" (and {len(said) - len(shown)} more)"
+        room = max(0, width - len("! ") - len(more))
+        text = look.fitted(shown[-1], min(room, cell_len(shown[-1])))
+        lines[-1] = look.line(("! ", "bad"), (text + more, "warn"))
+    return lines
 
 
 def nothing(look: Look, snapshot: Snapshot, filter: str) -> list[Row]:

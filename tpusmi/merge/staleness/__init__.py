@@ -16,7 +16,7 @@ from tpusmi.merge.staleness.signs import (
     signs_of,
     works_since_its_start,
 )
-from tpusmi.merge.staleness.work import lack_of_work, why_working
+from tpusmi.merge.staleness.work import NOT_MEASURED, lack_of_work, why_working
 from tpusmi.merge.witnesses import in_words, missing_for, stopped
 from tpusmi.model import (
     ENDING_CODES,
@@ -86,7 +86,10 @@ def _weight(c: Case, sign: Sign) -> _Judgement:
     if sign.code in NEVER_ENOUGH:
         return _Judgement(Verdict.MAYBE, sign.code, sign.message)
     rest = lack_of_work(c)
-    against = [*_against(c, sign), *([] if rest.rests or _is_answer(sign) else [rest.words])]
+    against = [*_against(c, sign)]
+    # What it uses is measured of those alone that nothing else speaks for.
+    if not (rest.rests or _is_answer(sign) or (against and rest.words == NOT_MEASURED)):
+        against.append(rest.words)
     if against:
         return _Judgement(Verdict.MAYBE, sign.code, f"{sign.message}, but {'; '.join(against)}")
     reason = sign.message if _is_answer(sign) else f"{sign.message}; {rest.words}"
