@@ -9,7 +9,7 @@ from tpusmi.agent import budget as shares
 from tpusmi.agent import output, process, sampler, utilization
 from tpusmi.model import history
 from tpusmi.sources import sockets, users
-from tpusmi.sources.holders import loaded, lockfile, peers, procfs, ties
+from tpusmi.sources.holders import allowance, loaded, lockfile, peers, procfs, ties
 from tpusmi.sources.libtpu import (
     answers,
     channel,
@@ -151,6 +151,10 @@ PROCESSES: Sequence[Row] = (
         f"{number(text.WORDS_MOST)} / {number(text.WORD_MOST)} / {number(text.ARGV_MOST)}",
     ),
     ("mounts of a process", size(procfs.MOUNTS_MOST_BYTES)),
+    (
+        "descriptors of all processes in one look; then of each user but root and you",
+        f"{number(allowance.FREE)} / {number(allowance.OF_USER)}",
+    ),
     (
         "memory maps of one process, of all in one look",
         f"{size(loaded.MAPS_MOST_BYTES)} / {size(loaded.LOOK_MOST_BYTES)}",
