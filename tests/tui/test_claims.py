@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from held import HEALTHY, ScriptedEnder, armed, holders
+from held import HEALTHY, STALE, ScriptedEnder, armed, holders
 from piloted import press, shown, text
 from scripted import Job
 from test_kill import KEYS, is_asking
@@ -83,3 +83,16 @@ async def test_of_tagged_processes_a_claim_is_left_out() -> None:
         await press(pilot, "space", "k")
         assert is_asking(pilot)
         assert f"End pid {HEALTHY}" in shown(pilot)
+
+
+async def test_the_cursor_does_not_stay_at_a_claim_that_was_seen_before_the_holders() -> None:
+    feed = holders(Claim(4242))
+    whole, feed.jobs = feed.jobs, feed.jobs[-1:]
+    async with armed(feed, ScriptedEnder(), size=(160, 45)) as pilot:
+        assert "xmrig" in text(pilot, "detail").splitlines()[0]
+        feed.jobs = whole
+        await press(pilot, "r")
+        assert f"L {STALE} " in text(pilot, "detail").splitlines()[0]
+        await choose(pilot, "xmrig")
+        await press(pilot, "r")
+        assert "xmrig" in text(pilot, "detail").splitlines()[0]
