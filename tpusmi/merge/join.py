@@ -88,9 +88,10 @@ class Join:
         machine = self._machine_of(process) if self._is_on_tpu(process, devices) else []
         if len(machine) != len(devices):
             if machine:
+                count = f"{len(devices)} device{'s' if len(devices) > 1 else ''}"
                 self.notes[AGENT].append(
-                    f"pid {process.pid if process else '?'} has {len(devices)} devices where "
-                    f"{len(machine)} are expected: shown apart from the chips"
+                    f"pid {process.pid if process else '?'} has {count} where {len(machine)} are "
+                    "expected: shown apart from the chips"
                 )
             owners = (process,) if process else ()
             self._shown.update({d.key: d._replace(owners=owners) for d in devices})
