@@ -53,6 +53,17 @@ async def test_a_claim_is_marked_and_is_a_row_beside_the_process() -> None:
         assert "its TensorCores are busy" not in shown(pilot)
 
 
+async def test_claims_come_after_the_processes_in_every_order_and_are_no_jobs() -> None:
+    async with armed(holders(Claim()), ScriptedEnder(), size=(160, 45)) as pilot:
+        for _ in range(8):
+            rows = [r for r in text(pilot, "processes").splitlines()[1:] if r.strip()]
+            assert "xmrig" in rows[-1]
+            await press(pilot, ">")
+        head = shown(pilot).splitlines()[0]
+        assert "(1 not verified)" in head
+        assert f"{len(rows) - 1} jobs" in head
+
+
 @pytest.mark.parametrize("key", [key for key, _ in KEYS])
 @pytest.mark.parametrize("page", ["", "enter"], ids=["main", "job"])
 async def test_a_claim_cannot_be_ended_nor_the_process_that_has_its_number(

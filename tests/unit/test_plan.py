@@ -187,7 +187,7 @@ def test_a_request_ends_whom_it_names_and_nobody_else(
 
 def test_where_not_everybody_can_be_seen_a_pid_may_hold_all_the_same() -> None:
     s = snapshot(hidden=3, unseen="3 processes not inspected")
-    assert planned(s, pids=(9,)) == ([], {9: "holds no TPU, or may not be seen"})
+    assert planned(s, pids=(9,)) == ([], {9: "is not seen to hold a TPU"})
     assert make_plan(s, Request(chips=(0,)), ME).unseen == "3 processes not inspected"
 
 

@@ -169,10 +169,10 @@ def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
         return Refusal(pid, known, "has libtpu loaded, and holds no TPU")
     if blind(s):
         return Refusal(pid, known, blind(s))
-    perhaps = ", or may not be seen" if s.hidden or s.own_namespace else ""
+    holds_none = "is not seen to hold a TPU" if s.hidden or s.own_namespace else "holds no TPU"
     children = ", ".join(f"{p.pid}" for p in below)
     but = f": pid {children}, which it started, holds {', '.join(nodes)}" if below else ""
-    return Refusal(pid, known, f"holds no TPU{perhaps}{but}", nodes)
+    return Refusal(pid, known, f"{holds_none}{but}", nodes)
 
 
 def _is_below(p: Process, pid: int) -> bool:

@@ -96,8 +96,8 @@ class Join:
         if len(machine) != len(devices):
             if is_on_tpu and self._machine:
                 self.notes[AGENT].append(
-                    f"pid {process.pid if process else '?'} has {len(devices)} devices where "
-                    f"{len(machine)} are expected: shown apart from the chips"
+                    f"pid {process.pid if process else '?'} has {len(devices)} device"
+                    f"{'s' * (len(devices) > 1)} where {len(machine)} are expected: shown apart"
                 )
             owners = (process,) if process else ()
             self._shown.update({d.key: d._replace(owners=owners) for d in devices})

@@ -56,7 +56,9 @@ def _left(scene: Scene, page: str) -> Row:
     look, snapshot, label = scene.look, scene.snapshot, scene.options.label
     if snapshot is None:
         return look.line(("tpusmi", "title"), ("  looking for TPUs and jobs", "plain"))
-    live = sum(p.state != "dead" for p in snapshot.processes)
+    living = [p for p in snapshot.processes if p.state != "dead"]
+    live = sum(p.is_verified for p in living)
+    claims = f" ({len(living) - live} {words.NOT_VERIFIED})" if live < len(living) else ""
     return look.line(
         (SIMULATED if snapshot.simulated else "", "loud"),
         (" " if snapshot.simulated else "", "plain"),
@@ -66,6 +68,7 @@ def _left(scene: Scene, page: str) -> Row:
         (f"  {snapshot.host.name}", "bold"),
         (f" {label}" if label else "", "plain"),
         (f"  {_devices(look, snapshot)}  {live} {'job' if live == 1 else 'jobs'}", "plain"),
+        (claims, "dim"),
     )
 
 
