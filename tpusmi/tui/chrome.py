@@ -8,7 +8,7 @@ from datetime import datetime
 from rich.cells import cell_len
 from textual.binding import Binding
 
-from tpusmi.model import DENIED, FAILED, STALE_HOLDER, SUSPECT_HOLDER, HostFacts, Snapshot
+from tpusmi.model import DENIED, FAILED, STALE_HOLDER, SUSPECT_HOLDER, HostFacts, Process, Snapshot
 from tpusmi.report import words
 from tpusmi.report.select import told
 from tpusmi.tui.draw.look import Look, Row, width_of
@@ -136,18 +136,21 @@ def clock(rfc3339: str) -> str:
         return rfc3339
 
 
-def notices(snapshot: Snapshot) -> list[str]:
+def notices(snapshot: Snapshot, selected: Process | None) -> list[str]:
     """Warnings, those of holders that are stale or may be first; then sources that were refused or
-    failed.
+    failed. What its details say of the selected process comes last.
     """
+    pid = selected.pid if selected is not None and selected.is_verified else None
     first = {STALE_HOLDER: 0, SUSPECT_HOLDER: 1}
     warnings = sorted(snapshot.warnings, key=lambda n: first.get(n.code, 2))
+    own = [f"{n.pid}: {n.message}" for n in warnings if n.pid is not None and n.pid == pid]
     said = [n.message if n.pid is None else f"{n.pid}: {n.message}" for n in warnings]
     heard = " ".join(said)
     for o in snapshot.sources:
         if o.status in (DENIED, FAILED) and not (o.message and o.message in heard):
             said.append(f"{o.source} {o.status}: {o.message}")
-    return [*said, *(f"{o.source}: {note}" for o in snapshot.sources for note in told(snapshot, o))]
+    said += [f"{o.source}: {note}" for o in snapshot.sources for note in told(snapshot, o)]
+    return [*(text for text in said if text not in own), *own]
 
 
 def notice_lines(look: Look, said: list[str], width: int, most: int) -> list[Row]:

@@ -85,7 +85,7 @@ class MainPage(Page):
         if not self.typing:
             self.prompt.show_text(self.table.filter, typing=False)
         ends = self.scene.ends.lines(self.look, self.size.width)
-        said = chrome.notices(snapshot)
+        said = chrome.notices(snapshot, self.roll.selected)
         self._arrange(snapshot, len(ends) + min(len(said), chrome.MOST_NOTICES))
         room = self._notices_height - len(ends)
         self.notices.show([*ends, *chrome.notice_lines(self.look, said, self.size.width, room)])
