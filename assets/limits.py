@@ -9,7 +9,7 @@ from tpusmi.agent import budget as shares
 from tpusmi.agent import output, process, sampler, utilization
 from tpusmi.model import history
 from tpusmi.sources import sockets, users
-from tpusmi.sources.holders import loaded, lockfile, peers, procfs, ties
+from tpusmi.sources.holders import allowance, loaded, lockfile, peers, procfs, ties
 from tpusmi.sources.libtpu import (
     answers,
     channel,
@@ -111,7 +111,10 @@ SERVERS: Sequence[Row] = (
         "ports of one user, of all other users together",
         f"{number(ports.OF_USER_MOST)} / {number(ports.OF_OTHERS_MOST)}",
     ),
-    ("looking for the owner of a port", seconds(strangers.CPU_MOST_S)),
+    (
+        "looking for the owner of a port, of all ports",
+        f"{seconds(strangers.CPU_MOST_S)} / {seconds(strangers.LOOK_MOST_S)}",
+    ),
     (
         "connecting, asking, all questions of one look",
         f"{seconds(channel.CONNECT_S)} / {seconds(client.DEADLINE_S)} / "
@@ -149,9 +152,14 @@ PROCESSES: Sequence[Row] = (
     ),
     ("mounts of a process", size(procfs.MOUNTS_MOST_BYTES)),
     (
+        "descriptors of all processes in one look; then of each user but root and you",
+        f"{number(allowance.FREE)} / {number(allowance.OF_USER)}",
+    ),
+    (
         "memory maps of one process, of all in one look",
         f"{size(loaded.MAPS_MOST_BYTES)} / {size(loaded.LOOK_MOST_BYTES)}",
     ),
+    ("processes that have libtpu loaded and hold nothing", number(loaded.SHOWN_MOST)),
     ("looking for who reads a suspect's output", seconds(ties.LOOK_MOST_S)),
     (
         "the kernel's tables of sockets: of a suspect, where netlink is refused",

@@ -311,7 +311,8 @@ def many(count: int, **values: Number | None) -> Snapshot:
     ]
     devices = tuple(_device(TRAIN, i)._replace(id=i) for i in range(count))
     agent = Outcome(AGENT, OK, "", 0.004, tuple(readings), devices=devices, processes=(train,))
-    holders = Outcome("holders", OK, processes=(train._replace(holds=nodes),), nodes=nodes)
+    holder = train._replace(phase=None, sampled_at_s=None, interval_s=None, holds=nodes)
+    holders = Outcome("holders", OK, processes=(holder,), nodes=nodes)
     return merge([agent, Outcome("sysfs", OK, chips=chips), holders], HOST, NOW, "9.9.9")
 
 

@@ -15,6 +15,7 @@ from tpusmi.merge.staleness import USUAL, Limits, judged
 from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
 from tpusmi.sources.machine import host_facts
+from tpusmi.text import clean
 
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
@@ -165,7 +166,7 @@ class _Runner:
         try:
             found = self._source.read(started)
         except Exception as error:  # noqa: BLE001  # must not take the screen with it
-            message = f"{type(error).__name__}: {error}"
+            message = clean(f"{type(error).__name__}: {error}", 200)
             found = Outcome(self._source.name, FAILED, message, time.monotonic() - started)
         self._history.add(found.past)
         self._history.add(found.readings)

@@ -76,7 +76,7 @@ def proc_texts(directory: Path) -> Iterator[Target]:
             look(at)
         command_line(procfs.arguments(at))
         procfs.uptime_s(str(directory / "proc"))
-        procfs.mount_type(at, "42")
+        procfs.mount_types(at)
         procfs.where_it_sleeps(at)
         json.dumps(host_facts(there)._asdict(), allow_nan=False)
 

@@ -452,7 +452,7 @@ def test_this_process_and_who_started_it_are_never_ended(machine: Host) -> None:
 def test_the_processes_of_other_users_are_ended_only_when_asked_for(machine: Host) -> None:
     with open_to_all(machine), holder(at(machine, NODE), user=NOBODY) as pid:
         plan, report = freed(machine, pids=(pid,))
-        assert "belongs to nobody: only with --all-users" in plan.refused[0].why
+        assert "belongs to user nobody: only with --all-users" in plan.refused[0].why
         assert report.results == ()
         assert is_alive(pid)
         _, report = freed(machine, pids=(pid,), all_users=True)

@@ -14,7 +14,7 @@ from holding import NODE, chip, host, running
 
 from tpusmi.model import OK
 from tpusmi.sources.holders import Holders
-from tpusmi.sources.holders.loaded import MAPS_MOST_BYTES, Loaded
+from tpusmi.sources.holders.loaded import MAPS_MOST_BYTES, SHOWN_MOST, Loaded
 
 MAPPED = """
 import mmap
@@ -48,6 +48,31 @@ def test_a_command_line_of_64_kilobytes_costs_next_to_nothing(tmp_path: Path, te
     (found,) = [p for p in outcome.processes if p.pid == process.pid]
     assert (outcome.status, found.loaded_only) == (OK, True)
     assert len(found.command) <= 1024
+
+
+MANY = """
+import mmap
+with open(sys.argv[1], "rb") as file:
+    kept = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+for _ in range(3 * int(sys.argv[2])):
+    if not os.fork(): break
+else: say("mapped")
+wait()
+"""
+
+
+def test_of_very_many_processes_that_map_libtpu_some_are_described(tmp_path: Path) -> None:
+    library = tmp_path / "libtpu.so"
+    library.write_bytes(bytes(mmap.PAGESIZE))
+    there = host(tmp_path, NODE)
+    with running(MANY, library, SHOWN_MOST, '"' * 60_000) as process:
+        assert process.line() == "mapped"
+        started_s = time.process_time()
+        outcome = Holders(there, lambda: (chip(0, NODE),), detailed=True).read(time.monotonic())
+        assert time.process_time() - started_s < MOST_S
+    assert len(outcome.processes) == SHOWN_MOST
+    (note,) = outcome.notes
+    assert "more processes have libtpu loaded, and hold no TPU" in note
 
 
 def test_a_holder_with_a_monstrous_command_line_is_a_holder_like_others(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_variable_gives_no_rights(machine: Host, monkeypatch: pytest.MonkeyPat
         for request in (Request((pid,)), Request(stale=True)):
             plan = planned(machine, s, request)
             assert plan.targets == ()
-            assert plan.refused[0].why == f"belongs to {STRANGER}: only with --all-users"
+            assert plan.refused[0].why == f"belongs to user {STRANGER}: only with --all-users"
 
 
 @ROOT

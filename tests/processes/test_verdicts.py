@@ -57,7 +57,7 @@ def test_every_command_says_the_same_of_a_holder(
     if code is None:
         assert "stale" not in table.stdout
     else:
-        assert ("suspected, ended by pid only:" in listing.stdout) == (verdict == "maybe")
+        assert ("only suspected (" in listing.stdout) == (verdict == "maybe")
         assert f"stale ({code}): " in listing.stdout
         assert f"stale ({code}): " in table.stdout
 
@@ -130,7 +130,7 @@ def test_a_stopped_job_is_called_stopped_by_every_command() -> None:
     (found,) = (q for q in told["processes"] if q["holds"])
     assert (found["verdict"], found["os_state"], listing.returncode) == ("maybe", "T", HELD)
     assert "stopped (state T): SIGSTOP or Ctrl-Z" in found["stale_reason"]
-    assert "maybe stale (stopped): stopped (state T)" in listing.stdout
+    assert "maybe stale: stopped (state T)" in listing.stdout
     assert why in listing.stdout
     assert "stopped, maybe stale" in table.stdout
     assert why in table.stdout

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -326,3 +327,20 @@ def test_the_verdict_on_a_holder_whose_port_is_not_asked_is_unknown(
         s = seen(machine)
     assert [m.process and m.process.pid for m in s.missing] == [owner]
     assert f"pid {owner} cannot be asked for its metrics: holders have too many ports" in notes(s)
+
+
+def test_owners_of_very_many_ports_are_looked_for_in_a_bounded_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def dear(fds: str) -> set[int]:
+        until_s = time.thread_time() + 0.02
+        while time.thread_time() < until_s:
+            pass
+        return set()
+
+    monkeypatch.setattr("tpusmi.sources.libtpu.strangers.visible_sockets", dear)
+    strangers = Strangers("/proc")
+    started_s = time.thread_time()
+    found = {strangers.pid(Listener(10**9 + n, os.geteuid())) for n in range(100)}
+    assert found == {None}
+    assert time.thread_time() - started_s < 1.0

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 from holding import BUS, NODE, SECOND, add_chips, chip, holder, host, running
+from users import NOBODY, ROOT, reachable
 
 from tpusmi.collect import look
 from tpusmi.model import Chip, Host
 from tpusmi.sources import holders as module
-from tpusmi.sources.holders import Holders, procfs, scan
+from tpusmi.sources.holders import Holders, allowance, procfs, scan
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.nodes import is_named_like_a_node
 
@@ -26,6 +27,16 @@ from tpusmi.sources.holders.nodes import is_named_like_a_node
 @pytest.fixture
 def machine(tmp_path: Path) -> Host:
     return host(tmp_path, NODE)
+
+
+class AnyMount(dict[str, str]):
+    """Every mount has that file system."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def get(self, key: str, default: object = None) -> str:  # type: ignore[override]
+        return self._kind
 
 
 def source(machine: Host, *nodes: str, detailed: bool = False) -> Holders:
@@ -464,7 +475,7 @@ def test_files_on_servers_and_in_user_space_are_not_looked_at(
     with holder(data) as pid, holder(path(machine)) as other:
         kinds: dict[str, str] = {str(pid): "fuse.sshfs"}
         monkeypatch.setattr(
-            scan, "mount_type", lambda p, m: kinds.get(p.rpartition("/")[2], "tmpfs")
+            scan, "mount_types", lambda p: AnyMount(kinds.get(p.rpartition("/")[2], "tmpfs"))
         )
         looked: list[str] = []
         real = scan.node_of
@@ -473,12 +484,50 @@ def test_files_on_servers_and_in_user_space_are_not_looked_at(
         assert not [link for link in looked if f"/{pid}/" in link]
 
 
+CROWD = """
+n = int(sys.argv[2])
+nothing, node = os.open('/dev/null', 0), os.open(sys.argv[1], os.O_RDWR)
+for _ in range(n): os.dup(nothing)
+say('ready'); wait()
+"""
+
+
+@ROOT
+def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
+    machine: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allowance, "FREE", 3000)
+    monkeypatch.setattr(allowance, "OF_USER", 1000)
+    path(machine).chmod(0o666)
+    with (
+        reachable(path(machine).parent),
+        holder(path(machine)) as mine,
+        running(CROWD, path(machine), 900, user=NOBODY) as one,
+        running(CROWD, path(machine), 900, user=NOBODY) as two,
+        running(CROWD, path(machine), 900, user=NOBODY) as three,
+        running(CROWD, path(machine), 900, user=NOBODY) as four,
+        running(CROWD, path(machine), 900, user=NOBODY) as five,
+    ):
+        crowd = [child for child in (one, two, three, four, five) if child.line() == "ready"]
+        read: list[str] = []
+        real = os.readlink
+        monkeypatch.setattr(os, "readlink", lambda p, **k: (read.append(str(p)), real(p, **k))[1])
+        found = source(machine).read(0.0)
+        held = {p.pid for p in found.processes if p.holds}
+        assert mine in held
+        left_out = [child.pid for child in crowd if child.pid not in held]
+        assert left_out
+        assert found.hidden >= len(left_out)
+        assert not [link for link in read if link.split("/")[-3] in map(str, left_out)]
+    assert not allowance.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
+
+
 def test_the_file_system_of_a_descriptor_is_known() -> None:
     with open("/dev/null") as file, open(f"/proc/self/fdinfo/{file.fileno()}") as info:
         mount = next(line.split()[1] for line in info if line.startswith("mnt_id:"))
-    assert procfs.mount_type("/proc/self", mount) in ("devtmpfs", "tmpfs")
-    assert procfs.mount_type("/proc/self", "999999") is None
-    assert procfs.mount_type("/proc/none", mount) is None
+    assert procfs.mount_types("/proc/self")[mount] in ("devtmpfs", "tmpfs")
+    assert "999999" not in procfs.mount_types("/proc/self")
+    assert procfs.mount_types("/proc/none") == {}
 
 
 def test_a_text_that_was_harmless_in_one_dev_may_be_a_node_in_another() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from held import HEALTHY, ScriptedEnder, armed, holders
+from held import HEALTHY, STALE, ScriptedEnder, armed, holders
 from piloted import press, shown, text
 from scripted import Job
 from test_kill import KEYS, is_asking
@@ -53,6 +53,17 @@ async def test_a_claim_is_marked_and_is_a_row_beside_the_process() -> None:
         assert "its TensorCores are busy" not in shown(pilot)
 
 
+async def test_claims_come_after_the_processes_in_every_order_and_are_no_jobs() -> None:
+    async with armed(holders(Claim()), ScriptedEnder(), size=(160, 45)) as pilot:
+        for _ in range(8):
+            rows = [r for r in text(pilot, "processes").splitlines()[1:] if r.strip()]
+            assert "xmrig" in rows[-1]
+            await press(pilot, ">")
+        head = shown(pilot).splitlines()[0]
+        assert "(1 not verified)" in head
+        assert f"{len(rows) - 1} jobs" in head
+
+
 @pytest.mark.parametrize("key", [key for key, _ in KEYS])
 @pytest.mark.parametrize("page", ["", "enter"], ids=["main", "job"])
 async def test_a_claim_cannot_be_ended_nor_the_process_that_has_its_number(
@@ -83,3 +94,16 @@ async def test_of_tagged_processes_a_claim_is_left_out() -> None:
         await press(pilot, "space", "k")
         assert is_asking(pilot)
         assert f"End pid {HEALTHY}" in shown(pilot)
+
+
+async def test_the_cursor_does_not_stay_at_a_claim_that_was_seen_before_the_holders() -> None:
+    feed = holders(Claim(4242))
+    whole, feed.jobs = feed.jobs, feed.jobs[-1:]
+    async with armed(feed, ScriptedEnder(), size=(160, 45)) as pilot:
+        assert "xmrig" in text(pilot, "detail").splitlines()[0]
+        feed.jobs = whole
+        await press(pilot, "r")
+        assert f"L {STALE} " in text(pilot, "detail").splitlines()[0]
+        await choose(pilot, "xmrig")
+        await press(pilot, "r")
+        assert "xmrig" in text(pilot, "detail").splitlines()[0]

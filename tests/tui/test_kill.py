@@ -82,7 +82,7 @@ async def test_it_says_whom_it_is_about_and_why_it_is_stale() -> None:
             "chips 0-3: /dev/vfio/0-3",
             "3.0 h",
             "stale (orphaned): its launcher, pid 41230, has ended",
-            "SIGTERM, SIGKILL after 10 s to whoever is left",
+            "SIGTERM, SIGKILL after 10 s to those that are left",
         ):
             assert words in shown(pilot), words
         assert "another user" not in shown(pilot)
@@ -96,14 +96,14 @@ async def test_a_lock_file_that_would_be_removed_is_named() -> None:
     feed.jobs = feed.jobs[:1]
     async with armed(feed, ScriptedEnder()) as pilot:
         await press(pilot, "k")
-        assert f"{LOCK.path} is removed then" in shown(pilot)
+        assert f"{LOCK.path} is removed if no process" in shown(pilot)
 
 
 async def test_another_users_process_and_who_shares_its_chips_are_said_in_words() -> None:
     async with armed(holders(beside()), ScriptedEnder()) as pilot:
         await press(pilot, "down", "k")
         assert "grace: another user's process, you are ada" in shown(pilot)
-        assert f"pid {BESIDE} holds them, too: the chips will not be free" in shown(pilot)
+        assert f"pid {BESIDE} also holds them: the chips will not be free" in shown(pilot)
         assert "not stale: its TensorCores are busy" in shown(pilot)
 
 
@@ -127,9 +127,26 @@ async def test_it_says_what_is_suspected_only_what_stands_still_and_what_may_com
     ender.starter = Starter("parent", "70", "pid 70, a shell script: bash loop.sh")
     async with armed(ScriptedFeed((stopped,)), ender) as pilot:
         await press(pilot, "k")
-        assert "suspected only: its launcher has ended" in shown(pilot)
+        assert "maybe stale: its launcher has ended" in shown(pilot)
         assert "stopped (state T): SIGSTOP or Ctrl-Z" in shown(pilot)
         assert "may come back: started by pid 70, a shell script: bash loop.sh" in shown(pilot)
+
+
+async def test_that_it_is_stopped_is_said_once() -> None:
+    why = "stopped (state T): SIGSTOP or Ctrl-Z"
+    stopped = Job(
+        *(77, "python x.py", 0, 0),
+        holds=("/dev/vfio/0",),
+        verdict=Verdict.MAYBE,
+        stale_code="stopped",
+        stale_reason=why,
+        life=ORPHANED._replace(state="T"),
+    )
+    async with armed(ScriptedFeed((stopped,)), ScriptedEnder()) as pilot:
+        await press(pilot, "k")
+        dialog = shown(pilot).partition("End pid 77")[2].partition("SIGTERM")[0]
+        assert f"maybe stale: {why}" in dialog
+        assert dialog.count("state T") == 1
 
 
 async def test_who_comes_back_is_said_to_be_new() -> None:
@@ -165,9 +182,9 @@ async def test_unknown_facts_are_dashes() -> None:
     )
     async with armed(ScriptedFeed((bare,)), ScriptedEnder()) as pilot:
         await press(pilot, "k")
-        for name in ("user", "age", "verdict"):
+        for name in ("age", "verdict"):
             assert f"│ {name:<9}– " in shown(pilot)
-        assert "– perhaps another user's process" in shown(pilot)
+        assert "│ user     –: perhaps another user's process" in shown(pilot)
 
 
 @pytest.mark.parametrize(

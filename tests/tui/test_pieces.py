@@ -8,8 +8,8 @@ import pytest
 from scripted import START_S, Job, ScriptedFeed
 
 from tpusmi.merge.past import past
-from tpusmi.model import Device
-from tpusmi.tui import Options
+from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice
+from tpusmi.tui import Options, chrome
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.cells import age
 from tpusmi.tui.draw.columns import GAP, fit
@@ -159,3 +159,35 @@ def test_text_is_cut_with_a_mark_and_wide_characters_count_twice() -> None:
     assert Look(ascii=True).fitted("abcdéf", 5) == "abcd~"
     assert Look().fitted("訓練", 6) == "訓練  "
     assert Look().fitted("x", 0) == ""
+
+
+# -- notices
+
+
+def _noticed(selected: int | None) -> list[str]:
+    feed = ScriptedFeed(tuple(Job(pid, "python x.py", 0, 0) for pid in (1, 2, 3)))
+    warnings = (
+        Notice("no_metrics", "serves no metrics", 1),
+        Notice(SUSPECT_HOLDER, "may be stale", 2),
+        Notice(STALE_HOLDER, "is stale", 3),
+    )
+    s = feed.snapshot()._replace(warnings=warnings)
+    chosen = next((p for p in s.processes if p.pid == selected), None)
+    return chrome.notices(s, chosen)
+
+
+def test_notices_of_stale_holders_come_first_and_those_of_the_selected_process_last() -> None:
+    assert _noticed(None) == ["3: is stale", "2: may be stale", "1: serves no metrics"]
+    assert _noticed(3) == ["2: may be stale", "1: serves no metrics", "3: is stale"]
+
+
+@pytest.mark.parametrize("width", [30, 80])
+@pytest.mark.parametrize("most", [0, 1, 2, 4])
+def test_how_many_more_notices_there_are_is_never_cut(width: int, most: int) -> None:
+    said = [f"pid {n} is stale: {'a long story ' * 8}" for n in range(4)]
+    lines = chrome.notice_lines(Look(), said, width, most)
+    assert len(lines) == most
+    if 0 < most < 4:
+        last = "".join(piece.text for piece in lines[-1])
+        assert last.endswith(f" (and {4 - most} more)")
+        assert width_of(lines[-1]) <= width

@@ -120,7 +120,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(9, NODES[0], user="bob"),),
             {"pids": (9,)},
             [],
-            {9: "belongs to bob: only with --all-users"},
+            {9: "belongs to user bob: only with --all-users"},
             id="another user's",
         ),
         pytest.param(
@@ -134,7 +134,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(9, NODES[0], user="ann", uid=1001),),
             {"pids": (9,)},
             [],
-            {9: "belongs to ann: only with --all-users"},
+            {9: "belongs to user ann: only with --all-users"},
             id="another user's of the same name",
         ),
         pytest.param(
@@ -144,7 +144,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(9, NODES[0], user="ann", uid=None),),
             {"pids": (9,)},
             [],
-            {9: "belongs to ann: only with --all-users"},
+            {9: "belongs to user ann: only with --all-users"},
             id="a name without a uid",
         ),
         pytest.param(
@@ -187,7 +187,7 @@ def test_a_request_ends_whom_it_names_and_nobody_else(
 
 def test_where_not_everybody_can_be_seen_a_pid_may_hold_all_the_same() -> None:
     s = snapshot(hidden=3, unseen="3 processes not inspected")
-    assert planned(s, pids=(9,)) == ([], {9: "holds no TPU, or may not be seen"})
+    assert planned(s, pids=(9,)) == ([], {9: "is not seen to hold a TPU"})
     assert make_plan(s, Request(chips=(0,)), ME).unseen == "3 processes not inspected"
 
 
@@ -388,9 +388,9 @@ def test_after_a_long_thought_who_was_stale_and_is_not_for_certain_is_left_alone
 @pytest.mark.parametrize(
     ("holder", "spared"),
     [
-        (MAYBE, "is suspected only: its launcher has ended; end it by pid"),
+        (MAYBE, "is only suspected: its launcher has ended; end it by pid"),
         (UNKNOWN, "cannot be judged: its agent could not be asked: hung; end it by pid"),
-        (A._replace(verdict=None), "is not known to be stale or not; end it by pid"),
+        (A._replace(verdict=None), "cannot be judged; end it by pid"),
         (MAYBE._replace(uid=1001), None),
         (MAYBE._replace(life=Life("S", *(None,) * 5, platform=True)), None),
         (A, None),
@@ -407,7 +407,7 @@ def test_stale_leaves_what_is_not_certain_alone_and_says_why(
 
 def test_by_pid_whatever_holds_is_ended_with_the_doubt_said_before() -> None:
     for holder, why in (
-        (MAYBE, "is suspected only: its launcher has ended"),
+        (MAYBE, "is only suspected: its launcher has ended"),
         (UNKNOWN, "cannot be judged: its agent could not be asked: hung"),
     ):
         (target,) = make_plan(snapshot(holder), Request((1000,)), ME).targets
@@ -485,6 +485,6 @@ def test_witnesses_that_could_not_be_asked_are_named() -> None:
 def test_a_holder_that_stands_still_is_called_so(state: str, words: str) -> None:
     assert A.life is not None
     s = snapshot(A._replace(life=A.life._replace(state=state)))
-    assert f", chips 0, {words}): job 1000" in ending.plan_text(
+    assert f", chip 0, {words}): job 1000" in ending.plan_text(
         s, make_plan(s, Request((1000,)), ME), Order()
     )

@@ -54,7 +54,7 @@ def test_each_verdict_has_marks_of_its_own(
 
 def test_ps_lists_suspects_apart_and_every_sign_once() -> None:
     lines = list(_lines(judged(Verdict.MAYBE)))
-    at = lines.index("suspected, ended by pid only:")
+    at = lines.index(holding.SUSPECTED)
     assert lines[at + 1] == f"  pid 5000 is maybe stale (orphaned): {ORPHANED.message}, but …"
     assert f"  pid 5000: {SILENT.message}" in lines
     assert sum(ORPHANED.message in line for line in lines) == 1
@@ -64,7 +64,7 @@ def test_ps_says_of_which_it_is_not_known() -> None:
     lines = list(_lines(judged(Verdict.UNKNOWN)))
     why = f"{ORPHANED.message}, but …"
     assert f"? pid 5000: whether it is stale is not known (orphaned): {why}" in lines
-    assert "suspected, ended by pid only:" not in lines
+    assert holding.SUSPECTED not in lines
 
 
 def test_a_stopped_holder_is_called_stopped_in_the_table() -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tpusmi.model import DENIED, FAILED, HOLDERS, LOCK_BLOCKING, Process, Snapshot, Verdict
 from tpusmi.model.holding import blind
 
-_UNJUDGED = "is not known to be stale or not"
+_UNJUDGED = "cannot be judged"
 
 
 class Request(NamedTuple):
@@ -169,10 +169,10 @@ def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
         return Refusal(pid, known, "has libtpu loaded, and holds no TPU")
     if blind(s):
         return Refusal(pid, known, blind(s))
-    perhaps = ", or may not be seen" if s.hidden or s.own_namespace else ""
+    holds_none = "is not seen to hold a TPU" if s.hidden or s.own_namespace else "holds no TPU"
     children = ", ".join(f"{p.pid}" for p in below)
     but = f": pid {children}, which it started, holds {', '.join(nodes)}" if below else ""
-    return Refusal(pid, known, f"holds no TPU{perhaps}{but}", nodes)
+    return Refusal(pid, known, f"{holds_none}{but}", nodes)
 
 
 def _is_below(p: Process, pid: int) -> bool:
@@ -203,7 +203,7 @@ def doubt(p: Process) -> str:
     """Why it is not certain that it is stale; empty where it is, or certain not to be."""
     if p.verdict not in (Verdict.MAYBE, Verdict.UNKNOWN):
         return ""
-    what = "is suspected only" if p.verdict is Verdict.MAYBE else "cannot be judged"
+    what = "is only suspected" if p.verdict is Verdict.MAYBE else "cannot be judged"
     return f"{what}: {p.stale_reason}" if p.stale_reason else what
 
 
@@ -230,7 +230,7 @@ def _why_not_asked(s: Snapshot, p: Process, request: Request, me: Me) -> str:
         reason = f": {p.stale_reason}" if p.stale_reason else ""
         return f"is not stale{reason}" if p.stale is False else doubt(p) or _UNJUDGED
     if p.uid not in me.uids and not request.all_users:
-        return f"belongs to {p.user or 'an unknown user'}: only with --all-users"
+        return f"belongs to {_user(p)}: only with --all-users"
     named = _nodes_of(s, request.chips)
     beyond = [node for node in p.holds if request.chips and node not in named]
     if beyond:
@@ -242,6 +242,10 @@ def _why_not_asked(s: Snapshot, p: Process, request: Request, me: Me) -> str:
     return ""
 
 
+def _user(p: Process) -> str:
+    return f"user {p.user}" if p.user else "an unknown user"
+
+
 def _holds_a_chip(s: Snapshot, p: Process) -> bool:
     """True when the kernel shows that a node of its is a TPU's: /dev/vfio/96 may be any device's,
     and the name of /dev/accel0 is no proof either.
@@ -251,7 +255,7 @@ def _holds_a_chip(s: Snapshot, p: Process) -> bool:
 
 def _why(p: Process) -> str:
     if p.stale:
-        return f"stale ({p.stale_code}): {p.stale_reason}"
+        return f"stale{p.why_judged}"
     if p.stale is None:
         return (doubt(p) or _UNJUDGED).removeprefix("is ")
     return f"not stale: {p.stale_reason}" if p.stale_reason else "not stale, as far as is known"

@@ -13,8 +13,10 @@ from tpusmi.merge.match import SDK, Match
 from tpusmi.merge.processes import by_process, is_claim, joined, of_claims, told_apart
 from tpusmi.model import (
     AGENT,
+    HOLDERS,
     LIBTPU,
     LIBTPU_SDK,
+    OK,
     Chip,
     Device,
     DeviceKey,
@@ -48,6 +50,10 @@ class Join:
         self.processes = joined(p for o in outcomes for p in o.processes)
         self._holds = {p.key: p.holds for p in self.processes if p.holds}
         self._dead = {p.key for p in self.processes if p.state == "dead"}
+        self._users = {p.key: p.uid for p in self.processes}
+        self._sees_holders = any(
+            o.source == HOLDERS and o.status == OK and not o.hidden for o in outcomes
+        )
         self._machine = _machine_devices(self._chips, self._holds)
         told = by_process(d for o in outcomes for d in o.devices)
         self._claimed = {key: own for key, own in told.items() if is_claim(key)}
@@ -85,12 +91,13 @@ class Join:
 
     def _adopt(self, process: ProcessKey | None, devices: list[Device]) -> None:
         """Lay an agent's devices over those of the machine, if it is certain which they are."""
-        machine = self._machine_of(process) if self._is_on_tpu(process, devices) else []
+        is_on_tpu = self._is_on_tpu(process, devices)
+        machine = self._machine_of(process) if is_on_tpu else []
         if len(machine) != len(devices):
-            if machine:
+            if is_on_tpu and self._machine:
                 self.notes[AGENT].append(
-                    f"pid {process.pid if process else '?'} has {len(devices)} devices where "
-                    f"{len(machine)} are expected: shown apart from the chips"
+                    f"pid {process.pid if process else '?'} has {len(devices)} device"
+                    f"{'s' * (len(devices) > 1)} where {len(machine)} are expected: shown apart"
                 )
             owners = (process,) if process else ()
             self._shown.update({d.key: d._replace(owners=owners) for d in devices})
@@ -106,12 +113,22 @@ class Join:
         tpu = all(d.platform == "tpu" for d in devices)
         return process not in self._dead and (tpu or (self._simulated and process in self._holds))
 
-    def _machine_of(self, process: ProcessKey | None) -> list[Device]:
-        """The machine's devices that are a process's: of the nodes it holds, else all."""
-        held = self._holds.get(process) if process else None
-        if not held:
+    def _machine_of(self, process: ProcessKey | None, with_bare: bool = False) -> list[Device]:
+        """The machine's devices that only that process's user can have: of the nodes it holds; all
+        if the process is unknown, or may hold what cannot be seen. `with_bare` adds those of chips
+        without a node, which no process can be seen to hold.
+        """
+        if process is None:
             return list(self._machine)
-        return [d for d in self._machine if d.node in held or _chip_held(d, self._chips, held)]
+        mine = [d for d in self._machine if not self._is_of_others(d, process)]
+        held = self._holds.get(process, ())
+        if not held and not self._sees_holders:
+            return mine
+        return [d for d in mine if _is_on(d, self._chips, held) or (with_bare and not d.node)]
+
+    def _is_of_others(self, d: Device, process: ProcessKey) -> bool:
+        """True when a process of another user holds it: two users' numbers are not one chip's."""
+        return any(self._users.get(o) != self._users.get(process) for o in d.owners)
 
     def _join_rows(self, outcomes: Sequence[Outcome]) -> None:
         servers = {s.address: s for o in outcomes for s in o.servers}
@@ -127,7 +144,7 @@ class Join:
             targets = self._targets(server, alone)
             certain = server.process is not None or self._may_be_theirs(server)
             if alone and certain and len(targets) < len(server.ids) == len(self._machine):
-                targets = self._shown_of(self._machine)  # a chip has no node to be held by
+                targets = self._shown_of(self._machine_of(server.process, with_bare=True))
             self._join_server(server, by_metric, targets)
 
     def _strangers(self, servers: Iterable[Server]) -> list[Server]:
@@ -155,7 +172,7 @@ class Join:
             return []
         machine = self._shown_of(self._machine_of(server.process))
         agents = [k for k in self._agents if k not in self._dead]
-        if machine or len(agents) != 1:
+        if self._machine or len(agents) != 1:
             return machine
         return [d for d in self._agents[agents[0]] if d.platform == "tpu"]
 
@@ -259,8 +276,12 @@ def _machine_devices(
     return found
 
 
-def _chip_held(device: Device, chips: Sequence[Chip], held: tuple[str, ...]) -> bool:
-    """True when the process holds a node of the device's chip: of two it may show only one."""
+def _is_on(device: Device, chips: Sequence[Chip], held: tuple[str, ...]) -> bool:
+    """True when a process that holds those nodes has the device: its own node, or one of its chip,
+    of which a process may show only one.
+    """
+    if device.node in held:
+        return True
     return any(c.index == device.chip and set(c.nodes) & set(held) for c in chips)
 
 

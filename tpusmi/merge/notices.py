@@ -53,13 +53,12 @@ def _of_verdict(p: Process) -> Iterator[Notice]:
     """That a holder is stale, or may be. One that has just been detached from its shell is none."""
     age_s = None if p.life is None else p.life.age_s
     is_new = p.stale_code in LOST_CODES and age_s is not None and age_s < LOST_AFTER_S
-    why = f"({p.stale_code}): {p.stale_reason}"
     if p.verdict == Verdict.STALE:
-        yield Notice(STALE_HOLDER, f"holds the TPU and is stale {why}", p.pid)
+        yield Notice(STALE_HOLDER, f"holds the TPU and is stale{p.why_judged}", p.pid)
     elif p.verdict == Verdict.MAYBE and not is_new:
-        yield Notice(SUSPECT_HOLDER, f"holds the TPU and may be stale {why}", p.pid)
+        yield Notice(SUSPECT_HOLDER, f"holds the TPU and may be stale{p.why_judged}", p.pid)
     elif p.verdict == Verdict.UNKNOWN and p.stale_code:
-        text = f"holds the TPU; whether it is stale is not known {why}"
+        text = f"holds the TPU; whether it is stale is not known{p.why_judged}"
         yield Notice(SUSPECT_HOLDER, text, p.pid)
 
 

@@ -249,6 +249,15 @@ class Process(NamedTuple):
         return None if self.verdict is None else certain.get(self.verdict)
 
     @property
+    def why_judged(self) -> str:
+        """To follow the verdict: ` (idle): has run nothing …`; empty without a sign and a reason. A
+        sign that the reason begins with is not said twice.
+        """
+        reason, code = self.stale_reason or "", self.stale_code or ""
+        sign = f" ({code})" if code and not reason.startswith(code) else ""
+        return f"{sign}: {reason}" if reason else sign
+
+    @property
     def is_verified(self) -> bool:
         """False when only a file says that there is such a process."""
         return not self.key.claim

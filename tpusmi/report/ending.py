@@ -11,7 +11,7 @@ from tpusmi.actions.outcome import Newcomer, Report, Result
 from tpusmi.actions.plan import Plan, Starter
 from tpusmi.model import SCHEMA, Process, Snapshot
 from tpusmi.report import words
-from tpusmi.report.holding import chips
+from tpusmi.report.holding import chips_or_nodes
 
 COMMAND_MOST = 70
 
@@ -36,9 +36,15 @@ def _plan(s: Snapshot, plan: Plan, order: Order) -> Iterator[str]:
         pids = ", ".join(map(str, plan.also_held_by))
         yield f"The nodes will not be free: pid {pids} also holds them"
     for path in plan.lock_files:
-        yield f"{path} is removed, if nobody holds the TPU by then: it is in the way"
+        yield f"{path} is removed if no process holds the TPU then: it is in the way"
     if not (plan.targets or plan.refused or plan.spared or plan.lock_files):
-        yield "nothing to end: no holder that is meant"
+        yield "nothing to end: no holder of the TPU matches"
+    yield from _not_known(plan)
+
+
+def _not_known(plan: Plan) -> Iterator[str]:
+    if plan.unseen:
+        yield f"not everything could be seen: {plan.unseen}"
     yield from (f"could not be asked: {message}" for message in plan.unasked)
 
 
@@ -50,15 +56,16 @@ def may_come_back(starter: Starter) -> str:
 def what_happens(order: Order) -> str:
     """How they are ended, in a sentence."""
     name = signal.Signals(order.signal).name
-    forced = f", SIGKILL after {order.grace_s:.0f} s to whoever is left"
+    forced = f", SIGKILL after {order.grace_s:.0f} s to those that are left"
     forced = "" if order.signal == signal.SIGKILL else forced
     return f"{name}{forced}, then up to {order.free_within_s:.0f} s until the nodes are free"
 
 
 def _named(s: Snapshot, p: Process) -> str:
     age = f", {words.duration(p.life.age_s)} old" if p.life is not None else ""
-    held = f", chips {chips(s, p)}" if p.holds else ""
-    state = f", {standstill(p)}" if standstill(p) else ""
+    held = f", {chips_or_nodes(s, p)}" if p.holds else ""
+    state = standstill(p)
+    state = f", {state}" if state and state not in (p.stale_reason or "") else ""
     command = words.shortened(words.command(p.command), COMMAND_MOST)
     return f"pid {p.pid} ({p.user or 'unknown user'}{age}{held}{state}): {command}"
 
@@ -84,7 +91,7 @@ def report_text(report: Report) -> str:
         if old:
             lines.append(f"{node} is still held by pid {', '.join(old)}")
         elif not pids:
-            lines.append(f"nobody can see whether {node} is free")
+            lines.append(f"whether {node} is free cannot be seen")
     lines += [f"{file.path}: {file.message}" for file in report.lock_files]
     lines += [f"whether the nodes are free: {report.unseen}"] if report.unseen else []
     lines += list(report.notes)

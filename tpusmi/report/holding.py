@@ -23,6 +23,7 @@ from tpusmi.report.family import TREE_ASCII, tree
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import is_of
 
+SUSPECTED = "only suspected (kill --stale leaves them alone, their pid ends them):"
 _TITLES = ("PID", "USER", "CHIPS", "STALE", "S", "AGE", "CPU", "RSS", "TTY", "COMMAND")
 
 
@@ -145,26 +146,31 @@ def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[
         if file.state != LOCK_ABSENT
     ]
     said += [f"  {s.unseen}"] if holders and s.unseen else []
-    if said:
-        yield ""
-    for line in said:
-        loud = line.startswith(("!", "?", "suspected"))
-        yield painted(line, YELLOW if loud else DIM, sheet.color)
+    for block in (said, [*_suspects(holders)]):
+        if block:
+            yield ""
+        for line in block:
+            loud = line.startswith(("!", "?", SUSPECTED))
+            yield painted(line, YELLOW if loud else DIM, sheet.color)
 
 
 def _verdicts(holders: Sequence[Process]) -> Iterator[str]:
-    """The stale ones, then apart those that may be, then of the others what there is to say."""
-    suspects = [p for p in holders if verdicts.is_suspect(p)]
+    """The stale ones, then of the others but suspects what there is to say, then more signs."""
     yield from (f"! pid {p.pid} is {verdicts.sentence(p)}" for p in holders if p.stale)
-    if suspects:
-        yield "suspected, ended by pid only:"
-        yield from (f"  pid {p.pid} is {verdicts.sentence(p)}" for p in suspects)
     for p in holders:
         if p.verdict == Verdict.UNKNOWN:
             yield f"? pid {p.pid}: {verdicts.sentence(p)}"
         elif p.stale is False and p.stale_reason:
             yield f"  pid {p.pid} is {verdicts.sentence(p)}"
     yield from (f"  pid {p.pid}: {sign}" for p in holders for sign in verdicts.other_signs(p))
+
+
+def _suspects(holders: Sequence[Process]) -> Iterator[str]:
+    """Those that may be stale, apart from all the rest."""
+    suspects = [p for p in holders if verdicts.is_suspect(p)]
+    if suspects:
+        yield SUSPECTED
+        yield from (f"  pid {p.pid} is {verdicts.sentence(p)}" for p in suspects)
 
 
 def _places(p: Process) -> Iterator[str]:
@@ -199,6 +205,14 @@ def chips(s: Snapshot, p: Process) -> str:
     """The chips whose nodes a process holds, as `0-3`; the nodes where no chip is known."""
     numbers = [c.index for c in s.chips if set(c.nodes) & set(p.holds)]
     return words.ranges(numbers) if numbers else words.nodes(p.holds).replace("/dev/", "")
+
+
+def chips_or_nodes(s: Snapshot, p: Process) -> str:
+    """What it holds, in words: `chip 4`, `chips 0-3`; the nodes where no chip is known."""
+    found = chips(s, p)
+    if not any(set(c.nodes) & set(p.holds) for c in s.chips):
+        return words.nodes(p.holds)
+    return f"chip{'s' if set(found) & {'-', ','} else ''} {found}"
 
 
 def _tree(s: Snapshot, holders: Sequence[Process]) -> Iterator[Row]:

@@ -17,7 +17,7 @@ STYLE = """
 .tpusmi table td,.tpusmi table th{padding:0 6px;text-align:right;border:0;font-size:12px;
 white-space:nowrap}
 .tpusmi table .l{text-align:left;white-space:normal;overflow-wrap:anywhere}
-.tpusmi table .l:first-child{white-space:nowrap}
+.tpusmi table .l:first-child:not([colspan]),.tpusmi table th.l{white-space:nowrap}
 .tpusmi .n{min-width:5em}
 .tpusmi .m{min-width:11em}
 .tpusmi .old{opacity:.55}

@@ -27,11 +27,7 @@ def mark(p: Process) -> str:
 
 def sentence(p: Process) -> str:
     """The verdict, the sign that it rests on, and why; empty where there is none."""
-    if p.verdict is None:
-        return ""
-    code = f" ({p.stale_code})" if p.stale_code else ""
-    found = f"{_IN_WORDS[p.verdict]}{code}"
-    return f"{found}: {p.stale_reason}" if p.stale_reason else found
+    return "" if p.verdict is None else f"{_IN_WORDS[p.verdict]}{p.why_judged}"
 
 
 def state(p: Process) -> str:
@@ -85,6 +81,11 @@ def is_doubtful(p: Process) -> bool:
 def is_stopped(p: Process) -> bool:
     """True while a signal or a debugger keeps it from running."""
     return p.state != "dead" and p.life is not None and p.life.is_stopped
+
+
+def everything(p: Process) -> str:
+    """The verdict and its other signs, in one text."""
+    return "; ".join((sentence(p), *other_signs(p)))
 
 
 def other_signs(p: Process) -> list[str]:

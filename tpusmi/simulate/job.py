@@ -30,8 +30,9 @@ def main(directory: str, process: int) -> None:
         lock(open_lockfile(directory))
     if "orphan" in running.faults:
         _become_an_orphan()
-        _say(f"ready {os.getpid()}")
-        _let_go_of_output()
+        output = _let_go_of_output()
+        _say(f"ready {os.getpid()}", output)
+        os.close(output)
         _wait_s(None)
     else:
         _serve(running, process, me["port"])
@@ -83,16 +84,20 @@ def _become_an_orphan() -> None:
         time.sleep(0.001)
 
 
-def _let_go_of_output() -> None:
-    """Of what the keeper reads: it would speak for the orphan."""
+def _let_go_of_output() -> int:
+    """Of what the keeper reads: it would speak for the orphan. A descriptor of it for the last
+    words, so that everything is as it stays when they are read.
+    """
+    output = os.dup(sys.stdout.fileno())
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
+    return output
 
 
-def _say(words: str) -> None:
-    os.write(sys.stdout.fileno(), f"{words}\n".encode())
+def _say(words: str, output: int | None = None) -> None:
+    os.write(sys.stdout.fileno() if output is None else output, f"{words}\n".encode())
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from rich.cells import cell_len
 from textual.binding import Binding
 
-from tpusmi.model import DENIED, FAILED, HostFacts, Snapshot
+from tpusmi.model import DENIED, FAILED, STALE_HOLDER, SUSPECT_HOLDER, HostFacts, Process, Snapshot
 from tpusmi.report import words
 from tpusmi.report.select import told
 from tpusmi.tui.draw.look import Look, Row, width_of
@@ -55,7 +56,9 @@ def _left(scene: Scene, page: str) -> Row:
     look, snapshot, label = scene.look, scene.snapshot, scene.options.label
     if snapshot is None:
         return look.line(("tpusmi", "title"), ("  looking for TPUs and jobs", "plain"))
-    live = sum(p.state != "dead" for p in snapshot.processes)
+    living = [p for p in snapshot.processes if p.state != "dead"]
+    live = sum(p.is_verified for p in living)
+    claims = f" ({len(living) - live} {words.NOT_VERIFIED})" if live < len(living) else ""
     return look.line(
         (SIMULATED if snapshot.simulated else "", "loud"),
         (" " if snapshot.simulated else "", "plain"),
@@ -65,6 +68,7 @@ def _left(scene: Scene, page: str) -> Row:
         (f"  {snapshot.host.name}", "bold"),
         (f" {label}" if label else "", "plain"),
         (f"  {_devices(look, snapshot)}  {live} {'job' if live == 1 else 'jobs'}", "plain"),
+        (claims, "dim"),
     )
 
 
@@ -87,7 +91,8 @@ def _ago(seconds: float) -> str:
 def host_line(look: Look, snapshot: Snapshot, width: int) -> Row:
     """The second line: how the machine is, and the versions of what runs on it."""
     parts = [*_machine(snapshot.host)]
-    facts = [(n, _one(p.facts.get(key) for p in snapshot.processes)) for n, key in _VERSIONS]
+    sure = [p for p in snapshot.processes if p.is_verified]
+    facts = [(n, _one(p.facts.get(key) for p in sure)) for n, key in _VERSIONS]
     versions = (*facts, ("libtpu", snapshot.host.libtpu_version))
     parts += [f"{name} {found}" for name, found in versions if found]
     return look.cell(f" {look.glyphs.dot} ".join(parts), width, "dim")
@@ -131,19 +136,33 @@ def clock(rfc3339: str) -> str:
         return rfc3339
 
 
-def notices(look: Look, snapshot: Snapshot) -> list[Row]:
-    """Warnings, and sources that were refused or failed: a few lines at most."""
-    said = [n.message if n.pid is None else f"{n.pid}: {n.message}" for n in snapshot.warnings]
+def notices(snapshot: Snapshot, selected: Process | None) -> list[str]:
+    """Warnings, those of holders that are stale or may be first; then sources that were refused or
+    failed. What its details say of the selected process comes last.
+    """
+    pid = selected.pid if selected is not None and selected.is_verified else None
+    first = {STALE_HOLDER: 0, SUSPECT_HOLDER: 1}
+    warnings = sorted(snapshot.warnings, key=lambda n: first.get(n.code, 2))
+    own = [f"{n.pid}: {n.message}" for n in warnings if n.pid is not None and n.pid == pid]
+    said = [n.message if n.pid is None else f"{n.pid}: {n.message}" for n in warnings]
     heard = " ".join(said)
     for o in snapshot.sources:
         if o.status in (DENIED, FAILED) and not (o.message and o.message in heard):
             said.append(f"{o.source} {o.status}: {o.message}")
     said += [f"{o.source}: {note}" for o in snapshot.sources for note in told(snapshot, o)]
-    if len(said) > MOST_NOTICES:
-        said[MOST_NOTICES - 1 :] = [
-            f"{said[MOST_NOTICES - 1]} (and {len(said) - MOST_NOTICES} more)"
-        ]
-    return [look.line(("! ", "bad"), (text, "warn")) for text in said]
+    return [*(text for text in said if text not in own), *own]
+
+
+def notice_lines(look: Look, said: list[str], width: int, most: int) -> list[Row]:
+    """So many of the notices, a line each; the last line says how many more there are."""
+    shown = said[: max(0, most)]
+    lines = [look.line(("! ", "bad"), (text, "warn")) for text in shown]
+    if shown and len(said) > len(shown):
+        more = f" (and {len(said) - len(shown)} more)"
+        room = max(0, width - len("! ") - len(more))
+        text = look.fitted(shown[-1], min(room, cell_len(shown[-1])))
+        lines[-1] = look.line(("! ", "bad"), (text + more, "warn"))
+    return lines
 
 
 def nothing(look: Look, snapshot: Snapshot, filter: str) -> list[Row]:

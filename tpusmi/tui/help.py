@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import ClassVar
 
@@ -19,6 +19,8 @@ from tpusmi.tui.keys import key_names
 from tpusmi.tui.main.processes import LETTERS, SILENT, STALE, STOPPED, SUSPECT
 from tpusmi.tui.main.processes import UNKNOWN as UNKNOWN_PHASE
 
+UNLIMITED = 1000
+"""Columns of a line: wider than any text here."""
 _COLUMNS = (
     ("MEMORY", "HBM in use of its limit; the upright mark is the peak"),
     ("ARRAYS LIVE", "arrays that code still refers to, and their bytes"),
@@ -61,10 +63,9 @@ class HelpScreen(ModalScreen[None]):
 
     def __init__(self, look: Look, bindings: Iterable[Binding], simulated: bool) -> None:
         super().__init__()
-        self._look = look
-        self._tall = help_lines(look, bindings, simulated)
-        keys = _keys(look, bindings, simulated)
-        self._wide = side_by_side(look, keys, [*_marks(look), (), *_columns(look)])
+        self._look, self._keys_of, self._simulated = look, [*bindings], simulated
+        keys, rest = _parts(look, self._keys_of, simulated)
+        self._wide = side_by_side(look, keys, rest)
         self._top = 0
         self._box = Lines(look, id="help")
 
@@ -80,8 +81,9 @@ class HelpScreen(ModalScreen[None]):
         self._draw()
 
     def _draw(self) -> None:
-        widest = max(map(width_of, self._wide)) + MARGIN
-        text = self._wide if widest <= self.size.width else self._tall
+        text, room = self._wide, self.size.width - MARGIN
+        if max(map(width_of, text)) > room:
+            text = help_lines(self._look, self._keys_of, self._simulated, room)
         width = min(max(map(width_of, text)) + MARGIN, self.size.width)
         room = min(len(text), max(0, self.size.height - EDGES))
         self._top = min(max(self._top, 0), len(text) - room)
@@ -91,9 +93,20 @@ class HelpScreen(ModalScreen[None]):
         self._box.show(framed(self._look, shown, width, more=more))
 
 
-def help_lines(look: Look, bindings: Iterable[Binding], simulated: bool) -> list[Row]:
-    """A line for each key, then what the letters, marks and columns mean."""
-    return [*_keys(look, bindings, simulated), (), *_marks(look), (), *_columns(look)]
+def help_lines(
+    look: Look, bindings: Iterable[Binding], simulated: bool, width: int = UNLIMITED
+) -> list[Row]:
+    """Each key, then what the letters, marks and columns mean, in lines of that width."""
+    keys, rest = _parts(look, bindings, simulated, width)
+    return [*keys, (), *rest]
+
+
+def _parts(
+    look: Look, bindings: Iterable[Binding], simulated: bool, width: int = UNLIMITED
+) -> tuple[list[Row], list[Row]]:
+    """The keys, and all the rest."""
+    keys = _keys(look, bindings, simulated, width)
+    return keys, [*_marks(look, width), (), *_columns(look, width)]
 
 
 def side_by_side(look: Look, left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
@@ -106,34 +119,40 @@ def side_by_side(look: Look, left: Sequence[Row], right: Sequence[Row]) -> list[
     return rows
 
 
-def _keys(look: Look, bindings: Iterable[Binding], simulated: bool) -> list[Row]:
+def _keys(look: Look, bindings: Iterable[Binding], simulated: bool, width: int) -> list[Row]:
     keys: dict[str, list[str]] = {}
     for b in bindings:
         keys.setdefault(b.tooltip, []).extend(key_names(b))
-    widest = max(len(" ".join(names)) for names in keys.values())
-    lines = [look.line(("Keys", "head"), ("  ", "plain"), (SIMULATED if simulated else "", "loud"))]
-    for tooltip, names in keys.items():
-        lines.append(look.line((f"{' '.join(names):>{widest}}  ", "title"), (tooltip, "plain")))
-    return lines
+    title = look.line(("Keys", "head"), ("  ", "plain"), (SIMULATED if simulated else "", "loud"))
+    return [title, *_entries(look, [(" ".join(n), text) for text, n in keys.items()], width)]
 
 
-def _marks(look: Look) -> list[Row]:
+def _entries(look: Look, entries: Sequence[tuple[str, str]], width: int) -> Iterator[Row]:
+    """Texts behind their names, which stand in a column of their own."""
+    widest = max(len(name) for name, _ in entries)
+    for name, text in entries:
+        first, *more = look.wrapped(text, width - widest - 2, "plain")
+        yield (*look.line((f"{name:>{widest}}  ", "title")), *first)
+        yield from ((*look.line((" " * (widest + 2), "plain")), *line) for line in more)
+
+
+def _marks(look: Look, width: int) -> list[Row]:
     letters = "  ".join(f"{letter} {phase}" for phase, letter in LETTERS.items())
     texts = (
         letters,
-        f"{UNKNOWN_PHASE} no agent tells",
+        f"{UNKNOWN_PHASE} unknown: it has no agent, or is not verified",
         f"{STALE} left over (stale): holds the TPU and will not work again",
         f"{SUSPECT} maybe left over: its details tell what speaks for it and against it",
         f"{STOPPED} stopped: by SIGSTOP, Ctrl-Z or a debugger",
         f"{SILENT} silent: alive, but its agent stopped writing",
-        f"{words.UNKNOWN} nobody measured it; grey: old, or of a job that ended",
+        f"{words.NOT_VERIFIED}: only a file says that there is this process",
+        f"{words.UNKNOWN} not measured; grey: old, of a job that ended, or not verified",
         f"{rows.DITTO} of the whole chip: see the row above",
         "~ nominal: what the chip has by its name",
     )
-    return [look.line(("Marks", "head")), *(look.line((text, "plain")) for text in texts)]
+    lines = (line for text in texts for line in look.wrapped(text, width, "plain"))
+    return [look.line(("Marks", "head")), *lines]
 
 
-def _columns(look: Look) -> list[Row]:
-    widest = max(len(title) for title, _ in _COLUMNS)
-    lines = [look.line((f"{t:>{widest}}  ", "title"), (what, "plain")) for t, what in _COLUMNS]
-    return [look.line(("Columns", "head")), *lines]
+def _columns(look: Look, width: int) -> list[Row]:
+    return [look.line(("Columns", "head")), *_entries(look, _COLUMNS, width)]

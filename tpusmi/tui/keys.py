@@ -59,7 +59,7 @@ MAIN = [
     key("enter", "enter", "Open", "open", "Open what is selected: a device, or a job", "Enter"),
     key("tab,shift+tab", "panel", "Panel", "panel", "To the devices, and back to the jobs"),
     key("slash", "filter", "Filter", "filter", FILTER, "/"),
-    key("u", "user", "User", "user", "Show only processes of a user, Enter alone those of all"),
+    key("u", "user", "User", "user", "Show one user's processes; Enter alone shows everyone's"),
     key("space", "tag", "Tag", "tag", "Tag a process, or untag it: to end several", "Space"),
     key("t", "tree", "Tree", "tree", "Processes under those that started them, or a list", "t"),
     key("o", "order", "Order", "order", "Sort by the column of the next key; capital: reversed"),

@@ -24,6 +24,8 @@ such directories that are looked at. Any user may fill it.
 RUNTIMES_MOST = 1024
 """Directories of users' runtime files."""
 PROCESSES_MOST = 32768
+RANDOM_MOST = 64
+"""Characters in a name that cannot be foreseen."""
 OF_USER_MOST = 4
 """Directories of one user in one place."""
 
@@ -76,10 +78,12 @@ def directory_name(uid: int, random: str = "") -> str:
 
 
 def user_in_name(name: str) -> int | None:
-    """The uid in the name of such a directory; None for any other name."""
-    if not name.startswith(_DIRECTORY):
-        return None
-    return _number(name.removeprefix(_DIRECTORY).partition(".")[0])
+    """The uid in the name of such a directory; None for any other name, and for one with characters
+    that no agent puts there: the name is shown.
+    """
+    uid, dot, random = name.removeprefix(_DIRECTORY).partition(".")
+    is_ours = not dot or (random.isascii() and random.isalnum() and len(random) <= RANDOM_MOST)
+    return _number(uid) if is_ours and name.startswith(_DIRECTORY) else None
 
 
 def directories(root: str) -> Iterator[Directory]:

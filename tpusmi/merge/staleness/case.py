@@ -1,15 +1,14 @@
 """One holder before its verdict, and for how long a holder may do nothing. Pure."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from tpusmi.merge.owned import fresh
+from tpusmi.merge.staleness.limits import Limits
 from tpusmi.model import OK, Device, History, Life, Process, Server, Snapshot
 
-IDLE_S = 30 * 60.0
-STUCK_S = 10 * 60.0
 WORKED_LATELY_S = 60.0
 BUSY = (
     "duty_cycle_percent",
@@ -17,16 +16,6 @@ BUSY = (
     "hbm_bandwidth_utilization_percent",
 )
 """Metrics that say whether a device works."""
-
-
-class Limits(NamedTuple):
-    """For how long a holder may do nothing."""
-
-    idle_s: float = IDLE_S
-    stuck_s: float = STUCK_S
-
-
-USUAL = Limits()
 
 
 class Case(NamedTuple):

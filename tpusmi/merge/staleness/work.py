@@ -15,6 +15,7 @@ RESTING_CPU_PERCENT = 1.0
 """Of one core: a process that uses no more does nothing. It is one tick of the kernel's clock in
 the shortest time over which it is measured.
 """
+NOT_MEASURED = "what it uses of the processor has not been measured yet"
 _WORKING_PHASES = ("compiling", "running")
 
 
@@ -52,7 +53,7 @@ def lack_of_work(c: Case) -> Answer:
         return Answer(False, f"its agent says that it is {c.process.phase or 'alive'}")
     used, over_s = c.life.recent_cpu_percent, c.life.recent_s
     if used is None or over_s is None:
-        return Answer(False, "what it uses of the processor has not been measured yet")
+        return Answer(False, NOT_MEASURED)
     words = f"used {used:.1f} % of a core over {over_s:.1f} s"
     if used > RESTING_CPU_PERCENT:
         return Answer(False, f"it {words}")

@@ -132,6 +132,7 @@ class Holders:
             unseen=unseen,
             nodes=tuple(nodes.names),
             closed_nodes=nodes.closed(self._host),
+            notes=self._loaded.notes(),
         )
 
     def _found(self, nodes: Nodes, now_s: float) -> Found:

@@ -57,12 +57,14 @@ class Describer:
         self._older_s = older_s
         self._known: dict[ProcessKey, _Known] = {}
         self._suspects = Suspects(proc)
+        self._listening: dict[int, int] | None = None
+        """Which socket listens on each port, once it was asked in a look."""
 
     def processes(
         self, holders: Mapping[int, tuple[str, ...]], loaded: Iterable[int], now_s: float
     ) -> tuple[Process, ...]:
         """Those that have only loaded libtpu, then the holders."""
-        before, self._known = self._known, {}
+        before, self._known, self._listening = self._known, {}, None
         wanted = {**dict.fromkeys(loaded, ()), **holders}
         for pid, held in wanted.items():
             stat = procfs.read_stat(f"{self._proc}/{pid}")
@@ -137,8 +139,10 @@ class Describer:
     def _slow(self, pid: int, stat: Stat, now_s: float) -> _Slow:
         from tpusmi.sources.sockets import listening_sockets, open_sockets
 
+        if self._listening is None:  # one table for all of them: any user may make it long
+            self._listening = listening_sockets()
         own = open_sockets(f"{self._proc}/{pid}/fd")
-        ports = sorted(port for port, inode in listening_sockets().items() if inode in own)
+        ports = sorted(port for port, inode in self._listening.items() if inode in own)
         above = ancestors(self._proc, stat.parent) if self._detailed else ()
         return _Slow(now_s, above, tuple(ports))
 

@@ -12,6 +12,8 @@ MAPS_MOST_BYTES, LOOK_MOST_BYTES = 4 << 20, 48 << 20
 with libtpu has a few hundred kilobytes.
 """
 CHUNK_BYTES = 64 * 1024
+SHOWN_MOST = 64
+"""Of those that hold nothing: any user may start very many, and each is long to describe."""
 
 
 class Loaded:
@@ -44,8 +46,13 @@ class Loaded:
         self._loaded = {pid: i for pid, i in self._loaded.items() if inodes.get(pid) == i}
 
     def pids(self) -> tuple[int, ...]:
-        """Those that have it mapped."""
-        return tuple(self._loaded)
+        """Those that have it mapped, up to SHOWN_MOST of them."""
+        return tuple(self._loaded)[:SHOWN_MOST]
+
+    def notes(self) -> tuple[str, ...]:
+        """That there are more."""
+        more = len(self._loaded) - SHOWN_MOST
+        return (f"{more} more processes have libtpu loaded, and hold no TPU",) if more > 0 else ()
 
 
 def _maps_library(process: str) -> tuple[bool, int]:

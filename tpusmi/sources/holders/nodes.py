@@ -86,3 +86,11 @@ def node_of(link: str, nodes: Nodes) -> str | None:
     """
     found = os.stat(link)
     return nodes.by_identity.get(identity(found)) or nodes.by_identity.get(_place(found))
+
+
+def is_node(link: str, nodes: Nodes) -> bool:
+    """True for a descriptor that is open on a node."""
+    try:
+        return node_of(link, nodes) is not None
+    except OSError:
+        return False

@@ -186,18 +186,21 @@ def containers(groups: str) -> list[str]:
     return re.findall(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", groups)
 
 
-def mount_type(process: str, mount: str) -> str | None:
-    """The file system of a mount by its id; None for one that is not among the first that the
-    process sees.
-    """
+def mount_types(process: str) -> dict[str, str]:
+    """The file system of each mount that the process sees, by its id; of very many the first."""
     try:
         with open(f"{process}/mountinfo", "rb") as file:
-            text = b"\n" + file.read(MOUNTS_MOST_BYTES)
+            lines = file.read(MOUNTS_MOST_BYTES).splitlines()
     except OSError:
-        return None
-    start = text.find(f"\n{mount} ".encode()) + 1
-    line = text[start:].partition(b"\n")[0] if start else b""
-    return line.partition(b" - ")[2].split(b" ", 1)[0].decode("ascii", "replace") or None
+        return {}
+    found = {}
+    for line in lines:
+        kind = line.partition(b" - ")[2].split(b" ", 1)[0]
+        if kind:
+            found[line.split(b" ", 1)[0].decode("ascii", "replace")] = kind.decode(
+                "ascii", "replace"
+            )
+    return found
 
 
 def open_flags(process: str, descriptor: str) -> int:

@@ -10,8 +10,9 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, node_of
-from tpusmi.sources.holders.procfs import flags_and_mount, mount_type, read_stat, threads
+from tpusmi.sources.holders.allowance import Allowance
+from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, is_node, node_of
+from tpusmi.sources.holders.procfs import flags_and_mount, mount_types, read_stat, threads
 
 LOOK_AGAIN_S = 1.5
 """A process that held nothing is looked at again after that: has it opened something since?"""
@@ -97,6 +98,9 @@ class Scan:
         self._hides_others = False
         self._local: dict[tuple[str, str], bool] = {}
         """Of each process and mount, whether a look at its files is answered at once."""
+        self._mounts: tuple[str, dict[str, str]] = ("", {})
+        """Of the process that is looked at: the file system of each mount."""
+        self._allowance = Allowance()
         self._init = INIT if sees_everybody() else None
         """The machine's init, which nobody may inspect in some, and which trains no model."""
         self._has_counts = _directories_have_counts(proc)
@@ -105,6 +109,7 @@ class Scan:
         """Everybody as of now, judged anew if asked for. Raises OSError where /proc cannot be
         listed.
         """
+        self._allowance.renew()
         if everybody or len(self._harmless) > HARMLESS_MOST:
             self._seen, self._harmless, self._local = {}, set(), {}
         with os.scandir(self._proc) as entries:
@@ -127,6 +132,7 @@ class Scan:
 
     def held_by(self, pid: int) -> tuple[str, ...] | None:
         """The nodes that a process holds at this moment; None when that may not be seen."""
+        self._allowance.renew()
         seen = self._judged(pid, 0, 0.0)
         return None if seen.hidden else seen.held
 
@@ -155,7 +161,7 @@ class Scan:
     def _again(self, pid: int, seen: Seen, now_s: float) -> Seen:
         """The process as it is now, judged anew where there is reason to."""
         same = now_s < seen.judge_at_s and self._count(f"{self._proc}/{pid}/fd") == seen.count
-        if same and all(_is_node(link, self._nodes) for link in seen.links):
+        if same and all(is_node(link, self._nodes) for link in seen.links):
             return seen._replace(look_at_s=now_s if seen.held else now_s + LOOK_AGAIN_S)
         return self._judged(pid, seen.inode, now_s)
 
@@ -202,11 +208,13 @@ class Scan:
         return any(denied)
 
     def _look_through(self, directory: str, found: _Open) -> bool:
-        """Sort out the links of a directory; True where that is not permitted."""
+        """Sort out the links of a directory; True where that is not permitted, or too much."""
         readlink, harmless = os.readlink, self._harmless
         try:
             names = os.listdir(directory)
             found.count = len(names)
+            if self._allowance.refuses(directory.removesuffix("/fd/"), len(names)):
+                return True
             for name in names:
                 link = directory + name
                 try:
@@ -247,7 +255,9 @@ class Scan:
             return False
         key = (process, mount)
         if key not in self._local:
-            self._local[key] = mount_type(*key) in LOCAL_TYPES
+            if self._mounts[0] != process:
+                self._mounts = (process, mount_types(process))
+            self._local[key] = self._mounts[1].get(mount) in LOCAL_TYPES
         return self._local[key]
 
     def _count(self, directory: str) -> int:
@@ -279,16 +289,6 @@ def _has_threads(process: str) -> bool:
         return True
 
 
-def _is_node(link: str, nodes: Nodes) -> bool:
-    try:
-        return node_of(link, nodes) is not None
-    except OSError:
-        return False
-
-
 def _directories_have_counts(proc: str) -> bool:
     """Since Linux 6.2 the size of a directory of descriptors is their number."""
-    try:
-        return os.stat(f"{proc}/self/fd").st_size > 0
-    except OSError:
-        return False
+    return os.path.isdir(f"{proc}/self/fd") and os.path.getsize(f"{proc}/self/fd") > 0

@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 from tpusmi.model import ENDING_CODES, LOST_AFTER_S, LOST_CODES, Life, ProcessKey
 from tpusmi.sources.holders import procfs
-from tpusmi.sources.holders.kin import Kin, Used, used_since
-from tpusmi.sources.holders.ties import Ties, ties
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.sources.holders.kin import Kin, Used
+    from tpusmi.sources.holders.ties import Ties
 
 MOMENT_S = 1.0
 """Over at least so long it is measured what they use of the processor."""
@@ -47,6 +50,10 @@ class Suspects:
         due = [key for key in keys if self._is_due(key, now_s)]
         if not due:
             return
+        # Few hosts have a suspect: the others are spared the import.
+        from tpusmi.sources.holders.kin import Kin
+        from tpusmi.sources.holders.ties import ties
+
         kin = Kin(self._proc)
         for key in due:
             self._mark(key, kin, now_s)
@@ -69,6 +76,8 @@ class Suspects:
             life = life._replace(ties=found.words, ports=ports)
         if marks is None or len(marks) < 2:
             return life
+        from tpusmi.sources.holders.kin import used_since
+
         first, last = marks[0], marks[-1]
         over_s = last.at_s - first.at_s
         used_s = used_since(first.used, last.used) / procfs.ticks_per_s()

@@ -78,9 +78,9 @@ class _Look:
         """A leader of its session that lives, and a terminal."""
         leader = self._stat.session
         if leader <= 0:
-            yield "whether the leader of its session lives cannot be seen from this container"
+            yield "whether the leader of its session is alive cannot be seen from this container"
         elif leader != self._pid and (found := self._kin.stats.get(leader)) and not found.has_ended:
-            yield f"the leader of its session, {self._named(leader)}, lives"
+            yield f"the leader of its session, {self._named(leader)}, is alive"
         terminal = stream_terminal(self._path)
         if terminal or self._stat.has_terminal:
             yield f"it has a terminal{f', {terminal}' if terminal else ''}"
@@ -116,12 +116,12 @@ class _Look:
         if others:
             yield f"its output goes to a pipe that {self._named(others[0])} reads"
         elif not openers.is_complete or (is_read and not readers):
-            yield "its output goes to a pipe that a process may read which cannot be seen"
+            yield "its output goes to a pipe, and whether a process reads it cannot be seen"
 
     def _socket(self, text: str) -> Iterator[str]:
         is_connected = peers.is_connected(self._path, int(text[8:-1]))
         if is_connected is None:
-            yield "its output goes to a socket, and whether anybody is at its other end is not told"
+            yield "its output goes to a socket, and whether that is connected cannot be seen"
         elif is_connected:
             yield "its output goes to a socket that another process has open"
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server
-from tpusmi.sources.libtpu.channel import AnyChannel, Channel
+from tpusmi.sources.libtpu.channel import AnyChannel, connected
 from tpusmi.sources.libtpu.client import NOT_INSTALLED, Told
 from tpusmi.sources.libtpu.memory import Memory
 from tpusmi.sources.libtpu.pool import Answered, Pool
@@ -33,7 +33,7 @@ class Libtpu:
         host: Host,
         holders: Callable[[], Sequence[Process]],
         with_programs: bool = False,
-        connect: Callable[[str], AnyChannel] = Channel,
+        connect: Callable[[str], AnyChannel] = connected,
     ) -> None:
         """`holders` gives the processes that hold a TPU, to find their servers by."""
         self.with_programs = with_programs

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from tpusmi.sources.libtpu.plain import ENDLESS, HTTP1, PlainChannel
 from tpusmi.text import clean
 
 LATE = "DEADLINE_EXCEEDED"
 CONNECT_S = 0.1
 """For a connect on this machine, which the kernel answers: only a full backlog takes longer."""
 
-Channel = PlainChannel
+ENDLESS, HTTP1 = "more than is allowed for", "HTTP/1"
+"""Why a connection was given up, beside what the kernel says."""
 _UNAVAILABLE = {HTTP1: "answers HTTP/1, not gRPC", ENDLESS: "sends without end"}
 
 
@@ -39,6 +39,13 @@ def target(port: int) -> str | None:
         finally:
             probe.close()
     return None
+
+
+def connected(target: str) -> AnyChannel:
+    """What calls to that target go through. Without a server nothing of it is imported."""
+    from tpusmi.sources.libtpu.plain import PlainChannel
+
+    return PlainChannel(target)
 
 
 class AnyChannel(Protocol):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tpusmi.metricproto import GET_METRIC, GET_STATUS, LIST_METRICS, messages
 from tpusmi.model import ABSENT, FAILED, OK, Core, Latency, ProcessKey, Reading
 from tpusmi.sources.libtpu.answers import Answer, Asked, answer
-from tpusmi.sources.libtpu.channel import LATE, AnyChannel, Channel, status, target, words
+from tpusmi.sources.libtpu.channel import LATE, AnyChannel, connected, status, target, words
 from tpusmi.sources.libtpu.names import Name
 from tpusmi.sources.libtpu.programs import cores
 from tpusmi.sources.libtpu.questions import Questions
@@ -62,7 +62,7 @@ class Client:
         self,
         port: int,
         metrics: Container[str] | None = None,
-        connect: Callable[[str], AnyChannel] = Channel,
+        connect: Callable[[str], AnyChannel] = connected,
     ) -> None:
         """`metrics` are those that are wanted; None is all of them."""
         self._open = connect

@@ -18,6 +18,7 @@ from _socket import (
 )  # `socket` imports half as much as bare Python does
 from typing import Any
 
+from tpusmi.sources.libtpu.channel import ENDLESS, HTTP1
 from tpusmi.sources.libtpu.trailers import status_in
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -35,8 +36,6 @@ FRAMES_MOST = 512
 FRAME_MOST_BYTES = 16384
 """No server sends more without being allowed to: more is not HTTP/2."""
 CONNECT_S = 0.5
-ENDLESS, HTTP1 = "more than is allowed for", "HTTP/1"
-"""Why a connection was given up, beside what the kernel says."""
 CHUNK_BYTES = 65536
 
 _FRAME = struct.Struct(">BHBBI")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 from tpusmi.model import FAILED
-from tpusmi.sources.libtpu.channel import AnyChannel, Channel
+from tpusmi.sources.libtpu.channel import AnyChannel, connected
 from tpusmi.sources.libtpu.client import Client, Told
 from tpusmi.sources.libtpu.ports import USUAL, Place
 from tpusmi.text import clean
@@ -35,7 +35,7 @@ class Pool:
     def __init__(
         self,
         metrics: Container[str] | None = None,
-        connect: Callable[[str], AnyChannel] = Channel,
+        connect: Callable[[str], AnyChannel] = connected,
     ) -> None:
         """`metrics` are those that are wanted; None is all of them."""
         self._metrics = metrics

@@ -10,6 +10,7 @@ from tpusmi.model import AGENT, Missing, ProcessKey
 from tpusmi.sources.segments.listing import RECENT_S, Trouble
 from tpusmi.sources.segments.proof import Machine
 from tpusmi.sources.users import user_name
+from tpusmi.text import clean
 from tpusmi.wire.places import Place
 
 NOTES_MOST = 8
@@ -30,7 +31,7 @@ class Gaps:
 
     def note(self, text: str) -> None:
         """Something that no verdict depends on."""
-        self._notes.append(text)
+        self._notes.append(clean(text))
 
     def directory(self, trouble: Trouble) -> None:
         """A directory that could not be looked into."""
@@ -66,7 +67,9 @@ class Gaps:
         cuts = (Missing(AGENT, text, uid) for (uid, _), text in self._cuts().items())
         return (*cuts, *self._missing)
 
-    def _noted(self, text: str, uid: int | None) -> str:
+    def _noted(self, raw: str, uid: int | None) -> str:
+        """The text, safe to show: it may have names of files in it, and what stands in them."""
+        text = clean(raw)
         self._notes.append(text)
         if uid in (0, os.geteuid(), None):
             self.own = self.own or text

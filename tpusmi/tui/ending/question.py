@@ -9,7 +9,7 @@ from tpusmi.actions.order import Order
 from tpusmi.model import Process, ProcessKey
 from tpusmi.report import verdicts, words
 from tpusmi.report.ending import may_come_back, standstill, what_happens
-from tpusmi.report.holding import chips
+from tpusmi.report.holding import chips_or_nodes
 from tpusmi.tui.chrome import SIMULATED
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.ending.ends import Question
@@ -61,7 +61,7 @@ class Text:
             return self._look.wrapped("Nothing is done.", width, "plain")
         lines = self._look.wrapped(f"{what_happens(Order(number))}.", width, "plain")
         for path in self._question.plan.lock_files:
-            text = f"{path} is removed then, if nobody holds the TPU: it is in the way."
+            text = f"{path} is removed if no process holds the TPU then: it is in the way."
             lines += self._look.wrapped(text, width, "plain")
         if number == signal.SIGKILL:
             lines += self._look.wrapped(_AFTER_KILL, width, "warn")
@@ -90,7 +90,7 @@ class Text:
         yield "holds", self._holds(p), "plain"
         if shared := self._shared():
             yield "shared", shared, "warn"
-        if state := standstill(p):
+        if (state := standstill(p)) and state not in verdicts.everything(p):
             yield "state", state, "warn"
         if again := self._starter(p):
             yield "after", again, "warn"
@@ -106,7 +106,8 @@ class Text:
         if p.uid in self._question.plan.uids:
             return ""
         if p.uid is None:
-            return f"{p.user or words.UNKNOWN} perhaps another user's process, you are {self._user}"
+            name = p.user or words.UNKNOWN
+            return f"{name}: perhaps another user's process, you are {self._user}"
         return f"{p.user or p.uid}: another user's process, you are {self._user}"
 
     def _starter(self, p: Process) -> str:
@@ -115,20 +116,13 @@ class Text:
         return "" if found is None else may_come_back(found)
 
     def _shared(self) -> str:
-        """Who else holds what would be ended for; empty for nobody."""
+        """Which others hold the chips to be freed; empty for none."""
         others = self._question.plan.also_held_by
-        pids, holds = ", ".join(map(str, others)), "holds" if len(others) == 1 else "hold"
-        return f"pid {pids} {holds} them, too: the chips will not be free" if others else ""
+        pids, hold = ", ".join(map(str, others)), "holds" if len(others) == 1 else "hold"
+        return f"pid {pids} also {hold} them: the chips will not be free" if others else ""
 
     def _holds(self, p: Process) -> str:
         if not p.holds:
             return words.UNKNOWN
-        nodes, numbers = words.nodes(p.holds), self._chips(p)
-        return f"{numbers}: {nodes}" if numbers else nodes
-
-    def _chips(self, p: Process) -> str:
-        """`chips 0-3`; empty where no chip is known."""
-        numbers = chips(self._question.snapshot, p)
-        known = any(set(c.nodes) & set(p.holds) for c in self._question.snapshot.chips)
-        plural = "s" if len(set(numbers) & {"-", ","}) else ""
-        return f"chip{plural} {numbers}" if known else ""
+        nodes, found = words.nodes(p.holds), chips_or_nodes(self._question.snapshot, p)
+        return nodes if found == nodes else f"{found}: {nodes}"

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from tpusmi.model import Process, ProcessKey
 from tpusmi.report import verdicts, words
 from tpusmi.report.ending import standstill
+from tpusmi.report.holding import chips_or_nodes
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Question
 from tpusmi.tui.ending.question import Text
@@ -62,13 +63,14 @@ class TextOfSeveral(Text):
         return [(), (*head, *facts), *((*indent, *line) for line in (*inner, *told))]
 
     def _details(self, p: Process) -> Iterator[str]:
-        yield self._chips(p) or (words.nodes(p.holds) if p.holds else "holds no TPU")
+        yield chips_or_nodes(self._question.snapshot, p) if p.holds else "holds no TPU"
         if p.life is not None and p.life.age_s is not None:
             yield f"{span(p.life.age_s)} old"
 
     def _speaks(self, p: Process) -> str:
+        verdict, state = verdicts.sentence(p), standstill(p)
         said = [
-            *(verdicts.sentence(p), standstill(p), self._whose(p), self._starter(p)),
+            *(verdict, "" if state in verdict else state, self._whose(p), self._starter(p)),
             self._telling.get(p.key, ""),
         ]
         return "; ".join(text for text in said if text) or "not stale, as far as is known"

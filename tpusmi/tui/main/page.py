@@ -57,7 +57,7 @@ class MainPage(Page):
             self.prompt,
         )
         self._heights: tuple[int, ...] = ()
-        self._detail_height = 0
+        self._detail_height = self._notices_height = 0
 
     def body(self) -> Iterable[Lines]:
         return self._parts
@@ -85,8 +85,10 @@ class MainPage(Page):
         if not self.typing:
             self.prompt.show_text(self.table.filter, typing=False)
         ends = self.scene.ends.lines(self.look, self.size.width)
-        self.notices.show([*ends, *chrome.notices(self.look, snapshot)])
-        self._arrange(snapshot)
+        said = chrome.notices(snapshot, self.roll.selected)
+        self._arrange(snapshot, len(ends) + min(len(said), chrome.MOST_NOTICES))
+        room = self._notices_height - len(ends)
+        self.notices.show([*ends, *chrome.notice_lines(self.look, said, self.size.width, room)])
         self.draw_detail(snapshot)
 
     def draw_detail(self, snapshot: Snapshot) -> None:
@@ -107,7 +109,7 @@ class MainPage(Page):
         self.draw()
         return True
 
-    def _arrange(self, snapshot: Snapshot) -> None:
+    def _arrange(self, snapshot: Snapshot, notices: int) -> None:
         """Give each part its lines; the screen is laid out anew only when that changes."""
         width, height = self.size
         filtering = self.typing or bool(self.table.filter)
@@ -115,7 +117,7 @@ class MainPage(Page):
         want = Wanted(
             devices=self.deck.heights(snapshot, width),
             processes=processes + 1 if processes or filtering else 0,
-            notices=len(self.notices.rows),
+            notices=notices,
             prompt=int(filtering),
             detail=bool(processes),
             graphs=self.overview.height if self.overview.has_something(snapshot) else 0,
@@ -137,7 +139,7 @@ class MainPage(Page):
             heights.notices,
             heights.prompt,
         )
-        self._detail_height = heights.detail
+        self._detail_height, self._notices_height = heights.detail, heights.notices
         if lines == self._heights:
             return
         self._heights = lines

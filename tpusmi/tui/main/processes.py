@@ -79,7 +79,8 @@ class ProcessTable(Cells[Process]):
         processes = () if self.snapshot is None else self.snapshot.processes
         passes = filters.matcher(self.filter)
         found = sorted((p for p in processes if passes(self._about(p))), key=lambda p: p.key)
-        ordered = sorted(self.sorting.sorted(found), key=is_dead)
+        # What only files say comes after what the kernel shows, however many files there are.
+        ordered = sorted(self.sorting.sorted(found), key=lambda p: (is_dead(p), not p.is_verified))
         if self.as_tree:
             return [*tree(ordered)]
         return [Branch(p.pid, p.command, p, "") for p in ordered]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from tpusmi.model import Process, ProcessKey, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.main.processes import ProcessTable, is_dead
 from tpusmi.tui.scene import Scene
+
+START_S = 5.0
+"""So long after the start the cursor still goes to a stale holder, unless a person has moved it:
+whether one is stale takes a moment to find out.
+"""
 
 
 class Roll:
@@ -23,6 +28,9 @@ class Roll:
         self._tags: set[ProcessKey] = set()
         self._place = 0
         """Where the cursor was: when its process is gone it stays there."""
+        self._start_key: Hashable | None = None
+        """Where the cursor was put at the start."""
+        self._started_s = 0.0
 
     @property
     def selected(self) -> Process | None:
@@ -44,7 +52,7 @@ class Roll:
         table.take(snapshot)
         shown = table.shown()
         self._tags &= {p.key for p in snapshot.processes if not is_dead(p)}
-        self._put_cursor(shown)
+        self._put_cursor(shown, snapshot.at_s)
         grid.active, grid.marked = active, self._tags
         grid.note = "  ".join(self._notes())
         grid.sorted_by = (table.sorting.title, table.sorting.falls)
@@ -61,6 +69,7 @@ class Roll:
         """Put the cursor on the process that was chosen on another page; drawing sees to it if that
         is not shown.
         """
+        self._start_key = None
         if self.grid.cursor is not None and self._scene.process_key is not None:
             self.grid.cursor = self._scene.process_key
 
@@ -91,16 +100,35 @@ class Roll:
         if self._tags:
             yield f"{len(self._tags)} tagged"
 
-    def _put_cursor(self, shown: list[Branch]) -> None:
-        grid, places = self.grid, [n for n, b in enumerate(shown) if b.key is not None]
-        if not places or grid.cursor in {b.key for b in shown if b.key is not None}:
+    def _put_cursor(self, shown: list[Branch], at_s: float) -> None:
+        if self.grid.cursor is None:
+            self._started_s = at_s
+        grid = self.grid
+        places: dict[Hashable | None, int]
+        places = {b.key: n for n, b in enumerate(shown) if b.key is not None}
+        if not places:
             return
-        if grid.cursor is None:
-            # What is left over from before is what one has most often come for.
-            start = next((n for n in places if _is_stale(shown[n])), places[0])
-        else:
-            start = min(places, key=lambda n: abs(n - self._place))
-        grid.cursor = shown[start].key
+        place = places.get(grid.cursor)
+        if grid.cursor is None or (place is not None and self._is_untouched(at_s)):
+            best = min(places.values(), key=lambda n: (_rank(shown[n]), n))
+            place = best if place is None or _rank(shown[best]) < _rank(shown[place]) else place
+            self._start_key = shown[place].key
+        elif place is None:
+            place = min(places.values(), key=lambda n: abs(n - self._place))
+        grid.cursor = shown[place].key
+
+    def _is_untouched(self, at_s: float) -> bool:
+        """True shortly after the start, while the cursor is where it was put."""
+        return self.grid.cursor == self._start_key and at_s - self._started_s < START_S
+
+
+def _rank(branch: Branch) -> int:
+    """What is left over from before is what a person has most often come for; no stranger's file is
+    to draw the cursor away from what the kernel shows.
+    """
+    if _is_stale(branch):
+        return 0
+    return 1 if branch.process is not None and branch.process.is_verified else 2
 
 
 def _is_stale(branch: Branch) -> bool:
