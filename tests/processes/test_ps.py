@@ -238,7 +238,10 @@ def test_kill_frees_the_tpu_of_a_stale_holder() -> None:
         assert [r["outcome"] for r in told["results"]] == ["ended"]
         assert ps(host, "--visible-only").returncode == FREE
         again = kill(host, "--stale", "--yes")
-        assert (again.returncode, again.stdout) == (0, "nothing to end: no holder of the TPU matches\n")
+        assert (again.returncode, again.stdout) == (
+            0,
+            "nothing to end: no holder of the TPU matches\n",
+        )
 
 
 def test_kill_forces_whoever_ignores_the_polite_signal() -> None:
