@@ -111,6 +111,9 @@ def test_every_chip_is_the_jobs_and_everything_is_labelled_simulated() -> None:
         assert len(snapshot.chips) == len(snapshot.devices) == 8
         assert [p.pid for p in snapshot.processes] == [trainer]
         assert {owner.pid for device in snapshot.devices for owner in device.owners} == {trainer}
+        snapshot = seen(host, lambda s: any(server.ids for server in s.servers))
+        assert [server.process and server.process.pid for server in snapshot.servers] == [trainer]
+        assert not any(source.notes for source in snapshot.sources)
         return 0
 
     assert demo.run(look) == 0

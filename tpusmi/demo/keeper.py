@@ -17,6 +17,7 @@ import sys
 from types import FrameType
 from typing import Any
 
+from tpusmi.demo.served import shared
 from tpusmi.model import Host
 from tpusmi.simulate import description
 from tpusmi.simulate.environment import job_environment
@@ -53,6 +54,7 @@ def _keep(host: Host) -> None:
     told = description.read(host.root)
     lockfile = open_lockfile(host.root)
     nodes = open_nodes(host.root, [node for chip in told["chips"] for node in chip["nodes"]])
+    own = (lockfile, *nodes, *(fd for p in told["processes"] for fd in shared(p["port"])))
 
     def prepare() -> None:  # in the child; safe: this process has one thread
         die_with(keeper)
@@ -65,10 +67,10 @@ def _keep(host: Host) -> None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            pass_fds=(lockfile, *nodes),
+            pass_fds=own,
             preexec_fn=prepare,
         )
-        for descriptor in (lockfile, *nodes):
+        for descriptor in own:
             os.close(descriptor)  # the job's now
         try:
             _watch(trainer, log.fileno())

@@ -39,10 +39,11 @@ def _plan(s: Snapshot, plan: Plan, order: Order) -> Iterator[str]:
         yield f"{path} is removed if no process holds the TPU then: it is in the way"
     if not (plan.targets or plan.refused or plan.spared or plan.lock_files):
         yield "nothing to end: no holder of the TPU matches"
-    yield from _not_known(plan)
+    yield from _unknown(plan)
 
 
-def _not_known(plan: Plan) -> Iterator[str]:
+def _unknown(plan: Plan) -> Iterator[str]:
+    """What could not be seen or asked."""
     if plan.unseen:
         yield f"not everything could be seen: {plan.unseen}"
     yield from (f"could not be asked: {message}" for message in plan.unasked)

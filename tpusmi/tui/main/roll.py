@@ -104,8 +104,7 @@ class Roll:
         if self.grid.cursor is None:
             self._started_s = at_s
         grid = self.grid
-        places: dict[Hashable | None, int]
-        places = {b.key: n for n, b in enumerate(shown) if b.key is not None}
+        places: dict[Hashable, int] = {b.key: n for n, b in enumerate(shown) if b.key is not None}
         if not places:
             return
         place = places.get(grid.cursor)
