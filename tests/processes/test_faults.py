@@ -124,10 +124,11 @@ def test_a_server_that_stands_still_is_told_and_greys_what_it_said(host: Host) -
         os.kill(pid, signal.SIGSTOP)
         try:
             screen.see("s old")  # its last figures, with their age
-            screen.see("too slowly")
+            screen.see_match(rf"has not answered for \d+ s: pid {pid} is stopped \(state T\)")
             text, took_s = watch(host, "--once")
             assert took_s < ANSWERS_WITHIN_S + STARTS_WITHIN_S
             assert "accepts and does not answer" in text
+            assert f"pid {pid} is stopped (state T)" in text
         finally:
             os.kill(pid, signal.SIGCONT)
         screen.see("s old", gone=True)

@@ -91,10 +91,9 @@ class Join:
 
     def _adopt(self, process: ProcessKey | None, devices: list[Device]) -> None:
         """Lay an agent's devices over those of the machine, if it is certain which they are."""
-        is_on_tpu = self._is_on_tpu(process, devices)
-        machine = self._machine_of(process) if is_on_tpu else []
+        machine = self._machine_of(process) if self._is_on_tpu(process, devices) else []
         if len(machine) != len(devices):
-            if is_on_tpu and self._machine:
+            if self._machine and self._is_on_tpu(process, devices):
                 self.notes[AGENT].append(
                     f"pid {process.pid if process else '?'} has {len(devices)} device"
                     f"{'s' * (len(devices) > 1)} where {len(machine)} are expected: shown apart"
