@@ -48,7 +48,7 @@ if not os.fork():
     exec(HOW.get(how, ''))
     if how == 'connected': server.close()
     told()
-    while how == 'busy': pass
+    while how in ('busy', 'starved'): pass
     time.sleep(60)
     os._exit(0)
 if how == 'pair': pair[1].close()
@@ -57,6 +57,8 @@ if how == 'connected': kept = server.accept()
 wait()
 """
 HOW = {
+    "starved": "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
+    "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))",
     "unread": "r, w = os.pipe(); to(w); os.close(r); os.close(w)",
     "own": "r, w = os.pipe(); to(w); os.close(w)",
     "child": "r, w = os.pipe(); to(w); os.close(w)\nif not os.fork(): time.sleep(60)\nos.close(r)",
@@ -133,6 +135,25 @@ def test_three_seconds_after_its_start_it_is_a_suspect_at_most(machine: Host) ->
         p = found(machine._replace(older_s=0.0), pid)
     assert (p.verdict, p.stale) == (MAYBE, None)
     assert "but it is only " in (p.stale_reason or "")
+
+
+def test_one_that_works_and_gets_none_of_the_processor_is_not_stale(machine: Host) -> None:
+    """As where another user has started a hundred busy processes."""
+    # Each in a session of its own: the kernel may share the processor out among sessions.
+    crowd = "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n" + (
+        "for _ in range(300):\n"
+        "    if not os.fork():\n"
+        "        os.setsid()\n"
+        "        while True: pass\n"
+        "say('spins'); wait()"
+    )
+    with left(machine, "starved") as pid, running(crowd) as spinners:
+        assert spinners.line() == "spins"
+        p = found(machine, pid)
+    assert p.verdict in (MAYBE, NOT), p.stale_reason
+    if "over 1." not in (p.stale_reason or ""):  # it got next to none
+        assert f"process {pid} " in (p.stale_reason or "")
+        assert "waits for the processor" in (p.stale_reason or "")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from users import NOBODY, ROOT, reachable
 from tpusmi.collect import look
 from tpusmi.model import Chip, Host
 from tpusmi.sources import holders as module
-from tpusmi.sources.holders import Holders, allowance, procfs, scan
+from tpusmi.sources.holders import Holders, allowance, descriptors, procfs, scan
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.nodes import is_named_like_a_node
 
@@ -475,11 +475,13 @@ def test_files_on_servers_and_in_user_space_are_not_looked_at(
     with holder(data) as pid, holder(path(machine)) as other:
         kinds: dict[str, str] = {str(pid): "fuse.sshfs"}
         monkeypatch.setattr(
-            scan, "mount_types", lambda p: AnyMount(kinds.get(p.rpartition("/")[2], "tmpfs"))
+            descriptors,
+            "mount_types",
+            lambda p: AnyMount(kinds.get(p.rpartition("/")[2], "tmpfs")),
         )
         looked: list[str] = []
-        real = scan.node_of
-        monkeypatch.setattr(scan, "node_of", lambda p, n: (looked.append(p), real(p, n))[1])
+        real = descriptors.node_of
+        monkeypatch.setattr(descriptors, "node_of", lambda p, n: (looked.append(p), real(p, n))[1])
         assert pids(source(machine), 0.0) == [other]
         assert not [link for link in looked if f"/{pid}/" in link]
 

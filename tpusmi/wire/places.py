@@ -256,6 +256,7 @@ def boot_id(proc: str) -> bytes:
 def pid_namespace(proc: str, pid: str = "self") -> int:
     """The inode of a process's pid namespace; 0 when the kernel does not tell."""
     try:
-        return os.stat(f"{proc}/{pid}/ns/pid").st_ino
+        text = os.readlink(f"{proc}/{pid}/ns/pid")  # `pid:[4026531836]`: half the time of a stat()
     except OSError:
         return 0
+    return _number(text.removeprefix("pid:[").removesuffix("]")) or 0

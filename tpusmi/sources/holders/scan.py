@@ -10,9 +10,11 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tpusmi.sources.holders.allowance import Allowance
-from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, is_node, node_of
-from tpusmi.sources.holders.procfs import flags_and_mount, mount_types, read_stat, threads
+from tpusmi.sources.holders.descriptors import DELETED, Descriptors, Open, Opened
+from tpusmi.sources.holders.nodes import Nodes, is_node
+from tpusmi.sources.holders.procfs import read_stat, threads
+
+__all__ = ["DELETED", "Found", "Opened", "Scan", "Seen", "sees_everybody"]
 
 LOOK_AGAIN_S = 1.5
 """A process that held nothing is looked at again after that: has it opened something since?"""
@@ -23,24 +25,6 @@ LOOKS, JUDGEMENTS = 3, 113
 INIT = 1
 INITIAL_NAMESPACE = 0xEFFFFFFC
 """Inode of the pid namespace that is the whole machine's."""
-LOCAL_TYPES = frozenset(
-    (
-        *("devtmpfs", "tmpfs", "devpts", "ramfs", "rootfs", "overlay"),
-        *("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs"),
-    )
-)
-"""File systems that answer at once: a device node is on one of them."""
-HARMLESS_MOST = 10_000
-DELETED = " (deleted)"
-
-
-class Opened(NamedTuple):
-    """A lock file that a process has open."""
-
-    pid: int
-    link: str
-    path: str
-    """With ` (deleted)` behind it, if it is."""
 
 
 class Seen(NamedTuple):
@@ -57,17 +41,6 @@ class Seen(NamedTuple):
     """Descriptors that are open on its nodes, one each."""
     files: tuple[Opened, ...] = ()
     hidden: bool = False
-
-
-class _Open:
-    """What a process has open, as far as it matters."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.count = 0
-        self.nodes: dict[str, str] = {}
-        """The descriptor of each node."""
-        self.files: list[Opened] = []
 
 
 class Found(NamedTuple):
@@ -88,19 +61,12 @@ class Scan:
     def __init__(self, proc: str, nodes: Nodes, lock_files: Iterable[str]) -> None:
         self._proc = proc
         self._nodes = nodes
-        self._lock_files = frozenset(lock_files)
         self._seen: dict[int, Seen] = {}
         self._notable: set[int] = set()
         """Those with a node, a lock file, or what could not be looked at: the few."""
-        self._harmless: set[str] = set()
-        """Texts of links that are known to be no node's."""
+        self._descriptors = Descriptors(nodes, lock_files)
         self._own_pid = os.getpid()
         self._hides_others = False
-        self._local: dict[tuple[str, str], bool] = {}
-        """Of each process and mount, whether a look at its files is answered at once."""
-        self._mounts: tuple[str, dict[str, str]] = ("", {})
-        """Of the process that is looked at: the file system of each mount."""
-        self._allowance = Allowance()
         self._init = INIT if sees_everybody() else None
         """The machine's init, which nobody may inspect in some, and which trains no model."""
         self._has_counts = _directories_have_counts(proc)
@@ -109,17 +75,17 @@ class Scan:
         """Everybody as of now, judged anew if asked for. Raises OSError where /proc cannot be
         listed.
         """
-        self._allowance.renew()
-        if everybody or len(self._harmless) > HARMLESS_MOST:
-            self._seen, self._harmless, self._local = {}, set(), {}
+        self._descriptors.begin()
+        if everybody or self._descriptors.is_full:
+            self._seen = {}
+            self._descriptors.forget()
         with os.scandir(self._proc) as entries:
             pids = {int(e.name): e.inode() for e in entries if e.name.isdigit()}
         gone = self._seen.keys() - pids.keys()
         for pid in gone:
             del self._seen[pid]
-        if gone and self._local:
-            ended = {f"{self._proc}/{pid}" for pid in gone}
-            self._local = {key: v for key, v in self._local.items() if key[0] not in ended}
+        if gone:
+            self._descriptors.forget_ended({f"{self._proc}/{pid}" for pid in gone})
         self._hides_others = INIT not in pids
         get = self._seen.get
         for pid, inode in pids.items():
@@ -132,7 +98,7 @@ class Scan:
 
     def held_by(self, pid: int) -> tuple[str, ...] | None:
         """The nodes that a process holds at this moment; None when that may not be seen."""
-        self._allowance.renew()
+        self._descriptors.begin()
         seen = self._judged(pid, 0, 0.0)
         return None if seen.hidden else seen.held
 
@@ -168,8 +134,8 @@ class Scan:
     def _judged(self, pid: int, inode: int, now_s: float, is_new: bool = False) -> Seen:
         """What a process has open. The next turn of a new one comes sooner, not with all others."""
         process = f"{self._proc}/{pid}"
-        found = _Open(pid)
-        hidden = self._look_through(f"{process}/fd/", found)
+        found = Open(pid)
+        hidden = self._descriptors.look_through(process, found)
         if hidden or not found.count:
             hidden = self._look_closer(process, hidden, found)
         count = self._count(f"{process}/fd") if hidden else found.count
@@ -191,7 +157,7 @@ class Scan:
             hidden and not held,
         )
 
-    def _look_closer(self, process: str, hidden: bool, found: _Open) -> bool:
+    def _look_closer(self, process: str, hidden: bool, found: Open) -> bool:
         """Of a process whose leader has ended, what the threads that it left behind have open; True
         where that may not be seen.
         """
@@ -204,61 +170,8 @@ class Scan:
             return False
         if not leader.has_ended:
             return hidden and found.pid != self._init
-        denied = [self._look_through(f"{thread}/fd/", found) for thread in threads(process)]
+        denied = [self._descriptors.look_through(thread, found) for thread in threads(process)]
         return any(denied)
-
-    def _look_through(self, directory: str, found: _Open) -> bool:
-        """Sort out the links of a directory; True where that is not permitted, or too much."""
-        readlink, harmless = os.readlink, self._harmless
-        try:
-            names = os.listdir(directory)
-            found.count = len(names)
-            if self._allowance.refuses(directory.removesuffix("/fd/"), len(names)):
-                return True
-            for name in names:
-                link = directory + name
-                try:
-                    # The text first: reading it is cheap, and most descriptors are no device's.
-                    text = readlink(link)
-                    if text not in harmless and ("/dev/" in text or "libtpu" in text):
-                        self._sort_out(link, text, found)
-                except PermissionError:
-                    return True  # root without CAP_SYS_PTRACE sees the names and not the targets
-                except OSError:
-                    continue
-        except PermissionError:
-            return True
-        except OSError:
-            pass
-        return False
-
-    def _sort_out(self, link: str, text: str, found: _Open) -> None:
-        """Keep what is a node or a lock file. Raises OSError."""
-        path = text.removesuffix(DELETED)
-        if path in self._lock_files:
-            found.files.append(Opened(found.pid, link, text))
-        elif not self._is_to_be_looked_at(link):
-            return
-        elif (node := node_of(link, self._nodes)) is not None:
-            found.nodes[node] = link
-        elif not is_named_like_a_node(path):  # in another /dev it may be one
-            self._harmless.add(text)
-
-    def _is_to_be_looked_at(self, link: str) -> bool:
-        """False for a descriptor that opens nothing (O_PATH calls no driver and keeps nobody out),
-        and for a file whose look would never end: on a server that is down, or a file system of
-        some user's making. Raises OSError.
-        """
-        process, _, descriptor = link.rpartition("/fd/")
-        flags, mount = flags_and_mount(process, descriptor)
-        if flags & os.O_PATH:
-            return False
-        key = (process, mount)
-        if key not in self._local:
-            if self._mounts[0] != process:
-                self._mounts = (process, mount_types(process))
-            self._local[key] = self._mounts[1].get(mount) in LOCAL_TYPES
-        return self._local[key]
 
     def _count(self, directory: str) -> int:
         """How many descriptors are in it; -1 where that may not be known."""

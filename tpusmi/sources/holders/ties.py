@@ -23,6 +23,10 @@ LOOK_MOST_S = 0.5
 """For who else has an output open: a machine may have very many processes."""
 _NOWHERE = ("/dev/null", "/dev/zero", "/dev/full")
 _OUTPUTS = (1, 2)
+THREADS_MOST = 1024
+"""Threads of one process that are looked at."""
+_AT_WORK = {"R": "the processor", "D": "a disk"}
+"""States of threads that do something, and what for they may wait."""
 
 
 class Ties(NamedTuple):
@@ -59,7 +63,7 @@ def ties(proc: str, suspects: Sequence[int], kin: Kin) -> dict[int, Ties]:
         stat = kin.stats.get(pid)
         if stat is not None:
             look = _Look(proc, pid, stat, kin, left)
-            words = [*look.session(), *look.outputs(outputs[pid], openers)]
+            words = [*look.work(), *look.session(), *look.outputs(outputs[pid], openers)]
             ports, more = look.clients()
             found[pid] = Ties((*words, *more), ports)
     return found
@@ -73,6 +77,17 @@ class _Look:
         self._proc, self._pid, self._stat, self._kin, self._left = proc, pid, stat, kin, left
         self._path = f"{proc}/{pid}"
         self._own = kin.below(pid)
+
+    def work(self) -> Iterator[str]:
+        """A thread of its that could go on at once, or waits for a disk: where others take all of
+        the processor it works, and uses none of it.
+        """
+        for pid in sorted(self._own):
+            for thread in procfs.threads(f"{self._proc}/{pid}")[:THREADS_MOST]:
+                stat = procfs.read_stat(thread)
+                if stat is not None and stat.state in _AT_WORK:
+                    yield f"{self._named(pid)} waits for {_AT_WORK[stat.state]}"
+                    return
 
     def session(self) -> Iterator[str]:
         """A leader of its session that lives, and a terminal."""

@@ -96,7 +96,11 @@ class Segments:
             except SegmentError as error:
                 gaps.segment(place, str(error))
                 return None
+        job.look_elsewhere()
+        with spent(budget, uid):
             job.look()
+        if job.may_be_proven:
+            gaps.segment(place, "is of a process that was not found among very many")
         if why := budget.refusal_of(uid, job.devices):
             gaps.cut(uid, why)
             return None

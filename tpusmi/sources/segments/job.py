@@ -102,9 +102,18 @@ class Job:
             opened.st_size,
         )
 
+    def look_elsewhere(self) -> None:
+        """Look for its process among those of other pid namespaces, if it is of one."""
+        self._machine.look_for(self._claim)
+
     def look(self) -> None:
         """Ask the kernel for the process that the segment names."""
         self.standing = standing(self._claim, self._machine, self.standing)
+
+    @property
+    def may_be_proven(self) -> bool:
+        """True when its process was not found, and may be among those that were not looked at."""
+        return self.standing.process is None and self._machine.may_run(self._claim)
 
     def read(self, now_s: float, is_contested: bool = False, past_most: int = 0) -> Found:
         """What the segment holds now, and so many values of the past. Raises SegmentError.

@@ -15,8 +15,9 @@ ELSEWHERE_AGAIN_S = 2.0
 """Not more often are other pid namespaces looked for."""
 ELSEWHERE_MOST = 32768
 """Processes that are looked at for that."""
-ELSEWHERE_CPU_S = 0.05
-"""And the time for it."""
+ELSEWHERE_CPU_S = 0.15
+"""And the time for it. No user is charged with it: how long it takes is not up to whose file it is.
+"""
 
 
 class Claim(NamedTuple):
@@ -47,6 +48,15 @@ class Machine:
         if found is not None:
             return found != start_ticks
         return uid == os.geteuid() or places.start_ticks(self.proc, 1) is not None
+
+    def look_for(self, claim: Claim) -> None:
+        """Look for the process of a segment in the pid namespaces of others."""
+        if _is_of_other_namespace(claim.header, self):
+            self.elsewhere.look_for(claim.header)
+
+    def may_run(self, claim: Claim) -> bool:
+        """True when there may be a process that wrote it, and not all were looked at."""
+        return _is_of_other_namespace(claim.header, self) and not self.elsewhere.is_complete
 
     def is_other_boot(self, boot_id: bytes) -> bool:
         """True when both boots are known and differ. A container may have a boot id of its own."""
@@ -98,7 +108,7 @@ def _by_pid(claim: Claim, machine: Machine) -> ProcessKey | None:
 def _by_inner_pid(claim: Claim, machine: Machine) -> ProcessKey | None:
     """A process here has that namespace, that number in it, that start and that real uid."""
     h = claim.header
-    if not h.pid_namespace or _is_our_namespace(h, machine):
+    if not _is_of_other_namespace(h, machine):
         return None
     for pid in machine.elsewhere.pids(h.pid_namespace, h.start_ticks):
         if _inner_pid(machine.proc, pid) == h.pid and machine.runs(pid, h.start_ticks, claim.owner):
@@ -110,6 +120,10 @@ def _is_our_namespace(h: Header, machine: Machine) -> bool:
     return h.pid_namespace == machine.pid_namespace
 
 
+def _is_of_other_namespace(h: Header, machine: Machine) -> bool:
+    return bool(h.pid_namespace) and not _is_our_namespace(h, machine)
+
+
 class _Elsewhere:
     """The processes of other pid namespaces that our /proc shows, as on the host of a container."""
 
@@ -118,30 +132,37 @@ class _Elsewhere:
         self._pids: dict[tuple[int, int], list[int]] = {}
         """By namespace and start."""
         self._looked_at_s = -math.inf
+        self.is_complete = False
+        """False where not all processes were looked at, the last time."""
+
+    def look_for(self, h: Header) -> None:
+        """Look at all processes, if the one that a segment names is none that is known."""
+        now_s = time.monotonic()
+        is_known = (h.pid_namespace, h.start_ticks) in self._pids
+        if not is_known and now_s - self._looked_at_s >= ELSEWHERE_AGAIN_S:
+            self._looked_at_s = now_s
+            self._look()
 
     def pids(self, namespace: int, start_ticks: int) -> list[int]:
         """Those of that namespace that started then."""
-        known = self._pids.get((namespace, start_ticks))
-        now_s = time.monotonic()
-        if known is None and now_s - self._looked_at_s >= ELSEWHERE_AGAIN_S:
-            self._looked_at_s = now_s
-            self._pids = self._look()
         return self._pids.get((namespace, start_ticks), [])
 
-    def _look(self) -> dict[tuple[int, int], list[int]]:
-        found: dict[tuple[int, int], list[int]] = {}
+    def _look(self) -> None:
+        self._pids = {}
         until_s = time.thread_time() + ELSEWHERE_CPU_S
         own = places.pid_namespace(self._proc)
-        for name in places.names(self._proc, ELSEWHERE_MOST):
+        names = places.names(self._proc, ELSEWHERE_MOST)
+        self.is_complete = len(names) < ELSEWHERE_MOST
+        for name in names:
             if not name.isdigit():
                 continue
             if time.thread_time() > until_s:
-                break
+                self.is_complete = False
+                return
             namespace = places.pid_namespace(self._proc, name)
             ticks = places.start_ticks(self._proc, int(name)) if namespace not in (0, own) else None
             if ticks is not None:
-                found.setdefault((namespace, ticks), []).append(int(name))
-        return found
+                self._pids.setdefault((namespace, ticks), []).append(int(name))
 
 
 def _inner_pid(proc: str, pid: int) -> int | None:

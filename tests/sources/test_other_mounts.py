@@ -1,0 +1,143 @@
+"""Who holds a node under another name, as any user can arrange among mounts of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import holding
+import pytest
+from users import ROOT, reachable
+
+from tpusmi.model import Host
+from tpusmi.sources.holders import Holders
+
+pytestmark = ROOT
+
+STRANGER = 1001
+NEW_USER, NEW_MOUNTS = 0x10000000, 0x20000
+BIND, PRIVATE, LAZY = 0x1000, 0x40000 | 0x4000, 2
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def checked(result: int) -> None:
+    if result:
+        raise OSError(ctypes.get_errno(), "not permitted here")
+
+
+def bind(source: Path, target: Path) -> None:
+    words = (os.fsencode(source), os.fsencode(target))
+    checked(_libc.mount(*words, None, ctypes.c_ulong(BIND), None))
+
+
+def under_a_usual_name(node: Path) -> None:
+    """As /dev/null, which everybody has open."""
+    bind(node, Path("/dev/null"))
+    os.open("/dev/null", os.O_RDWR)
+
+
+def under_a_name_of_its_own(node: Path) -> None:
+    bind(node, node.parents[2] / "mine/x")
+    os.open(node.parents[2] / "mine/x", os.O_RDWR)
+
+
+def behind_very_many_mounts(node: Path) -> None:
+    target = node.parents[2] / "mine"
+    for _ in range(20_000_000 // 4096):
+        bind(target, target)
+    bind(node, target / "x")
+    os.open(target / "x", os.O_RDWR)
+
+
+def on_a_mount_that_is_gone(node: Path) -> None:
+    under_a_name_of_its_own(node)
+    checked(_libc.umount2(os.fsencode(node.parents[2] / "mine/x"), LAZY))
+
+
+def by_its_name(node: Path) -> None:
+    os.open(node, os.O_RDWR)
+
+
+@contextmanager
+def stranger(work: Callable[[Path], None], node: Path) -> Iterator[int]:
+    """A process of an ordinary user in a user and a mount namespace of its own that does that."""
+    ready, says = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            _enter()
+            work(node)
+            os.write(says, b".")
+            signal.pause()
+        except OSError:
+            os.write(says, b"!")
+        finally:
+            os._exit(0)
+    try:
+        if os.read(ready, 1) != b".":
+            pytest.skip("no such namespaces here")
+        yield pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(ready)
+        os.close(says)
+
+
+def _enter() -> None:
+    os.setgroups([])
+    os.setgid(STRANGER)
+    os.setuid(STRANGER)
+    _libc.prctl(4, 1, 0, 0, 0)  # may be looked at by itself again
+    checked(_libc.unshare(NEW_USER | NEW_MOUNTS))
+    maps = (("setgroups", "deny"), ("uid_map", f"0 {STRANGER} 1"), ("gid_map", f"0 {STRANGER} 1"))
+    for name, line in maps:
+        Path(f"/proc/self/{name}").write_text(line)
+    checked(_libc.mount(None, b"/", None, ctypes.c_ulong(PRIVATE), None))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Host]:
+    found = holding.host(tmp_path, holding.NODE, device=True)
+    os.chmod(found.path(holding.NODE), 0o666)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/x").touch()
+    with reachable(tmp_path):
+        yield found
+
+
+def source(machine: Host) -> Holders:
+    return Holders(machine, lambda: [holding.chip(0, holding.NODE)])
+
+
+@pytest.mark.parametrize("work", [by_its_name, under_a_usual_name, under_a_name_of_its_own])
+def test_a_node_is_known_among_other_mounts_under_any_name(
+    machine: Host, work: Callable[[Path], None]
+) -> None:
+    with stranger(work, Path(machine.path(holding.NODE))) as pid:
+        looked = source(machine)
+        first, again = (looked.read(time.monotonic()) for _ in range(2))
+        assert [p.pid for p in first.processes] == [p.pid for p in again.processes] == [pid]
+
+
+@pytest.mark.parametrize("work", [behind_very_many_mounts, on_a_mount_that_is_gone])
+def test_what_a_process_has_open_on_an_unknown_mount_is_not_taken_for_nothing(
+    machine: Host, work: Callable[[Path], None]
+) -> None:
+    before = source(machine).read(time.monotonic()).hidden
+    with stranger(work, Path(machine.path(holding.NODE))) as pid:
+        found = source(machine).read(time.monotonic())
+        assert found.hidden == before + 1 or [p.pid for p in found.processes] == [pid]
+
+
+def test_streams_from_outside_make_no_process_of_other_mounts_uninspected(machine: Host) -> None:
+    """As a container has them from the runtime that started it."""
+    before = source(machine).read(time.monotonic()).hidden
+    node = Path(machine.path(holding.NODE))
+    with open("/dev/null") as _outside, stranger(lambda _: None, node):
+        assert source(machine).read(time.monotonic()).hidden == before

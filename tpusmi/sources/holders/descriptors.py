@@ -1,0 +1,189 @@
+"""What a process has open: the nodes, and lock files.
+
+Most descriptors are no device's, and the text of a link is cheap to read. It tells enough among
+our own mounts, where only root can put a device under another name. A process that sees other
+mounts may have a node under any name: any user can arrange that, and containers do.
+"""
+
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+
+import os
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from tpusmi.sources.holders.allowance import Allowance
+from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, node_of
+from tpusmi.sources.holders.procfs import flags_and_mount, mount_types, read_stat
+
+LOCAL_TYPES = frozenset(
+    (
+        *("devtmpfs", "tmpfs", "devpts", "ramfs", "rootfs", "overlay"),
+        *("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs"),
+    )
+)
+"""File systems that answer at once: a device node is on one of them."""
+HARMLESS_MOST = 10_000
+DELETED = " (deleted)"
+TABLES_MOST = 64
+"""Processes whose mounts are remembered."""
+_PARENTS_MOST = 4
+"""Processes above one that may see the mount of a descriptor which came from there."""
+
+
+class Opened(NamedTuple):
+    """A lock file that a process has open."""
+
+    pid: int
+    link: str
+    path: str
+    """With ` (deleted)` behind it, if it is."""
+
+
+class Open:
+    """What a process has open, as far as it matters."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.count = 0
+        self.nodes: dict[str, str] = {}
+        """The descriptor of each node."""
+        self.files: list[Opened] = []
+
+
+class Descriptors:
+    """Remembers what is known to be harmless."""
+
+    def __init__(self, nodes: Nodes, lock_files: Iterable[str]) -> None:
+        self._nodes = nodes
+        self._lock_files = frozenset(lock_files)
+        self._harmless: set[str] = set()
+        """Texts of links that are known to be no node's, among our mounts."""
+        self._own_mounts = _mounts("/proc/self")
+        self._local: dict[tuple[str, str], bool | None] = {}
+        """Of each process and mount, whether a look at its files is answered at once; None where
+        nobody tells.
+        """
+        self._tables: dict[str, dict[str, str]] = {}
+        """The file system of each mount of a process, in one pass."""
+        self._allowance = Allowance()
+
+    def begin(self) -> None:
+        """Begin another pass."""
+        self._allowance.renew()
+        self._tables = {}
+
+    @property
+    def is_full(self) -> bool:
+        """True when more is remembered than is worth it."""
+        return len(self._harmless) > HARMLESS_MOST
+
+    def forget(self) -> None:
+        """Know nothing any more."""
+        self._harmless, self._local = set(), {}
+
+    def forget_ended(self, processes: Collection[str]) -> None:
+        """Forget those, `/proc/PID` each."""
+        if self._local:
+            self._local = {k: v for k, v in self._local.items() if k[0] not in processes}
+
+    def look_through(self, process: str, found: Open) -> bool:
+        """Sort out what a process has open, or a thread; True where not all may be looked at."""
+        directory = f"{process}/fd/"
+        try:
+            names = os.listdir(directory)
+        except OSError as error:
+            return isinstance(error, PermissionError)
+        found.count = len(names)
+        if self._allowance.refuses(process, len(names)):
+            return True
+        if names and _mounts(process) != self._own_mounts:
+            return self._look_at_all(directory, names, found)
+        readlink, harmless = os.readlink, self._harmless
+        is_refused = False
+        for name in names:
+            link = directory + name
+            try:
+                # The text first: reading it is cheap, and most descriptors are no device's.
+                text = readlink(link)
+                if text not in harmless and ("/dev/" in text or "libtpu" in text):
+                    is_refused |= self._sort_out(link, text, found)
+            except PermissionError:
+                return True  # root without CAP_SYS_PTRACE sees the names and not the targets
+            except OSError:
+                continue
+        return is_refused
+
+    def _look_at_all(self, directory: str, names: Iterable[str], found: Open) -> bool:
+        """The same of a process among other mounts, where a text tells only what is no file."""
+        is_refused = False
+        for name in names:
+            link = directory + name
+            try:
+                text = os.readlink(link)
+                if text.startswith("/"):
+                    is_refused |= self._sort_out(link, text, found, is_near=False)
+            except PermissionError:
+                return True
+            except OSError:
+                continue
+        return is_refused
+
+    def _sort_out(self, link: str, text: str, found: Open, is_near: bool = True) -> bool:
+        """Keep what is a node or a lock file; True of what cannot be told. Raises OSError."""
+        path = text.removesuffix(DELETED)
+        if path in self._lock_files:
+            found.files.append(Opened(found.pid, link, text))
+            return False
+        is_local = self._is_to_be_looked_at(link)
+        if not is_local:
+            return is_local is None
+        if (node := node_of(link, self._nodes)) is not None:
+            found.nodes[node] = link
+        elif is_near and not is_named_like_a_node(path):  # in another /dev it may be one
+            self._harmless.add(text)
+        return False
+
+    def _is_to_be_looked_at(self, link: str) -> bool | None:
+        """False for a descriptor that opens nothing (O_PATH calls no driver and keeps nobody out),
+        and for a file whose look would never end: on a server that is down, or a file system of
+        some user's making. None where that is not known. Raises OSError.
+        """
+        process, _, descriptor = link.rpartition("/fd/")
+        flags, mount = flags_and_mount(process, descriptor)
+        if flags & os.O_PATH:
+            return False
+        key = (process, mount)
+        if key not in self._local:
+            kind = self._mount_type(process, mount)
+            self._local[key] = None if kind is None else kind in LOCAL_TYPES
+        return self._local[key]
+
+    def _mount_type(self, process: str, mount: str) -> str | None:
+        """The file system of a mount. What a process has from the one that started it, such as its
+        standard streams, is on a mount that only that one may see, or we.
+        """
+        kind = self._table(process).get(mount) or self._table("/proc/self").get(mount)
+        proc, above = process.partition("/task/")[0].rpartition("/")[0], process
+        for _ in range(_PARENTS_MOST):
+            stat = None if kind else read_stat(above)
+            if stat is None or stat.parent <= 0:
+                break
+            above = f"{proc}/{stat.parent}"
+            kind = self._table(above).get(mount)
+        return kind
+
+    def _table(self, process: str) -> dict[str, str]:
+        """The mounts that a process sees."""
+        if process not in self._tables:
+            if len(self._tables) >= TABLES_MOST:
+                self._tables = {}
+            self._tables[process] = mount_types(process)
+        return self._tables[process]
+
+
+def _mounts(process: str) -> str | None:
+    """Which mounts a process sees; None where the kernel does not tell."""
+    try:
+        return os.readlink(f"{process}/ns/mnt")
+    except OSError:
+        return None
