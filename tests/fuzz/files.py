@@ -18,7 +18,7 @@ import forge
 from fuzz.target import DATA, Target, target
 from tpusmi.memprofile import held, packed_sites, totals, unpacked_sites
 from tpusmi.model import Host, ProcessKey
-from tpusmi.pprof import ProfileError
+from tpusmi.pprof import MOST_UNPACKED_BYTES, ProfileError
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.segments.facts import parsed
 from tpusmi.wire.layout import (
@@ -155,10 +155,15 @@ def made_profiles(directory: Path) -> Iterator[Target]:
     """
 
     def run(data: bytes) -> None:
-        out = b"".join(_message(*data[i : i + 3]) for i in range(0, min(len(data), 600) - 2, 3))
+        out = bytearray()
+        for i in range(0, min(len(data), 600) - 2, 3):
+            if (
+                len(out) < MOST_UNPACKED_BYTES
+            ):  # the most that is unpacked: more would be our own memory
+                out += _message(*data[i : i + 3])
         for decode in (totals, lambda p: held(p, by_device=True)):
             try:
-                decode(gzip.compress(out[: 8 << 20], 1))
+                decode(gzip.compress(out[:MOST_UNPACKED_BYTES], 1))
             except ProfileError:
                 pass
 
