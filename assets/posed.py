@@ -78,6 +78,7 @@ def _posed_process(p: Process, user: str) -> Process:
     life = Life("S", 5203, p.pid, 5203, TRAINING_S + 40, 96, ancestors=((5203, "bash -l"),))
     return p._replace(
         user=user,
+        command="python train.py --config=simulated",
         sampled_at_s=AT_S - 0.4,
         facts={**p.facts, **VERSIONS},
         profile=p.profile and p.profile._replace(at_s=AT_S - 4),
