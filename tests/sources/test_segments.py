@@ -18,7 +18,17 @@ from users import ROOT, as_another_user
 
 from tpusmi.collect import open_collector
 from tpusmi.memprofile import packed_sites, totals
-from tpusmi.model import DENIED, PHASE, PHASES, DeviceKey, Host, MemoryProfile, Outcome, ProcessKey
+from tpusmi.model import (
+    ABSENT,
+    DENIED,
+    PHASE,
+    PHASES,
+    DeviceKey,
+    Host,
+    MemoryProfile,
+    Outcome,
+    ProcessKey,
+)
 from tpusmi.sources.segments import Segments, facts, job
 from tpusmi.wire import places
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES
@@ -489,3 +499,12 @@ def test_facts_that_are_text_with_terminal_codes_are_cleaned(tmp_path: Path) -> 
     (process,) = read(tmp_path).processes
     assert process.command == "a [2Jb --token=***"
     assert process.facts["platform"] == "t pu"
+
+
+def test_old_garbage_of_our_own_is_noted_and_keeps_no_verdict_open(tmp_path: Path) -> None:
+    path = tmp_path / "99999999-1.seg"
+    path.write_bytes(b"garbage")
+    os.utime(path, (1.7e9, 1.7e9))
+    found = Segments(Host(segment_dir=str(tmp_path))).read(time.monotonic())
+    assert (found.status, found.missing) == (ABSENT, ())
+    assert [note for note in found.notes if str(path) in note]

@@ -23,7 +23,7 @@ class Gaps:
         self.denied = 0
         """Segments and directories that this user may not read."""
         self.own = ""
-        """The first that is root's or of this user, in words."""
+        """The first directory of root's or of this user that could not be read, in words."""
         self._machine = machine
         self._notes: list[str] = []
         self._cut: Counter[tuple[int, str]] = Counter()
@@ -37,15 +37,17 @@ class Gaps:
         """A directory that could not be looked into."""
         directory, why, is_denied = trouble
         self.denied += is_denied
-        text = self._noted(f"{directory.path} {why}", directory.uid)
+        text = self._noted(f"{directory.path} {why}")
         self._missing.append(Missing(AGENT, text, directory.uid))
+        if directory.uid in (0, os.geteuid(), None):
+            self.own = self.own or text
 
     def segment(self, place: Place, why: str) -> None:
         """A segment that cannot be read. One that is named after a living process of its owner
         could have spoken for that one alone; an old one for none.
         """
         self.denied += "Permission denied" in why
-        text = self._noted(f"{place.path} {why}", place.uid)
+        text = self._noted(f"{place.path} {why}")
         if self._machine.runs(place.pid, place.start_ticks, place.uid):
             key = ProcessKey(place.pid, place.start_ticks)
             self._missing.append(Missing(AGENT, text, place.uid, key))
@@ -67,12 +69,10 @@ class Gaps:
         cuts = (Missing(AGENT, text, uid) for (uid, _), text in self._cuts().items())
         return (*cuts, *self._missing)
 
-    def _noted(self, raw: str, uid: int | None) -> str:
+    def _noted(self, raw: str) -> str:
         """The text, safe to show: it may have names of files in it, and what stands in them."""
         text = clean(raw)
         self._notes.append(text)
-        if uid in (0, os.geteuid(), None):
-            self.own = self.own or text
         return text
 
     def _cuts(self) -> dict[tuple[int, str], str]:
