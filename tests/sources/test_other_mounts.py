@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -63,30 +65,39 @@ def by_its_name(node: Path) -> None:
     os.open(node, os.O_RDWR)
 
 
+def with_streams_alone(_node: Path) -> None:
+    """It has what it was started with."""
+
+
 @contextmanager
 def stranger(work: Callable[[Path], None], node: Path) -> Iterator[int]:
-    """A process of an ordinary user in a user and a mount namespace of its own that does that."""
-    ready, says = os.pipe()
-    pid = os.fork()
-    if not pid:
+    """A process of an ordinary user in a user and a mount namespace of its own that does that. It
+    is another program: a process with threads, as ours may be, gets no such namespace.
+    """
+    command = [sys.executable, __file__, work.__name__, str(node)]
+    path = os.pathsep.join(filter(None, sys.path))
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+    ) as child:
         try:
-            _enter()
-            work(node)
-            os.write(says, b".")
-            signal.pause()
-        except OSError:
-            os.write(says, b"!")
+            assert child.stdout is not None
+            if child.stdout.read(1) != b".":
+                pytest.skip("no such namespaces here")
+            yield child.pid
         finally:
-            os._exit(0)
+            child.kill()
+
+
+def main() -> None:
+    """Become the stranger, do what is asked, say so, and wait for the end."""
     try:
-        if os.read(ready, 1) != b".":
-            pytest.skip("no such namespaces here")
-        yield pid
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(ready)
-        os.close(says)
+        _enter()
+        globals()[sys.argv[1]](Path(sys.argv[2]))
+    except OSError:
+        os.write(1, b"!")
+        return
+    os.write(1, b".")
+    signal.pause()
 
 
 def _enter() -> None:
@@ -139,5 +150,9 @@ def test_streams_from_outside_make_no_process_of_other_mounts_uninspected(machin
     """As a container has them from the runtime that started it."""
     before = source(machine).read(time.monotonic()).hidden
     node = Path(machine.path(holding.NODE))
-    with open("/dev/null") as _outside, stranger(lambda _: None, node):
+    with stranger(with_streams_alone, node):
         assert source(machine).read(time.monotonic()).hidden == before
+
+
+if __name__ == "__main__":
+    main()
