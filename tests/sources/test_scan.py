@@ -47,6 +47,20 @@ def path(machine: Host, node: str = NODE) -> Path:
     return Path(machine.path(node))
 
 
+def links_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The path of every link that is read from now on."""
+    read: list[str] = []
+    real = os.readlink
+
+    def readlink(name: str, *, dir_fd: int | None = None) -> str:
+        above = "" if dir_fd is None else real(f"/proc/self/fd/{dir_fd}") + "/"
+        read.append(f"{above}{name}")
+        return real(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    return read
+
+
 def pids(found: Holders, now_s: float) -> list[int]:
     return [p.pid for p in found.read(now_s).processes if p.holds]
 
@@ -58,9 +72,7 @@ def test_a_quiet_process_is_not_looked_through_again(
         child.line()
         found = source(machine)
         found.read(0.0)
-        read: list[str] = []
-        real = os.readlink
-        monkeypatch.setattr(os, "readlink", lambda p, **k: (read.append(str(p)), real(p, **k))[1])
+        read = links_read(monkeypatch)
         for tick in range(1, 20):
             found.read(tick / 2)
         # But for the one turn of being judged anew, which every process has once a minute.
@@ -213,7 +225,7 @@ class _Vanishing:
         self.asked = 0
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        for name in ("listdir", "readlink", "stat"):
+        for name in ("listdir", "readlink", "stat", "open"):
             patch.setattr(os, name, self._failing(getattr(os, name)))
         patch.setattr("builtins.open", self._failing(open))
 
@@ -511,9 +523,7 @@ def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
         running(CROWD, path(machine), 900, user=NOBODY) as five,
     ):
         crowd = [child for child in (one, two, three, four, five) if child.line() == "ready"]
-        read: list[str] = []
-        real = os.readlink
-        monkeypatch.setattr(os, "readlink", lambda p, **k: (read.append(str(p)), real(p, **k))[1])
+        read = links_read(monkeypatch)
         found = source(machine).read(0.0)
         held = {p.pid for p in found.processes if p.holds}
         assert mine in held

@@ -8,7 +8,7 @@ mounts may have a node under any name: any user can arrange that, and containers
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from tpusmi.sources.holders.allowance import Allowance
@@ -88,47 +88,49 @@ class Descriptors:
 
     def look_through(self, process: str, found: Open) -> bool:
         """Sort out what a process has open, or a thread; True where not all may be looked at."""
-        directory = f"{process}/fd/"
         try:
-            names = os.listdir(directory)
+            directory = os.open(f"{process}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             return isinstance(error, PermissionError)
-        found.count = len(names)
-        if self._allowance.refuses(process, len(names)):
-            return True
-        if names and _mounts(process) != self._own_mounts:
-            return self._look_at_all(directory, names, found)
+        try:
+            # Its size is their number since Linux 6.2: too many are not even listed.
+            found.count = os.fstat(directory).st_size
+            if found.count and self._allowance.refuses(process, found.count):
+                return True
+            names = os.listdir(directory)
+            is_counted, found.count = bool(found.count), len(names)
+            if not is_counted and self._allowance.refuses(process, len(names)):
+                return True
+            return self._look_at(directory, names, found, process)
+        except OSError as error:
+            return isinstance(error, PermissionError)
+        finally:
+            os.close(directory)
+
+    def _look_at(self, directory: int, names: Sequence[str], found: Open, process: str) -> bool:
+        """Each of those descriptors. Of a process among other mounts a text tells only what is no
+        file.
+        """
         readlink, harmless = os.readlink, self._harmless
+        is_near = not names or _mounts(process) == self._own_mounts
         is_refused = False
         for name in names:
-            link = directory + name
             try:
                 # The text first: reading it is cheap, and most descriptors are no device's.
-                text = readlink(link)
-                if text not in harmless and ("/dev/" in text or "libtpu" in text):
-                    is_refused |= self._sort_out(link, text, found)
+                text = readlink(name, dir_fd=directory)
+                if is_near:
+                    is_odd = text not in harmless and ("/dev/" in text or "libtpu" in text)
+                else:
+                    is_odd = text.startswith("/")
+                if is_odd:
+                    is_refused |= self._sort_out(f"{process}/fd/{name}", text, found, is_near)
             except PermissionError:
                 return True  # root without CAP_SYS_PTRACE sees the names and not the targets
             except OSError:
                 continue
         return is_refused
 
-    def _look_at_all(self, directory: str, names: Iterable[str], found: Open) -> bool:
-        """The same of a process among other mounts, where a text tells only what is no file."""
-        is_refused = False
-        for name in names:
-            link = directory + name
-            try:
-                text = os.readlink(link)
-                if text.startswith("/"):
-                    is_refused |= self._sort_out(link, text, found, is_near=False)
-            except PermissionError:
-                return True
-            except OSError:
-                continue
-        return is_refused
-
-    def _sort_out(self, link: str, text: str, found: Open, is_near: bool = True) -> bool:
+    def _sort_out(self, link: str, text: str, found: Open, is_near: bool) -> bool:
         """Keep what is a node or a lock file; True of what cannot be told. Raises OSError."""
         path = text.removesuffix(DELETED)
         if path in self._lock_files:
