@@ -19,6 +19,17 @@ for _name in [name for name in os.environ if name.startswith("PYTHON")]:
     del os.environ[_name]
 
 
+BLOCKED = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+"""As we were started."""
+
+
+@pytest.fixture(autouse=True)
+def leaves_signals_alone() -> Iterator[None]:
+    """What a test blocks would stay blocked for all that later ones start, and nothing end that."""
+    yield
+    assert signal.pthread_sigmask(signal.SIG_SETMASK, BLOCKED) == BLOCKED
+
+
 @pytest.fixture
 def only_ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No process is signalled that no test has started: what is about to be is stopped, and fails

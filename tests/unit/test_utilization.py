@@ -132,7 +132,8 @@ def test_nobody_who_does_not_answer_is_asked_often(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(thread._end, "wait", wait)
     server = Server(lambda now_s: [])
-    thread.run()
+    thread.start()
+    thread.join(10)
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert thread.busy is None
     assert thread.failure is None
@@ -150,7 +151,8 @@ def test_what_was_answered_before_is_not_a_new_answer(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(thread._end, "wait", wait)
     server = Server(lambda now_s: [row(DUTY, 0, 42.0, at_s=7.0)])
-    thread.run()
+    thread.start()
+    thread.join(10)
     assert waits[1:] == [1, 2, 4]
     assert thread.busy is not None
     assert thread.busy.at_s == 7.0
@@ -171,7 +173,8 @@ def test_where_grpc_is_not_installed_it_ends_without_a_word() -> None:
         raise ImportError("No module named 'grpc'")
 
     thread = Utilization([0], "TPU v5 lite", 1.0, lambda: Server(fail))
-    thread.run()
+    thread.start()
+    thread.join(10)
     assert thread.failure is None
 
 
