@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tpusmi.sources.holders.allowance import Allowance
 from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, node_of
-from tpusmi.sources.holders.procfs import flags_and_mount, mount_types, read_stat
+from tpusmi.sources.holders.procfs import flags_and_mount, mount_types, read, read_stat
 
 LOCAL_TYPES = frozenset(
     (
@@ -26,6 +26,7 @@ HARMLESS_MOST = 10_000
 DELETED = " (deleted)"
 TABLES_MOST = 64
 """Processes whose mounts are remembered."""
+_NO_NODES = frozenset(("/dev/null", "/dev/zero", "/dev/tty", "/dev/console", "/dev/ptmx"))
 _PARENTS_MOST = 4
 """Processes above one that may see the mount of a descriptor which came from there."""
 
@@ -138,7 +139,7 @@ class Descriptors:
             return False
         is_local = self._is_to_be_looked_at(link)
         if not is_local:
-            return is_local is None
+            return is_local is None and not (is_near and _is_our_file(link, path))
         if (node := node_of(link, self._nodes)) is not None:
             found.nodes[node] = link
         elif is_near and not is_named_like_a_node(path):  # in another /dev it may be one
@@ -181,6 +182,19 @@ class Descriptors:
                 self._tables = {}
             self._tables[process] = mount_types(process)
         return self._tables[process]
+
+
+def _is_our_file(link: str, path: str) -> bool:
+    """True for a file of that name and inode among our mounts that is no node: what a container has
+    from the process that made it, such as /dev/null, is on a mount that it does not see.
+    """
+    process, _, descriptor = link.rpartition("/fd/")
+    words = read(f"{process}/fdinfo/{descriptor}").split()
+    try:
+        found = os.stat(path) if path in _NO_NODES else None
+        return found is not None and int(words[words.index("ino:") + 1]) == found.st_ino
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def _mounts(process: str) -> str | None:
