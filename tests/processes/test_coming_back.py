@@ -217,6 +217,10 @@ CONTAINER = "3f6c1f0b9a52" + "0" * 52
         (f"4:memory:/docker/{CONTAINER}\n0::/", "container 3f6c1f0b9a52: docker stop {}"),
         (f"0::/machine.slice/libpod-{CONTAINER}.scope", "container 3f6c1f0b9a52: podman stop {}"),
         (
+            f"0::/user.slice/user-1001.slice/user@1001.service/docker-{CONTAINER}.scope",
+            "container 3f6c1f0b9a52 of that user: podman stop as them",
+        ),
+        (
             f"0::/kubepods.slice/kubepods-pod12.slice/cri-containerd-{CONTAINER}.scope",
             "container 3f6c1f0b9a52 of a pod: kubectl delete pod",
         ),

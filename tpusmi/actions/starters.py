@@ -60,6 +60,10 @@ def _container(groups: str) -> Starter | None:
     short = ids[-1][:12]
     if "kubepods" in groups:
         return Starter("container", ids[-1], f"container {short} of a pod: kubectl delete pod")
+    if "/user.slice/" in groups:
+        # Any user can name a control group of his own after another's container: no command that
+        # root would run is made of it.
+        return Starter("container", ids[-1], f"container {short} of that user: podman stop as them")
     engine = "podman" if "libpod" in groups else "docker"
     return Starter("container", ids[-1], f"container {short}: {engine} stop {short}")
 
