@@ -23,7 +23,7 @@ class Gaps:
         self.denied = 0
         """Segments and directories that this user may not read."""
         self.own = ""
-        """The first directory of root's or of this user that could not be read, in words."""
+        """The first that is root's or of this user and could have told something, in words."""
         self._machine = machine
         self._notes: list[str] = []
         self._cut: Counter[tuple[int, str]] = Counter()
@@ -38,9 +38,7 @@ class Gaps:
         directory, why, is_denied = trouble
         self.denied += is_denied
         text = self._noted(f"{directory.path} {why}")
-        self._missing.append(Missing(AGENT, text, directory.uid))
-        if directory.uid in (0, os.geteuid(), None):
-            self.own = self.own or text
+        self._miss(text, directory.uid)
 
     def segment(self, place: Place, why: str) -> None:
         """A segment that cannot be read. One that is named after a living process of its owner
@@ -49,10 +47,9 @@ class Gaps:
         self.denied += "Permission denied" in why
         text = self._noted(f"{place.path} {why}")
         if self._machine.runs(place.pid, place.start_ticks, place.uid):
-            key = ProcessKey(place.pid, place.start_ticks)
-            self._missing.append(Missing(AGENT, text, place.uid, key))
+            self._miss(text, place.uid, ProcessKey(place.pid, place.start_ticks))
         elif time.time() - place.written_s < RECENT_S:
-            self._missing.append(Missing(AGENT, text, place.uid))
+            self._miss(text, place.uid)
 
     def cut(self, uid: int, why: str) -> None:
         """A segment of that user that is left out because of what they cost."""
@@ -68,6 +65,11 @@ class Gaps:
         """The witnesses that could not be asked."""
         cuts = (Missing(AGENT, text, uid) for (uid, _), text in self._cuts().items())
         return (*cuts, *self._missing)
+
+    def _miss(self, text: str, uid: int | None, process: ProcessKey | None = None) -> None:
+        self._missing.append(Missing(AGENT, text, uid, process))
+        if uid in (0, os.geteuid(), None):
+            self.own = self.own or text
 
     def _noted(self, raw: str) -> str:
         """The text, safe to show: it may have names of files in it, and what stands in them."""
