@@ -74,11 +74,9 @@ def stranger(work: Callable[[Path], None], node: Path) -> Iterator[int]:
     """A process of an ordinary user in a user and a mount namespace of its own that does that. It
     is another program: a process with threads, as ours may be, gets no such namespace.
     """
-    command = [sys.executable, __file__, work.__name__, str(node)]
-    path = os.pathsep.join(filter(None, sys.path))
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
-    ) as child:
+    code = f"import runpy, sys; sys.path[:0] = {sys.path}; runpy.run_path({__file__!r}, {{}}, "
+    command = [sys.executable, "-c", f"{code} '__main__')", work.__name__, str(node)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         try:
             assert child.stdout is not None
             if child.stdout.read(1) != b".":
