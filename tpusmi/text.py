@@ -41,6 +41,13 @@ _HINTS = (
 """Lower-case text, one of which stands in everything the patterns can match."""
 
 
+def whole_number(text: str) -> int | None:
+    """The number that a text is in plain decimal digits; None for anything else, and for one that no
+    kernel has: Python refuses to read very long ones.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
+
+
 def clean(text: str, most: int = 4096) -> str:
     """The text, cut to `most` characters, with a space for what cannot be printed.
 

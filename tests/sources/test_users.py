@@ -30,8 +30,14 @@ subprocess.run([sys.executable, "-c", code + "print(users.user_before_sudo())"])
 @ROOT
 @pytest.mark.parametrize(
     ("real", "told", "found"),
-    [(NOBODY, NOBODY, NOBODY), (0, NOBODY, None), (NOBODY, 1001, None), (NOBODY, "-1", None)],
-    ids=["sudo", "only the variable", "another user", "no number"],
+    [
+        (NOBODY, NOBODY, NOBODY),
+        (0, NOBODY, None),
+        (NOBODY, 1001, None),
+        (NOBODY, "-1", None),
+        (NOBODY, "9" * 5000, None),
+    ],
+    ids=["sudo", "only the variable", "another user", "not a number", "endless digits"],
 )
 def test_who_was_before_sudo_is_a_user_that_runs_one_of_our_ancestors(
     real: int, told: object, found: int | None

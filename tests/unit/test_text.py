@@ -16,6 +16,7 @@ from tpusmi.text import (
     clean,
     command_line,
     redacted,
+    whole_number,
     without_secrets,
 )
 
@@ -151,3 +152,9 @@ def test_clean_text_is_printable_and_never_longer_than_asked(text: str, most: in
     assert len(found) <= most
     assert found.isprintable()
     found.encode("utf-8")
+
+
+def test_a_number_that_no_kernel_has_is_none() -> None:
+    assert (whole_number("0"), whole_number("18446744073709551615")) == (0, 2**64 - 1)
+    for text in ("", "-1", "1.5", "²", "٣", "9" * 21, "9" * 10_000, "1 "):
+        assert whole_number(text) is None

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from tpusmi.text import clean
+from tpusmi.text import clean, whole_number
 
 WAIT_MOST_S = 0.15
 """For all names that a process ever asks for, together; what comes later is there the next time."""
@@ -27,10 +27,10 @@ def user_before_sudo() -> int | None:
 
     SUDO_UID alone proves nothing: anything may set it.
     """
-    uid = os.environ.get("SUDO_UID", "")
-    if os.geteuid() != 0 or not (uid.isascii() and uid.isdigit()):
+    uid = whole_number(os.environ.get("SUDO_UID", ""))
+    if os.geteuid() != 0 or uid is None:
         return None
-    return int(uid) if _has_started_us(int(uid)) else None
+    return uid if _has_started_us(uid) else None
 
 
 class _Names:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from tpusmi.text import WORDS_MOST, clean, command_line, redacted
+from tpusmi.text import WORDS_MOST, clean, command_line, redacted, whole_number
 
 READ_MOST = 64 * 1024
 MOUNTS_MOST_BYTES = 1024 * 1024
@@ -102,8 +102,8 @@ def read_status(process: str) -> Status:
     uids, inner = lines.get("Uid", "").split(), lines.get("NSpid", "").split()
     pending = _mask(lines, "SigPnd") | _mask(lines, "ShdPnd")
     return Status(
-        int(uids[0]) if uids and uids[0].isdigit() else None,
-        int(inner[-1]) if len(inner) > 1 and inner[-1].isdigit() else None,
+        whole_number(uids[0]) if uids else None,
+        whole_number(inner[-1]) if len(inner) > 1 else None,
         _has(pending, SIGKILL),
         _has(_mask(lines, "SigIgn") | _mask(lines, "SigCgt"), SIGHUP),
     )
