@@ -42,8 +42,8 @@ _HINTS = (
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text is in plain decimal digits; None for anything else, and for one that no
-    kernel has: Python refuses to read very long ones.
+    """The number that a text is in plain decimal digits; None for anything else, and for one longer
+    than any of the kernel's: Python refuses to read very long ones.
     """
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
