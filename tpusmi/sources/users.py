@@ -51,8 +51,10 @@ class _Names:
 
     def _ask(self, uid: int) -> threading.Event | None:
         """Set once the name is there; None where it cannot be looked up now."""
-        if uid in self._coming:
-            return self._coming[uid]
+        if (coming := self._coming.get(uid)) is not None:
+            return coming
+        if uid in self._known:  # it came meanwhile: what has come is known first
+            return None
         if len(self._coming) >= AT_ONCE_MOST or len(self._known) >= KEPT_MOST:
             return None
         came = self._coming[uid] = threading.Event()
