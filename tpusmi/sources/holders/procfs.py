@@ -205,10 +205,9 @@ def mount_types(process: str) -> dict[str, str]:
 
 def open_flags(process: str, descriptor: str) -> int:
     """With which flags a descriptor was opened; those of one that may be read when it is gone."""
-    words = read(f"{process}/fdinfo/{descriptor}").split()
     try:
-        return int(words[words.index("flags:") + 1], 8)
-    except (ValueError, IndexError):
+        return flags_and_mount(process, descriptor)[0]
+    except OSError:
         return os.O_RDWR
 
 
