@@ -232,7 +232,7 @@ def test_one_that_works_or_whose_children_do_is_not_stale(machine: Host, how: st
 
 DETACHED = {
     "ssh": "setsid sh -c 'exec </dev/null >{log} 2>&1; {holder} & sleep 0.2'",
-    "subshell": "({holder} &) </dev/null >{log} 2>&1",
+    "subshell": "setsid bash -c '({holder} &) </dev/null >{log} 2>&1'",
     "disown": "setsid bash -c '{holder} </dev/null >{log} 2>&1 & disown; sleep 0.2'",
     "nohup": "setsid sh -c 'nohup {holder} </dev/null >{log} 2>&1 & sleep 0.2'",
 }
