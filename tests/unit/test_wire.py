@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpusmi.wire import layout
+from tpusmi.wire import layout, lock
 from tpusmi.wire.dump import dump
 from tpusmi.wire.layout import DEVICE_FIELDS, FACTS_JSON, HEADER_BYTES, PROCESS_FIELDS, SegmentError
 from tpusmi.wire.reader import SegmentReader
@@ -138,7 +138,7 @@ def test_a_blob_half_written_by_a_killed_writer_leaves_the_one_before(written: s
 
 
 def test_the_dump_of_a_known_segment_is_its_golden(written: str) -> None:
-    expected = (SEGMENTS / "v1.2.txt").read_text()
+    expected = (SEGMENTS / "v1.3.txt").read_text()
     assert "\n".join(dump(written)) + "\n" == expected
 
 
@@ -253,7 +253,7 @@ def test_a_segment_cut_at_any_length_never_raises_anything_else(tmp_path: Path) 
         read_all(str(path))
 
 
-GOLDEN = (SEGMENTS / "v1.2.seg").read_bytes()
+GOLDEN = (SEGMENTS / "v1.3.seg").read_bytes()
 
 
 def resealed(data: bytearray) -> None:
@@ -297,3 +297,23 @@ def test_a_true_header_with_absurd_numbers_never_raises_anything_else(
     path = tmp_path_factory.getbasetemp() / "absurd.seg"
     path.write_bytes(mutated)
     read_all(str(path))
+
+
+def test_the_lock_tells_who_may_only_read_that_the_writer_lives(tmp_path: Path) -> None:
+    writer = forge.my_segment(tmp_path)
+    reader = SegmentReader(writer.path)
+    assert reader.header.locked
+    assert reader.is_locked()
+    writer.close()
+    assert reader.is_locked() is False
+    with open(writer.path, "rb") as pretender:
+        assert not lock.hold(pretender.fileno())
+        assert reader.is_locked() is False
+    reader.close()
+
+
+def test_a_free_lock_of_a_segment_that_never_had_one_tells_nothing() -> None:
+    reader = SegmentReader(str(SEGMENTS / "v1.2.seg"))
+    assert not reader.header.locked
+    assert reader.is_locked() is None
+    reader.close()

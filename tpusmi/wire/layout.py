@@ -15,7 +15,8 @@ bytes before it. The doubles are PREFIX_FIELDS, PROCESS_FIELDS, then DEVICE_FIEL
 A blob half is a sequence number, kind, length, time and CRC-32, then the payload; writes alternate
 between the halves, so one is always whole. The two field counts are in the header: a minor version
 only appends fields, and a reader skips those it does not know. Likewise 1.2 appended a second gzip
-member to a profile's sites: what each device has of them.
+member to a profile's sites: what each device has of them. 1.3 appended `locked` to the header; what a
+shorter header lacks is 0.
 
 Written with pwrite and read with pread, never mapped: a full or truncated file is then an error to
 either side, where a map would be a SIGBUS that ends the training job.
@@ -27,7 +28,7 @@ import struct
 from typing import NamedTuple
 
 MAGIC = b"TPUSMI\r\n"
-MAJOR, MINOR = 1, 2
+MAJOR, MINOR = 1, 3
 PREAMBLE = struct.Struct("<8sHHI")
 
 PREFIX_FIELDS = ("at_s", "wall_s")
@@ -109,6 +110,10 @@ class Header(NamedTuple):
     slots_offset: int
     slot_bytes: int
     slots: int
+    locked: int = 0
+    """1 when the agent holds the lock of wire/lock.py for as long as it has the segment; 0 when it
+    could not take it, and before 1.3: a lock that is free then tells nothing.
+    """
 
     @property
     def size(self) -> int:
@@ -116,8 +121,10 @@ class Header(NamedTuple):
         return self.slots_offset + self.slot_bytes * self.slots
 
 
-HEADER = struct.Struct("<IIQ16sQddIIIQQQQQQII")
+HEADER = struct.Struct("<IIQ16sQddIIIQQQQQQIII")
 HEADER_BYTES = PREAMBLE.size + HEADER.size + CRC.size
+HEADER_LEAST_BYTES = HEADER_BYTES - 4
+"""Of 1.0 to 1.2, before `locked`."""
 
 SLOTS = 640
 """Ten minutes at 1 Hz, and a little."""

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
+from tpusmi.wire import lock
 from tpusmi.wire.layout import (
     BLOB_HEAD,
     CRC,
@@ -22,7 +23,7 @@ from tpusmi.wire.layout import (
     FACTS_JSON,
     FACTS_PER_DEVICE,
     HEADER,
-    HEADER_BYTES,
+    HEADER_LEAST_BYTES,
     MAGIC,
     MAJOR,
     NEWEST,
@@ -94,6 +95,13 @@ class SegmentReader:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+    def is_locked(self) -> bool | None:
+        """Whether its agent has it open: the lock is held. None where nothing follows from the lock:
+        it cannot be asked, or the agent could not take it.
+        """
+        held = lock.is_held(self._fd)
+        return held if held or self.header.locked else None
 
     def newest(self) -> Sample | None:
         """The newest whole sample; None when none was written yet."""
@@ -191,12 +199,13 @@ class SegmentReader:
             raise SegmentError(
                 f"has format {major}.{minor}, this tpusmi reads {MAJOR}.x: upgrade {side}"
             )
-        if not HEADER_BYTES <= header_bytes <= len(start):
+        if not HEADER_LEAST_BYTES <= header_bytes <= len(start):
             raise SegmentError("has a header of impossible size")
         body = start[: header_bytes - CRC.size]
         if CRC.unpack_from(start, len(body))[0] != zlib.crc32(body):
             raise SegmentError("has a damaged header (CRC)")
-        header = Header(*HEADER.unpack_from(start, PREAMBLE.size))
+        fields = body[PREAMBLE.size :][: HEADER.size].ljust(HEADER.size, b"\0")
+        header = Header(*HEADER.unpack(fields))
         self._check(header)
         return (major, minor), header
 

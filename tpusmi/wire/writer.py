@@ -8,6 +8,7 @@ import resource
 import struct
 import zlib
 
+from tpusmi.wire import lock
 from tpusmi.wire.layout import (
     BLOB_HEAD,
     CRC,
@@ -97,18 +98,20 @@ class SegmentWriter:
     """
 
     def __init__(self, path: str, header: Header, mode: int = 0o644) -> None:
-        """Create the file under a temporary name, reserve every byte, and put it in place at once.
+        """Create the file under a temporary name, lock it, reserve every byte, and put it in place
+        at once.
 
         Raises OSError when the directory refuses it or the file system has no room.
         """
         self.path = path
+        new = path + ".new"
+        fd = _create(new, mode)
+        header = header._replace(locked=int(lock.hold(fd)))
         self.header = header
         self._sequence = 0
         doubles = fields_in_slot(header.process_fields, header.device_fields, header.devices)
         padding = header.slot_bytes - 8 - 8 * doubles - CRC.size
         self._slot = struct.Struct(f"<Q{doubles}d{padding}x")
-        new = path + ".new"
-        fd = _create(new, mode)
         self._file = _File(fd)
         try:
             check_limit(header.size)

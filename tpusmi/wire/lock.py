@@ -1,0 +1,45 @@
+"""The lock that an agent holds on its segment: a proof of life that needs no number.
+
+An open-file-description lock goes with the open file, not with a pid: it means the same in every
+pid, user and time namespace, and the kernel drops it when the process ends, however it ends, or
+replaces itself (the descriptor is close-on-exec). To ask takes no lock, and a descriptor that may
+only read is enough. A reader cannot pretend: only a file that is open for writing takes a write
+lock, and a read lock is not counted.
+"""
+
+# No `from __future__ import annotations`: the agent and every command load this.
+
+import fcntl
+import os
+import struct
+
+_SET: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+_GET: int | None = getattr(fcntl, "F_OFD_GETLK", None)
+_FLOCK = struct.Struct("hhqqi4x")
+"""Kind, whence, start, length, and the pid, which the kernel wants to be 0."""
+_BYTE = 0, 1
+"""Start and length of what is locked. It keeps nobody from reading or writing."""
+
+
+def hold(fd: int) -> bool:
+    """Take the lock for as long as this open file lives; False where the system has no such
+    locks, or another open file has it. It never waits.
+    """
+    if _SET is None:
+        return False
+    try:
+        fcntl.fcntl(fd, _SET, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, *_BYTE, 0))
+    except OSError:
+        return False
+    return True
+
+
+def is_held(fd: int) -> bool | None:
+    """Whether another open file has the lock; None where that cannot be asked. It takes nothing."""
+    if _GET is None:
+        return None
+    try:
+        found = fcntl.fcntl(fd, _GET, _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, *_BYTE, 0))
+    except OSError:
+        return None
+    return bool(_FLOCK.unpack(found)[0] == fcntl.F_WRLCK)
