@@ -97,8 +97,8 @@ class SegmentReader:
             os.close(fd)
 
     def is_locked(self) -> bool | None:
-        """Whether its agent has it open: the lock is held. None where nothing follows from the lock:
-        it cannot be asked, or the agent could not take it.
+        """Whether its agent has it open, which the lock tells. None where nothing follows from the
+        lock: it cannot be asked, or the agent could not take it.
         """
         held = lock.is_held(self._fd)
         return held if held or self.header.locked else None
