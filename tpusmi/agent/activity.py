@@ -53,7 +53,9 @@ class Activity:
         if last_step is None:
             return "running" if now_s - self._busy_at_s < IDLE_AFTER_S else "idle"
         patience = (
-            IDLE_AFTER_S if times is None else max(IDLE_AFTER_S, IDLE_AFTER_STEPS * times.p95)
+            IDLE_AFTER_S
+            if times is None
+            else max(IDLE_AFTER_S, IDLE_AFTER_STEPS * times.period.p95)
         )
         return "running" if now_s - last_step < patience else "idle"
 

@@ -34,7 +34,6 @@ PROFILE_COST_MOST_S = 1.0
 """A profile stops the interpreter; one that stops it for longer is not taken again."""
 COST_WINDOW = 60
 NO_MEMORY = (None,) * len(jaxread.MEMORY_KEYS)
-_STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 
 
 class Sampler(threading.Thread):
@@ -287,7 +286,9 @@ class Sampler(threading.Thread):
         }
         if times is not None:
             fields["steps_per_s"] = times.per_s
-            fields.update((f"step_time_s.{part}", getattr(times, part)) for part in _STEP_PARTS)
+            fields.update((f"step_time_s.{k}", v) for k, v in times.period._asdict().items())
+            body = {} if times.body is None else times.body._asdict()
+            fields.update((f"step_body_s.{k}", v) for k, v in body.items())
         return fields
 
     def _cost_percent(self) -> float | None:
