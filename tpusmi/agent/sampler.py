@@ -222,6 +222,7 @@ class Sampler(threading.Thread):
         self._facts.write(self.writer)
 
     def _sample(self, backend: Any, now_s: float, who: Identity) -> None:
+        self.compilations.listen()
         states = jaxread.device_states(backend)
         if [s.id for s in states] != self._device_ids:
             self._adopt_backend(backend, who)  # the job made another backend
@@ -236,11 +237,12 @@ class Sampler(threading.Thread):
 
     def _notes(self) -> dict[str, str]:
         """What is worth a warning besides, by its code."""
+        notes = {**self._steps.flops.notes, **self.compilations.notes}
         failure = None if self._utilization is None else self._utilization.failure
-        if failure is None:
-            return self._steps.flops.notes
-        told = f"libtpu's metrics of this job are not read any more: {failure}"
-        return {**self._steps.flops.notes, "no_utilization": told}
+        if failure is not None:
+            told = f"libtpu's metrics of this job are not read any more: {failure}"
+            notes["no_utilization"] = told
+        return notes
 
     def _values(self, now_s: float, phase: str | None = None) -> list[float]:
         """The doubles of one slot, in the order of the layout."""
@@ -258,7 +260,6 @@ class Sampler(threading.Thread):
         self, now_s: float, phase: str | None, busy: Busy | None
     ) -> dict[str, float | None]:
         compilations = self.compilations
-        listening = compilations.listening
         times = self._steps.times(now_s)
         last = self._steps.last_at_s
         flops_per_s = self._steps.flops.per_s(now_s)
@@ -270,9 +271,9 @@ class Sampler(threading.Thread):
             "interval_s": self._samples.period_s,
             "steps": self._steps.count if last is not None else None,
             "since_last_step_s": None if last is None else max(0.0, now_s - last),
-            "compilations": compilations.count if listening else None,
-            "compile_s": compilations.seconds if listening else None,
-            "recent_compilations": len(compilations.recent(now_s)) if listening else None,
+            "compilations": compilations.total,
+            "compile_s": compilations.total_s,
+            "recent_compilations": compilations.recent_count(now_s),
             "executables": None if self._profile_at_s is None else self._totals.executables,
             "agent_cost_percent": self._cost_percent(),
             "agent_sample_s": self._samples.cost_s,
