@@ -138,15 +138,25 @@ class Sampler(threading.Thread):
             if not jaxread.backend_is_visible():
                 raise RuntimeError("this JAX does not tell whether a backend exists")
             self.compilations.listen()
-            now = time.monotonic()
-            if self.writer is not None and self._samples.is_due(now):
-                self.writer.append(self._values(now, "starting"))
-                self._samples.spent(now, 0.0)
+            self._sample_without_backend(who)
             if self._end.wait(POLL_S):
                 return
         self.compilations.listen()
         self._on_backend()
         self._adopt_backend(backend, who)
+
+    def _sample_without_backend(self, who: Identity) -> None:
+        """The process is starting until it steps: one that never uses JAX works all the same."""
+        has_stepped = self._steps.last_at_s is not None
+        if self.writer is None and has_stepped:
+            self._open(who, [])  # a worker that is more than a helper
+        now, cpu = time.monotonic(), time.thread_time()
+        if self.writer is None or not self._samples.is_due(now):
+            return
+        self._spent.append((now, cpu))
+        self.writer.append(self._values(now, None if has_stepped else "starting"))
+        self._facts.note_changes(self.writer, [], [], self._notes())
+        self._samples.spent(now, time.thread_time() - cpu)
 
     def _adopt_backend(self, backend: Any, who: Identity) -> None:
         """Make a segment for the devices that the backend has now."""
