@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from tpusmi.agent.compilations import Compilations
 from tpusmi.agent.facts import Facts
 from tpusmi.agent.flops import mfu_percent
 from tpusmi.agent.steps import Steps
+from tpusmi.agent.threads import Event, Thread
 from tpusmi.agent.utilization import NOTHING, Busy, Utilization, begin
 from tpusmi.model import PHASES
 from tpusmi.pprof import ProfileError
@@ -36,7 +36,7 @@ COST_WINDOW = 60
 NO_MEMORY = (None,) * len(jaxread.MEMORY_KEYS)
 
 
-class Sampler(threading.Thread):
+class Sampler(Thread):
     """Samples this process until told to stop. Nothing it meets is raised into the job."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Sampler(threading.Thread):
         mode: int,
         on_backend: Callable[[], None],
     ) -> None:
-        super().__init__(name="tpusmi", daemon=True)
+        super().__init__()
         self._on_backend = on_backend
         """Called once, from the thread, when the job has made a backend."""
         self.compilations = Compilations()
@@ -58,7 +58,7 @@ class Sampler(threading.Thread):
         self._activity = Activity(steps, self.compilations)
         self._override = override
         self._mode = mode
-        self._end = threading.Event()
+        self._end = Event()
         self._samples = Budget(interval_s, SAMPLE_SHARE)
         self._profiles = Budget(interval_s, PROFILE_SHARE)
         self._profiling = True
@@ -89,7 +89,7 @@ class Sampler(threading.Thread):
         self._end.set()
         if self._utilization is not None:
             self._utilization.stop()
-        if self.is_alive() and threading.current_thread() is not self:
+        if not self.is_current():
             self.join(wait_s)
         if self._utilization is not None:  # begun in between
             self._utilization.stop()
