@@ -285,6 +285,7 @@ def test_a_job_without_steps_is_judged_by_its_cpu_time_and_allocations(
     clock: Clock, cpu: dict[str, float]
 ) -> None:
     job = Activity(Steps(), Compilations())
+    job.has_backend = True
     job.phase(0.0, 0, None)
     assert job.phase(31.0, 0, None) == "idle"
     cpu["s"] += 1.0
@@ -293,12 +294,38 @@ def test_a_job_without_steps_is_judged_by_its_cpu_time_and_allocations(
     assert job.phase(71.0, 5, None) == "running"
 
 
+def test_a_job_that_has_not_imported_jax_for_long_is_not_starting_for_ever(
+    clock: Clock, cpu: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    monkeypatch.setattr(activity, "monotonic", clock)
+    job = Activity(Steps(), Compilations())
+    assert job.phase(clock.now_s + activity.STARTING_MOST_S - 1, 0, None) == "starting"
+    later = clock.now_s + activity.STARTING_MOST_S
+    cpu["s"] += 10.0
+    assert job.phase(later, 0, None) == "running"
+    assert job.phase(later + 1, 0, None) == "running"
+    assert job.phase(later + activity.IDLE_AFTER_S + 2, 0, None) == "idle"
+
+
+def test_a_job_that_has_imported_jax_is_starting_until_it_has_a_backend(
+    clock: Clock, cpu: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
+    monkeypatch.setattr(activity, "monotonic", clock)
+    job = Activity(Steps(), Compilations())
+    assert job.phase(clock.now_s + 3600.0, 0, None) == "starting"
+    job.has_backend = True
+    assert job.phase(clock.now_s + 3601.0, 0, None) == "running"
+
+
 def test_a_job_that_compiles_says_so(
     monitoring: types.ModuleType, clock: Clock, cpu: dict[str, float]
 ) -> None:
     counted = Compilations()
     counted.listen()
     job = Activity(Steps(), counted)
+    job.has_backend = True
     job.phase(1.0, 0, None)
     compile_one(monitoring, "f", 0.9)
     assert job.phase(2.0, 0, None) == "compiling"

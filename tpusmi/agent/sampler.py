@@ -146,20 +146,20 @@ class Sampler(Thread):
         self._adopt_backend(backend, who)
 
     def _sample_without_backend(self, who: Identity) -> None:
-        """The process is starting until it steps: one that never uses JAX works all the same."""
-        has_stepped = self._steps.last_at_s is not None
-        if self.writer is None and has_stepped:
+        """What is known without one: a job that never uses JAX works all the same."""
+        if self.writer is None and self._steps.last_at_s is not None:
             self._open(who, [])  # a worker that is more than a helper
         now, cpu = time.monotonic(), time.thread_time()
         if self.writer is None or not self._samples.is_due(now):
             return
         self._spent.append((now, cpu))
-        self.writer.append(self._values(now, None if has_stepped else "starting"))
+        self.writer.append(self._values(now))
         self._facts.note_changes(self.writer, [], [], self._notes())
         self._samples.spent(now, time.thread_time() - cpu)
 
     def _adopt_backend(self, backend: Any, who: Identity) -> None:
         """Make a segment for the devices that the backend has now."""
+        self._activity.has_backend = True
         facts = self._facts.said
         facts.update(jaxread.static_facts(backend))
         facts["warnings"] = process.fallback_warning(facts["platform"])

@@ -61,7 +61,7 @@ class Thread:
 
     def is_current(self) -> bool:
         """True in the thread itself."""
-        return self._ident == _thread().get_ident()
+        return bool(self._ident == _thread().get_ident())
 
     def join(self, seconds: float) -> None:
         """Wait for its end, at most so long."""
