@@ -5,7 +5,7 @@
 import itertools
 import os
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from tpusmi.wire.layout import Identity
@@ -176,18 +176,17 @@ def segments(
     directory: str,
     uid: int | None,
     most: int = ENTRIES_MOST,
-    first: Callable[[], Container[str]] | None = None,
+    first: Container[str] | None = None,
 ) -> Found:
     """The files that are named like a segment, of that user if one is given, among so many entries:
-    where there are more, those first that begin with one of the pids that `first` gives.
+    where there are more, those first that begin with one of these pids.
 
     Raises OSError when the directory cannot be listed.
     """
     with os.scandir(directory) as entries:
         seen = [*itertools.islice(entries, (most if first is None else ENTRIES_MOST) + 1)]
     if first is not None and len(seen) > most:
-        pids = first()
-        seen.sort(key=lambda entry: entry.name.partition("-")[0] not in pids)
+        seen.sort(key=lambda entry: entry.name.partition("-")[0] not in first)
     found = (_place(entry, uid) for entry in seen[:most])
     return Found([place for place in found if place is not None], min(len(seen), most + 1))
 

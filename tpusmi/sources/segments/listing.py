@@ -42,10 +42,12 @@ class Listing:
         self._looked_at_s = -math.inf
         self._let_go: dict[str, float] = {}
         """Files whose lock was free, with when they were written last: it stays free."""
+        self._pids = _Names(host.path("/proc"))
 
     def look(self, now_s: float, budget: Budget) -> Looked:
         """What is there now: trusted users' directories first, then those of the others."""
         self._find(now_s)
+        self._pids = _Names(self._host.path("/proc"))
         found: list[Place] = []
         troubles: list[Trouble] = []
         for directory in sorted(self._directories, key=lambda d: not _is_sure(d, budget)):
@@ -76,13 +78,9 @@ class Listing:
             self._directories = [*places.directories(self._host.root)]
             self._looked_at_s = now_s
 
-    def _pids(self) -> set[str]:
-        return {*places.names(self._host.path("/proc"), places.PROCESSES_MOST)}
-
     def _lives(self, place: Place) -> bool:
         """Whether its process is there by its number, or, in another namespace, by its lock."""
-        proc = self._host.path("/proc")
-        if places.start_ticks(proc, place.pid) == place.start_ticks:
+        if str(place.pid) in self._pids and self._is_there(place):
             return True
         if self._let_go.get(place.path) == place.written_s:
             return False
@@ -91,13 +89,29 @@ class Listing:
             self._let_go[place.path] = place.written_s
         return is_held is True
 
+    def _is_there(self, place: Place) -> bool:
+        return places.start_ticks(self._host.path("/proc"), place.pid) == place.start_ticks
+
+
+class _Names:
+    """The names in a directory, listed when one is asked for."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._known: frozenset[str] | None = None
+
+    def __contains__(self, name: object) -> bool:
+        if self._known is None:
+            self._known = frozenset(places.names(self._directory, places.PROCESSES_MOST))
+        return name in self._known
+
 
 def _is_sure(directory: Directory, budget: Budget) -> bool:
     return directory.uid is None or budget.is_trusted(directory.uid)
 
 
 def _listed(
-    directory: Directory, budget: Budget, living: Callable[[], Container[str]]
+    directory: Directory, budget: Budget, living: Container[str]
 ) -> tuple[list[Place], str]:
     """The segments in a directory, and why not all of it was looked at; a file that another user
     has put there is no segment. Where there are too many, those are looked at first whose pid is
