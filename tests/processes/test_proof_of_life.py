@@ -209,6 +209,17 @@ def test_a_process_that_is_there_lives_whatever_boot_it_is_told(
         assert states(seen(tmp_path / "s", *PIDS)) == [("dead", "ended", False, 0)]
 
 
+def test_a_viewer_in_a_hardened_service_says_what_proc_lacks_and_works(tmp_path: Path) -> None:
+    with job(tmp_path / "s"):
+        found = said(tmp_path / "s", *after(ONLY_PIDS), command=("-1",))
+        assert "train.py" in found
+        assert (
+            "agent: what /proc/uptime, /proc/loadavg, /proc/meminfo,"
+            " /proc/sys/kernel/random/boot_id would tell is not known: there is no such file here"
+        ) in found
+        assert "would tell" not in said(tmp_path / "s", command=("-1",))
+
+
 @JOB_IS
 def test_a_viewer_that_is_told_another_boot_sees_a_living_job(tmp_path: Path, how: str) -> None:
     with job(tmp_path / "s") as it:

@@ -20,6 +20,8 @@ ELSEWHERE_MOST = 32768
 ELSEWHERE_CPU_S = 0.15
 """And the time for it. No user is charged with it: how long it takes is not up to whose file it is.
 """
+OF_THE_MACHINE = ("uptime", "loadavg", "meminfo", "sys/kernel/random/boot_id")
+"""Files that a /proc with processes alone does not have, as in a service with ProcSubset=pid."""
 IN_ANOTHER_NAMESPACE = "in another pid namespace"
 HIDDEN = "hidden by /proc"
 
@@ -45,6 +47,8 @@ class Machine:
         self.elsewhere = _Elsewhere(self.proc)
         self.locks = Locks(host.path(host.own_proc))
         self._nobody = uid_of_the_unmapped()
+        self.lacking = _lacking(host.path(host.own_proc))
+        """Which files of /proc are not there, in words; empty when all are."""
 
     def runs(self, pid: int, start_ticks: int, uid: int) -> bool:
         """True for a living process of that number, start and real uid."""
@@ -222,6 +226,14 @@ class _Elsewhere:
             ticks = places.start_ticks(self._proc, int(name)) if namespace not in (0, own) else None
             if ticks is not None:
                 self._pids.setdefault((namespace, ticks), []).append(int(name))
+
+
+def _lacking(proc: str) -> str:
+    if not places.pid_namespace(proc):
+        return ""  # it is no /proc at all, as of a machine that is put together for a test
+    found = [name for name in OF_THE_MACHINE if not os.path.exists(f"{proc}/{name}")]
+    names = ", ".join(f"/proc/{name}" for name in found)
+    return f"what {names} would tell is not known: there is no such file here" if names else ""
 
 
 def _inner_pid(proc: str, pid: int) -> int | None:
