@@ -140,6 +140,41 @@ def test_a_living_job_does_not_fall_out_among_very_many_files(
     writer.close()
 
 
+def test_a_job_that_writes_although_its_lock_is_free_lives(tmp_path: Path) -> None:
+    """Its lock is in a virtual machine, say, where our kernel does not know of it."""
+    writer = old(tmp_path)
+    host = Host(segment_dir=str(tmp_path))
+    source = Segments(host)
+    fd = os.dup(os.open(writer.path, os.O_RDWR))
+    writer.close()
+    assert [p.state for p in source.read(time.monotonic()).processes] == ["dead"]
+    assert [p.state for p in source.read(time.monotonic()).processes] == ["dead"]
+    again = WithoutLock(writer, fd)
+    for _ in range(3):
+        again.write()
+        found = source.read(time.monotonic())
+        assert [(p.state, p.phase) for p in found.processes] == [("live", "running")]
+        assert "has no lock" in found.notes[0]
+    os.close(fd)
+
+
+class WithoutLock:
+    """What goes on writing into a segment whose writer is closed."""
+
+    def __init__(self, writer: SegmentWriter, fd: int) -> None:
+        self._writer, self._fd = writer, fd
+        writer._file = self  # type: ignore[assignment]
+
+    def write(self, data: bytes = b"", offset: int = 0) -> None:
+        """A sample; as a file, those bytes."""
+        if data:
+            os.pwrite(self._fd, data, offset)
+        else:
+            self._writer.append(
+                forge.slot(time.monotonic(), forge.RUNNING, [forge.device()], time.time())
+            )
+
+
 def test_many_ended_jobs_are_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dead = old(tmp_path, 4_000_000)
     dead.close()

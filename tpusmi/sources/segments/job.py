@@ -80,6 +80,9 @@ class Job:
         self.standing = Standing(None, False)
         """What the kernel said of its process at the last look."""
         self._key = ProcessKey(header.pid, header.start_ticks, place.path)
+        self._free_at: int | None = None
+        """The newest sample's number when the lock was free at last."""
+        self._writes_without_lock = False
         self._wants_past = with_past
         self._by_device = by_device
         self._facts_hint = -1
@@ -118,8 +121,8 @@ class Job:
 
     def look(self) -> None:
         """Ask the kernel for the process that the segment names, and for the lock of its agent."""
-        is_told = not self._network
-        claim = self._claim._replace(is_held=self._reader.is_locked() if is_told else None)
+        tells = not self._network and not self._writes_without_lock
+        claim = self._claim._replace(is_held=self._reader.is_locked() if tells else None)
         self.standing = standing(claim, self._machine, self.standing)
         self._claim = claim
 
@@ -141,6 +144,7 @@ class Job:
         `is_contested` is for a process that has ended and that files of two users name.
         """
         sample = self._reader.newest()
+        self._compare(sample)
         shift = 0.0 if sample is None else self._clock_shift(sample, now_s)
         at_s = None if sample is None else sample.at_s + shift
         interval_s = positive(None if sample is None else sample.process.get("interval_s"), 1.0)
@@ -170,6 +174,17 @@ class Job:
         self.newest = Found(process, self._facts.devices, found, past, note)
         self.newest_at_s = now_s
         return self.newest
+
+    def _compare(self, sample: Sample | None) -> None:
+        """Notice a job that writes although its lock is free: it has the lock where our kernel does
+        not know of it, as in a virtual machine or in gVisor.
+        """
+        number = 0 if sample is None else sample.sequence
+        if self.standing.is_held is False and self._free_at is not None:
+            self._writes_without_lock = number > self._free_at
+            if self._writes_without_lock:
+                self.look()
+        self._free_at = number if self.standing.is_held is False else None
 
     def _name(self, state: str, is_contested: bool) -> None:
         """Under which key all that the segment says is known from now on. What has left a process
