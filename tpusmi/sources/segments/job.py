@@ -3,7 +3,6 @@
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import math
-import os
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from tpusmi.memprofile import Held, held, unpacked_sites
 from tpusmi.model import PHASES, Device, MemoryProfile, Process, ProcessKey, Reading
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import facts
+from tpusmi.sources.segments.namespaces import opener
 from tpusmi.sources.segments.proof import Claim, Machine, Standing, standing
 from tpusmi.sources.segments.samples import GRAPHED, fresh_for_s, phase_of, positive, readings
 from tpusmi.sources.users import user_name
@@ -55,7 +55,7 @@ class Job:
         Raises SegmentError when the file is none, or not what its name says.
         """
         self._machine = machine
-        self._reader = SegmentReader(place.path)
+        self._reader = SegmentReader(place.path, opener(place))
         header = self._reader.header
         owner = self._reader.stat.st_uid
         said = (header.pid, header.start_ticks, header.uid, owner)
@@ -87,20 +87,12 @@ class Job:
         """Close the file."""
         self._reader.close()
 
-    def is_current(self) -> bool:
+    def is_current(self, place: places.Place) -> bool:
         """False when another file has taken the path: a job's segment is replaced once JAX has
         started.
         """
-        try:
-            found = os.stat(self.place.path, follow_symlinks=False)
-        except OSError:
-            return False
         opened = self._reader.stat
-        return (found.st_ino, found.st_dev, found.st_size) == (
-            opened.st_ino,
-            opened.st_dev,
-            opened.st_size,
-        )
+        return (*place.identity, place.bytes) == (opened.st_dev, opened.st_ino, opened.st_size)
 
     def look_elsewhere(self) -> None:
         """Look for its process among those of other pid namespaces, if it is of one."""

@@ -9,11 +9,14 @@ from typing import NamedTuple
 
 from tpusmi.model import Host
 from tpusmi.sources.segments.budget import NOTHING, Budget, spent
+from tpusmi.sources.segments.namespaces import Namespaces, Walled, segments
 from tpusmi.wire import places
 from tpusmi.wire.places import Directory, Place
 
 DIRECTORIES_EVERY_S = 5.0
 """/tmp may be long, so new directories are looked for now and then."""
+AGAIN_S = 1.0
+"""Sooner where a process is gone through which others' mounts were seen."""
 RECENT_S = 60.0
 """A living agent writes more often."""
 
@@ -31,6 +34,8 @@ class Looked(NamedTuple):
 
     places: list[Place]
     troubles: list[Trouble]
+    walled: list[Walled]
+    """Processes whose directories this user may not look into."""
 
 
 class Listing:
@@ -39,11 +44,13 @@ class Listing:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._directories: list[Directory] = []
+        self._namespaces = Namespaces(host.path("/proc"))
+        self._walled: list[Walled] = []
         self._looked_at_s = -math.inf
 
     def look(self, now_s: float, budget: Budget) -> Looked:
         """What is there now: trusted users' directories first, then those of the others."""
-        self._find(now_s)
+        self._find(now_s, budget)
         found: list[Place] = []
         troubles: list[Trouble] = []
         for directory in sorted(self._directories, key=lambda d: not _is_sure(d, budget)):
@@ -54,21 +61,30 @@ class Listing:
                 here, why = _listed(directory, budget)
                 found += here
                 troubles += [Trouble(directory, why)] if why else []
-            except (FileNotFoundError, NotADirectoryError):
+            except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
                 pass
             except PermissionError:
                 troubles.append(Trouble(directory, "cannot be read", is_denied=True))
             except OSError as error:
                 troubles.append(Trouble(directory, f"cannot be read: {error.strerror or error}"))
-        return Looked(_ordered(found, budget, self._lives), troubles)
+        # A directory may be shared, and then it is found among the mounts of each who shares it.
+        own = {place.identity: place for place in reversed(found)}
+        return Looked(_ordered(own.values(), budget, self._lives), troubles, self._walled)
 
-    def _find(self, now_s: float) -> None:
+    def _find(self, now_s: float, budget: Budget) -> None:
         override = self._host.segment_dir
         if override is not None:
             self._directories = [Directory(override, None)]
-        elif now_s - self._looked_at_s >= DIRECTORIES_EVERY_S:
+        elif now_s - self._looked_at_s >= self._every_s():
             self._directories = [*places.directories(self._host.root)]
+            if self._host.root == "/":
+                seen = self._namespaces.look(budget)
+                self._directories += seen.directories
+                self._walled = seen.walled
             self._looked_at_s = now_s
+
+    def _every_s(self) -> float:
+        return AGAIN_S if self._namespaces.have_changed() else DIRECTORIES_EVERY_S
 
     def _lives(self, place: Place) -> bool:
         return places.start_ticks(self._host.path("/proc"), place.pid) == place.start_ticks
@@ -87,7 +103,10 @@ def _listed(directory: Directory, budget: Budget) -> tuple[list[Place], str]:
     else:
         most = max(0, budget.left(directory.uid).files)
         with spent(budget, directory.uid):
-            found = places.segments(directory.path, directory.uid, most)
+            if directory.within:
+                found = segments(directory, most)
+            else:
+                found = places.segments(directory.path, directory.uid, most)
         budget.spend(directory.uid, NOTHING._replace(files=found.entries))
     return found.places, f"has over {most} files: not all read" if found.entries > most else ""
 
