@@ -54,7 +54,7 @@ class Segments:
         looked = self._listing.look(now_s, self._budget)
         for trouble in looked.troubles:
             gaps.directory(trouble)
-        gaps.walls(looked.walled)
+        gaps.others(looked.others)
         jobs = [job for job in (self._job(p, gaps) for p in looked.places) if job is not None]
         contested = _contested(jobs, self._budget)
         read = (

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Missing, ProcessKey
 from tpusmi.sources.segments.listing import RECENT_S, Trouble
-from tpusmi.sources.segments.namespaces import Walled
+from tpusmi.sources.segments.namespaces import Seen
 from tpusmi.sources.segments.proof import Machine
 from tpusmi.sources.users import user_name
 from tpusmi.text import clean
@@ -48,9 +47,11 @@ class Gaps:
         text = self._noted(f"{directory.path} {why}")
         self._miss(text, directory.uid)
 
-    def walls(self, walled: Sequence[Walled]) -> None:
-        """Processes with mounts of their own that this user cannot look into."""
-        for pid, uid in walled:
+    def others(self, seen: Seen) -> None:
+        """What was not seen of the mounts of other processes."""
+        if seen.unasked:
+            self.note(f"{seen.unasked} processes were not asked whether they are in a container")
+        for pid, uid in seen.walled:
             ticks = start_ticks(self._machine.proc, pid)
             if ticks is None:
                 continue

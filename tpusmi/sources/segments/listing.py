@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tpusmi.model import Host
 from tpusmi.sources.segments.budget import NOTHING, Budget, spent
-from tpusmi.sources.segments.namespaces import Namespaces, Walled, segments
+from tpusmi.sources.segments.namespaces import Namespaces, Seen, segments
 from tpusmi.wire import places
 from tpusmi.wire.places import Directory, Place
 
@@ -34,8 +34,8 @@ class Looked(NamedTuple):
 
     places: list[Place]
     troubles: list[Trouble]
-    walled: list[Walled]
-    """Processes whose directories this user may not look into."""
+    others: Seen
+    """What was found among the mounts of others."""
 
 
 class Listing:
@@ -45,7 +45,7 @@ class Listing:
         self._host = host
         self._directories: list[Directory] = []
         self._namespaces = Namespaces(host.path("/proc"))
-        self._walled: list[Walled] = []
+        self._others = Seen([], [], 0)
         self._looked_at_s = -math.inf
 
     def look(self, now_s: float, budget: Budget) -> Looked:
@@ -69,7 +69,7 @@ class Listing:
                 troubles.append(Trouble(directory, f"cannot be read: {error.strerror or error}"))
         # A directory may be shared, and then it is found among the mounts of each who shares it.
         own = {place.identity: place for place in reversed(found)}
-        return Looked(_ordered(own.values(), budget, self._lives), troubles, self._walled)
+        return Looked(_ordered(own.values(), budget, self._lives), troubles, self._others)
 
     def _find(self, now_s: float, budget: Budget) -> None:
         override = self._host.segment_dir
@@ -78,9 +78,8 @@ class Listing:
         elif now_s - self._looked_at_s >= self._every_s():
             self._directories = [*places.directories(self._host.root)]
             if self._host.root == "/":
-                seen = self._namespaces.look(budget)
-                self._directories += seen.directories
-                self._walled = seen.walled
+                self._others = self._namespaces.look(budget)
+                self._directories += self._others.directories
             self._looked_at_s = now_s
 
     def _every_s(self) -> float:

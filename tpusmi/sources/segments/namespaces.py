@@ -19,8 +19,10 @@ from tpusmi.sources.segments.budget import Budget, spent
 from tpusmi.wire import places
 from tpusmi.wire.places import Directory, Place
 
-CPU_S, WALLED_CPU_S = 0.2, 0.015
-"""Processor time for one look into them, and for those that may not be looked into."""
+ASKED_CPU_S, CPU_S, WALLED_CPU_S = 0.05, 0.2, 0.015
+"""Processor time for one look: to ask which processes have other mounts, to look into those, and to
+look from outside at those that may not be looked into.
+"""
 OF_USER_MOST, OF_TRUSTED_MOST = 16, 128
 """Namespaces of one user that are looked into."""
 NAMES_MOST = 4096
@@ -47,6 +49,8 @@ class Seen(NamedTuple):
 
     directories: list[Directory]
     walled: list[Walled]
+    unasked: int
+    """Processes that there was no time for."""
 
 
 class Namespaces:
@@ -60,9 +64,9 @@ class Namespaces:
     def look(self, budget: Budget) -> Seen:
         """The directories of segments in all of them, and who may have one that cannot be seen."""
         self._entered = {}
-        groups, denied = self._grouped()
+        groups, denied, unasked = self._grouped()
         if not groups and not denied:
-            return Seen([], [])
+            return Seen([], [], unasked)
         look = _Look(self._proc)
         until_s = time.thread_time() + CPU_S
         for name, pids, uid, is_within in self._ordered(groups, budget):
@@ -73,27 +77,32 @@ class Namespaces:
                 look.into(pids, uid)
             self._entered[f"{self._proc}/{pids[0]}"] = name
         look.at_walls(denied)
-        return Seen(look.directories, look.walled)
+        return Seen(look.directories, look.walled, unasked)
 
     def have_changed(self) -> bool:
         """True when a process through which was looked is gone, or has gone elsewhere."""
         return any(mounts.namespace(p, "mnt") != name for p, name in self._entered.items())
 
-    def _grouped(self) -> tuple[dict[str, list[int]], list[int]]:
-        """The processes of other namespaces, oldest first, and those that may not be asked."""
+    def _grouped(self) -> tuple[dict[str, list[int]], list[int], int]:
+        """The processes of each other namespace, oldest first; those that may not be asked; and how
+        many, the oldest of all, there was no time for.
+        """
         own = mounts.namespace(f"{self._proc}/self", "mnt")
-        if own is None:
-            return {}, []
-        names = places.names(self._proc, places.PROCESSES_MOST)
         groups: dict[str, list[int]] = {}
-        denied = []
-        for pid in sorted(int(name) for name in names if name.isdigit()):
+        denied: list[int] = []
+        if own is None:
+            return groups, denied, 0
+        names = places.names(self._proc, places.PROCESSES_MOST)
+        pids = sorted(int(name) for name in names if name.isdigit())
+        until_s = time.thread_time() + ASKED_CPU_S
+        while pids and time.thread_time() < until_s:
+            pid = pids.pop()
             found = mounts.namespace(f"{self._proc}/{pid}", "mnt")
             if found is None:
                 denied.append(pid)
             elif found != own:
                 groups.setdefault(found, []).append(pid)
-        return groups, denied
+        return {name: inside[::-1] for name, inside in groups.items()}, denied, len(pids)
 
     def _ordered(
         self, groups: dict[str, list[int]], budget: Budget
@@ -188,10 +197,10 @@ class _Look:
         self.walled += [Walled(pid, uid) for pid in pids[:room]]
 
     def at_walls(self, denied: list[int]) -> None:
-        """Of processes that may not be asked, the newest that have a /dev/shm of their own."""
+        """Of processes that may not be asked, those that have a /dev/shm of their own."""
         until_s = time.thread_time() + WALLED_CPU_S
         judged: dict[bytes, bool] = {}
-        for pid in reversed(denied):
+        for pid in denied:
             if time.thread_time() > until_s:
                 return
             process = f"{self._proc}/{pid}"
