@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tpusmi.merge.owned import fresh, fresh_mean, least
 from tpusmi.model import (
+    HOLDERS,
     LIBTPU,
     LOCK_BLOCKING,
     LOCK_DELETED,
@@ -40,7 +41,7 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
 
     None of a process that is not verified: its number may be another's.
     """
-    found = [*_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
+    found = [*_of_sight(s), *_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
     for p in s.processes:
         if p.state != "dead" and p.is_verified:
             found += _of_verdict(p)
@@ -48,6 +49,14 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
             found += _of_job(s, p)
             found += _of_use(s, p)
     return tuple(found)
+
+
+def _of_sight(s: Snapshot) -> Iterator[Notice]:
+    """That a node may have a holder that cannot be seen."""
+    held = {node for p in s.processes if p.state != "dead" for node in p.holds}
+    if s.unseen and not held.issuperset(s.nodes):
+        said = next((o.message for o in s.sources if o.source == HOLDERS), "")
+        yield Notice("unseen_holders", said if s.unseen in said else s.unseen)
 
 
 def _of_verdict(p: Process) -> Iterator[Notice]:
