@@ -26,6 +26,7 @@ from tpusmi.report.table import table
 from tpusmi.sources.segments import Segments
 from tpusmi.wire import places
 from tpusmi.wire.layout import Identity
+from tpusmi.wire.writer import SegmentWriter
 
 pytestmark = ROOT
 
@@ -35,10 +36,27 @@ IDLE = {**forge.RUNNING, "phase": 3.0, "since_last_step_s": 7200.0}
 SAID = {"argv": ["xmrig", "--coin=monero"], "warnings": [{"code": "x", "message": "forged words"}]}
 
 
+_OPEN: list[SegmentWriter] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    while _OPEN:
+        _OPEN.pop().close()
+
+
 def segment(
-    host: Host, uid: int, pid: int, fields_: dict[str, float] | None = None, **more: Any
+    host: Host,
+    uid: int,
+    pid: int,
+    fields_: dict[str, float] | None = None,
+    held: bool | None = None,
+    **more: Any,
 ) -> str:
-    """A file of that user that says to be the segment of that process."""
+    """A file of that user that says to be the segment of that process: with a lock that somebody
+    has, with one that is free, or of an agent that knew no lock.
+    """
     directory = Path(host.path(f"/dev/shm/tpusmi-{uid}"))
     directory.mkdir(parents=True, exist_ok=True)
     os.chown(directory, uid, uid)
@@ -48,7 +66,12 @@ def segment(
     now = time.monotonic()
     sample = {**(fields_ or forge.RUNNING), "profile_at_s": now, "utilization_at_s": now}
     writer.append(forge.slot(now, sample, [forge.device(), forge.device(1)], time.time()))
-    writer.close()
+    if held is None:
+        forge.without_lock(writer)
+    elif held:
+        _OPEN.append(writer)
+    else:
+        writer.close()
     os.chown(writer.path, uid, uid)
     return writer.path
 
@@ -94,14 +117,19 @@ def rows(s: Snapshot, pid: int) -> tuple[Process, Process]:
 
 NAMESPACES = pytest.mark.parametrize("more", [{}, {"pid_namespace": 1}], ids=["ours", "another"])
 
+LOCKS = pytest.mark.parametrize(
+    "held", [None, True, False], ids=["knows no lock", "lock held", "lock free"]
+)
 
+
+@LOCKS
 @NAMESPACES
 def test_another_users_segment_says_nothing_of_a_holder(
-    machine: Host, more: dict[str, Any]
+    machine: Host, more: dict[str, Any], held: bool | None
 ) -> None:
     with victim(machine) as pid:
         before = seen(machine)
-        path = segment(machine, FORGER, pid, IDLE, told=SAID, **more)
+        path = segment(machine, FORGER, pid, IDLE, held, told=SAID, **more)
         s = seen(machine)
         (alone,) = before.processes
         holder, claimed = rows(s, pid)
@@ -119,11 +147,14 @@ def test_another_users_segment_says_nothing_of_a_holder(
         assert len(s.devices_of(claimed.key)) == 2
 
 
-def test_the_own_agent_of_a_holder_is_believed_beside_a_forged_one(machine: Host) -> None:
+@LOCKS
+def test_the_own_agent_of_a_holder_is_believed_beside_a_forged_one(
+    machine: Host, held: bool | None
+) -> None:
     with victim(machine, VICTIM) as pid:
         segment(machine, VICTIM, pid)
         before = seen(machine)
-        segment(machine, FORGER, pid, IDLE, told=SAID, pid_namespace=1)
+        segment(machine, FORGER, pid, IDLE, held, told=SAID, pid_namespace=1)
         s = seen(machine)
         (alone,) = before.processes
         holder, _ = rows(s, pid)
@@ -155,9 +186,12 @@ def test_a_claim_is_marked_in_every_view(machine: Host) -> None:
     assert told == [f"{pid}, root, True", f"{pid}, {FORGER}, False"]
 
 
-def test_who_asks_for_a_pid_gets_the_process_and_not_the_claim(machine: Host) -> None:
+@LOCKS
+def test_who_asks_for_a_pid_gets_the_process_and_not_the_claim(
+    machine: Host, held: bool | None
+) -> None:
     with victim(machine) as pid:
-        segment(machine, FORGER, pid, IDLE, told=SAID, pid_namespace=1)
+        segment(machine, FORGER, pid, IDLE, held, told=SAID, pid_namespace=1)
         s = seen(machine)
     found = selected(s, Wanted(pids=(pid,)))
     assert [p.is_verified for p in found.processes] == [True]
@@ -275,12 +309,14 @@ print(json.dumps([[p.uid, p.state, p.is_verified] for p in found.processes]))
 
 
 @pytest.mark.parametrize("hidepid", [0, 1, 2, 4])
-def test_where_proc_hides_others_ones_own_dead_job_is_dead_and_others_are_unknown(
+def test_where_proc_hides_others_ones_own_dead_job_is_dead_and_others_by_their_lock(
     tmp_path: Path, hidepid: int
 ) -> None:
     host = holding.host(tmp_path)._replace(segment_dir=None)
-    for uid in (VICTIM, FORGER):
-        segment(host, uid, os.getpid(), start_ticks=forge.dead_identity().start_ticks + uid)
+    users = {VICTIM: None, FORGER: None, FORGER + 1: True, FORGER + 2: False}
+    for uid, held in users.items():
+        ticks = forge.dead_identity().start_ticks + uid
+        segment(host, uid, os.getpid() if uid != FORGER + 1 else 1, held=held, start_ticks=ticks)
     code = VIEWER.format(tests=str(Path(__file__).parent.parent), uid=VICTIM, root=str(tmp_path))
     script = f'mount -t proc -o hidepid={hidepid} proc /proc && exec "$@"'
     command = ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh"]
@@ -290,8 +326,11 @@ def test_where_proc_hides_others_ones_own_dead_job_is_dead_and_others_are_unknow
         )
     assert said.stderr == ""
     found = {uid: (state, is_sure) for uid, state, is_sure in json.loads(said.stdout)}
+    hides = bool(hidepid)
     assert found[VICTIM] == ("dead", True)
-    assert found[FORGER] == (("live", False) if hidepid else ("dead", True))
+    assert found[FORGER] == (("live", False) if hides else ("dead", True))
+    assert found[FORGER + 1] == (("live", False) if hides else ("dead", True))
+    assert found[FORGER + 2] == ("dead", not hides)
 
 
 def missing(found: Outcome) -> list[tuple[int | None, ProcessKey | None]]:

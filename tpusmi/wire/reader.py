@@ -79,8 +79,7 @@ class SegmentReader:
         Raises SegmentError when the file is not a segment this version can read.
         """
         try:
-            # O_NONBLOCK: somebody may have put a FIFO there, and opening that would wait for ever.
-            self._fd = opener(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._fd = opener(path, lock.TO_ASK)
         except OSError as error:
             raise SegmentError(f"cannot be opened: {error.strerror}") from None
         try:

@@ -11,6 +11,7 @@ from textual.geometry import Size
 
 from tpusmi.merge.owned import fresh_mean
 from tpusmi.merge.slow import Cause, slow
+from tpusmi.model import SILENT, UNCERTAIN
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.draw.named import NAME_WIDTH, named
@@ -138,8 +139,8 @@ class _Page:
             return f"ended {old} ago" if old else "ended"
         if verdicts.state(p) in ("stale", "stopped"):
             return verdicts.state(p)
-        if p.state == "silent":
-            return f"silent: its agent wrote nothing for {old}" if old else "silent"
+        if p.state in (SILENT, UNCERTAIN):
+            return f"{p.state}: its agent wrote nothing for {old}" if old else p.state
         since_s = self._facts.value("since_last_step_s")
         if p.phase == "idle" and since_s is not None:
             return f"idle, no step for {words.duration(since_s)}"
