@@ -66,6 +66,15 @@ def links():
         except OSError:
             pass
 
+def remove():
+    for link in links():
+        if link.endswith(".seg"):
+            os.unlink(link)
+            try:
+                os.rmdir(os.path.dirname(link))
+            except OSError:
+                pass
+
 def here():
     say(os.getpid())
 """
@@ -73,15 +82,19 @@ def here():
 
 @contextmanager
 def inside(code: str, *arguments: object, **environment: str) -> Iterator[Running]:
-    """A child that runs that code among the functions of OWN; its `pid` is what it says first.
+    """A child that runs that code among the functions of OWN; its `pid` is what it says first. It
+    takes its segment with it.
 
     Skips the test where no such namespace can be had.
     """
-    ready = "say('ready')\nwait()"
+    ready = "say('ready')\nwait()\nremove()"
     with holding.running(f"{OWN}{code}\n{ready}", *arguments, env=environment) as child:
         said = child.line()
         if not said.isdigit():
             pytest.skip("no such namespace here")
         child.pid = int(said)
         assert child.line() == "ready"
-        yield child
+        try:
+            yield child
+        finally:
+            child.let_go()

@@ -341,9 +341,9 @@ def test_a_cell_shows_the_job_of_the_notebook(tmp_path: Path) -> None:
 )
 def test_a_dev_shm_on_fuse_is_not_looked_into_and_that_is_said(tmp_path: Path) -> None:
     code = (
-        "own_mounts(); here(); fuse = os.open('/dev/fuse', os.O_RDWR)\n"
+        "own_mounts(); fuse = os.open('/dev/fuse', os.O_RDWR)\n"
         "mount('x', '/dev/shm', 'fuse', 0, "
-        "f'fd={fuse},rootmode=40000,user_id=0,group_id=0,allow_other')"
+        "f'fd={fuse},rootmode=40000,user_id=0,group_id=0,allow_other'); here()"
     )
     with inside(code) as stranger:
         found = seen(tmp_path)

@@ -207,7 +207,7 @@ def test_no_mount_of_a_stranger_holds_up_or_hides_anything(attack: str) -> None:
     deep = "/x" * 400 if "400" in attack else ""
     with (
         inside("own(); here(); start()") as job,
-        inside(f"{SILENT_FUSE}\nhere()\n{attack}", TPUSMI_DIR="/dev/shm/x" + deep),
+        inside(f"{SILENT_FUSE}\n{attack}\nhere()", TPUSMI_DIR="/dev/shm/x" + deep),
     ):
         assert [p.state for p in of(job.pid, looked())] == ["live"]
 
