@@ -326,3 +326,29 @@ def test_a_child_without_the_descriptor_does_not_keep_an_ended_job_alive(tmp_pat
             assert states(seen(tmp_path / "s", *PIDS)) == [("dead", "ended", False, 0)]
         finally:
             os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("hidepid", [1, 2, 4])
+def test_behind_hidepid_ones_own_ended_job_has_ended_and_anothers_is_told_by_its_lock(
+    tmp_path: Path, hidepid: int
+) -> None:
+    viewer = (*after(f"mount -t proc -o hidepid={hidepid} proc /proc"), *another_user(USER))
+    directory = tmp_path / "s"
+    directory.mkdir()
+    directory.chmod(0o1777)
+    with (
+        reachable(directory),
+        job(directory, *another_user(USER), age_s=LONG_S) as own,
+        job(directory, age_s=LONG_S) as roots,
+    ):
+        found = {p["uid"]: p for p in seen(directory, *viewer)["processes"]}
+        assert [(found[u]["state"], found[u]["verified"]) for u in (USER, 0)] == [
+            ("silent", True),
+            ("silent", False),
+        ]
+        assert "hidden by /proc" in said(directory, *viewer, command=("-1",))
+        own.kill()
+        roots.kill()
+        s = seen(directory, *viewer)
+        assert {(p["uid"], p["state"]) for p in s["processes"]} == {(USER, "dead"), (0, "dead")}
+        assert s["devices"] == []

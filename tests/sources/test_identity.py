@@ -23,7 +23,7 @@ from tpusmi.report import csv, fields
 from tpusmi.report.html import fragment
 from tpusmi.report.select import Wanted, selected
 from tpusmi.report.table import table
-from tpusmi.sources.segments import Segments
+from tpusmi.sources.segments import Segments, proof
 from tpusmi.wire import places
 from tpusmi.wire.layout import Identity
 from tpusmi.wire.writer import SegmentWriter
@@ -52,6 +52,7 @@ def segment(
     pid: int,
     fields_: dict[str, float] | None = None,
     held: bool | None = None,
+    age_s: float = 0.0,
     **more: Any,
 ) -> str:
     """A file of that user that says to be the segment of that process: with a lock that somebody
@@ -63,9 +64,9 @@ def segment(
     said = {"said": forge.facts(2, **more.pop("told", {})), "devices": 2}
     who = identity(pid)._replace(uid=uid, **more)
     writer = forge.segment(directory, who, **said)
-    now = time.monotonic()
+    now = time.monotonic() - age_s
     sample = {**(fields_ or forge.RUNNING), "profile_at_s": now, "utilization_at_s": now}
-    writer.append(forge.slot(now, sample, [forge.device(), forge.device(1)], time.time()))
+    writer.append(forge.slot(now, sample, [forge.device(), forge.device(1)], time.time() - age_s))
     if held is None:
         forge.without_lock(writer)
     elif held:
@@ -163,6 +164,49 @@ def test_the_own_agent_of_a_holder_is_believed_beside_a_forged_one(
         assert [(d.key.process, d.owners) for d in s.devices] == [(holder.key, (holder.key,))] * 2
         for d in s.devices:
             assert s.value("hbm_used_bytes", d.key) == before.value("hbm_used_bytes", d.key)
+
+
+def test_a_holder_that_became_another_program_is_not_the_job_that_it_was(machine: Host) -> None:
+    with victim(machine, VICTIM) as pid:
+        (alone,) = seen(machine).processes
+        segment(machine, VICTIM, pid, held=False, age_s=60.0, told=SAID)
+        s = seen(machine)
+        holder, ended = rows(s, pid)
+        assert holder._replace(life=None) == alone._replace(life=None)
+        assert (ended.state, ended.phase, ended.holds) == ("dead", "ended", ())
+        assert [d.owners for d in s.devices] == [(holder.key,)] * 2
+        assert {s.value("hbm_used_bytes", d.key) for d in s.devices} == {None}
+        assert "xmrig" in ended.command
+
+
+def test_an_agent_that_is_about_to_make_another_segment_is_believed_meanwhile(
+    machine: Host,
+) -> None:
+    with victim(machine, VICTIM) as pid:
+        segment(machine, VICTIM, pid, held=False)
+        (process,) = seen(machine).processes
+        assert (process.state, process.phase) == ("live", "running")
+
+
+def test_an_agent_that_switched_itself_off_leaves_a_silent_job(machine: Host) -> None:
+    off = {"warnings": [{"code": "agent_off", "message": "the agent switched itself off: x"}]}
+    with victim(machine, VICTIM) as pid:
+        segment(machine, VICTIM, pid, held=False, age_s=60.0, told=off)
+        (process,) = seen(machine).processes
+        assert (process.state, process.is_verified) == ("silent", True)
+
+
+@pytest.mark.parametrize("sees_all", [False, True])
+def test_where_every_process_is_seen_none_is_said_to_be_in_a_namespace_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees_all: bool
+) -> None:
+    own = places.pid_namespace("/proc")
+    monkeypatch.setattr(proof, "FIRST_PID_NAMESPACE", own if sees_all else 1)
+    host = holding.host(tmp_path)._replace(segment_dir=None)
+    segment(host, FORGER, os.getpid(), held=True, pid_namespace=1)
+    (process,) = Segments(host).read(time.monotonic()).processes
+    assert (process.state, process.is_verified) == ("live", False)
+    assert process.elsewhere == ("" if sees_all else "in another pid namespace")
 
 
 def test_a_claim_is_marked_in_every_view(machine: Host) -> None:
@@ -298,7 +342,7 @@ VIEWER = """
 import json, os, sys, time
 sys.path[:0] = [{tests!r}]
 from tpusmi.model import Host
-from tpusmi.sources.segments import Segments
+from tpusmi.sources.segments import Segments, proof
 if os.getuid() == 0:
     import pwd
     Segments(Host(root={root!r})).read(time.monotonic())  # what it imports, he may not read

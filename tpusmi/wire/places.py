@@ -158,11 +158,12 @@ def _of_users(parent: str, listed: Iterable[str]) -> Iterator[Directory]:
         except OSError:
             # The directory above is private, as /run/user/1001 is: whose is told by its name.
             continue
-        uid = found.st_uid
+        uid, is_directory = found.st_uid, stat.S_ISDIR(found.st_mode)
+        if not is_directory and user_in_name(name) != uid:
+            continue  # another user has taken the name: the agent has gone elsewhere
         counts[uid] = counts.get(uid, 0) + 1
         if counts[uid] <= OF_USER_MOST:
-            trouble = "" if stat.S_ISDIR(found.st_mode) else "is not a directory"
-            yield Directory(path, uid, trouble)
+            yield Directory(path, uid, "" if is_directory else "is not a directory")
 
 
 def is_private(directory: str, uid: int) -> bool:

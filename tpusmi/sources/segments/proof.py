@@ -20,6 +20,8 @@ ELSEWHERE_MOST = 32768
 ELSEWHERE_CPU_S = 0.15
 """And the time for it. No user is charged with it: how long it takes is not up to whose file it is.
 """
+FIRST_PID_NAMESPACE = 0xEFFFFFFC
+"""The number that the kernel gives to the one of the machine itself, which shows all processes."""
 OF_THE_MACHINE = ("uptime", "loadavg", "meminfo", "sys/kernel/random/boot_id")
 """Files that a /proc with processes alone does not have, as in a service with ProcSubset=pid."""
 IN_ANOTHER_NAMESPACE = "in another pid namespace"
@@ -88,9 +90,15 @@ class Machine:
         """
         h = claim.header
         if self.pid_namespace and _is_of_other_namespace(h, self):
-            return IN_ANOTHER_NAMESPACE
+            return "" if self._sees_all else IN_ANOTHER_NAMESPACE
         is_hidden = _is_our_namespace(h, self) and places.start_ticks(self.proc, h.pid) is None
         return HIDDEN if is_hidden else ""
+
+    @property
+    def _sees_all(self) -> bool:
+        """True where every process of the machine was looked at: none is in a namespace unseen."""
+        is_first = self.pid_namespace == FIRST_PID_NAMESPACE and self._nobody is None
+        return is_first and os.geteuid() == 0 and self.elsewhere.is_complete
 
 
 def proven(claim: Claim, machine: Machine) -> ProcessKey | None:
