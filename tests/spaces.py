@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -78,6 +79,14 @@ def remove():
 def here():
     say(os.getpid())
 """
+
+
+@pytest.fixture
+def shared() -> Iterator[str]:
+    """A directory that every user may reach and write to, as /dev/shm is."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        os.chmod(directory, 0o1777)
+        yield directory
 
 
 @contextmanager

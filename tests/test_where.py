@@ -19,12 +19,13 @@ import pytest
 from another import another_user
 from commands import TPUSMI, USER, environment, tpusmi
 from own_dev import ON_A_MACHINE, on_a_machine
-from spaces import inside
+from spaces import inside, shared
 from users import ROOT, reachable
 
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments
 
+__all__ = ["shared"]
 PAGE = (Path(__file__).resolve().parents[1] / "docs/where.md").read_text(encoding="utf-8")
 OTHER_USER = USER + 1
 
@@ -210,15 +211,6 @@ def test_a_container_that_shares_dev_shm_is_seen_by_all(tmp_path: Path) -> None:
         assert "live" in marked(seen(tmp_path, user=OTHER_USER), "root")
 
 
-@pytest.fixture
-def shared(tmp_path: Path) -> str:
-    """A directory on the host that a container is given as /tpusmi."""
-    directory = tmp_path / "shared"
-    directory.mkdir()
-    directory.chmod(0o1777)
-    return str(directory)
-
-
 IN_SHARED = (
     "own('/dev/shm', '/run'); mount('tmpfs', '/mnt', 'tmpfs'); os.mkdir('/mnt/tpusmi');"
     "mount(sys.argv[1], '/mnt/tpusmi', '', BIND); "
@@ -326,7 +318,7 @@ def test_a_batch_job_is_seen_by_its_user_by_root_and_from_inside(tmp_path: Path)
 @ROOT
 @claims("share a directory on the node's own disk")
 def test_a_batch_job_can_share_a_directory_on_the_nodes_disk(tmp_path: Path, shared: str) -> None:
-    with reachable(Path(shared)), inside(BATCH_JOB, USER, TPUSMI_DIR=shared) as job:
+    with inside(BATCH_JOB, USER, TPUSMI_DIR=shared) as job:
         found = seen(tmp_path, user=OTHER_USER, directory=shared)
         assert [p["state"] for p in job_of(found, job.pid)] == ["live"]
 

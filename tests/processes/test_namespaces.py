@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 from commands import TPUSMI, USER, tpusmi
 from own_dev import on_a_machine
-from spaces import inside
+from spaces import inside, shared
 from users import ROOT
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Host, Outcome, Process
 from tpusmi.sources import mounts
 from tpusmi.sources.segments import NO_JOB, Segments, namespaces
 
+__all__ = ["shared"]
 pytestmark = ROOT
 
 OTHER_USER = USER + 1
@@ -283,12 +284,8 @@ forge.segment("/dev/shm/tpusmi-0", who)
             assert [p for p in claimed if p.is_verified or p.uid == 0] == []
 
 
-def test_nobody_hides_a_job_by_naming_its_directory_first(tmp_path: Path) -> None:
-    tmp_path.chmod(0o1777)
-    for above in tmp_path.parents:
-        if above.stat().st_uid == os.getuid() and above not in (Path("/"), Path("/tmp")):
-            above.chmod(above.stat().st_mode | 0o055)
-    code, shared = "own(); become(int(sys.argv[1])); here(); start()", str(tmp_path)
+def test_nobody_hides_a_job_by_naming_its_directory_first(shared: str) -> None:
+    code = "own(); become(int(sys.argv[1])); here(); start()"
     with (
         inside(code, OTHER_USER, TPUSMI_DIR=shared) as job,
         inside(code, USER, TPUSMI_DIR=shared),
@@ -332,3 +329,9 @@ def test_a_mount_that_lies_under_another_one_is_out_of_sight() -> None:
 @pytest.mark.parametrize("listed", [b"", b"1 1 0:2 / / rw - rootfs rootfs rw", b"- - -", b"\n\n"])
 def test_no_list_of_mounts_is_looked_at_for_ever(listed: bytes) -> None:
     mounts.mount_of(b"/dev/shm", mounts.table(listed))
+
+
+def test_a_dev_shm_that_may_not_be_looked_into_hides_no_other_directory() -> None:
+    code = f"{SILENT_FUSE}\nown('/mnt'); silent('/dev/shm'); os.mkdir('/mnt/x'); here(); start()"
+    with inside(code, TPUSMI_DIR="/mnt/x") as job:
+        assert [p.state for p in of(job.pid, looked())] == ["live"]

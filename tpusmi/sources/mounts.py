@@ -124,19 +124,32 @@ def namespace(process: str, kind: str) -> str | None:
 
 
 @contextmanager
-def pointed_at(process: str, path: str) -> Iterator[Pointer]:
-    """What has that absolute path for a process.
+def pointed_at(process: str, path: str, root: Pointer | None = None) -> Iterator[Pointer]:
+    """What has that absolute path for a process, of which the root may be pointed at already.
 
     Raises OSError: RefusedError where it is no plain path of directories on local file systems.
     """
+    steps = path.strip("/").split("/")
+    if len(steps) > STEPS_MOST:
+        raise RefusedError(0, "is too deep")
     with ExitStack() as opened_here:
-        point = opened_here.enter_context(_root(process))
-        steps = path.strip("/").split("/")
-        if len(steps) > STEPS_MOST:
-            raise RefusedError(0, "is too deep")
+        point = opened_here.enter_context(root_of(process)) if root is None else root
         for name in steps:
             point = opened_here.enter_context(pointed_in(process, point, name))
         yield point
+
+
+@contextmanager
+def root_of(process: str) -> Iterator[Pointer]:
+    """The root of a process's files. Raises OSError: RefusedError where it is on no local one."""
+    mount = mount_of(b"/", table(mounts(process)))
+    if mount is None or not _is_local(process, mount.kind):
+        raise RefusedError(0, "is on no local file system")
+    fd = os.open(f"{process}/root", os.O_PATH | os.O_CLOEXEC)
+    try:
+        yield _checked(process, fd, None)
+    finally:
+        os.close(fd)
 
 
 @contextmanager
@@ -170,18 +183,6 @@ def names(point: Pointer, most: int) -> list[str]:
     try:
         with os.scandir(fd) as entries:
             return [entry.name for entry, _ in zip(entries, range(most), strict=False)]
-    finally:
-        os.close(fd)
-
-
-@contextmanager
-def _root(process: str) -> Iterator[Pointer]:
-    mount = mount_of(b"/", table(mounts(process)))
-    if mount is None or not _is_local(process, mount.kind):
-        raise RefusedError(0, "is on no local file system")
-    fd = os.open(f"{process}/root", os.O_PATH | os.O_CLOEXEC)
-    try:
-        yield _checked(process, fd, None)
     finally:
         os.close(fd)
 

@@ -22,9 +22,9 @@ from tpusmi.model import (
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import facts
 from tpusmi.sources.segments.clocks import shift_of
-from tpusmi.sources.segments.namespaces import opener
 from tpusmi.sources.segments.proof import Claim, Machine, Standing, standing
 from tpusmi.sources.segments.samples import GRAPHED, fresh_for_s, phase_of, positive, readings
+from tpusmi.sources.segments.within import opener
 from tpusmi.sources.users import user_name
 from tpusmi.wire import places
 from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, SegmentError

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from tpusmi.model import Host
 from tpusmi.sources.segments.budget import NOTHING, Budget, Limits, spent
-from tpusmi.sources.segments.namespaces import Namespaces, Seen, opener, segments
+from tpusmi.sources.segments.namespaces import Namespaces, Seen
+from tpusmi.sources.segments.within import opener, segments
 from tpusmi.wire import lock, places
 from tpusmi.wire.places import Directory, Place
 

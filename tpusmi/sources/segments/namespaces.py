@@ -10,14 +10,14 @@ owner of the file, as the kernel tells it, and costs that user's share.
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tpusmi.sources import mounts
 from tpusmi.sources.mounts import Mounts, Pointer
 from tpusmi.sources.segments.budget import Budget, spent
 from tpusmi.wire import places
-from tpusmi.wire.places import Directory, Place
+from tpusmi.wire.places import Directory
 
 ASKED_CPU_S, CPU_S, WALLED_CPU_S = 0.05, 0.2, 0.015
 """Processor time for one look: to ask which processes have other mounts, to look into those, and to
@@ -112,52 +112,14 @@ class Namespaces:
         """
         by_user: dict[int, list[tuple[str, list[int]]]] = {}
         for name, pids in groups.items():
-            uid = _uid(f"{self._proc}/{pids[0]}")
+            process = f"{self._proc}/{pids[0]}"
+            uid = None if _is_of_kernel(process) else _uid(process)
             if uid is not None:
                 by_user.setdefault(uid, []).append((name, pids))
         for uid in sorted(by_user, key=lambda uid: not budget.is_trusted(uid)):
             most = OF_TRUSTED_MOST if budget.is_trusted(uid) else OF_USER_MOST
             for rank, (name, pids) in enumerate(by_user[uid]):
                 yield name, pids, uid, rank < most
-
-
-def opener(place: Place) -> Callable[[str, int], int]:
-    """How the file of that place is opened."""
-    if not place.within:
-        return os.open
-
-    def opened(path: str, flags: int) -> int:
-        directory, _, name = path.removeprefix(f"{place.within}/root").rpartition("/")
-        with (
-            mounts.pointed_at(place.within, directory) as parent,
-            mounts.pointed_in(place.within, parent, name) as point,
-        ):
-            return mounts.opened(point, flags)
-
-    return opened
-
-
-def segments(directory: Directory, most: int) -> places.Found:
-    """The segments in a directory there, of its owner, among so many names. Raises OSError."""
-    with mounts.pointed_at(directory.within, directory.inner) as point:
-        seen = mounts.names(point, most + 1)
-        found = [_segment(directory, point, name) for name in seen[:most]]
-    return places.Found([place for place in found if place is not None], len(seen))
-
-
-def _segment(directory: Directory, parent: Pointer, name: str) -> Place | None:
-    named = places.named_process(name)
-    if named is None:
-        return None
-    try:
-        with mounts.pointed_in(directory.within, parent, name) as point:
-            found = os.fstat(point.fd)
-    except OSError:
-        return None
-    if found.st_uid != directory.uid or not stat.S_ISREG(found.st_mode):
-        return None
-    path = f"{directory.path}/{name}"
-    return places.place(path, named, found)._replace(within=directory.within)
 
 
 class _Look:
@@ -177,19 +139,30 @@ class _Look:
         theirs = _mounts(process)
         named, runtimes = _variables(f"{self._proc}/{pid}" for pid in pids[:ENVIRONS_MOST])
         usual = (_FIRST, *(f"{places.RUNTIME}/{n}" for n in {0, uid}), *runtimes, places.TEMPORARY)
-        for parent in dict.fromkeys(usual):
-            if self._is_ours(parent, theirs):
-                continue
-            try:
-                with mounts.pointed_at(process, parent) as point:
-                    self._in_place(process, parent, point, uid)
-            except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
-                continue
-            except OSError:
-                if parent == _FIRST:
-                    self.wall(pids, uid)
-        for path in named:
-            self._add_named(process, path, uid)
+        other = [parent for parent in dict.fromkeys(usual) if not self._is_ours(parent, theirs)]
+        walled = []
+        try:
+            with mounts.root_of(process) as root:
+                walled = [p for p in other if not self._is_seen(process, root, p, uid)]
+                for path in named:
+                    self._add_named(process, root, path, uid)
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        except OSError:
+            walled = other
+        if _FIRST in walled:
+            self.wall(pids, uid)
+
+    def _is_seen(self, process: str, root: Pointer, parent: str, uid: int) -> bool:
+        """Look for directories in one of the usual places; False where that may not be done."""
+        try:
+            with mounts.pointed_at(process, parent, root) as point:
+                self._in_place(process, parent, point, uid)
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
+            return True
+        except OSError:
+            return False
+        return True
 
     def wall(self, pids: list[int], uid: int) -> None:
         """These processes of one namespace cannot be looked into."""
@@ -236,10 +209,10 @@ class _Look:
             if counts[found.st_uid] <= places.OF_USER_MOST:
                 self._add(process, f"{parent}/{name}", found.st_uid, found)
 
-    def _add_named(self, process: str, path: str, uid: int) -> None:
+    def _add_named(self, process: str, root: Pointer, path: str, uid: int) -> None:
         """A TPUSMI_DIR. Of all that is in it, that user's files are meant."""
         try:
-            with mounts.pointed_at(process, path) as point:
+            with mounts.pointed_at(process, path, root) as point:
                 self._add(process, path, uid, os.fstat(point.fd))
         except OSError:
             return
@@ -260,6 +233,14 @@ def _mounts(process: str) -> Mounts:
         return mounts.table(mounts.mounts(process))
     except OSError:
         return {}
+
+
+def _is_of_kernel(process: str) -> bool:
+    """True of kdevtmpfs, which has mounts of its own and no job."""
+    from tpusmi.sources.holders import procfs
+
+    now = procfs.read_stat(process)
+    return now is not None and now.of_kernel
 
 
 def _uid(process: str) -> int | None:
