@@ -152,6 +152,10 @@ def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
     elif failed:
         what = f"nothing was found, but {', '.join(failed)} could not be asked"
         code = Exit.SOURCE_FAILED
+    elif wanted == Wanted() and snapshot.nodes:
+        if not snapshot.unseen:
+            return Exit.ANSWERED  # no bus tells that they are TPUs, and nothing that they are not
+        what, code = "nothing that may be seen from here", Exit.PERMISSION
     sys.stderr.write(f"tpusmi: {what} ({'; '.join(reasons)})\n")
     return code
 

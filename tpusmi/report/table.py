@@ -99,7 +99,9 @@ def _known(titles: Row, cells: list[Row]) -> tuple[Row, list[Row]]:
 
 
 def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
-    if not anything and any(source.status == "ok" for source in s.sources):
+    if not anything and s.nodes and not s.chips:
+        yield _of_nodes(s)
+    elif not anything and any(source.status == "ok" for source in s.sources):
         yield "Nothing here matches, or all of it ended long ago."
     elif not anything:
         yield "No TPU job seen. In training code: `import tpusmi; tpusmi.start()`."
@@ -117,15 +119,25 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
             yield painted(f"{count} {noun} that {text}: see --json", DIM, color)
 
 
+def _of_nodes(s: Snapshot) -> str:
+    """Device nodes that may be TPUs, and whether they are held unless a warning says so."""
+    named = f"No PCI bus tells of a TPU; named like one: {words.nodes(s.nodes)}"
+    warned = [notice.message for notice in s.warnings]
+    said = [o.message for o in s.sources if o.source == HOLDERS and o.message not in warned]
+    return ": ".join([named, *said])
+
+
 def _of_sources(s: Snapshot, color: bool) -> Iterator[str]:
     """What could not be asked or seen, and what each source has to say."""
-    failed = [source for source in s.sources if _is_said(source)]
+    warned = [notice.message for notice in s.warnings]
+    failed = [o for o in s.sources if _is_said(o) and o.message not in warned]
     for source in s.sources:
         if source in failed:
             yield painted(f"{source.source}: {source.message}", YELLOW, color)
         for note in told(s, source):
             yield painted(f"{source.source}: {note}", DIM, color)
-    if s.unseen and s.nodes and not any(s.unseen in source.message for source in failed):
+    said = [*warned, *(source.message for source in failed)]
+    if s.unseen and s.nodes and not any(s.unseen in text for text in said):
         yield painted(f"{HOLDERS}: {s.unseen}", YELLOW, color)
 
 

@@ -41,6 +41,12 @@ class Place(NamedTuple):
     bytes: int
     written_s: float
     """When it was written last, as time.time() counts."""
+    identity: tuple[int, int] = (0, 0)
+    """Its file system and its number there."""
+    within: str = ""
+    """The process, /proc/PID, in whose mounts the file is; empty of a file that has this path among
+    our own.
+    """
 
 
 class Found(NamedTuple):
@@ -59,6 +65,10 @@ class Directory(NamedTuple):
     """The user who owns it; None of a TPUSMI_DIR, which users may share."""
     trouble: str = ""
     """Why nothing in it can be read; empty when something may be."""
+    within: str = ""
+    """The process, /proc/PID, in whose mounts it is; empty of one among our own."""
+    inner: str = ""
+    """Its path there."""
 
 
 def bases(uid: int) -> list[str]:
@@ -193,17 +203,29 @@ def segments(
 
 
 def _place(entry: os.DirEntry[str], uid: int | None) -> Place | None:
-    pid, _, ticks = entry.name.removesuffix(SUFFIX).partition("-")
-    named = (_number(pid), _number(ticks))
-    if not entry.name.endswith(SUFFIX) or named[0] is None or named[1] is None:
+    named = named_process(entry.name)
+    if named is None:
         return None
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError:
         return None  # removed meanwhile
-    if uid is not None and found.st_uid != uid:
+    return None if uid not in (None, found.st_uid) else place(entry.path, named, found)
+
+
+def named_process(name: str) -> tuple[int, int] | None:
+    """The pid and the start that the name of a segment tells; None for any other name."""
+    pid, _, ticks = name.removesuffix(SUFFIX).partition("-")
+    named = (_number(pid), _number(ticks))
+    if not name.endswith(SUFFIX) or named[0] is None or named[1] is None:
         return None
-    return Place(entry.path, named[0], named[1], found.st_uid, found.st_size, found.st_mtime)
+    return named[0], named[1]
+
+
+def place(path: str, named: tuple[int, int], found: os.stat_result) -> Place:
+    """The file of that path and status."""
+    identity = (found.st_dev, found.st_ino)
+    return Place(path, *named, found.st_uid, found.st_size, found.st_mtime, identity)
 
 
 def _number(text: str) -> int | None:

@@ -56,6 +56,7 @@ class Segments:
             gaps.note(self._machine.lacking)
         for trouble in looked.troubles:
             gaps.directory(trouble)
+        gaps.others(looked.others)
         jobs = [job for job in (self._job(p, gaps) for p in looked.places) if job is not None]
         contested = _contested(jobs, self._budget)
         read = (
@@ -133,7 +134,7 @@ class Segments:
     def _opened(self, place: Place) -> Job:
         """The segment, opened anew when its file was replaced. Raises SegmentError."""
         known = self._open.get(place.path)
-        if known is not None and known.is_current():
+        if known is not None and known.is_current(place):
             known.place = place
             return known
         if known is not None:
@@ -191,7 +192,6 @@ def _status(found: int, gaps: Gaps) -> tuple[str, str]:
     if gaps.own:
         return FAILED, gaps.own
     notes = gaps.notes()
-    return (
-        ABSENT,
-        f"{NO_JOB}, but not all could be read: {notes[0]}" if notes else NO_JOB,
-    )
+    if notes:
+        return ABSENT, f"{NO_JOB}, but not all could be read: {notes[0]}"
+    return ABSENT, f"{NO_JOB}; {gaps.wall}" if gaps.wall else NO_JOB
