@@ -74,9 +74,7 @@ class SegmentReader:
     """An open segment of any process. Only the constructor opens the file; `close` closes it."""
 
     def __init__(self, path: str, opener: Callable[[str, int], int] = os.open) -> None:
-        """`opener` opens it where a path alone does not do. Raises SegmentError when the file is not
-        a segment this version can read.
-        """
+        """Raises SegmentError when the file is not a segment this version can read."""
         try:
             self._fd = opener(path, lock.TO_ASK)
         except OSError as error:
