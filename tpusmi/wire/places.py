@@ -82,8 +82,19 @@ def user_in_name(name: str) -> int | None:
     that no agent puts there: the name is shown.
     """
     uid, dot, random = name.removeprefix(_DIRECTORY).partition(".")
-    is_ours = not dot or (random.isascii() and random.isalnum() and len(random) <= RANDOM_MOST)
+    is_ours = not dot or _is_random(random)
     return _number(uid) if is_ours and name.startswith(_DIRECTORY) else None
+
+
+def _is_random(text: str) -> bool:
+    return text.isascii() and text.isalnum() and len(text) <= RANDOM_MOST
+
+
+def segment_name(pid: int, start_ticks: int, random: str = "") -> str:
+    """`71-12345.seg`; where another process has taken that, with something by chance: in another
+    container one may have the same number, and have started in the same moment after boot.
+    """
+    return f"{pid}-{start_ticks}{f'.{random}' if random else ''}{SUFFIX}"
 
 
 def directories(root: str) -> Iterator[Directory]:
@@ -183,8 +194,9 @@ def segments(directory: str, uid: int | None, most: int = ENTRIES_MOST) -> Found
 
 
 def _place(entry: os.DirEntry[str], uid: int | None) -> Place | None:
-    pid, _, ticks = entry.name.removesuffix(SUFFIX).partition("-")
-    named = (_number(pid), _number(ticks))
+    pid, _, rest = entry.name.removesuffix(SUFFIX).partition("-")
+    ticks, dot, random = rest.partition(".")
+    named = (_number(pid), _number(ticks) if not dot or _is_random(random) else None)
     if not entry.name.endswith(SUFFIX) or named[0] is None or named[1] is None:
         return None
     try:
