@@ -89,18 +89,24 @@ class Job:
 
     def is_current(self) -> bool:
         """False when another file has taken the path: a job's segment is replaced once JAX has
-        started.
+        started. One that was deleted is current for as long as its agent writes to it.
         """
         try:
             found = os.stat(self.place.path, follow_symlinks=False)
         except OSError:
-            return False
+            return self.is_written
         opened = self._reader.stat
         return (found.st_ino, found.st_dev, found.st_size) == (
             opened.st_ino,
             opened.st_dev,
             opened.st_size,
         )
+
+    @property
+    def is_written(self) -> bool:
+        """True while its agent has it open, by the lock, and had written to it at the last read."""
+        is_live = self.newest is not None and self.newest.process.state == LIVE
+        return is_live and self._reader.is_locked() is True
 
     def look_elsewhere(self) -> None:
         """Look for its process among those of other pid namespaces, if it is of one."""
