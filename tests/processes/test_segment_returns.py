@@ -368,3 +368,49 @@ def test_a_job_that_starts_itself_again_is_seen_from_its_first_step(
             assert len(os.listdir(directory)) == 1
         finally:
             trainer.kill()
+
+
+def test_start_that_is_called_again_tries_at_once(directory: Path) -> None:
+    code = """
+    from tpusmi.agent import segment
+    segment.RETRY_S = 1000.0
+    say(tpusmi.start(0.1).running); hear()
+    say(tpusmi.agent.Agent().running)
+    tpusmi.start(); hear()
+    say(tpusmi.agent.Agent().running)
+    """
+    directory.rmdir()
+    directory.touch()
+    with job(directory, code) as starting:
+        starting.hear()
+        until(lambda: starting.stderr)
+        starting.tell("go")
+        assert starting.hear() == "False"
+        directory.unlink()
+        until(lambda: directory.is_dir() and locks(directory) == [True])
+        starting.tell("go")
+        assert starting.hear() == "True"
+        assert starting.stderr.count("\n") == 1
+
+
+def test_an_agent_that_failed_keeps_its_lock_until_it_is_started_again(directory: Path) -> None:
+    code = """
+    from tpusmi.agent import jaxread
+    real, jaxread.backend_is_visible = jaxread.backend_is_visible, lambda: False
+    tpusmi.start(0.1); hear()
+    jaxread.backend_is_visible = real
+    tpusmi.start(0.1); say(tpusmi.agent.Agent().running); hear()
+    tpusmi.stop(); say("stopped"); hear()
+    """
+    with job(directory, code) as failing:
+        reader = collector(directory)
+        seen(reader, failing.pid, lambda s, p: s.warnings)
+        assert locks(directory) == [True]  # the process lives
+        failing.tell("again")
+        assert failing.hear() == "True"
+        seen(reader, failing.pid, lambda s, p: p.state == "live" and not s.warnings)
+        assert locks(directory) == [True]
+        failing.tell("stop")
+        assert failing.hear() == "stopped"
+        assert os.listdir(directory) == []
+        assert failing.stderr.count("\n") == 1
