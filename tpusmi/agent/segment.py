@@ -164,7 +164,9 @@ class Segment:
         if writer is None or who is None or not writer.is_in_place():
             return False
         pid = os.getpid()
-        if (pid, places.start_ticks("/proc", pid) or who.start_ticks) != (who.pid, who.start_ticks):
+        # The first thread started with the process, and costs less: nothing is summed over threads.
+        ticks = places.start_ticks(f"/proc/{pid}/task", pid)
+        if (pid, ticks or who.start_ticks) != (who.pid, who.start_ticks):
             return False
         directory = os.path.dirname(writer.path)
         return self._override is not None or places.is_private(directory, who.uid)
