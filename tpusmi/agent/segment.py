@@ -42,6 +42,11 @@ class Segment:
         self._pause_s = CHECK_S
         self._has_said = False
 
+    @property
+    def is_wanted(self) -> bool:
+        """True once one was asked for."""
+        return self._devices is not None
+
     def open(self, devices: int) -> None:
         """Put one for so many devices in place of the one before, with the facts."""
         self._devices, self._values, self._profile = devices, None, None
@@ -53,7 +58,7 @@ class Segment:
         """
         # A clock that was set back, as that of a restored process, does not stop this.
         is_due = not 0.0 <= now_s - self._looked_at_s < self._pause_s
-        if is_due and self._devices is not None:
+        if is_due and self.is_wanted:
             self._looked_at_s = now_s
             if self.trouble is not None or not self._is_in_place():
                 self._make()

@@ -52,6 +52,8 @@ class Segments:
         self._budget.renew()
         gaps = Gaps(self._machine)
         looked = self._listing.look(now_s, self._budget)
+        if self._machine.lacking:
+            gaps.note(self._machine.lacking)
         for trouble in looked.troubles:
             gaps.directory(trouble)
         listed = [*looked.places, *self._nameless(looked.places)]
