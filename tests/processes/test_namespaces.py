@@ -230,7 +230,11 @@ def opened():
     [
         pytest.param("os.mkfifo(path)", id="a FIFO"),
         pytest.param("os.mknod(path, 0o600 | 0o020000, os.makedev(1, 3))", id="a device"),
-        pytest.param("open(path, 'w'); mount('/dev/null', path, '', BIND)", id="a bound device"),
+        pytest.param(
+            "open(path, 'w'); os.mknod('/dev/shm/null', 0o600 | 0o020000, os.makedev(1, 3)); "
+            "mount('/dev/shm/null', path, '', BIND)",
+            id="a bound device",
+        ),
     ],
 )
 def test_what_is_no_regular_file_is_not_opened(make: str) -> None:

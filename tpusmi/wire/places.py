@@ -92,8 +92,19 @@ def user_in_name(name: str) -> int | None:
     that no agent puts there: the name is shown.
     """
     uid, dot, random = name.removeprefix(_DIRECTORY).partition(".")
-    is_ours = not dot or (random.isascii() and random.isalnum() and len(random) <= RANDOM_MOST)
+    is_ours = not dot or _is_random(random)
     return _number(uid) if is_ours and name.startswith(_DIRECTORY) else None
+
+
+def _is_random(text: str) -> bool:
+    return text.isascii() and text.isalnum() and len(text) <= RANDOM_MOST
+
+
+def segment_name(pid: int, start_ticks: int, random: str = "") -> str:
+    """`71-12345.seg`; where another process has taken that, with something by chance: in another
+    container one may have the same number, and have started in the same moment after boot.
+    """
+    return f"{pid}-{start_ticks}{f'.{random}' if random else ''}{SUFFIX}"
 
 
 def directories(root: str) -> Iterator[Directory]:
@@ -215,8 +226,9 @@ def _place(entry: os.DirEntry[str], uid: int | None) -> Place | None:
 
 def named_process(name: str) -> tuple[int, int] | None:
     """The pid and the start that the name of a segment tells; None for any other name."""
-    pid, _, ticks = name.removesuffix(SUFFIX).partition("-")
-    named = (_number(pid), _number(ticks))
+    pid, _, rest = name.removesuffix(SUFFIX).partition("-")
+    ticks, dot, random = rest.partition(".")
+    named = (_number(pid), _number(ticks) if not dot or _is_random(random) else None)
     if not name.endswith(SUFFIX) or named[0] is None or named[1] is None:
         return None
     return named[0], named[1]

@@ -57,7 +57,8 @@ class Segments:
         for trouble in looked.troubles:
             gaps.directory(trouble)
         gaps.others(looked.others)
-        jobs = [job for job in (self._job(p, gaps) for p in looked.places) if job is not None]
+        listed = [*looked.places, *self._nameless(looked.places)]
+        jobs = [job for job in (self._job(p, gaps) for p in listed) if job is not None]
         contested = _contested(jobs, self._budget)
         read = (
             self._read(job, (_named(job), job.place.uid) in contested, now_s, gaps) for job in jobs
@@ -83,6 +84,14 @@ class Segments:
         """Close the segments that are open."""
         while self._open:
             self._open.popitem()[1].close()
+
+    def _nameless(self, listed: Iterable[Place]) -> list[Place]:
+        """Those that are open here and were deleted, and that their agents still write to: each
+        makes another one soon.
+        """
+        named = {(place.pid, place.start_ticks, place.uid) for place in listed}
+        known = (job.place for job in self._open.values() if job.is_written)
+        return [p for p in known if (p.pid, p.start_ticks, p.uid) not in named]
 
     def _job(self, place: Place, gaps: Gaps) -> Job | None:
         """The open segment of that place, with what the kernel says of its process. None of one

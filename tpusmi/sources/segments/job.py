@@ -107,6 +107,12 @@ class Job:
         opened = self._reader.stat
         return (*place.identity, place.bytes) == (opened.st_dev, opened.st_ino, opened.st_size)
 
+    @property
+    def is_written(self) -> bool:
+        """True while its agent has it open, by the lock, and had written to it at the last read."""
+        is_live = self.newest is not None and self.newest.process.state == LIVE
+        return is_live and self._reader.is_locked() is True
+
     def look_elsewhere(self) -> None:
         """Look for its process among those of other pid namespaces, if it is of one."""
         self._machine.look_for(self._claim)
