@@ -138,7 +138,7 @@ def test_rows_are_shown_apart_when_counts_disagree_and_it_is_said() -> None:
     s = joined(chips("v6e", 4), libtpu({USED: {0: 1, 1: 2, 3: 4}}))
     assert [d.chip for d in s.devices] == [0, 1, 2, 3, None, None, None]
     assert column(s, USED) == [None] * 4 + [1, 2, 4]
-    assert [d.name for d in s.devices[4:]] == ["tpu:0", "tpu:1", "tpu:3"]
+    assert [d.name for d in s.devices[4:]] == ["tpu:0@8431", "tpu:1@8431", "tpu:3@8431"]
     assert "reports 3 devices where 4 are expected" in notes(s)
 
 
@@ -271,7 +271,7 @@ def test_rows_that_number_chips_or_ordinals_are_never_shown_as_devices() -> None
     queue = "hlo_queue_size"
     rows = {USED: dict.fromkeys(range(6), 1), DUTY: {0: 9.0, 1: 8.0, 2: 7.0}, queue: {0: 1, 1: 2}}
     s = joined(chips("v3", 4), libtpu(rows))
-    assert [d.name for d in s.devices[8:]] == [f"tpu:{i}" for i in range(6)]
+    assert [d.name for d in s.devices[8:]] == [f"tpu:{i}@8431" for i in range(6)]
     assert column(s, DUTY) == [None] * 14
     assert column(s, queue) == [None] * 14
     assert "reports 6 devices where 8 are expected" in notes(s)

@@ -51,7 +51,7 @@ def merge(
     """
     outcomes = proven(outcomes)
     join = Join(outcomes, simulated)
-    known, claimed = join.devices
+    known, others = join.devices
     processes = _ordered(join.processes)
     outcomes, servers = explained(outcomes, processes)
     dead = frozenset(p.key for p in processes if p.state == "dead")
@@ -66,12 +66,12 @@ def merge(
         simulated,
         now_s,
         _with_versions(host, outcomes, processes, chips),
-        tuple(d for d in devices if d.key.process not in dead),
+        tuple(devices),
         processes,
         tuple(_bare(o, join.notes.get(o.source, ())) for o in outcomes),
         (),
         values,
-        (*(d for d in devices if d.key.process in dead), *claimed),
+        tuple(sorted(others, key=lambda d: _place(d, shown))),
         chips,
         servers,
         tuple(latency for o in outcomes for latency in o.latencies if _is_heard(latency, join)),

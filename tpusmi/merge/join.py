@@ -71,10 +71,15 @@ class Join:
 
     @property
     def devices(self) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
-        """Every device once, those of the machine in its order; and those of claims alone."""
-        known = told_apart(self._shown.values())
-        claimed, apart = of_claims(self._claimed, self.processes, bool(known or self._holds))
-        return (*known, *claimed), tuple(apart)
+        """Every device of living processes and of the machine once; and those of dead processes
+        and of claims alone.
+        """
+        has_own = bool(self._shown or self._holds)
+        claimed, apart = of_claims(self._claimed, self.processes, has_own)
+        every = (*self._shown.values(), *claimed)
+        dead = [d for d in every if d.key.process in self._dead]
+        living = told_apart(d for d in every if d.key.process not in self._dead)
+        return tuple(living), (*dead, *apart)
 
     def subject(self, r: Reading) -> Subject | None:
         """What a reading is about; None when nobody knows."""

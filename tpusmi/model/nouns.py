@@ -113,6 +113,8 @@ class Device(NamedTuple):
     """The rows that its values are read from, each behind its metric."""
     by_index: bool = False
     """True where devices of the machine share their ids: each of four processes calls its own 0."""
+    apart_by: str = ""
+    """Pid or port that tells it from another device of the same name; empty where none has it."""
 
     def filed(self, metric: str) -> tuple[Subject, ...]:
         """Under what History has a metric of the device. The row of one metric may be another
@@ -123,7 +125,12 @@ class Device(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Short name a person would say: `cpu:3`, `tpu:0`."""
+        """What every screen calls it: `tpu:0`, and `cpu:3@4321` where two are `cpu:3`."""
+        return f"{self.own_name}@{self.apart_by}" if self.apart_by else self.own_name
+
+    @property
+    def own_name(self) -> str:
+        """The name among the devices of its own process: `cpu:3`."""
         return f"{self.platform or 'device'}:{self.number}"
 
     @property

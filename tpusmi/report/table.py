@@ -17,7 +17,7 @@ from tpusmi.model import (
 )
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
-from tpusmi.report.select import identifier, recent, told
+from tpusmi.report.select import recent, told, uuid
 
 COMMAND_MOST = 60
 
@@ -48,11 +48,16 @@ def table(
 def device_list(snapshot: Snapshot) -> str:
     """One line per device, in the manner of `nvidia-smi -L`."""
     lines = (
-        f"{(d.platform or 'device').upper()} {d.index}: {d.kind or 'unknown'} "
-        f"(UUID: {identifier(d)})\n"
+        f"{_listed(d)}: {d.kind or 'unknown'} (UUID: {uuid(snapshot, d)})\n"
         for d in snapshot.devices
     )
     return "".join(lines)
+
+
+def _listed(d: Device) -> str:
+    """`TPU 0`: a device of the chips by its index, any other by its name."""
+    platform, _, name = d.name.partition(":")
+    return f"{platform.upper()} {name if d.chip is None else d.index}"
 
 
 def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:

@@ -133,8 +133,8 @@ def _title(look: Look, shown: Shown, width: int) -> Row:
 def _whose(shown: Shown) -> str:
     count = len(shown.devices)
     if shown.is_chosen:
-        return shown.devices[0].name
-    return shown.devices[0].name if count == 1 else f"all {count} devices"
+        return shown.devices[0].own_name
+    return shown.devices[0].own_name if count == 1 else f"all {count} devices"
 
 
 def _hbm(look: Look, found: Figures, whose: str, width: int) -> Row:
@@ -205,7 +205,7 @@ def _free(shown: Shown, found: Figures) -> Iterator[str]:
     ]
     if known:
         block, device = min(known, key=lambda found: (found[0], found[1].index))
-        where = f" on {device.name}" if len(shown.devices) > 1 else ""
+        where = f" on {device.own_name}" if len(shown.devices) > 1 else ""
         yield f"largest {words.size(block)}{where}"
         yield f"{words.percent(_fragmentation(s, device, block))} fragmented"
     else:
@@ -246,7 +246,7 @@ def _card(look: Look, s: Snapshot, d: Device) -> Row:
     style = "dim" if used is None or used.stale else "plain"
     bar = split_bar(look, found, CARD - 8 - 7 - 3)
     return (
-        *look.cell(d.name, 8, "bold"),
+        *look.cell(d.own_name, 8, "bold"),
         *bar,
         *look.cell(percent, 7, style, right=True),
         *look.cell("", 3),
