@@ -74,7 +74,7 @@ def merge(
         tuple(sorted(others, key=lambda d: _place(d, shown))),
         chips,
         servers,
-        tuple(latency for o in outcomes for latency in o.latencies if _is_heard(latency, join)),
+        _latencies(outcomes, join),
         tuple(link for o in outcomes for link in o.links),
         tuple(core for o in outcomes for core in o.cores if core.server not in join.ignored),
         tuple(file for o in outcomes for file in o.lock_files),
@@ -89,9 +89,11 @@ def merge(
     return snapshot._replace(warnings=notices(snapshot))
 
 
-def _is_heard(latency: Latency, join: Join) -> bool:
-    """False for what may come of a server that is not this machine's."""
-    return not (join.ignored and latency.source == LIBTPU and latency.process is None)
+def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:
+    """Those of this machine's servers, and of the SDK what no server tells."""
+    every = [x for o in outcomes for x in o.latencies if x.server not in join.ignored]
+    served = {latency.name for latency in every if latency.server is not None}
+    return tuple(x for x in every if x.server is not None or x.name not in served)
 
 
 def _place(d: Device, shown: Mapping[ProcessKey, int]) -> tuple[int, int, int]:

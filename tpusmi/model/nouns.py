@@ -238,6 +238,15 @@ class Latency(NamedTuple):
     at_s: float
     source: str
     process: ProcessKey | None
+    server: str | None = None
+    """Address of the server that told it; None of the SDK."""
+
+    @property
+    def teller(self) -> str:
+        """Whose server told it: `pid 4321`, else `port 8431`; empty of the SDK."""
+        if self.process is not None:
+            return f"pid {self.process.pid}"
+        return f"port {self.server.rpartition(':')[2]}" if self.server else ""
 
 
 class Link(NamedTuple):

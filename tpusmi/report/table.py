@@ -78,10 +78,10 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         old = {i for i, p in enumerate(processes) if p.state != "live" or not p.is_verified}
         yield ""
         yield from grid(_PROCESS_TITLES, [_process(s, p) for p in processes], sheet, old)
-    latencies = [latency for latency in s.latencies if latency.percentiles.count != 0]
+    latencies = [pair for pair in s.labelled_latencies() if pair[1].percentiles.count != 0]
     if latencies:
         yield ""
-        yield from grid(_LATENCY_TITLES, [_latency(latency) for latency in latencies], sheet)
+        yield from grid(_LATENCY_TITLES, [_latency(*pair) for pair in latencies], sheet)
     if s.cores:
         yield ""
         yield from grid(_CORE_TITLES, [_core(core) for core in s.cores], sheet)
@@ -162,13 +162,12 @@ def _memory(s: Snapshot, d: Device) -> str:
     return rows.DITTO if memory.repeats else memory.text
 
 
-def _latency(latency: Latency) -> Row:
+def _latency(label: str, latency: Latency) -> Row:
     name, _, unit = latency.name.rpartition("_")
     read = words.microseconds if unit == "us" else words.megabits
     p = latency.percentiles
     numbers = (read(v) for v in (p.mean, p.p50, p.p90, p.p95, p.p999))
-    label = latency.label or words.UNKNOWN
-    return (name.replace("_", " "), label, words.count(p.count), *numbers)
+    return (name.replace("_", " "), label or words.UNKNOWN, words.count(p.count), *numbers)
 
 
 def _core(core: Core) -> Row:

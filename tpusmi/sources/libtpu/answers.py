@@ -251,7 +251,8 @@ def _latencies(name: Name, rows: Any, asked: Asked) -> tuple[Latency, ...]:
         whole = summed([row.distribution for row in group])
         numbers = _largest(group) if whole is None else percentiles(whole)
         at_s = max(_at_s(row, asked) for row in group)
-        found.append(Latency(name.metric, text, numbers, at_s, LIBTPU, asked.process))
+        told = Latency(name.metric, text, numbers, at_s, LIBTPU, asked.process, asked.server)
+        found.append(told)
     return tuple(found)
 
 
