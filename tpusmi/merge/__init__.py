@@ -10,7 +10,6 @@ from tpusmi.merge.processes import process_of, proven
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import explained, missing_witnesses
 from tpusmi.model import (
-    LIBTPU,
     METRICS,
     NOMINAL,
     PHASE,

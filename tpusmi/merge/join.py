@@ -6,7 +6,6 @@ joined but shown apart. What libtpu measured per chip stays with the chip.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tpusmi.merge.match import SDK, Match
@@ -27,14 +26,15 @@ from tpusmi.model import (
     Server,
     Subject,
 )
+from tpusmi.text import counted
 
 UNMATCHED_FROM = 1 << 20
 """Keys of rows that belong to no known device begin here, out of the way of any machine's."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Rows = dict[str, dict[str, list[int]]]
-    """Server, metric, ids in order."""
+    Rows = dict[str, list[int]]
+    """Metric, ids in order."""
 
 
 class Join:
@@ -100,8 +100,8 @@ class Join:
         if len(machine) != len(devices):
             if self._machine and self._is_on_tpu(process, devices):
                 self.notes[AGENT].append(
-                    f"pid {process.pid if process else '?'} has {len(devices)} device"
-                    f"{'s' * (len(devices) > 1)} where {len(machine)} are expected: shown apart"
+                    f"pid {process.pid if process else '?'} has {counted(len(devices), 'device')} "
+                    f"where {len(machine)} are expected: shown apart"
                 )
             owners = (process,) if process else ()
             self._shown.update({d.key: d._replace(owners=owners) for d in devices})
@@ -190,26 +190,29 @@ class Join:
         keys = (self._canonical.get(d.key, d.key) for d in machine)
         return [self._shown[key] for key in keys if key in self._shown]
 
-    def _join_server(
-        self, server: Server, by_metric: dict[str, list[int]], targets: list[Device]
-    ) -> None:
+    def _join_server(self, server: Server, by_metric: Rows, targets: list[Device]) -> None:
         match = Match(server, by_metric, targets, self._chips)
-        apart: dict[str, list[int]] = {}
-        lost = []
-        for metric, row in by_metric.items():
-            for i, subject in zip(row, match.subjects(metric, row), strict=True):
-                if subject is not None:
-                    self._subjects[RowKey(server.address, i), metric] = subject
-                elif match.is_apart(metric, row):
-                    apart.setdefault(metric, []).append(i)
-                else:
-                    lost.append(metric)
+        left = self._matched(server, match, by_metric)
         if match.names_devices:
             self._name(server.address, match.universe, targets)
-        if lost:
-            self._note(server, f"left out, as nobody can tell whose they are: {_counted(lost)}")
-        if apart:
-            self._set_apart(server, apart, len(targets))
+        if any(match.is_apart(metric, row) for metric, row in left.items()):
+            apart = self._set_apart(server, match.universe, len(targets))
+            rest = {m: row for m, row in left.items() if match.is_of_devices(m, row)}
+            lost = self._matched(server, Match(server, rest, apart, ()), rest)
+            left = {m: row for m, row in left.items() if m not in rest or m in lost}
+        if left:
+            self._note(server, f"left out, as nobody can tell whose they are: {_counted(left)}")
+
+    def _matched(self, server: Server, match: Match, by_metric: Mapping[str, list[int]]) -> Rows:
+        """Put every row down to its subject; those whose subject is not certain, by metric."""
+        left: Rows = {}
+        for metric, row in by_metric.items():
+            for i, subject in zip(row, match.subjects(metric, row), strict=True):
+                if subject is None:
+                    left.setdefault(metric, []).append(i)
+                else:
+                    self._subjects[RowKey(server.address, i), metric] = subject
+        return left
 
     def _note(self, server: Server, text: str) -> None:
         self.notes[LIBTPU_SDK if server.address == SDK else LIBTPU].append(text)
@@ -221,37 +224,50 @@ class Join:
             known = i if now.id is None else now.id
             self._shown[device.key] = now._replace(id=known, aka=(*now.aka, RowKey(address, i)))
 
-    def _set_apart(self, server: Server, rows: dict[str, list[int]], expected: int) -> None:
+    def _set_apart(self, server: Server, ids: Sequence[int], expected: int) -> list[Device]:
         """Rows that fit no device are devices of their own, and the reason is told."""
-        ids = sorted({i for row in rows.values() for i in row})
         if expected or self._machine:
             of = f"where {expected} are expected" if expected else "and nobody knows of which chips"
-            self._note(server, f"{server.address} reports {len(ids)} devices {of}: shown apart")
+            count = counted(len(ids), "device")
+            self._note(server, f"{server.address} reports {count} {of}: shown apart")
         owners = (server.process,) if server.process else ()
-        for i in ids:
-            row = RowKey(server.address, i)
+        nodes = self._nodes_of(server.process, len(ids))
+        found = []
+        for i, node in zip(ids, nodes, strict=True):
             index = len(self._shown)
             key = DeviceKey(None, UNMATCHED_FROM + index)
+            aka = (RowKey(server.address, i),)
             self._shown[key] = Device(
-                key, index, i, "tpu", None, None, None, owners=owners, aka=(row,)
+                *(key, index, i, "tpu", None, None, None), node=node, owners=owners, aka=aka
             )
-            for metric in rows:
-                if i in rows[metric]:
-                    self._subjects[row, metric] = key
+            found.append(self._shown[key])
+        return found
+
+    def _nodes_of(self, process: ProcessKey | None, count: int) -> Sequence[str | None]:
+        """The nodes of so many devices of a process, where no PCI bus tells: those that it holds,
+        when they are as many.
+        """
+        held = self._holds.get(process, ()) if process and not self._machine else ()
+        return sorted(held, key=_place) if len(held) == count else [None] * count
 
 
 def _whose(server: Server) -> str:
     return f"{server.address} belongs to pid {server.stranger} of user {server.user}, no holder"
 
 
-def _counted(metrics: Sequence[str]) -> str:
+def _counted(rows: Rows) -> str:
     """`3 × hlo_queue_size`, the parts of one quantity together."""
-    counts = Counter(metric.partition(".")[0] for metric in dict.fromkeys(metrics))
-    rows = Counter(metric.partition(".")[0] for metric in metrics)
-    return ", ".join(f"{rows[name] // counts[name]} × {name}" for name in counts)
+    counts = {metric.partition(".")[0]: len(row) for metric, row in rows.items()}
+    return ", ".join(f"{count} × {name}" for name, count in counts.items())
 
 
-def _rows(readings: Iterable[Reading]) -> Rows:
+def _place(node: str) -> tuple[str, int]:
+    """By what to sort nodes: `/dev/vfio/9` comes before `/dev/vfio/10`."""
+    name = node.rstrip("0123456789")
+    return name, int(node[len(name) :] or 0)
+
+
+def _rows(readings: Iterable[Reading]) -> dict[str, Rows]:
     found: dict[str, dict[str, set[int]]] = {}
     for r in readings:
         if isinstance(r.subject, RowKey):

@@ -111,9 +111,9 @@ class Snapshot(NamedTuple):
 
     def labelled_latencies(self) -> list[tuple[str, Latency]]:
         """Each with what it is of: its label, and whose server told it where there are several."""
-        if len({latency.teller for latency in self.latencies}) < 2:
-            return [(latency.label, latency) for latency in self.latencies]
-        return [(f"{found.label or 'all'} {found.teller}".strip(), found) for found in self.latencies]
+        if len({x.teller for x in self.latencies}) < 2:
+            return [(x.label, x) for x in self.latencies]
+        return [(f"{x.label or 'all'} {x.teller}".strip(), x) for x in self.latencies]
 
     def to_dict(self) -> dict[str, Any]:
         """The object `tpusmi --json` prints: plain numbers, strings, lists, dicts and None."""
