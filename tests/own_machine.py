@@ -115,8 +115,9 @@ def scene(
         pytest.skip("no such namespaces here")
     tree = tmp_path / "machine"
     (tree / "empty").mkdir(parents=True)
-    if bus:
-        holding.add_chips(tree, chips)
+    for part in ("bus/pci/devices", "kernel/iommu_groups"):
+        (tree / "sys" / part).mkdir(parents=True)
+    holding.add_chips(tree, chips)
     mount = _BUS if bus else _NO_SYS
     whole = f"from own_machine import *\n{code}"
     found = subprocess.run(
@@ -134,4 +135,3 @@ def scene(
     told = json.loads(found.stdout)
     assert isinstance(told, dict)
     return told
-

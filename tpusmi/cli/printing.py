@@ -145,6 +145,9 @@ def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
     reasons = [f"{o.source}: {o.message}" for o in snapshot.sources]
     failed = _unanswered(snapshot)
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
+    if snapshot.nodes and not snapshot.chips:
+        what = "no agent here, and nothing tells whether there is a TPU"
+        code = Exit.PERMISSION if snapshot.unseen else code
     if wanted != Wanted():
         what = "nothing here matches"
     if any(o.status == DENIED for o in snapshot.sources):

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from tpusmi.merge.machine import is_on, laid_over, machine_devices, order_of
 from tpusmi.merge.match import SDK, Match
 from tpusmi.merge.processes import by_process, is_claim, joined, of_claims, told_apart
+from tpusmi.merge.shares import shares, used_first
 from tpusmi.model import (
     AGENT,
     HOLDERS,
     LIBTPU,
     LIBTPU_SDK,
     OK,
-    Chip,
     Device,
     DeviceKey,
     Outcome,
@@ -54,10 +55,13 @@ class Join:
         self._sees_holders = any(
             o.source == HOLDERS and o.status == OK and not o.hidden for o in outcomes
         )
-        self._machine = _machine_devices(self._chips, self._holds)
         told = by_process(d for o in outcomes for d in o.devices)
         self._claimed = {key: own for key, own in told.items() if is_claim(key)}
         self._agents = {key: own for key, own in told.items() if not is_claim(key)}
+        machine = machine_devices(self._chips, self._holds)
+        self._shares = shares(self.processes, machine, self._chips, self._ids(outcomes))
+        """Of holders that have opened the same nodes, the part that each of them uses."""
+        self._machine = [used_first(d, self._shares) for d in machine]
         self._shown: dict[Subject, Device] = {d.key: d for d in self._machine}
         self._canonical: dict[DeviceKey, DeviceKey] = {}
         self._subjects: dict[tuple[RowKey, str], Subject] = {}
@@ -87,6 +91,15 @@ class Join:
             return self._subjects.get((r.subject, r.metric))
         return r.subject
 
+    def _ids(self, outcomes: Sequence[Outcome]) -> dict[ProcessKey, tuple[int, ...]]:
+        """The ids of the devices of each living process, as its server or its agent has them."""
+        found = {s.process: s.ids for o in outcomes for s in o.servers if s.process and s.ids}
+        for process, devices in self._agents.items():
+            ids = [d.id for d in devices if d.platform == "tpu" and d.id is not None]
+            if process and ids:
+                found.setdefault(process, tuple(sorted(ids)))
+        return {key: ids for key, ids in found.items() if key not in self._dead}
+
     def _rows_by_subject(self) -> dict[Subject, list[tuple[str, RowKey]]]:
         """For History, which has what a row said under the row."""
         found: dict[Subject, list[tuple[str, RowKey]]] = {}
@@ -110,7 +123,7 @@ class Join:
         for seen, own in zip(machine, ordered, strict=True):
             self._shown.pop(self._canonical.get(seen.key, seen.key), None)
             self._canonical[seen.key] = own.key
-            self._shown[own.key] = _laid_over(seen, own)
+            self._shown[own.key] = laid_over(seen, own)
 
     def _is_on_tpu(self, process: ProcessKey | None, devices: list[Device]) -> bool:
         """A simulated host's job runs on the CPU and stands for one on its chips."""
@@ -125,10 +138,12 @@ class Join:
         if process is None:
             return list(self._machine)
         mine = [d for d in self._machine if not self._is_of_others(d, process)]
+        if process in self._shares:
+            return [d for d in mine if d.index in self._shares[process]]
         held = self._holds.get(process, ())
         if not held and not self._sees_holders:
             return mine
-        return [d for d in mine if _is_on(d, self._chips, held) or (with_bare and not d.node)]
+        return [d for d in mine if is_on(d, self._chips, held) or (with_bare and not d.node)]
 
     def _is_of_others(self, d: Device, process: ProcessKey) -> bool:
         """True when a process of another user holds it: two users' numbers are not one chip's."""
@@ -248,7 +263,7 @@ class Join:
         when they are as many.
         """
         held = self._holds.get(process, ()) if process and not self._machine else ()
-        return sorted(held, key=_place) if len(held) == count else [None] * count
+        return sorted(held, key=order_of) if len(held) == count else [None] * count
 
 
 def _whose(server: Server) -> str:
@@ -261,61 +276,9 @@ def _counted(rows: Rows) -> str:
     return ", ".join(f"{count} × {name}" for name, count in counts.items())
 
 
-def _place(node: str) -> tuple[str, int]:
-    """By what to sort nodes: `/dev/vfio/9` comes before `/dev/vfio/10`."""
-    name = node.rstrip("0123456789")
-    return name, int(node[len(name) :] or 0)
-
-
 def _rows(readings: Iterable[Reading]) -> dict[str, Rows]:
     found: dict[str, dict[str, set[int]]] = {}
     for r in readings:
         if isinstance(r.subject, RowKey):
             found.setdefault(r.subject.server, {}).setdefault(r.metric, set()).add(r.subject.id)
     return {s: {m: sorted(ids) for m, ids in metrics.items()} for s, metrics in found.items()}
-
-
-def _machine_devices(
-    chips: Sequence[Chip], holds: Mapping[ProcessKey, tuple[str, ...]]
-) -> list[Device]:
-    """What the machine has by its chips alone: no id, no job needed."""
-    found: list[Device] = []
-    for chip in chips:
-        apart = len(chip.nodes) == chip.devices
-        for core in range(chip.devices):
-            index = len(found)
-            nodes = chip.nodes[core : core + 1] if apart else chip.nodes
-            owners = tuple(p for p, held in holds.items() if set(held) & set(nodes))
-            node = nodes[0] if nodes else None
-            found.append(
-                Device(
-                    *(DeviceKey(None, index), index, None, "tpu", chip.kind, None, core),
-                    *(chip.index, None, node, owners),
-                )
-            )
-    return found
-
-
-def _is_on(device: Device, chips: Sequence[Chip], held: tuple[str, ...]) -> bool:
-    """True when a process that holds those nodes has the device: its own node, or one of its chip,
-    of which a process may show only one.
-    """
-    if device.node in held:
-        return True
-    return any(c.index == device.chip and set(c.nodes) & set(held) for c in chips)
-
-
-def _laid_over(machine: Device, own: Device) -> Device:
-    """An agent's device with its place in the machine."""
-    is_tpu = own.platform == "tpu"
-    owners = (own.key.process,) if own.key.process else ()
-    return own._replace(
-        index=machine.index,
-        platform="tpu",
-        kind=own.kind if is_tpu else machine.kind,
-        chip=machine.chip,
-        core_on_chip=machine.core_on_chip if own.core_on_chip is None else own.core_on_chip,
-        node=machine.node,
-        owners=(*owners, *(o for o in machine.owners if o not in owners)),
-        aka=(machine.key,),
-    )

@@ -12,6 +12,8 @@ from tpusmi.model.process import LockFile, Missing, Process, ProcessKey
 OK, ABSENT, DENIED, FAILED = "ok", "absent", "denied", "failed"
 HOLDERS = "holders"
 """Name of the source that looks for who holds a TPU."""
+SYSFS = "sysfs"
+"""Name of the source that looks for the chips."""
 
 Number = float | int
 

@@ -8,6 +8,7 @@ from tpusmi.model import (
     DENIED,
     FAILED,
     HOLDERS,
+    SYSFS,
     Core,
     Device,
     Latency,
@@ -117,7 +118,7 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
 
 def _of_sources(s: Snapshot, color: bool) -> Iterator[str]:
     """What could not be asked or seen, and what each source has to say."""
-    failed = [source for source in s.sources if _is_said(source)]
+    failed = [source for source in s.sources if _is_said(s, source)]
     for source in s.sources:
         if source in failed:
             yield painted(f"{source.source}: {source.message}", YELLOW, color)
@@ -127,9 +128,12 @@ def _of_sources(s: Snapshot, color: bool) -> Iterator[str]:
         yield painted(f"{HOLDERS}: {s.unseen}", YELLOW, color)
 
 
-def _is_said(source: Outcome) -> bool:
-    """True of a source whose message stands below the table."""
-    return source.status in (DENIED, FAILED)
+def _is_said(s: Snapshot, source: Outcome) -> bool:
+    """True of a source whose message stands below the table. Where there are nodes and no chip, it
+    is the PCI bus that does not tell whether they are TPUs.
+    """
+    has_bare_nodes = source.source == SYSFS and bool(s.nodes) and not s.chips
+    return source.status in (DENIED, FAILED) or has_bare_nodes
 
 
 def _device(s: Snapshot, d: Device) -> Row:
@@ -190,7 +194,7 @@ def _process(s: Snapshot, p: Process) -> Row:
     return (
         str(p.pid),
         p.user or words.UNKNOWN,
-        words.ranges([d.number for d in s.devices_of(p.key)]),
+        _devices_of(s, p),
         f"{words.size(live)} live" if used is None and live is not None else words.size(used),
         words.rate(value("steps_per_s")),
         words.duration(value("step_time_s.p50")),
@@ -200,3 +204,10 @@ def _process(s: Snapshot, p: Process) -> Row:
         words.duration(age),
         words.shortened(words.command(p.command), COMMAND_MOST),
     )
+
+
+def _devices_of(s: Snapshot, p: Process) -> str:
+    """Their numbers; the nodes that it holds where nobody knows of any device."""
+    numbers = [d.number for d in s.devices_of(p.key)]
+    held = words.nodes(p.holds).replace("/dev/", "") if p.holds else words.UNKNOWN
+    return words.ranges(numbers) if numbers else held
