@@ -43,7 +43,12 @@ _HINTS = (
 
 def counted(number: int, what: str, several: str = "") -> str:
     """`1 device`, `2 devices`; `several` is a plural that does not end so."""
-    return f"{number} {what if number == 1 else several or what + 's'}"
+    return f"{number} {noun(number, what, several)}"
+
+
+def noun(number: float, what: str, several: str = "") -> str:
+    """`device` of one, `devices` of any other number."""
+    return what if number == 1 else several or f"{what}s"
 
 
 def whole_number(text: str) -> int | None:

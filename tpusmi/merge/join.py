@@ -263,7 +263,9 @@ class Join:
         when they are as many.
         """
         held = self._holds.get(process, ()) if process and not self._machine else ()
-        return sorted(held, key=order_of) if len(held) == count else [None] * count
+        if len(held) != count:
+            return [None] * count
+        return sorted(held, key=order_of)
 
 
 def _whose(server: Server) -> str:

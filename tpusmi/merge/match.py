@@ -4,6 +4,7 @@ and not at all where that is not certain. Pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tpusmi.chips import by_name
@@ -113,6 +114,6 @@ def _agreed(rows: Sequence[tuple[int, ...]], seen: Sequence[int], count: int) ->
         return every
     whole = [row for row in rows if len(row) == count]
     if whole:
-        return set(max(whole, key=whole.count))
+        return set(Counter(whole).most_common(1)[0][0])
     alike = [set(row) for row in rows if set(row) & set(seen)]
     return set(seen).union(*alike) if alike else every

@@ -22,7 +22,7 @@ from tpusmi.report import verdicts, words
 from tpusmi.report.family import TREE_ASCII, tree
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import is_of
-from tpusmi.text import counted
+from tpusmi.text import counted, noun
 
 SUSPECTED = "only suspected (kill --stale leaves them alone, their pid ends them):"
 _TITLES = ("PID", "USER", "CHIPS", "STALE", "S", "AGE", "CPU", "RSS", "TTY", "COMMAND")
@@ -124,7 +124,7 @@ def _places_of(states: Sequence[NodeState]) -> str:
     chips = [n.chip for n in states if n.chip is not None]
     if len(chips) < len(states):
         return words.nodes([n.node for n in states])
-    return f"chip{'s' if len(set(chips)) > 1 else ''} {words.ranges(chips)}"
+    return f"{noun(len(set(chips)), 'chip')} {words.ranges(chips)}"
 
 
 def _lines(v: View, sheet: Sheet, as_tree: bool) -> Iterator[str]:

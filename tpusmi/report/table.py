@@ -19,6 +19,7 @@ from tpusmi.model import (
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import recent, told, uuid
+from tpusmi.text import counted
 
 COMMAND_MOST = 60
 
@@ -112,8 +113,7 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
     shown = recent(s).processes
     hidden = sum(1 for p in s.processes if p.state == "dead" and p not in shown)
     if hidden:
-        noun = "job" if hidden == 1 else "jobs"
-        yield painted(f"{hidden} {noun} that ended earlier: see --json", DIM, color)
+        yield painted(f"{counted(hidden, 'job')} that ended earlier: see --json", DIM, color)
 
 
 def _of_sources(s: Snapshot, color: bool) -> Iterator[str]:

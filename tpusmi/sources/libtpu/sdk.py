@@ -22,7 +22,7 @@ from tpusmi.sources.libtpu.child_process import ChildProcess
 from tpusmi.sources.libtpu.formats import Parsed, parse
 from tpusmi.sources.libtpu.names import NAMES, SELDOM_S, Name
 from tpusmi.sources.libtpu.talk import MESSAGE_MOST, last_words, why_empty
-from tpusmi.text import clean
+from tpusmi.text import clean, noun
 
 WAIT_S = 1.3
 """A read waits no longer than this."""
@@ -202,7 +202,8 @@ class LibtpuSdk:
             if not (parsed.readings or parsed.latencies or parsed.links):
                 self._due_at_s[name.metric] = at_s + min(name.every_s, SELDOM_S) - self.period_s / 2
             if parsed.senseless:
-                notes.append(f"{printed}: {parsed.senseless} of its values make no sense")
+                make = noun(parsed.senseless, "makes", "make")
+                notes.append(f"{printed}: {parsed.senseless} of its values {make} no sense")
         self._notes = tuple(notes[:NOTES_MOST])
 
     def _fail(self, how: str, at_s: float, talk: list[str] | None = None) -> None:

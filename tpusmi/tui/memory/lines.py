@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from tpusmi.model import NOMINAL, Device, Process, Snapshot, Value
 from tpusmi.report import words
+from tpusmi.text import counted, noun
 from tpusmi.tui.draw.cells import age
 from tpusmi.tui.draw.look import Look, Row, fill_style, width_of
 from tpusmi.tui.main.processes import is_dead, letter
@@ -171,7 +172,7 @@ def _line(look: Look, name: str, parts: Iterator[str], width: int, dim: bool) ->
 
 def _live(shown: Shown, found: Figures) -> Iterator[str]:
     tree, profile = shown.tree, shown.process.profile
-    yield f"{_size(found.live)} in {_count(found.arrays)} arrays"
+    yield f"{_size(found.live)} in {_count(found.arrays)} {_noun(found.arrays, 'array')}"
     if profile is not None:
         old = age(max(0.0, shown.now_s - profile.at_s))
         is_past = shown.snapshot.at_s < shown.now_s
@@ -233,7 +234,7 @@ def _mark(shown: Shown) -> Iterator[str]:
     before = tree.live_before
     if before is not None and before.bytes is not None and tree.live.bytes is not None:
         yield f"live {signed_size(tree.live.bytes - before.bytes)}"
-    yield f"{tree.new} {'line' if tree.new == 1 else 'lines'} new, {tree.gone} gone"
+    yield f"{counted(tree.new, 'line')} new, {tree.gone} gone"
     if not tree.is_sure and tree.new:
         yield "new?: or too small then to be listed"
 
@@ -255,6 +256,10 @@ def _card(look: Look, s: Snapshot, d: Device) -> Row:
 
 def _size(v: Value | None) -> str:
     return words.size(v and v.value)
+
+
+def _noun(v: Value | None, what: str) -> str:
+    return noun(0 if v is None else v.value, what)
 
 
 def _count(v: Value | None) -> str:
