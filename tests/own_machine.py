@@ -42,9 +42,9 @@ import json
 from metric_server import MetricServer, of_numbers
 answers = of_numbers(json.loads(sys.argv[3]))
 MetricServer(answers).stop()  # what it imports, another user may not read
+import ctypes
 user = int(sys.argv[1])
 os.setgroups([]); os.setgid(user); os.setuid(user)
-import ctypes
 ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as one that this user has started
 files = hold(*sys.argv[4:])
 if sys.argv[2] != "0":
@@ -70,8 +70,9 @@ def worker(
         yield child.pid
 
 
-def ran(*a, user=0):
-    return _run(a, user)
+def ran(*arguments: str, user: int = 0) -> subprocess.CompletedProcess[str]:
+    """The command, run to whatever end it comes."""
+    return _run(arguments, user)
 
 
 def said(*arguments: str, user: int = 0, code: int = 0) -> str:
