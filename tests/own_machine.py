@@ -44,7 +44,7 @@ answers = of_numbers(json.loads(sys.argv[3]))
 MetricServer(answers).stop()  # what it imports, another user may not read
 import ctypes
 user = int(sys.argv[1])
-os.setgroups([]); os.setgid(user); os.setuid(user)
+if user != os.getuid(): os.setgroups([]); os.setgid(user); os.setuid(user)
 ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as one that this user has started
 files = hold(*sys.argv[4:])
 if sys.argv[2] != "0":
@@ -58,12 +58,15 @@ wait()
 def worker(
     port: int,
     rows: dict[str, dict[int, float]],
-    *nodes: int,
-    user: int = 0,
+    *nodes: int | str,
+    user: int | None = None,
     **variables: str,
 ) -> Iterator[int]:
-    """The pid of a process that holds those nodes and serves those rows, by metric and id."""
-    paths = [f"/dev/vfio/{n}" for n in nodes]
+    """The pid of a process that holds those nodes and serves those rows, by metric and id. On port
+    0 it serves nothing.
+    """
+    user = os.getuid() if user is None else user
+    paths = [f"/dev/vfio/{n}" if isinstance(n, int) else n for n in nodes]
     words = (user, port, json.dumps(rows), *paths)
     with holding.running(_WORKER, *words, env=variables) as child:
         assert child.line() == "ready"

@@ -49,6 +49,7 @@ class Libtpu:
         self._memory = Memory()
         self._lock = threading.Lock()
         self._lacking: frozenset[str] = frozenset()
+        self._has_looked = threading.Event()
 
     def read(self, now_s: float) -> Outcome:
         """Every server's rows as it names them. ABSENT when nothing serves libtpu's metrics."""
@@ -59,11 +60,15 @@ class Libtpu:
             asked = [p for p in self._found.places if p.stranger is None or not self._holding]
             answered = self._pool.ask(asked, now_s, self.with_programs)
             self._lacking = _lacking(answered)
+            self._has_looked.set()
             completed = self._memory.completed(answered, now_s)
             return self._outcome(completed, time.monotonic() - started_s)
 
-    def lacking(self) -> frozenset[str]:
-        """The metrics that no server told at the last look, though one has told others."""
+    def lacking(self, wait_s: float) -> frozenset[str]:
+        """The metrics that no server told at the last look, though one has told others. Waits for
+        the first look, but no longer than that.
+        """
+        self._has_looked.wait(wait_s)
         return self._lacking
 
     def close(self) -> None:
@@ -177,8 +182,9 @@ class Libtpu:
 
 
 def _lacking(answered: list[Answered]) -> frozenset[str]:
-    told = {r.metric.partition(".")[0] for a in answered for r in a.told.readings}
-    told |= {latency.name for a in answered for latency in a.told.latencies}
+    own = [a.told for a in answered if a.place.stranger is None]
+    told = {r.metric.partition(".")[0] for it in own for r in it.readings}
+    told |= {latency.name for it in own for latency in it.latencies}
     return frozenset(n.metric for n in NAMES if n.grpc and n.metric not in told if told)
 
 

@@ -59,10 +59,10 @@ class LibtpuSdk:
         has_tpu: Callable[[], bool],
         everything: bool = False,
         period_s: float = 1.0,
-        lacking: Callable[[], Container[str]] = tuple,
+        lacking: Callable[[float], Container[str]] = lambda wait_s: (),
     ) -> None:
         """`everything`: also what a metrics server tells, for when it cannot be asked. `lacking`
-        are the metrics that no server tells, though one does answer.
+        tells the metrics that no server has though one does answer, within so many seconds.
         """
         self.period_s = period_s
         self._host = host
@@ -96,10 +96,11 @@ class LibtpuSdk:
             if self._child is None and now_s >= self._retry_at_s:
                 self._start(now_s)
             if self._child is not None:
-                self._converse(self._child, now_s, began_s)
+                self._converse(self._child, now_s, began_s, self._lacking(0.0))
             if self._child is not None and self._asked_at_s is None:
-                # What the servers lack may have become known while the SDK was loaded.
-                self._converse(self._child, now_s, began_s)
+                # What the servers lack becomes known while the SDK is loaded.
+                left_s = max(0.0, began_s + WAIT_S - time.monotonic())
+                self._converse(self._child, now_s, began_s, self._lacking(left_s))
             return self._outcome(now_s, began_s)
         finally:
             if self._is_closed:
@@ -140,10 +141,12 @@ class LibtpuSdk:
             return
         atexit.register(self.close)
 
-    def _converse(self, child: ChildProcess, now_s: float, began_s: float) -> None:
+    def _converse(
+        self, child: ChildProcess, now_s: float, began_s: float, lacking: Container[str]
+    ) -> None:
         """Ask what is due, unless an answer is still owed, and hear what comes in time."""
         if self._asked_at_s is None:
-            wanted = [*self._wanted(now_s)]
+            wanted = [*self._wanted(now_s, lacking)]
             if not wanted:
                 return
             child.ask(json.dumps(wanted).encode() + b"\n")
@@ -158,9 +161,8 @@ class LibtpuSdk:
         elif at_s - self._asked_at_s > limit_s:
             self._fail(f"has not answered for {limit_s:.0f} s", at_s, child.talk())
 
-    def _wanted(self, now_s: float) -> Iterator[str]:
+    def _wanted(self, now_s: float, lacking: Container[str]) -> Iterator[str]:
         """The SDK's names of what is due, marked as asked."""
-        lacking = self._lacking()
         for name in (*self._names, *(n for n in self._seconded if n.metric in lacking)):
             if now_s >= self._due_at_s.get(name.metric, -math.inf):
                 # A little early is better than a period late.
