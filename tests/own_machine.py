@@ -123,7 +123,7 @@ def scene(
         (tree / "sys" / part).mkdir(parents=True)
     holding.add_chips(tree, chips)
     mount = _BUS if bus else _NO_SYS
-    whole = f"from own_machine import *\n{code}"
+    whole = f"import sys; sys.path[:0] = [{TESTS!r}]\nfrom own_machine import *\n{code}"
     found = subprocess.run(
         netns.alone(
             *NAMESPACES,

@@ -57,9 +57,10 @@ def device_list(snapshot: Snapshot) -> str:
 
 
 def _listed(d: Device) -> str:
-    """`TPU 0`: a device of the chips by its index, any other by its name."""
-    platform, _, name = d.name.partition(":")
-    return f"{platform.upper()} {name if d.chip is None else d.index}"
+    """`TPU 0` by its index; a row of a server by its number and port, `TPU 0@8432`."""
+    is_row = d.chip is None and d.key.process is None
+    apart = f"@{d.apart_by}" if d.apart_by else ""
+    return f"{(d.platform or 'device').upper()} {d.number if is_row else d.index}{apart}"
 
 
 def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
