@@ -130,7 +130,6 @@ def scene(
             *("sh", "-c", _MOUNT.format(sys=mount), "sh", str(tree), " ".join(map(str, nodes))),
             *(sys.executable, "-c", whole),
         ),
-        env={**os.environ, "PYTHONPATH": TESTS},
         capture_output=True,
         text=True,
         timeout=90,
