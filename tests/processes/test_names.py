@@ -115,6 +115,7 @@ BARE = """
 from metric_server import *
 ids = (404, 405, 412, 413)
 rows = {HBM_USED: {id: (n + 1) * GIB for n, id in enumerate(ids)}, QUEUE: {n: n for n in range(4)}}
+rows[BANDWIDTH] = {n: 10.0 * n for n in range(4)}
 with worker(8431, rows, 3, 2, 1, 10):
     table, held, found = said("-1"), said("ps", code=5), seen()
 with worker(0, {}, 96):
@@ -123,7 +124,8 @@ free = [ran(word) for word in ("-1", "ps")]
 tell(
     table=table, held=held, silent=silent, free=[r.stdout + r.stderr for r in free],
     codes=[r.returncode for r in free], notes=[n for s in found["sources"] for n in s["notes"]],
-    devices=[(d["name"], d["chip"], d["node"], d["hbm_used_bytes"], d["hlo_queue_size"])
+    devices=[(d["name"], d["chip"], d["node"], d["hbm_used_bytes"], d["hlo_queue_size"],
+        d["hbm_bandwidth_utilization_percent"])
         for d in found["devices"]],
 )
 """
@@ -140,10 +142,10 @@ def test_without_a_pci_bus_the_rows_of_a_holder_are_joined_to_its_nodes_by_rank(
 ) -> None:
     told = bare
     assert told["devices"] == [
-        ["tpu:404", None, "/dev/vfio/1", 1 << 30, 0],
-        ["tpu:405", None, "/dev/vfio/2", 2 << 30, 1],
-        ["tpu:412", None, "/dev/vfio/3", 3 << 30, 2],
-        ["tpu:413", None, "/dev/vfio/10", 4 << 30, 3],
+        ["tpu:404", None, "/dev/vfio/1", 1 << 30, 0, 0.0],
+        ["tpu:405", None, "/dev/vfio/2", 2 << 30, 1, 10.0],
+        ["tpu:412", None, "/dev/vfio/3", 3 << 30, 2, 20.0],
+        ["tpu:413", None, "/dev/vfio/10", 4 << 30, 3, 30.0],
     ]
     assert not [note for note in told["notes"] if "left out" in note]
     assert column(told["table"], 1) == ["vfio/1", "vfio/2", "vfio/3", "vfio/10"]

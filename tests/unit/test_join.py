@@ -29,6 +29,7 @@ from tpusmi.model import (
     Server,
     Snapshot,
 )
+from tpusmi.report import html, table
 from tpusmi.report.select import Wanted, selected, uuid
 
 NOW = 1000.0
@@ -553,6 +554,18 @@ def test_the_uuid_of_a_chips_device_is_its_hardwares_whatever_job_has_it() -> No
         assert [uuid(free, d) for d in free.devices] == uuids
         assert [uuid(busy, d) for d in busy.devices] == uuids
         assert [d.id for d in busy.devices] == list(ids)
+
+
+def test_four_devices_of_one_id_have_four_names_in_every_view() -> None:
+    s = joined(*(agent(ProcessKey(pid, 1), (0,)) for pid in (71, 72, 73, 74)))
+    names = [f"tpu:0@{pid}" for pid in (71, 72, 73, 74)]
+    assert [d["name"] for d in s.to_dict()["devices"]] == names
+    listed = table.device_list(s)
+    for name in names:
+        assert name in table.table(s)
+        assert f">{name}<" in html.fragment(s)
+        assert f"TPU {name.removeprefix('tpu:')}: " in listed
+    assert len({uuid(s, d) for d in s.devices}) == 4
 
 
 @pytest.mark.parametrize(
