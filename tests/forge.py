@@ -102,6 +102,9 @@ RUNNING = {
     "mfu_percent": 40.5,
     "utilization_at_s": 99.5,
     "utilization_period_s": 1.0,
+    "step_body_s.mean": 0.02,
+    "step_body_s.p50": 0.01,
+    "step_body_s.p95": 0.03,
 }
 
 

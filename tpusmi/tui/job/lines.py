@@ -156,7 +156,9 @@ class _Page:
         lines = []
         if self._p.interval_s is not None:
             steps = chain(self._facts.steps(), self._facts.flops(), self._facts.last_step())
-            lines = [self._step_times(), self._measured("steps", steps)]
+            body = [*self._facts.step_body()]
+            bodies = [self._measured("step body", body)] if body else []
+            lines = [self._step_times(), *bodies, self._measured("steps", steps)]
         chips = [*self._chips()]
         return [*lines, *([self._measured("devices", chips)] if chips else [])]
 
