@@ -77,6 +77,30 @@ def of_devices(ids: Sequence[int]) -> dict[str, Any]:
     }
 
 
+def of_numbers(rows: Mapping[str, Mapping[Any, float]]) -> dict[str, Any]:
+    """The answers with those numbers, by metric and id; TRANSFER by count and mean."""
+    made = {}
+    for name, numbers in rows.items():
+        row = {int(id): number for id, number in numbers.items()}
+        made[name] = transfer(row) if name == TRANSFER else gauge(name, row)
+    return made
+
+
+def transfer(row: Mapping[int, float]) -> Any:
+    """A distribution of `8MB+` for each count, with that mean."""
+    made = messages()["MetricResponse"]()
+    made.metric.name = TRANSFER
+    for count, mean in row.items():
+        found = made.metric.metrics.add()
+        labelled(found, buffer_size="8MB+", type="grpc")
+        found.distribution.count = count
+        found.distribution.mean = mean
+        buckets = found.distribution.bucket_options.exponential_buckets
+        buckets.growth_factor, buckets.scale, buckets.num_finite_buckets = 2.0, 1.0, 12
+        found.distribution.bucket_counts.extend([0] * 6 + [count])
+    return made
+
+
 class MetricServer:
     """A server on a free port, which keeps what it was asked in `requests`."""
 

@@ -197,14 +197,16 @@ def open_collector(
 
     chips = Sysfs(host)
     holders = Holders(host, chips.chips, detailed)
+    libtpu = Libtpu(host, holders.processes, with_programs)
+    everything = not _has_protobuf()
     return Collector(
         host,
         [
             Segments(host, with_past, period_s, by_device=detailed),
             chips,
             holders,
-            Libtpu(host, holders.processes, with_programs),
-            LibtpuSdk(host, lambda: bool(chips.chips()), everything=not _has_protobuf()),
+            libtpu,
+            LibtpuSdk(host, lambda: bool(chips.chips()), everything, lacking=libtpu.lacking),
         ],
     )
 

@@ -377,10 +377,14 @@ def test_tpu_functions_are_told_from_other_cards_of_the_same_vendor(tmp_path: Pa
 def test_a_job_that_runs_on_the_cpu_of_a_tpu_host_is_warned_about(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(jaxread, "is_told_cpu", lambda: False)
+    monkeypatch.setattr(jaxread, "tpu_functions", lambda: 1)
+    (warning,) = process.fallback_warning("cpu")
+    assert warning["message"].endswith("although 1 TPU function is on the PCI bus")
     monkeypatch.setattr(jaxread, "tpu_functions", lambda: 8)
     (warning,) = process.fallback_warning("cpu")
     assert warning["code"] == "cpu_fallback"
-    assert "8 TPU functions" in warning["message"]
+    assert "8 TPU functions are" in warning["message"]
     assert process.fallback_warning("tpu") == []
     monkeypatch.setattr(jaxread, "tpu_functions", lambda: 0)
     assert process.fallback_warning("cpu") == []

@@ -147,15 +147,17 @@ def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
     if wanted != Wanted():
         what = "nothing here matches"
+    elif snapshot.nodes and snapshot.unseen:
+        what, code = "no agent that may be seen from here", Exit.PERMISSION
+    elif snapshot.nodes:
+        code = Exit.ANSWERED  # no bus tells that they are TPUs, and nothing that they are not
     if any(o.status == DENIED for o in snapshot.sources):
         what, code = "nothing that may be seen here, try sudo", Exit.PERMISSION
     elif failed:
         what = f"nothing was found, but {', '.join(failed)} could not be asked"
         code = Exit.SOURCE_FAILED
-    elif wanted == Wanted() and snapshot.nodes:
-        if not snapshot.unseen:
-            return Exit.ANSWERED  # no bus tells that they are TPUs, and nothing that they are not
-        what, code = "nothing that may be seen from here", Exit.PERMISSION
+    if code == Exit.ANSWERED:
+        return code
     sys.stderr.write(f"tpusmi: {what} ({'; '.join(reasons)})\n")
     return code
 

@@ -26,6 +26,7 @@ from tpusmi.model import (
     Snapshot,
     Verdict,
 )
+from tpusmi.text import counted
 
 RECOMPILATIONS_LEAST = 2
 BUSY_PERCENT = 95.0
@@ -104,7 +105,7 @@ def _of_strangers(s: Snapshot) -> Iterator[Notice]:
 
 
 def _without_chips(server: Server) -> str:
-    count = f"{len(server.ids)} device{'s' if len(server.ids) > 1 else ''}"
+    count = counted(len(server.ids), "device")
     return (
         f"{server.address} reports {count}, but no TPU can be seen on this machine: "
         "a container, a tunnel to another one, or a simulator"

@@ -11,12 +11,13 @@ from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Pro
 from tpusmi.sources.libtpu.channel import AnyChannel, connected
 from tpusmi.sources.libtpu.client import NOT_INSTALLED, Told
 from tpusmi.sources.libtpu.memory import Memory
+from tpusmi.sources.libtpu.names import NAMES
 from tpusmi.sources.libtpu.pool import Answered, Pool
 from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, Place, find, named_ports
 from tpusmi.sources.libtpu.strangers import Strangers
 from tpusmi.sources.sockets import Listener, listeners
 from tpusmi.sources.users import user_name
-from tpusmi.text import clean
+from tpusmi.text import clean, counted
 
 NOTES_MOST = 16
 ADDRESSES_VARIABLE = "TPU_PROCESS_ADDRESSES"
@@ -47,6 +48,8 @@ class Libtpu:
         self._pool = Pool(connect=connect)
         self._memory = Memory()
         self._lock = threading.Lock()
+        self._lacking: frozenset[str] = frozenset()
+        self._has_looked = threading.Event()
 
     def read(self, now_s: float) -> Outcome:
         """Every server's rows as it names them. ABSENT when nothing serves libtpu's metrics."""
@@ -56,8 +59,17 @@ class Libtpu:
             # Where a holder is known, no other process has its numbers.
             asked = [p for p in self._found.places if p.stranger is None or not self._holding]
             answered = self._pool.ask(asked, now_s, self.with_programs)
+            self._lacking = _lacking(answered)
+            self._has_looked.set()
             completed = self._memory.completed(answered, now_s)
             return self._outcome(completed, time.monotonic() - started_s)
+
+    def lacking(self, wait_s: float) -> frozenset[str]:
+        """The metrics that no server told at the last look, though one has told others. Waits for
+        the first look, but no longer than that.
+        """
+        self._has_looked.wait(wait_s)
+        return self._lacking
 
     def close(self) -> None:
         """Close every connection, unless a read is under way: its deadline ends it."""
@@ -113,7 +125,7 @@ class Libtpu:
             if not any(a.told.readings or a.told.latencies for a in told):
                 return OK, "no program loaded yet"
             devices = sum(len(a.told.ids) for a in told)
-            return OK, f"{_count(len(told), 'server')}, {_count(devices, 'device')}"
+            return OK, f"{counted(len(told), 'server')}, {counted(devices, 'device')}"
         if failed:
             return FAILED, "; ".join(a.told.message for a in failed)
         missing = [_with_cure(a.told.message) for a in answered if _lacks_package(a)]
@@ -169,6 +181,13 @@ class Libtpu:
         return _unserved(self._host, process)
 
 
+def _lacking(answered: list[Answered]) -> frozenset[str]:
+    own = [a.told for a in answered if a.place.stranger is None]
+    told = {r.metric.partition(".")[0] for it in own for r in it.readings}
+    told |= {latency.name for it in own for latency in it.latencies}
+    return frozenset(n.metric for n in NAMES if n.grpc and n.metric not in told if told)
+
+
 def _server(answered: Answered) -> Server:
     place, told = answered
     address = f"localhost:{place.port}"
@@ -218,7 +237,3 @@ def _may_read_variables(host: Host, process: Process) -> bool:
     except OSError:
         return bool(process.environment)
     return True
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
