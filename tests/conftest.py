@@ -19,6 +19,13 @@ for _name in [name for name in os.environ if name.startswith("PYTHON")]:
     del os.environ[_name]
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are named after their argument: those of a gzip file differ at each start, and parallel
+    workers must agree on the names of the tests.
+    """
+    return argname if isinstance(val, bytes) and len(val) > 16 else None
+
+
 BLOCKED = signal.pthread_sigmask(signal.SIG_BLOCK, ())
 """As we were started."""
 

@@ -169,11 +169,8 @@ finally:
     script = "exec 3<>/dev/vfio/0\n"
     from own_dev import ON_A_MACHINE
 
-    found = on_a_machine(
-        tmp_path,
-        *(sys.executable, "-c", code, str(tmp_path / "pid")),
-        script=ON_A_MACHINE.replace(script, "").replace("mount -t tmpfs none /tmp\n", ""),
-    )
+    command = (sys.executable, "-c", code, str(tmp_path / "pid"))
+    found = on_a_machine(tmp_path, *command, script=ON_A_MACHINE.replace(script, ""))
     lines = found.stdout.splitlines()
     assert len(lines) == 2, found.stderr
     *told, words = json.loads(lines[0])
