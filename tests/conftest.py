@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 
+import leftovers
 import pytest
 from holding import is_marked
 
@@ -24,6 +26,36 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     workers must agree on the names of the tests.
     """
     return argname if isinstance(val, bytes) and len(val) > 16 else None
+
+
+_IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+if not _IS_WORKER:
+    os.environ[leftovers.RUN] = f"{os.getpid()}-{time.monotonic_ns()}"
+
+_BEFORE = pytest.StashKey[set[str]]()
+_LEFT = pytest.StashKey[list[str]]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[_BEFORE] = leftovers.names()
+
+
+@pytest.hookimpl(trylast=True)  # the workers have ended by then
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The tests leave no process and no file of tpusmi: a run that does has failed."""
+    if _IS_WORKER or session.config.option.collectonly:
+        return
+    found = leftovers.left(session.config.stash[_BEFORE])
+    session.config.stash[_LEFT] = found
+    if found and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    for line in config.stash.get(_LEFT, []):
+        terminalreporter.write_line(f"LEFT BEHIND: {line}", red=True)
 
 
 BLOCKED = signal.pthread_sigmask(signal.SIG_BLOCK, ())
