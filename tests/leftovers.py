@@ -16,7 +16,7 @@ LIMIT_S = 15.0
 
 
 def names() -> set[str]:
-    """The paths of tpusmi that are where it puts files when it is not told to put them elsewhere."""
+    """The paths of tpusmi in the places where it puts files unless told otherwise."""
     return {
         f"{directory}/{name}"
         for directory in ("/dev/shm", tempfile.gettempdir())
