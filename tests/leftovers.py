@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -21,7 +22,7 @@ def names() -> set[str]:
         f"{directory}/{name}"
         for directory in ("/dev/shm", tempfile.gettempdir())
         for name in os.listdir(directory)
-        if name.startswith("tpusmi")
+        if re.match(r"tpusmi-(\d|simulated-)", name)
     }
 
 
