@@ -28,6 +28,15 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) and len(val) > 16 else None
 
 
+MOST_WORKERS = 4
+"""More would only wait for each other: many tests start JAX, which takes every core there is."""
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which need not be there
+def pytest_xdist_auto_num_workers() -> int:
+    return min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+
+
 _IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 if not _IS_WORKER:
     os.environ[leftovers.RUN] = f"{os.getpid()}-{time.monotonic_ns()}"

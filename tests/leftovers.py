@@ -17,13 +17,20 @@ LIMIT_S = 15.0
 
 
 def names() -> set[str]:
-    """The paths of tpusmi in the places where it puts files unless told otherwise."""
+    """This user's paths of tpusmi in the places where it puts files unless told otherwise."""
     return {
-        f"{directory}/{name}"
+        entry.path
         for directory in ("/dev/shm", tempfile.gettempdir())
-        for name in os.listdir(directory)
-        if re.match(r"tpusmi-(\d|simulated-)", name)
+        for entry in os.scandir(directory)
+        if re.match(r"tpusmi-(\d|simulated-)", entry.name) and _is_ours(entry)
     }
+
+
+def _is_ours(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.stat(follow_symlinks=False).st_uid == os.getuid()
+    except FileNotFoundError:
+        return False
 
 
 def processes() -> list[str]:
