@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -174,11 +175,13 @@ def test_the_stand_in_for_the_sdk_answers_in_its_protocol(v5e: Host) -> None:
 
 def test_the_stand_in_starts_almost_as_fast_as_python(v5e: Host) -> None:
     def fastest(*command: str) -> float:
+        """Processor time, which a busy machine changes little."""
         times = []
         for _ in range(15):
-            started = time.perf_counter()
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run(command, input=b"null\n", stdout=subprocess.DEVNULL, check=True)
-            times.append(time.perf_counter() - started)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         return min(times)
 
     assert v5e.sdk_command is not None
