@@ -43,12 +43,14 @@ MARK = "TPUSMI_TEST_CHILD"
 
 HOLD = """
 import os, sys
+os.setpgrp()
 def hold(*paths): return [os.open(p, os.O_RDWR) for p in paths]
 def say(*words): os.write(1, (" ".join(map(str, words)) + "\\n").encode())  # in one piece
 def wait(): sys.stdin.read()
 """
-"""What the code of a holder begins with. It ends with its stdin. Another user may be able to load
-little of our Python: what else is needed is imported where it is.
+"""What the code of a holder begins with. It makes itself a group of its own: with a `preexec_fn` the
+gRPC of other tests would break a child now and then. It ends with its stdin. Another user may be
+able to load little of our Python: what else is needed is imported where it is.
 """
 
 
@@ -145,7 +147,6 @@ def running(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, MARK: mark, **(env or {})},
-        preexec_fn=_of_its_own,
         text=True,
     )
     try:
@@ -161,12 +162,6 @@ def running(
                     pipe.close()
             except BrokenPipeError:
                 pass
-
-
-def _of_its_own() -> None:
-    """A group of its own, and SIGHUP as it is for a program that nobody runs under nohup."""
-    os.setpgrp()
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def marked(mark: str = "") -> list[int]:
