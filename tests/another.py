@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -22,11 +23,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def another_user(user: int, *command: str) -> list[str]:
-    """That command, as that user. Skips the test where we cannot become another user."""
+    """That command, as that user. Skips the test where we cannot become another user, and where
+    there is no such program.
+    """
+    import pytest
+
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]} here")
     words = [sys.executable, os.path.abspath(__file__), str(user)]
     if not _works(*words):
-        import pytest
-
         pytest.skip("needs root, and a mount namespace where other users cannot reach our Python")
     return [*words, *command]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import leftovers
+import programs
 import pytest
 from holding import is_marked
 
@@ -69,6 +70,26 @@ def pytest_terminal_summary(
 
 BLOCKED = signal.pthread_sigmask(signal.SIG_BLOCK, ())
 """As we were started."""
+
+
+def _skips_without_a_program() -> Generator[None, object, object]:
+    """A usual program that is not here skips the test that starts it."""
+    try:
+        return (yield)
+    except FileNotFoundError as error:
+        if error.filename in programs.USUAL:
+            pytest.skip(f"no {error.filename} here")
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    return (yield from _skips_without_a_program())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    return (yield from _skips_without_a_program())
 
 
 @pytest.fixture(autouse=True)

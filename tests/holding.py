@@ -43,14 +43,12 @@ MARK = "TPUSMI_TEST_CHILD"
 
 HOLD = """
 import os, sys
-os.setpgrp()
 def hold(*paths): return [os.open(p, os.O_RDWR) for p in paths]
 def say(*words): os.write(1, (" ".join(map(str, words)) + "\\n").encode())  # in one piece
 def wait(): sys.stdin.read()
 """
-"""What the code of a holder begins with. It makes itself a group of its own: with a `preexec_fn` the
-gRPC of other tests would break a child now and then. It ends with its stdin. Another user may be
-able to load little of our Python: what else is needed is imported where it is.
+"""What the code of a holder begins with. It ends with its stdin. Another user may be able to load
+little of our Python: what else is needed is imported where it is.
 """
 
 
@@ -138,7 +136,8 @@ def running(
     """A child of ours that runs that code in a group of its own, which is ended with it."""
     # Another user may not be able to run our Python, but one that runs can become his.
     become = "" if user is None else f"os.setgroups([]); os.setgid({user}); os.setuid({user})\n"
-    whole = HOLD + become + code
+    # Not in a `preexec_fn`: with one the gRPC of other tests would break the child now and then.
+    whole = f"{HOLD}os.setpgrp()\n{become}{code}"
     command: Sequence[str | bytes] = [sys.executable, "-c", whole, *map(str, arguments)]
     mark = f"{time.monotonic_ns()}"
     process = subprocess.Popen(

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from holding import IS_FREE, IS_ROOT, NODE, SECOND, add_chips, as_stale, holder, host, running
+from programs import needs
 from users import NOBODY, ROOT, reachable
 
 from tpusmi.actions.end import carry_out
@@ -164,6 +165,7 @@ def test_a_child_that_inherited_the_node_is_an_orphan_when_its_parent_has_ended(
         assert is_alive(healthy)
 
 
+@needs("bash", "setsid")
 def test_a_background_job_whose_shell_has_ended_has_lost_its_session(machine: Host) -> None:
     """A shell with job control gives each job a group of its own."""
     code = """

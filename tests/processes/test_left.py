@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from holding import HOLD, NODE, add_chips, host, running
+from programs import needs
 from users import ROOT
 
 from tpusmi.collect import look
@@ -239,6 +240,7 @@ DETACHED = {
 }
 
 
+@needs("bash", "setsid")
 @pytest.mark.parametrize("way", DETACHED)
 def test_a_job_that_was_detached_is_not_stale_when_it_starts(
     machine: Host, tmp_path: Path, way: str
