@@ -355,9 +355,9 @@ def test_stop_in_a_signal_handler_never_waits_for_start(directory: Path) -> None
 
 def test_where_no_thread_can_be_made_the_job_goes_on_without_an_agent(directory: Path) -> None:
     code = """
-    import threading
+    from tpusmi.agent.threads import Thread
     def refuse(self): raise RuntimeError("can't start new thread")
-    threading.Thread.start = refuse
+    Thread.start = refuse
     say(tpusmi.start().running); tpusmi.start(float("inf")); tpusmi.stop()
     """
     with job(directory, code) as poor:

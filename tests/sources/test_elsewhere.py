@@ -31,7 +31,7 @@ def segment(host: Host, who: Identity) -> str:
     directory.mkdir(parents=True, exist_ok=True)
     writer = forge.segment(directory, who._replace(uid=USER))
     writer.append(forge.slot(time.monotonic(), forge.RUNNING, [forge.device()] * 2, time.time()))
-    writer.close()
+    forge.without_lock(writer)
     for path in (str(directory), writer.path):
         os.chown(path, USER, USER)
     return writer.path

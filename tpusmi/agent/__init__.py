@@ -88,7 +88,8 @@ def stop() -> None:
 
 
 step = _steps.step
-"""Mark the end of a training step; or, as `with tpusmi.step():`, its span.
+"""Mark the end of a training step; or, as `with tpusmi.step():`, its body. The time of a step is
+that between the ends of two steps; that of the body is shown beside it.
 
 `flops` are the model FLOPs of one step of the whole job, all processes and devices together; with
 them tpusmi shows FLOP/s and, on a TPU, MFU. Costs about a microsecond.

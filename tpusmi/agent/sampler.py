@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from tpusmi.agent.compilations import Compilations
 from tpusmi.agent.facts import Facts
 from tpusmi.agent.flops import mfu_percent
 from tpusmi.agent.steps import Steps
+from tpusmi.agent.threads import Event, Thread
 from tpusmi.agent.utilization import NOTHING, Busy, Utilization, begin
 from tpusmi.model import PHASES
 from tpusmi.pprof import ProfileError
@@ -34,10 +34,9 @@ PROFILE_COST_MOST_S = 1.0
 """A profile stops the interpreter; one that stops it for longer is not taken again."""
 COST_WINDOW = 60
 NO_MEMORY = (None,) * len(jaxread.MEMORY_KEYS)
-_STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 
 
-class Sampler(threading.Thread):
+class Sampler(Thread):
     """Samples this process until told to stop. Nothing it meets is raised into the job."""
 
     def __init__(
@@ -48,7 +47,7 @@ class Sampler(threading.Thread):
         mode: int,
         on_backend: Callable[[], None],
     ) -> None:
-        super().__init__(name="tpusmi", daemon=True)
+        super().__init__()
         self._on_backend = on_backend
         """Called once, from the thread, when the job has made a backend."""
         self.compilations = Compilations()
@@ -59,7 +58,7 @@ class Sampler(threading.Thread):
         self._activity = Activity(steps, self.compilations)
         self._override = override
         self._mode = mode
-        self._end = threading.Event()
+        self._end = Event()
         self._samples = Budget(interval_s, SAMPLE_SHARE)
         self._profiles = Budget(interval_s, PROFILE_SHARE)
         self._profiling = True
@@ -90,7 +89,7 @@ class Sampler(threading.Thread):
         self._end.set()
         if self._utilization is not None:
             self._utilization.stop()
-        if self.is_alive() and threading.current_thread() is not self:
+        if not self.is_current():
             self.join(wait_s)
         if self._utilization is not None:  # begun in between
             self._utilization.stop()
@@ -139,18 +138,28 @@ class Sampler(threading.Thread):
             if not jaxread.backend_is_visible():
                 raise RuntimeError("this JAX does not tell whether a backend exists")
             self.compilations.listen()
-            now = time.monotonic()
-            if self.writer is not None and self._samples.is_due(now):
-                self.writer.append(self._values(now, "starting"))
-                self._samples.spent(now, 0.0)
+            self._sample_without_backend(who)
             if self._end.wait(POLL_S):
                 return
         self.compilations.listen()
         self._on_backend()
         self._adopt_backend(backend, who)
 
+    def _sample_without_backend(self, who: Identity) -> None:
+        """What is known without one: a job that never uses JAX works all the same."""
+        if self.writer is None and self._steps.last_at_s is not None:
+            self._open(who, [])  # a worker that is more than a helper
+        now, cpu = time.monotonic(), time.thread_time()
+        if self.writer is None or not self._samples.is_due(now):
+            return
+        self._spent.append((now, cpu))
+        self.writer.append(self._values(now))
+        self._facts.note_changes(self.writer, [], [], self._notes())
+        self._samples.spent(now, time.thread_time() - cpu)
+
     def _adopt_backend(self, backend: Any, who: Identity) -> None:
         """Make a segment for the devices that the backend has now."""
+        self._activity.has_backend = True
         facts = self._facts.said
         facts.update(jaxread.static_facts(backend))
         facts["warnings"] = process.fallback_warning(facts["platform"])
@@ -223,6 +232,7 @@ class Sampler(threading.Thread):
         self._facts.write(self.writer)
 
     def _sample(self, backend: Any, now_s: float, who: Identity) -> None:
+        self.compilations.listen()
         states = jaxread.device_states(backend)
         if [s.id for s in states] != self._device_ids:
             self._adopt_backend(backend, who)  # the job made another backend
@@ -237,11 +247,12 @@ class Sampler(threading.Thread):
 
     def _notes(self) -> dict[str, str]:
         """What is worth a warning besides, by its code."""
+        notes = {**self._steps.flops.notes, **self.compilations.notes}
         failure = None if self._utilization is None else self._utilization.failure
-        if failure is None:
-            return self._steps.flops.notes
-        told = f"libtpu's metrics of this job are not read any more: {failure}"
-        return {**self._steps.flops.notes, "no_utilization": told}
+        if failure is not None:
+            told = f"libtpu's metrics of this job are not read any more: {failure}"
+            notes["no_utilization"] = told
+        return notes
 
     def _values(self, now_s: float, phase: str | None = None) -> list[float]:
         """The doubles of one slot, in the order of the layout."""
@@ -259,7 +270,6 @@ class Sampler(threading.Thread):
         self, now_s: float, phase: str | None, busy: Busy | None
     ) -> dict[str, float | None]:
         compilations = self.compilations
-        listening = compilations.listening
         times = self._steps.times(now_s)
         last = self._steps.last_at_s
         flops_per_s = self._steps.flops.per_s(now_s)
@@ -271,9 +281,9 @@ class Sampler(threading.Thread):
             "interval_s": self._samples.period_s,
             "steps": self._steps.count if last is not None else None,
             "since_last_step_s": None if last is None else max(0.0, now_s - last),
-            "compilations": compilations.count if listening else None,
-            "compile_s": compilations.seconds if listening else None,
-            "recent_compilations": len(compilations.recent(now_s)) if listening else None,
+            "compilations": compilations.total,
+            "compile_s": compilations.total_s,
+            "recent_compilations": compilations.recent_count(now_s),
             "executables": None if self._profile_at_s is None else self._totals.executables,
             "agent_cost_percent": self._cost_percent(),
             "agent_sample_s": self._samples.cost_s,
@@ -287,7 +297,9 @@ class Sampler(threading.Thread):
         }
         if times is not None:
             fields["steps_per_s"] = times.per_s
-            fields.update((f"step_time_s.{part}", getattr(times, part)) for part in _STEP_PARTS)
+            fields.update((f"step_time_s.{k}", v) for k, v in times.period._asdict().items())
+            body = {} if times.body is None else times.body._asdict()
+            fields.update((f"step_body_s.{k}", v) for k, v in body.items())
         return fields
 
     def _cost_percent(self) -> float | None:

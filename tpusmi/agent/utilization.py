@@ -8,7 +8,6 @@ a TPU backend and a server, and if it is installed; grpc never is.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -17,6 +16,7 @@ from tpusmi import chips
 from tpusmi.agent.budget import UTILIZATION_SHARE, Budget
 from tpusmi.agent.process import block_signals
 from tpusmi.agent.slot import Values
+from tpusmi.agent.threads import Event, Thread
 from tpusmi.model import Reading, RowKey
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Busy(NamedTuple):
     devices: tuple[Values, ...]
 
 
-class Utilization(threading.Thread):
+class Utilization(Thread):
     """Asks until told to stop. What it meets is never raised; an error it does not know ends it."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Utilization(threading.Thread):
         period_s: float,
         connect: Callable[[], Server] | None = None,
     ) -> None:
-        super().__init__(name="tpusmi-utilization", daemon=True)
+        super().__init__()
         self.busy: Busy | None = None
         """The newest answer."""
         self.cpu_s = 0.0
@@ -73,7 +73,7 @@ class Utilization(threading.Thread):
         self._may_be_partial = _has_one_device_per_chip(kind)
         self._budget = Budget(period_s, UTILIZATION_SHARE)
         self._connect = connect or _OwnServer
-        self._end = threading.Event()
+        self._end = Event()
 
     def run(self) -> None:
         """The thread. The server is known to its frame alone: in a forked child, where a channel
@@ -92,7 +92,7 @@ class Utilization(threading.Thread):
     def stop(self) -> None:
         """End the thread; waits END_S at most."""
         self._end.set()
-        if self.is_alive() and threading.current_thread() is not self:
+        if not self.is_current():
             self.join(END_S)
 
     def _ask(self, server: Server) -> None:

@@ -106,7 +106,7 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
 
     def text(s: Snapshot, first: bool) -> str:
         head = csv.header(columns, layout) if first and layout.header else ""
-        living = [p for p in s.processes if p.state != "dead"]
+        living = [p for p in s.processes if p.is_living]
         keys = {p.key for p in living}
         devices = [d for d in s.devices if d.key.process is None or d.key.process in keys]
         return head + csv.rows(s, devices if by_device else living, columns, layout)

@@ -142,15 +142,15 @@ def _add_nominal(values: Values, devices: Iterable[Device], chips: Sequence[Chip
 
 
 def _ordered(processes: Iterable[Process]) -> tuple[Process, ...]:
-    """Living ones first, each group by start; then those that are not verified, then the dead, the
-    newest first.
+    """Living ones first, each group by start; then those that are not verified, then the dead and
+    those that may be, the newest first.
     """
     found = list(processes)
     living = sorted(
-        (p for p in found if p.state != "dead"),
+        (p for p in found if p.is_living),
         key=lambda p: (not p.is_verified, p.key.start_ticks, p.pid),
     )
-    dead = sorted((p for p in found if p.state == "dead"), key=lambda p: -(p.sampled_at_s or 0.0))
+    dead = sorted((p for p in found if not p.is_living), key=lambda p: -(p.sampled_at_s or 0.0))
     return (*living, *dead)
 
 

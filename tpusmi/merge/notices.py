@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpusmi.merge.owned import fresh, fresh_mean, least
+from tpusmi.merge.witnesses import stopped
 from tpusmi.model import (
     LIBTPU,
     LOCK_BLOCKING,
@@ -113,8 +114,8 @@ def _of_job(s: Snapshot, p: Process) -> Iterator[Notice]:
     if recent is not None and not recent.stale and recent.value >= RECOMPILATIONS_LEAST:
         yield _recompiling(p, int(recent.value))
     if p.state == "silent":
-        message = "its agent has stopped writing: hung, stopped, or switched off"
-        yield Notice("silent_agent", message, p.pid)
+        why = f"it is {stopped(p)}" if stopped(p) else "hung, stopped, or switched off"
+        yield Notice("silent_agent", f"its agent has stopped writing: {why}", p.pid)
 
 
 def _recompiling(p: Process, count: int) -> Notice:

@@ -93,9 +93,9 @@ def of_claims(
     """Of the devices that only files name: those to show as the machine's, and all others.
 
     They are the machine's only where it has none of its own that are known, as in a container
-    beside that of the job, and only while the file is written to.
+    beside that of the job, and only while the job lives, as far as anything tells.
     """
-    live = {p.key for p in processes if p.state == "live" and not has_own}
+    live = {p.key for p in processes if p.is_living and not has_own}
     shown = [d for key, own in claimed.items() if key in live for d in own]
     return shown, [d for key, own in claimed.items() if key not in live for d in own]
 

@@ -288,7 +288,9 @@ _PROCESS = (
     Field(("user",), "", "process", "Owner.", _of_process(lambda p: p.user)),
     Field(("verified",), "", "process", "False: only a file names it.", _of_process(_verified)),
     Field(("phase",), "", "process", "What the job is doing.", _of_process(lambda p: p.phase)),
-    Field(("state",), "", "process", "live, silent or dead.", _of_process(lambda p: p.state)),
+    Field(
+        ("state",), "", "process", "live, silent, dead or unknown.", _of_process(lambda p: p.state)
+    ),
     _mib(
         ("used_memory", "used_gpu_memory"),
         "hbm_used_bytes",

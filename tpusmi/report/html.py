@@ -63,7 +63,7 @@ def _local(rfc3339: str) -> str:
 
 def _processes(s: Snapshot) -> Markup:
     """A table of them, the dead last; empty when there is none."""
-    every = sorted(s.processes, key=lambda p: (p.state == "dead", not p.is_verified, not p.stale))
+    every = sorted(s.processes, key=lambda p: (not p.is_living, not p.is_verified, not p.stale))
     if not every:
         return Markup("")
     heads = [tag("th", "PID")]
@@ -87,7 +87,7 @@ def _process(s: Snapshot, p: Process) -> Iterator[Markup]:
         tag("td", _number(s, p, "steps_per_s")),
         tag("td", _number(s, p, "step_time_s.p95")),
         tag("td", command or words.UNKNOWN, class_="l"),
-        class_=OLD if p.state == "dead" or not p.is_verified else "",
+        class_=OLD if verdicts.is_faint(p) else "",
     )
     if verdicts.is_doubtful(p):
         style = "bad" if verdicts.is_stale(p) else "warn"

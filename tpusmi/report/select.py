@@ -76,7 +76,7 @@ def _has_nothing(process: Process) -> bool:
 
 def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:
     ended = process.sampled_at_s
-    return process.state == "dead" and (ended is None or snapshot.at_s - ended > DEAD_SHOWN_S)
+    return not process.is_living and (ended is None or snapshot.at_s - ended > DEAD_SHOWN_S)
 
 
 def _wants_process(wanted: Wanted, process: Process) -> bool:

@@ -32,6 +32,11 @@ _PROCESS_TITLES = (
     *("PID", "USER", "DEVICES", "MEMORY", "STEPS/s", "STEP p50", "p95"),
     *("COMPILES", "PHASE", "AGE", "COMMAND"),
 )
+_HIDDEN = {
+    "dead": "ended earlier",
+    "unknown": "may have ended, and wrote nothing for long",
+}
+"""What is said of processes that are not shown, by their state."""
 _CORE_TITLES = ("CORE", "CHIP", "TYPE", "QUEUED", "PROGRAM", "RUNS")
 
 
@@ -70,7 +75,7 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         if any(rows.DITTO in cell for d in devices for cell in _device(s, d)):
             yield painted(f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color)
     if processes:
-        old = {i for i, p in enumerate(processes) if p.state != "live" or not p.is_verified}
+        old = {i for i, p in enumerate(processes) if p.state != "live" or verdicts.is_faint(p)}
         yield ""
         yield from grid(_PROCESS_TITLES, [_process(s, p) for p in processes], sheet, old)
     latencies = [latency for latency in s.latencies if latency.percentiles.count != 0]
@@ -104,10 +109,12 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
         yield painted(f"! {about}{notice.message}", YELLOW, color)
     yield from _of_sources(s, color)
     shown = recent(s).processes
-    hidden = sum(1 for p in s.processes if p.state == "dead" and p not in shown)
-    if hidden:
-        noun = "job" if hidden == 1 else "jobs"
-        yield painted(f"{hidden} {noun} that ended earlier: see --json", DIM, color)
+    hidden = [p.state for p in s.processes if not p.is_living and p not in shown]
+    for state, text in _HIDDEN.items():
+        count = hidden.count(state)
+        if count:
+            noun = "job" if count == 1 else "jobs"
+            yield painted(f"{count} {noun} that {text}: see --json", DIM, color)
 
 
 def _of_sources(s: Snapshot, color: bool) -> Iterator[str]:

@@ -56,8 +56,8 @@ def _left(scene: Scene, page: str) -> Row:
     look, snapshot, label = scene.look, scene.snapshot, scene.options.label
     if snapshot is None:
         return look.line(("tpusmi", "title"), ("  looking for TPUs and jobs", "plain"))
-    living = [p for p in snapshot.processes if p.state != "dead"]
-    live = sum(p.is_verified for p in living)
+    living = [p for p in snapshot.processes if p.is_living]
+    live = sum(p.is_verified or bool(p.elsewhere) for p in living)
     claims = f" ({len(living) - live} {words.NOT_VERIFIED})" if live < len(living) else ""
     return look.line(
         (SIMULATED if snapshot.simulated else "", "loud"),

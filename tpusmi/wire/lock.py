@@ -19,6 +19,8 @@ _FLOCK = struct.Struct("hhqqi4x")
 """Kind, whence, start, length, and the pid, which the kernel wants to be 0."""
 _BYTE = 0, 1
 """Start and length of what is locked. It keeps nobody from reading or writing."""
+TO_ASK = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+"""How a file is opened that may be anything: a FIFO would make a reader wait for ever."""
 
 
 def hold(fd: int) -> bool:
@@ -43,3 +45,15 @@ def is_held(fd: int) -> bool | None:
     except OSError:
         return None
     return bool(_FLOCK.unpack(found)[0] == fcntl.F_WRLCK)
+
+
+def is_held_at(path: str) -> bool | None:
+    """The same of the file at that path, which may be anything."""
+    try:
+        fd = os.open(path, TO_ASK)
+    except OSError:
+        return None
+    try:
+        return is_held(fd)
+    finally:
+        os.close(fd)

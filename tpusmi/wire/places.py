@@ -5,7 +5,7 @@
 import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from tpusmi.wire.layout import Identity
@@ -56,7 +56,7 @@ class Directory(NamedTuple):
 
     path: str
     uid: int | None
-    """The user it is named after and who owns it; None of a TPUSMI_DIR, which users may share."""
+    """The user who owns it; None of a TPUSMI_DIR, which users may share."""
     trouble: str = ""
     """Why nothing in it can be read; empty when something may be."""
 
@@ -135,10 +135,12 @@ def _running_users(proc: str) -> list[int]:
 
 
 def _of_users(parent: str, listed: Iterable[str]) -> Iterator[Directory]:
-    """Those that belong to the users they are named after, a few for each user."""
+    """Those of each user, by the kernel, a few for each. The name is the owner's word: another uid
+    stands in it where a user namespace numbers users in its own way.
+    """
     counts: dict[int, int] = {}
     for name in listed:
-        uid, path = user_in_name(name), f"{parent}/{name}"
+        path = f"{parent}/{name}"
         try:
             found = os.lstat(path)
         except FileNotFoundError:
@@ -146,12 +148,12 @@ def _of_users(parent: str, listed: Iterable[str]) -> Iterator[Directory]:
         except OSError:
             # The directory above is private, as /run/user/1001 is: whose is told by its name.
             continue
-        if uid is None or found.st_uid != uid:
+        uid, is_directory = found.st_uid, stat.S_ISDIR(found.st_mode)
+        if not is_directory and user_in_name(name) != uid:
             continue  # another user has taken the name: the agent has gone elsewhere
         counts[uid] = counts.get(uid, 0) + 1
         if counts[uid] <= OF_USER_MOST:
-            trouble = "" if stat.S_ISDIR(found.st_mode) else "is not a directory"
-            yield Directory(path, uid, trouble)
+            yield Directory(path, uid, "" if is_directory else "is not a directory")
 
 
 def is_private(directory: str, uid: int) -> bool:
@@ -171,15 +173,23 @@ def _owner(path: str) -> int | None:
         return None
 
 
-def segments(directory: str, uid: int | None, most: int = ENTRIES_MOST) -> Found:
-    """The files that are named like a segment, of that user if one is given, among so many entries.
+def segments(
+    directory: str,
+    uid: int | None,
+    most: int = ENTRIES_MOST,
+    first: Container[str] | None = None,
+) -> Found:
+    """The files that are named like a segment, of that user if one is given, among so many entries:
+    where there are more, those first that begin with one of these pids.
 
     Raises OSError when the directory cannot be listed.
     """
     with os.scandir(directory) as entries:
-        seen = [*itertools.islice(entries, most + 1)]
+        seen = [*itertools.islice(entries, (most if first is None else ENTRIES_MOST) + 1)]
+    if first is not None and len(seen) > most:
+        seen.sort(key=lambda entry: entry.name.partition("-")[0] not in first)
     found = (_place(entry, uid) for entry in seen[:most])
-    return Found([place for place in found if place is not None], len(seen))
+    return Found([place for place in found if place is not None], min(len(seen), most + 1))
 
 
 def _place(entry: os.DirEntry[str], uid: int | None) -> Place | None:

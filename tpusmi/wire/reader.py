@@ -76,8 +76,7 @@ class SegmentReader:
     def __init__(self, path: str) -> None:
         """Raises SegmentError when the file is not a segment this version can read."""
         try:
-            # O_NONBLOCK: somebody may have put a FIFO there, and opening that would wait for ever.
-            self._fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._fd = os.open(path, lock.TO_ASK)
         except OSError as error:
             raise SegmentError(f"cannot be opened: {error.strerror}") from None
         try:

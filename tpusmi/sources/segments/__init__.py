@@ -52,6 +52,8 @@ class Segments:
         self._budget.renew()
         gaps = Gaps(self._machine)
         looked = self._listing.look(now_s, self._budget)
+        if self._machine.lacking:
+            gaps.note(self._machine.lacking)
         for trouble in looked.troubles:
             gaps.directory(trouble)
         jobs = [job for job in (self._job(p, gaps) for p in looked.places) if job is not None]

@@ -84,6 +84,16 @@ class JobFacts:
             if value is not None:
                 yield f"{part} {words.duration(value)}"
 
+    def step_body(self) -> Iterator[str]:
+        """How long the bodies of `with tpusmi.step():` take, of the time between steps."""
+        body, period = self.value("step_body_s.mean"), self.value("step_time_s.mean")
+        if body is None or period is None:
+            return
+        yield f"mean {words.duration(body)} of {words.duration(period)}"
+        for part in ("p50", "p95"):
+            if (value := self.value(f"step_body_s.{part}")) is not None:
+                yield f"{part} {words.duration(value)}"
+
     def compiles(self) -> Iterator[str]:
         """How many, how long they took, how many just now."""
         if (count := self.value("compilations")) is not None:
@@ -91,7 +101,8 @@ class JobFacts:
             took = f" in {words.duration(seconds)}" if count and seconds is not None else ""
             yield words.count(count) + took
         if recent := self.value("recent_compilations"):
-            yield f"{words.count(recent)} of them in the last minute"
+            of_them = "" if count is None else " of them"
+            yield f"{words.count(recent)}{of_them} in the last minute"
         if (programs := self.value("executables")) is not None:
             yield f"{words.count(programs)} programs in memory"
 

@@ -11,6 +11,7 @@ from textual.geometry import Size
 
 from tpusmi.merge.owned import fresh_mean
 from tpusmi.merge.slow import Cause, slow
+from tpusmi.model import SILENT, UNCERTAIN
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.draw.named import NAME_WIDTH, named
@@ -138,8 +139,8 @@ class _Page:
             return f"ended {old} ago" if old else "ended"
         if verdicts.state(p) in ("stale", "stopped"):
             return verdicts.state(p)
-        if p.state == "silent":
-            return f"silent: its agent wrote nothing for {old}" if old else "silent"
+        if p.state in (SILENT, UNCERTAIN):
+            return f"{p.state}: its agent wrote nothing for {old}" if old else p.state
         since_s = self._facts.value("since_last_step_s")
         if p.phase == "idle" and since_s is not None:
             return f"idle, no step for {words.duration(since_s)}"
@@ -156,7 +157,9 @@ class _Page:
         lines = []
         if self._p.interval_s is not None:
             steps = chain(self._facts.steps(), self._facts.flops(), self._facts.last_step())
-            lines = [self._step_times(), self._measured("steps", steps)]
+            body = [*self._facts.step_body()]
+            bodies = [self._measured("step body", body)] if body else []
+            lines = [self._step_times(), *bodies, self._measured("steps", steps)]
         chips = [*self._chips()]
         return [*lines, *([self._measured("devices", chips)] if chips else [])]
 

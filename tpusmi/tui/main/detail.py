@@ -97,6 +97,13 @@ def unverified(look: Look, p: Process, width: int) -> list[Row]:
     """That only a file says that there is this process."""
     if p.is_verified:
         return []
+    if p.state == "dead":
+        return []
+    if p.elsewhere:
+        text = (
+            f"{p.elsewhere}: it lives, for its agent has {p.key.claim} locked; its pid is not ours"
+        )
+        return look.wrapped(text, width, "plain", "  ")
     whose = f", a file of user {p.user}," if p.user else ""
     text = f"{words.NOT_VERIFIED}: only {p.key.claim}{whose} says that there is this process"
     return look.wrapped(text, width, "warn", "! ")
