@@ -15,7 +15,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from commands import TPUSMI, environment, tpusmi
-from holding import holder, running
+from holding import FREED, IS_FREE, holder, running
 from own_dev import ON_A_MACHINE, on_a_machine
 from terminal import terminal
 from users import NOBODY, ROOT
@@ -232,14 +232,14 @@ def test_kill_says_what_it_would_do_and_does_nothing_unasked() -> None:
 def test_kill_frees_the_tpu_of_a_stale_holder() -> None:
     with simulated("orphan") as host:
         done = kill(host, "--stale", "--yes", "--json")
-        assert done.returncode == 0
+        assert done.returncode == FREED
         told = json.loads(done.stdout)
-        assert (told["done"], told["free"], told["still_held"]) == (True, True, {})
+        assert (told["done"], told["free"], told["still_held"]) == (True, IS_FREE, {})
         assert [r["outcome"] for r in told["results"]] == ["ended"]
         assert ps(host, "--visible-only").returncode == FREE
         again = kill(host, "--stale", "--yes")
         assert (again.returncode, again.stdout) == (
-            0,
+            FREED,
             "nothing to end: no holder of the TPU matches\n",
         )
 
@@ -256,7 +256,7 @@ def test_kill_by_chip_leaves_whoever_holds_more_and_says_so() -> None:
         found = kill(host, "--chip", "0", "--yes")
         assert found.returncode == HELD
         assert "also holds /dev/vfio/" in found.stdout
-        assert kill(host, "--chip", "0,1,2,3", "--yes").returncode == 0
+        assert kill(host, "--chip", "0,1,2,3", "--yes").returncode == FREED
         assert ps(host, "--visible-only").returncode == FREE
 
 
@@ -282,7 +282,7 @@ def test_a_person_at_a_terminal_is_asked() -> None:
             screen.see("End 1 process? [y/N]")
             screen.press("y\n")
             screen.see("ended by SIGTERM")
-            assert screen.end() == 0
+            assert screen.end() == FREED
             assert "SIGTERM sent" not in screen.text  # how far it was, is over
         assert ps(host, "--visible-only").returncode == FREE
 
@@ -422,7 +422,7 @@ def test_closed_streams_stop_nobody(closed: str, cannot_write: bool) -> None:
         found = subprocess.run(line.format("ps"), **shell)  # type: ignore[call-overload]
         assert found.returncode == (74 if cannot_write else STALE)
         done = subprocess.run(line.format("kill --stale --yes"), **shell)  # type: ignore[call-overload]
-        assert done.returncode == (74 if cannot_write else 0)
+        assert done.returncode == (74 if cannot_write else FREED)
         assert ps(host, "--visible-only").returncode == FREE
 
 
