@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,15 +13,21 @@ from tpusmi.actions.order import Order
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Request
 from tpusmi.actions.planning import planned
+from tpusmi.cli.exits import Exit
 from tpusmi.cli.printing import users_asked_for
 from tpusmi.cli.terminal import Looks
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import History, Host, Process, Snapshot
 from tpusmi.report.select import Wanted, recent, selected
 from tpusmi.settings import Settings
+from tpusmi.threads import WHERE, can_start
 
 if TYPE_CHECKING:
     from tpusmi.tui import Options
+
+
+THREADS = 9
+"""One for each source, three of Textual's, and the reader's."""
 
 
 class _Feed(NamedTuple):
@@ -51,6 +58,12 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -
     """Show the dashboard until it is quit; the exit code."""
     from tpusmi.tui import run
 
+    if not can_start(THREADS):
+        sys.stderr.write(
+            f"tpusmi: the dashboard needs {THREADS} threads, and so many cannot be started: "
+            f"{WHERE}; tpusmi -1 needs fewer\n"
+        )
+        return Exit.SOURCE_FAILED
     settings: Settings = options.settings
     if settings.only_user and not users_asked_for(options):
         wanted = wanted._replace(users=(settings.only_user,))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tpusmi.tui.feed import Feed, Options
 
 __all__ = ["Feed", "Options", "run"]
+
+LEAVE = b"\x1b[?1000;1002;1003;1004;1006;1015;2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
+"""No reports of the mouse, of focus and of pastes; wrapped lines, the cursor, the main screen."""
 
 
 def run(feed: Feed, options: Options) -> int:
@@ -24,5 +31,25 @@ def run(feed: Feed, options: Options) -> int:
     from tpusmi.tui.draw.themes import shown_here
 
     app = Dashboard(feed, options._replace(theme=shown_here(options.theme)))
-    app.run()
+    with _given_back():
+        app.run()
     return app.return_code or 0
+
+
+@contextmanager
+def _given_back() -> Iterator[None]:
+    """A terminal that Textual could take only in part is given back all the same.
+
+    It cannot be left without the threads that write to it and read from it.
+    """
+    import sys
+    import termios
+
+    before = termios.tcgetattr(sys.__stdin__) if sys.__stdin__ and sys.__stdin__.isatty() else None
+    try:
+        yield
+    except RuntimeError as error:
+        if before is not None and sys.__stdin__ is not None:
+            termios.tcsetattr(sys.__stdin__, termios.TCSADRAIN, before)
+            os.write(1, LEAVE)
+        raise
