@@ -75,7 +75,10 @@ def _print_again(collector: Collector, printer: Printer, wanted: Wanted, every_s
     due_s = time.monotonic()
     first = True
     while True:
-        _write(printer(selected(collector.read_once(), wanted), first))
+        snapshot = collector.read_once()
+        _write(printer(selected(snapshot, wanted), first))
+        if first and all(o.status == FAILED for o in snapshot.sources):
+            _explain(snapshot, wanted)
         first = False
         # On a grid, so that printing does not push every later tick back.
         due_s = max(due_s + every_s, time.monotonic())

@@ -19,6 +19,7 @@ from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import Help
 from tpusmi.cli.options import parser as dashboard_parser
+from tpusmi.threads import WHERE, can_start
 
 if TYPE_CHECKING:
     from tpusmi.web.server import Plan
@@ -27,6 +28,8 @@ PORT = 8780
 """Of no program that runs beside a TPU: libtpu has 8431 and 8470 upwards."""
 
 NOT_INSTALLED = "textual-serve is not installed here: pip install 'tpusmi[web]'"
+THREADS = 2
+"""At least: one reads the files of the page."""
 TEXT = (
     *("once", "json", "list_tpus", "query_tpu", "query_processes", "loop", "format"),
     *("help_query_tpu", "help_query_processes", "print_config"),
@@ -47,6 +50,8 @@ def run(arguments: Sequence[str]) -> int:
     options = _checked(parse, theirs)
     if importlib.util.find_spec("textual_serve") is None:
         return _refuse(NOT_INSTALLED, Exit.NOTHING_HERE)
+    if not can_start(THREADS):
+        return _refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
     settings_of(options)  # a file that no dashboard can read is told before there is one
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _exit)
