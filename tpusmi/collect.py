@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections import deque
@@ -83,8 +82,7 @@ class Collector:
                     return
                 question()
 
-        started = 0
-        for _ in range(len(questions)):
+        for started in range(len(questions)):
             try:
                 threading.Thread(target=work, name="tpusmi-source", daemon=True).start()
             except RuntimeError as error:  # no more threads
@@ -92,7 +90,6 @@ class Collector:
                     for runner in self._runners:
                         runner.refuse(error)
                 return
-            started += 1
 
     def have_all_answered(self) -> bool:
         """True once every source has been read at least once."""
@@ -234,18 +231,9 @@ def open_collector(
             chips,
             holders,
             Libtpu(host, holders.processes, with_programs),
-            LibtpuSdk(host, lambda: bool(chips.chips()), everything=not _has_protobuf()),
+            LibtpuSdk(host, lambda: bool(chips.chips())),
         ],
     )
-
-
-def _has_protobuf() -> bool:
-    """Whether protobuf is there: without it the metrics servers cannot be asked, and the SDK has to
-    tell all it knows.
-
-    importlib would take a third of bare Python's start to look in the same places.
-    """
-    return any(os.path.isdir(f"{directory}/google/protobuf") for directory in sys.path)
 
 
 def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:

@@ -1,5 +1,5 @@
-"""`!tpusmi` in a cell of a real Jupyter kernel prints and ends; where a person can type there is the
-dashboard, also if a notebook started that terminal.
+"""`!tpusmi` in a cell of a real Jupyter kernel prints and ends; where a person can type there is
+the dashboard, also if a notebook started that terminal.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class _Process(NamedTuple):
 
 
 def _seen(pid: int) -> _Process:
-    """Raises OSError where there is no such process to be seen, and ValueError for a strange one."""
+    """Raises OSError where that process is out of sight, and ValueError for a strange one."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         head, _, rest = file.read(1024).rpartition(b") ")
     fields = rest.split(b" ", 5)

@@ -48,7 +48,7 @@ def _given_back() -> Iterator[None]:
     before = termios.tcgetattr(sys.__stdin__) if sys.__stdin__ and sys.__stdin__.isatty() else None
     try:
         yield
-    except RuntimeError as error:
+    except RuntimeError:
         if before is not None and sys.__stdin__ is not None:
             termios.tcsetattr(sys.__stdin__, termios.TCSADRAIN, before)
             os.write(1, LEAVE)

@@ -13,8 +13,8 @@ LIMIT_S = 1.0
 def copy(text: str, write: Callable[[str], object], is_web: bool = False) -> str:
     """Hand a text to the clipboard; what was done with it, as a sentence.
 
-    `write` sends to the terminal. In tmux the text is put into a buffer of it as well: most settings
-    of tmux ignore what a program sends to the clipboard.
+    `write` sends to the terminal. In tmux the text is put into a buffer of it: with most settings
+    tmux ignores what a program sends to the clipboard.
     """
     what = f"pid {text}" if text.isdigit() else text
     if is_web:
