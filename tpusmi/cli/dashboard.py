@@ -16,6 +16,7 @@ from tpusmi.actions.planning import planned
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.printing import users_asked_for
 from tpusmi.cli.terminal import Looks
+from tpusmi.cli.width import forget_exported_size
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import History, Host, Process, Snapshot
 from tpusmi.report.select import Wanted, recent, selected
@@ -56,7 +57,7 @@ class _Ender(NamedTuple):
 
 def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -> int:
     """Show the dashboard until it is quit; the exit code."""
-    from tpusmi.tui import run
+    from tpusmi.tui import UnusableError, run
 
     if not can_start(THREADS):
         sys.stderr.write(
@@ -71,10 +72,16 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -
     collector.start()
     # It is the theme that decides on colours. Textual would take an empty one for a wish, too.
     os.environ.pop("NO_COLOR", None)
+    forget_exported_size()
     try:
         # Processes are filtered by a text on the screen, where a person can do away with it.
         feed = _Feed(collector, collector.history, wanted._replace(text=""))
         return run(feed, _tui_options(host, options, looks)._replace(filter=wanted.text))
+    except UnusableError as error:
+        if options.debug:
+            raise
+        sys.stderr.write(f"tpusmi: {error}\n")
+        return Exit.NOTHING_HERE
     finally:
         collector.stop()
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tpusmi.tui.feed import Feed, Options
+from tpusmi.tui.needed import UnusableError, dashboard_class
 
-__all__ = ["Feed", "Options", "run"]
+__all__ = ["Feed", "Options", "UnusableError", "run"]
 
 LEAVE = b"\x1b[?1000;1002;1003;1004;1006;1015;2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 """No reports of the mouse, of focus and of pastes; wrapped lines, the cursor, the main screen."""
@@ -17,7 +18,7 @@ LEAVE = b"\x1b[?1000;1002;1003;1004;1006;1015;2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 def run(feed: Feed, options: Options) -> int:
     """Show the dashboard on this terminal until it is quit; the exit code.
 
-    stdin and stdout must be the terminal.
+    stdin and stdout must be the terminal. Raises UnusableError before anything is drawn.
     """
     import gc
     import sys
@@ -27,10 +28,10 @@ def run(feed: Feed, options: Options) -> int:
 
     # Loading Textual makes many objects and no garbage: looking for some costs time.
     gc.disable()
-    from tpusmi.tui.app import Dashboard
+    dashboard = dashboard_class()
     from tpusmi.tui.draw.themes import shown_here
 
-    app = Dashboard(feed, options._replace(theme=shown_here(options.theme)))
+    app = dashboard(feed, options._replace(theme=shown_here(options.theme)))
     with _given_back():
         app.run()
     return app.return_code or 0
