@@ -26,6 +26,7 @@ from tpusmi.cli.holding import (
     talk,
 )
 from tpusmi.cli.options import Help
+from tpusmi.cli.terminal import is_in_cell
 from tpusmi.cli.width import columns
 from tpusmi.collect import look
 from tpusmi.model import Host, ProcessKey, Snapshot
@@ -212,6 +213,9 @@ def _is_confirmed(plan: Plan) -> bool:
     if not sys.stdin.isatty():
         talk("not done: --yes is needed where nobody can be asked")
         return False
+    if is_in_cell():
+        talk("not done: a notebook cell takes no answer: add --yes")
+        return False
     count = len(plan.targets)
     what = f"End {counted(count, 'process', 'processes')}?" if count else "Remove the lock file?"
     sys.stderr.write(f"{what} [y/N] ")
@@ -239,7 +243,7 @@ class _Progress:
     """A line on the terminal that says how far each process is; nothing where there is none."""
 
     def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
+        self._is_shown = sys.stderr.isatty() and not is_in_cell()
         self._words: dict[ProcessKey, str] = {}
 
     def __call__(self, words: Mapping[ProcessKey, str]) -> None:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from tpusmi.interpreter import why_unknown
 from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome
 from tpusmi.sources.libtpu.answers import fresh_for_s
 from tpusmi.sources.libtpu.child_process import ChildProcess
@@ -124,8 +125,10 @@ class LibtpuSdk:
             return "closed"
         if self._child is not None or self._host.sdk_command:
             return ""
-        if self._host.sdk_command == () or self._host.root != "/" or not sys.executable:
+        if self._host.sdk_command == () or self._host.root != "/":
             return "libtpu's SDK is not asked on this host"
+        if reason := why_unknown():
+            return f"libtpu's SDK is not asked: {reason}"
         if not self._has_tpu():
             return "no TPU here"
         return "" if _is_installed() else NOT_INSTALLED
