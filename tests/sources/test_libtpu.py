@@ -29,7 +29,6 @@ from metric_server import (
     free_port,
     gauge,
     labelled,
-    large,
     of_devices,
     saying_port,
     server_process,
@@ -205,7 +204,7 @@ def test_a_server_that_cannot_list_is_asked_for_all_we_know() -> None:
 
 def test_an_answer_of_megabytes_costs_itself() -> None:
     answers = of_devices([0, 1])
-    answers[DUTY] = large(DUTY, 300_000)
+    answers[DUTY] = gauge(DUTY, dict.fromkeys(range(300_000), 1.0))
     with serving(answers) as server:
         found = once(server.port)
     assert troubles(found) == (f"port {server.port} answers more than is sane: duty_cycle_percent",)
@@ -369,6 +368,46 @@ def test_what_a_server_does_not_list_is_told() -> None:
         found = once(server.port)
     lacking = "hbm_bandwidth_utilization_percent, idle_s"
     assert found.notes == (f"port {server.port} has no {lacking}",)
+
+
+MISSING = "protobuf is not installed (pip install protobuf)"
+TOO_OLD = (
+    "protobuf 3.20.3 is too old, 4.25 is needed: "
+    "install tpusmi into an environment of its own (uv tool, pipx)"
+)
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "why"),
+    [
+        (
+            "sys.modules['google.protobuf'] = None",
+            "protobuf is not installed (pip install protobuf)",
+        ),
+        ("import google.protobuf; google.protobuf.__version__ = '3.20.3'", TOO_OLD),
+    ],
+    ids=["none", "too old"],
+)
+def test_a_holder_that_cannot_be_asked_is_not_said_to_be_mute(spoiled: str, why: str) -> None:
+    code = (
+        f"import os, sys, time; {spoiled}\n"
+        "from tpusmi.model import Host, Process, ProcessKey\n"
+        "from tpusmi.sources.libtpu import Libtpu\n"
+        "held = Process(ProcessKey(int(sys.argv[2]), 1), 'ann', 'x', 'live', None, None, 1.0, {},\n"
+        "    holds=('/dev/vfio/0',), environment={'TPU_RUNTIME_METRICS_PORTS': sys.argv[1]})\n"
+        "found = Libtpu(Host(metrics_ports=()), lambda: [held]).read(time.monotonic())\n"
+        "print(found.message, *found.notes, sep='\\n')"
+    )
+    with server_process() as server:
+        arguments = [str(server.port), str(server.pid)]
+        said = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=30
+        )
+        assert said.stderr == ""
+        assert said.stdout.splitlines() == [
+            f"HBM, duty cycle and more cannot be asked: {why}",
+            f"pid {server.pid} cannot be asked for its metrics: {why}",
+        ]
 
 
 def test_a_server_that_was_started_again_in_between_is_another() -> None:
@@ -583,9 +622,9 @@ def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
     assert ended_s - float(finished_s) < 0.5
 
 
-def test_nothing_needs_grpcio_or_protobuf() -> None:
+def test_nothing_needs_grpcio() -> None:
     code = (
-        "import sys, time; sys.modules['grpc'] = sys.modules['google'] = None\n"
+        "import sys, time; sys.modules['grpc'] = None\n"
         "from tpusmi.model import Host\n"
         "from tpusmi.sources.libtpu import Libtpu\n"
         "libtpu = Libtpu(Host(metrics_ports=(int(sys.argv[1]),)), lambda: ())\n"

@@ -58,19 +58,18 @@ class LibtpuSdk:
         self,
         host: Host,
         has_tpu: Callable[[], bool],
-        everything: bool = False,
         period_s: float = 1.0,
         lacking: Callable[[float], Container[str]] = lambda wait_s: (),
     ) -> None:
-        """`everything`: also what a metrics server tells, for when it cannot be asked. `lacking`
-        tells the metrics that no server has though one does answer, within so many seconds.
+        """`lacking` tells the metrics that a server should tell and none does, within so many
+        seconds.
         """
         self.period_s = period_s
         self._host = host
         self._has_tpu = has_tpu
         self._lacking = lacking
-        self._names = [n for n in NAMES if n.sdk and (everything or n.grpc is None)]
-        self._seconded = [n for n in NAMES if n.sdk and n not in self._names]
+        self._names = [n for n in NAMES if n.sdk and n.grpc is None]
+        self._seconded = [n for n in NAMES if n.sdk and n.grpc is not None]
         self._child: ChildProcess | None = None
         self._turn = threading.Lock()
         self._is_closed = False
