@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -65,10 +65,31 @@ class Collector:
         What has not answered by the deadline has FAILED.
         """
         until_s = time.monotonic() + deadline_s
-        asked = [runner.ask() for runner in self._runners]
-        for done in asked:
-            done.wait(max(0.0, until_s - time.monotonic()))
+        questions = deque(runner.question() for runner in self._runners if not runner.is_asked)
+        self._answer_all(questions)
+        for runner in self._runners:
+            runner.wait(max(0.0, until_s - time.monotonic()))
         return self.snapshot()
+
+    def _answer_all(self, questions: deque[Callable[[], None]]) -> None:
+        """Each on a thread of its own; where there are not so many, as soon as one is free."""
+
+        def work() -> None:
+            while True:
+                try:
+                    question = questions.popleft()
+                except IndexError:
+                    return
+                question()
+
+        for started in range(len(questions)):
+            try:
+                threading.Thread(target=work, name="tpusmi-source", daemon=True).start()
+            except RuntimeError as error:  # no more threads
+                if not started:
+                    for runner in self._runners:
+                        runner.refuse(error)
+                return
 
     def have_all_answered(self) -> bool:
         """True once every source has been read at least once."""
@@ -99,33 +120,39 @@ class _Runner:
         """Of the question that was asked last, where one is asked at a time."""
 
     def start(self) -> None:
+        """Read the source again and again, on a thread. Where there is none it has FAILED."""
         self._asking = None
-        self._begin(self._run)
+        name = f"tpusmi-{self._source.name}"
+        try:
+            threading.Thread(target=self._run, name=name, daemon=True).start()
+        except RuntimeError as error:
+            self.refuse(error)
 
     def stop(self) -> None:
         """Let the thread end after the read that is under way, and the source let go."""
         self.end.set()
         self._source.close()
 
-    def ask(self) -> threading.Event:
-        """Read the source once on a thread; the event is set when it has answered.
+    @property
+    def is_asked(self) -> bool:
+        """True while an answer is owed: a source that hangs is not asked twice."""
+        return self._asking is not None and not self._asking.is_set()
 
-        A hung one is not asked twice.
-        """
-        if self._asking is None or self._asking.is_set():
-            done = self._asking = threading.Event()
-            self._begin(self._answer, done)
-        return self._asking
+    def question(self) -> Callable[[], None]:
+        """What reads the source once. The answer is owed from now on."""
+        done = self._asking = threading.Event()
+        return lambda: self._answer(done)
 
-    def _begin(self, work: Callable[..., None], *done: threading.Event) -> None:
-        """On a thread of its own. Where no more can be started the source has FAILED."""
-        name = f"tpusmi-{self._source.name}"
-        try:
-            threading.Thread(target=work, args=done, name=name, daemon=True).start()
-        except RuntimeError as error:
-            self._newest = Outcome(self._source.name, FAILED, f"not asked: {error}")
-            for event in done:
-                event.set()
+    def wait(self, limit_s: float) -> None:
+        """Until the answer is there that is owed, if any is."""
+        if self._asking is not None:
+            self._asking.wait(limit_s)
+
+    def refuse(self, error: RuntimeError) -> None:
+        """No thread can be started: the source has FAILED."""
+        self._newest = Outcome(self._source.name, FAILED, f"not asked: {error}")
+        if self._asking is not None:
+            self._asking.set()
 
     @property
     def has_answered(self) -> bool:
@@ -153,7 +180,7 @@ class _Runner:
         How old an answer to a question is tells only how long the other sources took.
         """
         if self._asking is not None:
-            return not self._asking.is_set()
+            return self.is_asked
         return silent_s > max(ONCE_DEADLINE_S, HUNG_AFTER_PERIODS * self._source.period_s)
 
     def _run(self) -> None:
@@ -197,25 +224,17 @@ def open_collector(
 
     chips = Sysfs(host)
     holders = Holders(host, chips.chips, detailed)
+    libtpu = Libtpu(host, holders.processes, with_programs)
     return Collector(
         host,
         [
             Segments(host, with_past, period_s, by_device=detailed),
             chips,
             holders,
-            Libtpu(host, holders.processes, with_programs),
-            LibtpuSdk(host, lambda: bool(chips.chips()), everything=not _has_protobuf()),
+            libtpu,
+            LibtpuSdk(host, lambda: bool(chips.chips()), lacking=libtpu.lacking),
         ],
     )
-
-
-def _has_protobuf() -> bool:
-    """Whether protobuf is there: without it the metrics servers cannot be asked, and the SDK has to
-    tell all it knows.
-
-    importlib would take a third of bare Python's start to look in the same places.
-    """
-    return any(os.path.isdir(f"{directory}/google/protobuf") for directory in sys.path)
 
 
 def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:

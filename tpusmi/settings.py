@@ -43,7 +43,9 @@ def settings_path() -> str:
         return own
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):  # to be ignored, says the XDG base directory specification
-        base = os.path.expanduser("~/.config")
+        from tpusmi.sources.users import home
+
+        base = os.path.join(home(), ".config")
     return os.path.join(base, "tpusmi", "config.toml")
 
 

@@ -29,6 +29,7 @@ from metric_server import (
     free_port,
     gauge,
     labelled,
+    large,
     of_devices,
     saying_port,
     server_process,
@@ -36,7 +37,6 @@ from metric_server import (
     silent_port,
 )
 
-from tpusmi import collect
 from tpusmi.metricproto import messages
 from tpusmi.model import ABSENT, FAILED, OK, Host, Outcome, Process, ProcessKey, RowKey
 from tpusmi.sources import sockets
@@ -205,7 +205,7 @@ def test_a_server_that_cannot_list_is_asked_for_all_we_know() -> None:
 
 def test_an_answer_of_megabytes_costs_itself() -> None:
     answers = of_devices([0, 1])
-    answers[DUTY] = gauge(DUTY, dict.fromkeys(range(300_000), 1.0))
+    answers[DUTY] = large(DUTY, 300_000)
     with serving(answers) as server:
         found = once(server.port)
     assert troubles(found) == (f"port {server.port} answers more than is sane: duty_cycle_percent",)
@@ -369,39 +369,6 @@ def test_what_a_server_does_not_list_is_told() -> None:
         found = once(server.port)
     lacking = "hbm_bandwidth_utilization_percent, idle_s"
     assert found.notes == (f"port {server.port} has no {lacking}",)
-
-
-def test_a_holder_that_cannot_be_asked_is_not_said_to_be_mute() -> None:
-    code = (
-        "import os, sys, time; sys.modules['google.protobuf'] = None\n"
-        "from tpusmi.model import Host, Process, ProcessKey\n"
-        "from tpusmi.sources.libtpu import Libtpu\n"
-        "held = Process(ProcessKey(int(sys.argv[2]), 1), 'ann', 'x', 'live', None, None, 1.0, {},\n"
-        "    holds=('/dev/vfio/0',), environment={'TPU_RUNTIME_METRICS_PORTS': sys.argv[1]})\n"
-        "found = Libtpu(Host(metrics_ports=()), lambda: [held]).read(time.monotonic())\n"
-        "print(found.message, *found.notes, sep='\\n')"
-    )
-    with server_process() as server:
-        arguments = [str(server.port), str(server.pid)]
-        said = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=30
-        )
-        assert said.stderr == ""
-        assert said.stdout.splitlines() == [
-            "protobuf is not installed: HBM, duty cycle and more cannot be asked "
-            "(pip install protobuf)",
-            f"pid {server.pid} cannot be asked for its metrics: protobuf is not installed",
-        ]
-
-
-@pytest.mark.parametrize("there", [(), ("grpc",), ("google/protobuf",)])
-def test_the_servers_can_be_asked_where_protobuf_is(
-    there: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for package in there:
-        (tmp_path / package).mkdir(parents=True)
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert collect._has_protobuf() == ("google/protobuf" in there)
 
 
 def test_a_server_that_was_started_again_in_between_is_another() -> None:
@@ -616,9 +583,9 @@ def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
     assert ended_s - float(finished_s) < 0.5
 
 
-def test_nothing_needs_grpcio() -> None:
+def test_nothing_needs_grpcio_or_protobuf() -> None:
     code = (
-        "import sys, time; sys.modules['grpc'] = None\n"
+        "import sys, time; sys.modules['grpc'] = sys.modules['google'] = None\n"
         "from tpusmi.model import Host\n"
         "from tpusmi.sources.libtpu import Libtpu\n"
         "libtpu = Libtpu(Host(metrics_ports=(int(sys.argv[1]),)), lambda: ())\n"

@@ -199,7 +199,11 @@ def test_a_replaced_segment_is_read_anew(tmp_path: Path) -> None:
     assert len(source.read(time.monotonic()).devices) == 0
     forge.my_segment(tmp_path, devices=2)
     assert len(source.read(time.monotonic()).devices) == 2
-    os.unlink(forge.my_segment(tmp_path).path)
+    writer = forge.my_segment(tmp_path)
+    assert len(source.read(time.monotonic()).processes) == 1
+    os.unlink(writer.path)
+    assert len(source.read(time.monotonic()).processes) == 1  # its agent makes another one soon
+    writer.close()
     assert source.read(time.monotonic()).processes == ()
 
 

@@ -16,7 +16,7 @@ import pytest
 from commands import tpusmi
 from users import NOBODY, ROOT
 
-from tpusmi.sources.users import WAIT_MOST_S, _Names
+from tpusmi.sources.users import WAIT_MOST_S, _Names, user_number
 
 SHELL_OF = """
 import os, subprocess, sys
@@ -79,10 +79,43 @@ def test_names_that_take_long_are_not_waited_for_and_come_later(
     assert sorted(asked) == [5, 6, 7]
 
 
-def test_numbers_do_not_wait_for_names(tmp_path: Path) -> None:
-    forge.my_segment(tmp_path)
-    slow = "import pwd, time\npwd.getpwuid = lambda uid: time.sleep(60)\n"
+@pytest.fixture
+def slow_names(tmp_path: Path) -> str:
+    """A PYTHONPATH under which the user database answers after a minute."""
+    slow = "import pwd, time\npwd.getpwuid = pwd.getpwnam = lambda user: time.sleep(60)\n"
     (tmp_path / "sitecustomize.py").write_text(slow)
-    paths = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    (job,) = json.loads(tpusmi(tmp_path, "--json", PYTHONPATH=paths).stdout)["processes"]
+    return f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+
+
+def test_numbers_do_not_wait_for_names(tmp_path: Path, slow_names: str) -> None:
+    forge.my_segment(tmp_path)
+    (job,) = json.loads(tpusmi(tmp_path, "--json", PYTHONPATH=slow_names).stdout)["processes"]
     assert (job["user"], job["uid"], job["steps"]) == (str(os.getuid()), os.getuid(), 1200)
+
+
+@pytest.mark.parametrize("command", ["--json", "-1", "--query-processes=pid --format=csv"])
+def test_a_user_named_while_names_do_not_come_is_not_said_to_have_nothing(
+    tmp_path: Path, slow_names: str, command: str
+) -> None:
+    forge.my_segment(tmp_path)
+    asked = (*command.split(), "-u", "ann")
+    found = tpusmi(tmp_path, *asked, PYTHONPATH=slow_names)
+    assert (found.returncode, found.stderr.count("\n")) == (4, 1)
+    assert "does not say in time who ann is: name the user by number" in found.stderr
+    by_number = tpusmi(tmp_path, *asked[:-1], str(os.getuid()), PYTHONPATH=slow_names)
+    assert (by_number.returncode, by_number.stderr) == (0, "")
+    assert str(os.getpid()) in by_number.stdout
+
+
+def test_a_users_number_is_found_by_the_name() -> None:
+    assert user_number(pwd.getpwuid(0).pw_name) == 0
+    assert user_number("no-such-user") is None
+    assert user_number("with\0nul") is None
+
+
+def test_settings_are_looked_for_without_a_home_and_without_a_user_database(
+    tmp_path: Path, slow_names: str
+) -> None:
+    found = tpusmi(tmp_path, "--print-config", HOME=None, PYTHONPATH=slow_names)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "/.config/tpusmi/config.toml" in found.stdout

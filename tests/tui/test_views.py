@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from piloted import dashboard, height, press, shown, text
 from scripted import Job, ScriptedFeed, many_devices, two_jobs
@@ -93,13 +95,18 @@ async def test_the_cursor_moves_over_tiles_and_a_click_puts_it_there() -> None:
 
 
 async def test_what_is_selected_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    copied: list[str] = []
+    monkeypatch.delenv("TMUX", raising=False)
+    monkeypatch.delenv("STY", raising=False)
+    written: list[str] = []
     async with dashboard(two_jobs(), size=(100, 40)) as pilot:
-        monkeypatch.setattr(pilot.app, "copy_to_clipboard", copied.append)
-        await press(pilot, "y", "tab", "down", "y")
-        assert text(pilot, "footer").startswith("Copied tpu:1")
+        monkeypatch.setattr(pilot.app._driver, "write", written.append)
+        await press(pilot, "y")
+        assert text(pilot, "footer").startswith("pid 41234 sent to the terminal's clipboard")
+        await press(pilot, "tab", "down", "y")
+        assert text(pilot, "footer").startswith("tpu:1 sent to the terminal's clipboard")
         await press(pilot, "tab", "m", "y")
-    assert copied == ["41234", "tpu:1", "train/optimizer.py:48"]
+    sent = [base64.b64decode(found[7:-1]) for found in written if found.startswith("\x1b]52;c;")]
+    assert sent == [b"41234", b"tpu:1", b"train/optimizer.py:48"]
 
 
 async def test_a_long_time_is_told_in_days_and_hours() -> None:

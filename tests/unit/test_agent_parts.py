@@ -21,6 +21,7 @@ from tpusmi.agent.steps import Steps
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments
 from tpusmi.wire import places
+from tpusmi.wire.layout import Identity
 
 
 class Clock:
@@ -376,10 +377,14 @@ def test_tpu_functions_are_told_from_other_cards_of_the_same_vendor(tmp_path: Pa
 def test_a_job_that_runs_on_the_cpu_of_a_tpu_host_is_warned_about(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(jaxread, "is_told_cpu", lambda: False)
+    monkeypatch.setattr(jaxread, "tpu_functions", lambda: 1)
+    (warning,) = process.fallback_warning("cpu")
+    assert warning["message"].endswith("although 1 TPU function is on the PCI bus")
     monkeypatch.setattr(jaxread, "tpu_functions", lambda: 8)
     (warning,) = process.fallback_warning("cpu")
     assert warning["code"] == "cpu_fallback"
-    assert "8 TPU functions" in warning["message"]
+    assert "8 TPU functions are" in warning["message"]
     assert process.fallback_warning("tpu") == []
     monkeypatch.setattr(jaxread, "tpu_functions", lambda: 0)
     assert process.fallback_warning("cpu") == []
@@ -404,12 +409,19 @@ def aged(path: str, seconds: float) -> str:
     return path
 
 
+def left(directory: Path, who: Identity) -> str:
+    """A segment that its process has let go of."""
+    writer = forge.segment(directory, who)
+    writer.close()
+    return writer.path
+
+
 def test_dead_segments_older_than_a_day_are_removed_by_their_owners_next_start(
     tmp_path: Path,
 ) -> None:
     me = places.me()
-    old = aged(forge.segment(tmp_path, forge.dead_identity()).path, 25 * 3600)
-    young = aged(forge.segment(tmp_path, me._replace(start_ticks=2)).path, 3600)
+    old = aged(left(tmp_path, forge.dead_identity()), 25 * 3600)
+    young = aged(left(tmp_path, me._replace(start_ticks=2)), 3600)
     alive = aged(forge.segment(tmp_path, me).path, 25 * 3600)
     other = tmp_path / "notes.txt"
     other.touch()
@@ -424,7 +436,7 @@ def test_dead_segments_older_than_a_day_are_removed_by_their_owners_next_start(
 def test_another_users_segments_are_never_removed(tmp_path: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("needs root to make another user's file")
-    path = aged(forge.segment(tmp_path, forge.dead_identity()).path, 90 * 3600)
+    path = aged(left(tmp_path, forge.dead_identity()), 90 * 3600)
     os.chown(path, 65534, 65534)
     output.remove_old(places.me(), str(tmp_path))
     assert os.path.exists(path)
@@ -433,7 +445,7 @@ def test_another_users_segments_are_never_removed(tmp_path: Path) -> None:
 def test_black_boxes_of_a_script_restarted_all_day_do_not_pile_up(tmp_path: Path) -> None:
     me = places.me()
     made = [me._replace(start_ticks=2 + i) for i in range(20)]
-    paths = [aged(forge.segment(tmp_path, who).path, 100.0 + i) for i, who in enumerate(made)]
+    paths = [aged(left(tmp_path, who), 100.0 + i) for i, who in enumerate(made)]
     output.remove_old(me, str(tmp_path))
     kept = [p for p in paths if os.path.exists(p)]
     assert kept == paths[: output.KEEP_DEAD_MOST]
@@ -513,7 +525,7 @@ def test_empty_directories_of_its_own_that_are_old_are_removed(
 def test_black_boxes_of_this_very_minute_are_removed_as_well(tmp_path: Path) -> None:
     me = places.me()
     for ticks in range(2, 30):
-        forge.segment(tmp_path, me._replace(start_ticks=ticks)).close()
+        left(tmp_path, me._replace(start_ticks=ticks))
     elsewhere = forge.segment(tmp_path, me._replace(start_ticks=1, pid_namespace=7)).path
     half = tmp_path / "5-5.seg.new"
     half.touch()
@@ -563,7 +575,7 @@ def test_a_backend_that_comes_after_the_end_leaves_no_thread(
     monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
     late = sampler.Sampler(1.0, Steps(), str(tmp_path), 0o600, lambda: None)
     late.finish(keep=False)
-    late._adopt_backend(backend, places.me())
+    late._adopt_backend(backend)
     asking = late._utilization
     assert asking is not None
     asking.join(5.0)

@@ -170,16 +170,6 @@ def test_an_error_it_does_not_know_ends_it_with_a_sentence() -> None:
     assert thread.failure == "TypeError: a new grpc"
 
 
-def test_where_grpc_is_not_installed_it_ends_without_a_word() -> None:
-    def fail(now_s: float) -> Sequence[Reading]:
-        raise ImportError("No module named 'grpc'")
-
-    thread = Utilization([0], "TPU v5 lite", 1.0, lambda: Server(fail))
-    thread.start()
-    thread.join(10)
-    assert thread.failure is None
-
-
 def test_a_server_that_hangs_does_not_keep_stop_waiting() -> None:
     release = threading.Event()
 

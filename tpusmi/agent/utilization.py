@@ -1,8 +1,7 @@
 """How busy this process's own TPU devices are, asked of the metrics server that libtpu runs in it.
 
 A container or a notebook whose port nobody outside can reach still shows its duty cycle this way.
-In a thread of its own: a server that hangs delays no sample. protobuf is loaded only when there is
-a TPU backend and a server, and if it is installed; grpc never is.
+In a thread of its own: a server that hangs delays no sample. Neither grpc nor protobuf is loaded.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Utilization(Thread):
         self.cpu_s = 0.0
         """CPU time of this thread so far."""
         self.failure: str | None = None
-        """Why it ended by itself; None while it works, and where protobuf is not installed."""
+        """Why it ended by itself; None while it works."""
         self._ids = ids
         self._may_be_partial = _has_one_device_per_chip(kind)
         self._budget = Budget(period_s, UTILIZATION_SHARE)
@@ -84,8 +83,6 @@ class Utilization(Thread):
         try:
             self._ask(server)
             server.close()
-        except ImportError:
-            pass  # protobuf is not installed
         except Exception as error:  # noqa: BLE001  # the job goes on without these numbers
             self.failure = f"{type(error).__name__}: {error}"
 
@@ -186,7 +183,7 @@ class _OwnServer:
         return () if self._metrics is None else self._metrics.read(now_s)
 
     def _met(self) -> OwnMetrics | None:
-        """The server, once it is there. Raises ImportError where protobuf is not installed."""
+        """The server, once it is there."""
         began_s = time.thread_time()
         from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find_own
 

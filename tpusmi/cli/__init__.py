@@ -80,7 +80,7 @@ def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
     looks = looks_of(options)
     if not wants_text(options):
         return _dashboard(host, parse, options, looks)
-    reason = "" if _asks_for_text(options) else why_no_dashboard()
+    reason = "" if _asks_for_text(options) else why_no_dashboard(options.monitor)
     if reason:
         sys.stderr.write(f"tpusmi: {reason}\n")
     return _print(host, parse, options, looks)
@@ -90,7 +90,7 @@ def wants_text(options: argparse.Namespace) -> bool:
     """True when text is asked for, or nothing else can be shown here."""
     from tpusmi.cli.terminal import why_no_dashboard
 
-    return _asks_for_text(options) or why_no_dashboard() is not None
+    return _asks_for_text(options) or why_no_dashboard(options.monitor) is not None
 
 
 def _asks_for_text(options: argparse.Namespace) -> bool:

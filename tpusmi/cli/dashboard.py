@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,15 +13,22 @@ from tpusmi.actions.order import Order
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Request
 from tpusmi.actions.planning import planned
+from tpusmi.cli.exits import Exit
 from tpusmi.cli.printing import users_asked_for
 from tpusmi.cli.terminal import Looks
+from tpusmi.cli.width import forget_exported_size
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import History, Host, Process, Snapshot
 from tpusmi.report.select import Wanted, recent, selected
 from tpusmi.settings import Settings
+from tpusmi.threads import WHERE, can_start
 
 if TYPE_CHECKING:
     from tpusmi.tui import Options
+
+
+THREADS = 9
+"""One for each source, three of Textual's, and the reader's."""
 
 
 class _Feed(NamedTuple):
@@ -49,8 +57,14 @@ class _Ender(NamedTuple):
 
 def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -> int:
     """Show the dashboard until it is quit; the exit code."""
-    from tpusmi.tui import run
+    from tpusmi.tui import UnusableError, run
 
+    if not can_start(THREADS):
+        sys.stderr.write(
+            f"tpusmi: the dashboard needs {THREADS} threads, and so many cannot be started: "
+            f"{WHERE}; tpusmi -1 needs fewer\n"
+        )
+        return Exit.SOURCE_FAILED
     settings: Settings = options.settings
     if settings.only_user and not users_asked_for(options):
         wanted = wanted._replace(users=(settings.only_user,))
@@ -58,10 +72,16 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -
     collector.start()
     # It is the theme that decides on colours. Textual would take an empty one for a wish, too.
     os.environ.pop("NO_COLOR", None)
+    forget_exported_size()
     try:
         # Processes are filtered by a text on the screen, where a person can do away with it.
         feed = _Feed(collector, collector.history, wanted._replace(text=""))
         return run(feed, _tui_options(host, options, looks)._replace(filter=wanted.text))
+    except UnusableError as error:
+        if options.debug:
+            raise
+        sys.stderr.write(f"tpusmi: {error}\n")
+        return Exit.NOTHING_HERE
     finally:
         collector.stop()
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 TAKEN_WITHIN_S = 30.0
 """The reader of a full non-blocking pipe has so long to take something."""
-NO_THREAD = "can't start new thread"
-"""What Python says where a limit on processes is reached: of the user, or of the container."""
 
 
 class Exit(IntEnum):
@@ -170,11 +168,11 @@ def _outcome(command: Callable[[], int]) -> int:
     except SystemExit as done:
         return _code_of(done)
     except RuntimeError as error:
-        if NO_THREAD not in str(error):
+        from tpusmi.threads import WHERE, is_none_left
+
+        if not is_none_left(error):
             raise
-        sys.stderr.write(
-            "tpusmi: no thread can be started: see ulimit -u, or the pod's pids limit\n"
-        )
+        sys.stderr.write(f"tpusmi: no thread can be started: {WHERE}\n")
         return Exit.SOURCE_FAILED
 
 

@@ -26,10 +26,12 @@ from tpusmi.cli.holding import (
     talk,
 )
 from tpusmi.cli.options import Help
+from tpusmi.cli.terminal import is_in_cell
 from tpusmi.cli.width import columns
 from tpusmi.collect import look
 from tpusmi.model import Host, ProcessKey, Snapshot
 from tpusmi.report import ending
+from tpusmi.text import counted
 
 THOUGHT_S = 5.0
 """After a longer thought everything is looked at again: who was stale may work by now."""
@@ -211,8 +213,11 @@ def _is_confirmed(plan: Plan) -> bool:
     if not sys.stdin.isatty():
         talk("not done: --yes is needed where nobody can be asked")
         return False
+    if is_in_cell():
+        talk("not done: a notebook cell takes no answer: add --yes")
+        return False
     count = len(plan.targets)
-    what = f"End {count} process{'es' if count > 1 else ''}?" if count else "Remove the lock file?"
+    what = f"End {counted(count, 'process', 'processes')}?" if count else "Remove the lock file?"
     sys.stderr.write(f"{what} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
@@ -238,7 +243,7 @@ class _Progress:
     """A line on the terminal that says how far each process is; nothing where there is none."""
 
     def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
+        self._is_shown = sys.stderr.isatty() and not is_in_cell()
         self._words: dict[ProcessKey, str] = {}
 
     def __call__(self, words: Mapping[ProcessKey, str]) -> None:

@@ -69,6 +69,12 @@ def _add_outputs(group: argparse._ArgumentGroup) -> None:
     g = group.add_mutually_exclusive_group()
     g.add_argument("--json", action="store_true", help="one object; with --loop one per line")
     g.add_argument(
+        "-m",
+        "--monitor",
+        action="store_true",
+        help="the dashboard, also where keys seem to be of no use: in a notebook cell",
+    )
+    g.add_argument(
         "--print-config", action="store_true", help="the dashboard's settings, as a file of them"
     )
     g.add_argument("-L", "--list-tpus", "--list-gpus", action="store_true", help="list the devices")

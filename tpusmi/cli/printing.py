@@ -15,6 +15,7 @@ from tpusmi.cli.width import columns
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
 from tpusmi.report.select import Wanted, recent, selected
+from tpusmi.text import clean
 
 Printer = Callable[[Snapshot, bool], str]
 """Text of a snapshot; the flag is True for the first of a loop."""
@@ -37,20 +38,47 @@ def run(host: Host, options: argparse.Namespace, printing: Printing, wanted: Wan
 
 
 def _print_once(collector: Collector, printing: Printing, wanted: Wanted, strict: bool) -> Exit:
+    wanted, unknown = _with_numbers(wanted)
     snapshot = selected(collector.read_once(), wanted)
     _write(printing.text(snapshot, True))
     if strict and any(o.status == FAILED for o in snapshot.sources):
         return Exit.SOURCE_FAILED
     if printing.answered(snapshot):
         return Exit.ANSWERED
+    if unknown:
+        sys.stderr.write(
+            f"tpusmi: the user database does not say in time who {clean(unknown, 64)} is: "
+            "name the user by number\n"
+        )
+        return Exit.SOURCE_FAILED
     return _explain(snapshot, wanted)
+
+
+def _with_numbers(wanted: Wanted) -> tuple[Wanted, str]:
+    """The wish with the numbers of the users beside their names, for names that processes do not
+    have yet; and a user whose number did not come in time.
+    """
+    from tpusmi.sources.users import user_number
+
+    numbers, unknown = [], ""
+    for user in wanted.users:
+        try:
+            number = None if unknown or user.isdigit() else user_number(user)
+        except TimeoutError:
+            unknown = user
+        else:
+            numbers += [] if number is None else [str(number)]
+    return wanted._replace(users=(*wanted.users, *numbers)), unknown
 
 
 def _print_again(collector: Collector, printer: Printer, wanted: Wanted, every_s: float) -> Exit:
     due_s = time.monotonic()
     first = True
     while True:
-        _write(printer(selected(collector.read_once(), wanted), first))
+        snapshot = collector.read_once()
+        _write(printer(selected(snapshot, wanted), first))
+        if first and all(o.status == FAILED for o in snapshot.sources):
+            _explain(snapshot, wanted)
         first = False
         # On a grid, so that printing does not push every later tick back.
         due_s = max(due_s + every_s, time.monotonic())
@@ -147,11 +175,17 @@ def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
     if wanted != Wanted():
         what = "nothing here matches"
+    elif snapshot.nodes and snapshot.unseen:
+        what, code = "no agent that may be seen from here", Exit.PERMISSION
+    elif snapshot.nodes:
+        code = Exit.ANSWERED  # no bus tells that they are TPUs, and nothing that they are not
     if any(o.status == DENIED for o in snapshot.sources):
         what, code = "nothing that may be seen here, try sudo", Exit.PERMISSION
     elif failed:
         what = f"nothing was found, but {', '.join(failed)} could not be asked"
         code = Exit.SOURCE_FAILED
+    if code == Exit.ANSWERED:
+        return code
     sys.stderr.write(f"tpusmi: {what} ({'; '.join(reasons)})\n")
     return code
 

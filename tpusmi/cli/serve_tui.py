@@ -19,6 +19,8 @@ from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import Help
 from tpusmi.cli.options import parser as dashboard_parser
+from tpusmi.interpreter import why_unknown
+from tpusmi.threads import WHERE, can_start
 
 if TYPE_CHECKING:
     from tpusmi.web.server import Plan
@@ -27,6 +29,9 @@ PORT = 8780
 """Of no program that runs beside a TPU: libtpu has 8431 and 8470 upwards."""
 
 NOT_INSTALLED = "textual-serve is not installed here: pip install 'tpusmi[web]'"
+THREADS = 2
+"""At least: one reads the files of the page."""
+NOT_USABLE = "pip install 'tpusmi[web]' into an environment of its own"
 TEXT = (
     *("once", "json", "list_tpus", "query_tpu", "query_processes", "loop", "format"),
     *("help_query_tpu", "help_query_processes", "print_config"),
@@ -47,6 +52,10 @@ def run(arguments: Sequence[str]) -> int:
     options = _checked(parse, theirs)
     if importlib.util.find_spec("textual_serve") is None:
         return _refuse(NOT_INSTALLED, Exit.NOTHING_HERE)
+    if reason := why_unknown():
+        return _refuse(f"no dashboard can be started: {reason}", Exit.NOTHING_HERE)
+    if not can_start(THREADS):
+        return _refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
     settings_of(options)  # a file that no dashboard can read is told before there is one
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _exit)
@@ -111,9 +120,11 @@ def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) ->
     import asyncio
     from contextlib import redirect_stdout
 
-    from tpusmi.web.guard import is_loopback
-    from tpusmi.web.server import Plan, serve
-
+    try:
+        from tpusmi.web.guard import is_loopback
+        from tpusmi.web.server import Plan, serve
+    except ImportError as error:
+        return _refuse(f"the server cannot be loaded ({error}): {NOT_USABLE}", Exit.NOTHING_HERE)
     secret = secrets.token_urlsafe(16) if may_end else ""
     plan = Plan(_command(arguments), mine.host, mine.port, secret)
     if not is_loopback(mine.host):

@@ -14,3 +14,16 @@ def columns() -> int | None:
         return os.get_terminal_size().columns or None
     except OSError:
         return None
+
+
+def forget_exported_size() -> None:
+    """Take COLUMNS and LINES out of the environment where the terminal on stdout tells its size:
+    they are of another one, or of before, and Textual believes them first.
+    """
+    try:
+        size = os.get_terminal_size()
+    except OSError:
+        return
+    for name, told in (("COLUMNS", size.columns), ("LINES", size.lines)):
+        if told:
+            os.environ.pop(name, None)

@@ -31,7 +31,11 @@ def run(open_dashboard: Callable[[Host], int]) -> int:
         _say("The demo trains a model with JAX, which is not here: pip install 'tpusmi[demo]'")
         return FAILED
     _say("Starting a JAX training job on 8 CPU devices, on a simulated TPU host …")
-    keeper = start_module("tpusmi.demo.keeper")
+    try:
+        keeper = start_module("tpusmi.demo.keeper")
+    except OSError as error:
+        _say(f"The demo's Python cannot be run: {error.strerror}")
+        return FAILED
     try:
         directory, words = _line(keeper), _line(keeper)
         if words.startswith("training"):

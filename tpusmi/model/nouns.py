@@ -12,6 +12,8 @@ from tpusmi.model.process import LockFile, Missing, Process, ProcessKey
 OK, ABSENT, DENIED, FAILED = "ok", "absent", "denied", "failed"
 HOLDERS = "holders"
 """Name of the source that looks for who holds a TPU."""
+SYSFS = "sysfs"
+"""Name of the source that looks for the chips."""
 
 Number = float | int
 
@@ -113,6 +115,8 @@ class Device(NamedTuple):
     """The rows that its values are read from, each behind its metric."""
     by_index: bool = False
     """True where devices of the machine share their ids: each of four processes calls its own 0."""
+    apart_by: str = ""
+    """Pid or port that tells it from another device of the same name; empty where none has it."""
 
     def filed(self, metric: str) -> tuple[Subject, ...]:
         """Under what History has a metric of the device. The row of one metric may be another
@@ -123,7 +127,12 @@ class Device(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Short name a person would say: `cpu:3`, `tpu:0`."""
+        """What every screen calls it: `tpu:0`, and `cpu:3@4321` where two are `cpu:3`."""
+        return f"{self.own_name}@{self.apart_by}" if self.apart_by else self.own_name
+
+    @property
+    def own_name(self) -> str:
+        """The name among the devices of its own process: `cpu:3`."""
         return f"{self.platform or 'device'}:{self.number}"
 
     @property
@@ -231,6 +240,15 @@ class Latency(NamedTuple):
     at_s: float
     source: str
     process: ProcessKey | None
+    server: str | None = None
+    """Address of the server that told it; None of the SDK."""
+
+    @property
+    def teller(self) -> str:
+        """Whose server told it: `pid 4321`, else `port 8431`; empty of the SDK."""
+        if self.process is not None:
+            return f"pid {self.process.pid}"
+        return f"port {self.server.rpartition(':')[2]}" if self.server else ""
 
 
 class Link(NamedTuple):

@@ -118,6 +118,9 @@ class Verdict(str, Enum):
     """It works, or nothing speaks for its being stale."""
 
 
+OTHER_MOUNTS = "other_mounts"
+
+
 class Missing(NamedTuple):
     """A witness that could not be asked: "could not ask" is not "no objection"."""
 
@@ -128,6 +131,8 @@ class Missing(NamedTuple):
     """Whose processes it could have spoken for; None when that may be any process."""
     process: ProcessKey | None = None
     """The only process that it could have spoken for, if that is known."""
+    code: str = ""
+    """`other_mounts` where it may be among the mounts of that process, out of sight."""
 
     def concerns(self, process: "Process") -> bool:
         """Whether it could have changed the verdict on that process."""

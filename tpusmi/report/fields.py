@@ -17,7 +17,7 @@ from tpusmi.model import (
     Snapshot,
 )
 from tpusmi.report import rows
-from tpusmi.report.select import identifier
+from tpusmi.report.select import uuid
 
 MIB = 1024 * 1024
 
@@ -178,8 +178,8 @@ _DEVICE = (
         ("uuid", "gpu_uuid"),
         "",
         "device",
-        "A name no other device of this host has.",
-        _of_device(identifier),
+        "A name that no other device of this host has, now or later.",
+        lambda s, row: uuid(s, row) if isinstance(row, Device) else None,
     ),
     Field(
         ("platform",),

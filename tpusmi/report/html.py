@@ -11,6 +11,7 @@ from tpusmi.report import verdicts, words
 from tpusmi.report.htmldevices import devices
 from tpusmi.report.markup import OLD, STYLE, Markup, joined, old, tag
 from tpusmi.report.select import recent, told
+from tpusmi.text import counted
 
 PROCESSES_MOST = 12
 NOTICES_MOST = 6
@@ -48,7 +49,7 @@ def _hardware(s: Snapshot) -> str:
     kinds = Counter(c.kind for c in s.chips) or Counter(d.kind or "device" for d in s.devices)
     text = ", ".join(f"{n} × {kind}" for kind, n in kinds.items()) or "no TPU"
     more = s.chips and len(s.devices) not in (0, len(s.chips))
-    return f"{text} ({len(s.devices)} devices)" if more else text
+    return f"{text} ({counted(len(s.devices), 'device')})" if more else text
 
 
 def _local(rfc3339: str) -> str:

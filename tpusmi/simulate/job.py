@@ -14,9 +14,12 @@ import time
 
 from tpusmi.simulate.holding import lock, open_lockfile, open_nodes
 from tpusmi.simulate.running import Running
+from tpusmi.threads import WHERE, can_start
 
 LOOK_S = 0.2
 """How soon other faults are noticed."""
+THREADS = 8
+"""What a gRPC server needs: with fewer it neither serves nor fails."""
 
 
 def main(directory: str, process: int) -> None:
@@ -48,6 +51,8 @@ def _serve(running: Running, process: int, number: int) -> None:
     from tpusmi.simulate.told import Told
     from tpusmi.simulate.vbar import HostMetrics
 
+    if not can_start(THREADS):
+        sys.exit(f"no threads can be started for its metrics server: {WHERE}")
     port = Port(running, process, number)
     vbar_port = running.description["vbar_port"]
     served = []  # a server ends when nobody knows it any more

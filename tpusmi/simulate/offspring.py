@@ -8,19 +8,21 @@ import signal
 import subprocess
 import sys
 
+from tpusmi.interpreter import this_python
+
 PR_SET_PDEATHSIG = 1
 
 
 def start_module(name: str) -> subprocess.Popen[bytes]:
     """That module in a Python of its own, which reads and writes pipes of ours.
 
-    Ctrl-C is for us: it goes when its pipe does.
+    Ctrl-C is for us: it goes when its pipe does. Raises OSError where it cannot be started.
     """
     # It finds what this process finds, also in a source tree, and nothing else: `-m` puts the
     # current directory first, where the user may have a random.py.
     path = os.pathsep.join(map(os.path.abspath, sys.path))
     return subprocess.Popen(
-        [sys.executable, "-m", name],
+        [this_python(), "-m", name],
         env={**os.environ, "PYTHONPATH": path},
         cwd="/",
         bufsize=0,  # select() knows nothing of what a buffer holds

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 
+from tpusmi.interpreter import why_unknown
 from tpusmi.simulate import description, hardware
 from tpusmi.simulate.running import Running
 
@@ -45,7 +46,12 @@ seldom is: those have no data here. On a host that is there the real SDK reads a
 
 
 def command(directory: str) -> tuple[str, ...]:
-    """How to start it, without what an interpreter does before it runs anything of ours."""
+    """How to start it, without what an interpreter does before it runs anything of ours.
+
+    Empty where our interpreter is not known.
+    """
+    if why_unknown():
+        return ()
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = (
         f"import sys; sys.path.append({root!r}); "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ WORKERS = 16
 BACKLOG = 64
 KINDS = ("addresses-local", "no-server", "silent", "http", "not-libtpu")
 """Faults that replace the server, the strongest first."""
+
+CURE = "install tpusmi into an environment of its own (uv tool install, or pipx install)"
 
 Stop = Callable[[], None]
 
@@ -105,6 +108,7 @@ def open_grpc(service: Answering | None, hosts: tuple[str, ...], port: int) -> S
     """Serve on that port of those hosts. Raises PortBusyError."""
     from concurrent.futures import ThreadPoolExecutor
 
+    _check_grpc()
     import grpc
 
     class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc is untyped
@@ -125,6 +129,17 @@ def open_grpc(service: Answering | None, hosts: tuple[str, ...], port: int) -> S
             raise PortBusyError(f"port {port} is in use")
     server.start()
     return lambda: server.stop(0).wait(5)
+
+
+def _check_grpc() -> None:
+    """End this process with a sentence where grpcio cannot be used: others decide what is found."""
+    try:
+        import grpc
+    except Exception as error:  # noqa: BLE001  # a broken package may raise anything
+        sys.exit(f"grpcio cannot be loaded ({error}): {CURE}")
+    if not hasattr(grpc, "GenericRpcHandler"):
+        where = getattr(grpc, "__file__", None) or getattr(grpc, "__path__", "")
+        sys.exit(f"the package grpc that is found here ({where}) is not grpcio: {CURE}")
 
 
 def _open_sockets(hosts: tuple[str, ...], port: int, answering: bool) -> Stop:

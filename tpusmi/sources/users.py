@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
 
 from tpusmi.text import clean, whole_number
+
+Found = TypeVar("Found")
 
 WAIT_MOST_S = 0.15
 """For all names that a process ever asks for, together; what comes later is there the next time."""
 AT_ONCE_MOST = 4
 """Names that are looked up at the same time."""
+ASKED_S = 1.0
+"""For one look into the user database that a command cannot do without."""
 KEPT_MOST = 4096
 """Users that are remembered."""
 ANCESTORS_MOST = 1000
@@ -20,6 +27,31 @@ ANCESTORS_MOST = 1000
 def user_name(uid: int) -> str:
     """The name of a user; the number where there is none, or as long as it has not come."""
     return _NAMES.of(uid)
+
+
+def user_number(name: str) -> int | None:
+    """The uid of a user of that name; None where there is none. Raises TimeoutError."""
+    import pwd
+
+    try:
+        return _in_time(lambda: pwd.getpwnam(name).pw_uid)
+    except (KeyError, ValueError, OSError) as error:
+        if isinstance(error, TimeoutError):
+            raise
+        return None
+
+
+@cache
+def home() -> str:
+    """The home directory of this user: by the environment, or else by the user database; `/` where
+    neither tells.
+    """
+    import pwd
+
+    try:
+        return os.environ.get("HOME") or _in_time(lambda: pwd.getpwuid(os.getuid()).pw_dir) or "/"
+    except (KeyError, OSError):
+        return "/"
 
 
 def user_before_sudo() -> int | None:
@@ -59,7 +91,9 @@ class _Names:
             return None
         came = self._coming[uid] = threading.Event()
         try:
-            threading.Thread(target=self._look_up, args=(uid, came), daemon=True).start()
+            threading.Thread(
+                target=self._look_up, args=(uid, came), name="tpusmi-user", daemon=True
+            ).start()
         except RuntimeError:  # no more threads
             self._coming.pop(uid, None)
             return None
@@ -77,6 +111,30 @@ class _Names:
 
 
 _NAMES = _Names()
+
+
+def _in_time(ask: Callable[[], Found]) -> Found:
+    """What that returns or raises. Raises TimeoutError where it takes longer than ASKED_S."""
+    found: list[Found] = []
+    failed: list[Exception] = []
+
+    def work() -> None:
+        try:
+            found.append(ask())
+        except Exception as error:  # noqa: BLE001  # raised again where it is waited for
+            failed.append(error)
+
+    try:
+        thread = threading.Thread(target=work, name="tpusmi-user", daemon=True)
+        thread.start()
+    except RuntimeError as error:  # no more threads
+        raise TimeoutError(str(error)) from error
+    thread.join(ASKED_S)
+    if failed:
+        raise failed[0]
+    if not found:
+        raise TimeoutError("the user database has not answered")
+    return found[0]
 
 
 def _has_started_us(uid: int) -> bool:

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tpusmi.model import Process, Snapshot
+from tpusmi.tui import clipboard
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.ending.ends import SHOWN_S, Ending, Finished, Question, Told, still_there
@@ -68,6 +69,7 @@ class Dashboard(App[None]):
         self._asked_s: float | None = None
         self._ticker: Timer | None = None
         self._reader = reader(feed, lambda answer: self.post_message(self.Arrived(answer)))
+        self._reader.start()  # before the terminal is taken: there may be no more threads
 
     @property
     def page(self) -> Page:
@@ -81,7 +83,6 @@ class Dashboard(App[None]):
     def on_mount(self) -> None:
         on_signals(lambda code: self.exit(return_code=code))
         on_continued(lambda: self.screen.refresh(layout=True))
-        self._reader.start()
         self._ask()
         self._ticker = self.set_interval(self.scene.interval_s, self._tick)
         self.set_interval(HUNG_UP_EVERY_S, self._leave_when_hung_up)
@@ -155,9 +156,8 @@ class Dashboard(App[None]):
 
     def action_copy(self) -> None:
         text = self.page.copied()
-        if text:
-            self.copy_to_clipboard(text)
-            self.say(f"Copied {text}")
+        if text and self._driver is not None:
+            self.say(clipboard.copy(text, self._driver.write, self.is_web))
 
     def say(self, text: str) -> None:
         """In the footer, for a moment."""
@@ -245,7 +245,7 @@ class Dashboard(App[None]):
     def _answered(self, ender: Ender, question: Question, number: int | None) -> None:
         self._is_asking = False
         if number is not None:
-            Ending(ender, question, number, self.post_message).start()
+            Ending(ender, question, number, self.post_message).begin()
             self.page.answered()
         self._draw()
 

@@ -12,6 +12,7 @@ lock, and a read lock is not counted.
 import fcntl
 import os
 import struct
+from collections.abc import Callable
 
 _SET: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 _GET: int | None = getattr(fcntl, "F_OFD_GETLK", None)
@@ -47,10 +48,10 @@ def is_held(fd: int) -> bool | None:
     return bool(_FLOCK.unpack(found)[0] == fcntl.F_WRLCK)
 
 
-def is_held_at(path: str) -> bool | None:
+def is_held_at(path: str, opener: Callable[[str, int], int] = os.open) -> bool | None:
     """The same of the file at that path, which may be anything."""
     try:
-        fd = os.open(path, TO_ASK)
+        fd = opener(path, TO_ASK)
     except OSError:
         return None
     try:

@@ -41,6 +41,12 @@ class Place(NamedTuple):
     bytes: int
     written_s: float
     """When it was written last, as time.time() counts."""
+    identity: tuple[int, int] = (0, 0)
+    """Its file system and its number there."""
+    within: str = ""
+    """The process, /proc/PID, in whose mounts the file is; empty of a file that has this path among
+    our own.
+    """
 
 
 class Found(NamedTuple):
@@ -59,6 +65,10 @@ class Directory(NamedTuple):
     """The user who owns it; None of a TPUSMI_DIR, which users may share."""
     trouble: str = ""
     """Why nothing in it can be read; empty when something may be."""
+    within: str = ""
+    """The process, /proc/PID, in whose mounts it is; empty of one among our own."""
+    inner: str = ""
+    """Its path there."""
 
 
 def bases(uid: int) -> list[str]:
@@ -82,8 +92,19 @@ def user_in_name(name: str) -> int | None:
     that no agent puts there: the name is shown.
     """
     uid, dot, random = name.removeprefix(_DIRECTORY).partition(".")
-    is_ours = not dot or (random.isascii() and random.isalnum() and len(random) <= RANDOM_MOST)
+    is_ours = not dot or _is_random(random)
     return _number(uid) if is_ours and name.startswith(_DIRECTORY) else None
+
+
+def _is_random(text: str) -> bool:
+    return text.isascii() and text.isalnum() and len(text) <= RANDOM_MOST
+
+
+def segment_name(pid: int, start_ticks: int, random: str = "") -> str:
+    """`71-12345.seg`; where another process has taken that, with something by chance: in another
+    container one may have the same number, and have started in the same moment after boot.
+    """
+    return f"{pid}-{start_ticks}{f'.{random}' if random else ''}{SUFFIX}"
 
 
 def directories(root: str) -> Iterator[Directory]:
@@ -193,17 +214,30 @@ def segments(
 
 
 def _place(entry: os.DirEntry[str], uid: int | None) -> Place | None:
-    pid, _, ticks = entry.name.removesuffix(SUFFIX).partition("-")
-    named = (_number(pid), _number(ticks))
-    if not entry.name.endswith(SUFFIX) or named[0] is None or named[1] is None:
+    named = named_process(entry.name)
+    if named is None:
         return None
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError:
         return None  # removed meanwhile
-    if uid is not None and found.st_uid != uid:
+    return None if uid not in (None, found.st_uid) else place(entry.path, named, found)
+
+
+def named_process(name: str) -> tuple[int, int] | None:
+    """The pid and the start that the name of a segment tells; None for any other name."""
+    pid, _, rest = name.removesuffix(SUFFIX).partition("-")
+    ticks, dot, random = rest.partition(".")
+    named = (_number(pid), _number(ticks) if not dot or _is_random(random) else None)
+    if not name.endswith(SUFFIX) or named[0] is None or named[1] is None:
         return None
-    return Place(entry.path, named[0], named[1], found.st_uid, found.st_size, found.st_mtime)
+    return named[0], named[1]
+
+
+def place(path: str, named: tuple[int, int], found: os.stat_result) -> Place:
+    """The file of that path and status."""
+    identity = (found.st_dev, found.st_ino)
+    return Place(path, *named, found.st_uid, found.st_size, found.st_mtime, identity)
 
 
 def _number(text: str) -> int | None:

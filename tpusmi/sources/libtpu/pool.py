@@ -87,10 +87,18 @@ class Pool:
         if len(asked) == len(self._clients) == 1:
             ask(*asked[0])
             return found
-        for pair in asked:
-            self._asking[pair[0]] = threading.Thread(target=ask, args=pair, daemon=True)
-            self._asking[pair[0]].start()
         until_s = time.monotonic() + ANSWER_S
+        for pair in asked:
+            thread = threading.Thread(target=ask, args=pair, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # no more threads: one after the other
+                if time.monotonic() < until_s:
+                    ask(*pair)
+                else:
+                    found[pair[0]] = Told(FAILED, f"port {pair[1].port} was not asked: {error}")
+                continue
+            self._asking[pair[0]] = thread
         for thread in self._asking.values():
             thread.join(max(0.0, until_s - time.monotonic()))
         self._asking = {key: thread for key, thread in self._asking.items() if thread.is_alive()}

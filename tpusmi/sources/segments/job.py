@@ -3,7 +3,6 @@
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import math
-import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from tpusmi.sources.segments import facts
 from tpusmi.sources.segments.clocks import shift_of
 from tpusmi.sources.segments.proof import Claim, Machine, Standing, standing
 from tpusmi.sources.segments.samples import GRAPHED, fresh_for_s, phase_of, positive, readings
+from tpusmi.sources.segments.within import opener
 from tpusmi.sources.users import user_name
 from tpusmi.wire import places
 from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, SegmentError
@@ -64,7 +64,7 @@ class Job:
         Raises SegmentError when the file is none, or not what its name says.
         """
         self._machine = machine
-        self._reader = SegmentReader(place.path)
+        self._reader = SegmentReader(place.path, opener(place))
         header = self._reader.header
         owner = self._reader.stat.st_uid
         # The header's uid is that of the job's user namespace. Whose file it is, the kernel says.
@@ -100,20 +100,18 @@ class Job:
         """Close the file."""
         self._reader.close()
 
-    def is_current(self) -> bool:
+    def is_current(self, place: places.Place) -> bool:
         """False when another file has taken the path: a job's segment is replaced once JAX has
         started.
         """
-        try:
-            found = os.stat(self.place.path, follow_symlinks=False)
-        except OSError:
-            return False
         opened = self._reader.stat
-        return (found.st_ino, found.st_dev, found.st_size) == (
-            opened.st_ino,
-            opened.st_dev,
-            opened.st_size,
-        )
+        return (*place.identity, place.bytes) == (opened.st_dev, opened.st_ino, opened.st_size)
+
+    @property
+    def is_written(self) -> bool:
+        """True while its agent has it open, by the lock, and had written to it at the last read."""
+        is_live = self.newest is not None and self.newest.process.state == LIVE
+        return is_live and self._reader.is_locked() is True
 
     def look_elsewhere(self) -> None:
         """Look for its process among those of other pid namespaces, if it is of one."""

@@ -9,11 +9,15 @@ from typing import NamedTuple
 
 from tpusmi.model import Host
 from tpusmi.sources.segments.budget import NOTHING, Budget, Limits, spent
+from tpusmi.sources.segments.namespaces import Namespaces, Seen
+from tpusmi.sources.segments.within import opener, segments
 from tpusmi.wire import lock, places
 from tpusmi.wire.places import Directory, Place
 
 DIRECTORIES_EVERY_S = 5.0
 """/tmp may be long, so new directories are looked for now and then."""
+AGAIN_S = 1.0
+"""Sooner where a process is gone through which others' mounts were seen."""
 RECENT_S = 60.0
 """A living agent writes more often."""
 
@@ -31,6 +35,8 @@ class Looked(NamedTuple):
 
     places: list[Place]
     troubles: list[Trouble]
+    others: Seen
+    """What was found among the mounts of others."""
 
 
 class Listing:
@@ -39,6 +45,8 @@ class Listing:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._directories: list[Directory] = []
+        self._namespaces = Namespaces(host.path("/proc"))
+        self._others = Seen([], [], 0)
         self._looked_at_s = -math.inf
         self._let_go: dict[str, float] = {}
         """Files whose lock was free, with when they were written last: it stays free."""
@@ -46,7 +54,7 @@ class Listing:
 
     def look(self, now_s: float, budget: Budget) -> Looked:
         """What is there now: trusted users' directories first, then those of the others."""
-        self._find(now_s)
+        self._find(now_s, budget)
         self._pids = _Names(self._host.path("/proc"))
         found: list[Place] = []
         troubles: list[Trouble] = []
@@ -58,25 +66,33 @@ class Listing:
                 here, why = _listed(directory, budget, self._pids)
                 found += here
                 troubles += [Trouble(directory, why)] if why else []
-            except (FileNotFoundError, NotADirectoryError):
+            except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
                 pass
             except PermissionError:
                 troubles.append(Trouble(directory, "cannot be read", is_denied=True))
             except OSError as error:
                 troubles.append(Trouble(directory, f"cannot be read: {error.strerror or error}"))
-        looked = Looked(_ordered(found, budget, self._lives), troubles)
+        # A directory may be shared, and then it is found among the mounts of each who shares it.
+        own = {place.identity: place for place in reversed(found)}
+        ordered = _ordered(own.values(), budget, self._lives)
         if len(self._let_go) > len(found):
             there = {place.path for place in found}
             self._let_go = {path: at for path, at in self._let_go.items() if path in there}
-        return looked
+        return Looked(ordered, troubles, self._others)
 
-    def _find(self, now_s: float) -> None:
+    def _find(self, now_s: float, budget: Budget) -> None:
         override = self._host.segment_dir
         if override is not None:
             self._directories = [Directory(override, None)]
-        elif now_s - self._looked_at_s >= DIRECTORIES_EVERY_S:
+        elif now_s - self._looked_at_s >= self._every_s():
             self._directories = [*places.directories(self._host.root)]
+            if self._host.root == "/":
+                self._others = self._namespaces.look(budget)
+                self._directories += self._others.directories
             self._looked_at_s = now_s
+
+    def _every_s(self) -> float:
+        return AGAIN_S if self._namespaces.have_changed() else DIRECTORIES_EVERY_S
 
     def _lives(self, place: Place) -> bool:
         """Whether its process is there by its number, or, in another namespace, by its lock."""
@@ -84,7 +100,7 @@ class Listing:
             return True
         if self._let_go.get(place.path) == place.written_s:
             return False
-        is_held = lock.is_held_at(place.path)
+        is_held = lock.is_held_at(place.path, opener(place))
         if is_held is False:
             self._let_go[place.path] = place.written_s
         return is_held is True
@@ -122,7 +138,10 @@ def _listed(
     else:
         most = max(0, budget.left(directory.uid).files)
         with spent(budget, directory.uid):
-            found = places.segments(directory.path, directory.uid, most, living)
+            if directory.within:
+                found = segments(directory, most)
+            else:
+                found = places.segments(directory.path, directory.uid, most, living)
         budget.spend(directory.uid, NOTHING._replace(files=found.entries))
     return found.places, f"has over {most} files: not all read" if found.entries > most else ""
 

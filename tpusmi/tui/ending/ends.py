@@ -69,6 +69,13 @@ class Ending(threading.Thread):
         self._post = post
         self._told: Mapping[ProcessKey, str] = {}
 
+    def begin(self) -> None:
+        """Start; where no thread can be had, post that as what came of it."""
+        try:
+            self.start()
+        except RuntimeError as error:
+            self._post(Finished(self._question, error))
+
     def run(self) -> None:
         """Do it, and post what is told and what came of it."""
         asked = self._question

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Life, Notice, Process, Snapshot
 from tpusmi.report import words
+from tpusmi.text import noun
 from tpusmi.tui.main.processes import is_dead
 
 VERSIONS = (
@@ -104,7 +105,7 @@ class JobFacts:
             of_them = "" if count is None else " of them"
             yield f"{words.count(recent)}{of_them} in the last minute"
         if (programs := self.value("executables")) is not None:
-            yield f"{words.count(programs)} programs in memory"
+            yield f"{words.count(programs)} {noun(programs, 'program')} in memory"
 
     def memory(self) -> Iterator[str]:
         """What it holds of its devices' memory."""
@@ -113,7 +114,7 @@ class JobFacts:
         if (live := self.value("live_array_bytes")) is not None:
             yield f"{words.size(live)} in live arrays"
         if (arrays := self.value("live_arrays")) is not None:
-            yield f"{words.count(arrays)} arrays"
+            yield f"{words.count(arrays)} {noun(arrays, 'array')}"
 
     def runs(self) -> Iterator[str]:
         """How long it has run, and what it takes of the host, as the kernel says."""

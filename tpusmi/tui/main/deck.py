@@ -13,6 +13,7 @@ from tpusmi.tui.main.devices import DeviceTable
 from tpusmi.tui.scene import Scene
 
 TILE, CELL = 38, 4
+NAME_LEAST, NAME_MOST = 7, 16
 HEAT_STEPS = 5
 _COMPACT = f"{'DEVICE':<17}{'HBM':>7}{'MXU':>7}{'DUTY':>7}"
 
@@ -97,8 +98,9 @@ class Deck:
     def _card(self, d: Device, width: int) -> Row:
         """`tpu:0    ━━━━━━━━╸──  72 %  57 %  98 %`."""
         full = self.ratio(d, QUANTITIES[0])
-        name = self.look.cell(d.name, 7, "bold")
-        bar_width = width - 7 - 3 * 7
+        name_width = min(max(NAME_LEAST, len(d.name) + 1), NAME_MOST)
+        name = self.look.cell(d.name, name_width, "bold")
+        bar_width = width - name_width - 3 * 7
         if full is None:
             bar = self.look.cell("", bar_width)
         else:

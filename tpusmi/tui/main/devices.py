@@ -36,7 +36,7 @@ class DeviceTable(Cells[Device]):
         """The table, left to right."""
         bar = MEMORY_WIDTH + 1
         return (
-            Column("DEVICE", self._name, 6, most=12, text=lambda d: d.name),
+            Column("DEVICE", self._name, 6, most=16, text=lambda d: d.name),
             Column("CHIP", self.plain(_chip, right=True), 4, 8, right=True, known=_is_of_chip),
             Column("NODE", self.plain(rows.node), 6, 11, 14, text=rows.node, known=_has_node),
             Column("PID", self._owner, 5, 4, most=10, right=True, text=rows.pids),

@@ -135,7 +135,7 @@ class MemoryPage(Page):
 
     def _draw_tree(self, tree: Tree, devices: tuple[Device, ...]) -> None:
         self.table.live_bytes, self.table.is_sure = tree.live.bytes, tree.is_sure
-        self.table.names = {d.id: d.name for d in devices}
+        self.table.names = {d.id: d.own_name for d in devices}
         self.rows.sorted_by = (self.order, True)
         self.rows.show_tree(tree.nodes)
 

@@ -1,0 +1,185 @@
+"""Where others made the environment tpusmi works, or says in a sentence what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import TPUSMI, environment, tpusmi
+from terminal import terminal
+
+from tpusmi.model import Host
+from tpusmi.simulate.host import Plan, start
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    with start(Plan("v5e-1")) as found:
+        yield found
+
+
+def package(directory: Path, name: str, text: str = "") -> str:
+    """A directory in which a package of that name is found first."""
+    place = directory.joinpath(*name.split("."))
+    place.mkdir(parents=True)
+    (place / "__init__.py").write_text(text)
+    return str(directory)
+
+
+@pytest.mark.parametrize("implementation", [None, "", "cpp", "python", "upb", "nonsense"])
+def test_what_is_said_of_protobuf_does_not_matter(host: Host, implementation: str | None) -> None:
+    found = tpusmi(
+        "/", "--json", "--simulate", host.root,
+        PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=implementation,
+    )  # fmt: skip
+    assert (found.returncode, found.stderr) == (0, "")
+    assert json.loads(found.stdout)["devices"][0]["hbm_used_bytes"] > 0
+
+
+@pytest.mark.parametrize("name", ["google.protobuf", "grpc", "google"])
+@pytest.mark.parametrize("text", ["", "raise ImportError('broken')", "raise OSError('cut off')"])
+def test_broken_packages_of_grpc_and_protobuf_do_not_matter(
+    host: Host, tmp_path: Path, name: str, text: str
+) -> None:
+    path = package(tmp_path, name, text)
+    found = tpusmi("/", "--json", "--simulate", host.root, PYTHONPATH=path)
+    assert (found.returncode, found.stderr) == (0, "")
+    seen = json.loads(found.stdout)
+    assert {s["status"] for s in seen["sources"] if s["name"] == "libtpu"} == {"ok"}
+    assert seen["devices"][0]["hbm_used_bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "that is found here"), ("raise ImportError('broken')", "cannot be loaded (broken)")],
+)
+def test_a_simulated_host_without_grpcio_is_refused_in_a_sentence(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    found = tpusmi("/", "-1", "--simulate", "v5e-1", PYTHONPATH=package(tmp_path, "grpc", text))
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.count("\n") == 1
+    assert said in found.stderr
+    assert "an environment of its own" in found.stderr
+
+
+def old_textual(directory: Path) -> str:
+    path = package(directory, "textual")
+    (directory / "textual-0.89.1.dist-info").mkdir()
+    return path
+
+
+def no_self(directory: Path) -> str:
+    (directory / "typing_extensions.py").write_text("")
+    return str(directory)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (old_textual, "textual 0.89.1 is installed here, and the dashboard needs 8.2 or later"),
+        (lambda place: package(place, "textual"), "cannot be loaded"),
+        (lambda place: package(place, "rich"), "cannot be loaded"),
+        (lambda place: package(place, "rich", "raise OSError('cut off')"), "cut off"),
+        (no_self, "cannot be loaded"),
+    ],
+    ids=["old textual", "no textual", "no rich", "broken rich", "old typing_extensions"],
+)
+def test_a_dashboard_that_cannot_be_drawn_is_refused_in_a_sentence_and_the_table_is_there(
+    host: Host, tmp_path: Path, broken: object, said: str
+) -> None:
+    path = broken(tmp_path)  # type: ignore[operator]
+    arguments = ["--simulate", host.root]
+    with terminal([*TPUSMI, *arguments], environment("/", PYTHONPATH=path), 400, 30) as screen:
+        assert screen.end() == 1
+        screen.take(0.2)
+    assert said in screen.text
+    assert "tpusmi -1 prints one table" in screen.text
+    assert screen.written.count(b"\n") == 1
+    assert b"\x1b" not in screen.written
+    assert tpusmi("/", "-1", *arguments, PYTHONPATH=path).returncode == 0
+
+
+RUN = """
+import os, sys
+from tpusmi.cli import main
+sys.executable = sys.argv.pop(1) if sys.argv[1] != "None" else (sys.argv.pop(1), None)[1]
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    """A program that tells when it was started, and has a Python's name."""
+    path = tmp_path / "python3"
+    path.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 60\n")
+    path.chmod(0o755)
+    return path
+
+
+def run_with(executable: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """tpusmi in a Python that takes itself for that program."""
+    return subprocess.run(
+        [sys.executable, "-c", RUN, executable, *arguments],
+        env=environment("/"), capture_output=True, text=True, timeout=LIMIT_S,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("executable", ["", "None", "/bin/true", "/no/such/python3", "wrapper"])
+@pytest.mark.parametrize(
+    "command", ["-1 --simulate v5e-1", "simulate v5e-1", "demo --json", "serve-tui --port 0"]
+)
+def test_a_python_that_is_not_this_one_is_not_started(
+    marker: Path, executable: str, command: str
+) -> None:
+    found = run_with(str(marker) if executable == "wrapper" else executable, *command.split())
+    assert found.returncode == 1
+    assert "Traceback" not in found.stderr
+    assert "sys.executable is" in found.stderr
+    assert not (marker.parent / "started").exists()
+
+
+@pytest.mark.parametrize("executable", ["", "None", "wrapper"])
+def test_what_needs_no_other_python_goes_on(host: Host, marker: Path, executable: str) -> None:
+    path = str(marker) if executable == "wrapper" else executable
+    found = run_with(path, "--json", "--simulate", host.root)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert json.loads(found.stdout)["devices"][0]["hbm_used_bytes"] > 0
+    assert not (marker.parent / "started").exists()
+
+
+def test_a_linked_python_is_this_one(host: Host, tmp_path: Path) -> None:
+    link = tmp_path / "python3"
+    os.symlink(os.path.realpath(sys.executable), link)
+    code = "from tpusmi.interpreter import why_unknown; print(repr(why_unknown()))"
+    path = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [link, "-c", code], env=environment("/", PYTHONPATH=path), capture_output=True, text=True
+    )
+    assert done.stdout == "''\n", done.stderr
+
+
+@pytest.mark.parametrize(("columns", "lines"), [("40", "8"), ("500", "200"), ("x", "")])
+def test_the_terminals_own_size_beats_what_a_shell_exported(
+    host: Host, columns: str, lines: str
+) -> None:
+    env = environment("/", COLUMNS=columns, LINES=lines)
+    with terminal([*TPUSMI, "--simulate", host.root], env, 120, 30) as screen:
+        screen.see("Quit")
+        assert "Quit" in screen.screen.display[29]
+        assert "every 1s" in screen.screen.display[0]
+        screen.press("q")
+        assert screen.end() == 0
+    for command in ("-1", "ps"):
+        with terminal([*TPUSMI, command, "--simulate", host.root], env, 90, 30) as screen:
+            screen.end()
+            screen.take(0.2)
+        assert max(len(line.rstrip()) for line in screen.screen.display) > 60
+        assert b"\r\n" in screen.written
