@@ -16,6 +16,9 @@ from holding import is_marked
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# The same for files that a test makes for another user, whoever runs the tests.
+os.umask(0o022)
+
 # What a test starts runs as it does for a user, who has none of these: PYTHONUNBUFFERED alone hides
 # that output is lost at the end.
 for _name in [name for name in os.environ if name.startswith("PYTHON")]:

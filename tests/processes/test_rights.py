@@ -140,7 +140,7 @@ def test_what_was_not_asked_for_is_neither_free_nor_held(machine: Host) -> None:
         assert freed(2**22 + 1).is_free is None
         assert freed(chips=(1,)).is_free is IS_FREE
         report = freed(pid)
-        assert (report.is_free, report.nodes) == (True, (NODE,))
+        assert (report.is_free, report.nodes) == (IS_FREE, (NODE,))
 
 
 def test_of_a_stale_and_a_healthy_holder_one_is_ended_and_its_node_is_free(machine: Host) -> None:
