@@ -31,6 +31,8 @@ class Scene:
         self.graphs = Graphs(history)
         self.ends = Ends()
         self.interval_s = options.interval_s
+        self.span_s: int | None = None
+        """How far back a person wants all graphs to go; None is as far as there is anything."""
         self.paused = False
         self.late_s = 0.0
         """How long the feed has not answered, when that is worth a word."""

@@ -17,6 +17,8 @@ MOST_OF = ("hbm_used_bytes", "live_array_bytes")
 """Of these a column shows the most, of all others the mean."""
 
 Slots = list[float | None]
+Drawn = tuple[Sequence[Subject], str]
+"""What a graph is of: the first of these subjects of which that metric is known."""
 How = Callable[[Sequence[float]], "float | None"]
 """Makes one number of all that were measured in the time of a slot, oldest first."""
 
@@ -112,6 +114,11 @@ class Graphs:
             _fill(graph, window, first, slot_s, how)
         return graph.slots
 
+    def first_s(self, drawn: Iterable[Drawn], at_s: float) -> int | None:
+        """The second of the oldest value in graphs of these; None where they are empty."""
+        firsts = (self._first_s(subjects, metric, int(at_s)) for subjects, metric in drawn)
+        return min((first for first in firsts if first is not None), default=None)
+
     def average(
         self, s: Snapshot, metric: str, span_s: float, count: int, owner: ProcessKey | None = None
     ) -> Slots:
@@ -150,6 +157,10 @@ class Graphs:
         if graph.witness is None or from_s > at_s:
             return None
         return self._history.window(metric, graph.witness, at_s, at_s - from_s + 1)
+
+    def _first_s(self, subjects: Iterable[Subject], metric: str, until_s: int) -> int | None:
+        found = (self._history.first_s(metric, subject, until_s) for subject in subjects)
+        return next((first for first in found if first is not None), None)
 
     def _witness(
         self, subjects: Iterable[Subject], metric: str, until_s: int, seconds: int

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import PHASE, History, Process, Snapshot
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import Graphs, How, Slots, dominant, most
+from tpusmi.tui.draw.graphs import Drawn, Graphs, How, Slots, dominant, filed, most
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.named import NAME_WIDTH, named
 from tpusmi.tui.job.facts import JobFacts
 from tpusmi.tui.job.phases import shares, time_line
+from tpusmi.tui.span import in_words
 
 LEAST_STEP_LINES, MOST_STEP_LINES = 5, 24
 LEAST_LINES, MOST_LINES = 3, 12
@@ -25,6 +26,8 @@ SHARES = (
     ("bandwidth", "hbm_bandwidth_utilization_percent"),
 )
 """What is known of devices whose job says nothing, by the name it has here."""
+OWN = ("step_time_s.p50", "steps_per_s", PHASE, "mfu_percent", "flops_per_s", "compilations")
+"""Of a process with an agent."""
 NO_STEPS = "no step yet: call tpusmi.step() in the loop, once per step"
 NO_FLOPS = "unknown: tell tpusmi.step(flops=N), or wrap the step in tpusmi.track(jax.jit(f))"
 
@@ -137,7 +140,7 @@ class JobGraphs:
         now = m.snapshot.values.get((m.process.key, "compilations"))
         if now is None or now.stale or now.value != first:
             return ""
-        return f", none in these {m.span_s // 60} min"
+        return f", none in the last {in_words(m.span_s).removeprefix('1 ')}"
 
     def _devices_only(self, height: int) -> list[Row]:
         """Of a process that says nothing itself: what its devices do."""
@@ -171,6 +174,14 @@ class JobGraphs:
         m = self._moment
         key = (m.process.key,)
         return m.graphs.of(key, metric, m.snapshot.at_s, m.span_s, count or self._count(), how)
+
+
+def drawn(s: Snapshot, p: Process) -> Iterator[Drawn]:
+    """What the graphs of the process are of."""
+    if p.interval_s is not None:
+        yield from (((p.key,), name) for name in OWN)
+    else:
+        yield from ((filed(s, d, name), name) for d in s.devices_of(p.key) for _, name in SHARES)
 
 
 def per_minute(totals: Sequence[float | None], slot_s: float) -> Slots:

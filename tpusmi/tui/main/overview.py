@@ -10,7 +10,6 @@ from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.quantity import QUANTITIES, Quantity
 from tpusmi.tui.scene import Scene
 
-SPAN_S = 600.0
 GAP = 2
 LEAST_WIDTH = 36
 """Of one graph."""
@@ -28,7 +27,7 @@ class Overview:
         """False where nobody has measured what is drawn here."""
         return bool(self._measured(snapshot))
 
-    def lines(self, snapshot: Snapshot, width: int, height: int) -> list[Row]:
+    def lines(self, snapshot: Snapshot, span_s: int, width: int, height: int) -> list[Row]:
         """The graphs in that many lines."""
         if height < 4:
             return []
@@ -36,7 +35,7 @@ class Overview:
         if not drawn:
             return []
         each = (width + GAP) // len(drawn) - GAP
-        columns = [self._graph(snapshot, quantity, each, height) for quantity in drawn]
+        columns = [self._graph(snapshot, quantity, span_s, each, height) for quantity in drawn]
         gap = self._look.line((" " * GAP, "plain"))
         return [
             tuple(piece for n, row in enumerate(line) for piece in (*(gap if n else ()), *row))
@@ -46,11 +45,13 @@ class Overview:
     def _measured(self, s: Snapshot) -> list[Quantity]:
         return [q for q in QUANTITIES if any(rows.shown(s, d, q.metric).value for d in s.devices)]
 
-    def _graph(self, s: Snapshot, quantity: Quantity, width: int, height: int) -> list[Row]:
+    def _graph(
+        self, s: Snapshot, quantity: Quantity, span_s: int, width: int, height: int
+    ) -> list[Row]:
         name, metric = quantity.name, quantity.metric
         look, graphs = self._look, self._scene.graphs
         count = plot.slots_across(look, max(1, width - plot.SCALE_WIDTH))
-        values = graphs.average(s, metric, SPAN_S, count)
+        values = graphs.average(s, metric, span_s, count)
         now = present_mean(s, s.devices, metric)
         if metric == "hbm_used_bytes":
             limits = [rows.memory(s, d).limit for d in alike(s, s.devices, metric)]
@@ -61,5 +62,5 @@ class Overview:
             curve = plot.Curve(f"mean {name}", words.percent(now), values, 100.0, "100 %")
         return [
             *plot.graph(look, curve, width, height - 1),
-            plot.axis(look, SPAN_S, width, "then" if self._scene.back_s else "now"),
+            plot.axis(look, span_s, width, "then" if self._scene.back_s else "now"),
         ]

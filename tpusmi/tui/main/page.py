@@ -9,9 +9,11 @@ from textual.geometry import Size
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
+from tpusmi.tui.draw.graphs import Drawn, filed
 from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
+from tpusmi.tui.draw.quantity import GRAPHED
 from tpusmi.tui.draw.tiles import Tiles
 from tpusmi.tui.keys import MAIN
 from tpusmi.tui.main.arrange import Heights, Wanted, arrange
@@ -79,6 +81,11 @@ class MainPage(Page):
             return "" if self.scene.device is None else self.scene.device.name
         return "" if self.roll.selected is None else str(self.roll.selected.pid)
 
+    def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
+        """One device of each owner: what is known of one has been known of all for as long."""
+        devices = {d.owners or d.key.process: d for d in snapshot.devices}.values()
+        return None, ((filed(snapshot, d, name), name) for d in devices for name in GRAPHED)
+
     def draw_body(self, snapshot: Snapshot) -> None:
         self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])
         self.roll.draw(snapshot, self.panel == PROCESSES)
@@ -124,8 +131,9 @@ class MainPage(Page):
         )
         heights = arrange(want, height, self.deck.view)
         self._resize(heights)
-        self.deck.draw(snapshot, heights.view, self.panel == DEVICES)
-        self.graphs.show(self.overview.lines(snapshot, width, heights.graphs))
+        span_s = self.span_s(snapshot)
+        self.deck.draw(snapshot, span_s, heights.view, self.panel == DEVICES)
+        self.graphs.show(self.overview.lines(snapshot, span_s, width, heights.graphs))
 
     def _resize(self, heights: Heights) -> None:
         as_rows = heights.view == "full"
