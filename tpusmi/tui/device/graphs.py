@@ -16,8 +16,6 @@ from tpusmi.tui.scene import Scene
 GAP = 2
 LEAST_WIDTH = 34
 LEAST_HEIGHT = 3
-HELD_S = 5.0
-"""So long the newest value stands in a graph, as it does in the tables."""
 BEST_SHAPE = 6.0
 """Columns for each line of a graph that looks right."""
 
@@ -115,22 +113,7 @@ class DeviceGraphs:
     def values(self, name: str, room: int) -> list[float | None]:
         """One for each slot of the graph."""
         count = plot.slots_across(self._look, room)
-        graphs, span_s = self._scene.graphs, float(self._span_s)
-        found = graphs.of_device(self._s, self._d, name, span_s, count)
-        return self._held(name, found, span_s / count)
-
-    def _held(self, name: str, slots: Sequence[float | None], slot_s: float) -> list[float | None]:
-        """The slots, of which the last seconds are blank between two readings, with the present
-        value there.
-        """
-        held, present = list(slots), rows.shown(self._s, self._d, name).value
-        at = len(held) - 1
-        while present is not None and not present.stale and at >= 0 and held[at] is None:
-            if (len(held) - 1 - at) * slot_s >= HELD_S:
-                break
-            held[at] = present.value
-            at -= 1
-        return held
+        return self._scene.graphs.of_device(self._s, self._d, name, self._span_s, count)
 
 
 def columns_for(count: int, width: int, height: int) -> int:

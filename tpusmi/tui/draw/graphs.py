@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject
+from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject, Value
 from tpusmi.report import rows
 
+HELD_S = 5.0
+"""So long the newest reading stands in a graph."""
 GRAPHS_MOST, AVERAGES_MOST = 8192, 256
 """Graphs of jobs that are gone are forgotten, with all the others, when there are so many."""
 MOST_OF = ("hbm_used_bytes", "live_array_bytes")
@@ -66,7 +68,10 @@ class Graphs:
 
         Of one witness only: agent and libtpu do not mean quite the same by memory in use.
         """
-        return self.of(filed(s, d, metric), metric, s.at_s, span_s, count)
+        found = self.of(filed(s, d, metric), metric, s.at_s, span_s, count)
+        if found[-1] is not None:
+            return found
+        return held(found, rows.shown(s, d, metric).value, span_s / count)
 
     def of(
         self,
@@ -212,6 +217,17 @@ def present_mean(s: Snapshot, devices: Sequence[Device], metric: str) -> float |
     if None in found:
         found = [rows.shown(s, d, metric).value for d in alike(s, devices, metric)]
     return mean([v.value for v in found if v is not None and not v.stale])
+
+
+def held(slots: Slots, present: Value | None, slot_s: float) -> Slots:
+    """The slots, with the present value in the last ones that are blank between two readings: the
+    newest reading stands in a graph for a moment, as it does in the tables.
+    """
+    if present is None or present.stale:
+        return slots
+    newest = min(len(slots), ceil(HELD_S / slot_s))
+    blank = next((n for n, v in enumerate(reversed(slots[-newest:])) if v is not None), newest)
+    return [*slots[: len(slots) - blank], *([present.value] * blank)]
 
 
 def stretched(slots: Sequence[float | None], count: int) -> Slots:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import PHASE, History, Process, Snapshot
+from tpusmi.model import AGENT, PHASE, PHASES, History, Process, Snapshot, Value
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import Drawn, Graphs, How, Slots, dominant, filed, most
+from tpusmi.tui.draw.graphs import Drawn, Graphs, How, Slots, dominant, filed, held, most
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.named import NAME_WIDTH, named
 from tpusmi.tui.job.facts import JobFacts
@@ -171,9 +171,20 @@ class JobGraphs:
 
     def _slots(self, metric: str, how: How | None = None, count: int | None = None) -> Slots:
         """Of the process's own: a value for each place of a graph."""
-        m = self._moment
-        key = (m.process.key,)
-        return m.graphs.of(key, metric, m.snapshot.at_s, m.span_s, count or self._count(), how)
+        m, key, count = self._moment, self._moment.process.key, count or self._count()
+        found = m.graphs.of((key,), metric, m.snapshot.at_s, m.span_s, count, how)
+        return held(found, self._present(metric), m.span_s / count)
+
+    def _present(self, metric: str) -> Value | None:
+        """The newest value; of phases the number of the one that is shown. Of what writes nothing
+        any more there is none.
+        """
+        m, phase = self._moment, self._moment.process.phase
+        if m.process.state != "live":
+            return None
+        if metric != PHASE:
+            return m.snapshot.values.get((m.process.key, metric))
+        return None if phase is None else Value(PHASES.index(phase), AGENT, 0.0, False)
 
 
 def drawn(s: Snapshot, p: Process) -> Iterator[Drawn]:
