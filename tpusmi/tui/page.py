@@ -115,7 +115,7 @@ class Page(Screen[None]):
         fitting_s = self._fit.span_s(thing, first_s, snapshot.at_s)
         return self.scene.span_s or fitting_s
 
-    def action_span(self) -> None:
+    def change_span(self) -> None:
         """Let all graphs go back as far as the next choice says."""
         scene = self.scene
         if scene.snapshot is not None:
