@@ -13,11 +13,14 @@ from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.named import NAME_WIDTH, named
 from tpusmi.tui.job.facts import JobFacts
 from tpusmi.tui.job.phases import shares, time_line
+from tpusmi.tui.memory.curve import Holder
 from tpusmi.tui.span import in_words
 
-LEAST_STEP_LINES, MOST_STEP_LINES = 5, 24
-LEAST_LINES, MOST_LINES = 3, 12
+LEAST_STEP_LINES, MOST_STEP_LINES = 5, 32
+LEAST_LINES, MOST_LINES = 3, 16
 """Of the lesser graphs, their titles included."""
+TALL = 28
+"""From so many lines on there is a graph of the memory."""
 BESIDE_LINES = 4
 """Phases, their shares, and two time axes."""
 SHARES = (
@@ -58,31 +61,41 @@ class JobGraphs:
         """
         if self._moment.process.interval_s is None:
             return self._devices_only(height)
-        room = height - BESIDE_LINES
+        spare = height // 5 if height >= TALL else 0
+        room = height - BESIDE_LINES - spare
         main = min(max(room // 2, LEAST_STEP_LINES), MOST_STEP_LINES)
         lesser = min(max((room - main) // 2, LEAST_LINES), MOST_LINES)
-        return [
-            *self._steps(main),
-            *self._phases(),
-            *self._flops(lesser),
-            *self._compilations(lesser),
-        ]
+        above = [*self._steps(main), *self._phases(), *self._flops(lesser)]
+        compiled = self._compilations(lesser)
+        if spare:
+            above += self._memory(height - len(above) - len(compiled), len(compiled) < lesser)
+        return [*above, *compiled]
+
+    def _memory(self, height: int, has_axis: bool) -> list[Row]:
+        """In what the others leave over, with a time axis unless there is one below."""
+        m = self._moment
+        found = Holder(m.snapshot, m.process).curve(m.graphs, m.span_s, self._count())
+        if found is None or height < LEAST_LINES + has_axis:
+            return []
+        found = found._replace(name=_name(found.name))
+        rows = plot.graph(self._look, found, self._width, height - has_axis)
+        return [*rows, self._axis()] if has_axis else rows
 
     def _steps(self, height: int) -> list[Row]:
         middle, high = (self._slots(f"step_time_s.{part}") for part in ("p50", "p95"))
         if _known(middle):
             top = plot.round_top(max(v for v in (*middle, *high) if v is not None))
             said = "median, the 95th percentile above it"
-            curve = plot.Curve(
+            found = plot.Curve(
                 _name("step time"), said, middle, top, words.duration(top), line=high
             )
         elif _known(rate := self._slots("steps_per_s")):
             top = plot.round_top(max(v for v in rate if v is not None))
-            curve = plot.Curve(_name("steps/s"), "", rate, top, words.rate(top))
+            found = plot.Curve(_name("steps/s"), "", rate, top, words.rate(top))
         else:
             unknown = self._facts.value("steps") is None
             return self._said("step time", NO_STEPS if unknown else words.UNKNOWN)
-        return plot.graph(self._look, curve, self._width, height)
+        return plot.graph(self._look, found, self._width, height)
 
     def _phases(self) -> list[Row]:
         """The phases under the step times, and the time axis of both."""
@@ -105,14 +118,14 @@ class JobGraphs:
         text = "  ".join(self._facts.flops()).removeprefix("MFU ")
         if _known(slots):
             top = max(100.0, plot.round_top(max(v for v in slots if v is not None)))
-            curve = plot.Curve(_name("MFU"), text or words.UNKNOWN, slots, top, words.percent(top))
+            found = plot.Curve(_name("MFU"), text or words.UNKNOWN, slots, top, words.percent(top))
         elif _known(slots := self._slots("flops_per_s")):
             top = plot.round_top(max(v for v in slots if v is not None))
             text = f"{text}  (no MFU: nobody knows the peak of {self._kind()})"
-            curve = plot.Curve(_name("FLOP/s"), text, slots, top, _flops_scale(top))
+            found = plot.Curve(_name("FLOP/s"), text, slots, top, _flops_scale(top))
         else:
             return self._said("MFU", text or self._why_no_flops())
-        return plot.graph(self._look, curve, self._width, height)
+        return plot.graph(self._look, found, self._width, height)
 
     def _why_no_flops(self) -> str:
         return NO_STEPS if self._facts.value("steps") is None else NO_FLOPS
@@ -130,8 +143,8 @@ class JobGraphs:
         if not highest:
             return self._said("compiled", text + self._since(totals[0]))
         top = max(4.0, plot.round_top(highest))
-        curve = plot.Curve(_name("compiled"), text, rates, top, f"{top:.0f}/min", "warn")
-        rows = plot.graph(self._look, curve, self._width, height)
+        found = plot.Curve(_name("compiled"), text, rates, top, f"{top:.0f}/min", "warn")
+        rows = plot.graph(self._look, found, self._width, height)
         return [*rows, self._axis()]
 
     def _since(self, first: float | None) -> str:
@@ -147,13 +160,13 @@ class JobGraphs:
         known = [(name, slots) for name, metric in SHARES if _known(slots := self._mean(metric))]
         if not known:
             return []
-        lines = min(max((height - 1) // len(known), LEAST_LINES), MOST_LINES)
+        lines = max((height - 1) // len(known), LEAST_LINES)
         graphs = [row for name, slots in known for row in self._share(name, slots, lines)]
         return [*graphs, self._axis()]
 
     def _share(self, name: str, slots: Slots, height: int) -> list[Row]:
-        curve = plot.Curve(_name(name), "mean of its devices", slots, 100.0, "100 %")
-        return plot.graph(self._look, curve, self._width, height)
+        found = plot.Curve(_name(name), "mean of its devices", slots, 100.0, "100 %")
+        return plot.graph(self._look, found, self._width, height)
 
     def _mean(self, metric: str) -> Slots:
         m, key = self._moment, self._moment.process.key
@@ -191,6 +204,7 @@ def drawn(s: Snapshot, p: Process) -> Iterator[Drawn]:
     """What the graphs of the process are of."""
     if p.interval_s is not None:
         yield from (((p.key,), name) for name in OWN)
+        yield from Holder(s, p).drawn()
     else:
         yield from ((filed(s, d, name), name) for d in s.devices_of(p.key) for _, name in SHARES)
 
