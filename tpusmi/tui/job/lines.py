@@ -14,6 +14,7 @@ from tpusmi.merge.slow import Cause, slow
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.draw.named import NAME_WIDTH, named
+from tpusmi.tui.job.devices import device_lines, other_job
 from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
 from tpusmi.tui.job.graphs import SHARES, JobGraphs, Moment
 from tpusmi.tui.main.detail import SITES_TO_COME, judged, site_lines, unverified
@@ -59,10 +60,7 @@ def job_lines(moment: Moment, around: Around, size: Size) -> list[Row]:
     right = int(width * FACTS_SHARE)
     left = width - GAP - right
     graphs = JobGraphs(moment, left).lines(room - 1)
-    facts = page.facts(right)
-    most = max(room - 1 - len(facts) - AROUND_SITES, SITES_MOST)
-    facts += page.sites(right, most)
-    return [*head, (), *_beside(moment.look, graphs, facts, left)]
+    return [*head, (), *_beside(moment.look, graphs, page.beside(right, room - 1), left)]
 
 
 def _beside(look: Look, left: Sequence[Row], right: Sequence[Row], width: int) -> list[Row]:
@@ -111,6 +109,16 @@ class _Page:
         if not verdicts.is_doubtful(self._p):
             lines += judged(self._look, self._p, width)
         return lines
+
+    def beside(self, width: int, height: int) -> list[Row]:
+        """What stands beside the graphs: facts, the largest sites, and as much else as there is
+        room for: devices, more sites, another job.
+        """
+        lines = self.facts(width)
+        room = height - len(lines) - self.wanted_sites
+        lines += device_lines(self._look, self._s, self._p, width, room)
+        lines += self.sites(width, max(height - len(lines) - AROUND_SITES, SITES_MOST))
+        return [*lines, *other_job(self._look, self._s, self._p, width, height - len(lines))]
 
     @property
     def wanted_sites(self) -> int:

@@ -82,7 +82,7 @@ class MemoryPage(Page):
         head = self._head(snapshot, process, chosen, wanted)
         self.head.show(head)
         tree = (process.key, self.rows.opened, wanted[2:])
-        graph = self.graph.height(tree, len(self.rows.items) + 1, self._room - len(head))
+        graph = self.graph.height(tree, len(self.rows.items) + 2, self._room - len(head))
         self._arrange(len(head), graph)
         self._draw_graph(snapshot, process, graph)
 
