@@ -23,7 +23,7 @@ def device_lines(look: Look, s: Snapshot, p: Process, width: int, room: int) -> 
 
 
 def other_job(look: Look, s: Snapshot, p: Process, width: int, room: int) -> list[Row]:
-    """Details of the next living process, as the main page has them; nothing without room for all."""
+    """Details of the next living process, as on the main page; nothing without room for all."""
     at = next((n for n, other in enumerate(s.processes) if other.key == p.key), 0)
     order = (*s.processes[at + 1 :], *s.processes[:at])
     other = next((o for o in order if o.state != "dead" and o.is_verified), None)
