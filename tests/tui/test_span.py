@@ -307,8 +307,15 @@ async def test_a_second_job_that_begins_does_not_shorten_the_graphs_of_the_first
         assert axes(pilot) == {"-1m"}
 
 
+class LateFeed(ScriptedFeed):
+    """Its readings are a second and more old when they come."""
+
+    def _remember(self, at_s: float) -> None:
+        super()._remember(at_s - 1.3)
+
+
 async def test_no_graph_has_a_gap_while_readings_come_in() -> None:
-    feed = ScriptedFeed((Job(1, "x", 0, 2, busy=True),), tick_s=1.0)
+    feed = LateFeed((Job(1, "x", 0, 2, busy=True),), tick_s=1.0)
     async with dashboard(feed, (100, 40), ascii=True) as pilot:
         for _ in range(40):
             await press(pilot, "r")
