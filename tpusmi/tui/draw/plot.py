@@ -106,7 +106,8 @@ def round_top(value: float) -> float:
 def axis(look: Look, span_s: float, width: int, end: str = "now") -> Row:
     """The time below a graph of that width, its scale included: `-10m … -5m … now`."""
     room = max(1, width - SCALE_WIDTH)
-    steps_s = [s for s in _STEPS_S if span_s % s == 0]  # the oldest second has a label
+    # The oldest second has a label, and those of some minutes are whole minutes.
+    steps_s = [s for s in _STEPS_S if span_s % s == 0 and (s >= 60 or span_s <= 120)]
     step_s = next((s for s in steps_s if s * room / span_s >= LABEL_EVERY), steps_s[-1])
     line = [" "] * room
     back_s = 0

@@ -12,6 +12,8 @@ AROUND = 2
 """The header and the footer."""
 LEAST_DETAIL = 4
 """Fewer lines of details than these tell nothing."""
+LEAST_OTHER = 8
+"""The details of no other process have fewer lines."""
 ROOMY = 32
 """Screens of so many lines have a blank one under each table, and graphs."""
 HOST_FROM = 16
@@ -89,7 +91,7 @@ def _graphs(want: Wanted, height: int, room: int) -> int:
     """
     least = _least(want, height, room)
     graphs = max(least, room - want.processes - max(want.detail, LEAST_DETAIL)) if least else 0
-    for lines in want.others if graphs > 2 * least else ():
+    for lines in want.others if graphs >= 2 * least + LEAST_OTHER else ():
         if graphs - lines < 2 * least:
             break
         graphs -= lines
