@@ -254,7 +254,7 @@ async def test_the_column_follows_the_key_up_to_five_minutes() -> None:
 async def test_the_first_minutes_of_a_dashboard_fill_its_graphs() -> None:
     """The span changes when it is full, and at no other moment."""
     feed = ScriptedFeed((Job(1, "x", 0, 2, busy=True),), tick_s=5.0)
-    async with dashboard(feed, (100, 40), ascii=True) as pilot:
+    async with dashboard(feed, (100, 40), interval_s=3600.0) as pilot:
         spans = {}
         while feed.at_s < START_S + 620:
             await press(pilot, "r")
