@@ -77,10 +77,10 @@ async def test_escape_goes_back_to_the_main_page() -> None:
         assert not pilot.app.screen.query("#job")
 
 
-async def test_w_draws_ten_minutes_then_five_then_one() -> None:
+async def test_w_draws_ten_minutes_then_five_two_and_one() -> None:
     async with dashboard(story(), size=(100, 40)) as pilot:
         await press(pilot, "j")
-        for oldest in ("-10m", "-5m", "-1m", "-10m"):
+        for oldest in ("-10m", "-5m", "-2m", "-1m", "-10m"):
             axis = next(row for row in page(pilot).splitlines() if row.endswith("now"))
             assert axis.split()[0] == oldest
             await press(pilot, "w")

@@ -9,7 +9,7 @@ from tpusmi.tui.draw.look import Row, fill_style
 from tpusmi.tui.draw.quantity import QUANTITIES, Quantity
 from tpusmi.tui.draw.tiles import Tiles
 from tpusmi.tui.main.arrange import COMPACT, FULL, HEAT, VIEWS
-from tpusmi.tui.main.devices import DeviceTable
+from tpusmi.tui.main.devices import GRAPH_MOST_S, DeviceTable
 from tpusmi.tui.scene import Scene
 
 TILE, CELL = 38, 4
@@ -56,9 +56,9 @@ class Deck:
             HEAT: self.tiles.lines_for(count, width, CELL) if count else 0,
         }
 
-    def draw(self, snapshot: Snapshot, view: str, active: bool) -> None:
+    def draw(self, snapshot: Snapshot, span_s: int, view: str, active: bool) -> None:
         """Draw the devices; with a cursor where the panel is active."""
-        self._table.snapshot = snapshot
+        self._table.snapshot, self._table.span_s = snapshot, min(span_s, GRAPH_MOST_S)
         chosen = self.scene.device
         cursor = chosen.key if active and chosen is not None else None
         self.shown = self.rows if view == FULL else self.tiles
