@@ -13,7 +13,7 @@ from typing import Any
 from tpusmi.memprofile import packed_sites
 from tpusmi.simulate.memory import kept, profile
 from tpusmi.simulate.workload import Workload
-from tpusmi.wire import places
+from tpusmi.wire import identity
 from tpusmi.wire.layout import (
     BLOB_HEAD,
     DEVICE_FIELDS,
@@ -136,7 +136,7 @@ def without_lock(writer: SegmentWriter) -> None:
 
 def my_segment(directory: Path | str, devices: int = 2, **said: Any) -> SegmentWriter:
     """A segment of this very process, with one fresh sample."""
-    writer = segment(directory, places.me(), devices, facts(devices, **said))
+    writer = segment(directory, identity.me(), devices, facts(devices, **said))
     now = time.monotonic()
     process = {**RUNNING, "profile_at_s": now, "utilization_at_s": now}
     writer.append(slot(now, process, [device(i) for i in range(devices)], time.time()))
@@ -171,9 +171,9 @@ def profile_of_two() -> bytes:
 def dead_identity() -> Identity:
     """The identity of a process of this boot that has ended."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
-        ticks = places.start_ticks("/proc", child.pid)
+        ticks = identity.start_ticks("/proc", child.pid)
     assert ticks is not None
-    return places.me()._replace(pid=child.pid, start_ticks=ticks)
+    return identity.me()._replace(pid=child.pid, start_ticks=ticks)
 
 
 def inode(path: str) -> int:

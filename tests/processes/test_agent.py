@@ -465,8 +465,8 @@ WRITER = """
 import sys, time
 sys.path.append(sys.argv[2])
 import forge
-from tpusmi.wire import places
-writer = forge.segment(sys.argv[1], places.me(), devices=8)
+from tpusmi.wire import identity
+writer = forge.segment(sys.argv[1], identity.me(), devices=8)
 print(writer.path, flush=True)
 from tpusmi.wire.layout import DEVICE_FIELDS, PROCESS_FIELDS, PROFILE_PPROF
 n = 0

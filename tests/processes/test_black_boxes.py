@@ -20,7 +20,7 @@ from users import ROOT
 from tpusmi.agent import output
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments
-from tpusmi.wire import lock, places
+from tpusmi.wire import identity, lock, places
 from tpusmi.wire.layout import Identity
 from tpusmi.wire.reader import SegmentReader
 
@@ -83,7 +83,7 @@ def segments_in(directory: Path) -> list[str]:
 
 def dead(count: int, directory: Path) -> list[str]:
     """Segments of dead processes of this user."""
-    me = places.me()
+    me = identity.me()
     made = [forge.segment(directory, me._replace(start_ticks=2 + n)) for n in range(count)]
     for writer in made:
         writer.close()
@@ -119,13 +119,13 @@ def test_a_job_of_another_pid_namespace_keeps_its_file_until_it_ends(tmp_path: P
         for child in Path(f"/proc/{inside.pid}/task/{inside.pid}/children").read_text().split():
             os.kill(int(child), signal.SIGSTOP)  # it writes no more
         age(path, 90000)
-        output.remove_old(places.me(), str(tmp_path))
+        output.remove_old(identity.me(), str(tmp_path))
         assert path.exists()
         assert len(segments_in(tmp_path)) == output.KEEP_DEAD_MOST + 1
         inside.kill()
         inside.wait()
         until(lambda: SegmentReader(str(path)).is_locked() is False)
-        output.remove_old(places.me(), str(tmp_path))
+        output.remove_old(identity.me(), str(tmp_path))
         assert not path.exists()
         assert len(segments_in(tmp_path)) <= output.KEEP_DEAD_MOST
 
@@ -158,7 +158,7 @@ def test_where_no_lock_tells_a_segment_that_was_written_lately_is_of_a_living_jo
     writer.close()
     age(writer.path, age_s)
     (place,) = places.segments(str(tmp_path), os.getuid()).places
-    assert output.is_dead(place, places.me()) is is_dead
+    assert output.is_dead(place, identity.me()) is is_dead
 
 
 def test_a_half_file_is_removed_at_once_unless_a_process_is_at_it(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_half_file_is_removed_at_once_unless_a_process_is_at_it(tmp_path: Path
     age(old, 5.0)
     with open(held, "r+b") as file:
         assert lock.hold(file.fileno())
-        output.remove_old(places.me(), str(tmp_path))
+        output.remove_old(identity.me(), str(tmp_path))
     assert [path.exists() for path in (made, held, empty, old)] == [False, True, True, False]
 
 
@@ -179,7 +179,7 @@ def test_another_users_half_files_are_let_alone(tmp_path: Path) -> None:
     path = tmp_path / "5-5.seg.new"
     path.write_bytes(bytes(700))
     os.chown(path, 65534, 65534)
-    output.remove_old(places.me(), str(tmp_path))
+    output.remove_old(identity.me(), str(tmp_path))
     assert path.exists()
 
 
@@ -195,7 +195,7 @@ def test_a_half_file_that_was_swept_is_made_again(
         real(source, target)
 
     monkeypatch.setattr(os, "rename", rename)
-    writer = output.create(places.me(), 1, str(tmp_path))
+    writer = output.create(identity.me(), 1, str(tmp_path))
     assert segments_in(tmp_path) == [os.path.basename(writer.path)]
     assert writer.is_in_place()
     writer.close()
@@ -204,7 +204,7 @@ def test_a_half_file_that_was_swept_is_made_again(
 def test_a_living_process_of_another_container_with_our_number_keeps_its_file(
     tmp_path: Path,
 ) -> None:
-    me = places.me()
+    me = identity.me()
     other = forge.segment(tmp_path, me._replace(pid_namespace=99))
     mine = output.create(me, 1, str(tmp_path))
     assert other.is_in_place()

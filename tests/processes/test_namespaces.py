@@ -273,16 +273,16 @@ mount("", "/", "", PRIVATE)
 mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777")
 here()
 import forge
-from tpusmi.wire import places
+from tpusmi.wire import identity
 victim, ticks, ns = map(int, sys.argv[1:4])
 os.mkdir("/dev/shm/tpusmi-0", 0o700)
-who = places.me()._replace(pid=victim, start_ticks=ticks, uid=0)
+who = identity.me()._replace(pid=victim, start_ticks=ticks, uid=0)
 forge.segment("/dev/shm/tpusmi-0", who)
 """
-    from tpusmi.wire import places
+    from tpusmi.wire import identity
 
     with inside("here()") as victim:
-        ticks = places.start_ticks("/proc", victim.pid)
+        ticks = identity.start_ticks("/proc", victim.pid)
         with inside(code, victim.pid, ticks, 0):
             claimed = of(victim.pid, looked())
             assert [p for p in claimed if p.is_verified or p.uid == 0] == []

@@ -34,8 +34,8 @@ JOB = f"""
 import os, sys, time
 sys.path.insert(0, {TESTS!r})
 import forge
-from tpusmi.wire import places
-writer = forge.segment(sys.argv[1], places.me(), 1, forge.facts(1, argv=["train.py"]))
+from tpusmi.wire import identity
+writer = forge.segment(sys.argv[1], identity.me(), 1, forge.facts(1, argv=["train.py"]))
 def write(age_s=0.0):
     at_s = time.monotonic() - age_s
     writer.append(forge.slot(at_s, forge.RUNNING, [forge.device()], time.time() - age_s))

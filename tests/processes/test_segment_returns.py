@@ -22,7 +22,7 @@ from users import ROOT
 from tpusmi.agent import output
 from tpusmi.collect import open_collector
 from tpusmi.model import Host, Process, Snapshot
-from tpusmi.wire import places
+from tpusmi.wire import identity, places
 from tpusmi.wire.layout import SegmentError
 from tpusmi.wire.reader import SegmentReader
 
@@ -339,7 +339,7 @@ def test_a_job_that_became_another_program_has_let_go(directory: Path) -> None:
         snapshot, process = seen(reader, trainer.pid, lambda s, p: p.state == "dead")
         assert (process.phase, snapshot.devices) == ("ended", ())
         place = places.segments(str(directory), os.getuid()).places[0]
-        assert output.is_dead(place, places.me())
+        assert output.is_dead(place, identity.me())
 
 
 def test_a_job_that_starts_itself_again_is_seen_from_its_first_step(

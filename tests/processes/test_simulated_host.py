@@ -36,7 +36,7 @@ from tpusmi.sources.holders import Holders
 from tpusmi.sources.machine import host_facts
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.sysfs import read_chips
-from tpusmi.wire import places
+from tpusmi.wire import identity
 
 T = TypeVar("T")
 
@@ -53,12 +53,12 @@ def identities(host: Host) -> list[tuple[int, int]]:
     """The keeper and every process of the host, each by pid and start time."""
     known = told(host)
     pids = [known["keeper"][0], *(process["pid"] for process in known["processes"])]
-    found = [(pid, places.start_ticks("/proc", pid)) for pid in pids]
+    found = [(pid, identity.start_ticks("/proc", pid)) for pid in pids]
     return [(pid, ticks) for pid, ticks in found if ticks is not None]
 
 
 def is_gone(directory: str, processes: list[tuple[int, int]]) -> bool:
-    alive = any(places.start_ticks("/proc", pid) == ticks for pid, ticks in processes)
+    alive = any(identity.start_ticks("/proc", pid) == ticks for pid, ticks in processes)
     return not alive and not os.path.exists(directory)
 
 
@@ -322,7 +322,7 @@ def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
         assert process.stdout is not None
         snapshot = json.loads(process.stdout.readline())
         pids = [p["pid"] for p in snapshot["processes"]]
-        left = [(pid, places.start_ticks("/proc", pid) or 0) for pid in pids]
+        left = [(pid, identity.start_ticks("/proc", pid) or 0) for pid in pids]
         directory = Path(os.readlink(f"/proc/{pids[0]}/fd/3")).parents[2]
         process.kill()
     assert left

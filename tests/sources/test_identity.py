@@ -24,7 +24,7 @@ from tpusmi.report.html import fragment
 from tpusmi.report.select import Wanted, selected
 from tpusmi.report.table import table
 from tpusmi.sources.segments import Segments, proof
-from tpusmi.wire import places
+from tpusmi.wire import identity
 from tpusmi.wire.layout import Identity
 from tpusmi.wire.writer import SegmentWriter
 
@@ -62,7 +62,7 @@ def segment(
     directory.mkdir(parents=True, exist_ok=True)
     os.chown(directory, uid, uid)
     said = {"said": forge.facts(2, **more.pop("told", {})), "devices": 2}
-    who = identity(pid)._replace(uid=uid, **more)
+    who = identity_of(pid)._replace(uid=uid, **more)
     writer = forge.segment(directory, who, **said)
     now = time.monotonic() - age_s
     sample = {**(fields_ or forge.RUNNING), "profile_at_s": now, "utilization_at_s": now}
@@ -77,11 +77,11 @@ def segment(
     return writer.path
 
 
-def identity(pid: int) -> Identity:
+def identity_of(pid: int) -> Identity:
     """What the agent of that process would say of itself."""
-    ticks = places.start_ticks("/proc", pid)
+    ticks = identity.start_ticks("/proc", pid)
     assert ticks is not None
-    return places.me()._replace(pid=pid, start_ticks=ticks)
+    return identity.me()._replace(pid=pid, start_ticks=ticks)
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_an_agent_that_switched_itself_off_leaves_a_silent_job(machine: Host) ->
 def test_where_every_process_is_seen_none_is_said_to_be_in_a_namespace_unseen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees_all: bool
 ) -> None:
-    own = places.pid_namespace("/proc")
+    own = identity.pid_namespace("/proc")
     monkeypatch.setattr(proof, "FIRST_PID_NAMESPACE", own if sees_all else 1)
     host = holding.host(tmp_path)._replace(segment_dir=None)
     segment(host, FORGER, os.getpid(), held=True, pid_namespace=1)
@@ -305,9 +305,9 @@ INNER_JOB = """
 import sys, time
 sys.path[:0] = [{tests!r}]
 import forge
-from tpusmi.wire import places
+from tpusmi.wire import identity
 writer = forge.my_segment(sys.argv[1])
-print(places.me().pid, flush=True)
+print(identity.me().pid, flush=True)
 sys.stdin.read()
 """
 
@@ -393,7 +393,7 @@ def test_a_segment_that_cannot_be_read_is_a_missing_witness_of_its_own_process(
             with open(file, "r+b") as broken:
                 broken.write(b"garbage")
         found = Segments(host).read(time.monotonic())
-        key = ProcessKey(child.pid, identity(child.pid).start_ticks)
+        key = ProcessKey(child.pid, identity_of(child.pid).start_ticks)
         assert sorted(missing(found)) == [(FORGER, None), (VICTIM, key)]
         os.utime(forged, (1.0, 1.0))
         assert missing(Segments(host).read(time.monotonic())) == [(VICTIM, key)]

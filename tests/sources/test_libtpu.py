@@ -42,14 +42,14 @@ from tpusmi.sources import sockets
 from tpusmi.sources.libtpu import Libtpu
 from tpusmi.sources.libtpu.own import OwnMetrics
 from tpusmi.sources.libtpu.questions import PROGRAMS_EVERY_S, REFUSED_S
-from tpusmi.wire import places
+from tpusmi.wire import identity
 
 ANSWER_S = 2.0
 
 
 def holder(pid: int, **environment: str) -> Process:
     """A process that holds a TPU."""
-    key = ProcessKey(pid, places.start_ticks("/proc", pid) or 0)
+    key = ProcessKey(pid, identity.start_ticks("/proc", pid) or 0)
     return Process(
         key, "ann", "python train.py", "live", None, None, 1.0, {},
         holds=("/dev/vfio/0",), environment=environment,

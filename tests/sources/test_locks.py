@@ -20,7 +20,7 @@ from tpusmi.collect import open_collector
 from tpusmi.model import Host, Outcome, Process
 from tpusmi.report.table import table
 from tpusmi.sources.segments import Segments
-from tpusmi.wire import lock, places
+from tpusmi.wire import identity, lock
 from tpusmi.wire.writer import SegmentWriter
 
 USER = 1001
@@ -28,7 +28,7 @@ USER = 1001
 
 def old(directory: Path | str, number: int = 1, age_s: float = 60.0) -> SegmentWriter:
     """A segment of a job of another pid namespace whose newest sample is old."""
-    who = places.me()._replace(pid=number, start_ticks=number, pid_namespace=1)
+    who = identity.me()._replace(pid=number, start_ticks=number, pid_namespace=1)
     writer = forge.segment(directory, who, devices=1)
     at_s = time.monotonic() - age_s
     writer.append(forge.slot(at_s, forge.RUNNING, [forge.device()], time.time() - age_s))
@@ -201,7 +201,7 @@ IN_A_USER_NAMESPACE = f"""
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 import ctypes, forge
 directory, user = sys.argv[1] + "/tpusmi-0", int(sys.argv[2])
-forge.places.me()  # what it imports, that user may not read
+forge.identity.me()  # what it imports, that user may not read
 os.setgroups([]); os.setgid(user); os.setuid(user)
 libc = ctypes.CDLL(None)
 PR_SET_DUMPABLE, NEW_USERS = 4, 0x10000000
@@ -263,9 +263,9 @@ def test_users_who_have_one_number_in_a_user_namespace_are_not_one_user(tmp_path
     """In there all users of the machine are 65534: that proves nobody to be anybody."""
     with holding.running("say(1); wait()", user=USER) as victim:
         victim.line()
-        ticks = places.start_ticks("/proc", victim.pid)
+        ticks = identity.start_ticks("/proc", victim.pid)
         assert ticks is not None
-        who = places.me()._replace(pid=victim.pid, start_ticks=ticks)
+        who = identity.me()._replace(pid=victim.pid, start_ticks=ticks)
         writer = forge.segment(tmp_path, who, devices=1)
         os.chown(writer.path, USER + 2, USER + 2)
         with reachable(tmp_path):

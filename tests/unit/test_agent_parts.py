@@ -20,7 +20,7 @@ from tpusmi.agent.compilations import COMPILED, LOWERED, Compilations
 from tpusmi.agent.steps import Steps
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments
-from tpusmi.wire import places
+from tpusmi.wire import identity, places
 from tpusmi.wire.layout import Identity
 
 
@@ -419,7 +419,7 @@ def left(directory: Path, who: Identity) -> str:
 def test_dead_segments_older_than_a_day_are_removed_by_their_owners_next_start(
     tmp_path: Path,
 ) -> None:
-    me = places.me()
+    me = identity.me()
     old = aged(left(tmp_path, forge.dead_identity()), 25 * 3600)
     young = aged(left(tmp_path, me._replace(start_ticks=2)), 3600)
     alive = aged(forge.segment(tmp_path, me).path, 25 * 3600)
@@ -438,12 +438,12 @@ def test_another_users_segments_are_never_removed(tmp_path: Path) -> None:
         pytest.skip("needs root to make another user's file")
     path = aged(left(tmp_path, forge.dead_identity()), 90 * 3600)
     os.chown(path, 65534, 65534)
-    output.remove_old(places.me(), str(tmp_path))
+    output.remove_old(identity.me(), str(tmp_path))
     assert os.path.exists(path)
 
 
 def test_black_boxes_of_a_script_restarted_all_day_do_not_pile_up(tmp_path: Path) -> None:
-    me = places.me()
+    me = identity.me()
     made = [me._replace(start_ticks=2 + i) for i in range(20)]
     paths = [aged(left(tmp_path, who), 100.0 + i) for i, who in enumerate(made)]
     output.remove_old(me, str(tmp_path))
@@ -463,7 +463,7 @@ def test_a_directory_that_others_can_write_to_is_not_used(
     open_to_all = tmp_path / bases(monkeypatch, tmp_path)
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
-    writer = output.create(places.me(), 1, None)
+    writer = output.create(identity.me(), 1, None)
     used = os.path.dirname(writer.path)
     assert used != str(open_to_all)
     assert places.is_private(used, os.getuid())
@@ -497,7 +497,7 @@ def test_a_name_that_another_user_has_taken_is_got_round_and_viewers_find_it(
     TAKEN[what](taken)
     for path in shared.iterdir():
         os.chown(path, 65534, 65534, follow_symlinks=False)
-    me = places.me()
+    me = identity.me()
     writers = [output.create(me._replace(start_ticks=me.start_ticks - n), 1, None) for n in (0, 1)]
     (used,) = {os.path.dirname(w.path) for w in writers}
     assert places.user_in_name(os.path.basename(used)) == os.getuid()
@@ -518,12 +518,12 @@ def test_empty_directories_of_its_own_that_are_old_are_removed(
     (full / "1-2.seg").touch()
     for directory in (old, full):
         os.utime(directory, (1.0, 1.0))
-    output.remove_old(places.me(), os.path.dirname(output.create(places.me(), 1, None).path))
+    output.remove_old(identity.me(), os.path.dirname(output.create(identity.me(), 1, None).path))
     assert (old.exists(), new.exists(), full.exists()) == (False, True, True)
 
 
 def test_black_boxes_of_this_very_minute_are_removed_as_well(tmp_path: Path) -> None:
-    me = places.me()
+    me = identity.me()
     for ticks in range(2, 30):
         left(tmp_path, me._replace(start_ticks=ticks))
     elsewhere = forge.segment(tmp_path, me._replace(start_ticks=1, pid_namespace=7)).path
@@ -541,8 +541,8 @@ def test_a_segment_can_be_read_by_others_whatever_the_umask_and_by_nobody_if_ask
 ) -> None:
     before = os.umask(0o077)
     try:
-        shared = output.create(places.me(), 1, str(tmp_path / "shared"))
-        private = output.create(places.me(), 1, str(tmp_path / "private"), 0o600)
+        shared = output.create(identity.me(), 1, str(tmp_path / "shared"))
+        private = output.create(identity.me(), 1, str(tmp_path / "private"), 0o600)
     finally:
         os.umask(before)
     assert os.stat(shared.path).st_mode & 0o777 == 0o644
@@ -556,7 +556,7 @@ def test_when_no_directory_takes_the_segment_every_reason_is_told(
     blocked.touch()
     name = bases(monkeypatch, blocked, Path("/proc/no"))
     with pytest.raises(OSError, match=rf"file/{name}: .*; /proc/no/{name}: "):
-        output.create(places.me(), 1, None)
+        output.create(identity.me(), 1, None)
 
 
 def test_a_module_that_is_half_imported_is_no_sign_of_a_helper(

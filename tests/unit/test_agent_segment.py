@@ -14,7 +14,7 @@ import pytest
 from tpusmi.agent import sampler, segment
 from tpusmi.agent.segment import CHECK_S, RETRY_MOST_S, RETRY_S, Segment
 from tpusmi.agent.steps import Steps
-from tpusmi.wire import places, writer
+from tpusmi.wire import identity, places, writer
 from tpusmi.wire.layout import PROFILE_PPROF
 from tpusmi.wire.reader import SegmentReader
 
@@ -94,9 +94,9 @@ def test_a_process_that_was_restored_under_another_number_or_start_has_another_s
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, moved: dict[str, int]
 ) -> None:
     made = opened(tmp_path)
-    me = places.me()._replace(**moved)
+    me = identity.me()._replace(**moved)
     monkeypatch.setattr(os, "getpid", lambda: me.pid)
-    monkeypatch.setattr(places, "start_ticks", lambda proc, pid: me.start_ticks)
+    monkeypatch.setattr(identity, "start_ticks", lambda proc, pid: me.start_ticks)
     clock.now_s -= 500  # its clock is another machine's
     assert made.keep(clock.now_s)
     reader = only(tmp_path)
@@ -111,7 +111,7 @@ def test_a_process_that_cannot_be_asked_for_is_the_one_it_was(
     """A job that has no descriptor left cannot read /proc."""
     made = opened(tmp_path)
     before = only(tmp_path).stat.st_ino
-    monkeypatch.setattr(places, "start_ticks", lambda proc, pid: None)
+    monkeypatch.setattr(identity, "start_ticks", lambda proc, pid: None)
     clock.now_s += CHECK_S
     assert made.keep(clock.now_s)
     assert only(tmp_path).stat.st_ino == before

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tpusmi.model import PHASES
-from tpusmi.wire import lock, places
+from tpusmi.wire import identity, lock, places
 from tpusmi.wire.layout import Header, Identity, SegmentError, plan
 from tpusmi.wire.reader import SegmentReader
 from tpusmi.wire.writer import SegmentWriter
@@ -112,7 +112,7 @@ def _is_of_machine(h: Header, who: Identity) -> bool:
 
 
 def _runs(place: places.Place) -> bool:
-    return places.start_ticks("/proc", place.pid) == place.start_ticks
+    return identity.start_ticks("/proc", place.pid) == place.start_ticks
 
 
 def _is_old(place: places.Place) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from tpusmi.agent import output, process
 from tpusmi.agent.facts import Facts
-from tpusmi.wire import places
+from tpusmi.wire import identity, places
 from tpusmi.wire.layout import Identity
 from tpusmi.wire.writer import SegmentWriter
 
@@ -125,7 +125,7 @@ class Segment:
     def _make(self) -> None:
         """Make one with all that is known, best place first, and let go of the one before."""
         try:
-            who = places.me()
+            who = identity.me()
             writer = output.create(who, self._devices or 0, self._override, self._mode, self._fill)
         except OSError as error:
             self._do_without(str(error))
@@ -170,7 +170,7 @@ class Segment:
             return False
         pid = os.getpid()
         # The first thread started with the process, and costs less: nothing is summed over threads.
-        ticks = places.start_ticks(f"/proc/{pid}/task", pid)
+        ticks = identity.start_ticks(f"/proc/{pid}/task", pid)
         if (pid, ticks or who.start_ticks) != (who.pid, who.start_ticks):
             return False
         directory = os.path.dirname(writer.path)

@@ -28,26 +28,17 @@ from tpusmi.model.metrics import (
     metric,
 )
 from tpusmi.model.nouns import (
-    ABSENT,
-    DENIED,
-    FAILED,
     HOLDERS,
-    OK,
     SYSFS,
     Chip,
     ChipKey,
-    Core,
     Device,
     DeviceKey,
     Host,
-    Latency,
-    Link,
     Number,
     Outcome,
-    Percentiles,
     Reading,
     RowKey,
-    Server,
     Subject,
     within,
 )
@@ -82,6 +73,17 @@ from tpusmi.model.process import (
     Sign,
     Site,
     Verdict,
+)
+from tpusmi.model.servers import (
+    ABSENT,
+    DENIED,
+    FAILED,
+    OK,
+    Core,
+    Latency,
+    Link,
+    Percentiles,
+    Server,
 )
 from tpusmi.model.snapshot import (
     SCHEMA,

@@ -7,18 +7,7 @@ from typing import Any, NamedTuple
 
 from tpusmi.model.host import HostFacts
 from tpusmi.model.metrics import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS, Metric
-from tpusmi.model.nouns import (
-    Chip,
-    ChipKey,
-    Core,
-    Device,
-    Latency,
-    Link,
-    Number,
-    Outcome,
-    Server,
-    Subject,
-)
+from tpusmi.model.nouns import Chip, ChipKey, Device, Number, Outcome, Subject
 from tpusmi.model.process import (
     PROCESS_FACTS,
     Life,
@@ -29,6 +18,7 @@ from tpusmi.model.process import (
     Process,
     ProcessKey,
 )
+from tpusmi.model.servers import Core, Latency, Link, Server
 
 SCHEMA = 1
 

@@ -12,7 +12,8 @@ from tpusmi.sources.segments.namespaces import Seen
 from tpusmi.sources.segments.proof import Machine
 from tpusmi.sources.users import user_name
 from tpusmi.text import clean
-from tpusmi.wire.places import Place, start_ticks
+from tpusmi.wire.identity import start_ticks
+from tpusmi.wire.places import Place
 
 NOTES_MOST = 8
 WALLED = (

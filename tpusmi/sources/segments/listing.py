@@ -11,7 +11,7 @@ from tpusmi.model import Host
 from tpusmi.sources.segments.budget import NOTHING, Budget, Limits, spent
 from tpusmi.sources.segments.namespaces import Namespaces, Seen
 from tpusmi.sources.segments.within import opener, segments
-from tpusmi.wire import lock, places
+from tpusmi.wire import identity, lock, places
 from tpusmi.wire.places import Directory, Place
 
 DIRECTORIES_EVERY_S = 5.0
@@ -106,7 +106,7 @@ class Listing:
         return is_held is True
 
     def _is_there(self, place: Place) -> bool:
-        return places.start_ticks(self._host.path("/proc"), place.pid) == place.start_ticks
+        return identity.start_ticks(self._host.path("/proc"), place.pid) == place.start_ticks
 
 
 class _Names:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tpusmi.model import Host, ProcessKey
 from tpusmi.sources.segments.locks import File, Locks
 from tpusmi.sources.segments.unmapped import uid_of_the_unmapped
-from tpusmi.wire import places
+from tpusmi.wire import identity, places
 from tpusmi.wire.layout import Header
 
 ELSEWHERE_AGAIN_S = 2.0
@@ -44,8 +44,8 @@ class Machine:
 
     def __init__(self, host: Host) -> None:
         self.proc = host.path("/proc")
-        self.boot_id = places.boot_id(self.proc)
-        self.pid_namespace = places.pid_namespace(self.proc)
+        self.boot_id = identity.boot_id(self.proc)
+        self.pid_namespace = identity.pid_namespace(self.proc)
         self.elsewhere = _Elsewhere(self.proc)
         self.locks = Locks(host.path(host.own_proc))
         self._nobody = uid_of_the_unmapped()
@@ -54,22 +54,22 @@ class Machine:
 
     def runs(self, pid: int, start_ticks: int, uid: int) -> bool:
         """True for a living process of that number, start and real uid."""
-        found = places.start_ticks(self.proc, pid)
+        found = identity.start_ticks(self.proc, pid)
         return found == start_ticks and self.is_of(pid, uid)
 
     def is_of(self, pid: int, uid: int) -> bool:
         """True when that is the real uid of the process. Users whom our user namespace does not
         know all have one uid, which proves nothing.
         """
-        return uid != self._nobody and places.real_uid(self.proc, pid) == uid
+        return uid != self._nobody and identity.real_uid(self.proc, pid) == uid
 
     def lacks(self, pid: int, start_ticks: int, uid: int) -> bool:
         """True when there is certainly no such process. /proc may hide those of other users."""
-        found = places.start_ticks(self.proc, pid)
+        found = identity.start_ticks(self.proc, pid)
         if found is not None:
             return found != start_ticks
         is_own = uid == os.geteuid() and uid != self._nobody
-        return is_own or places.start_ticks(self.proc, 1) is not None
+        return is_own or identity.start_ticks(self.proc, 1) is not None
 
     def look_for(self, claim: Claim) -> None:
         """Look for the process of a segment in the pid namespaces of others."""
@@ -91,7 +91,7 @@ class Machine:
         h = claim.header
         if self.pid_namespace and _is_of_other_namespace(h, self):
             return "" if self._sees_all else IN_ANOTHER_NAMESPACE
-        is_hidden = _is_our_namespace(h, self) and places.start_ticks(self.proc, h.pid) is None
+        is_hidden = _is_our_namespace(h, self) and identity.start_ticks(self.proc, h.pid) is None
         return HIDDEN if is_hidden else ""
 
     @property
@@ -150,7 +150,7 @@ def _may_have_moved(claim: Claim, machine: Machine) -> bool:
     namespace moves the start of every process, and a restore gives a new one.
     """
     pid = claim.header.pid
-    ticks = places.start_ticks(machine.proc, pid)
+    ticks = identity.start_ticks(machine.proc, pid)
     if not claim.is_held or ticks is None or not machine.is_of(pid, claim.owner):
         return False
     return machine.locks.has(pid, ticks, claim.file) is not False
@@ -181,7 +181,7 @@ def _by_lock(claim: Claim, machine: Machine) -> ProcessKey | None:
     h = claim.header
     if not claim.is_held or _is_of_other_namespace(h, machine):
         return None
-    ticks = places.start_ticks(machine.proc, h.pid)
+    ticks = identity.start_ticks(machine.proc, h.pid)
     if ticks is None or not machine.is_of(h.pid, claim.owner):
         return None
     return ProcessKey(h.pid, ticks) if machine.locks.has(h.pid, ticks, claim.file) else None
@@ -221,7 +221,7 @@ class _Elsewhere:
     def _look(self) -> None:
         self._pids = {}
         until_s = time.thread_time() + ELSEWHERE_CPU_S
-        own = places.pid_namespace(self._proc)
+        own = identity.pid_namespace(self._proc)
         names = places.names(self._proc, ELSEWHERE_MOST)
         self.is_complete = len(names) < ELSEWHERE_MOST
         for name in names:
@@ -230,14 +230,16 @@ class _Elsewhere:
             if time.thread_time() > until_s:
                 self.is_complete = False
                 return
-            namespace = places.pid_namespace(self._proc, name)
-            ticks = places.start_ticks(self._proc, int(name)) if namespace not in (0, own) else None
+            namespace = identity.pid_namespace(self._proc, name)
+            if namespace in (0, own):
+                continue
+            ticks = identity.start_ticks(self._proc, int(name))
             if ticks is not None:
                 self._pids.setdefault((namespace, ticks), []).append(int(name))
 
 
 def _lacking(proc: str) -> str:
-    if not places.pid_namespace(proc):
+    if not identity.pid_namespace(proc):
         return ""  # it is no /proc at all, as of a machine that is put together for a test
     found = [name for name in OF_THE_MACHINE if not os.path.exists(f"{proc}/{name}")]
     names = ", ".join(f"/proc/{name}" for name in found)
