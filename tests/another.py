@@ -28,7 +28,7 @@ def another_user(user: int, *command: str) -> list[str]:
     """
     import pytest
 
-    if shutil.which(command[0]) is None:
+    if command and shutil.which(command[0]) is None:
         pytest.skip(f"no {command[0]} here")
     words = [sys.executable, os.path.abspath(__file__), str(user)]
     if not _works(*words):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import forge
@@ -44,8 +44,20 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return lines
 
 
+_opened: list[Segment] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """Nothing stays open behind a test, and least of all on mounts that are gone."""
+    yield
+    while _opened:
+        _opened.pop().end(keep=False)
+
+
 def opened(directory: Path) -> Segment:
     made = Segment(str(directory), 0o644)
+    _opened.append(made)
     made.facts.said = {"argv": ["train.py"]}
     made.open(1)
     made.append(forge.slot(7.0, {"steps": 5.0}, [{}]))
