@@ -13,6 +13,7 @@ from typing import Any
 from tpusmi.collect import open_collector
 from tpusmi.model import (
     LIBTPU_SDK,
+    DeviceKey,
     History,
     Life,
     Process,
@@ -108,11 +109,14 @@ def _past(
     moving = [*kept]
     until_s = _stood_still_at_s([r for r in moving if r.metric == MOVES])
     for r in moving:
-        if r.at_s <= until_s:
-            series.setdefault((_renamed(r.subject, keys), r.metric), []).append(r)
+        series.setdefault((r.subject, r.metric), []).append(r)
+    # By samples and not by times: what a profile tells is as old as the profile.
+    late = {key: sum(r.at_s > until_s for r in series[key, MOVES]) for key in keys}
     for (subject, name), readings in series.items():
-        for ago_s, r in enumerate(reversed(readings)):
-            yield Reading(name, subject, r.value, AT_S - ago_s, r.source, r.fresh_s)
+        process = subject.process if isinstance(subject, DeviceKey) else subject
+        for ago_s, r in enumerate(reversed(readings[: len(readings) - late[process]])):
+            key = _renamed(subject, keys)
+            yield Reading(name, key, r.value, AT_S - ago_s, r.source, r.fresh_s)
     load = Workload(seed)
     for d, ago_s in product(s.devices, range(600)):
         mxu = 100 * load.mxu(TRAINING_S - ago_s, d.id or 0)

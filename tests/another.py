@@ -10,21 +10,28 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+
+from emptied import RECURSIVE, empty, mount, needed
 
 NEW_NAMESPACE = 0x20000
-BIND, RECURSIVE, PRIVATE = 0x1000, 0x4000, 0x40000
+PRIVATE = 0x40000
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def another_user(user: int, *command: str) -> list[str]:
-    """That command, as that user. Skips the test where we cannot become another user."""
+    """That command, as that user. Skips the test where we cannot become another user, and where
+    there is no such program.
+    """
+    import pytest
+
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]} here")
     words = [sys.executable, os.path.abspath(__file__), str(user)]
     if not _works(*words):
-        import pytest
-
         pytest.skip("needs root, and a mount namespace where other users cannot reach our Python")
     return [*words, *command]
 
@@ -33,14 +40,6 @@ def another_user(user: int, *command: str) -> list[str]:
 def _works(*words: str) -> bool:
     python = [sys.executable, "-c", "import tpusmi"]
     return subprocess.run([*words, *python], capture_output=True).returncode == 0
-
-
-def _needed() -> Iterator[str]:
-    """Every directory of ours that a Python like this one reads."""
-    executable = os.path.realpath(sys.executable)
-    for path in (sys.prefix, sys.base_prefix, os.path.dirname(executable), *sys.path):
-        if path and os.path.isdir(path):
-            yield from dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
 
 
 def _closed(path: str) -> str | None:
@@ -55,36 +54,23 @@ def _closed(path: str) -> str | None:
 
 def _open_up() -> None:
     """In place of each closed directory one that leads to what is needed of it, and to no more."""
-    wanted: dict[str, dict[str, int]] = {}
-    for path in _needed():
+    wanted: dict[str, list[str]] = {}
+    for path in needed():
         closed = _closed(path)
         if closed is not None:
             inside = [path] if path != closed else [f"{path}/{name}" for name in os.listdir(path)]
-            found = wanted.setdefault(closed, {})
-            found.update({p: os.open(p, os.O_PATH) for p in inside if os.path.isdir(p)})
-    for closed, directories in wanted.items():
-        _mount("tmpfs", closed, "tmpfs", 0, "mode=755")
-        for path in sorted(directories):
-            if not os.path.isdir(path):  # it may be within one that is there already
-                os.makedirs(path, 0o755)
-                _mount(f"/proc/self/fd/{directories[path]}", path, "", BIND | RECURSIVE)
-
-
-def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    words = (word.encode() for word in (source, target, kind))
-    if _libc.mount(*words, flags, data.encode()):
-        raise OSError(ctypes.get_errno(), f"cannot mount {target}")
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
+            wanted.setdefault(closed, []).extend(inside)
+    for closed, paths in wanted.items():
+        empty(closed, paths)
 
 
 def become(user: int) -> None:
     """This process is that user's from now on, in a namespace where needed."""
-    if any(map(_closed, _needed())):
+    if any(map(_closed, needed())):
         if _libc.unshare(NEW_NAMESPACE):
             raise OSError(ctypes.get_errno(), "no mount namespace")
-        _mount("", "/", "", PRIVATE | RECURSIVE)
+        os.umask(0o022)
+        mount("", "/", "", PRIVATE | RECURSIVE)
         _open_up()
     os.setgroups([])
     os.setgid(user)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from another import another_user
+from leftovers import RUN
 from users import reachable
 
 _SCRIPT = Path(sys.executable).with_name("tpusmi")
@@ -18,7 +19,7 @@ TPUSMI = TPUSMI if _SCRIPT.exists() else [sys.executable, "-m", "tpusmi"]
 
 USER = 1001
 """An ordinary one, who need not exist."""
-_PASSED = ("PATH", "VIRTUAL_ENV", "HOME", "LD_LIBRARY_PATH")
+_PASSED = ("PATH", "VIRTUAL_ENV", "HOME", "LD_LIBRARY_PATH", "TMPDIR", RUN)
 
 
 def environment(directory: Path | str, **more: str | None) -> dict[str, str]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
 
+import leftovers
+import programs
 import pytest
 from holding import is_marked
 
@@ -13,14 +16,83 @@ from holding import is_marked
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# The same for files that a test makes for another user, whoever runs the tests.
+os.umask(0o022)
+
 # What a test starts runs as it does for a user, who has none of these: PYTHONUNBUFFERED alone hides
 # that output is lost at the end.
 for _name in [name for name in os.environ if name.startswith("PYTHON")]:
     del os.environ[_name]
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are named after their argument: those of a gzip file differ at each start, and parallel
+    workers must agree on the names of the tests.
+    """
+    return argname if isinstance(val, bytes) and len(val) > 16 else None
+
+
+MOST_WORKERS = 4
+"""More would only wait for each other: many tests start JAX, which takes every core there is."""
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which need not be there
+def pytest_xdist_auto_num_workers() -> int:
+    return min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+
+
+_IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+if not _IS_WORKER:
+    os.environ[leftovers.RUN] = f"{os.getpid()}-{time.monotonic_ns()}"
+
+_BEFORE = pytest.StashKey[set[str]]()
+_LEFT = pytest.StashKey[list[str]]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[_BEFORE] = leftovers.names()
+
+
+@pytest.hookimpl(trylast=True)  # the workers have ended by then
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The tests leave no process and no file of tpusmi: a run that does has failed."""
+    if _IS_WORKER or session.config.option.collectonly:
+        return
+    found = leftovers.left(session.config.stash[_BEFORE])
+    session.config.stash[_LEFT] = found
+    if found and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    for line in config.stash.get(_LEFT, []):
+        terminalreporter.write_line(f"LEFT BEHIND: {line}", red=True)
+
+
 BLOCKED = signal.pthread_sigmask(signal.SIG_BLOCK, ())
 """As we were started."""
+
+
+def _skips_without_a_program() -> Generator[None, object, object]:
+    """A usual program that is not here skips the test that starts it."""
+    try:
+        return (yield)
+    except FileNotFoundError as error:
+        if error.filename in programs.USUAL:
+            pytest.skip(f"no {error.filename} here")
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    return (yield from _skips_without_a_program())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    return (yield from _skips_without_a_program())
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 from tpusmi.memprofile import packed_sites
 from tpusmi.simulate.memory import kept, profile
 from tpusmi.simulate.workload import Workload
-from tpusmi.wire import places
+from tpusmi.wire import identity
 from tpusmi.wire.layout import (
     BLOB_HEAD,
     DEVICE_FIELDS,
@@ -23,7 +25,7 @@ from tpusmi.wire.layout import (
     Identity,
     plan,
 )
-from tpusmi.wire.writer import SegmentWriter
+from tpusmi.wire.writer import SegmentWriter, packed_header
 
 NAN = float("nan")
 GIB = 1024**3
@@ -102,6 +104,9 @@ RUNNING = {
     "mfu_percent": 40.5,
     "utilization_at_s": 99.5,
     "utilization_period_s": 1.0,
+    "step_body_s.mean": 0.02,
+    "step_body_s.p50": 0.01,
+    "step_body_s.p95": 0.03,
 }
 
 
@@ -120,9 +125,18 @@ def segment(
     return writer
 
 
+def without_lock(writer: SegmentWriter) -> None:
+    """Close it as an agent would leave it that could take no lock, or knew none: nothing follows
+    from a lock that is free.
+    """
+    writer.close()
+    with open(writer.path, "r+b") as file:
+        file.write(packed_header(writer.header._replace(locked=0)))
+
+
 def my_segment(directory: Path | str, devices: int = 2, **said: Any) -> SegmentWriter:
     """A segment of this very process, with one fresh sample."""
-    writer = segment(directory, places.me(), devices, facts(devices, **said))
+    writer = segment(directory, identity.me(), devices, facts(devices, **said))
     now = time.monotonic()
     process = {**RUNNING, "profile_at_s": now, "utilization_at_s": now}
     writer.append(slot(now, process, [device(i) for i in range(devices)], time.time()))
@@ -153,10 +167,13 @@ def profile_of_two() -> bytes:
     return profile(devices.items())
 
 
+@functools.cache
 def dead_identity() -> Identity:
-    """This boot's identity of a process that has ended: our pid, another start."""
-    me = places.me()
-    return me._replace(start_ticks=me.start_ticks - 1)
+    """The identity of a process of this boot that has ended."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        ticks = identity.start_ticks("/proc", child.pid)
+    assert ticks is not None
+    return identity.me()._replace(pid=child.pid, start_ticks=ticks)
 
 
 def inode(path: str) -> int:

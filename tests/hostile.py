@@ -28,7 +28,7 @@ import netns
 from commands import TPUSMI, environment
 from terminal import terminal
 
-from tpusmi.wire import places
+from tpusmi.wire import identity
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, Identity
 from tpusmi.wire.writer import SegmentWriter
 
@@ -127,7 +127,7 @@ def _own_job(ready: Callable[[], object]) -> None:
     """A job of root's that holds no node, and whose agent says what is compared."""
     directory = "/dev/shm/tpusmi-0"
     os.mkdir(directory, 0o755)
-    me = places.me()
+    me = identity.me()
     writer = forge.segment(directory, me, 2, forge.facts(2, argv=OWN_ARGV, platform="cpu"))
     while True:
         now = time.monotonic()
@@ -141,7 +141,7 @@ def _as_stranger(work: Callable[..., None]) -> Callable[..., None]:
     def become(*arguments: Any) -> None:
         import metric_server
 
-        places.me()  # what Python loads for that, the stranger may not be able to read
+        identity.me()  # what Python loads for that, the stranger may not be able to read
         metric_server.MetricServer(metric_server.of_devices([0])).stop()
         os.setgroups([])
         os.setgid(STRANGER)
@@ -165,8 +165,8 @@ def _stranger(own: int, ready: Callable[[], object]) -> None:
 
 def _forge(directory: str, number: int, own: int) -> None:
     """One segment: of the own job's pid, of ours, of a pid of another namespace; too large."""
-    me = places.me()
-    ticks = places.start_ticks("/proc", own) or 0
+    me = identity.me()
+    ticks = identity.start_ticks("/proc", own) or 0
     who = [
         Identity(own, STRANGER, ticks, me.boot_id, me.pid_namespace + 1),
         Identity(me.pid, STRANGER, me.start_ticks, me.boot_id, me.pid_namespace),
@@ -297,7 +297,7 @@ def _look_at_dashboard() -> dict[str, Any]:
 
 
 def _is_there(pid: int) -> bool:
-    return places.start_ticks("/proc", pid) is not None
+    return identity.start_ticks("/proc", pid) is not None
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ TRANSFER = "megascale.dcn_transfer_latencies.microsecond.cumulative.distribution
 GIB = 1 << 30
 
 Answers = Mapping[str, Any]
-"""By metric name: a MetricResponse or its bytes, or the StatusCode with which it is refused."""
+"""By metric name: a MetricResponse, or the StatusCode with which it is refused."""
 
 
 def gauge(name: str, rows: Mapping[Any, float], key: str = "device-id") -> Any:
@@ -47,11 +47,6 @@ def gauge(name: str, rows: Mapping[Any, float], key: str = "device-id") -> Any:
             row.attribute.value.int_attr = id
         put(row, number)
     return made
-
-
-def large(name: str, rows: int) -> bytes:
-    """An answer with at least so many rows: what is told again is added to what was told."""
-    return bytes(gauge(name, dict.fromkeys(range(1000), 1.0)).SerializeToString()) * (rows // 1000)
 
 
 def put(row: Any, number: float) -> None:
@@ -80,6 +75,30 @@ def of_devices(ids: Sequence[int]) -> dict[str, Any]:
         HBM_USED: gauge(HBM_USED, {i: (n + 1) * GIB for n, i in enumerate(ids)}),
         DUTY: gauge(DUTY, {i: 50.0 + n for n, i in enumerate(ids)}),
     }
+
+
+def of_numbers(rows: Mapping[str, Mapping[Any, float]]) -> dict[str, Any]:
+    """The answers with those numbers, by metric and id; TRANSFER by count and mean."""
+    made = {}
+    for name, numbers in rows.items():
+        row = {int(id): number for id, number in numbers.items()}
+        made[name] = transfer(row) if name == TRANSFER else gauge(name, row)
+    return made
+
+
+def transfer(row: Mapping[int, float]) -> Any:
+    """A distribution of `8MB+` for each count, with that mean."""
+    made = messages()["MetricResponse"]()
+    made.metric.name = TRANSFER
+    for count, mean in row.items():
+        found = made.metric.metrics.add()
+        labelled(found, buffer_size="8MB+", type="grpc")
+        found.distribution.count = count
+        found.distribution.mean = mean
+        buckets = found.distribution.bucket_options.exponential_buckets
+        buckets.growth_factor, buckets.scale, buckets.num_finite_buckets = 2.0, 1.0, 12
+        found.distribution.bucket_counts.extend([0] * 6 + [count])
+    return made
 
 
 class MetricServer:
@@ -127,8 +146,7 @@ class MetricServer:
     def _answering(self, answer: Any) -> Any:
         def behave(raw: bytes, context: Any) -> bytes:
             self._end.wait(self._slow)
-            found = answer(raw, context)
-            return found if isinstance(found, bytes) else bytes(found.SerializeToString())
+            return answer(raw, context).SerializeToString()  # type: ignore[no-any-return]
 
         return behave
 

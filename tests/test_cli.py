@@ -120,9 +120,10 @@ def test_a_query_of_processes_prints_the_living_ones(job: Path) -> None:
 
 
 def test_devices_are_listed_as_nvidia_smi_lists_them(job: Path) -> None:
-    pid = os.getpid()
+    (segment,) = job.glob("*.seg")  # its name is the process's pid and start
     assert tpusmi(job, "-L").stdout == (
-        f"TPU 0: TPU v5 lite (UUID: tpu:8@{pid})\nTPU 1: TPU v5 lite (UUID: tpu:9@{pid})\n"
+        f"TPU 0: TPU v5 lite (UUID: tpu:8@{segment.stem})\n"
+        f"TPU 1: TPU v5 lite (UUID: tpu:9@{segment.stem})\n"
     )
 
 

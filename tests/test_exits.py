@@ -183,7 +183,7 @@ def test_a_disk_that_fills_up_is_told_by_the_exit_code(tmp_path: Path, host: Hos
         pytest.skip("no mount namespace here")
     for command in ("--help-query-tpu", "--json HOST"):
         found = subprocess.run(
-            ["unshare", "-m", "bash", "-c", SMALL_DISK, "bash", tmp_path, *TPUSMI,
+            ["unshare", "-m", "sh", "-c", SMALL_DISK, "sh", tmp_path, *TPUSMI,
              *words(command, host)],
             env=environment("/nowhere"), capture_output=True, text=True, timeout=LIMIT_S,
         )  # fmt: skip

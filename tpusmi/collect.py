@@ -224,14 +224,15 @@ def open_collector(
 
     chips = Sysfs(host)
     holders = Holders(host, chips.chips, detailed)
+    libtpu = Libtpu(host, holders.processes, with_programs)
     return Collector(
         host,
         [
             Segments(host, with_past, period_s, by_device=detailed),
             chips,
             holders,
-            Libtpu(host, holders.processes, with_programs),
-            LibtpuSdk(host, lambda: bool(chips.chips())),
+            libtpu,
+            LibtpuSdk(host, lambda: bool(chips.chips()), lacking=libtpu.lacking),
         ],
     )
 

@@ -1,14 +1,17 @@
-"""The messages of libtpu's RuntimeMetricService, and of VBARControl beside it.
+"""The messages of libtpu's RuntimeMetricService, and of VBARControl beside it, in our own pool.
 
-Field numbers are those that libtpu 0.0.42.1 carries in its library.
+They are built at run time: generated modules would put them into the global pool, where a second
+copy (tpu-info's, libtpu's) aborts the process. Field numbers are those that libtpu 0.0.42.1
+carries in its library.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
-
-from tpusmi.protobuf import classes
 
 PACKAGE = "tpu.monitoring.runtime"
 SERVICE = f"{PACKAGE}.RuntimeMetricService"
@@ -74,7 +77,147 @@ IciLinkMetric: port_id 1 string, link_health 2 int64
 """
 
 
+_TYPES = {
+    **{"double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5},
+    **{"bool": 8, "string": 9, "message": 11, "bytes": 12},
+}
+_OPTIONAL, _REPEATED = 1, 3
+
+
+LEAST_VERSION = (4, 25)
+
+
+class UnusableProtobufError(Exception):
+    """The protobuf package of this environment cannot be used, with the reason and the cure."""
+
+
 @lru_cache(maxsize=1)
 def messages() -> dict[str, Any]:
-    """Every message class by its name."""
-    return dict(classes(_SCHEMA))
+    """Every message class by its name. Raises ImportError where protobuf is not installed, and
+    UnusableProtobufError where it is too old or broken: it often belongs to the job.
+    """
+    version = _version()
+    try:
+        return _messages()
+    except Exception as error:  # a package that is half there raises all kinds
+        what = f"{type(error).__name__}: {error}"
+        cure = _CURE if _implementation() in ("upb", "python") else f": unset {_CHOICE}"
+        raise UnusableProtobufError(f"protobuf {version} cannot be used ({what}){cure}") from error
+
+
+_CURE = ": install tpusmi into an environment of its own (uv tool, pipx)"
+_CHOICE = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
+
+
+def _version() -> str:
+    """Of the package, if it is one that will do. It is asked before its C core is loaded, as one of
+    another version would crash the process.
+    """
+    import google.protobuf
+
+    version = str(getattr(google.protobuf, "__version__", "of an unknown version"))
+    numbers = tuple(int(word) for word in version.split(".")[:2] if word.isdecimal())
+    if numbers < LEAST_VERSION:
+        least = ".".join(map(str, LEAST_VERSION))
+        raise UnusableProtobufError(f"protobuf {version} is too old, {least} is needed{_CURE}")
+    return version
+
+
+def _messages() -> dict[str, Any]:
+    pool, class_of = _new_pool()
+    names = [paragraph.partition(": ")[0] for paragraph in _paragraphs()]
+    pool.AddSerializedFile(_file())
+    return {name: class_of(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in names}
+
+
+def _new_pool() -> tuple[Any, Callable[[Any], Any]]:
+    """An empty pool, and how its descriptors become classes.
+
+    The public modules import all of protobuf's pure Python implementation and throw it away: twice
+    what bare Python takes to start. They do where its C core has other names, or where somebody
+    has chosen another implementation: the C core would then crash the process.
+    """
+    try:
+        if _implementation() != "upb":
+            raise ImportError("another implementation was chosen")
+        from google._upb import _message
+        from google.protobuf.message import Message
+
+        meta = _message.MessageMeta
+    except (ImportError, AttributeError):
+        from google.protobuf import descriptor_pool, message_factory
+
+        return descriptor_pool.DescriptorPool(), message_factory.GetMessageClass
+
+    def class_of(descriptor: Any) -> Any:
+        members = {"DESCRIPTOR": descriptor, "__module__": __name__}
+        return meta(descriptor.name, (Message,), members)
+
+    return _message.DescriptorPool(), class_of
+
+
+def _implementation() -> str:
+    """`upb`, or what was chosen in its place for this process."""
+    loaded = sys.modules.get("google.protobuf.internal.api_implementation")
+    if loaded is not None:
+        return str(loaded.Type())
+    return os.environ.get(_CHOICE) or "upb"
+
+
+def _paragraphs() -> list[str]:
+    return _SCHEMA.replace("\n  ", " ").strip().splitlines()
+
+
+def _file() -> bytes:
+    """The schema as a serialized FileDescriptorProto."""
+    file = _text(1, "tpusmi/tpu_metric_service.proto") + _text(2, PACKAGE)
+    for paragraph in _paragraphs():
+        name, _, fields = paragraph.partition(": ")
+        file += _part(4, _message(name, fields))
+    return file + _text(12, "proto3")
+
+
+def _message(name: str, fields: str) -> bytes:
+    """A DescriptorProto of one paragraph."""
+    oneofs: list[str] = []
+    message = _text(1, name)
+    for text in fields.split(", "):
+        message += _part(2, _field(text, oneofs))
+    return message + b"".join(_part(8, _text(1, oneof)) for oneof in oneofs)
+
+
+def _field(text: str, oneofs: list[str]) -> bytes:
+    """A FieldDescriptorProto; the oneof that it is in is added to those of its message."""
+    name, number, kind = text.split(" ")
+    kind, _, oneof = kind.partition("|")
+    repeated, optional, kind = kind.startswith("*"), kind.startswith("?"), kind.lstrip("*?")
+    is_message = kind[0].isupper()
+    field = _text(1, name) + _number(3, int(number))
+    field += _number(4, _REPEATED if repeated else _OPTIONAL)
+    field += _number(5, _TYPES["message" if is_message else kind])
+    field += _text(6, f".{PACKAGE}.{kind}") if is_message else b""
+    oneof = f"_{name}" if optional else oneof
+    if oneof and oneof not in oneofs:
+        oneofs.append(oneof)
+    field += _number(9, oneofs.index(oneof)) if oneof else b""
+    return field + (_number(17, 1) if optional else b"")
+
+
+def _text(field: int, text: str) -> bytes:
+    return _part(field, text.encode())
+
+
+def _part(field: int, content: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(content)) + content
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _varint(value: int) -> bytes:
+    low = b""
+    while value > 0x7F:
+        low += bytes((value & 0x7F | 0x80,))
+        value >>= 7
+    return low + bytes((value,))

@@ -41,6 +41,16 @@ _HINTS = (
 """Lower-case text, one of which stands in everything the patterns can match."""
 
 
+def counted(number: int, what: str, several: str = "") -> str:
+    """`1 device`, `2 devices`; `several` is a plural that does not end so."""
+    return f"{number} {noun(number, what, several)}"
+
+
+def noun(number: float, what: str, several: str = "") -> str:
+    """`device` of one, `devices` of any other number."""
+    return what if number == 1 else several or f"{what}s"
+
+
 def whole_number(text: str) -> int | None:
     """The number that a text is in plain decimal digits; None for anything else, and for one longer
     than any of the kernel's: Python refuses to read very long ones.

@@ -82,7 +82,7 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 @target
 def answers(directory: Path) -> Iterator[Target]:
     """Messages of a metrics server, as every metric, as a status and as a list."""
-    from tpusmi.protobuf import DecodeError
+    from google.protobuf.message import DecodeError
 
     inputs = [
         gauge(HBM_TOTAL, {i: 1 << 34 for i in range(8)}),

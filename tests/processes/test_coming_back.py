@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from holding import MARK, NODE, _kill, add_chips, host, marked
+from holding import IS_FREE, MARK, NODE, _kill, add_chips, host, marked
 from own_dev import on_a_machine
 from users import ROOT
 
@@ -106,7 +106,7 @@ def test_what_may_come_back_later_is_said_afterwards(machine: Host) -> None:
     with script(LOOP, machine, 60) as loop:
         (old,) = pids(machine, 1)
         _, report = freed(machine, old, QUICK._replace(settle_s=0.3))
-        assert (report.is_free, report.came_back) == (True, ())
+        assert (report.is_free, report.came_back) == (IS_FREE, ())
         (note,) = report.notes
         assert note.startswith(f"pid {old} may come back: started by pid {loop.pid}, a shell")
 
@@ -119,7 +119,7 @@ def test_a_script_that_ends_with_its_child_is_not_waited_for(machine: Host) -> N
         assert time.monotonic() - began_s < 30
         assert plan.targets[0].starter is not None
         once.wait(20)
-        assert (report.is_free, report.notes) == (True, ())
+        assert (report.is_free, report.notes) == (IS_FREE, ())
 
 
 def test_another_process_that_takes_the_node_is_new_and_replaces_nothing(machine: Host) -> None:
@@ -169,11 +169,8 @@ finally:
     script = "exec 3<>/dev/vfio/0\n"
     from own_dev import ON_A_MACHINE
 
-    found = on_a_machine(
-        tmp_path,
-        *(sys.executable, "-c", code, str(tmp_path / "pid")),
-        script=ON_A_MACHINE.replace(script, "").replace("mount -t tmpfs none /tmp\n", ""),
-    )
+    command = (sys.executable, "-c", code, str(tmp_path / "pid"))
+    found = on_a_machine(tmp_path, *command, script=ON_A_MACHINE.replace(script, ""))
     lines = found.stdout.splitlines()
     assert len(lines) == 2, found.stderr
     *told, words = json.loads(lines[0])

@@ -19,7 +19,7 @@ from tpusmi import demo
 from tpusmi.collect import open_collector
 from tpusmi.model import Host, Snapshot
 from tpusmi.simulate import description
-from tpusmi.wire import places
+from tpusmi.wire import identity, places
 from tpusmi.wire.reader import Sample, SegmentReader
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class Running(NamedTuple):
 
     def is_gone(self) -> bool:
         processes = (self.keeper, self.trainer, *self.simulation)
-        alive = any(places.start_ticks("/proc", pid) == ticks for pid, ticks in processes)
+        alive = any(identity.start_ticks("/proc", pid) == ticks for pid, ticks in processes)
         return not alive and not os.path.exists(self.directory)
 
 
@@ -229,9 +229,9 @@ def running(directory: str) -> Running:
     place = eventually(lambda: next(iter(segments(directory)), None))
     told = description.read(directory)
     pids = [told["keeper"][0], *(process["pid"] for process in told["processes"])]
-    simulation = tuple(identity(pid) for pid in pids)
+    simulation = tuple(started(pid) for pid in pids)
     trainer = (place.pid, place.start_ticks)
-    return Running(directory, identity(parent(place.pid)), trainer, simulation)
+    return Running(directory, started(parent(place.pid)), trainer, simulation)
 
 
 def seen(host: Host, is_whole: Callable[[Snapshot], bool]) -> Snapshot:
@@ -243,8 +243,8 @@ def seen(host: Host, is_whole: Callable[[Snapshot], bool]) -> Snapshot:
         collector.stop()
 
 
-def identity(pid: int) -> tuple[int, int]:
-    ticks = places.start_ticks("/proc", pid)
+def started(pid: int) -> tuple[int, int]:
+    ticks = identity.start_ticks("/proc", pid)
     assert ticks is not None
     return pid, ticks
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from holding import HOLD, NODE, add_chips, host, running
+from programs import needs
 from users import ROOT
 
 from tpusmi.collect import look
@@ -58,7 +59,8 @@ wait()
 """
 HOW = {
     "starved": "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
-    "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))",
+    "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\n"
+    "if os.path.exists('/proc/self/autogroup'): open('/proc/self/autogroup', 'w').write('19')",
     "unread": "r, w = os.pipe(); to(w); os.close(r); os.close(w)",
     "own": "r, w = os.pipe(); to(w); os.close(w)",
     "child": "r, w = os.pipe(); to(w); os.close(w)\nif not os.fork(): time.sleep(60)\nos.close(r)",
@@ -138,10 +140,10 @@ def test_three_seconds_after_its_start_it_is_a_suspect_at_most(machine: Host) ->
 
 
 def test_one_that_works_and_gets_none_of_the_processor_is_not_stale(machine: Host) -> None:
-    """As where another user has started a hundred busy processes."""
+    """As where another user has started many busy processes."""
     # Each in a session of its own: the kernel may share the processor out among sessions.
     crowd = "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n" + (
-        "for _ in range(300):\n"
+        "for _ in range(12):\n"
         "    if not os.fork():\n"
         "        os.setsid()\n"
         "        while True: pass\n"
@@ -198,7 +200,7 @@ def test_a_file_that_another_process_reads_ties_it_to_that_one(
             p = found(machine, pid)
             assert p.verdict == MAYBE
             assert f"process {reader.pid} " in (p.stale_reason or "")
-            assert f"has its output {log} open" in (p.stale_reason or "")
+            assert f"has its output {str(log)[:60]}" in (p.stale_reason or "")  # it may be long
         if _sees_all():
             p = found(machine, pid)
             assert p.verdict == STALE, p.stale_reason
@@ -238,6 +240,7 @@ DETACHED = {
 }
 
 
+@needs("bash", "setsid")
 @pytest.mark.parametrize("way", DETACHED)
 def test_a_job_that_was_detached_is_not_stale_when_it_starts(
     machine: Host, tmp_path: Path, way: str

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from holding import IS_ROOT, NODE, SECOND, add_chips, as_stale, holder, host, running
+from holding import IS_FREE, IS_ROOT, NODE, SECOND, add_chips, as_stale, holder, host, running
 from users import NOBODY, ROOT, reachable
 
 import tpusmi
@@ -138,9 +138,9 @@ def test_who_handed_its_node_on_to_a_child_is_not_free_of_it(machine: Host) -> N
 def test_what_was_not_asked_for_is_neither_free_nor_held(machine: Host) -> None:
     with holder(at(machine, NODE)) as pid:
         assert freed(2**22 + 1).is_free is None
-        assert freed(chips=(1,)).is_free is True
+        assert freed(chips=(1,)).is_free is IS_FREE
         report = freed(pid)
-        assert (report.is_free, report.nodes) == (True, (NODE,))
+        assert (report.is_free, report.nodes) == (IS_FREE, (NODE,))
 
 
 def test_of_a_stale_and_a_healthy_holder_one_is_ended_and_its_node_is_free(machine: Host) -> None:
@@ -152,7 +152,7 @@ def test_of_a_stale_and_a_healthy_holder_one_is_ended_and_its_node_is_free(machi
         plan = planned(machine, s, Request(stale=True))
         report = carry_out(machine, s.chips, plan, Order(grace_s=5.0))
         assert [r.process.pid for r in report.results] == [stale]
-        assert (report.nodes, report.is_free) == ((NODE,), True)
+        assert (report.nodes, report.is_free) == ((NODE,), IS_FREE)
         os.kill(healthy, 0)
 
 

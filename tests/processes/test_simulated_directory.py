@@ -208,7 +208,7 @@ def test_where_there_is_no_room_for_it_it_says_so(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
         pytest.skip("no mount namespace here")
     full = subprocess.run(
-        ["unshare", "-m", "bash", "-c", script, "bash", *TPUSMI, "-1", "--simulate", "v5e-1"],
+        ["unshare", "-m", "sh", "-c", script, "sh", *TPUSMI, "-1", "--simulate", "v5e-1"],
         env=environment(tmp_path, TMPDIR=str(tmp_path)), capture_output=True, text=True,
         timeout=LIMIT_S,
     )  # fmt: skip

@@ -24,7 +24,7 @@ from tpusmi.sources.segments.budget import (
     Budget,
     spent,
 )
-from tpusmi.wire import places
+from tpusmi.wire import identity, places
 from tpusmi.wire.layout import PROFILE_PPROF, Identity
 
 pytestmark = ROOT
@@ -49,7 +49,7 @@ def directory(host: Host, uid: int, where: str = "/dev/shm") -> Path:
 
 def elsewhere(uid: int, number: int) -> Identity:
     """Who writes from a pid namespace that cannot be seen here."""
-    return places.me()._replace(uid=uid, pid=number + 2, start_ticks=number + 5, pid_namespace=1)
+    return identity.me()._replace(uid=uid, pid=number + 2, start_ticks=number + 5, pid_namespace=1)
 
 
 def hostile(host: Host, uid: int, count: int, devices: int = OF_OTHER_USER.devices) -> None:
@@ -65,8 +65,8 @@ def honest(host: Host, uid: int = HONEST, pid: int | None = None) -> str:
     """A job of that user, with two devices."""
     who = elsewhere(uid, 0)
     if pid is not None:
-        me = places.me()
-        ticks = places.start_ticks("/proc", pid)
+        me = identity.me()
+        ticks = identity.start_ticks("/proc", pid)
         assert ticks is not None
         who = me._replace(uid=uid, pid=pid, start_ticks=ticks)
     writer = forge.segment(directory(host, uid), who)

@@ -14,7 +14,7 @@ from users import ROOT
 from tpusmi.model import AGENT, Host, Missing, Outcome
 from tpusmi.sources.segments import Segments, proof
 from tpusmi.sources.segments.budget import OF_OTHER_USER
-from tpusmi.wire import places
+from tpusmi.wire import identity, places
 from tpusmi.wire.layout import Identity
 
 pytestmark = ROOT
@@ -31,14 +31,14 @@ def segment(host: Host, who: Identity) -> str:
     directory.mkdir(parents=True, exist_ok=True)
     writer = forge.segment(directory, who._replace(uid=USER))
     writer.append(forge.slot(time.monotonic(), forge.RUNNING, [forge.device()] * 2, time.time()))
-    writer.close()
+    forge.without_lock(writer)
     for path in (str(directory), writer.path):
         os.chown(path, USER, USER)
     return writer.path
 
 
 def in_a_container(number: int = 2) -> Identity:
-    return places.me()._replace(pid=number, start_ticks=number, pid_namespace=1)
+    return identity.me()._replace(pid=number, start_ticks=number, pid_namespace=1)
 
 
 def read(host: Host) -> Outcome:
@@ -78,5 +78,5 @@ def test_no_user_pays_for_the_processes_of_others(
 
 
 def test_the_namespace_of_a_process_is_that_of_the_kernel() -> None:
-    assert places.pid_namespace("/proc") == os.stat("/proc/self/ns/pid").st_ino
-    assert places.pid_namespace("/proc", "none") == 0
+    assert identity.pid_namespace("/proc") == os.stat("/proc/self/ns/pid").st_ino
+    assert identity.pid_namespace("/proc", "none") == 0

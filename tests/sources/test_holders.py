@@ -143,5 +143,6 @@ def test_a_proc_that_hides_other_users_is_a_refusal_and_no_free_tpu(tmp_path: Pa
         found = holders.read(0.0)
     assert found.status == DENIED
     assert found.message == (
-        "no holder visible (this /proc hides the processes of other users, try sudo)"
+        "no holder visible (this /proc hides the processes of other users: "
+        "others may hold the TPU; try sudo)"
     )

@@ -23,9 +23,10 @@ from tpusmi.report import csv, fields
 from tpusmi.report.html import fragment
 from tpusmi.report.select import Wanted, selected
 from tpusmi.report.table import table
-from tpusmi.sources.segments import Segments
-from tpusmi.wire import places
+from tpusmi.sources.segments import Segments, proof
+from tpusmi.wire import identity
 from tpusmi.wire.layout import Identity
+from tpusmi.wire.writer import SegmentWriter
 
 pytestmark = ROOT
 
@@ -35,29 +36,52 @@ IDLE = {**forge.RUNNING, "phase": 3.0, "since_last_step_s": 7200.0}
 SAID = {"argv": ["xmrig", "--coin=monero"], "warnings": [{"code": "x", "message": "forged words"}]}
 
 
+_OPEN: list[SegmentWriter] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    while _OPEN:
+        _OPEN.pop().close()
+
+
 def segment(
-    host: Host, uid: int, pid: int, fields_: dict[str, float] | None = None, **more: Any
+    host: Host,
+    uid: int,
+    pid: int,
+    fields_: dict[str, float] | None = None,
+    held: bool | None = None,
+    age_s: float = 0.0,
+    **more: Any,
 ) -> str:
-    """A file of that user that says to be the segment of that process."""
+    """A file of that user that says to be the segment of that process: with a lock that somebody
+    has, with one that is free, or of an agent that knew no lock.
+    """
     directory = Path(host.path(f"/dev/shm/tpusmi-{uid}"))
     directory.mkdir(parents=True, exist_ok=True)
     os.chown(directory, uid, uid)
     said = {"said": forge.facts(2, **more.pop("told", {})), "devices": 2}
-    who = identity(pid)._replace(uid=uid, **more)
+    who = identity_of(pid)._replace(uid=uid, **more)
     writer = forge.segment(directory, who, **said)
-    now = time.monotonic()
+    now = time.monotonic() - age_s
     sample = {**(fields_ or forge.RUNNING), "profile_at_s": now, "utilization_at_s": now}
-    writer.append(forge.slot(now, sample, [forge.device(), forge.device(1)], time.time()))
-    writer.close()
+    writer.append(forge.slot(now, sample, [forge.device(), forge.device(1)], time.time() - age_s))
+    if held is None:
+        forge.without_lock(writer)
+    elif held:
+        _OPEN.append(writer)
+    else:
+        writer.close()
     os.chown(writer.path, uid, uid)
     return writer.path
 
 
-def identity(pid: int) -> Identity:
+def identity_of(pid: int) -> Identity:
     """What the agent of that process would say of itself."""
-    ticks = places.start_ticks("/proc", pid)
+    ticks = identity.start_ticks("/proc", pid)
     assert ticks is not None
-    return places.me()._replace(pid=pid, start_ticks=ticks)
+    return identity.me()._replace(pid=pid, start_ticks=ticks)
 
 
 @pytest.fixture
@@ -94,14 +118,19 @@ def rows(s: Snapshot, pid: int) -> tuple[Process, Process]:
 
 NAMESPACES = pytest.mark.parametrize("more", [{}, {"pid_namespace": 1}], ids=["ours", "another"])
 
+LOCKS = pytest.mark.parametrize(
+    "held", [None, True, False], ids=["knows no lock", "lock held", "lock free"]
+)
 
+
+@LOCKS
 @NAMESPACES
 def test_another_users_segment_says_nothing_of_a_holder(
-    machine: Host, more: dict[str, Any]
+    machine: Host, more: dict[str, Any], held: bool | None
 ) -> None:
     with victim(machine) as pid:
         before = seen(machine)
-        path = segment(machine, FORGER, pid, IDLE, told=SAID, **more)
+        path = segment(machine, FORGER, pid, IDLE, held, told=SAID, **more)
         s = seen(machine)
         (alone,) = before.processes
         holder, claimed = rows(s, pid)
@@ -119,11 +148,14 @@ def test_another_users_segment_says_nothing_of_a_holder(
         assert len(s.devices_of(claimed.key)) == 2
 
 
-def test_the_own_agent_of_a_holder_is_believed_beside_a_forged_one(machine: Host) -> None:
+@LOCKS
+def test_the_own_agent_of_a_holder_is_believed_beside_a_forged_one(
+    machine: Host, held: bool | None
+) -> None:
     with victim(machine, VICTIM) as pid:
         segment(machine, VICTIM, pid)
         before = seen(machine)
-        segment(machine, FORGER, pid, IDLE, told=SAID, pid_namespace=1)
+        segment(machine, FORGER, pid, IDLE, held, told=SAID, pid_namespace=1)
         s = seen(machine)
         (alone,) = before.processes
         holder, _ = rows(s, pid)
@@ -132,6 +164,49 @@ def test_the_own_agent_of_a_holder_is_believed_beside_a_forged_one(machine: Host
         assert [(d.key.process, d.owners) for d in s.devices] == [(holder.key, (holder.key,))] * 2
         for d in s.devices:
             assert s.value("hbm_used_bytes", d.key) == before.value("hbm_used_bytes", d.key)
+
+
+def test_a_holder_that_became_another_program_is_not_the_job_that_it_was(machine: Host) -> None:
+    with victim(machine, VICTIM) as pid:
+        (alone,) = seen(machine).processes
+        segment(machine, VICTIM, pid, held=False, age_s=60.0, told=SAID)
+        s = seen(machine)
+        holder, ended = rows(s, pid)
+        assert holder._replace(life=None) == alone._replace(life=None)
+        assert (ended.state, ended.phase, ended.holds) == ("dead", "ended", ())
+        assert [d.owners for d in s.devices] == [(holder.key,)] * 2
+        assert {s.value("hbm_used_bytes", d.key) for d in s.devices} == {None}
+        assert "xmrig" in ended.command
+
+
+def test_an_agent_that_is_about_to_make_another_segment_is_believed_meanwhile(
+    machine: Host,
+) -> None:
+    with victim(machine, VICTIM) as pid:
+        segment(machine, VICTIM, pid, held=False)
+        (process,) = seen(machine).processes
+        assert (process.state, process.phase) == ("live", "running")
+
+
+def test_an_agent_that_switched_itself_off_leaves_a_silent_job(machine: Host) -> None:
+    off = {"warnings": [{"code": "agent_off", "message": "the agent switched itself off: x"}]}
+    with victim(machine, VICTIM) as pid:
+        segment(machine, VICTIM, pid, held=False, age_s=60.0, told=off)
+        (process,) = seen(machine).processes
+        assert (process.state, process.is_verified) == ("silent", True)
+
+
+@pytest.mark.parametrize("sees_all", [False, True])
+def test_where_every_process_is_seen_none_is_said_to_be_in_a_namespace_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees_all: bool
+) -> None:
+    own = identity.pid_namespace("/proc")
+    monkeypatch.setattr(proof, "FIRST_PID_NAMESPACE", own if sees_all else 1)
+    host = holding.host(tmp_path)._replace(segment_dir=None)
+    segment(host, FORGER, os.getpid(), held=True, pid_namespace=1)
+    (process,) = Segments(host).read(time.monotonic()).processes
+    assert (process.state, process.is_verified) == ("live", False)
+    assert process.elsewhere == ("" if sees_all else "in another pid namespace")
 
 
 def test_a_claim_is_marked_in_every_view(machine: Host) -> None:
@@ -155,9 +230,12 @@ def test_a_claim_is_marked_in_every_view(machine: Host) -> None:
     assert told == [f"{pid}, root, True", f"{pid}, {FORGER}, False"]
 
 
-def test_who_asks_for_a_pid_gets_the_process_and_not_the_claim(machine: Host) -> None:
+@LOCKS
+def test_who_asks_for_a_pid_gets_the_process_and_not_the_claim(
+    machine: Host, held: bool | None
+) -> None:
     with victim(machine) as pid:
-        segment(machine, FORGER, pid, IDLE, told=SAID, pid_namespace=1)
+        segment(machine, FORGER, pid, IDLE, held, told=SAID, pid_namespace=1)
         s = seen(machine)
     found = selected(s, Wanted(pids=(pid,)))
     assert [p.is_verified for p in found.processes] == [True]
@@ -227,9 +305,9 @@ INNER_JOB = """
 import sys, time
 sys.path[:0] = [{tests!r}]
 import forge
-from tpusmi.wire import places
+from tpusmi.wire import identity
 writer = forge.my_segment(sys.argv[1])
-print(places.me().pid, flush=True)
+print(identity.me().pid, flush=True)
 sys.stdin.read()
 """
 
@@ -264,7 +342,7 @@ VIEWER = """
 import json, os, sys, time
 sys.path[:0] = [{tests!r}]
 from tpusmi.model import Host
-from tpusmi.sources.segments import Segments
+from tpusmi.sources.segments import Segments, proof
 if os.getuid() == 0:
     import pwd
     Segments(Host(root={root!r})).read(time.monotonic())  # what it imports, he may not read
@@ -275,12 +353,14 @@ print(json.dumps([[p.uid, p.state, p.is_verified] for p in found.processes]))
 
 
 @pytest.mark.parametrize("hidepid", [0, 1, 2, 4])
-def test_where_proc_hides_others_ones_own_dead_job_is_dead_and_others_are_unknown(
+def test_where_proc_hides_others_ones_own_dead_job_is_dead_and_others_by_their_lock(
     tmp_path: Path, hidepid: int
 ) -> None:
     host = holding.host(tmp_path)._replace(segment_dir=None)
-    for uid in (VICTIM, FORGER):
-        segment(host, uid, os.getpid(), start_ticks=forge.dead_identity().start_ticks + uid)
+    users = {VICTIM: None, FORGER: None, FORGER + 1: True, FORGER + 2: False}
+    for uid, held in users.items():
+        ticks = forge.dead_identity().start_ticks + uid
+        segment(host, uid, os.getpid() if uid != FORGER + 1 else 1, held=held, start_ticks=ticks)
     code = VIEWER.format(tests=str(Path(__file__).parent.parent), uid=VICTIM, root=str(tmp_path))
     script = f'mount -t proc -o hidepid={hidepid} proc /proc && exec "$@"'
     command = ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh"]
@@ -290,8 +370,11 @@ def test_where_proc_hides_others_ones_own_dead_job_is_dead_and_others_are_unknow
         )
     assert said.stderr == ""
     found = {uid: (state, is_sure) for uid, state, is_sure in json.loads(said.stdout)}
+    hides = bool(hidepid)
     assert found[VICTIM] == ("dead", True)
-    assert found[FORGER] == (("live", False) if hidepid else ("dead", True))
+    assert found[FORGER] == (("live", False) if hides else ("dead", True))
+    assert found[FORGER + 1] == (("live", False) if hides else ("dead", True))
+    assert found[FORGER + 2] == ("dead", not hides)
 
 
 def missing(found: Outcome) -> list[tuple[int | None, ProcessKey | None]]:
@@ -310,7 +393,7 @@ def test_a_segment_that_cannot_be_read_is_a_missing_witness_of_its_own_process(
             with open(file, "r+b") as broken:
                 broken.write(b"garbage")
         found = Segments(host).read(time.monotonic())
-        key = ProcessKey(child.pid, identity(child.pid).start_ticks)
+        key = ProcessKey(child.pid, identity_of(child.pid).start_ticks)
         assert sorted(missing(found)) == [(FORGER, None), (VICTIM, key)]
         os.utime(forged, (1.0, 1.0))
         assert missing(Segments(host).read(time.monotonic())) == [(VICTIM, key)]

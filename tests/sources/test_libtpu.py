@@ -16,6 +16,7 @@ from typing import Any
 import grpc
 import metric_server
 import pytest
+from ipv6 import HAS_IPV6, IPV6
 from metric_server import (
     DUTY,
     EXECUTION,
@@ -28,7 +29,6 @@ from metric_server import (
     free_port,
     gauge,
     labelled,
-    large,
     of_devices,
     saying_port,
     server_process,
@@ -42,14 +42,14 @@ from tpusmi.sources import sockets
 from tpusmi.sources.libtpu import Libtpu
 from tpusmi.sources.libtpu.own import OwnMetrics
 from tpusmi.sources.libtpu.questions import PROGRAMS_EVERY_S, REFUSED_S
-from tpusmi.wire import places
+from tpusmi.wire import identity
 
 ANSWER_S = 2.0
 
 
 def holder(pid: int, **environment: str) -> Process:
     """A process that holds a TPU."""
-    key = ProcessKey(pid, places.start_ticks("/proc", pid) or 0)
+    key = ProcessKey(pid, identity.start_ticks("/proc", pid) or 0)
     return Process(
         key, "ann", "python train.py", "live", None, None, 1.0, {},
         holds=("/dev/vfio/0",), environment=environment,
@@ -204,7 +204,7 @@ def test_a_server_that_cannot_list_is_asked_for_all_we_know() -> None:
 
 def test_an_answer_of_megabytes_costs_itself() -> None:
     answers = of_devices([0, 1])
-    answers[DUTY] = large(DUTY, 300_000)
+    answers[DUTY] = gauge(DUTY, dict.fromkeys(range(300_000), 1.0))
     with serving(answers) as server:
         found = once(server.port)
     assert troubles(found) == (f"port {server.port} answers more than is sane: duty_cycle_percent",)
@@ -256,6 +256,7 @@ def test_proxies_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         assert once(server.port).status == OK
 
 
+@IPV6
 def test_a_server_on_ipv6_alone() -> None:
     with serving(of_devices([0, 1]), address="[::1]:0") as server:
         found = once(server.port)
@@ -369,6 +370,46 @@ def test_what_a_server_does_not_list_is_told() -> None:
     assert found.notes == (f"port {server.port} has no {lacking}",)
 
 
+MISSING = "protobuf is not installed (pip install protobuf)"
+TOO_OLD = (
+    "protobuf 3.20.3 is too old, 4.25 is needed: "
+    "install tpusmi into an environment of its own (uv tool, pipx)"
+)
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "why"),
+    [
+        (
+            "sys.modules['google.protobuf'] = None",
+            "protobuf is not installed (pip install protobuf)",
+        ),
+        ("import google.protobuf; google.protobuf.__version__ = '3.20.3'", TOO_OLD),
+    ],
+    ids=["none", "too old"],
+)
+def test_a_holder_that_cannot_be_asked_is_not_said_to_be_mute(spoiled: str, why: str) -> None:
+    code = (
+        f"import os, sys, time; {spoiled}\n"
+        "from tpusmi.model import Host, Process, ProcessKey\n"
+        "from tpusmi.sources.libtpu import Libtpu\n"
+        "held = Process(ProcessKey(int(sys.argv[2]), 1), 'ann', 'x', 'live', None, None, 1.0, {},\n"
+        "    holds=('/dev/vfio/0',), environment={'TPU_RUNTIME_METRICS_PORTS': sys.argv[1]})\n"
+        "found = Libtpu(Host(metrics_ports=()), lambda: [held]).read(time.monotonic())\n"
+        "print(found.message, *found.notes, sep='\\n')"
+    )
+    with server_process() as server:
+        arguments = [str(server.port), str(server.pid)]
+        said = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=30
+        )
+        assert said.stderr == ""
+        assert said.stdout.splitlines() == [
+            f"HBM, duty cycle and more cannot be asked: {why}",
+            f"pid {server.pid} cannot be asked for its metrics: {why}",
+        ]
+
+
 def test_a_server_that_was_started_again_in_between_is_another() -> None:
     with server_process() as first:
         libtpu = source(first.port)
@@ -461,7 +502,8 @@ def test_a_holder_in_another_network_namespace_cannot_be_reached() -> None:
 
 
 def test_netlink_and_the_tables_of_proc_tell_the_same_listeners() -> None:
-    near = [("127.0.0.1", 4), ("0.0.0.0", 4), ("::1", 6), ("::", 6), ("::ffff:127.0.0.1", 10)]
+    near = [("127.0.0.1", 4), ("0.0.0.0", 4)]
+    near += [("::1", 6), ("::", 6), ("::ffff:127.0.0.1", 10)] if HAS_IPV6 else []
     with contextlib.ExitStack() as stack:
         ports = {stack.enter_context(listening(host, kind)) for host, kind in near}
         elsewhere = stack.enter_context(listening("127.0.0.2", 4))
@@ -580,9 +622,9 @@ def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
     assert ended_s - float(finished_s) < 0.5
 
 
-def test_nothing_needs_grpcio_or_protobuf() -> None:
+def test_nothing_needs_grpcio() -> None:
     code = (
-        "import sys, time; sys.modules['grpc'] = sys.modules['google'] = None\n"
+        "import sys, time; sys.modules['grpc'] = None\n"
         "from tpusmi.model import Host\n"
         "from tpusmi.sources.libtpu import Libtpu\n"
         "libtpu = Libtpu(Host(metrics_ports=(int(sys.argv[1]),)), lambda: ())\n"

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from programs import needs
 from users import ROOT
 
 from tpusmi.sources.holders.life import life_of
@@ -64,6 +65,7 @@ def test_a_launcher_is_gone_only_where_the_parent_cannot_be_it(
 
 
 @ROOT
+@needs("bash", "unshare")
 def test_an_orphan_is_known_in_a_container_whose_session_is_outside() -> None:
     code = """
 import os, signal, time

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_server import (
     DUTY,
-    large,
+    gauge,
     of_devices,
     saying_port,
     server_process,
@@ -75,7 +75,8 @@ def test_a_server_that_sends_without_end_costs_next_to_nothing(kind: str) -> Non
 
 
 def test_a_large_message_is_refused_before_it_is_there() -> None:
-    with serving({DUTY: large(DUTY, 100_000)}) as server:
+    answers = {DUTY: gauge(DUTY, dict.fromkeys(range(100_000), 1.0))}
+    with serving(answers) as server:
         found = Client(server.port).read(time.monotonic())
     assert "answers more than is sane" in found.message
 

@@ -222,36 +222,47 @@ def whose(machine: Host, port: int) -> int | None:
     return None if place.process is None else place.process.pid
 
 
-USUAL = f"""
+LOOK = """
 import json, os, sys, time
+from tpusmi.model import Host
+from tpusmi.sources.libtpu import Libtpu
+def look():
+    found = Libtpu(Host(), lambda: ()).read(time.monotonic()).servers
+    return [(s.address, s.ids, s.uid, s.process) for s in found]
+"""
+USUAL = f"""
+{LOOK}
+import subprocess
 sys.path[:0] = [{TESTS!r}]
 from contextlib import ExitStack
 from metric_server import server_process, saying_port
-from tpusmi.model import Host
-from tpusmi.sources.libtpu import Libtpu
 with ExitStack() as stack:
     for n in (0, 1, 3):
         stack.enter_context(server_process(f"127.0.0.1:{{8431 + n}}", str(4 * n)))
-    def look(): return Libtpu(Host(), lambda: ()).read(time.monotonic())
     asked = [look()]
     os.setegid(65534); os.seteuid(65534)
     asked.append(look())
     os.seteuid(0); os.setegid(0)
-print(json.dumps([[(s.address, s.ids, s.uid, s.process) for s in o.servers] for o in asked]))
+    alone = ["unshare", "-p", "-f", "--mount-proc", sys.executable, "-c"]
+    inside = [*alone, {LOOK!r} + "print(json.dumps(look()))"]
+    asked.append(json.loads(subprocess.check_output(inside)))
+print(json.dumps(asked))
 """
 
 
 def test_who_cannot_see_the_holders_asks_the_usual_ports_that_listen() -> None:
+    """Another user, and root in a container that shares the network of its host."""
     said = subprocess.run(
         netns.alone(sys.executable, "-c", USUAL), capture_output=True, text=True, timeout=60
     )
     assert said.returncode == 0, said.stderr
-    root, other = json.loads(said.stdout)
+    root, *others = json.loads(said.stdout)
     assert [address for address, *_ in root] == ["localhost:8431"]
-    assert other == [
+    expected = [
         [f"localhost:{port}", [4 * n + i for i in range(4)], 0, None]
         for n, port in ((0, 8431), (1, 8432), (3, 8434))
     ]
+    assert others == [expected, expected]
 
 
 def test_an_environment_that_was_read_and_is_empty_is_not_unknown(machine: Host) -> None:

@@ -29,9 +29,10 @@ from tpusmi.model import (
     Outcome,
     ProcessKey,
 )
-from tpusmi.sources.segments import Segments, facts, job
-from tpusmi.wire import places
+from tpusmi.sources.segments import Segments, facts, job, proof
+from tpusmi.wire import identity
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES
+from tpusmi.wire.writer import SegmentWriter
 
 
 def read(directory: Path, with_past: bool = False) -> Outcome:
@@ -48,7 +49,7 @@ def test_a_living_job_is_shown_with_its_facts_and_values(tmp_path: Path) -> None
     forge.my_segment(tmp_path)
     found = read(tmp_path)
     (process,) = found.processes
-    me = places.me()
+    me = identity.me()
     assert process.key == ProcessKey(me.pid, me.start_ticks)
     assert (process.uid, process.is_verified) == (os.getuid(), True)
     assert (process.state, process.phase) == ("live", "running")
@@ -71,20 +72,20 @@ def test_bytes_and_counts_are_whole_numbers(tmp_path: Path) -> None:
 
 
 def test_what_the_job_does_not_know_is_missing_and_not_zero(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, places.me(), devices=1)
+    writer = forge.segment(tmp_path, identity.me(), devices=1)
     writer.append(forge.slot(time.monotonic(), {"phase": 2.0}, [{}], time.time()))
     assert [r.metric for r in read(tmp_path).readings] == [PHASE]
 
 
 def test_a_value_that_cannot_be_true_is_missing(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, places.me(), devices=1)
+    writer = forge.segment(tmp_path, identity.me(), devices=1)
     fields = {"steps": -1.0, "compilations": 2.0**80}
     writer.append(forge.slot(time.monotonic(), fields, [{"hbm_used_bytes": -5.0}], time.time()))
     assert read(tmp_path).readings == ()
 
 
 def test_a_percentage_that_cannot_be_true_is_missing(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, places.me(), devices=2)
+    writer = forge.segment(tmp_path, identity.me(), devices=2)
     share = "hbm_bandwidth_utilization_percent"
     devices = [{"duty_cycle_percent": 100.1, share: 1e6}, {"duty_cycle_percent": 100.0, share: 0.0}]
     process = {"mfu_percent": 1e9, "flops_per_s": 1e30}
@@ -94,7 +95,7 @@ def test_a_percentage_that_cannot_be_true_is_missing(tmp_path: Path) -> None:
 
 
 def test_what_the_agent_asked_of_libtpu_is_as_old_as_the_answer(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, places.me(), devices=1)
+    writer = forge.segment(tmp_path, identity.me(), devices=1)
     now = time.monotonic()
     process = {"utilization_at_s": now - 30, "utilization_period_s": 4.0, "interval_s": 1.0}
     writer.append(forge.slot(now, process, [forge.device()], time.time()))
@@ -127,7 +128,7 @@ def test_a_segment_of_an_earlier_boot_is_dead(tmp_path: Path) -> None:
 def test_a_process_that_is_there_lives_whatever_boot_it_tells(
     tmp_path: Path, boot_id: bytes
 ) -> None:
-    writer = forge.segment(tmp_path, places.me()._replace(boot_id=boot_id), devices=1)
+    writer = forge.segment(tmp_path, identity.me()._replace(boot_id=boot_id), devices=1)
     writer.append(forge.slot(time.monotonic(), forge.RUNNING, [forge.device()], time.time()))
     found = read(tmp_path)
     assert [(p.state, p.is_verified) for p in found.processes] == [("live", True)]
@@ -135,33 +136,58 @@ def test_a_process_that_is_there_lives_whatever_boot_it_tells(
 
 
 def test_a_job_whose_agent_stopped_writing_is_silent(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, places.me(), devices=1)
+    writer = forge.segment(tmp_path, identity.me(), devices=1)
     writer.append(forge.slot(time.monotonic() - 60, forge.RUNNING, [{}], time.time() - 60))
     (process,) = read(tmp_path).processes
     assert process.state == "silent"
 
 
-@pytest.mark.parametrize(("age_s", "state"), [(0.5, "live"), (60.0, "silent")])
-def test_a_job_in_another_pid_namespace_lives_as_long_as_it_writes(
+@pytest.mark.parametrize(("age_s", "state"), [(0.5, "live"), (60.0, "unknown")])
+def test_a_job_in_another_pid_namespace_without_a_lock_is_known_to_live_while_it_writes(
     tmp_path: Path, age_s: float, state: str
 ) -> None:
-    elsewhere = forge.dead_identity()._replace(pid_namespace=1)
-    writer = forge.segment(tmp_path, elsewhere, devices=1)
+    forge.without_lock(elsewhere(tmp_path, age_s))
+    found = read(tmp_path)
+    (process,) = found.processes
+    assert (process.state, process.is_living) == (state, state == "live")
+    assert process.phase == ("running" if state == "live" else None)
+    assert "has no lock" in found.notes[0]
+
+
+@pytest.mark.parametrize(("age_s", "state"), [(0.5, "live"), (60.0, "silent")])
+def test_a_job_in_another_pid_namespace_lives_as_long_as_its_agent_has_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age_s: float, state: str
+) -> None:
+    monkeypatch.setattr(proof, "FIRST_PID_NAMESPACE", 1)  # we may see all there are
+    writer = elsewhere(tmp_path, age_s)
+    found = read(tmp_path)
+    assert [(p.state, p.phase, p.elsewhere) for p in found.processes] == [
+        (state, "running", "in another pid namespace")
+    ]
+    assert found.notes == ()
+    writer.close()
+    found = read(tmp_path)
+    assert [(p.state, p.phase, p.elsewhere) for p in found.processes] == [("dead", "ended", "")]
+    assert found.notes == ()
+
+
+def elsewhere(directory: Path, age_s: float) -> SegmentWriter:
+    """The segment of a job of another pid namespace, with a sample of that age."""
+    writer = forge.segment(directory, forge.dead_identity()._replace(pid_namespace=1), devices=1)
     at = time.monotonic() - age_s
     writer.append(forge.slot(at, forge.RUNNING, [{}], time.time() - age_s))
-    (process,) = read(tmp_path).processes
-    assert process.state == state
+    return writer
 
 
 def test_a_job_that_has_just_started_is_live_without_a_sample(tmp_path: Path) -> None:
-    forge.segment(tmp_path, places.me(), devices=0, said={"argv": ["x"]})
+    forge.segment(tmp_path, identity.me(), devices=0, said={"argv": ["x"]})
     (process,) = read(tmp_path).processes
     assert (process.state, process.phase, process.sampled_at_s) == ("live", None, None)
 
 
 def test_a_sample_from_the_future_is_refused(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, places.me(), devices=1)
-    writer.append(forge.slot(time.monotonic() + 1000, forge.RUNNING, [{}], time.time()))
+    writer = forge.segment(tmp_path, identity.me(), devices=1)
+    writer.append(forge.slot(time.monotonic() + 1000, forge.RUNNING, [{}], time.time() + 1000))
     found = read(tmp_path)
     assert found.processes == ()
     assert "future" in found.message
@@ -173,7 +199,11 @@ def test_a_replaced_segment_is_read_anew(tmp_path: Path) -> None:
     assert len(source.read(time.monotonic()).devices) == 0
     forge.my_segment(tmp_path, devices=2)
     assert len(source.read(time.monotonic()).devices) == 2
-    os.unlink(forge.my_segment(tmp_path).path)
+    writer = forge.my_segment(tmp_path)
+    assert len(source.read(time.monotonic()).processes) == 1
+    os.unlink(writer.path)
+    assert len(source.read(time.monotonic()).processes) == 1  # its agent makes another one soon
+    writer.close()
     assert source.read(time.monotonic()).processes == ()
 
 
@@ -266,7 +296,7 @@ def test_a_ring_whose_hint_is_wrong_still_gives_its_newest_sample(tmp_path: Path
 def test_times_that_no_clock_shows_never_reach_the_json(
     tmp_path: Path, at_s: float, wall_s: float, profile_at_s: float
 ) -> None:
-    who = places.me()._replace(boot_id=b"x" * 16)
+    who = identity.me()._replace(boot_id=b"x" * 16)
     writer = forge.segment(tmp_path, who, devices=1)
     process = {**forge.RUNNING, "profile_at_s": profile_at_s}
     writer.append(forge.slot(at_s, process, [forge.device()], wall_s))
@@ -294,8 +324,7 @@ def test_one_users_files_do_not_hide_anothers_job(tmp_path: Path) -> None:
 
 
 def test_a_job_elsewhere_that_said_it_ended_is_dead(tmp_path: Path) -> None:
-    elsewhere = forge.dead_identity()._replace(pid_namespace=1)
-    writer = forge.segment(tmp_path, elsewhere, devices=1)
+    writer = elsewhere(tmp_path, 0.5)
     now = time.monotonic()
     writer.append(forge.slot(now, {**forge.RUNNING, "phase": 4.0}, [{}], time.time()))
     (process,) = read(tmp_path).processes
@@ -312,7 +341,7 @@ def test_without_proc_a_job_lives_as_long_as_it_writes(tmp_path: Path) -> None:
 
 
 def test_a_limit_of_zero_is_no_limit(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, places.me(), devices=1)
+    writer = forge.segment(tmp_path, identity.me(), devices=1)
     fields = {"hbm_used_bytes": 5.0, "hbm_limit_bytes": 0.0}
     writer.append(forge.slot(time.monotonic(), forge.RUNNING, [fields], time.time()))
     found = read(tmp_path)
@@ -320,7 +349,7 @@ def test_a_limit_of_zero_is_no_limit(tmp_path: Path) -> None:
 
 
 def test_the_past_ten_minutes_come_with_the_first_read_only(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, places.me(), devices=1)
+    writer = forge.segment(tmp_path, identity.me(), devices=1)
     now = time.monotonic()
     for ago in range(300, -1, -1):
         writer.append(forge.slot(now - ago, forge.RUNNING, [forge.device()], time.time() - ago))
@@ -340,14 +369,14 @@ GRAPHED = {
 
 
 def test_the_past_has_everything_that_a_graph_can_show_and_no_more(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, places.me(), devices=2)
+    writer = forge.segment(tmp_path, identity.me(), devices=2)
     now = time.monotonic()
     for ago in (3, 2, 1):
         said = {"phase": 4.0 - ago, "profile_at_s": now - ago, "utilization_at_s": now - ago}
         process, devices = {**forge.RUNNING, **said}, [forge.device(), forge.device(1)]
         writer.append(forge.slot(now - ago, process, devices, time.time() - ago))
     past = read(tmp_path, with_past=True).past
-    key = ProcessKey(places.me().pid, places.me().start_ticks)
+    key = ProcessKey(identity.me().pid, identity.me().start_ticks)
     assert {r.metric for r in past} == GRAPHED
     assert {r.subject for r in past} == {key, DeviceKey(key, 0), DeviceKey(key, 1)}
     phases = [r.value for r in past if r.metric == PHASE]
@@ -361,7 +390,7 @@ def test_the_past_of_many_devices_is_coarser_and_as_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "PAST_MOST", 5000)
-    writer = forge.segment(tmp_path, places.me(), devices=16)
+    writer = forge.segment(tmp_path, identity.me(), devices=16)
     now = time.monotonic()
     for ago in range(599, -1, -1):
         rows = [forge.device(i) for i in range(16)]
@@ -374,7 +403,7 @@ def test_the_past_of_many_devices_is_coarser_and_as_long(
 
 
 def test_a_phase_that_is_none_is_not_told(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, places.me(), devices=0)
+    writer = forge.segment(tmp_path, identity.me(), devices=0)
     for number in (-1.0, 5.0, float("nan")):
         writer.append(forge.slot(time.monotonic(), {"phase": number}, [], time.time()))
         found = read(tmp_path)
@@ -405,17 +434,15 @@ def profile_of(source: Segments) -> MemoryProfile:
     return process.profile
 
 
-@pytest.mark.parametrize(
-    "change", [{"pid": 1}, {"start_ticks": 1}, {"uid": 12345}], ids=["pid", "start", "uid"]
-)
+@pytest.mark.parametrize("change", [{"pid": 1}, {"start_ticks": 1}], ids=["pid", "start"])
 def test_a_segment_that_claims_to_be_another_process_is_refused(
     tmp_path: Path, change: dict[str, Any]
 ) -> None:
-    me = places.me()
+    me = identity.me()
     forge.segment(tmp_path, me._replace(**change), name=f"{me.pid}-{me.start_ticks}.seg")
     found = read(tmp_path)
     assert found.processes == ()
-    assert "is not what its name, owner and header say" in found.message
+    assert "is not what its name and header say" in found.message
 
 
 @ROOT
@@ -423,7 +450,7 @@ def test_a_file_that_another_user_put_into_my_directory_is_no_segment(tmp_path: 
     (tmp_path / "proc").symlink_to("/proc")
     directory = tmp_path / "dev/shm/tpusmi-0"
     directory.mkdir(parents=True)
-    foreign = places.me()._replace(uid=65534)
+    foreign = identity.me()._replace(uid=65534)
     writer = forge.segment(directory, foreign)
     os.chown(writer.path, 65534, 65534)
     assert Segments(Host(root=str(tmp_path))).read(time.monotonic()).processes == ()

@@ -1,4 +1,6 @@
-"""One time zone for every screen, and pictures only of the Textual they were taken with."""
+"""One time zone for every screen, pictures only of the Textual they were taken with, and no waits
+that are longer than needed.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 import textual
+from textual import _wait, screen
 
 PICTURED_TEXTUAL = "8.2.8"
+
+# A pilot sleeps until the process works no more, a little longer than a frame takes: both in an
+# eighth of the usual time, as no test looks at an animation.
+FASTER = 8
+screen.UPDATE_PERIOD /= FASTER
+_wait.SLEEP_GRANULARITY /= FASTER
 
 
 @pytest.fixture(autouse=True)

@@ -52,10 +52,10 @@ async def test_the_next_device_and_the_one_before_go_round(forth: str, back: str
         assert first_line(pilot).startswith("tpu:0  1 of 8")
 
 
-async def test_w_draws_ten_five_and_one_minutes_in_turn() -> None:
+async def test_w_draws_ten_five_two_and_one_minutes_in_turn() -> None:
     async with dashboard(equipped.chips(), SIZE) as pilot:
         await press(pilot, "d")
-        for oldest in ("-10m", "-4m", "-1m", "-10m"):
+        for oldest in ("-10m", "-5m", "-2m", "-1m", "-10m"):
             axis = next(line for line in screen_text(pilot) if line.strip().endswith("now"))
             assert axis.split()[0] == oldest
             await press(pilot, "w")

@@ -14,11 +14,12 @@ from tpusmi.model import Device, DeviceKey
 from tpusmi.tui import Options
 from tpusmi.tui.device import roofline_plot
 from tpusmi.tui.device.facts import fragmented_percent, health, short_name
-from tpusmi.tui.device.graphs import DeviceGraphs, columns_for
+from tpusmi.tui.device.graphs import DeviceGraphs
 from tpusmi.tui.device.rates import rates
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Fact
 from tpusmi.tui.draw.look import Look, Row, width_of
+from tpusmi.tui.draw.ranks import columns_for
 from tpusmi.tui.scene import Scene
 
 PEAK, BANDWIDTH = 197e12, 819e9
@@ -154,7 +155,7 @@ def test_graphs_are_put_in_columns_by_the_shape_of_the_page(
     assert columns_for(count, width, height) == columns
 
 
-@pytest.mark.parametrize("span_s", [600, 300, 60])
+@pytest.mark.parametrize("span_s", [600, 300, 120, 60])
 def test_graphs_fill_their_lines_whatever_the_size(span_s: int) -> None:
     feed = equipped.chips()
     scene = Scene(Look(), Options(), feed.history)
@@ -178,7 +179,7 @@ def test_the_newest_second_is_at_the_right_edge_of_every_span() -> None:
     scene.take(snapshot := feed.snapshot())
     scene.refresh()
     newest = feed.history.at("hbm_used_bytes", key, START_S, 0.0)
-    for span_s in (600, 300, 60):
+    for span_s in (600, 300, 120, 60):
         values = DeviceGraphs(scene, snapshot, snapshot.devices[0], span_s).values(
             "hbm_used_bytes", 150
         )

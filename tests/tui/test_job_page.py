@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from held import ScriptedEnder, holders
-from histories import OTHER, PID, Bare, StoryFeed, on_cpu, recompiling, story
+from histories import OTHER, PID, Bare, StoryFeed, StoryJob, on_cpu, recompiling, story
 from piloted import dashboard, press, screen_text, settle, shown, text, until
 from scripted import ScriptedFeed, two_jobs
 from test_snapshots import old_jobs
 from textual.pilot import Pilot
 
-from tpusmi.model import Notice
+from tpusmi.model import Notice, Number, Subject
 
 STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 NO_STEPS = {
     **dict.fromkeys(("steps", "steps_per_s", "since_last_step_s", "mfu_percent", "flops_per_s")),
     **dict.fromkeys(f"step_time_s.{part}" for part in STEP_PARTS),
 }
+
+
+class Dispatching(StoryJob):
+    """A job whose body of a step only dispatches."""
+
+    def measured(self, at_s: float) -> Iterator[tuple[Subject, str, Number]]:
+        """The body of its steps as well."""
+        yield from super().measured(at_s)
+        yield self.key, "step_body_s.mean", 0.00016
+        yield self.key, "step_body_s.p95", 0.0012
 
 
 def page(pilot: Pilot[None]) -> str:
@@ -65,10 +77,10 @@ async def test_escape_goes_back_to_the_main_page() -> None:
         assert not pilot.app.screen.query("#job")
 
 
-async def test_w_draws_ten_minutes_then_five_then_one() -> None:
+async def test_w_draws_ten_minutes_then_five_two_and_one() -> None:
     async with dashboard(story(), size=(100, 40)) as pilot:
         await press(pilot, "j")
-        for oldest in ("-10m", "-5m", "-1m", "-10m"):
+        for oldest in ("-10m", "-5m", "-2m", "-1m", "-10m"):
             axis = next(row for row in page(pilot).splitlines() if row.endswith("now"))
             assert axis.split()[0] == oldest
             await press(pilot, "w")
@@ -232,6 +244,20 @@ async def test_what_a_job_does_not_tell_is_explained(
     async with dashboard(story(changes=changes), size=(120, 40)) as pilot:
         await press(pilot, "j")
         assert said in line(pilot, name)
+
+
+async def test_a_body_is_shown_as_a_part_of_the_time_between_steps() -> None:
+    job = Dispatching(changes={"step_time_s.mean": 0.0378})
+    async with dashboard(StoryFeed((job,), past_s=590), size=(80, 24)) as pilot:
+        await press(pilot, "j")
+        said = line(pilot, "step body").split(maxsplit=2)[2]
+        assert said.strip() == "mean 160 µs of 37.8 ms · p95 1.20 ms"
+
+
+async def test_a_loop_without_a_body_has_no_line_for_it() -> None:
+    async with dashboard(story(), size=(80, 24)) as pilot:
+        await press(pilot, "j")
+        assert "step body" not in page(pilot)
 
 
 async def test_where_only_the_rate_is_known_the_rate_is_drawn() -> None:

@@ -43,7 +43,7 @@ def compiled(feed: StoryFeed) -> str:
 
 
 def test_that_nothing_was_compiled_is_said_where_the_number_is_known_at_both_ends() -> None:
-    assert compiled(story()).rstrip().endswith("programs in memory, none in these 1 min")
+    assert compiled(story()).rstrip().endswith("programs in memory, none in the last minute")
     late = StoryFeed((StoryJob(),), past_s=30)
     assert "none in" not in compiled(late)
     silent = story()

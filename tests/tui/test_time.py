@@ -12,7 +12,7 @@ from scripted import ScriptedFeed, many_devices, two_jobs
 
 async def test_arrows_look_back_and_forth_and_a_key_returns_to_now() -> None:
     feed = two_jobs(tick_s=1.0)
-    async with dashboard(feed, size=(140, 40)) as pilot:
+    async with dashboard(feed, size=(140, 40), interval_s=60.0) as pilot:
         now = text(pilot, "devices")
         await press(pilot, "left")
         assert "10 S AGO" in text(pilot, "header")
@@ -29,7 +29,7 @@ async def test_arrows_look_back_and_forth_and_a_key_returns_to_now() -> None:
 
 async def test_the_past_stands_still_while_time_goes_on() -> None:
     feed = two_jobs(tick_s=1.0)
-    async with dashboard(feed, size=(140, 40)) as pilot:
+    async with dashboard(feed, size=(140, 40), interval_s=60.0) as pilot:
         await press(pilot, "left")
         then = row(pilot, 41234)
         await press(pilot, "r", "r", "r")

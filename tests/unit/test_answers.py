@@ -97,13 +97,13 @@ def test_other_cores_are_left_out_without_a_word() -> None:
 def test_what_cannot_be_is_dropped_with_a_note(number: float) -> None:
     found = read(gauge(DUTY, {0: number, 1: 5.0}))
     assert values(found) == {1: 5.0}
-    assert found.notes == ("duty_cycle_percent: 1 of 2 rows make no sense",)
+    assert found.notes == ("duty_cycle_percent: 1 of 2 rows makes no sense",)
 
 
 def test_idle_for_more_than_ten_years_makes_no_sense() -> None:
     found = read(gauge(IDLE, {0: IDLE_MOST_S, 1: IDLE_MOST_S + 1}))
     assert values(found) == {0: IDLE_MOST_S}
-    assert found.notes == ("idle_s: 1 of 2 rows make no sense",)
+    assert found.notes == ("idle_s: 1 of 2 rows makes no sense",)
 
 
 def test_a_little_more_than_all_is_all() -> None:

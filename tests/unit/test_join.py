@@ -29,6 +29,8 @@ from tpusmi.model import (
     Server,
     Snapshot,
 )
+from tpusmi.report import html, table
+from tpusmi.report.select import Wanted, selected, uuid
 
 NOW = 1000.0
 HOST = HostFacts("host", "2026-01-01T00:00:00.000Z", None, None)
@@ -138,7 +140,7 @@ def test_rows_are_shown_apart_when_counts_disagree_and_it_is_said() -> None:
     s = joined(chips("v6e", 4), libtpu({USED: {0: 1, 1: 2, 3: 4}}))
     assert [d.chip for d in s.devices] == [0, 1, 2, 3, None, None, None]
     assert column(s, USED) == [None] * 4 + [1, 2, 4]
-    assert [d.name for d in s.devices[4:]] == ["tpu:0", "tpu:1", "tpu:3"]
+    assert [d.name for d in s.devices[4:]] == ["tpu:0@8431", "tpu:1@8431", "tpu:3@8431"]
     assert "reports 3 devices where 4 are expected" in notes(s)
 
 
@@ -271,7 +273,7 @@ def test_rows_that_number_chips_or_ordinals_are_never_shown_as_devices() -> None
     queue = "hlo_queue_size"
     rows = {USED: dict.fromkeys(range(6), 1), DUTY: {0: 9.0, 1: 8.0, 2: 7.0}, queue: {0: 1, 1: 2}}
     s = joined(chips("v3", 4), libtpu(rows))
-    assert [d.name for d in s.devices[8:]] == [f"tpu:{i}" for i in range(6)]
+    assert [d.name for d in s.devices[8:]] == [f"tpu:{i}@8431" for i in range(6)]
     assert column(s, DUTY) == [None] * 14
     assert column(s, queue) == [None] * 14
     assert "reports 6 devices where 8 are expected" in notes(s)
@@ -415,3 +417,171 @@ def test_busy_chips_without_matrix_work_are_told() -> None:
         chips("v5e", 1), held, libtpu({DUTY: {0: 100.0}}), libtpu({MXU: {0: 40.0}}, "sdk")
     )
     assert warned(fine) == {}
+
+
+BANDWIDTH, QUEUE = "hbm_bandwidth_utilization_percent", "hlo_queue_size"
+
+
+def test_a_metric_that_is_numbered_otherwise_is_joined_by_rank_and_costs_no_ids() -> None:
+    ids = (404, 405, 412, 413)
+    rows = {USED: {i: n for n, i in enumerate(ids)}, DUTY: {i: 1.0 for i in ids}}
+    rows[BANDWIDTH] = {n: float(n) for n in range(4)}
+    s = joined(chips("v5p", 4), libtpu(rows))
+    assert [d.name for d in s.devices] == [f"tpu:{i}" for i in ids]
+    assert column(s, BANDWIDTH) == [0.0, 1.0, 2.0, 3.0]
+    del rows[USED]  # then those that agree decide
+    rows[MXU] = dict.fromkeys(ids, 5.0)
+    assert [d.id for d in joined(chips("v5p", 4), libtpu(rows)).devices] == list(ids)
+
+
+def test_on_a_machine_without_visible_chips_both_numberings_are_of_the_same_devices() -> None:
+    rows: dict[str, dict[int, float]] = {USED: {404: 1, 405: 2}, BANDWIDTH: {0: 3.0, 1: 4.0}}
+    rows[QUEUE] = {0: 5, 1: 6}
+    s = joined(libtpu(rows))
+    assert [d.name for d in s.devices] == ["tpu:404", "tpu:405"]
+    assert (column(s, BANDWIDTH), column(s, QUEUE)) == ([3.0, 4.0], [5, 6])
+    assert notes(s) == ""
+
+
+@pytest.mark.parametrize("metric", ["idle_s", DUTY])
+def test_a_row_for_each_device_of_a_v3_is_the_devices(metric: str) -> None:
+    rows = {USED: dict.fromkeys(range(8), 1), metric: {i: float(i) for i in range(8)}}
+    s = joined(chips("v3", 4), libtpu(rows))
+    assert column(s, metric) == [float(i) for i in range(8)]
+    assert notes(s) == ""
+
+
+KEYS = [ProcessKey(pid, 7) for pid in (101, 102, 103, 104)]
+NODES = tuple(f"/dev/vfio/{n}" for n in range(4))
+
+
+def workers(ids: Sequence[int], **variables: Sequence[object]) -> Snapshot:
+    """Four processes that have opened every node, with one device each."""
+    told = [{k: str(v[n]) for k, v in variables.items() if v[n] is not None} for n in range(4)]
+    held = [holder(key, *NODES, **told[n]).processes[0] for n, key in enumerate(KEYS)]
+    servers = [
+        libtpu({USED: {i: n + 1}}, f"localhost:{8431 + n}", KEYS[n]) for n, i in enumerate(ids)
+    ]
+    return joined(chips("v5e", 4), Outcome("holders", OK, processes=tuple(held)), *servers)
+
+
+@pytest.mark.parametrize(
+    ("ids", "variables", "used"),
+    [
+        ((0, 1, 2, 3), {"TPU_VISIBLE_CHIPS": (0, 1, 2, 3)}, [1, 2, 3, 4]),
+        ((3, 2, 0, 1), {"TPU_VISIBLE_DEVICES": (3, 2, 0, 1)}, [3, 4, 2, 1]),
+        (
+            (9, 8, 13, 12),
+            {
+                "TPU_VISIBLE_DEVICE_PATHS": [NODES[n] for n in (1, 0, 3, 2)],
+                "TPU_VISIBLE_CHIPS": (0, 1, 2, 3),
+            },
+            [2, 1, 4, 3],
+        ),
+        ((0, 1, 3), {"TPU_VISIBLE_CHIPS": (0, 1, 3, 2)}, [1, 2, None, 3]),
+    ],
+    ids=["chips", "older-name", "paths-win", "one-has-no-program-yet"],
+)
+def test_workers_that_opened_all_nodes_have_the_chips_that_are_visible_to_them(
+    ids: Sequence[int], variables: dict[str, Sequence[object]], used: list[float | None]
+) -> None:
+    s = workers(ids, **variables)
+    assert column(s, USED) == used
+    user = [ids.index(i) for i in sorted(ids)]
+    known = [d for d in s.devices if s.value(USED, d.key) is not None]
+    assert [d.owners[0] for d in known] == [KEYS[n] for n in user]
+    assert all(len(d.owners) == 4 for d in s.devices)
+
+
+@pytest.mark.parametrize(
+    ("ids", "visible"),
+    [
+        ((0, 1, 2, 3), (0, 1, None, 3)),
+        ((0, 1, 2, 3), (0, 1, 1, 3)),
+        ((0, 1, 2, 3), (0, 1, 2, 4)),
+        ((0, 1, 2, 3), (0, 1, 2, "3,")),
+        ((0, 1, 2, 3), (0, 1, 2, "2,3")),
+        ((0, 2, 1, 3), (0, 1, 2, 3)),
+        ((0, 0, 0, 0), (0, 1, 2, 3)),
+        ((4, 5, 6), (0, 1, 2, 3)),
+    ],
+    ids=["silent", "twice", "no-such-chip", "garbage", "two", "order", "own", "not-all"],
+)
+def test_workers_whose_variables_or_ids_are_not_certain_stay_apart(
+    ids: Sequence[int], visible: Sequence[object]
+) -> None:
+    s = workers(ids, TPU_VISIBLE_CHIPS=visible)
+    assert column(s, USED)[:4] == [None] * 4
+    assert len({d.name for d in s.devices}) == 4 + len(ids)
+
+
+def test_jobs_of_several_containers_have_names_of_their_own_even_where_their_pids_are_one() -> None:
+    jobs = (ProcessKey(7, 100), ProcessKey(7, 200), ProcessKey(8, 100))
+    s = joined(*(agent(key, (0, 1), platform="cpu") for key in jobs))
+    assert sorted(d.name for d in s.devices) == sorted(
+        f"cpu:{n}@{whose}" for n in (0, 1) for whose in ("7-100", "7-200", "8")
+    )
+    alone = joined(agent(jobs[0], (0, 1), platform="cpu"))
+    assert [d.name for d in alone.devices] == ["cpu:0", "cpu:1"]
+
+
+def test_a_dead_job_takes_no_name_from_a_living_one() -> None:
+    ended = agent(OTHER, (0,), platform="cpu")
+    ended = ended._replace(processes=tuple(p._replace(state="dead") for p in ended.processes))
+    s = joined(agent(JOB, (0,), platform="cpu"), ended)
+    assert [d.name for d in (*s.devices, *s.dead_devices)] == ["cpu:0", "cpu:0"]
+
+
+def test_a_device_whose_id_is_the_index_of_another_is_named_by_its_index() -> None:
+    held = holder(JOB, "/dev/vfio/2")
+    s = joined(chips("v5e", 4), held, libtpu({USED: {0: 1}}, PORT, JOB))
+    assert [(d.name, d.id) for d in s.devices] == [
+        ("tpu:0", None), ("tpu:1", None), ("tpu:2", 0), ("tpu:3", None),
+    ]  # fmt: skip
+
+
+def test_the_uuid_of_a_chips_device_is_its_hardwares_whatever_job_has_it() -> None:
+    for generation, uuids in (
+        ("v5e", ["TPU-0000:00:00.0", "TPU-0000:00:01.0"]),
+        ("v3", [f"TPU-0000:00:0{chip}.0/{core}" for chip in (0, 1) for core in (0, 1)]),
+    ):
+        g = by_name(generation)
+        assert g is not None
+        nodes = [g.node.format(n) for n in range(2)]
+        ids = tuple(range(8, 8 + len(uuids)))
+        free = joined(chips(generation, 2))
+        busy = joined(chips(generation, 2), holder(JOB, *nodes), agent(JOB, ids))
+        assert [uuid(free, d) for d in free.devices] == uuids
+        assert [uuid(busy, d) for d in busy.devices] == uuids
+        assert [d.id for d in busy.devices] == list(ids)
+
+
+def test_four_devices_of_one_id_have_four_names_in_every_view() -> None:
+    s = joined(*(agent(ProcessKey(pid, 1), (0,)) for pid in (71, 72, 73, 74)))
+    names = [f"tpu:0@{pid}" for pid in (71, 72, 73, 74)]
+    assert [d["name"] for d in s.to_dict()["devices"]] == names
+    listed = table.device_list(s)
+    for name in names:
+        assert name in table.table(s)
+        assert f">{name}<" in html.fragment(s)
+        assert f"TPU {name.removeprefix('tpu:')}: " in listed
+    assert len({uuid(s, d) for d in s.devices}) == 4
+
+
+@pytest.mark.parametrize(
+    ("word", "indexes"),
+    [
+        ("tpu:12", [2]), ("12", [2]), ("0", [0]), ("TPU-0000:00:03.0", [3]), ("vfio/1", [1]),
+        ("/dev/vfio/1", [1]), ("tpu:9@10", [1]), ("tpu:0", []), ("", []), ("4", []),
+    ],
+)  # fmt: skip
+def test_a_device_is_selected_by_whatever_a_screen_calls_it(word: str, indexes: list[int]) -> None:
+    s = joined(chips("v6e", 4), holder(JOB, *NODES), agent(JOB, (8, 9, 12, 13)))
+    assert [d.index for d in selected(s, Wanted(devices=(word,))).devices] == indexes
+
+
+def test_a_plain_name_selects_the_devices_of_every_job_that_has_it() -> None:
+    s = joined(agent(JOB, (0, 1), platform="cpu"), agent(OTHER, (0,), platform="cpu"))
+    for word, pids in (("cpu:0", [10, 20]), ("cpu:0@20", [20]), ("cpu:0@20-88", [20])):
+        found = selected(s, Wanted(devices=(word,))).devices
+        assert [d.owners[0].pid for d in found] == pids

@@ -1,9 +1,13 @@
-"""The metrics service's messages: those of the official client, and no package of anybody's."""
+"""The metrics service's messages: built without the global pool, the same by either way."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tpusmi import metricproto
 
@@ -20,6 +24,19 @@ def test_messages_survive_their_own_bytes() -> None:
     assert list(again.metric.metrics[0].distribution.bucket_counts) == [0, 3, 2**40]
 
 
+def test_the_file_is_one_that_protobuf_itself_reads_and_builds() -> None:
+    file = descriptor_pb2.FileDescriptorProto.FromString(metricproto._file())
+    assert file.syntax == "proto3"
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    for name, ours in metricproto.messages().items():
+        public = message_factory.GetMessageClass(
+            pool.FindMessageTypeByName(f"{metricproto.PACKAGE}.{name}")
+        )
+        fields = [(f.name, f.number, f.type) for f in public.DESCRIPTOR.fields]
+        assert fields == [(f.name, f.number, f.type) for f in ours.DESCRIPTOR.fields]
+
+
 def test_fields_with_presence_tell_zero_from_absent() -> None:
     state = metricproto.messages()["CurrentCoreStateSummary"]()
     assert not state.HasField("launch_id")
@@ -27,12 +44,48 @@ def test_fields_with_presence_tell_zero_from_absent() -> None:
     assert state.HasField("launch_id")
 
 
-def test_no_package_is_loaded_for_them() -> None:
+def test_a_protobuf_without_the_c_core_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google._upb", None)
+    classes = metricproto.messages.__wrapped__()
+    assert classes["MetricRequest"](metric_name="x").SerializeToString() == b"\n\x01x"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ("upb", "fine"),
+        ("python", "fine"),
+        ("cpp", "cannot be used (ImportError: "),
+        ("cpp", "): unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"),
+    ],
+)
+def test_a_choice_of_implementation_never_crashes_the_process(chosen: str, said: str) -> None:
+    """Its C core does, where another one was chosen; and the job may have chosen it."""
     code = (
-        "import sys\n"
+        "from tpusmi import metricproto\n"
+        "try: print('fine', metricproto.messages()['MetricRequest'](metric_name='x'))\n"
+        "except metricproto.UnusableProtobufError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": chosen},
+    )
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+
+
+def test_nothing_is_put_into_the_pool_of_the_process() -> None:
+    code = (
         "from tpusmi import metricproto\n"
         "metricproto.messages()\n"
-        "print([name for name in sys.modules if name.startswith(('google', 'grpc'))])"
+        "from google.protobuf import descriptor_pool\n"
+        "try: descriptor_pool.Default().FindFileByName('tpusmi/tpu_metric_service.proto')\n"
+        "except KeyError: print('clean')\n"
+        "import tpu_info.proto.tpu_metric_service_pb2\n"
+        "print('beside tpu-info')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "[]\n", done.stderr
+    assert done.stdout.split("\n")[:2] == ["clean", "beside tpu-info"], done.stderr

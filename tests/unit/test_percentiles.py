@@ -219,3 +219,13 @@ def test_whatever_comes_gives_numbers_that_can_be_true(made: Any) -> None:
         assert found.count >= 0
         for value in found[1:]:
             assert value is None or 0 <= value <= 2.0**62
+
+
+def test_a_mean_that_is_not_there_is_unknown_and_no_0() -> None:
+    """A field of protobuf that was not written reads as 0."""
+    bare, told = exponential([0, 0, 5], 3, mean=0.0), exponential([0, 0, 5], 3, mean=3.0)
+    found = percentiles(bare)
+    assert (found.count, found.mean) == (5, None)
+    assert found.p50 is not None
+    assert percentiles(summed([bare, told])).mean is None
+    assert percentiles(summed([told, told])).mean == 3.0

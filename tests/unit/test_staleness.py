@@ -310,6 +310,10 @@ def test_a_stopped_process_explains_the_silence_of_its_server_and_of_its_agent()
     said = (s.servers[0].message, libtpu.message, libtpu.notes[0], p.signs[1].message)
     assert all(why in text for text in said), said
     assert p.signs[2].message.endswith("it is stopped (state T): SIGSTOP or Ctrl-Z")
+    (notice,) = (n for n in s.warnings if n.code == "silent_agent")
+    assert notice.message.endswith(
+        "has stopped writing: it is stopped (state T): SIGSTOP or Ctrl-Z"
+    )
 
 
 def test_a_duty_cycle_of_nothing_must_have_been_seen_for_the_whole_time() -> None:

@@ -131,6 +131,7 @@ def test_nobody_who_does_not_answer_is_asked_often(monkeypatch: pytest.MonkeyPat
         return False
 
     monkeypatch.setattr(thread._end, "wait", wait)
+    monkeypatch.setattr(thread._budget, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
     server = Server(lambda now_s: [])
     thread.start()
     thread.join(10)
@@ -150,6 +151,7 @@ def test_what_was_answered_before_is_not_a_new_answer(monkeypatch: pytest.Monkey
         return False
 
     monkeypatch.setattr(thread._end, "wait", wait)
+    monkeypatch.setattr(thread._budget, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
     server = Server(lambda now_s: [row(DUTY, 0, 42.0, at_s=7.0)])
     thread.start()
     thread.join(10)
@@ -166,6 +168,16 @@ def test_an_error_it_does_not_know_ends_it_with_a_sentence() -> None:
     thread = asking(server)
     thread.join(5)
     assert thread.failure == "TypeError: a new grpc"
+
+
+def test_where_grpc_is_not_installed_it_ends_without_a_word() -> None:
+    def fail(now_s: float) -> Sequence[Reading]:
+        raise ImportError("No module named 'grpc'")
+
+    thread = Utilization([0], "TPU v5 lite", 1.0, lambda: Server(fail))
+    thread.start()
+    thread.join(10)
+    assert thread.failure is None
 
 
 def test_a_server_that_hangs_does_not_keep_stop_waiting() -> None:

@@ -108,7 +108,7 @@ async def test_every_file_of_the_page_is_served(tmp_path: Path, host: Host) -> N
 
 
 async def test_idle_connections_lock_no_one_out(tmp_path: Path, host: Host) -> None:
-    few = ("bash", "-c", 'ulimit -n 512; exec "$@"', "bash")
+    few = ("sh", "-c", 'ulimit -n 512; exec "$@"', "sh")
     with (
         serving(tmp_path, "--simulate", host.root, prefix=few) as server,
         connections(server.port, IDLE),
@@ -206,7 +206,7 @@ async def test_a_tab_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_without_descriptors_it_says_so_and_goes_on(
     tmp_path: Path, host: Host, descriptors: int
 ) -> None:
-    few = ("bash", "-c", f'ulimit -n {descriptors}; exec "$@"', "bash")
+    few = ("sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh")
     with serving(tmp_path, "--simulate", host.root, prefix=few) as server:
         headers = {"Origin": server.url.rstrip("/")}
         async with aiohttp.ClientSession(headers=headers) as http:

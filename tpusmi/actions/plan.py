@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import DENIED, FAILED, HOLDERS, LOCK_BLOCKING, Process, Snapshot, Verdict
+from tpusmi.model import (
+    DENIED,
+    FAILED,
+    HOLDERS,
+    LOCK_BLOCKING,
+    OTHER_MOUNTS,
+    Process,
+    Snapshot,
+    Verdict,
+)
 from tpusmi.model.holding import blind
 
 _UNJUDGED = "cannot be judged"
@@ -268,7 +277,11 @@ def _unasked(s: Snapshot) -> tuple[str, ...]:
         for o in s.sources
         if o.status in (FAILED, DENIED) and o.source != HOLDERS
     ]
-    return tuple(dict.fromkeys((*failed, *(f"{m.source}: {m.message}" for m in s.missing))))
+    # A process in a container is no news, unless it is a holder.
+    concern = [
+        m for m in s.missing if m.code != OTHER_MOUNTS or any(m.concerns(p) for p in s.processes)
+    ]
+    return tuple(dict.fromkeys((*failed, *(f"{m.source}: {m.message}" for m in concern))))
 
 
 def _nodes_of(s: Snapshot, chips: Iterable[int]) -> set[str]:

@@ -15,6 +15,7 @@ from tpusmi.agent.process import say
 from tpusmi.agent.sampler import Sampler
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.tracked import Tracked, tracked
+from tpusmi.wire.writer import close_inherited
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,8 +33,9 @@ class Agent:
 
     @property
     def running(self) -> bool:
-        """True while the agent's thread is alive."""
-        return _sampler is not None and _sampler.is_alive()
+        """True while the agent publishes this process. False where it switched itself off."""
+        sampler = _sampler
+        return sampler is not None and sampler.is_alive() and sampler.segment.trouble is None
 
     def stop(self) -> None:
         """The same as tpusmi.stop()."""
@@ -52,15 +54,16 @@ def start(interval_s: float = 1.0) -> Agent:
     profile.
 
     May be called before or after JAX starts, and before jax.distributed.initialize(): it waits
-    until a backend exists and never makes one. Calling it again changes nothing. TPUSMI_DISABLE=1
-    in the environment turns it off. Raises TypeError when interval_s is not a number and ValueError
+    until a backend exists and never makes one. Calling it again changes nothing. Where there is no
+    room for what it publishes, it tries again later. TPUSMI_DISABLE=1 in the environment turns it
+    off. Raises TypeError when interval_s is not a number and ValueError
     when it is not positive; nothing else, here or later: where the agent cannot run, it says so in
     a line on stderr.
     """
     seconds = _seconds(interval_s)
     try:
         with _lock:
-            if _is_enabled() and not Agent().running:
+            if _is_enabled():
                 _start(min(max(seconds, INTERVAL_LEAST_S), INTERVAL_MOST_S))
     except Exception as error:  # noqa: BLE001  # the job goes on without an agent
         kind = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
@@ -88,7 +91,8 @@ def stop() -> None:
 
 
 step = _steps.step
-"""Mark the end of a training step; or, as `with tpusmi.step():`, its span.
+"""Mark the end of a training step; or, as `with tpusmi.step():`, its body. The time of a step is
+that between the ends of two steps; that of the body is shown beside it.
 
 `flops` are the model FLOPs of one step of the whole job, all processes and devices together; with
 them tpusmi shows FLOP/s and, on a TPU, MFU. Costs about a microsecond.
@@ -114,8 +118,16 @@ def _is_enabled() -> bool:
 
 def _start(interval_s: float) -> None:
     global _sampler
+    before = _sampler
+    if before is not None and before.is_alive():
+        before.segment.hurry()
+        return
     _hook()
     override = os.environ.get("TPUSMI_DIR") or None
+    if override is not None:
+        override = os.path.abspath(override)  # the job may go to another directory
+    if before is not None:
+        before.finish(keep=True)
     sampler = Sampler(interval_s, _steps, override, _mode(), _end_before_jax)
     try:
         sampler.compilations.listen()
@@ -154,14 +166,16 @@ def _hook() -> None:
 
 
 def _forget() -> None:
-    """In a forked child the thread is gone and the lock may be held by nobody: begin anew."""
+    """In a forked child the thread is gone and the lock may be held by nobody: begin anew. The
+    segment is the parent's.
+    """
     global _sampler, _lock
     _lock = threading.RLock()
     _steps.forget()
+    close_inherited()
     sampler, _sampler = _sampler, None
     if sampler is not None:
         sampler.compilations.close()
-        sampler.drop()
 
 
 def _mode() -> int:

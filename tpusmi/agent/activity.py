@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from time import monotonic
 
 from tpusmi.agent.compilations import Compilations
 from tpusmi.agent.steps import Steps, StepTimes
@@ -16,17 +18,22 @@ BUSY_CPU_SHARE = 0.02
 """Of one core: a job without steps that uses more is at work."""
 COMPILING_SHARE = 0.3
 """Of the time since the last sample: more than this spent compiling is a job that compiles."""
+STARTING_MOST_S = 60.0
+"""One that has not imported JAX for so long may never do so."""
 
 
 class Activity:
-    """The phase of one job.
+    """The phase of one job, which may use no JAX.
 
     A job that never calls step() is judged by its allocations and CPU time.
     """
 
     def __init__(self, steps: Steps, compilations: Compilations) -> None:
+        self.has_backend = False
+        """True once JAX has its devices."""
         self._steps = steps
         self._compilations = compilations
+        self._began_s = monotonic()
         self._at_s: float | None = None
         self._busy_at_s: float | None = None
         self._cpu_s = 0.0
@@ -34,10 +41,12 @@ class Activity:
         self._compile_s = 0.0
 
     def phase(self, now_s: float, allocations: float, times: StepTimes | None) -> str:
-        """`compiling`, `running` or `idle`.
+        """`starting`, `compiling`, `running` or `idle`.
 
         Call once per sample; the first answer rests on little.
         """
+        if self._is_starting(now_s):
+            return "starting"
         elapsed = None if self._at_s is None else max(1e-3, now_s - self._at_s)
         compiled = self._compilations.seconds - self._compile_s
         worked = elapsed is None or self._worked(elapsed, allocations)
@@ -53,9 +62,16 @@ class Activity:
         if last_step is None:
             return "running" if now_s - self._busy_at_s < IDLE_AFTER_S else "idle"
         patience = (
-            IDLE_AFTER_S if times is None else max(IDLE_AFTER_S, IDLE_AFTER_STEPS * times.p95)
+            IDLE_AFTER_S
+            if times is None
+            else max(IDLE_AFTER_S, IDLE_AFTER_STEPS * times.period.p95)
         )
         return "running" if now_s - last_step < patience else "idle"
+
+    def _is_starting(self, now_s: float) -> bool:
+        if self.has_backend or self._steps.last_at_s is not None:
+            return False
+        return "jax" in sys.modules or now_s - self._began_s < STARTING_MOST_S
 
     def _worked(self, elapsed_s: float, allocations: float) -> bool:
         used = os.times()

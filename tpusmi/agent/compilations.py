@@ -14,51 +14,81 @@ WARM_UP_S = 60.0
 """Compilations this soon after the first are a job starting up, and are not counted as recent."""
 COMPILING_MOST_S = 1800.0
 """A program lowered longer ago than this was only lowered, not compiled."""
+MISSED = "compilations_missed"
+_MISSED = (
+    "a library has cleared JAX's monitoring listeners: how many compilations there were in all is "
+    "not known any more; those of the last minute are counted again"
+)
 
 
 class Compilations:
     """Listens to one JAX.
 
-    Events come in any thread; each is counted in a microsecond and never raises.
+    Events come in any thread; each is counted in a microsecond and never raises. Any library may
+    clear the listeners of all: what was compiled until that is noticed is not known.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.seconds = 0.0
         self.first_at_s: float | None = None
+        self.notes: dict[str, str] = {}
+        """What went wrong, one sentence for each code."""
         self._lowered_at_s: float | None = None
         self._recent: deque[tuple[float, str]] = deque(maxlen=1000)
+        self._listener = self._on_event
         self._monitoring: Any = None
+        self._is_closed = False
+        self._missed_at_s: float | None = None
 
     @property
     def listening(self) -> bool:
         """True once the events are being counted."""
         return self._monitoring is not None
 
-    def listen(self) -> bool:
-        """Start counting if the job has imported JAX; it is never imported here.
+    @property
+    def total(self) -> int | None:
+        """How many there were so far; None before listen(), and once some may have been missed."""
+        return self.count if self.listening and self._missed_at_s is None else None
 
-        True when counting.
+    @property
+    def total_s(self) -> float | None:
+        """How long they took; None as in total."""
+        return None if self.total is None else self.seconds
+
+    def listen(self) -> bool:
+        """Count from now on if the job has imported JAX; it is never imported here. Call it often:
+        where the listener has been cleared, it is registered again.
+
+        True when counting. Only one thread may call this at a time.
         """
         monitoring = sys.modules.get("jax.monitoring")
         register = getattr(monitoring, "register_event_duration_secs_listener", None)
-        if not self.listening and register is not None:
-            register(self._on_event)
+        if self._is_closed or register is None:
+            return self.listening
+        if not self.listening:
+            register(self._listener)
             self._monitoring = monitoring
+        elif not _is_among(self._listener, register):
+            register(self._listener)
+            self._lowered_at_s = None
+            self._missed_at_s = monotonic()
+            self.notes[MISSED] = _MISSED
         return self.listening
 
     def close(self) -> None:
-        """Stop counting.
+        """Stop counting, for good. Raises nothing.
 
         A JAX without a public way to unregister keeps a listener that does nothing.
         """
+        self._is_closed = True
         monitoring, self._monitoring = self._monitoring, None
         unregister = getattr(monitoring, "unregister_event_duration_listener", None)
         if unregister is not None:
             try:
-                unregister(self._on_event)
-            except (ValueError, AssertionError):
-                pass  # the job cleared all listeners itself
+                unregister(self._listener)
+            except Exception:  # noqa: BLE001  # the listeners were cleared: each JAX raises another
+                pass
 
     def recent(self, now_s: float) -> list[str]:
         """The function of each compilation of the last minute, the job's first minute left out.
@@ -69,6 +99,13 @@ class Compilations:
         while recent and now_s - recent[0][0] > RECENT_S:
             recent.popleft()
         return [name for _, name in tuple(recent)]
+
+    def recent_count(self, now_s: float) -> int | None:
+        """How many these are; None where some of that minute may have been missed."""
+        missed_at_s = self._missed_at_s
+        if not self.listening or (missed_at_s is not None and now_s - missed_at_s < RECENT_S):
+            return None
+        return len(self.recent(now_s))
 
     def is_compiling(self, now_s: float, last_step_at_s: float | None) -> bool:
         """True while a program has been lowered and its compilation has not ended.
@@ -92,6 +129,17 @@ class Compilations:
                 self.first_at_s = now
             if now - self.first_at_s > WARM_UP_S:
                 self._recent.append((now, _plain(details.get("fun_name"))))
+
+
+def _is_among(listener: Any, register: Any) -> bool:
+    """False when that listener is not registered any more; True where this JAX does not tell."""
+    home = sys.modules.get(getattr(register, "__module__", None) or "")
+    ask = getattr(home, "get_event_duration_listeners", None)
+    try:
+        listeners = ask() if ask else home._event_duration_secs_listeners  # type: ignore[union-attr]
+        return any(known is listener for known in listeners)
+    except Exception:  # noqa: BLE001  # it is JAX's own affair how it keeps them
+        return True
 
 
 def _plain(name: Any) -> str:

@@ -88,6 +88,23 @@ def static_facts(backend: Any) -> dict[str, Any]:
     }
 
 
+def is_told_cpu() -> bool:
+    """True when a person has chosen the CPU for the job, and JAX has not fallen back on it."""
+    chosen = (_setting("jax_platforms"), _setting("jax_platform_name"))
+    return any(text.partition(",")[0].strip().lower() == "cpu" for text in chosen)
+
+
+def _setting(name: str) -> str:
+    """One of JAX's settings, which has the environment as it was when JAX was imported; that
+    variable now where this JAX has no such setting.
+    """
+    read = getattr(getattr(sys.modules.get("jax"), "config", None), "_read", None)
+    try:
+        return str(read(name) or "") if read else os.environ.get(name.upper(), "")
+    except (AttributeError, KeyError):
+        return os.environ.get(name.upper(), "")
+
+
 def peak_flops_per_s(kind: str | None, device_count: int) -> float | None:
     """bf16 peak of so many devices of that kind; None for a kind that is no known TPU."""
     generation = None if kind is None else chips.by_kind(kind)

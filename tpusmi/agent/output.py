@@ -5,37 +5,55 @@ removed.
 from __future__ import annotations
 
 import os
-import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from tpusmi.wire import places
-from tpusmi.wire.layout import HEADER, PREAMBLE, Header, Identity, plan
+from tpusmi.model import PHASES
+from tpusmi.wire import identity, lock, places
+from tpusmi.wire.layout import Header, Identity, SegmentError, plan
+from tpusmi.wire.reader import SegmentReader
 from tpusmi.wire.writer import SegmentWriter
 
 KEEP_DEAD_S = 24 * 3600.0
 KEEP_DEAD_MOST = 8
 """A script restarted a thousand times a day must not fill /dev/shm with its black boxes."""
+ENDED = PHASES.index("ended")
 HALF_SUFFIX = f"{places.SUFFIX}.new"
 WRITES_EVERY_S = 60.0
 """A live agent does so more often."""
+HALF_S = 1.0
+"""Between the making of a file and its lock there is a moment, and less than that."""
+SWEEP_CPU_S = 0.25
+"""For what lies in a directory; the rest is for the next start."""
 EMPTY_S = 3600.0
 """So old, an empty directory is not one that another process has made this moment."""
 
 
-def create(who: Identity, devices: int, override: str | None, mode: int = 0o644) -> SegmentWriter:
-    """A new segment of this process in the best directory that takes it.
+def create(
+    who: Identity,
+    devices: int,
+    override: str | None,
+    mode: int = 0o644,
+    fill: Callable[[SegmentWriter], None] | None = None,
+) -> SegmentWriter:
+    """A new segment of this process in the best directory that takes it, with what `fill` writes.
 
     Raises OSError when none does.
     """
+    header = plan(who, devices, time.monotonic(), time.time())
     refusals: list[str] = []
     for directory in [override] if override else _directories(who.uid):
-        try:
-            _prepare(directory, who.uid, trusted=override is not None)
-            path = f"{directory}/{who.pid}-{who.start_ticks}{places.SUFFIX}"
-            return SegmentWriter(path, plan(who, devices, time.monotonic(), time.time()), mode)
-        except OSError as error:
-            refusals.append(f"{directory}: {error.strerror or error}")
+        for is_last in (False, True):
+            try:
+                _prepare(directory, who.uid, trusted=override is not None)
+                return SegmentWriter(_free_name(directory, who), header, mode, fill)
+            except FileNotFoundError as error:
+                # Somebody may have removed the directory, or the file, in this very moment.
+                if is_last:
+                    refusals.append(f"{directory}: {error.strerror or error}")
+            except OSError as error:
+                refusals.append(f"{directory}: {error.strerror or error}")
+                break
     raise OSError("; ".join(refusals))
 
 
@@ -47,20 +65,81 @@ def remove_old(who: Identity, directory: str) -> None:
         found = places.segments(directory, who.uid).places
     except OSError:
         return
-    dead = [place for place in found if not _may_live(place, who)]
     now = time.time()
-    for rank, place in enumerate(sorted(dead, key=lambda place: -place.written_s)):
-        if rank >= KEEP_DEAD_MOST or now - place.written_s > KEEP_DEAD_S:
-            _unlink(place.path)
-    _remove_halves(directory, now)
+    until_s = time.thread_time() + SWEEP_CPU_S
+    newest_first = sorted(found, key=lambda place: -place.written_s)
+    kept = 0
+    for place in newest_first:
+        if time.thread_time() > until_s:
+            break
+        if is_dead(place, who):
+            kept += 1
+            if kept > KEEP_DEAD_MOST or now - place.written_s > KEEP_DEAD_S:
+                _unlink(place.path)
+    _remove_halves(directory, who.uid, now)
     if places.user_in_name(os.path.basename(directory)) == who.uid:
         _remove_empty(who.uid, os.path.dirname(directory), now)
 
 
-def discard(writer: SegmentWriter) -> None:
-    """Close a segment and remove its file."""
-    writer.close()
-    _unlink(writer.path)
+def is_dead(place: places.Place, who: Identity) -> bool:
+    """True when the process of that segment has surely ended, or has let go of it.
+
+    The lock tells. Where it does not, a number of another pid namespace or machine means nothing
+    here, but a live agent writes every few seconds.
+    """
+    try:
+        reader = SegmentReader(place.path)
+    except SegmentError:  # damaged; where it cannot even be opened, nothing is known
+        looked = _look(place.path)
+        return looked is not None and not looked[1] and not _runs(place) and _is_old(place)
+    h = reader.header
+    try:
+        is_locked, is_near = reader.is_locked(), _is_of_machine(h, who)
+        if is_locked or (is_locked is False and is_near):
+            return not is_locked
+        if is_near and h.pid_namespace == who.pid_namespace:
+            return not _runs(place)
+        return not _runs(place) and (_has_ended(reader) or _is_old(place))
+    finally:
+        reader.close()
+
+
+def _is_of_machine(h: Header, who: Identity) -> bool:
+    """True when it was made on this machine, where its lock can be seen, since it was started."""
+    if any(h.boot_id) and any(who.boot_id):
+        return h.boot_id == who.boot_id
+    return h.pid_namespace == who.pid_namespace
+
+
+def _runs(place: places.Place) -> bool:
+    return identity.start_ticks("/proc", place.pid) == place.start_ticks
+
+
+def _is_old(place: places.Place) -> bool:
+    return time.time() - place.written_s >= WRITES_EVERY_S
+
+
+def _has_ended(reader: SegmentReader) -> bool:
+    """True when its newest sample says so."""
+    try:
+        sample = reader.newest()
+    except SegmentError:
+        return False
+    return sample is not None and sample.process.get("phase") == ENDED
+
+
+def _free_name(directory: str, who: Identity) -> str:
+    """The path of the segment in that directory. A living process may have the usual one."""
+    path = f"{directory}/{places.segment_name(who.pid, who.start_ticks)}"
+    try:
+        reader = SegmentReader(path)
+    except SegmentError:
+        return path
+    is_ours = reader.header[: len(who)] == who
+    is_taken = not is_ours and reader.is_locked()
+    reader.close()
+    random = os.urandom(8).hex() if is_taken else ""
+    return f"{directory}/{places.segment_name(who.pid, who.start_ticks, random)}"
 
 
 def _directories(uid: int) -> Iterator[str]:
@@ -99,42 +178,36 @@ def _prepare(directory: str, uid: int, trusted: bool) -> None:
         raise PermissionError(0, "is not a directory of this user alone")
 
 
-def _may_live(place: places.Place, who: Identity) -> bool:
-    """False when the segment's process is surely gone.
+def _remove_halves(directory: str, uid: int, now: float) -> None:
+    """Remove what processes of that user left that were ended while they made a segment."""
+    for name in places.names(directory, places.ENTRIES_MOST):
+        path = f"{directory}/{name}"
+        if name.endswith(HALF_SUFFIX) and _is_left_half(path, uid, now):
+            _unlink(path)
 
-    In a segment of another pid namespace its number means nothing here, but a live agent writes
-    every few seconds.
+
+def _is_left_half(path: str, uid: int, now: float) -> bool:
+    """False while a process is at it. One that has a size was locked before it got it, and one that
+    has none was made this moment.
     """
-    if places.start_ticks("/proc", place.pid) == place.start_ticks:
-        return True
-    if _pid_namespace(place.path) == who.pid_namespace:
+    looked = _look(path)
+    if looked is None:
         return False
-    return time.time() - place.written_s < WRITES_EVERY_S
+    found, is_held = looked
+    least_s = WRITES_EVERY_S if is_held is None else 0.0 if found.st_size else HALF_S
+    return found.st_uid == uid and not is_held and now - found.st_mtime >= least_s
 
 
-def _pid_namespace(path: str) -> int | None:
-    """The pid namespace in a segment's header; None when that cannot be read."""
+def _look(path: str) -> tuple[os.stat_result, bool | None] | None:
+    """A file, and whether a process holds its lock; None when it cannot be opened."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        return Header(*HEADER.unpack(os.pread(fd, HEADER.size, PREAMBLE.size))).pid_namespace
-    except (OSError, struct.error):
-        return None
+        return os.fstat(fd), lock.is_held(fd)
     finally:
         os.close(fd)
-
-
-def _remove_halves(directory: str, now: float) -> None:
-    """Remove what processes left that were ended while they made a segment."""
-    for name in places.names(directory, places.ENTRIES_MOST):
-        path = f"{directory}/{name}"
-        try:
-            if name.endswith(HALF_SUFFIX) and now - os.lstat(path).st_mtime > WRITES_EVERY_S:
-                os.unlink(path)
-        except OSError:
-            pass
 
 
 def _remove_empty(uid: int, base: str, now: float) -> None:

@@ -10,7 +10,7 @@ import signal
 import sys
 
 from tpusmi.agent import jaxread
-from tpusmi.text import WORDS_MOST, clean, without_secrets
+from tpusmi.text import WORDS_MOST, clean, counted, without_secrets
 
 COMMAND_MOST_BYTES, ARGUMENT_MOST = 3000, 200
 """Of the command line in the facts, whose place in the segment is small."""
@@ -87,9 +87,14 @@ def is_helper(argv: list[str]) -> bool:
 
 
 def fallback_warning(platform: str | None) -> list[dict[str, str]]:
-    """The classic silent failure: the machine has TPUs and the job runs on the CPU."""
-    chips = jaxread.tpu_functions() if platform == "cpu" else 0
-    if not chips:
+    """The classic silent failure: the machine has TPUs and the job runs on the CPU, which nobody
+    has chosen.
+    """
+    if platform != "cpu" or jaxread.is_told_cpu():
         return []
-    found = f"{chips} TPU function{'s' if chips > 1 else ''} on the PCI bus"
-    return [{"code": "cpu_fallback", "message": f"JAX runs on the CPU although there is {found}"}]
+    functions = jaxread.tpu_functions()
+    if not functions:
+        return []
+    found = f"{counted(functions, 'TPU function')} {'is' if functions == 1 else 'are'}"
+    message = f"JAX runs on the CPU although {found} on the PCI bus"
+    return [{"code": "cpu_fallback", "message": message}]

@@ -5,28 +5,25 @@ Quiet, and cheap by measurement.
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from tpusmi import memprofile
-from tpusmi.agent import jaxread, output, process, slot
+from tpusmi.agent import jaxread, process, slot
 from tpusmi.agent.activity import Activity
 from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import Compilations
-from tpusmi.agent.facts import Facts
 from tpusmi.agent.flops import mfu_percent
+from tpusmi.agent.segment import Segment
 from tpusmi.agent.steps import Steps
+from tpusmi.agent.threads import Event, Thread
 from tpusmi.agent.utilization import NOTHING, Busy, Utilization, begin
 from tpusmi.model import PHASES
 from tpusmi.pprof import ProfileError
-from tpusmi.wire import places
-from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, Identity
-from tpusmi.wire.writer import SegmentWriter
+from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES
 
 POLL_S = 0.1
 """How often to look for a backend that does not exist yet: two dictionary look-ups."""
@@ -34,10 +31,9 @@ PROFILE_COST_MOST_S = 1.0
 """A profile stops the interpreter; one that stops it for longer is not taken again."""
 COST_WINDOW = 60
 NO_MEMORY = (None,) * len(jaxread.MEMORY_KEYS)
-_STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 
 
-class Sampler(threading.Thread):
+class Sampler(Thread):
     """Samples this process until told to stop. Nothing it meets is raised into the job."""
 
     def __init__(
@@ -48,18 +44,16 @@ class Sampler(threading.Thread):
         mode: int,
         on_backend: Callable[[], None],
     ) -> None:
-        super().__init__(name="tpusmi", daemon=True)
+        super().__init__()
         self._on_backend = on_backend
         """Called once, from the thread, when the job has made a backend."""
         self.compilations = Compilations()
-        self.writer: SegmentWriter | None = None
+        self.segment = Segment(override, mode)
         self.failure: str | None = None
         """Why the agent switched itself off; None while it works."""
         self._steps = steps
         self._activity = Activity(steps, self.compilations)
-        self._override = override
-        self._mode = mode
-        self._end = threading.Event()
+        self._end = Event()
         self._samples = Budget(interval_s, SAMPLE_SHARE)
         self._profiles = Budget(interval_s, PROFILE_SHARE)
         self._profiling = True
@@ -67,7 +61,6 @@ class Sampler(threading.Thread):
         self._states: list[jaxread.DeviceState] = []
         self._totals = memprofile.Totals({}, 0)
         self._device_ids: list[int | None] = []
-        self._facts = Facts()
         self._spent: deque[tuple[float, float]] = deque(maxlen=COST_WINDOW)
         self._peak_flops_per_s: float | None = None
         self._utilization: Utilization | None = None
@@ -76,12 +69,10 @@ class Sampler(threading.Thread):
         """The thread. Ends when told to, or at the first thing it did not expect."""
         try:
             process.block_signals()
-            who = places.me()
-            self._wait_for_backend(who)
+            self._wait_for_backend()
             while not self._end.is_set():
-                self._tick(who)
-                now = time.monotonic()
-                self._end.wait(min(self._samples.wait_s(now), self._profiles.wait_s(now)))
+                self._tick()
+                self._end.wait(self._wait_s(time.monotonic()))
         except Exception as error:  # noqa: BLE001  # the job goes on without an agent
             self._switch_off(error)
 
@@ -90,73 +81,78 @@ class Sampler(threading.Thread):
         self._end.set()
         if self._utilization is not None:
             self._utilization.stop()
-        if self.is_alive() and threading.current_thread() is not self:
+        if not self.is_current():
             self.join(wait_s)
         if self._utilization is not None:  # begun in between
             self._utilization.stop()
-        if self.writer is not None and not self.is_alive():
-            self._close_segment(self.writer, keep)
-            self.writer = None
+        if not self.is_alive():
+            works = keep and self.failure is None
+            last = self._values(time.monotonic(), "ended") if works else None
+            self.segment.end(keep, last)
         self.compilations.close()
 
-    def _close_segment(self, writer: SegmentWriter, keep: bool) -> None:
-        if not keep:
-            output.discard(writer)
-            return
-        try:
-            writer.append(self._values(time.monotonic(), "ended"))
-        except OSError:
-            pass  # the last sample but one will have to do
-        writer.close()
-
-    def drop(self) -> None:
-        """Forget the segment without a word: a forked child must not write into its parent's."""
-        writer, self.writer = self.writer, None
-        self._utilization = None
-        if writer is not None:
-            writer.close()
+    def _wait_s(self, now_s: float) -> float:
+        """Until something is due. Where nothing can be written, nothing is read."""
+        wait_s = self.segment.wait_s(now_s)
+        if self.segment.trouble is not None:
+            return wait_s
+        return min(wait_s, self._samples.wait_s(now_s), self._profiles.wait_s(now_s))
 
     def _switch_off(self, error: Exception) -> None:
         self.failure = f"{type(error).__name__}: {error}"
         self.compilations.close()
         if self._utilization is not None:
             self._utilization.stop()
+        # The segment stays open, and locked: this process lives, and viewers call it silent.
+        process.say(f"agent switched off: {self.failure}")
         try:
             self._warn("agent_off", f"the agent switched itself off: {self.failure}")
-        except OSError:
-            pass  # often the very reason
-        self.drop()
-        process.say(f"agent switched off: {self.failure}")
+        except Exception:  # noqa: BLE001  # often the very reason
+            pass
 
-    def _wait_for_backend(self, who: Identity) -> None:
+    def _wait_for_backend(self) -> None:
         """Poll until the job has made a backend, showing the process as starting meanwhile."""
         argv = process.command()
         version = ".".join(map(str, sys.version_info[:3]))
-        self._facts.said = {"argv": argv, "python_version": version}
+        self.segment.facts.said = {"argv": argv, "python_version": version}
         if not process.is_helper(argv):
-            self._open(who, [])
+            self.segment.open(0)
         while (backend := jaxread.backend()) is None:
             if not jaxread.backend_is_visible():
                 raise RuntimeError("this JAX does not tell whether a backend exists")
             self.compilations.listen()
-            now = time.monotonic()
-            if self.writer is not None and self._samples.is_due(now):
-                self.writer.append(self._values(now, "starting"))
-                self._samples.spent(now, 0.0)
+            self._sample_without_backend()
             if self._end.wait(POLL_S):
                 return
         self.compilations.listen()
         self._on_backend()
-        self._adopt_backend(backend, who)
+        self._adopt_backend(backend)
 
-    def _adopt_backend(self, backend: Any, who: Identity) -> None:
+    def _sample_without_backend(self) -> None:
+        """What is known without one: a job that never uses JAX works all the same."""
+        if not self.segment.is_wanted:
+            if self._steps.last_at_s is None:
+                return
+            self.segment.open(0)  # a worker that is more than a helper
+        now, cpu = time.monotonic(), time.thread_time()
+        if not self.segment.keep(now) or not self._samples.is_due(now):
+            return
+        self._spent.append((now, cpu))
+        self.segment.append(self._values(now))
+        self.segment.note_changes([], [], self._notes())
+        self._samples.spent(now, time.thread_time() - cpu)
+
+    def _adopt_backend(self, backend: Any) -> None:
         """Make a segment for the devices that the backend has now."""
-        facts = self._facts.said
+        self._activity.has_backend = True
+        facts = self.segment.facts.said
         facts.update(jaxread.static_facts(backend))
         facts["warnings"] = process.fallback_warning(facts["platform"])
         kind = facts["device_kind"]
         self._peak_flops_per_s = jaxread.peak_flops_per_s(kind, facts["device_count"])
-        self._open(who, [d["id"] for d in facts["devices"]])
+        self._device_ids = [d["id"] for d in facts["devices"]]
+        self._states = []
+        self.segment.open(len(self._device_ids))
         if self._utilization is not None:
             self._utilization.stop()
         period_s = self._samples.asked_s
@@ -164,25 +160,14 @@ class Sampler(threading.Thread):
         if self._utilization is not None and self._end.is_set():  # nobody else may see this one
             self._utilization.stop()
         self._samples = Budget(self._samples.asked_s, SAMPLE_SHARE)
-        self._states = []
         self._spent.clear()
 
-    def _open(self, who: Identity, device_ids: list[int | None]) -> None:
-        """Put a segment for those devices in place of the one before."""
-        before = self.writer
-        self.writer = output.create(who, len(device_ids), self._override, self._mode)
-        self._device_ids = device_ids
-        if before is not None:
-            before.close()
-            if before.path != self.writer.path:
-                output.discard(before)
-        else:
-            output.remove_old(who, os.path.dirname(self.writer.path))
-        self._facts.write(self.writer)
-
-    def _tick(self, who: Identity) -> None:
+    def _tick(self) -> None:
         """Do what is due. Without a backend, because the job cleared it, nothing can be read."""
-        started, cpu = time.monotonic(), time.thread_time()
+        started = time.monotonic()
+        if not self.segment.keep(started):
+            return
+        cpu = time.thread_time()
         backend = jaxread.backend()
         if self._profiles.is_due(started):
             if backend is not None and self._profiling:
@@ -192,13 +177,10 @@ class Sampler(threading.Thread):
             cpu += spent_s
         if self._samples.is_due(started):
             if backend is not None:
-                self._sample(backend, started, who)
+                self._sample(backend, started)
             self._samples.spent(started, time.thread_time() - cpu)
 
     def _profile(self, backend: Any, now_s: float) -> None:
-        writer = self.writer
-        if writer is None:
-            return
         cpu = time.thread_time()
         try:
             profile = jaxread.memory_profile(backend)
@@ -207,8 +189,8 @@ class Sampler(threading.Thread):
             self._stop_profiling(f"cannot be taken: {error}")
             return
         self._profile_at_s = now_s
-        if not writer.profile.write(PROFILE_PPROF, profile, now_s):
-            writer.profile.write(PROFILE_SITES, memprofile.packed_sites(profile), now_s)
+        if not self.segment.write_profile(PROFILE_PPROF, profile, now_s):
+            self.segment.write_profile(PROFILE_SITES, memprofile.packed_sites(profile), now_s)
         took_s = time.thread_time() - cpu
         if took_s > PROFILE_COST_MOST_S:
             self._stop_profiling(f"would stop the job for {took_s:.1f} s each time")
@@ -219,29 +201,30 @@ class Sampler(threading.Thread):
 
     def _warn(self, code: str, message: str) -> None:
         """Publish a warning among the facts."""
-        self._facts.warn(code, message)
-        self._facts.write(self.writer)
+        self.segment.facts.warn(code, message)
+        self.segment.write_facts()
 
-    def _sample(self, backend: Any, now_s: float, who: Identity) -> None:
+    def _sample(self, backend: Any, now_s: float) -> None:
+        self.compilations.listen()
         states = jaxread.device_states(backend)
         if [s.id for s in states] != self._device_ids:
-            self._adopt_backend(backend, who)  # the job made another backend
+            self._adopt_backend(backend)  # the job made another backend
         self._states = states
         asking_s = 0.0 if self._utilization is None else self._utilization.cpu_s
         self._spent.append((now_s, time.thread_time() + asking_s))
-        if self.writer is not None:
-            self.writer.append(self._values(now_s))
+        self.segment.append(self._values(now_s))
         errors = [s.error for s in self._states]
         compiled = self.compilations.recent(now_s)
-        self._facts.note_changes(self.writer, errors, compiled, self._notes())
+        self.segment.note_changes(errors, compiled, self._notes())
 
     def _notes(self) -> dict[str, str]:
         """What is worth a warning besides, by its code."""
+        notes = {**self._steps.flops.notes, **self.compilations.notes}
         failure = None if self._utilization is None else self._utilization.failure
-        if failure is None:
-            return self._steps.flops.notes
-        told = f"libtpu's metrics of this job are not read any more: {failure}"
-        return {**self._steps.flops.notes, "no_utilization": told}
+        if failure is not None:
+            told = f"libtpu's metrics of this job are not read any more: {failure}"
+            notes["no_utilization"] = told
+        return notes
 
     def _values(self, now_s: float, phase: str | None = None) -> list[float]:
         """The doubles of one slot, in the order of the layout."""
@@ -259,7 +242,6 @@ class Sampler(threading.Thread):
         self, now_s: float, phase: str | None, busy: Busy | None
     ) -> dict[str, float | None]:
         compilations = self.compilations
-        listening = compilations.listening
         times = self._steps.times(now_s)
         last = self._steps.last_at_s
         flops_per_s = self._steps.flops.per_s(now_s)
@@ -271,9 +253,9 @@ class Sampler(threading.Thread):
             "interval_s": self._samples.period_s,
             "steps": self._steps.count if last is not None else None,
             "since_last_step_s": None if last is None else max(0.0, now_s - last),
-            "compilations": compilations.count if listening else None,
-            "compile_s": compilations.seconds if listening else None,
-            "recent_compilations": len(compilations.recent(now_s)) if listening else None,
+            "compilations": compilations.total,
+            "compile_s": compilations.total_s,
+            "recent_compilations": compilations.recent_count(now_s),
             "executables": None if self._profile_at_s is None else self._totals.executables,
             "agent_cost_percent": self._cost_percent(),
             "agent_sample_s": self._samples.cost_s,
@@ -287,7 +269,9 @@ class Sampler(threading.Thread):
         }
         if times is not None:
             fields["steps_per_s"] = times.per_s
-            fields.update((f"step_time_s.{part}", getattr(times, part)) for part in _STEP_PARTS)
+            fields.update((f"step_time_s.{k}", v) for k, v in times.period._asdict().items())
+            body = {} if times.body is None else times.body._asdict()
+            fields.update((f"step_body_s.{k}", v) for k, v in body.items())
         return fields
 
     def _cost_percent(self) -> float | None:

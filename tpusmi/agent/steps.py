@@ -5,6 +5,8 @@ agent's.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
+from itertools import repeat
 from operator import sub
 from time import monotonic
 from typing import NamedTuple
@@ -19,10 +21,9 @@ WINDOW_MOST = 1024
 MARKS_MOST = 4 * WINDOW_MOST
 
 
-class StepTimes(NamedTuple):
-    """The steps of the window, in seconds."""
+class Spread(NamedTuple):
+    """How long something took, in seconds."""
 
-    per_s: float
     min: float
     mean: float
     p50: float
@@ -30,11 +31,21 @@ class StepTimes(NamedTuple):
     max: float
 
 
+class StepTimes(NamedTuple):
+    """The steps of the window."""
+
+    per_s: float
+    period: Spread
+    """From the end of one step to the end of the next."""
+    body: Spread | None
+    """Inside of `with tpusmi.step():`; None where it is not used."""
+
+
 class Steps:
     """The loop's clock.
 
-    Called plainly, a step ends at each call; used in `with`, a step is the body. One thread takes
-    steps, and a body holds no other: their times would be mixed up, though not their count.
+    Called plainly, a step ends at each call; used in `with`, at the end of the body. One thread
+    takes steps, and a body holds no other: their times would be mixed up, though not their count.
     """
 
     def __init__(self) -> None:
@@ -43,17 +54,14 @@ class Steps:
         self.last_at_s: float | None = None
         self._before: float | None = None
         self._told = 0.0
-        # When steps ended; negative: the mark before it was none, a body began. Filled by the loop
-        # and emptied by the agent: both ends of a deque are safe without a lock, and floats are no
-        # work for the garbage collector.
+        # When steps ended; negative: a body began, and the mark before it was not an end; 0: that
+        # body raised. Filled by the loop and emptied by the agent: both ends of a deque are safe
+        # without a lock, and floats are no work for the garbage collector.
         self._marks: deque[float] = deque(maxlen=MARKS_MOST)
-        self._mark: float | None = None
-        self._added = False
-        self._ends: deque[float] = deque(maxlen=WINDOW_MOST)
-        self._durations: deque[float] = deque(maxlen=WINDOW_MOST)
+        self._window = _Window()
 
     def step(self, flops: float | None = None) -> Steps:
-        """Mark the end of a step, or, as `with steps.step():`, the span of one."""
+        """Mark the end of a step, or, as `with steps.step():`, its body."""
         self._before = self.last_at_s
         self._told = 0.0 if flops is None else self.flops.tell(flops)
         self._end()
@@ -70,6 +78,8 @@ class Steps:
         if kind is None:
             self.flops.told += self._told
             self._end()
+        else:
+            self._marks.append(0.0)
 
     def _end(self) -> None:
         now = monotonic()
@@ -81,9 +91,8 @@ class Steps:
         """Begin anew: in a forked child, or after the agent was stopped."""
         self.flops.forget()
         self.count, self.last_at_s, self._before, self._told = 0, None, None, 0.0
-        self._mark, self._added = None, False
-        for queue in (self._marks, self._ends, self._durations):
-            queue.clear()
+        self._marks.clear()
+        self._window = _Window()
 
     def times(self, now_s: float) -> StepTimes | None:
         """The step times of the last minute, at least of the last 20 steps; None before two steps
@@ -91,49 +100,88 @@ class Steps:
 
         Only the agent's thread may call this.
         """
-        self._drain(now_s)
+        were_lost = len(self._marks) == MARKS_MOST
+        self._window.take([self._marks.popleft() for _ in range(len(self._marks))], were_lost)
+        return self._window.times(now_s)
+
+
+class _Window:
+    """The last steps, made of marks; only the agent's thread uses it."""
+
+    def __init__(self) -> None:
+        self._ends: deque[float] = deque(maxlen=WINDOW_MOST)
+        self._periods: deque[float] = deque(maxlen=WINDOW_MOST)
+        self._bodies: deque[float | None] = deque(maxlen=WINDOW_MOST)
+        # The last end, and the one before it: the last may turn out to be none.
+        self._last: float | None = None
+        self._before: float | None = None
+        self._began: float | None = None
+
+    def times(self, now_s: float) -> StepTimes | None:
+        """The spreads; what is too old is dropped."""
+        while len(self._ends) > WINDOW_LEAST and now_s - self._ends[0] > WINDOW_S:
+            for queue in (self._ends, self._periods, self._bodies):
+                queue.popleft()
         if not self._ends:
             return None
-        durations = sorted(self._durations)
+        period = _spread(self._periods)
         last_end = self._ends[-1]
         # A loop that stalls gets slower, it does not keep its last speed.
-        until = now_s if now_s - last_end > durations[-1] else last_end
-        elapsed = until - (self._ends[0] - self._durations[0])
+        until = now_s if now_s - last_end > period.max else last_end
+        elapsed = until - (self._ends[0] - self._periods[0])
+        bodies = [body for body in self._bodies if body is not None]
         return StepTimes(
-            len(durations) / elapsed if elapsed > 0 else 0.0,
-            durations[0],
-            sum(durations) / len(durations),
-            _quantile(durations, 0.5),
-            _quantile(durations, 0.95),
-            durations[-1],
+            len(self._ends) / elapsed if elapsed > 0 else 0.0,
+            period,
+            _spread(bodies) if bodies else None,
         )
 
-    def _drain(self, now_s: float) -> None:
-        """Turn new marks into ends and durations, and drop those that are too old."""
-        if len(self._marks) == MARKS_MOST:
-            self._mark = None  # marks were lost, and the time between two of them is no step's
-        new = [self._marks.popleft() for _ in range(len(self._marks))]
-        if new and min(new) > 0 and self._mark is not None:
+    def take(self, marks: list[float], were_lost: bool) -> None:
+        """Add the steps that these marks tell of; were some lost, the time between two of them is
+        no step's.
+        """
+        if were_lost:
+            self._last = self._before = self._began = None
+        if marks and min(marks) > 0 and self._last is not None and self._began is None:
             # The plain loop, perhaps a thousand times a second: no work per step in Python.
-            self._ends.extend(new)
-            self._durations.extend(map(sub, new, [self._mark, *new]))
-            self._mark, self._added = new[-1], True
-        else:
-            for mark in new:
-                self._take(mark)
-        while len(self._ends) > WINDOW_LEAST and now_s - self._ends[0] > WINDOW_S:
-            self._ends.popleft()
-            self._durations.popleft()
+            befores = [self._last, *marks]
+            self._ends.extend(marks)
+            self._periods.extend(map(sub, marks, befores))
+            self._bodies.extend(repeat(None, len(marks)))
+            self._before, self._last = befores[-2:]
+            return
+        for mark in marks:
+            if mark > 0:
+                self._end(mark)
+            elif mark < 0:
+                self._begin(-mark)
+            else:
+                self._began = None
 
-    def _take(self, mark: float) -> None:
-        if mark < 0 and self._added:
-            self._ends.pop()
-            self._durations.pop()
-        self._added = mark > 0 and self._mark is not None
-        if mark > 0 and self._mark is not None:
-            self._ends.append(mark)
-            self._durations.append(mark - self._mark)
-        self._mark = abs(mark)
+    def _end(self, at_s: float) -> None:
+        if self._last is not None:
+            self._ends.append(at_s)
+            self._periods.append(at_s - self._last)
+            self._bodies.append(None if self._began is None else at_s - self._began)
+        self._before, self._last, self._began = self._last, at_s, None
+
+    def _begin(self, at_s: float) -> None:
+        """A body begins: the end before, which step() marked, was none."""
+        if self._before is not None:
+            for queue in (self._ends, self._periods, self._bodies):
+                queue.pop()
+        self._before, self._last, self._began = None, self._before, at_s
+
+
+def _spread(times: Iterable[float]) -> Spread:
+    ordered = sorted(times)
+    return Spread(
+        ordered[0],
+        sum(ordered) / len(ordered),
+        _quantile(ordered, 0.5),
+        _quantile(ordered, 0.95),
+        ordered[-1],
+    )
 
 
 def _quantile(ordered: list[float], q: float) -> float:

@@ -1,13 +1,13 @@
 """How busy this process's own TPU devices are, asked of the metrics server that libtpu runs in it.
 
 A container or a notebook whose port nobody outside can reach still shows its duty cycle this way.
-In a thread of its own: a server that hangs delays no sample. Neither grpc nor protobuf is loaded.
+In a thread of its own: a server that hangs delays no sample. protobuf is loaded only when there is
+a TPU backend and a server, and if it is installed; grpc never is.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -16,6 +16,7 @@ from tpusmi import chips
 from tpusmi.agent.budget import UTILIZATION_SHARE, Budget
 from tpusmi.agent.process import block_signals
 from tpusmi.agent.slot import Values
+from tpusmi.agent.threads import Event, Thread
 from tpusmi.model import Reading, RowKey
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Busy(NamedTuple):
     devices: tuple[Values, ...]
 
 
-class Utilization(threading.Thread):
+class Utilization(Thread):
     """Asks until told to stop. What it meets is never raised; an error it does not know ends it."""
 
     def __init__(
@@ -61,18 +62,18 @@ class Utilization(threading.Thread):
         period_s: float,
         connect: Callable[[], Server] | None = None,
     ) -> None:
-        super().__init__(name="tpusmi-utilization", daemon=True)
+        super().__init__()
         self.busy: Busy | None = None
         """The newest answer."""
         self.cpu_s = 0.0
         """CPU time of this thread so far."""
         self.failure: str | None = None
-        """Why it ended by itself; None while it works."""
+        """Why it ended by itself; None while it works, and where protobuf is not installed."""
         self._ids = ids
         self._may_be_partial = _has_one_device_per_chip(kind)
         self._budget = Budget(period_s, UTILIZATION_SHARE)
         self._connect = connect or _OwnServer
-        self._end = threading.Event()
+        self._end = Event()
 
     def run(self) -> None:
         """The thread. The server is known to its frame alone: in a forked child, where a channel
@@ -83,13 +84,15 @@ class Utilization(threading.Thread):
         try:
             self._ask(server)
             server.close()
+        except ImportError:
+            pass  # protobuf is not installed
         except Exception as error:  # noqa: BLE001  # the job goes on without these numbers
             self.failure = f"{type(error).__name__}: {error}"
 
     def stop(self) -> None:
         """End the thread; waits END_S at most."""
         self._end.set()
-        if self.is_alive() and threading.current_thread() is not self:
+        if not self.is_current():
             self.join(END_S)
 
     def _ask(self, server: Server) -> None:
@@ -183,7 +186,7 @@ class _OwnServer:
         return () if self._metrics is None else self._metrics.read(now_s)
 
     def _met(self) -> OwnMetrics | None:
-        """The server, once it is there."""
+        """The server, once it is there. Raises ImportError where protobuf is not installed."""
         began_s = time.thread_time()
         from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find_own
 

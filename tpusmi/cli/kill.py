@@ -31,6 +31,7 @@ from tpusmi.cli.width import columns
 from tpusmi.collect import look
 from tpusmi.model import Host, ProcessKey, Snapshot
 from tpusmi.report import ending
+from tpusmi.text import counted
 
 THOUGHT_S = 5.0
 """After a longer thought everything is looked at again: who was stale may work by now."""
@@ -216,7 +217,7 @@ def _is_confirmed(plan: Plan) -> bool:
         talk("not done: a notebook cell takes no answer: add --yes")
         return False
     count = len(plan.targets)
-    what = f"End {count} process{'es' if count > 1 else ''}?" if count else "Remove the lock file?"
+    what = f"End {counted(count, 'process', 'processes')}?" if count else "Remove the lock file?"
     sys.stderr.write(f"{what} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() in ("y", "yes"):

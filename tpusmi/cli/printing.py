@@ -134,7 +134,7 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
 
     def text(s: Snapshot, first: bool) -> str:
         head = csv.header(columns, layout) if first and layout.header else ""
-        living = [p for p in s.processes if p.state != "dead"]
+        living = [p for p in s.processes if p.is_living]
         keys = {p.key for p in living}
         devices = [d for d in s.devices if d.key.process is None or d.key.process in keys]
         return head + csv.rows(s, devices if by_device else living, columns, layout)
@@ -175,11 +175,17 @@ def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
     if wanted != Wanted():
         what = "nothing here matches"
+    elif snapshot.nodes and snapshot.unseen:
+        what, code = "no agent that may be seen from here", Exit.PERMISSION
+    elif snapshot.nodes:
+        code = Exit.ANSWERED  # no bus tells that they are TPUs, and nothing that they are not
     if any(o.status == DENIED for o in snapshot.sources):
         what, code = "nothing that may be seen here, try sudo", Exit.PERMISSION
     elif failed:
         what = f"nothing was found, but {', '.join(failed)} could not be asked"
         code = Exit.SOURCE_FAILED
+    if code == Exit.ANSWERED:
+        return code
     sys.stderr.write(f"tpusmi: {what} ({'; '.join(reasons)})\n")
     return code
 

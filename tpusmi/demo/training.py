@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import tpusmi
+from tpusmi.text import counted
 
 VOCABULARY, WIDTH, LAYERS = 64, 128, 2
 BATCH, LENGTH, STRIDES = 16, 32, 8
@@ -153,7 +154,7 @@ def main() -> None:
     """Train for ever. One line on stdout says that JAX has its devices; the log goes to stderr."""
     tpusmi.start()
     devices = jax.devices()
-    sys.stdout.write(f"training on {len(devices)} devices\n")
+    sys.stdout.write(f"training on {counted(len(devices), 'device')}\n")
     sys.stdout.flush()
     training = Training(Mesh(np.array(devices), ("data",)))
     for step in itertools.count(1):

@@ -10,7 +10,6 @@ from tpusmi.merge.processes import process_of, proven
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import explained, missing_witnesses
 from tpusmi.model import (
-    LIBTPU,
     METRICS,
     NOMINAL,
     PHASE,
@@ -51,7 +50,7 @@ def merge(
     """
     outcomes = proven(outcomes)
     join = Join(outcomes, simulated)
-    known, claimed = join.devices
+    known, others = join.devices
     processes = _ordered(join.processes)
     outcomes, servers = explained(outcomes, processes)
     dead = frozenset(p.key for p in processes if p.state == "dead")
@@ -66,15 +65,15 @@ def merge(
         simulated,
         now_s,
         _with_versions(host, outcomes, processes, chips),
-        tuple(d for d in devices if d.key.process not in dead),
+        tuple(devices),
         processes,
         tuple(_bare(o, join.notes.get(o.source, ())) for o in outcomes),
         (),
         values,
-        (*(d for d in devices if d.key.process in dead), *claimed),
+        tuple(sorted(others, key=lambda d: _place(d, shown))),
         chips,
         servers,
-        tuple(latency for o in outcomes for latency in o.latencies if _is_heard(latency, join)),
+        _latencies(outcomes, join),
         tuple(link for o in outcomes for link in o.links),
         tuple(core for o in outcomes for core in o.cores if core.server not in join.ignored),
         tuple(file for o in outcomes for file in o.lock_files),
@@ -89,9 +88,11 @@ def merge(
     return snapshot._replace(warnings=notices(snapshot))
 
 
-def _is_heard(latency: Latency, join: Join) -> bool:
-    """False for what may come of a server that is not this machine's."""
-    return not (join.ignored and latency.source == LIBTPU and latency.process is None)
+def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:
+    """Those of this machine's servers, and of the SDK what no server tells."""
+    every = [x for o in outcomes for x in o.latencies if x.server not in join.ignored]
+    served = {latency.name for latency in every if latency.server is not None}
+    return tuple(x for x in every if x.server is not None or x.name not in served)
 
 
 def _place(d: Device, shown: Mapping[ProcessKey, int]) -> tuple[int, int, int]:
@@ -142,15 +143,15 @@ def _add_nominal(values: Values, devices: Iterable[Device], chips: Sequence[Chip
 
 
 def _ordered(processes: Iterable[Process]) -> tuple[Process, ...]:
-    """Living ones first, each group by start; then those that are not verified, then the dead, the
-    newest first.
+    """Living ones first, each group by start; then those that are not verified, then the dead and
+    those that may be, the newest first.
     """
     found = list(processes)
     living = sorted(
-        (p for p in found if p.state != "dead"),
+        (p for p in found if p.is_living),
         key=lambda p: (not p.is_verified, p.key.start_ticks, p.pid),
     )
-    dead = sorted((p for p in found if p.state == "dead"), key=lambda p: -(p.sampled_at_s or 0.0))
+    dead = sorted((p for p in found if not p.is_living), key=lambda p: -(p.sampled_at_s or 0.0))
     return (*living, *dead)
 
 

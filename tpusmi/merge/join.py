@@ -6,18 +6,18 @@ joined but shown apart. What libtpu measured per chip stays with the chip.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from tpusmi.merge.machine import is_on, laid_over, machine_devices, order_of
 from tpusmi.merge.match import SDK, Match
 from tpusmi.merge.processes import by_process, is_claim, joined, of_claims, told_apart
+from tpusmi.merge.shares import shares, used_first
 from tpusmi.model import (
     AGENT,
     HOLDERS,
     LIBTPU,
     LIBTPU_SDK,
     OK,
-    Chip,
     Device,
     DeviceKey,
     Outcome,
@@ -27,14 +27,15 @@ from tpusmi.model import (
     Server,
     Subject,
 )
+from tpusmi.text import counted
 
 UNMATCHED_FROM = 1 << 20
 """Keys of rows that belong to no known device begin here, out of the way of any machine's."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Rows = dict[str, dict[str, list[int]]]
-    """Server, metric, ids in order."""
+    Rows = dict[str, list[int]]
+    """Metric, ids in order."""
 
 
 class Join:
@@ -54,10 +55,13 @@ class Join:
         self._sees_holders = any(
             o.source == HOLDERS and o.status == OK and not o.hidden for o in outcomes
         )
-        self._machine = _machine_devices(self._chips, self._holds)
         told = by_process(d for o in outcomes for d in o.devices)
         self._claimed = {key: own for key, own in told.items() if is_claim(key)}
         self._agents = {key: own for key, own in told.items() if not is_claim(key)}
+        machine = machine_devices(self._chips, self._holds)
+        self._shares = shares(self.processes, machine, self._chips, self._ids(outcomes))
+        """Of holders that have opened the same nodes, the part that each of them uses."""
+        self._machine = [used_first(d, self._shares) for d in machine]
         self._shown: dict[Subject, Device] = {d.key: d for d in self._machine}
         self._canonical: dict[DeviceKey, DeviceKey] = {}
         self._subjects: dict[tuple[RowKey, str], Subject] = {}
@@ -71,16 +75,30 @@ class Join:
 
     @property
     def devices(self) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
-        """Every device once, those of the machine in its order; and those of claims alone."""
-        known = told_apart(self._shown.values())
-        claimed, apart = of_claims(self._claimed, self.processes, bool(known or self._holds))
-        return (*known, *claimed), tuple(apart)
+        """Every device of living processes and of the machine once; and those of dead processes
+        and of claims alone.
+        """
+        has_own = bool(self._shown or self._holds)
+        claimed, apart = of_claims(self._claimed, self.processes, has_own)
+        every = (*self._shown.values(), *claimed)
+        dead = [d for d in every if d.key.process in self._dead]
+        living = told_apart(d for d in every if d.key.process not in self._dead)
+        return tuple(living), (*dead, *apart)
 
     def subject(self, r: Reading) -> Subject | None:
         """What a reading is about; None when nobody knows."""
         if isinstance(r.subject, RowKey):
             return self._subjects.get((r.subject, r.metric))
         return r.subject
+
+    def _ids(self, outcomes: Sequence[Outcome]) -> dict[ProcessKey, tuple[int, ...]]:
+        """The ids of the devices of each living process, as its server or its agent has them."""
+        found = {s.process: s.ids for o in outcomes for s in o.servers if s.process and s.ids}
+        for process, devices in self._agents.items():
+            ids = [d.id for d in devices if d.platform == "tpu" and d.id is not None]
+            if process and ids:
+                found.setdefault(process, tuple(sorted(ids)))
+        return {key: ids for key, ids in found.items() if key not in self._dead}
 
     def _rows_by_subject(self) -> dict[Subject, list[tuple[str, RowKey]]]:
         """For History, which has what a row said under the row."""
@@ -95,8 +113,8 @@ class Join:
         if len(machine) != len(devices):
             if self._machine and self._is_on_tpu(process, devices):
                 self.notes[AGENT].append(
-                    f"pid {process.pid if process else '?'} has {len(devices)} device"
-                    f"{'s' * (len(devices) > 1)} where {len(machine)} are expected: shown apart"
+                    f"pid {process.pid if process else '?'} has {counted(len(devices), 'device')} "
+                    f"where {len(machine)} are expected: shown apart"
                 )
             owners = (process,) if process else ()
             self._shown.update({d.key: d._replace(owners=owners) for d in devices})
@@ -105,7 +123,7 @@ class Join:
         for seen, own in zip(machine, ordered, strict=True):
             self._shown.pop(self._canonical.get(seen.key, seen.key), None)
             self._canonical[seen.key] = own.key
-            self._shown[own.key] = _laid_over(seen, own)
+            self._shown[own.key] = laid_over(seen, own)
 
     def _is_on_tpu(self, process: ProcessKey | None, devices: list[Device]) -> bool:
         """A simulated host's job runs on the CPU and stands for one on its chips."""
@@ -120,10 +138,12 @@ class Join:
         if process is None:
             return list(self._machine)
         mine = [d for d in self._machine if not self._is_of_others(d, process)]
+        if process in self._shares:
+            return [d for d in mine if d.index in self._shares[process]]
         held = self._holds.get(process, ())
         if not held and not self._sees_holders:
             return mine
-        return [d for d in mine if _is_on(d, self._chips, held) or (with_bare and not d.node)]
+        return [d for d in mine if is_on(d, self._chips, held) or (with_bare and not d.node)]
 
     def _is_of_others(self, d: Device, process: ProcessKey) -> bool:
         """True when a process of another user holds it: two users' numbers are not one chip's."""
@@ -185,26 +205,29 @@ class Join:
         keys = (self._canonical.get(d.key, d.key) for d in machine)
         return [self._shown[key] for key in keys if key in self._shown]
 
-    def _join_server(
-        self, server: Server, by_metric: dict[str, list[int]], targets: list[Device]
-    ) -> None:
+    def _join_server(self, server: Server, by_metric: Rows, targets: list[Device]) -> None:
         match = Match(server, by_metric, targets, self._chips)
-        apart: dict[str, list[int]] = {}
-        lost = []
-        for metric, row in by_metric.items():
-            for i, subject in zip(row, match.subjects(metric, row), strict=True):
-                if subject is not None:
-                    self._subjects[RowKey(server.address, i), metric] = subject
-                elif match.is_apart(metric, row):
-                    apart.setdefault(metric, []).append(i)
-                else:
-                    lost.append(metric)
+        left = self._matched(server, match, by_metric)
         if match.names_devices:
             self._name(server.address, match.universe, targets)
-        if lost:
-            self._note(server, f"left out, as nobody can tell whose they are: {_counted(lost)}")
-        if apart:
-            self._set_apart(server, apart, len(targets))
+        if any(match.is_apart(metric, row) for metric, row in left.items()):
+            apart = self._set_apart(server, match.universe, len(targets))
+            rest = {m: row for m, row in left.items() if match.is_of_devices(m, row)}
+            lost = self._matched(server, Match(server, rest, apart, ()), rest)
+            left = {m: row for m, row in left.items() if m not in rest or m in lost}
+        if left:
+            self._note(server, f"left out, as nobody can tell whose they are: {_counted(left)}")
+
+    def _matched(self, server: Server, match: Match, by_metric: Mapping[str, list[int]]) -> Rows:
+        """Put every row down to its subject; those whose subject is not certain, by metric."""
+        left: Rows = {}
+        for metric, row in by_metric.items():
+            for i, subject in zip(row, match.subjects(metric, row), strict=True):
+                if subject is None:
+                    left.setdefault(metric, []).append(i)
+                else:
+                    self._subjects[RowKey(server.address, i), metric] = subject
+        return left
 
     def _note(self, server: Server, text: str) -> None:
         self.notes[LIBTPU_SDK if server.address == SDK else LIBTPU].append(text)
@@ -216,85 +239,48 @@ class Join:
             known = i if now.id is None else now.id
             self._shown[device.key] = now._replace(id=known, aka=(*now.aka, RowKey(address, i)))
 
-    def _set_apart(self, server: Server, rows: dict[str, list[int]], expected: int) -> None:
+    def _set_apart(self, server: Server, ids: Sequence[int], expected: int) -> list[Device]:
         """Rows that fit no device are devices of their own, and the reason is told."""
-        ids = sorted({i for row in rows.values() for i in row})
         if expected or self._machine:
             of = f"where {expected} are expected" if expected else "and nobody knows of which chips"
-            self._note(server, f"{server.address} reports {len(ids)} devices {of}: shown apart")
+            count = counted(len(ids), "device")
+            self._note(server, f"{server.address} reports {count} {of}: shown apart")
         owners = (server.process,) if server.process else ()
-        for i in ids:
-            row = RowKey(server.address, i)
+        nodes = self._nodes_of(server.process, len(ids))
+        found = []
+        for i, node in zip(ids, nodes, strict=True):
             index = len(self._shown)
             key = DeviceKey(None, UNMATCHED_FROM + index)
+            aka = (RowKey(server.address, i),)
             self._shown[key] = Device(
-                key, index, i, "tpu", None, None, None, owners=owners, aka=(row,)
+                *(key, index, i, "tpu", None, None, None), node=node, owners=owners, aka=aka
             )
-            for metric in rows:
-                if i in rows[metric]:
-                    self._subjects[row, metric] = key
+            found.append(self._shown[key])
+        return found
+
+    def _nodes_of(self, process: ProcessKey | None, count: int) -> Sequence[str | None]:
+        """The nodes of so many devices of a process, where no PCI bus tells: those that it holds,
+        when they are as many.
+        """
+        held = self._holds.get(process, ()) if process and not self._machine else ()
+        if len(held) != count:
+            return [None] * count
+        return sorted(held, key=order_of)
 
 
 def _whose(server: Server) -> str:
     return f"{server.address} belongs to pid {server.stranger} of user {server.user}, no holder"
 
 
-def _counted(metrics: Sequence[str]) -> str:
+def _counted(rows: Rows) -> str:
     """`3 × hlo_queue_size`, the parts of one quantity together."""
-    counts = Counter(metric.partition(".")[0] for metric in dict.fromkeys(metrics))
-    rows = Counter(metric.partition(".")[0] for metric in metrics)
-    return ", ".join(f"{rows[name] // counts[name]} × {name}" for name in counts)
+    counts = {metric.partition(".")[0]: len(row) for metric, row in rows.items()}
+    return ", ".join(f"{count} × {name}" for name, count in counts.items())
 
 
-def _rows(readings: Iterable[Reading]) -> Rows:
+def _rows(readings: Iterable[Reading]) -> dict[str, Rows]:
     found: dict[str, dict[str, set[int]]] = {}
     for r in readings:
         if isinstance(r.subject, RowKey):
             found.setdefault(r.subject.server, {}).setdefault(r.metric, set()).add(r.subject.id)
     return {s: {m: sorted(ids) for m, ids in metrics.items()} for s, metrics in found.items()}
-
-
-def _machine_devices(
-    chips: Sequence[Chip], holds: Mapping[ProcessKey, tuple[str, ...]]
-) -> list[Device]:
-    """What the machine has by its chips alone: no id, no job needed."""
-    found: list[Device] = []
-    for chip in chips:
-        apart = len(chip.nodes) == chip.devices
-        for core in range(chip.devices):
-            index = len(found)
-            nodes = chip.nodes[core : core + 1] if apart else chip.nodes
-            owners = tuple(p for p, held in holds.items() if set(held) & set(nodes))
-            node = nodes[0] if nodes else None
-            found.append(
-                Device(
-                    *(DeviceKey(None, index), index, None, "tpu", chip.kind, None, core),
-                    *(chip.index, None, node, owners),
-                )
-            )
-    return found
-
-
-def _is_on(device: Device, chips: Sequence[Chip], held: tuple[str, ...]) -> bool:
-    """True when a process that holds those nodes has the device: its own node, or one of its chip,
-    of which a process may show only one.
-    """
-    if device.node in held:
-        return True
-    return any(c.index == device.chip and set(c.nodes) & set(held) for c in chips)
-
-
-def _laid_over(machine: Device, own: Device) -> Device:
-    """An agent's device with its place in the machine."""
-    is_tpu = own.platform == "tpu"
-    owners = (own.key.process,) if own.key.process else ()
-    return own._replace(
-        index=machine.index,
-        platform="tpu",
-        kind=own.kind if is_tpu else machine.kind,
-        chip=machine.chip,
-        core_on_chip=machine.core_on_chip if own.core_on_chip is None else own.core_on_chip,
-        node=machine.node,
-        owners=(*owners, *(o for o in machine.owners if o not in owners)),
-        aka=(machine.key,),
-    )

@@ -4,6 +4,7 @@ and not at all where that is not certain. Pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tpusmi.chips import by_name
@@ -44,11 +45,11 @@ class Match:
         names = {c.generation for c in chips if c.index in self._chips and c.generation}
         known = [g for g in map(by_name, names) if g is not None]
         self._per_chip = _OF_CHIP_ALONE.union(*(g.chip_metrics for g in known))
-        ids = {i for m, row in by_metric.items() if self._has_device_ids(m, row) for i in row}
-        if len(server.ids) == len(targets) and ids <= set(server.ids):
-            ids = set(server.ids)  # some rows are missing now, but we have seen them
-        self.universe = sorted(ids)
-        """Every device id of the server, in order."""
+        numbered = [tuple(row) for m, row in by_metric.items() if self._has_device_ids(m, row)]
+        self.universe = sorted(_agreed(numbered, server.ids, len(targets)))
+        """Every device id of the server, in order. Some metrics may number the same devices in
+        another way: they have no part in it.
+        """
 
     @property
     def names_devices(self) -> bool:
@@ -60,17 +61,22 @@ class Match:
         devices = self._devices
         if self._may_be_of_chips(metric) and len(row) == len(self._chips):
             return [ChipKey(chip) for chip in self._chips]
+        if len(row) == len(devices) and metric not in _OF_CHIP_ALONE:
+            return list(devices)
         if metric in self._per_chip:
             return [None] * len(row)  # some chips are missing, and ids do not tell which
-        if len(row) == len(devices):
-            return list(devices)
         return [self._lone(metric, i, row) for i in row]
 
     def is_apart(self, metric: str, row: Sequence[int]) -> bool:
         """True when rows that fit no device can be shown as devices by their ids. Those numbered in
         another way cannot: next to each other they would speak of different devices.
         """
-        return self._has_device_ids(metric, row) and not self._is_sdk
+        has_ids = self._has_device_ids(metric, row) and not self._is_sdk
+        return has_ids and set(row) <= set(self.universe)
+
+    def is_of_devices(self, metric: str, row: Sequence[int]) -> bool:
+        """False for rows that may be about chips."""
+        return metric.startswith(_BY_ORDINAL) or self._has_device_ids(metric, row)
 
     def _lone(self, metric: str, i: int, row: Sequence[int]) -> DeviceKey | None:
         """The device of one row where others are missing."""
@@ -95,3 +101,19 @@ class Match:
             return False
         # Where a chip has two devices, so few rows are of chips, or of nobody knows what.
         return not (self._may_be_of_chips(metric) and len(row) <= len(self._chips))
+
+
+def _agreed(rows: Sequence[tuple[int, ...]], seen: Sequence[int], count: int) -> set[int]:
+    """The ids of a server's devices, by rows that name them. `seen` are those that it has ever
+    reported of memory, `count` is how many devices are expected.
+    """
+    every = {i for row in rows for i in row}
+    if len(seen) == count and (every <= set(seen) or len(every) > count):
+        return set(seen)  # some rows may be missing now, but we have seen them
+    if len(every) <= count:
+        return every
+    whole = [row for row in rows if len(row) == count]
+    if whole:
+        return set(Counter(whole).most_common(1)[0][0])
+    alike = [set(row) for row in rows if set(row) & set(seen)]
+    return set(seen).union(*alike) if alike else every

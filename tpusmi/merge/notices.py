@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpusmi.merge.owned import fresh, fresh_mean, least
+from tpusmi.merge.witnesses import stopped
 from tpusmi.model import (
+    HOLDERS,
     LIBTPU,
     LOCK_BLOCKING,
     LOCK_DELETED,
     LOST_AFTER_S,
     LOST_CODES,
     OK,
+    OTHER_MOUNTS,
     STALE_HOLDER,
     SUSPECT_HOLDER,
     Chip,
@@ -23,6 +26,7 @@ from tpusmi.model import (
     Snapshot,
     Verdict,
 )
+from tpusmi.text import counted
 
 RECOMPILATIONS_LEAST = 2
 BUSY_PERCENT = 95.0
@@ -39,7 +43,7 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
 
     None of a process that is not verified: its number may be another's.
     """
-    found = [*_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
+    found = [*_of_sight(s), *_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
     for p in s.processes:
         if p.state != "dead" and p.is_verified:
             found += _of_verdict(p)
@@ -47,6 +51,14 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
             found += _of_job(s, p)
             found += _of_use(s, p)
     return tuple(found)
+
+
+def _of_sight(s: Snapshot) -> Iterator[Notice]:
+    """That a node may have a holder that cannot be seen."""
+    held = {node for p in s.processes if p.state != "dead" for node in p.holds}
+    if s.unseen and not held.issuperset(s.nodes):
+        said = next((o.message for o in s.sources if o.source == HOLDERS), "")
+        yield Notice("unseen_holders", said if s.unseen in said else s.unseen)
 
 
 def _of_verdict(p: Process) -> Iterator[Notice]:
@@ -93,7 +105,7 @@ def _of_strangers(s: Snapshot) -> Iterator[Notice]:
 
 
 def _without_chips(server: Server) -> str:
-    count = f"{len(server.ids)} device{'s' if len(server.ids) > 1 else ''}"
+    count = counted(len(server.ids), "device")
     return (
         f"{server.address} reports {count}, but no TPU can be seen on this machine: "
         "a container, a tunnel to another one, or a simulator"
@@ -113,8 +125,8 @@ def _of_job(s: Snapshot, p: Process) -> Iterator[Notice]:
     if recent is not None and not recent.stale and recent.value >= RECOMPILATIONS_LEAST:
         yield _recompiling(p, int(recent.value))
     if p.state == "silent":
-        message = "its agent has stopped writing: hung, stopped, or switched off"
-        yield Notice("silent_agent", message, p.pid)
+        why = f"it is {stopped(p)}" if stopped(p) else "hung, stopped, or switched off"
+        yield Notice("silent_agent", f"its agent has stopped writing: {why}", p.pid)
 
 
 def _recompiling(p: Process, count: int) -> Notice:
@@ -131,8 +143,11 @@ def _recompiling(p: Process, count: int) -> Notice:
 def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
     """How a process uses the chips it has."""
     devices = [d for d in s.devices if p.key in d.owners and d.chip is not None]
-    if p.holds and (notice := _why_no_metrics(s, p, devices)):
+    wall = _wall(s, p)
+    if p.holds and (notice := _why_no_metrics(s, p, devices, has_no_agent=not wall)):
         yield notice
+    if p.holds and wall:
+        yield Notice("other_mounts", wall, p.pid)
     duty = fresh_mean(s, "duty_cycle_percent", devices)
     mxu = fresh_mean(s, "tensorcore_utilization_percent", devices)
     idle_s = least(s, "idle_s", devices)
@@ -166,7 +181,17 @@ def _busy_for_little(p: Process, duty: float, mxu: float, bandwidth: float | Non
     )
 
 
-def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> Notice | None:
+def _wall(s: Snapshot, p: Process) -> str:
+    """Why its agent cannot be seen, if it has one; empty where it can."""
+    if p.interval_s is not None:
+        return ""
+    found = (m for m in s.missing if m.code == OTHER_MOUNTS and m.process == p.key)
+    return next((m.message.removeprefix(f"pid {p.pid} ") for m in found), "")
+
+
+def _why_no_metrics(
+    s: Snapshot, p: Process, devices: Sequence[Device], has_no_agent: bool
+) -> Notice | None:
     """Why nothing is known of a holder's use, with what to do; None when something is."""
     known = ("hbm_used_bytes", "duty_cycle_percent")
     if any(fresh(s, name, d) is not None for name in known for d in devices):
@@ -177,7 +202,8 @@ def _why_no_metrics(s: Snapshot, p: Process, devices: Sequence[Device]) -> Notic
         empty = any(server.status == OK and not server.ids for server in servers)
         message = f"{held} and has no program loaded yet: numbers come with the first one"
         return Notice("no_program", message, p.pid) if empty else None
-    cure = "" if p.interval_s is not None else " (tpusmi.start() in it tells more)"
+    is_advised = p.interval_s is None and has_no_agent
+    cure = " (tpusmi.start() in it tells more)" if is_advised else ""
     return Notice("no_metrics", f"{held} and {_libtpus_reason(s, p)}{cure}", p.pid)
 
 

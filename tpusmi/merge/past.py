@@ -10,6 +10,7 @@ from tpusmi.model import (
     PHASE,
     PHASES,
     PROCESS_METRICS,
+    UNCERTAIN,
     UNKEPT,
     History,
     Metric,
@@ -75,6 +76,8 @@ def _then(p: Process, history: History, at_s: float, back_s: float) -> Process |
     p = p._replace(life=life, warnings=(), verdict=None, stale_code=None, stale_reason=None)
     number = history.at(PHASE, p.key, at_s, WITHIN_S)
     phase = None if number is None else PHASES[int(number)]
+    if p.state == UNCERTAIN and phase is None:
+        return p._replace(profile=None, phase=None, sampled_at_s=None)
     if phase == "ended" or (phase is None and p.state == "dead"):
         has_ended = p.sampled_at_s is not None and p.sampled_at_s <= at_s
         ended_at_s = p.sampled_at_s if has_ended else None

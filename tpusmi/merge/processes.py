@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tpusmi.model import (
@@ -11,6 +12,7 @@ from tpusmi.model import (
     Outcome,
     Process,
     ProcessKey,
+    RowKey,
     Subject,
 )
 
@@ -93,17 +95,38 @@ def of_claims(
     """Of the devices that only files name: those to show as the machine's, and all others.
 
     They are the machine's only where it has none of its own that are known, as in a container
-    beside that of the job, and only while the file is written to.
+    beside that of the job, and only while the job lives, as far as anything tells.
     """
-    live = {p.key for p in processes if p.state == "live" and not has_own}
+    live = {p.key for p in processes if p.is_living and not has_own}
     shown = [d for key, own in claimed.items() if key in live for d in own]
     return shown, [d for key, own in claimed.items() if key not in live for d in own]
 
 
 def told_apart(devices: Iterable[Device]) -> list[Device]:
-    """The devices, those of the chips named by their index where their ids are not unique."""
+    """The devices, no two of the same name. Those of the chips have their index in it where their
+    ids are not unique. Any other bears its pid or port, where another device has its name.
+    """
     found = list(devices)
-    ids = [d.id for d in found if d.chip is not None and d.id is not None]
-    if len(set(ids)) == len(ids):
-        return found
-    return [d._replace(by_index=d.chip is not None) for d in found]
+    numbers = [d.number for d in found if d.chip is not None]
+    if len(set(numbers)) < len(numbers):
+        found = [d._replace(by_index=d.chip is not None) for d in found]
+    for mark in (_pid_or_port, _pid_and_start):
+        names = Counter(d.name for d in found)
+        found = [d if names[d.name] == 1 else d._replace(apart_by=mark(d)) for d in found]
+    return found
+
+
+def _pid_or_port(d: Device) -> str:
+    """Of a row its server's port; empty for a device of the chips, which needs neither."""
+    if d.chip is not None:
+        return ""
+    if d.key.process is not None:
+        return str(d.key.process.pid)
+    servers = [row.server for row in d.aka if isinstance(row, RowKey)]
+    return servers[0].rpartition(":")[2] if servers else ""
+
+
+def _pid_and_start(d: Device) -> str:
+    """Processes of several containers can have the same pid."""
+    own = d.key.process
+    return _pid_or_port(d) if own is None else f"{own.pid}-{own.start_ticks}"

@@ -82,6 +82,13 @@ class History:
         series = self._series.get((subject, name))
         return None if series is None else series.window(until_s, count)
 
+    def first_s(self, name: str, subject: Subject, until_s: int) -> int | None:
+        """The second of the oldest value of one metric in the whole span up to `until_s`; None when
+        nobody measured any.
+        """
+        series = self._series.get((subject, name))
+        return None if series is None else series.known_from_s(until_s)
+
     def at(self, name: str, subject: Subject, at_s: float, within_s: float) -> Number | None:
         """The newest value up to then, none older than `within_s`; None when there is none."""
         count = max(1, int(within_s) + 1)
@@ -175,6 +182,13 @@ class _Series:
     def first_s(self) -> float:
         """The oldest second that the ring may know."""
         return max(self._born_s, self.at_s - len(self._ring) + 1)
+
+    def known_from_s(self, until_s: int) -> int | None:
+        """The oldest second with a value, of as many as the ring has up to `until_s`."""
+        ring, last = self._ring, int(self.at_s)
+        oldest = max(last, until_s) - len(ring) + 1
+        seconds = range(max(oldest, int(self._born_s)), min(until_s, last) + 1)
+        return next((second for second in seconds if ring[second % len(ring)] >= 0), None)
 
     def is_fed(self, now_s: float) -> bool:
         """False when the next value is overdue."""

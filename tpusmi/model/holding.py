@@ -4,7 +4,8 @@
 
 from typing import NamedTuple
 
-from tpusmi.model.nouns import FAILED, HOLDERS
+from tpusmi.model.nouns import HOLDERS
+from tpusmi.model.servers import FAILED
 from tpusmi.model.snapshot import Snapshot
 
 FREE, HELD, STALE, RELEASING = "free", "held", "stale", "releasing"

@@ -51,8 +51,13 @@ def _of_chip(name: str, unit: str, title: str, help: str, trust: tuple[str, ...]
 
 
 def _step_time(part: str, what: str) -> Metric:
-    text = f"{what} time between steps, over the last minute (at least the last 20 steps)."
+    text = f"{what} time between the ends of steps, over the last minute (at least the last 20)."
     return Metric(f"step_time_s.{part}", PROCESS, "s", f"STEP {part}", text, (AGENT,))
+
+
+def _step_body(part: str, what: str) -> Metric:
+    text = f"{what} time inside of `with tpusmi.step():`, which may only dispatch the step."
+    return Metric(f"step_body_s.{part}", PROCESS, "s", f"BODY {part}", text, (AGENT,))
 
 
 METRICS: tuple[Metric, ...] = (
@@ -185,6 +190,9 @@ METRICS: tuple[Metric, ...] = (
     _step_time("p50", "Median"),
     _step_time("p95", "95th percentile of the"),
     _step_time("max", "Longest"),
+    _step_body("mean", "Mean"),
+    _step_body("p50", "Median"),
+    _step_body("p95", "95th percentile of the"),
     Metric(
         "since_last_step_s", PROCESS, "s", "LAST STEP", "Time since the last step ended.", (AGENT,)
     ),

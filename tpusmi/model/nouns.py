@@ -8,10 +8,12 @@ No I/O, no clock.
 from typing import NamedTuple
 
 from tpusmi.model.process import LockFile, Missing, Process, ProcessKey
+from tpusmi.model.servers import Core, Latency, Link, Server
 
-OK, ABSENT, DENIED, FAILED = "ok", "absent", "denied", "failed"
 HOLDERS = "holders"
 """Name of the source that looks for who holds a TPU."""
+SYSFS = "sysfs"
+"""Name of the source that looks for the chips."""
 
 Number = float | int
 
@@ -113,6 +115,8 @@ class Device(NamedTuple):
     """The rows that its values are read from, each behind its metric."""
     by_index: bool = False
     """True where devices of the machine share their ids: each of four processes calls its own 0."""
+    apart_by: str = ""
+    """Pid or port that tells it from another device of the same name; empty where none has it."""
 
     def filed(self, metric: str) -> tuple[Subject, ...]:
         """Under what History has a metric of the device. The row of one metric may be another
@@ -123,7 +127,12 @@ class Device(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Short name a person would say: `cpu:3`, `tpu:0`."""
+        """What every screen calls it: `tpu:0`, and `cpu:3@4321` where two are `cpu:3`."""
+        return f"{self.own_name}@{self.apart_by}" if self.apart_by else self.own_name
+
+    @property
+    def own_name(self) -> str:
+        """The name among the devices of its own process: `cpu:3`."""
         return f"{self.platform or 'device'}:{self.number}"
 
     @property
@@ -173,90 +182,6 @@ class Chip(NamedTuple):
 
 def _of(metric: str, rows: tuple[tuple[str, RowKey], ...]) -> tuple[RowKey, ...]:
     return tuple(row for name, row in rows if name == metric)
-
-
-class Server(NamedTuple):
-    """One metrics server of libtpu, and whose it is."""
-
-    address: str
-    process: ProcessKey | None
-    """None when no holder could be seen that listens there."""
-    ids: tuple[int, ...] = ()
-    """Every device id that it has ever reported, sorted."""
-    status: str = OK
-    message: str = ""
-    is_service: bool = True
-    """False when what answers there is not libtpu's metrics service."""
-    uid: int | None = None
-    """Whose socket listens there, by the kernel; None where it does not tell."""
-    user: str | None = None
-    """That user's name."""
-    stranger: int | None = None
-    """Pid of the process that listens there and holds no TPU; None when that is not certain."""
-
-    @property
-    def holds_tpu(self) -> bool | None:
-        """Whether the process that listens there holds a TPU; None when that is not certain."""
-        if self.process is not None:
-            return True
-        return None if self.stranger is None else False
-
-    def may_be_of(self, process: Process) -> bool:
-        """True for its own, and for one whose process cannot be seen and that may be its."""
-        if self.process is not None or self.stranger is not None:
-            return self.process == process.key
-        return None in (self.uid, process.uid) or self.uid == process.uid
-
-
-class Percentiles(NamedTuple):
-    """A distribution in numbers; every one but the count is None when the count is 0."""
-
-    count: int | None  # type: ignore[assignment]  # hides tuple.count
-    """None where it is not told: libtpu's SDK prints no counts."""
-    mean: float | None
-    p50: float | None
-    p90: float | None
-    p95: float | None
-    p999: float | None
-
-
-class Latency(NamedTuple):
-    """One distribution of the data center network, as libtpu keeps it since the job's start."""
-
-    name: str
-    """`buffer_transfer_latency_us`."""
-    label: str
-    """`8MB+`, `2MB+-ALL_REDUCE`; empty where there is only one."""
-    percentiles: Percentiles
-    at_s: float
-    source: str
-    process: ProcessKey | None
-
-
-class Link(NamedTuple):
-    """One inter-chip link: 0 healthy, 1 to 5 transient, 6 to 9 persistent, 10 unusable."""
-
-    chip: int
-    name: str
-    health: int
-
-
-class Core(NamedTuple):
-    """What one core is running. Asked only on request: it is expensive."""
-
-    server: str
-    id: int
-    """Global core id."""
-    chip_id: int | None
-    type: str | None
-    """`TENSOR_CORE`, `SPARSE_CORE`."""
-    index: int | None  # type: ignore[assignment]
-    """Of this type, on its chip."""
-    hlo_location: str | None
-    program_fingerprint: str | None
-    """In hexadecimal."""
-    queued_programs: int | None
-    error: str | None
 
 
 class Outcome(NamedTuple):

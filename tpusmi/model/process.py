@@ -118,6 +118,9 @@ class Verdict(str, Enum):
     """It works, or nothing speaks for its being stale."""
 
 
+OTHER_MOUNTS = "other_mounts"
+
+
 class Missing(NamedTuple):
     """A witness that could not be asked: "could not ask" is not "no objection"."""
 
@@ -128,6 +131,8 @@ class Missing(NamedTuple):
     """Whose processes it could have spoken for; None when that may be any process."""
     process: ProcessKey | None = None
     """The only process that it could have spoken for, if that is known."""
+    code: str = ""
+    """`other_mounts` where it may be among the mounts of that process, out of sight."""
 
     def concerns(self, process: "Process") -> bool:
         """Whether it could have changed the verdict on that process."""
@@ -205,6 +210,12 @@ class LockFile(NamedTuple):
     message: str
 
 
+LIVE, SILENT, DEAD, UNCERTAIN = "live", "silent", "dead", "unknown"
+"""States of a process: it is there; it is there, but its agent stopped writing; it has ended; it
+does not write any more, and nothing tells whether it lives.
+"""
+
+
 class Process(NamedTuple):
     """A process with devices, and what it said of itself."""
 
@@ -212,7 +223,9 @@ class Process(NamedTuple):
     user: str | None
     command: str
     state: str
-    """`live`, `silent` (alive, but its agent stopped writing), or `dead`."""
+    """`live`, `silent` (alive, but its agent stopped writing), `dead`, or `unknown` (its agent
+    stopped writing, and nothing tells whether it lives).
+    """
     phase: str | None
     """`starting`, `compiling`, `running`, `idle` or `ended`; None when unknown."""
     sampled_at_s: float | None
@@ -239,6 +252,10 @@ class Process(NamedTuple):
     life: Life | None = None
     uid: int | None = None
     """Real uid of the process by the kernel; of a claim the owner of its segment's file."""
+    elsewhere: str = ""
+    """Where a process is that lives, for its agent has its segment locked, and that /proc does not
+    show: `in another pid namespace`; empty of every other one.
+    """
 
     @property
     def stale(self) -> bool | None:
@@ -261,6 +278,11 @@ class Process(NamedTuple):
     def is_verified(self) -> bool:
         """False when only a file says that there is such a process."""
         return not self.key.claim
+
+    @property
+    def is_living(self) -> bool:
+        """False of one that has ended, and of one that may have and does not write any more."""
+        return self.state in (LIVE, SILENT)
 
     @property
     def pid(self) -> int:

@@ -7,18 +7,7 @@ from typing import Any, NamedTuple
 
 from tpusmi.model.host import HostFacts
 from tpusmi.model.metrics import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS, Metric
-from tpusmi.model.nouns import (
-    Chip,
-    ChipKey,
-    Core,
-    Device,
-    Latency,
-    Link,
-    Number,
-    Outcome,
-    Server,
-    Subject,
-)
+from tpusmi.model.nouns import Chip, ChipKey, Device, Number, Outcome, Subject
 from tpusmi.model.process import (
     PROCESS_FACTS,
     Life,
@@ -29,6 +18,7 @@ from tpusmi.model.process import (
     Process,
     ProcessKey,
 )
+from tpusmi.model.servers import Core, Latency, Link, Server
 
 SCHEMA = 1
 
@@ -109,6 +99,12 @@ class Snapshot(NamedTuple):
         known = [v for v in values if v is not None]
         return sum(known) if known and len(known) == len(values) else None
 
+    def labelled_latencies(self) -> list[tuple[str, Latency]]:
+        """Each with what it is of: its label, and whose server told it where there are several."""
+        if len({x.teller for x in self.latencies}) < 2:
+            return [(x.label, x) for x in self.latencies]
+        return [(f"{x.label or 'all'} {x.teller}".strip(), x) for x in self.latencies]
+
     def to_dict(self) -> dict[str, Any]:
         """The object `tpusmi --json` prints: plain numbers, strings, lists, dicts and None."""
         return {
@@ -139,15 +135,11 @@ class Snapshot(NamedTuple):
         }
 
     def _dcn(self) -> dict[str, Any]:
-        """Name, then label, then numbers. Of several processes each label tells whose it is."""
-        several = len({latency.process for latency in self.latencies}) > 1
+        """Name, then label, then numbers."""
         found: dict[str, Any] = {}
-        for latency in self.latencies:
-            pid = latency.process.pid if several and latency.process else None
-            label = latency.label or "all"
+        for label, latency in self.labelled_latencies():
             numbers = {n: _rounded(v) for n, v in latency.percentiles._asdict().items()}
-            whose = label if pid is None else f"{label} pid {pid}"
-            found.setdefault(latency.name, {})[whose] = numbers
+            found.setdefault(latency.name, {})[label or "all"] = numbers
         return found
 
     def _chip(self, c: Chip) -> dict[str, Any]:

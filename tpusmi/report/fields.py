@@ -17,7 +17,7 @@ from tpusmi.model import (
     Snapshot,
 )
 from tpusmi.report import rows
-from tpusmi.report.select import identifier
+from tpusmi.report.select import uuid
 
 MIB = 1024 * 1024
 
@@ -178,8 +178,8 @@ _DEVICE = (
         ("uuid", "gpu_uuid"),
         "",
         "device",
-        "A name no other device of this host has.",
-        _of_device(identifier),
+        "A name that no other device of this host has, now or later.",
+        lambda s, row: uuid(s, row) if isinstance(row, Device) else None,
     ),
     Field(
         ("platform",),
@@ -288,7 +288,9 @@ _PROCESS = (
     Field(("user",), "", "process", "Owner.", _of_process(lambda p: p.user)),
     Field(("verified",), "", "process", "False: only a file names it.", _of_process(_verified)),
     Field(("phase",), "", "process", "What the job is doing.", _of_process(lambda p: p.phase)),
-    Field(("state",), "", "process", "live, silent or dead.", _of_process(lambda p: p.state)),
+    Field(
+        ("state",), "", "process", "live, silent, dead or unknown.", _of_process(lambda p: p.state)
+    ),
     _mib(
         ("used_memory", "used_gpu_memory"),
         "hbm_used_bytes",

@@ -22,6 +22,7 @@ from tpusmi.report import verdicts, words
 from tpusmi.report.family import TREE_ASCII, tree
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import is_of
+from tpusmi.text import counted, noun
 
 SUSPECTED = "only suspected (kill --stale leaves them alone, their pid ends them):"
 _TITLES = ("PID", "USER", "CHIPS", "STALE", "S", "AGE", "CPU", "RSS", "TTY", "COMMAND")
@@ -94,10 +95,10 @@ def summary(s: Snapshot) -> str:
     if found == NO_TPU:
         return "no TPU here"
     if found == NO_NODE:
-        return f"{len(s.chips)} TPU chip{'s' if len(s.chips) > 1 else ''} without a device node"
+        return f"{counted(len(s.chips), 'TPU chip')} without a device node"
     if found in (HELD, STALE):
         pids = {pid for n in states for pid in n.pids}
-        by = f"{len(pids)} process{'es' if len(pids) > 1 else ''}"
+        by = counted(len(pids), "process", "processes")
         rest = [n for n in states if not n.pids]
         others = f", no holder of {_places_of(rest)}" if rest else ""
         return f"{_places_of([n for n in states if n.pids])} held by {by}{others}"
@@ -107,7 +108,15 @@ def summary(s: Snapshot) -> str:
     if found == NO_PERMISSION:
         closed = [n for n in states if n.state == NO_PERMISSION]
         return f"no holder of {_places_of(states)}, but you may not open {_places_of(closed)}"
-    return f"the TPU is free: no holder of {_places_of(states)}"
+    return _unheld(s, states)
+
+
+def _unheld(s: Snapshot, states: Sequence[NodeState]) -> str:
+    """That all is free; without a PCI bus a node may be something else's."""
+    if s.chips:
+        return f"the TPU is free: no holder of {_places_of(states)}"
+    what = "it is a TPU" if len(states) == 1 else "they are TPUs"
+    return f"no holder of {_places_of(states)}, and no PCI bus tells whether {what}"
 
 
 def _places_of(states: Sequence[NodeState]) -> str:
@@ -115,7 +124,7 @@ def _places_of(states: Sequence[NodeState]) -> str:
     chips = [n.chip for n in states if n.chip is not None]
     if len(chips) < len(states):
         return words.nodes([n.node for n in states])
-    return f"chip{'s' if len(set(chips)) > 1 else ''} {words.ranges(chips)}"
+    return f"{noun(len(set(chips)), 'chip')} {words.ranges(chips)}"
 
 
 def _lines(v: View, sheet: Sheet, as_tree: bool) -> Iterator[str]:

@@ -11,6 +11,7 @@ from tpusmi.report import verdicts, words
 from tpusmi.report.htmldevices import devices
 from tpusmi.report.markup import OLD, STYLE, Markup, joined, old, tag
 from tpusmi.report.select import recent, told
+from tpusmi.text import counted
 
 PROCESSES_MOST = 12
 NOTICES_MOST = 6
@@ -48,7 +49,7 @@ def _hardware(s: Snapshot) -> str:
     kinds = Counter(c.kind for c in s.chips) or Counter(d.kind or "device" for d in s.devices)
     text = ", ".join(f"{n} × {kind}" for kind, n in kinds.items()) or "no TPU"
     more = s.chips and len(s.devices) not in (0, len(s.chips))
-    return f"{text} ({len(s.devices)} devices)" if more else text
+    return f"{text} ({counted(len(s.devices), 'device')})" if more else text
 
 
 def _local(rfc3339: str) -> str:
@@ -63,7 +64,7 @@ def _local(rfc3339: str) -> str:
 
 def _processes(s: Snapshot) -> Markup:
     """A table of them, the dead last; empty when there is none."""
-    every = sorted(s.processes, key=lambda p: (p.state == "dead", not p.is_verified, not p.stale))
+    every = sorted(s.processes, key=lambda p: (not p.is_living, not p.is_verified, not p.stale))
     if not every:
         return Markup("")
     heads = [tag("th", "PID")]
@@ -87,7 +88,7 @@ def _process(s: Snapshot, p: Process) -> Iterator[Markup]:
         tag("td", _number(s, p, "steps_per_s")),
         tag("td", _number(s, p, "step_time_s.p95")),
         tag("td", command or words.UNKNOWN, class_="l"),
-        class_=OLD if p.state == "dead" or not p.is_verified else "",
+        class_=OLD if verdicts.is_faint(p) else "",
     )
     if verdicts.is_doubtful(p):
         style = "bad" if verdicts.is_stale(p) else "warn"

@@ -186,7 +186,7 @@ def _process(device: Schema) -> Schema:
         **verdict(),
         **life(),
         "phase": {"enum": ["starting", "compiling", "running", "idle", "ended", None]},
-        "state": {"enum": ["live", "silent", "dead"]},
+        "state": {"enum": ["live", "silent", "dead", "unknown"]},
         "sample_age_s": said(or_null(NUMBER), "Age of its agent's newest sample."),
         "interval_s": said(or_null(NUMBER), "Period of its agent's samples."),
         **{name: {"type": ["string", "integer", "null"]} for name in PROCESS_FACTS},

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tpusmi.model import Device, Outcome, Process, ProcessKey, RowKey, Snapshot
+from tpusmi.model import Device, DeviceKey, Outcome, Process, ProcessKey, RowKey, Snapshot
 
+WAYS = 4
+"""In which a word can name a device."""
 DEAD_SHOWN_S = 15 * 60.0
 """A dead job stays on screens this long; --json lists it as long as its segment exists."""
 
@@ -17,21 +19,37 @@ class Wanted(NamedTuple):
     users: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
     devices: tuple[str, ...] = ()
-    """Device indexes, names (`cpu:3`), identifiers (`cpu:3@4321`) or nodes (`/dev/vfio/0`)."""
+    """Devices by their names (`cpu:3`, `cpu:3@4321`), UUIDs, nodes (`vfio/0`), or indexes. A
+    number that is no index is that of a name.
+    """
     chips: tuple[int, ...] = ()
     """By index: all devices of each."""
     text: str = ""
     """Of processes: in their pid, user, command, phase or state."""
 
 
-def identifier(device: Device) -> str:
-    """A name no other device of this host has: a process's own devices carry its pid."""
-    if device.chip is None and device.key.process is None:
-        # Of a server whose rows belong to no chip that we know of.
-        servers = [row.server for row in device.aka if isinstance(row, RowKey)]
-        return f"{device.name}@{servers[0]}" if servers else device.name
+def uuid(snapshot: Snapshot, device: Device) -> str:
+    """A name that no other device of this host has, now or later. That of a chip's device is the
+    same whatever job has it: its PCI address, with the core where two have one.
+    """
+    chip = snapshot.chip_of(device)
+    if chip is None or not chip.pci_addresses:
+        return _uuid_without_chip(device)
+    core = device.index - sum(c.devices for c in snapshot.chips if c.index < chip.index)
+    addresses = chip.pci_addresses
+    if len(addresses) == chip.devices:
+        return f"TPU-{addresses[core]}"
+    return f"TPU-{addresses[0]}/{core}"
+
+
+def _uuid_without_chip(device: Device) -> str:
     process = device.key.process
-    return device.name if process is None else f"{device.name}@{process.pid}"
+    if process is not None:
+        return f"{device.own_name}@{process.pid}-{process.start_ticks}"
+    if device.node is not None:
+        return f"TPU-{device.node}"
+    servers = [row.server for row in device.aka if isinstance(row, RowKey)]
+    return f"{device.own_name}@{servers[0]}" if servers else device.own_name
 
 
 def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
@@ -43,8 +61,13 @@ def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
         sure = {p.pid for p in processes if p.is_verified}
         processes = tuple(p for p in processes if p.is_verified or p.pid not in sure)
     kept = {p.key for p in processes}
+    named = _named(snapshot, wanted.devices)
     devices = tuple(
-        d for d in snapshot.devices if _is_of(wanted, d, kept) and _wants_device(wanted, d)
+        d
+        for d in snapshot.devices
+        if _is_of(wanted, d, kept)
+        and (not wanted.devices or d.key in named)
+        and (not wanted.chips or d.chip in wanted.chips)
     )
     if wanted.devices or wanted.chips:
         owners = {owner for d in devices for owner in d.owners}
@@ -76,7 +99,7 @@ def _has_nothing(process: Process) -> bool:
 
 def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:
     ended = process.sampled_at_s
-    return process.state == "dead" and (ended is None or snapshot.at_s - ended > DEAD_SHOWN_S)
+    return not process.is_living and (ended is None or snapshot.at_s - ended > DEAD_SHOWN_S)
 
 
 def _wants_process(wanted: Wanted, process: Process) -> bool:
@@ -104,8 +127,25 @@ def _is_of(wanted: Wanted, device: Device, kept: set[ProcessKey]) -> bool:
     return device.key.process is None or device.key.process in kept
 
 
-def _wants_device(wanted: Wanted, device: Device) -> bool:
-    names = (str(device.index), device.name, identifier(device), device.node)
-    if wanted.chips and device.chip not in wanted.chips:
-        return False
-    return not wanted.devices or any(name in wanted.devices for name in names)
+def _named(snapshot: Snapshot, words: Collection[str]) -> set[DeviceKey]:
+    """The devices that those words name. Each word in the first of the ways in which any device is
+    called so.
+    """
+    called = [(d.key, _calls(snapshot, d)) for d in snapshot.devices] if words else []
+    found: set[DeviceKey] = set()
+    for word in words:
+        by_way = ({key for key, ways in called if word in ways[n]} for n in range(WAYS))
+        found |= next(filter(None, by_way), set())
+    return found
+
+
+def _calls(snapshot: Snapshot, d: Device) -> tuple[tuple[str, ...], ...]:
+    """What a device is called in each of WAYS, the names that are its alone first."""
+    node = d.node or ""
+    pids = (f"{d.own_name}@{owner.pid}" for owner in d.owners)
+    return (
+        (d.name, uuid(snapshot, d), node, node.removeprefix("/dev/")),
+        (d.own_name, *pids),
+        (str(d.index),),
+        (str(d.number),),
+    )

@@ -8,6 +8,7 @@ from tpusmi.model import (
     DENIED,
     FAILED,
     HOLDERS,
+    SYSFS,
     Core,
     Device,
     Latency,
@@ -17,7 +18,8 @@ from tpusmi.model import (
 )
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
-from tpusmi.report.select import identifier, recent, told
+from tpusmi.report.select import recent, told, uuid
+from tpusmi.text import counted
 
 COMMAND_MOST = 60
 
@@ -32,6 +34,11 @@ _PROCESS_TITLES = (
     *("PID", "USER", "DEVICES", "MEMORY", "STEPS/s", "STEP p50", "p95"),
     *("COMPILES", "PHASE", "AGE", "COMMAND"),
 )
+_HIDDEN = {
+    "dead": "ended earlier",
+    "unknown": "may have ended, and wrote nothing for long",
+}
+"""What is said of processes that are not shown, by their state."""
 _CORE_TITLES = ("CORE", "CHIP", "TYPE", "QUEUED", "PROGRAM", "RUNS")
 
 
@@ -48,11 +55,17 @@ def table(
 def device_list(snapshot: Snapshot) -> str:
     """One line per device, in the manner of `nvidia-smi -L`."""
     lines = (
-        f"{(d.platform or 'device').upper()} {d.index}: {d.kind or 'unknown'} "
-        f"(UUID: {identifier(d)})\n"
+        f"{_listed(d)}: {d.kind or 'unknown'} (UUID: {uuid(snapshot, d)})\n"
         for d in snapshot.devices
     )
     return "".join(lines)
+
+
+def _listed(d: Device) -> str:
+    """`TPU 0` by its index; a row of a server by its number and port, `TPU 0@8432`."""
+    is_row = d.chip is None and d.key.process is None
+    apart = f"@{d.apart_by}" if d.apart_by else ""
+    return f"{(d.platform or 'device').upper()} {d.number if is_row else d.index}{apart}"
 
 
 def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
@@ -70,13 +83,13 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         if any(rows.DITTO in cell for d in devices for cell in _device(s, d)):
             yield painted(f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color)
     if processes:
-        old = {i for i, p in enumerate(processes) if p.state != "live" or not p.is_verified}
+        old = {i for i, p in enumerate(processes) if p.state != "live" or verdicts.is_faint(p)}
         yield ""
         yield from grid(_PROCESS_TITLES, [_process(s, p) for p in processes], sheet, old)
-    latencies = [latency for latency in s.latencies if latency.percentiles.count != 0]
+    latencies = [pair for pair in s.labelled_latencies() if pair[1].percentiles.count != 0]
     if latencies:
         yield ""
-        yield from grid(_LATENCY_TITLES, [_latency(latency) for latency in latencies], sheet)
+        yield from grid(_LATENCY_TITLES, [_latency(*pair) for pair in latencies], sheet)
     if s.cores:
         yield ""
         yield from grid(_CORE_TITLES, [_core(core) for core in s.cores], sheet)
@@ -94,7 +107,9 @@ def _known(titles: Row, cells: list[Row]) -> tuple[Row, list[Row]]:
 
 
 def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
-    if not anything and any(source.status == "ok" for source in s.sources):
+    if not anything and s.nodes and not s.chips:
+        yield _of_nodes(s)
+    elif not anything and any(source.status == "ok" for source in s.sources):
         yield "Nothing here matches, or all of it ended long ago."
     elif not anything:
         yield "No TPU job seen. In training code: `import tpusmi; tpusmi.start()`."
@@ -104,27 +119,41 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
         yield painted(f"! {about}{notice.message}", YELLOW, color)
     yield from _of_sources(s, color)
     shown = recent(s).processes
-    hidden = sum(1 for p in s.processes if p.state == "dead" and p not in shown)
-    if hidden:
-        noun = "job" if hidden == 1 else "jobs"
-        yield painted(f"{hidden} {noun} that ended earlier: see --json", DIM, color)
+    hidden = [p.state for p in s.processes if not p.is_living and p not in shown]
+    for state, text in _HIDDEN.items():
+        count = hidden.count(state)
+        if count:
+            yield painted(f"{counted(count, 'job')} that {text}: see --json", DIM, color)
+
+
+def _of_nodes(s: Snapshot) -> str:
+    """Device nodes that may be TPUs, and whether they are held unless a warning says so."""
+    named = f"No PCI bus tells of a TPU; named like one: {words.nodes(s.nodes)}"
+    warned = [notice.message for notice in s.warnings]
+    said = [o.message for o in s.sources if o.source == HOLDERS and o.message not in warned]
+    return ": ".join([named, *said])
 
 
 def _of_sources(s: Snapshot, color: bool) -> Iterator[str]:
     """What could not be asked or seen, and what each source has to say."""
-    failed = [source for source in s.sources if _is_said(source)]
+    warned = [notice.message for notice in s.warnings]
+    failed = [o for o in s.sources if _is_said(s, o) and o.message not in warned]
     for source in s.sources:
         if source in failed:
             yield painted(f"{source.source}: {source.message}", YELLOW, color)
         for note in told(s, source):
             yield painted(f"{source.source}: {note}", DIM, color)
-    if s.unseen and s.nodes and not any(s.unseen in source.message for source in failed):
+    said = [*warned, *(source.message for source in failed)]
+    if s.unseen and s.nodes and not any(s.unseen in text for text in said):
         yield painted(f"{HOLDERS}: {s.unseen}", YELLOW, color)
 
 
-def _is_said(source: Outcome) -> bool:
-    """True of a source whose message stands below the table."""
-    return source.status in (DENIED, FAILED)
+def _is_said(s: Snapshot, source: Outcome) -> bool:
+    """True of a source whose message stands below the table. Where there are nodes and no chip, it
+    is the PCI bus that does not tell whether they are TPUs.
+    """
+    has_bare_nodes = source.source == SYSFS and bool(s.nodes) and not s.chips
+    return source.status in (DENIED, FAILED) or has_bare_nodes
 
 
 def _device(s: Snapshot, d: Device) -> Row:
@@ -157,13 +186,12 @@ def _memory(s: Snapshot, d: Device) -> str:
     return rows.DITTO if memory.repeats else memory.text
 
 
-def _latency(latency: Latency) -> Row:
+def _latency(label: str, latency: Latency) -> Row:
     name, _, unit = latency.name.rpartition("_")
     read = words.microseconds if unit == "us" else words.megabits
     p = latency.percentiles
     numbers = (read(v) for v in (p.mean, p.p50, p.p90, p.p95, p.p999))
-    label = latency.label or words.UNKNOWN
-    return (name.replace("_", " "), label, words.count(p.count), *numbers)
+    return (name.replace("_", " "), label or words.UNKNOWN, words.count(p.count), *numbers)
 
 
 def _core(core: Core) -> Row:
@@ -186,7 +214,7 @@ def _process(s: Snapshot, p: Process) -> Row:
     return (
         str(p.pid),
         p.user or words.UNKNOWN,
-        words.ranges([d.number for d in s.devices_of(p.key)]),
+        _devices_of(s, p),
         f"{words.size(live)} live" if used is None and live is not None else words.size(used),
         words.rate(value("steps_per_s")),
         words.duration(value("step_time_s.p50")),
@@ -196,3 +224,10 @@ def _process(s: Snapshot, p: Process) -> Row:
         words.duration(age),
         words.shortened(words.command(p.command), COMMAND_MOST),
     )
+
+
+def _devices_of(s: Snapshot, p: Process) -> str:
+    """Their numbers; the nodes that it holds where nobody knows of any device."""
+    numbers = [d.number for d in s.devices_of(p.key)]
+    held = words.nodes(p.holds).replace("/dev/", "") if p.holds else words.UNKNOWN
+    return words.ranges(numbers) if numbers else held

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpusmi.model import Process, Verdict
+from tpusmi.model import UNCERTAIN, Process, Verdict
 from tpusmi.report import words
 
 MAYBE_MARK, UNKNOWN_MARK = "maybe", "?"
@@ -40,7 +40,7 @@ def state(p: Process) -> str:
         return "stopped"
     if p.verdict == Verdict.MAYBE:
         return MAYBE_MARK
-    if not p.is_verified:
+    if not p.is_verified and not p.elsewhere:
         return ""
     return "silent" if p.state == "silent" else p.phase or ""
 
@@ -56,9 +56,20 @@ def doing(p: Process) -> str:
     marks = ["silent"] if p.state == "silent" else []
     marks += ["stopped"] if is_stopped(p) else []
     marks += ["maybe stale"] if is_suspect(p) else []
-    marks += [] if p.is_verified else [words.NOT_VERIFIED]
+    marks += ["unknown"] if p.state == UNCERTAIN else []
+    marks += [] if p.is_verified else [doubt(p)]
     more = ", ".join(marks)
     return f"{p.phase} ({more})" if p.phase and more else more or p.phase or ""
+
+
+def doubt(p: Process) -> str:
+    """Of one that the kernel does not show: where it is, if it proves that it lives."""
+    return p.elsewhere or words.NOT_VERIFIED
+
+
+def is_faint(p: Process) -> bool:
+    """True for what is shown in grey: it has ended or may have, or only a file says it is there."""
+    return not p.is_living or not (p.is_verified or p.elsewhere)
 
 
 def is_stale(p: Process) -> bool:

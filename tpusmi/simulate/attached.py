@@ -7,7 +7,7 @@ from typing import Any
 
 from tpusmi.model import Host
 from tpusmi.simulate import description, sdk
-from tpusmi.wire import places
+from tpusmi.wire import identity
 
 
 def attach(directory: str) -> Host:
@@ -37,4 +37,4 @@ def is_running(directory: str) -> bool:
 
 def _is_kept(told: dict[str, Any]) -> bool:
     pid, ticks = told["keeper"]
-    return bool(places.start_ticks("/proc", pid) == ticks)
+    return bool(identity.start_ticks("/proc", pid) == ticks)

@@ -14,6 +14,7 @@ from tpusmi.model import Host
 from tpusmi.simulate.attached import attach
 from tpusmi.simulate.directory import sweep
 from tpusmi.simulate.offspring import start_module
+from tpusmi.text import counted
 
 START_S = 25.0
 """More than the keeper gives its processes."""
@@ -59,7 +60,8 @@ class Plan(NamedTuple):
         chips = machine.parse(self.machine, self.worker, self.chips).chips
         faults.parse(list(self.faults))
         if not 1 <= self.processes <= chips or chips % self.processes:
-            raise ValueError(f"{chips} chips cannot be split among {self.processes} processes")
+            among = counted(self.processes, "process", "processes")
+            raise ValueError(f"{counted(chips, 'chip')} cannot be split among {among}")
         if self.port is not None and not 1 <= self.port <= 65536 - self.processes:
             raise ValueError(f"{self.port} is no port")
 

@@ -24,7 +24,7 @@ from tpusmi.simulate.environment import job_environment
 from tpusmi.simulate.holding import open_lockfile
 from tpusmi.simulate.machine import CUBIC, Machine, parse
 from tpusmi.simulate.offspring import die_with
-from tpusmi.wire import places
+from tpusmi.wire import identity
 
 READY_S = 20.0
 LEFT_S = 3600.0
@@ -146,7 +146,7 @@ class _Host:
             )
         return {
             "version": description.VERSION,
-            "keeper": [os.getpid(), places.start_ticks("/proc", os.getpid())],
+            "keeper": [os.getpid(), identity.start_ticks("/proc", os.getpid())],
             "accelerator_type": machine.accelerator_type,
             "generation": machine.generation.name,
             "topology": machine.topology,
@@ -227,7 +227,7 @@ class _Host:
 
 
 def _lives(pid: int) -> bool:
-    return places.start_ticks("/proc", pid) is not None
+    return identity.start_ticks("/proc", pid) is not None
 
 
 def _say(words: dict[str, Any]) -> None:

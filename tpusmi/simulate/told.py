@@ -17,7 +17,7 @@ from tpusmi.simulate.answers import HBM_BYTES
 from tpusmi.simulate.memory import EXECUTABLES, Kept, kept, profile
 from tpusmi.simulate.progress import progress
 from tpusmi.simulate.running import Running
-from tpusmi.wire import places
+from tpusmi.wire import identity, places
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, SLOTS, plan
 from tpusmi.wire.writer import SegmentWriter
 
@@ -126,7 +126,7 @@ class Agent:
         )
 
     def _open(self, told: dict[str, Any]) -> SegmentWriter:
-        who = places.me()
+        who = identity.me()
         path = f"{told['segment_dir']}/{who.pid}-{who.start_ticks}{places.SUFFIX}"
         header = plan(who, len(self._devices), time.monotonic(), time.time())
         writer = SegmentWriter(path, header)

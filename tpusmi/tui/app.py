@@ -28,7 +28,6 @@ from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
 from tpusmi.tui.scene import CANNOT_END, Scene
 
-INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 LATE_TICKS = 3
 """Ticks without an answer after which the header says so."""
 SAID_S = 4.0
@@ -200,10 +199,11 @@ class Dashboard(App[None]):
         self.scene.look_at(0.0)
         self._draw()
 
+    def action_span(self) -> None:
+        self.page.change_span()
+
     def action_interval(self, step: int) -> None:
-        now_s = self.scene.interval_s
-        at = min(range(len(INTERVALS_S)), key=lambda i: abs(INTERVALS_S[i] - now_s))
-        self.scene.interval_s = INTERVALS_S[min(max(at + step, 0), len(INTERVALS_S) - 1)]
+        self.scene.change_interval(step)
         if self._ticker is not None:
             self._ticker.stop()
         self._ticker = self.set_interval(self.scene.interval_s, self._tick)

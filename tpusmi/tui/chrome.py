@@ -11,6 +11,7 @@ from textual.binding import Binding
 from tpusmi.model import DENIED, FAILED, STALE_HOLDER, SUSPECT_HOLDER, HostFacts, Process, Snapshot
 from tpusmi.report import words
 from tpusmi.report.select import told
+from tpusmi.text import counted
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.keys import shown_key
 from tpusmi.tui.scene import Scene
@@ -56,8 +57,8 @@ def _left(scene: Scene, page: str) -> Row:
     look, snapshot, label = scene.look, scene.snapshot, scene.options.label
     if snapshot is None:
         return look.line(("tpusmi", "title"), ("  looking for TPUs and jobs", "plain"))
-    living = [p for p in snapshot.processes if p.state != "dead"]
-    live = sum(p.is_verified for p in living)
+    living = [p for p in snapshot.processes if p.is_living]
+    live = sum(p.is_verified or bool(p.elsewhere) for p in living)
     claims = f" ({len(living) - live} {words.NOT_VERIFIED})" if live < len(living) else ""
     return look.line(
         (SIMULATED if snapshot.simulated else "", "loud"),
@@ -67,7 +68,7 @@ def _left(scene: Scene, page: str) -> Row:
         (page, "head"),
         (f"  {snapshot.host.name}", "bold"),
         (f" {label}" if label else "", "plain"),
-        (f"  {_devices(look, snapshot)}  {live} {'job' if live == 1 else 'jobs'}", "plain"),
+        (f"  {_devices(look, snapshot)}  {counted(live, 'job')}", "plain"),
         (claims, "dim"),
     )
 
@@ -122,7 +123,7 @@ def _devices(look: Look, snapshot: Snapshot) -> str:
     count, kinds = len(snapshot.devices), {d.kind for d in snapshot.devices}
     if count and len(kinds) == 1 and (kind := kinds.pop()):
         return f"{count} {look.glyphs.times} {kind}"
-    return f"{count} {'device' if count == 1 else 'devices'}"
+    return counted(count, "device")
 
 
 def clock(rfc3339: str) -> str:

@@ -30,7 +30,7 @@ _COLUMNS = (
     ("IDLE", "time since the TensorCore last ran"),
     ("QUEUE", "programs that wait to run"),
     ("MFU", "the model's FLOPs over the peak, as its job tells"),
-    ("5 MIN", "what g has chosen, in the last five minutes: memory at first"),
+    ("5 MIN", "what g has chosen, in the last 1, 2 or 5 minutes: memory at first"),
     ("PHASE", "what the job does, as its agent says"),
     ("STEP P95", "time between steps: the median, and what one in twenty exceeds"),
     ("COMP", "XLA programs compiled so far"),

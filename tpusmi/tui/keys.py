@@ -9,6 +9,7 @@ OFTEN = "Look less, or more, often"
 SCROLL = "Scroll the device table"
 TIME = "Back in time by 10 s, and forth; with Shift by a minute"
 END = "End the selected process, or all tagged, after asking: K SIGKILL, I SIGINT"
+SPAN = "Graphs of all there is, or of 10, 5, 2 or 1 minutes"
 FILTER = "Filter processes: words, user=ann, pid=12, chip=0-3, stale; !word for the opposite"
 SORT_BY = "Sort by the column before, or the next"
 
@@ -39,6 +40,7 @@ FIRST = [
 ]
 """Keys of every page that its footer names first."""
 LAST = [
+    key("w", "span", "Span", "span", SPAN, "w"),
     key("p,Z", "pause", "Pause", "pause", "Pause, and go on", "p"),
     key("left", "travel(10)", "Earlier", "earlier", TIME, "←→"),
     key("right", "travel(-10)", "Later", "later", TIME),

@@ -12,11 +12,13 @@ from textual.screen import Screen
 
 from tpusmi.model import Process, Snapshot
 from tpusmi.tui import chrome
+from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.keymap import remapped
 from tpusmi.tui.keys import FIRST, LAST, offered
 from tpusmi.tui.scene import Scene
+from tpusmi.tui.span import Fit, in_words, next_choice
 
 
 class Page(Screen[None]):
@@ -35,6 +37,7 @@ class Page(Screen[None]):
         self.typing = False
         """A filter is being typed: every key is text."""
         self._drawn_for: Size | None = None
+        self._fit = Fit()
 
     def body(self) -> Iterable[Lines]:
         """The parts between header and footer, top to bottom."""
@@ -43,6 +46,10 @@ class Page(Screen[None]):
     def draw_body(self, snapshot: Snapshot) -> None:
         """Draw them."""
         raise NotImplementedError
+
+    def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
+        """The one thing that its graphs are about, and what each is of."""
+        return None, ()
 
     @property
     def targets(self) -> tuple[Process, ...]:
@@ -100,6 +107,21 @@ class Page(Screen[None]):
         """What is copied of the selection; empty for nothing."""
         process = self.scene.process
         return "" if process is None else str(process.pid)
+
+    def span_s(self, snapshot: Snapshot) -> int:
+        """How far back its graphs go."""
+        thing, drawn = self.graphed(snapshot)
+        first_s = self.scene.graphs.first_s(drawn, snapshot.at_s)
+        fitting_s = self._fit.span_s(thing, first_s, snapshot.at_s)
+        return self.scene.span_s or fitting_s
+
+    def change_span(self) -> None:
+        """Let all graphs go back as far as the next choice says."""
+        scene = self.scene
+        if scene.snapshot is not None:
+            scene.span_s = next_choice(scene.span_s, self.span_s(scene.snapshot))
+            self.app.say(f"Graphs show {in_words(scene.span_s)}")  # type: ignore[attr-defined]
+            self.draw()
 
     def step_back(self) -> bool:
         """Undo one choice; False when there is none, and the page is to be left."""

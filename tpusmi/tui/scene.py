@@ -20,6 +20,7 @@ from tpusmi.tui.draw.look import Look
 from tpusmi.tui.ending.ends import Ends
 from tpusmi.tui.feed import Options
 
+INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 CANNOT_END = "Not verified: only a file says that there is this process. It cannot be ended."
 
 
@@ -31,6 +32,8 @@ class Scene:
         self.graphs = Graphs(history)
         self.ends = Ends()
         self.interval_s = options.interval_s
+        self.span_s: int | None = None
+        """How far back a person wants all graphs to go; None is as far as there is anything."""
         self.paused = False
         self.late_s = 0.0
         """How long the feed has not answered, when that is worth a word."""
@@ -63,6 +66,12 @@ class Scene:
     def take(self, snapshot: Snapshot) -> None:
         """A newer moment has come."""
         self.newest = snapshot
+
+    def change_interval(self, step: int) -> None:
+        """Ask for snapshots less often, or more often where `step` is negative."""
+        now_s = self.interval_s
+        at = min(range(len(INTERVALS_S)), key=lambda i: abs(INTERVALS_S[i] - now_s))
+        self.interval_s = INTERVALS_S[min(max(at + step, 0), len(INTERVALS_S) - 1)]
 
     def look_at(self, back_s: float) -> None:
         """Show the moment of so long ago, as far as the history goes back; 0 is the present."""

@@ -1,4 +1,4 @@
-"""A page about one of several things: it scrolls, and its graphs cover a span of time."""
+"""A page about one of several things: it scrolls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tpusmi.tui.keys import key
 from tpusmi.tui.page import Page
 from tpusmi.tui.scene import Scene
 
-SPANS_S = (600, 300, 60)
 WHEEL_LINES = 3
 FAR = 1_000_000
 """Lines further down than any page has."""
@@ -27,7 +26,6 @@ def sheet_keys(name: str, thing: str) -> list[Binding]:
     return [
         key("tab,down", "step(1)", "Next", f"{name}-next", step, "Tab"),
         key("shift+tab,up", "step(-1)", "Before", f"{name}-before", step),
-        key("w", "span", "Span", f"{name}-span", "Graphs of the last 10, 5 or 1 minutes", "w"),
         key("pagedown", "scroll(1)", "Further", f"{name}-down", scroll),
         key("pageup", "scroll(-1)", "Back", f"{name}-up", scroll),
         key("home", "jump(0)", "Top", f"{name}-top", scroll),
@@ -41,7 +39,6 @@ class Sheet(Page):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self.lines = Lines(self.look, id=self.NAME)
-        self.span_s = SPANS_S[0]
         self.top, self.screen_lines = 0, 1
 
     def body(self) -> Iterable[Lines]:
@@ -53,11 +50,6 @@ class Sheet(Page):
 
     def on_mouse_scroll_up(self) -> None:
         self._scroll(-WHEEL_LINES)
-
-    def action_span(self) -> None:
-        """Draw another span of time."""
-        self.span_s = SPANS_S[(SPANS_S.index(self.span_s) + 1) % len(SPANS_S)]
-        self.draw()
 
     def action_scroll(self, screens: int) -> None:
         """Scroll by so many screens."""

@@ -37,6 +37,9 @@ def _segment(reader: SegmentReader, samples: int) -> Iterator[str]:
     yield "version {}.{}".format(*reader.version)
     for name, value in reader.header._asdict().items():
         yield f"header {name} {value.hex() if isinstance(value, bytes) else value}"
+    held = reader.is_locked()
+    if held is not None:
+        yield "lock held by its agent" if held else "lock free: its agent is gone"
     sequence, facts = reader.facts()
     yield f"facts #{sequence} {json.dumps(facts, sort_keys=True)}"
     yield _profile(reader)

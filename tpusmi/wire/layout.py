@@ -15,8 +15,8 @@ bytes before it. The doubles are PREFIX_FIELDS, PROCESS_FIELDS, then DEVICE_FIEL
 A blob half is a sequence number, kind, length, time and CRC-32, then the payload; writes alternate
 between the halves, so one is always whole. The two field counts are in the header: a minor version
 only appends fields, and a reader skips those it does not know. Likewise 1.2 appended a second gzip
-member to a profile's sites: what each device has of them. 1.3 appended `locked` to the header;
-what a shorter header lacks is 0.
+member to a profile's sites: what each device has of them. 1.3 appended `locked` to the header (what
+a shorter header lacks is 0) and three process fields.
 
 Written with pwrite and read with pread, never mapped: a full or truncated file is then an error to
 either side, where a map would be a SIGBUS that ends the training job.
@@ -57,6 +57,10 @@ PROCESS_FIELDS = (
     "mfu_percent",
     "utilization_at_s",
     "utilization_period_s",
+    # 1.3
+    "step_body_s.mean",
+    "step_body_s.p50",
+    "step_body_s.p95",
 )
 DEVICE_FIELDS = (
     "hbm_used_bytes",

@@ -12,6 +12,7 @@ lock, and a read lock is not counted.
 import fcntl
 import os
 import struct
+from collections.abc import Callable
 
 _SET: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 _GET: int | None = getattr(fcntl, "F_OFD_GETLK", None)
@@ -19,6 +20,8 @@ _FLOCK = struct.Struct("hhqqi4x")
 """Kind, whence, start, length, and the pid, which the kernel wants to be 0."""
 _BYTE = 0, 1
 """Start and length of what is locked. It keeps nobody from reading or writing."""
+TO_ASK = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+"""How a file is opened that may be anything: a FIFO would make a reader wait for ever."""
 
 
 def hold(fd: int) -> bool:
@@ -43,3 +46,15 @@ def is_held(fd: int) -> bool | None:
     except OSError:
         return None
     return bool(_FLOCK.unpack(found)[0] == fcntl.F_WRLCK)
+
+
+def is_held_at(path: str, opener: Callable[[str, int], int] = os.open) -> bool | None:
+    """The same of the file at that path, which may be anything."""
+    try:
+        fd = opener(path, TO_ASK)
+    except OSError:
+        return None
+    try:
+        return is_held(fd)
+    finally:
+        os.close(fd)

@@ -1,14 +1,12 @@
-"""Where segments lie, and who the current process is."""
+"""Where segments lie."""
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
-
-from tpusmi.wire.layout import Identity
 
 SUFFIX = ".seg"
 _DIRECTORY = "tpusmi-"
@@ -41,6 +39,12 @@ class Place(NamedTuple):
     bytes: int
     written_s: float
     """When it was written last, as time.time() counts."""
+    identity: tuple[int, int] = (0, 0)
+    """Its file system and its number there."""
+    within: str = ""
+    """The process, /proc/PID, in whose mounts the file is; empty of a file that has this path among
+    our own.
+    """
 
 
 class Found(NamedTuple):
@@ -56,9 +60,13 @@ class Directory(NamedTuple):
 
     path: str
     uid: int | None
-    """The user it is named after and who owns it; None of a TPUSMI_DIR, which users may share."""
+    """The user who owns it; None of a TPUSMI_DIR, which users may share."""
     trouble: str = ""
     """Why nothing in it can be read; empty when something may be."""
+    within: str = ""
+    """The process, /proc/PID, in whose mounts it is; empty of one among our own."""
+    inner: str = ""
+    """Its path there."""
 
 
 def bases(uid: int) -> list[str]:
@@ -82,8 +90,19 @@ def user_in_name(name: str) -> int | None:
     that no agent puts there: the name is shown.
     """
     uid, dot, random = name.removeprefix(_DIRECTORY).partition(".")
-    is_ours = not dot or (random.isascii() and random.isalnum() and len(random) <= RANDOM_MOST)
+    is_ours = not dot or _is_random(random)
     return _number(uid) if is_ours and name.startswith(_DIRECTORY) else None
+
+
+def _is_random(text: str) -> bool:
+    return text.isascii() and text.isalnum() and len(text) <= RANDOM_MOST
+
+
+def segment_name(pid: int, start_ticks: int, random: str = "") -> str:
+    """`71-12345.seg`; where another process has taken that, with something by chance: in another
+    container one may have the same number, and have started in the same moment after boot.
+    """
+    return f"{pid}-{start_ticks}{f'.{random}' if random else ''}{SUFFIX}"
 
 
 def directories(root: str) -> Iterator[Directory]:
@@ -135,10 +154,12 @@ def _running_users(proc: str) -> list[int]:
 
 
 def _of_users(parent: str, listed: Iterable[str]) -> Iterator[Directory]:
-    """Those that belong to the users they are named after, a few for each user."""
+    """Those of each user, by the kernel, a few for each. The name is the owner's word: another uid
+    stands in it where a user namespace numbers users in its own way.
+    """
     counts: dict[int, int] = {}
     for name in listed:
-        uid, path = user_in_name(name), f"{parent}/{name}"
+        path = f"{parent}/{name}"
         try:
             found = os.lstat(path)
         except FileNotFoundError:
@@ -146,12 +167,12 @@ def _of_users(parent: str, listed: Iterable[str]) -> Iterator[Directory]:
         except OSError:
             # The directory above is private, as /run/user/1001 is: whose is told by its name.
             continue
-        if uid is None or found.st_uid != uid:
+        uid, is_directory = found.st_uid, stat.S_ISDIR(found.st_mode)
+        if not is_directory and user_in_name(name) != uid:
             continue  # another user has taken the name: the agent has gone elsewhere
         counts[uid] = counts.get(uid, 0) + 1
         if counts[uid] <= OF_USER_MOST:
-            trouble = "" if stat.S_ISDIR(found.st_mode) else "is not a directory"
-            yield Directory(path, uid, trouble)
+            yield Directory(path, uid, "" if is_directory else "is not a directory")
 
 
 def is_private(directory: str, uid: int) -> bool:
@@ -171,29 +192,50 @@ def _owner(path: str) -> int | None:
         return None
 
 
-def segments(directory: str, uid: int | None, most: int = ENTRIES_MOST) -> Found:
-    """The files that are named like a segment, of that user if one is given, among so many entries.
+def segments(
+    directory: str,
+    uid: int | None,
+    most: int = ENTRIES_MOST,
+    first: Container[str] | None = None,
+) -> Found:
+    """The files that are named like a segment, of that user if one is given, among so many entries:
+    where there are more, those first that begin with one of these pids.
 
     Raises OSError when the directory cannot be listed.
     """
     with os.scandir(directory) as entries:
-        seen = [*itertools.islice(entries, most + 1)]
+        seen = [*itertools.islice(entries, (most if first is None else ENTRIES_MOST) + 1)]
+    if first is not None and len(seen) > most:
+        seen.sort(key=lambda entry: entry.name.partition("-")[0] not in first)
     found = (_place(entry, uid) for entry in seen[:most])
-    return Found([place for place in found if place is not None], len(seen))
+    return Found([place for place in found if place is not None], min(len(seen), most + 1))
 
 
 def _place(entry: os.DirEntry[str], uid: int | None) -> Place | None:
-    pid, _, ticks = entry.name.removesuffix(SUFFIX).partition("-")
-    named = (_number(pid), _number(ticks))
-    if not entry.name.endswith(SUFFIX) or named[0] is None or named[1] is None:
+    named = named_process(entry.name)
+    if named is None:
         return None
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError:
         return None  # removed meanwhile
-    if uid is not None and found.st_uid != uid:
+    return None if uid not in (None, found.st_uid) else place(entry.path, named, found)
+
+
+def named_process(name: str) -> tuple[int, int] | None:
+    """The pid and the start that the name of a segment tells; None for any other name."""
+    pid, _, rest = name.removesuffix(SUFFIX).partition("-")
+    ticks, dot, random = rest.partition(".")
+    named = (_number(pid), _number(ticks) if not dot or _is_random(random) else None)
+    if not name.endswith(SUFFIX) or named[0] is None or named[1] is None:
         return None
-    return Place(entry.path, named[0], named[1], found.st_uid, found.st_size, found.st_mtime)
+    return named[0], named[1]
+
+
+def place(path: str, named: tuple[int, int], found: os.stat_result) -> Place:
+    """The file of that path and status."""
+    identity = (found.st_dev, found.st_ino)
+    return Place(path, *named, found.st_uid, found.st_size, found.st_mtime, identity)
 
 
 def _number(text: str) -> int | None:
@@ -208,55 +250,3 @@ def names(directory: str, most: int) -> list[str]:
             return sorted(entry.name for entry in itertools.islice(entries, most))
     except OSError:
         return []
-
-
-def me() -> Identity:
-    """This process. Raises OSError when /proc is not mounted."""
-    pid = os.getpid()
-    ticks = start_ticks("/proc", pid)
-    if ticks is None:
-        raise OSError(f"/proc/{pid}/stat cannot be read")
-    return Identity(pid, os.getuid(), ticks, boot_id("/proc"), pid_namespace("/proc"))
-
-
-def start_ticks(proc: str, pid: int) -> int | None:
-    """When a process started, in clock ticks since boot (field 22 of its stat); None when it is
-    not there.
-    """
-    try:
-        with open(f"{proc}/{pid}/stat", "rb") as file:
-            # The name in parentheses may itself hold parentheses and spaces.
-            fields = file.read(4096).rpartition(b")")[2].split()
-        # A zombie has ended and only its parent has not noticed, unless other threads of it live.
-        gone = fields[0] in (b"Z", b"X") and int(fields[17]) < 2
-        return None if gone else int(fields[19])
-    except (OSError, IndexError, ValueError):
-        return None
-
-
-def real_uid(proc: str, pid: int) -> int | None:
-    """The user who runs a process; None when it is not there or not visible."""
-    try:
-        with open(f"{proc}/{pid}/status", "rb") as file:
-            line = next(line for line in file if line.startswith(b"Uid:"))
-        return int(line.split()[1])
-    except (OSError, StopIteration, IndexError, ValueError):
-        return None
-
-
-def boot_id(proc: str) -> bytes:
-    """Sixteen bytes that change at every boot; zeros when the kernel does not tell."""
-    try:
-        with open(f"{proc}/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return bytes.fromhex(file.read(64).strip().replace("-", ""))[:16].ljust(16, b"\0")
-    except (OSError, ValueError):
-        return bytes(16)
-
-
-def pid_namespace(proc: str, pid: str = "self") -> int:
-    """The inode of a process's pid namespace; 0 when the kernel does not tell."""
-    try:
-        text = os.readlink(f"{proc}/{pid}/ns/pid")  # `pid:[4026531836]`: half the time of a stat()
-    except OSError:
-        return 0
-    return _number(text.removeprefix("pid:[").removesuffix("]")) or 0

@@ -11,7 +11,7 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from tpusmi.wire import lock
@@ -73,11 +73,10 @@ class BlobContent(NamedTuple):
 class SegmentReader:
     """An open segment of any process. Only the constructor opens the file; `close` closes it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, opener: Callable[[str, int], int] = os.open) -> None:
         """Raises SegmentError when the file is not a segment this version can read."""
         try:
-            # O_NONBLOCK: somebody may have put a FIFO there, and opening that would wait for ever.
-            self._fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._fd = opener(path, lock.TO_ASK)
         except OSError as error:
             raise SegmentError(f"cannot be opened: {error.strerror}") from None
         try:

@@ -7,6 +7,7 @@ import os
 import resource
 import struct
 import zlib
+from collections.abc import Callable
 
 from tpusmi.wire import lock
 from tpusmi.wire.layout import (
@@ -41,13 +42,77 @@ class _File:
         check_limit(offset + len(data))
         os.pwrite(self._fd, data, offset)
 
-    def close(self) -> None:
-        fd, self._fd = self._fd, -1
+    def reserve(self, size: int) -> None:
+        """Make it so large, with every byte there. Raises OSError."""
+        check_limit(size)
+        check_room(self._fd, size)
+        os.posix_fallocate(self._fd, 0, size)
+
+    def is_at(self, path: str, size: int = 0) -> bool:
+        """True when that path is this file, and it has so many bytes; no link is followed."""
         try:
-            if fd >= 0 and _identity(fd) == self._identity:
-                os.close(fd)
+            found = os.stat(path, follow_symlinks=False)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._identity and found.st_size >= size
+
+    def remove(self, path: str) -> None:
+        """Close it, and remove it from that path if it is there."""
+        try:
+            if self.is_at(path):
+                os.unlink(path)
+        except OSError:
+            pass  # the directory has become another user's
+        self.close()
+
+    def close(self) -> None:
+        """Close it. A child that is forked meanwhile still finds it among the open ones."""
+        try:
+            if self._fd >= 0 and _identity(self._fd) == self._identity:
+                os.close(self._fd)
         except OSError:
             pass  # closed already
+        self._fd = -1
+        _files.discard(self)
+
+
+_files: set[_File] = set()
+"""Those that are open."""
+_opening: list[str] = []
+"""The name of the file that is being opened, and is not among those yet."""
+
+
+def close_inherited() -> None:
+    """In a forked child: close every segment of the parent. The child would keep the parent's locks
+    alive. The parent's thread may have been opening one, and nothing but the kernel knows which
+    descriptor that is.
+    """
+    for file in tuple(_files):
+        file.close()
+    while _opening:
+        _close_by_name(_opening.pop())
+
+
+def _close_by_name(name: str) -> None:
+    try:
+        numbers = os.listdir("/proc/self/fd")
+    except OSError:
+        return
+    for number in numbers:
+        try:
+            if os.path.basename(os.readlink(f"/proc/self/fd/{number}")) == name:
+                os.close(int(number))
+        except OSError:
+            pass  # the descriptor of the listing itself
+
+
+def check_room(fd: int, size: int) -> None:
+    """Raises OSError when the file system has less room than that. To reserve what is there, and
+    only then be refused, would leave nothing to anybody else meanwhile.
+    """
+    found = os.fstatvfs(fd)
+    if found.f_blocks and found.f_bfree * found.f_frsize < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def check_limit(size: int) -> None:
@@ -97,33 +162,37 @@ class SegmentWriter:
     Every method may raise OSError; none leaves a torn value behind.
     """
 
-    def __init__(self, path: str, header: Header, mode: int = 0o644) -> None:
-        """Create the file under a temporary name, lock it, reserve every byte, and put it in place
-        at once.
+    def __init__(
+        self,
+        path: str,
+        header: Header,
+        mode: int = 0o644,
+        fill: Callable[[SegmentWriter], None] | None = None,
+    ) -> None:
+        """Create the file under a temporary name, lock it, reserve every byte, let `fill` write
+        what is known from the start, and put it in place at once.
 
         Raises OSError when the directory refuses it or the file system has no room.
         """
         self.path = path
         new = path + ".new"
-        fd = _create(new, mode)
-        header = header._replace(locked=int(lock.hold(fd)))
-        self.header = header
+        self._file, is_locked = _create(new, mode)
+        self.header = header = header._replace(locked=int(is_locked))
         self._sequence = 0
         doubles = fields_in_slot(header.process_fields, header.device_fields, header.devices)
         padding = header.slot_bytes - 8 - 8 * doubles - CRC.size
         self._slot = struct.Struct(f"<Q{doubles}d{padding}x")
-        self._file = _File(fd)
-        try:
-            check_limit(header.size)
-            os.posix_fallocate(fd, 0, header.size)
-            self._file.write(packed_header(header), 0)
-            os.rename(new, path)
-        except OSError:
-            self._file.close()
-            os.unlink(new)
-            raise
         self.facts = Blob(self._file, header.facts_offset, header.facts_half)
         self.profile = Blob(self._file, header.profile_offset, header.profile_half)
+        try:
+            self._file.reserve(header.size)
+            self._file.write(packed_header(header), 0)
+            if fill is not None:
+                fill(self)
+            os.rename(new, path)
+        except BaseException:
+            self._file.remove(new)
+            raise
 
     def append(self, values: list[float]) -> None:
         """Write one sample: the doubles of a slot, in the order of the layout, NaN for unknown."""
@@ -135,9 +204,17 @@ class SegmentWriter:
         self._file.write(NEWEST.pack(sequence), header.newest_offset)
         self._sequence = sequence
 
+    def is_in_place(self) -> bool:
+        """False when the file was deleted, replaced or cut short since it was made."""
+        return self._file.is_at(self.path, self.header.size)
+
     def close(self) -> None:
         """Close the file and leave it for a post-mortem. Safe to call twice."""
         self._file.close()
+
+    def remove(self) -> None:
+        """Close the file and remove it, if it still has its name. Raises nothing."""
+        self._file.remove(self.path)
 
 
 def packed_header(header: Header) -> bytes:
@@ -146,13 +223,22 @@ def packed_header(header: Header) -> bytes:
     return body + CRC.pack(zlib.crc32(body))
 
 
-def _create(path: str, mode: int) -> int:
-    """A new file of ours, following no link; one left by a crash of ours is replaced."""
+def _create(path: str, mode: int) -> tuple[_File, bool]:
+    """A new file of ours, following no link, and whether it is locked; one left by a crash of ours
+    is replaced.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    _opening.append(os.path.basename(path))
     try:
-        fd = os.open(path, flags, mode)
-    except FileExistsError:
-        os.unlink(path)
-        fd = os.open(path, flags, mode)
+        try:
+            fd = os.open(path, flags, mode)
+        except FileExistsError:
+            os.unlink(path)
+            fd = os.open(path, flags, mode)
+        is_locked = lock.hold(fd)  # before anything else: a file without a lock may be swept
+        file = _File(fd)
+        _files.add(file)
+    finally:
+        _opening.clear()
     os.fchmod(fd, mode)  # the umask of a job is often 077, and viewers run as other users
-    return fd
+    return file, is_locked

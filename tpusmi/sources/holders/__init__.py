@@ -22,8 +22,11 @@ from tpusmi.sources.holders.scan import Found, Opened, Scan, sees_everybody
 from tpusmi.sources.holders.watch import Watch
 
 PERIOD_S = 0.5
-IN_A_CONTAINER = "this is a container: a process outside it cannot be seen"
-HIDES_OTHERS = "this /proc hides the processes of other users, try sudo"
+IN_A_CONTAINER = (
+    "processes outside this container, or pid namespace, cannot be seen: others may hold the TPU"
+)
+SIGHT_UNKNOWN = "whether this /proc shows every process is not known: others may hold the TPU"
+HIDES_OTHERS = "this /proc hides the processes of other users: others may hold the TPU; try sudo"
 LOCKS_AGAIN_S = 2.0
 FULL_AGAIN_S = 1.0
 """Not more often is everybody looked at because a node was opened."""
@@ -115,9 +118,7 @@ class Holders:
         except OSError as error:
             return Outcome(self.name, FAILED, f"{self._proc}: {error.strerror}")
         processes = self._describer.processes(found.holders, self._loaded.pids(), now_s)
-        why = (
-            IN_A_CONTAINER if is_inside(self._host) else HIDES_OTHERS if found.hides_others else ""
-        )
+        why = _why_unseen(self._host, found)
         unseen = _unseen(found.hidden, why)
         status, message = _status(processes, bool(found.hidden) or found.hides_others, unseen)
         return Outcome(
@@ -175,6 +176,13 @@ class Holders:
 def is_inside(host: Host) -> bool:
     """True where only the processes of a container can be seen, and others may hold the TPU."""
     return host.root == "/" and not sees_everybody()
+
+
+def _why_unseen(host: Host, found: Found) -> str:
+    """Why there may be processes that are not even listed; empty where all are."""
+    if is_inside(host):
+        return SIGHT_UNKNOWN if sees_everybody() is None else IN_A_CONTAINER
+    return HIDES_OTHERS if found.hides_others else ""
 
 
 def _status(found: Sequence[Process], is_refused: bool, unseen: str) -> tuple[str, str]:

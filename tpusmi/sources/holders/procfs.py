@@ -26,6 +26,7 @@ ENVIRONMENT = frozenset(
         "TPU_CHIPS_PER_HOST_BOUNDS",
         "TPU_VISIBLE_CHIPS",
         "TPU_VISIBLE_DEVICES",
+        "TPU_VISIBLE_DEVICE_PATHS",
         "TPU_ACCELERATOR_TYPE",
         "TPU_TOPOLOGY",
         "TPU_WORKER_ID",

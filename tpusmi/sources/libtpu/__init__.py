@@ -11,12 +11,13 @@ from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Pro
 from tpusmi.sources.libtpu.channel import AnyChannel, connected
 from tpusmi.sources.libtpu.client import Told
 from tpusmi.sources.libtpu.memory import Memory
+from tpusmi.sources.libtpu.names import NAMES
 from tpusmi.sources.libtpu.pool import Answered, Pool
 from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, Place, find, named_ports
 from tpusmi.sources.libtpu.strangers import Strangers
 from tpusmi.sources.sockets import Listener, listeners
 from tpusmi.sources.users import user_name
-from tpusmi.text import clean
+from tpusmi.text import clean, counted
 
 NOTES_MOST = 16
 ADDRESSES_VARIABLE = "TPU_PROCESS_ADDRESSES"
@@ -47,6 +48,8 @@ class Libtpu:
         self._pool = Pool(connect=connect)
         self._memory = Memory()
         self._lock = threading.Lock()
+        self._lacking: frozenset[str] = frozenset()
+        self._has_looked = threading.Event()
 
     def read(self, now_s: float) -> Outcome:
         """Every server's rows as it names them. ABSENT when nothing serves libtpu's metrics."""
@@ -56,8 +59,17 @@ class Libtpu:
             # Where a holder is known, no other process has its numbers.
             asked = [p for p in self._found.places if p.stranger is None or not self._holding]
             answered = self._pool.ask(asked, now_s, self.with_programs)
+            self._lacking = _lacking(answered)
+            self._has_looked.set()
             completed = self._memory.completed(answered, now_s)
             return self._outcome(completed, time.monotonic() - started_s)
+
+    def lacking(self, wait_s: float) -> frozenset[str]:
+        """The metrics that no server told at the last look, though one has told others, or could
+        not be asked for want of a package. Waits for the first look, but no longer than that.
+        """
+        self._has_looked.wait(wait_s)
+        return self._lacking
 
     def close(self) -> None:
         """Close every connection, unless a read is under way: its deadline ends it."""
@@ -80,11 +92,11 @@ class Libtpu:
         failed = [a for a in answered if a.told.status == FAILED and not a.place.is_guess]
         gone = [a for a in answered if a.told.status == ABSENT and a.told.readings]
         shown = told + failed + gone
-        status, message = self._status(told, failed)
+        status, message = self._status(told, failed, answered)
         notes = [note for a in told for note in a.told.notes]
         notes += [a.told.message for a in failed if status == OK]
         notes += [a.told.message for a in gone if status == OK]
-        notes += self._mute_holders(told + failed)
+        notes += self._mute_holders(told + failed, answered)
         servers = (*(_server(a) for a in shown), *self._unasked(shown))
         notes += [s.message for s in servers if s.stranger is not None and self._holding]
         return Outcome(
@@ -97,7 +109,7 @@ class Libtpu:
             cores=tuple(core for a in told for core in a.told.cores),
             servers=servers,
             notes=tuple(notes[:NOTES_MOST]),
-            missing=self._unreachable(),
+            missing=self._unreachable(answered),
         )
 
     def _unasked(self, shown: list[Answered]) -> list[Server]:
@@ -106,22 +118,27 @@ class Libtpu:
         silent = [p for p in self._found.places if p.stranger is not None and p.port not in ports]
         return [_server(Answered(p, Told(ABSENT, _stranger(p)))) for p in silent]
 
-    def _status(self, told: list[Answered], failed: list[Answered]) -> tuple[str, str]:
+    def _status(
+        self, told: list[Answered], failed: list[Answered], answered: list[Answered]
+    ) -> tuple[str, str]:
         if told:
             if not any(a.told.readings or a.told.latencies for a in told):
                 return OK, "no program loaded yet"
             devices = sum(len(a.told.ids) for a in told)
-            return OK, f"{_count(len(told), 'server')}, {_count(devices, 'device')}"
+            return OK, f"{counted(len(told), 'server')}, {counted(devices, 'device')}"
         if failed:
             return FAILED, "; ".join(a.told.message for a in failed)
+        missing = [a.told.message for a in answered if _lacks_package(a)]
         ports = ", ".join(map(str, self._host.metrics_ports))
-        return ABSENT, f"nothing serves libtpu metrics{f' on port {ports}' if ports else ''}"
+        nothing = f"nothing serves libtpu metrics{f' on port {ports}' if ports else ''}"
+        cannot = "HBM, duty cycle and more cannot be asked"
+        return ABSENT, f"{cannot}: {missing[0]}" if missing else nothing
 
-    def _mute_holders(self, shown: list[Answered]) -> list[str]:
+    def _mute_holders(self, shown: list[Answered], answered: list[Answered]) -> list[str]:
         """A sentence for each holder that serves no metrics, as far as that is known."""
         serving = {a.place.process for a in shown}
         return [
-            f"pid {p.pid} {self._why_mute(p)}"
+            f"pid {p.pid} {self._why_mute(p, answered)}"
             for p in self._holding
             if p.key in self._found.elsewhere or not (p.key in serving or self._may_serve(p, shown))
         ]
@@ -133,24 +150,28 @@ class Libtpu:
             return False
         return any(place.uid in (None, process.uid) for place in places)
 
-    def _unreachable(self) -> tuple[Missing, ...]:
+    def _unreachable(self, answered: list[Answered]) -> tuple[Missing, ...]:
         """A witness of each holder that we cannot ask: what its server would say is not known."""
-        found = ((p, self._in_our_way(p)) for p in self._holding)
+        found = ((p, self._in_our_way(p, answered)) for p in self._holding)
         return tuple(
             Missing(self.name, f"pid {p.pid} {why}", p.uid, p.key) for p, why in found if why
         )
 
-    def _in_our_way(self, process: Process) -> str:
+    def _in_our_way(self, process: Process, answered: list[Answered]) -> str:
         """What keeps us from asking a holder's server; empty when nothing does."""
         if process.key in self._found.elsewhere:
             return "is in another network namespace: its metrics cannot be reached from here"
         if process.key in self._found.unasked:
             return "cannot be asked for its metrics: holders have too many ports"
+        named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
+        for a in answered:
+            if _lacks_package(a) and (a.place.process == process.key or a.place.port in named):
+                return f"cannot be asked for its metrics: {a.told.message}"
         return ""
 
-    def _why_mute(self, process: Process) -> str:
+    def _why_mute(self, process: Process, answered: list[Answered]) -> str:
         """Why nothing is known of a holder: what stands in our way comes before its own doing."""
-        if why := self._in_our_way(process):
+        if why := self._in_our_way(process, answered):
             return why
         named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
         if process.environment.get(ADDRESSES_VARIABLE) == "local":
@@ -159,6 +180,14 @@ class Libtpu:
         if taken:
             return f"serves no metrics: {_listener(taken[0])} listens on its port {taken[0].port}"
         return _unserved(self._host, process)
+
+
+def _lacking(answered: list[Answered]) -> frozenset[str]:
+    own = [a.told for a in answered if a.place.stranger is None]
+    told = {r.metric.partition(".")[0] for it in own for r in it.readings}
+    told |= {latency.name for it in own for latency in it.latencies}
+    is_asked = bool(told) or any(map(_lacks_package, answered))
+    return frozenset(n.metric for n in NAMES if n.grpc and n.metric not in told if is_asked)
 
 
 def _server(answered: Answered) -> Server:
@@ -185,6 +214,11 @@ def _listener(place: Place) -> str:
     return f"pid {place.stranger} of user {user_name(place.uid)}"
 
 
+def _lacks_package(answered: Answered) -> bool:
+    """True for a port that listens, and that we have no package to ask with."""
+    return answered.told.status == ABSENT and answered.told.message.startswith("protobuf ")
+
+
 def _unserved(host: Host, process: Process) -> str:
     ports = process.environment.get(PORTS_VARIABLE)
     if ports:
@@ -200,7 +234,3 @@ def _may_read_variables(host: Host, process: Process) -> bool:
     except OSError:
         return bool(process.environment)
     return True
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

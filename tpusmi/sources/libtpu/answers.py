@@ -21,7 +21,7 @@ from tpusmi.model import (
 )
 from tpusmi.sources.libtpu.names import EXECUTION, LATENCY, Name
 from tpusmi.sources.libtpu.percentiles import percentiles, summed
-from tpusmi.text import clean
+from tpusmi.text import clean, counted, noun
 
 ROWS_MOST = 4096
 DEVICES_MOST = 1024
@@ -83,7 +83,8 @@ def answer(name: Name, response: Any, asked: Asked) -> Answer:
         return Answer((), _latencies(name, rows[:most], asked), tuple(notes))
     readings, senseless = _rows(name, rows[:most], asked)
     if senseless:
-        notes.append(f"{name.metric}: {senseless} of {len(rows)} rows make no sense")
+        of = f"{senseless} of {counted(len(rows), 'row')}"
+        notes.append(f"{name.metric}: {of} {noun(senseless, 'makes', 'make')} no sense")
     return Answer(readings, (), tuple(notes))
 
 
@@ -251,7 +252,8 @@ def _latencies(name: Name, rows: Any, asked: Asked) -> tuple[Latency, ...]:
         whole = summed([row.distribution for row in group])
         numbers = _largest(group) if whole is None else percentiles(whole)
         at_s = max(_at_s(row, asked) for row in group)
-        found.append(Latency(name.metric, text, numbers, at_s, LIBTPU, asked.process))
+        whose = (asked.process, asked.server)
+        found.append(Latency(name.metric, text, numbers, at_s, LIBTPU, *whose))
     return tuple(found)
 
 

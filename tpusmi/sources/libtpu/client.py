@@ -7,22 +7,30 @@ import time
 from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
-from tpusmi.metricproto import GET_METRIC, GET_STATUS, LIST_METRICS, messages
+from tpusmi.metricproto import (
+    GET_METRIC,
+    GET_STATUS,
+    LIST_METRICS,
+    UnusableProtobufError,
+    messages,
+)
 from tpusmi.model import ABSENT, FAILED, OK, Core, Latency, ProcessKey, Reading
-from tpusmi.protobuf import DecodeError
 from tpusmi.sources.libtpu.answers import Answer, Asked, answer
 from tpusmi.sources.libtpu.channel import LATE, AnyChannel, connected, status, target, words
 from tpusmi.sources.libtpu.names import Name
 from tpusmi.sources.libtpu.programs import cores
 from tpusmi.sources.libtpu.questions import Questions
+from tpusmi.text import clean
 
 DEADLINE_S = 1.0
 """For everything that is asked of a server at one time."""
 READ_MOST_S = 1.7
 """For the list and then the metrics of a slow one: less than a one-shot run waits."""
+ANSWER_LEAST_S = 0.6
 RETRY_S = (1.0, 2.0, 4.0)
 """How long a server that failed is left alone: after the first, second, and every later time."""
 LISTED_MOST = 4096
+NOT_INSTALLED = "protobuf is not installed (pip install protobuf)"
 _HAS_NOT = ("NOT_FOUND", "UNIMPLEMENTED", "INVALID_ARGUMENT")
 _TOO_SLOW = f"answers too slowly (over {DEADLINE_S:.0f} s)"
 _NOT_THE_SERVICE = "is not libtpu's metrics service"
@@ -100,7 +108,10 @@ class Client:
                         raise
                     self.close()
                     self._forget()  # it has ended, or another has taken its place
-            return self._connect() or self._read(now_s, until_s, most_s)
+            missing = self._connect()
+            # Importing protobuf takes its time on a busy host: that is not the server's fault.
+            until_s = max(until_s, time.monotonic() + ANSWER_LEAST_S)
+            return missing or self._read(now_s, until_s, most_s)
         except _ServerError as failure:
             self.close()
             self._silent_since_s = self._silent_since_s or started_s
@@ -129,7 +140,13 @@ class Client:
         if found is None:
             self._forget()
             return Told(ABSENT, f"nothing listens on port {self.port}")
-        self._channel = self._open(found)
+        try:
+            messages()
+            self._channel = self._open(found)
+        except ImportError:
+            return Told(ABSENT, NOT_INSTALLED)
+        except UnusableProtobufError as error:
+            return Told(ABSENT, clean(str(error), 300))
         return None
 
     def _read(self, now_s: float, until_s: float, most_s: float) -> Told:
@@ -253,6 +270,8 @@ def _response(call: Any, message: str) -> Any | None:
     """The message a call brought, once it is there; None when it failed or brought nonsense."""
     if status(call) != "OK":
         return None
+    from google.protobuf.message import DecodeError
+
     try:
         return messages()[message].FromString(call.result())
     except DecodeError:

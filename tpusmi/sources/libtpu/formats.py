@@ -240,7 +240,8 @@ def _distribution(text: str) -> tuple[str, tuple[Number | None, ...]]:
     if len(parts) < len(DISTRIBUTION):
         return "", (None,) * len(DISTRIBUTION)
     label = "" if len(parts) == len(DISTRIBUTION) else parts.pop(0)
-    return label.strip(), tuple(within(number(part), VALUE_MOST) for part in parts)
+    mean, *rest = (within(number(part), VALUE_MOST) for part in parts)
+    return label.strip(), (mean or None, *rest)  # a mean of 0 is one that was not told
 
 
 def _places(rows: set[Row]) -> dict[Row, int]:

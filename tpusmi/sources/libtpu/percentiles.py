@@ -29,7 +29,7 @@ def percentiles(distribution: Any) -> Percentiles:
     """The percentiles of a Distribution message.
 
     None for what cannot be told: all of it when the count is 0, one that falls into no bucket,
-    every one when the buckets make no sense.
+    every one when the buckets make no sense, a mean that is not there.
     """
     count = distribution.count
     if count <= 0:
@@ -42,7 +42,9 @@ def percentiles(distribution: Any) -> Percentiles:
             found = _walk(counts, count, buckets)
         except (OverflowError, ValueError):  # bounds beyond what a float holds
             pass
-    return Percentiles(count, *(within(v, VALUE_MOST) for v in (distribution.mean, *found)))
+    # A mean of 0 is one that was not told: a field of protobuf without a value reads as 0.
+    mean = distribution.mean or None
+    return Percentiles(count, *(within(v, VALUE_MOST) for v in (mean, *found)))
 
 
 def summed(distributions: Sequence[Any]) -> Any | None:
@@ -72,7 +74,8 @@ def summed(distributions: Sequence[Any]) -> Any | None:
         total.count = count
     except ValueError:  # beyond int64
         return None
-    total.mean = sum(d.mean * (d.count / count) for d in known) if known else 0.0
+    if all(d.mean for d in known):  # else one of them does not tell it
+        total.mean = sum(d.mean * (d.count / count) for d in known)
     return total
 
 

@@ -10,11 +10,10 @@ import itertools
 import json
 import math
 import os
-import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.interpreter import why_unknown
@@ -23,7 +22,8 @@ from tpusmi.sources.libtpu.answers import fresh_for_s
 from tpusmi.sources.libtpu.child_process import ChildProcess
 from tpusmi.sources.libtpu.formats import Parsed, parse
 from tpusmi.sources.libtpu.names import NAMES, SELDOM_S, Name
-from tpusmi.text import clean
+from tpusmi.sources.libtpu.talk import MESSAGE_MOST, last_words, why_empty
+from tpusmi.text import clean, noun
 
 WAIT_S = 1.3
 """A read waits no longer than this."""
@@ -37,11 +37,8 @@ STILLBORN_RETRY_S = 600.0
 STABLE_S = 60.0
 """A child that lived this long has made up for those before it."""
 NOTES_MOST = 8
-MESSAGE_MOST = 200
 
 NOT_INSTALLED = "libtpu is not installed here: MXU utilization needs it (pip install libtpu)"
-_LOG_LINE = r"[IWEF][0-9]{4} [0-9:. ]+\S+:[0-9]+\] "
-_NOISE = r"\s*(?:Could not open|===|\*\*\*|@ |PC: |\S+\.cc:[0-9]+$|WARNING: Logging before)|\s*$"
 
 
 class Known(NamedTuple):
@@ -61,14 +58,18 @@ class LibtpuSdk:
         self,
         host: Host,
         has_tpu: Callable[[], bool],
-        everything: bool = False,
         period_s: float = 1.0,
+        lacking: Callable[[float], Container[str]] = lambda wait_s: (),
     ) -> None:
-        """`everything`: also what the metrics server tells, for when it cannot be asked."""
+        """`lacking` tells the metrics that a server should tell and none does, within so many
+        seconds.
+        """
         self.period_s = period_s
         self._host = host
         self._has_tpu = has_tpu
-        self._names = [n for n in NAMES if n.sdk and (everything or n.grpc is None)]
+        self._lacking = lacking
+        self._names = [n for n in NAMES if n.sdk and n.grpc is None]
+        self._seconded = [n for n in NAMES if n.sdk and n.grpc is not None]
         self._child: ChildProcess | None = None
         self._turn = threading.Lock()
         self._is_closed = False
@@ -95,7 +96,11 @@ class LibtpuSdk:
             if self._child is None and now_s >= self._retry_at_s:
                 self._start(now_s)
             if self._child is not None:
-                self._converse(self._child, now_s, began_s)
+                self._converse(self._child, now_s, began_s, self._lacking(0.0))
+            if self._child is not None and self._asked_at_s is None:
+                # What the servers lack becomes known while the SDK is loaded.
+                left_s = max(0.0, began_s + WAIT_S - time.monotonic())
+                self._converse(self._child, now_s, began_s, self._lacking(left_s))
             return self._outcome(now_s, began_s)
         finally:
             if self._is_closed:
@@ -138,10 +143,12 @@ class LibtpuSdk:
             return
         atexit.register(self.close)
 
-    def _converse(self, child: ChildProcess, now_s: float, began_s: float) -> None:
+    def _converse(
+        self, child: ChildProcess, now_s: float, began_s: float, lacking: Container[str]
+    ) -> None:
         """Ask what is due, unless an answer is still owed, and hear what comes in time."""
         if self._asked_at_s is None:
-            wanted = [*self._wanted(now_s)]
+            wanted = [*self._wanted(now_s, lacking)]
             if not wanted:
                 return
             child.ask(json.dumps(wanted).encode() + b"\n")
@@ -156,9 +163,9 @@ class LibtpuSdk:
         elif at_s - self._asked_at_s > limit_s:
             self._fail(f"has not answered for {limit_s:.0f} s", at_s, child.talk())
 
-    def _wanted(self, now_s: float) -> Iterator[str]:
+    def _wanted(self, now_s: float, lacking: Container[str]) -> Iterator[str]:
         """The SDK's names of what is due, marked as asked."""
-        for name in self._names:
+        for name in (*self._names, *(n for n in self._seconded if n.metric in lacking)):
             if now_s >= self._due_at_s.get(name.metric, -math.inf):
                 # A little early is better than a period late.
                 self._due_at_s[name.metric] = now_s + name.every_s - self.period_s / 2
@@ -184,13 +191,13 @@ class LibtpuSdk:
         supported = answer.get("supported")
         if isinstance(supported, list):
             self._supported = frozenset(n for n in supported if isinstance(n, str))
-        self._reason = _why_empty(child.talk())
+        self._reason = why_empty(child.talk())
         self._learn(_mapping(answer.get("metrics")), errors, at_s)
 
     def _learn(self, metrics: Mapping[str, Any], errors: Mapping[str, Any], at_s: float) -> None:
         told = itertools.islice(errors.items(), NOTES_MOST)
         notes = [f"{clean(n, 64)}: {clean(str(e), MESSAGE_MOST)}" for n, e in told]
-        for name in self._names:
+        for name in (*self._names, *self._seconded):
             printed = next((n for n in name.sdk if n in metrics), None)
             if printed is None:
                 continue
@@ -199,13 +206,14 @@ class LibtpuSdk:
             if not (parsed.readings or parsed.latencies or parsed.links):
                 self._due_at_s[name.metric] = at_s + min(name.every_s, SELDOM_S) - self.period_s / 2
             if parsed.senseless:
-                notes.append(f"{printed}: {parsed.senseless} of its values make no sense")
+                make = noun(parsed.senseless, "makes", "make")
+                notes.append(f"{printed}: {parsed.senseless} of its values {make} no sense")
         self._notes = tuple(notes[:NOTES_MOST])
 
     def _fail(self, how: str, at_s: float, talk: list[str] | None = None) -> None:
         """Do away with the child, and be the slower to start another the more have failed."""
         self._drop()
-        words = _last_words(talk or [])
+        words = last_words(talk or [])
         self._failure = f"libtpu's SDK {how}" + (f": {words}" if words else "")
         was_stable = self._has_answered and at_s - self._started_at_s >= STABLE_S
         self._failures = 1 if was_stable else self._failures + 1
@@ -277,23 +285,3 @@ def _decoded(line: bytes) -> Mapping[str, Any] | None:
 
 def _mapping(found: Any) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
-
-
-def _why_empty(talk: list[str]) -> str:
-    """What libtpu said of a request of its own that failed; empty when it said nothing."""
-    for line in reversed(talk):
-        _, is_told, cause = line.partition("Failed to get metric values: ")
-        if is_told:
-            return clean(
-                cause.rpartition("last error: ")[2].removeprefix("UNKNOWN: "), MESSAGE_MOST
-            )
-    return ""
-
-
-def _last_words(talk: list[str]) -> str:
-    """The line that best says why it ended: a fatal one, else the last that says anything."""
-    told = [line[:1024] for line in talk if not re.match(_NOISE, line[:1024])]
-    fatal = [line for line in told if re.match(r"F[0-9]{4} ", line)]
-    line = (fatal or told or [""])[-1]
-    prefix = re.match(_LOG_LINE, line)
-    return clean(line[prefix.end() :] if prefix else line, MESSAGE_MOST)

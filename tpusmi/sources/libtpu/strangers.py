@@ -7,7 +7,7 @@ import os
 import time
 
 from tpusmi.sources.sockets import Listener, visible_sockets
-from tpusmi.wire import places
+from tpusmi.wire import identity, places
 
 PROCESSES_MOST = 32768
 CPU_MOST_S, LOOK_MOST_S = 0.05, 0.1
@@ -57,4 +57,4 @@ class Strangers:
             owner = os.stat(f"{self._proc}/{name}").st_uid
         except OSError:
             return False
-        return owner == uid or (owner == 0 and places.real_uid(self._proc, int(name)) == uid)
+        return owner == uid or (owner == 0 and identity.real_uid(self._proc, int(name)) == uid)

@@ -52,9 +52,13 @@ class Segments:
         self._budget.renew()
         gaps = Gaps(self._machine)
         looked = self._listing.look(now_s, self._budget)
+        if self._machine.lacking:
+            gaps.note(self._machine.lacking)
         for trouble in looked.troubles:
             gaps.directory(trouble)
-        jobs = [job for job in (self._job(p, gaps) for p in looked.places) if job is not None]
+        gaps.others(looked.others)
+        listed = [*looked.places, *self._nameless(looked.places)]
+        jobs = [job for job in (self._job(p, gaps) for p in listed) if job is not None]
         contested = _contested(jobs, self._budget)
         read = (
             self._read(job, (_named(job), job.place.uid) in contested, now_s, gaps) for job in jobs
@@ -80,6 +84,14 @@ class Segments:
         """Close the segments that are open."""
         while self._open:
             self._open.popitem()[1].close()
+
+    def _nameless(self, listed: Iterable[Place]) -> list[Place]:
+        """Those that are open here and were deleted, and that their agents still write to: each
+        makes another one soon.
+        """
+        named = {(place.pid, place.start_ticks, place.uid) for place in listed}
+        known = (job.place for job in self._open.values() if job.is_written)
+        return [p for p in known if (p.pid, p.start_ticks, p.uid) not in named]
 
     def _job(self, place: Place, gaps: Gaps) -> Job | None:
         """The open segment of that place, with what the kernel says of its process. None of one
@@ -131,7 +143,7 @@ class Segments:
     def _opened(self, place: Place) -> Job:
         """The segment, opened anew when its file was replaced. Raises SegmentError."""
         known = self._open.get(place.path)
-        if known is not None and known.is_current():
+        if known is not None and known.is_current(place):
             known.place = place
             return known
         if known is not None:
@@ -189,7 +201,6 @@ def _status(found: int, gaps: Gaps) -> tuple[str, str]:
     if gaps.own:
         return FAILED, gaps.own
     notes = gaps.notes()
-    return (
-        ABSENT,
-        f"{NO_JOB}, but not all could be read: {notes[0]}" if notes else NO_JOB,
-    )
+    if notes:
+        return ABSENT, f"{NO_JOB}, but not all could be read: {notes[0]}"
+    return ABSENT, f"{NO_JOB}; {gaps.wall}" if gaps.wall else NO_JOB

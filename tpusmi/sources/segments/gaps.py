@@ -6,14 +6,20 @@ import os
 import time
 from collections import Counter
 
-from tpusmi.model import AGENT, Missing, ProcessKey
+from tpusmi.model import AGENT, OTHER_MOUNTS, Missing, ProcessKey
 from tpusmi.sources.segments.listing import RECENT_S, Trouble
+from tpusmi.sources.segments.namespaces import Seen
 from tpusmi.sources.segments.proof import Machine
 from tpusmi.sources.users import user_name
 from tpusmi.text import clean
+from tpusmi.wire.identity import start_ticks
 from tpusmi.wire.places import Place
 
 NOTES_MOST = 8
+WALLED = (
+    "has another /dev/shm than this command (a container or a Slurm job), "
+    "and an agent in there cannot be seen from here"
+)
 
 
 class Gaps:
@@ -24,6 +30,8 @@ class Gaps:
         """Segments and directories that this user may not read."""
         self.own = ""
         """The first that is root's or of this user and could have told something, in words."""
+        self.wall = ""
+        """The first process whose segment would lie where this user cannot look, in words."""
         self._machine = machine
         self._notes: list[str] = []
         self._cut: Counter[tuple[int, str]] = Counter()
@@ -39,6 +47,18 @@ class Gaps:
         self.denied += is_denied
         text = self._noted(f"{directory.path} {why}")
         self._miss(text, directory.uid)
+
+    def others(self, seen: Seen) -> None:
+        """What was not seen of the mounts of other processes."""
+        if seen.unasked:
+            self.note(f"{seen.unasked} processes were not asked whether they are in a container")
+        for pid, uid in seen.walled:
+            ticks = start_ticks(self._machine.proc, pid)
+            if ticks is None:
+                continue
+            key = ProcessKey(pid, ticks)
+            self._missing.append(Missing(AGENT, f"pid {pid} {_walled()}", uid, key, OTHER_MOUNTS))
+            self.wall = self.wall or f"pid {pid} (user {user_name(uid)}) {_walled()}"
 
     def segment(self, place: Place, why: str) -> None:
         """A segment that cannot be read. One that is named after a living process of its owner
@@ -79,6 +99,11 @@ class Gaps:
 
     def _cuts(self) -> dict[tuple[int, str], str]:
         return {(uid, why): _cut(uid, count, why) for (uid, why), count in self._cut.items()}
+
+
+def _walled() -> str:
+    cure = "" if os.geteuid() == 0 else "try sudo, "
+    return f"{WALLED}: {cure}look from inside, or share a directory with TPUSMI_DIR"
 
 
 def _cut(uid: int, count: int, why: str) -> str:

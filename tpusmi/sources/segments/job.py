@@ -3,28 +3,37 @@
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import math
-import os
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.memprofile import Held, held, unpacked_sites
-from tpusmi.model import PHASES, Device, MemoryProfile, Process, ProcessKey, Reading
+from tpusmi.model import (
+    DEAD,
+    LIVE,
+    PHASES,
+    SILENT,
+    UNCERTAIN,
+    Device,
+    MemoryProfile,
+    Process,
+    ProcessKey,
+    Reading,
+)
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import facts
+from tpusmi.sources.segments.clocks import shift_of
 from tpusmi.sources.segments.proof import Claim, Machine, Standing, standing
 from tpusmi.sources.segments.samples import GRAPHED, fresh_for_s, phase_of, positive, readings
+from tpusmi.sources.segments.within import opener
 from tpusmi.sources.users import user_name
 from tpusmi.wire import places
 from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.reader import Sample, SegmentReader
 
-FUTURE_MOST_S = 5.0
 SITES_MOST = 50
 PAST_MOST = 100_000
 """Values of the past one segment may give: beyond that, every second or third sample will do."""
 
-LIVE, SILENT, DEAD = "live", "silent", "dead"
 ENDED = PHASES.index("ended")
 
 _DECODERS: dict[int, Callable[[bytes, bool], Held]] = {
@@ -55,21 +64,25 @@ class Job:
         Raises SegmentError when the file is none, or not what its name says.
         """
         self._machine = machine
-        self._reader = SegmentReader(place.path)
+        self._reader = SegmentReader(place.path, opener(place))
         header = self._reader.header
         owner = self._reader.stat.st_uid
-        said = (header.pid, header.start_ticks, header.uid, owner)
-        if said != (place.pid, place.start_ticks, owner, place.uid):
+        # The header's uid is that of the job's user namespace. Whose file it is, the kernel says.
+        if (header.pid, header.start_ticks, owner) != (place.pid, place.start_ticks, place.uid):
             self._reader.close()
-            raise SegmentError("is not what its name, owner and header say of each other")
+            raise SegmentError("is not what its name and header say of each other")
         self.place = place
         self.newest: Found | None = None
         """What it gave last."""
         self.newest_at_s = -math.inf
-        self._claim = Claim(place.path, owner, header)
+        file = self._reader.stat
+        self._claim = Claim(place.path, owner, header, (file.st_dev, file.st_ino))
         self.standing = Standing(None, False)
         """What the kernel said of its process at the last look."""
         self._key = ProcessKey(header.pid, header.start_ticks, place.path)
+        self._free_at: int | None = None
+        """The newest sample's number when the lock was free at last."""
+        self._writes_without_lock = False
         self._wants_past = with_past
         self._by_device = by_device
         self._facts_hint = -1
@@ -87,48 +100,57 @@ class Job:
         """Close the file."""
         self._reader.close()
 
-    def is_current(self) -> bool:
+    def is_current(self, place: places.Place) -> bool:
         """False when another file has taken the path: a job's segment is replaced once JAX has
         started.
         """
-        try:
-            found = os.stat(self.place.path, follow_symlinks=False)
-        except OSError:
-            return False
         opened = self._reader.stat
-        return (found.st_ino, found.st_dev, found.st_size) == (
-            opened.st_ino,
-            opened.st_dev,
-            opened.st_size,
-        )
+        return (*place.identity, place.bytes) == (opened.st_dev, opened.st_ino, opened.st_size)
+
+    @property
+    def is_written(self) -> bool:
+        """True while its agent has it open, by the lock, and had written to it at the last read."""
+        is_live = self.newest is not None and self.newest.process.state == LIVE
+        return is_live and self._reader.is_locked() is True
 
     def look_elsewhere(self) -> None:
         """Look for its process among those of other pid namespaces, if it is of one."""
         self._machine.look_for(self._claim)
 
     def look(self) -> None:
-        """Ask the kernel for the process that the segment names."""
-        self.standing = standing(self._claim, self._machine, self.standing)
+        """Ask the kernel for the process that the segment names, and for the lock of its agent."""
+        tells = not self._network and not self._writes_without_lock
+        claim = self._claim._replace(is_held=self._reader.is_locked() if tells else None)
+        self.standing = standing(claim, self._machine, self.standing)
+        self._claim = claim
+
+    @property
+    def _network(self) -> str:
+        """The network file system that it lies on; empty for a local one."""
+        return self._machine.locks.network(self._reader.stat.st_dev)
 
     @property
     def may_be_proven(self) -> bool:
         """True when its process was not found, and may be among those that were not looked at."""
-        return self.standing.process is None and self._machine.may_run(self._claim)
+        found = self.standing
+        is_open = found.process is None and found.is_held is not False
+        return is_open and self._machine.may_run(self._claim)
 
     def read(self, now_s: float, is_contested: bool = False, past_most: int = 0) -> Found:
         """What the segment holds now, and so many values of the past. Raises SegmentError.
 
         `is_contested` is for a process that has ended and that files of two users name.
         """
-        self._name(is_contested)
-        self._read_facts()
         sample = self._reader.newest()
+        self._compare(sample)
         shift = 0.0 if sample is None else self._clock_shift(sample, now_s)
         at_s = None if sample is None else sample.at_s + shift
         interval_s = positive(None if sample is None else sample.process.get("interval_s"), 1.0)
+        writes = at_s is not None and now_s - at_s <= fresh_for_s(interval_s)
         ended = sample is not None and sample.process.get("phase") == ENDED
-        fresh = at_s is not None and now_s - at_s <= fresh_for_s(interval_s)
-        state = self._state(fresh, ended, starts=at_s is None)
+        state = self._state(writes, ended, starts=at_s is None)
+        self._name(state, is_contested)
+        self._read_facts()
         self._read_profile(shift, now_s)
         process = Process(
             self._key,
@@ -142,45 +164,86 @@ class Job:
             self._profile,
             self._facts.notices,
             uid=self._claim.owner,
+            elsewhere=self._elsewhere(),
         )
         found = [] if sample is None else readings(sample, self._key, shift, interval_s)
         past = self._past(shift, interval_s, past_most)
-        self.newest = Found(process, self._facts.devices, found, past, self._profile_note)
+        note = self._profile_note or self._doubt()
+        self.newest = Found(process, self._facts.devices, found, past, note)
         self.newest_at_s = now_s
         return self.newest
 
-    def _name(self, is_contested: bool) -> None:
-        """Under which key all that the segment says is known from now on."""
+    def _compare(self, sample: Sample | None) -> None:
+        """Notice a job that writes although its lock is free: it has the lock where our kernel does
+        not know of it, as in a virtual machine or in gVisor.
+        """
+        number = 0 if sample is None else sample.sequence
+        if self.standing.is_held is False and self._free_at is not None:
+            self._writes_without_lock = number > self._free_at
+            if self._writes_without_lock:
+                self.look()
+        self._free_at = number if self.standing.is_held is False else None
+
+    def _name(self, state: str, is_contested: bool) -> None:
+        """Under which key all that the segment says is known from now on. What has left a process
+        that lives on is not that process's.
+        """
         found = self.standing
         h = self._claim.header
         key = found.process
-        if key is None:
+        has_left = state == DEAD and not found.is_gone
+        if key is None or has_left:
             is_known = found.is_gone and not is_contested
             key = ProcessKey(h.pid, h.start_ticks, "" if is_known else self._claim.path)
         if key != self._key:
             self._key, self._facts_hint = key, -1
 
     def _clock_shift(self, sample: Sample, now_s: float) -> float:
-        """What to add to the segment's monotonic times to compare them with ours.
+        """What to add to the segment's monotonic times to compare them with ours."""
+        is_other_boot = self._machine.is_other_boot(self._claim.header.boot_id)
+        return shift_of(sample, now_s, is_other_boot and not self.standing.lives)
 
-        After a boot they mean nothing, and the wall clock stands in.
+    def _state(self, writes: bool, ended: bool, starts: bool) -> str:
+        """What the kernel says of the process and of its agent's lock; where it says nothing, only
+        writing tells.
         """
-        lives = self.standing.process is not None and not self.standing.is_gone
-        if lives or not self._machine.is_other_boot(self._claim.header.boot_id):
-            if sample.at_s > now_s + FUTURE_MOST_S:
-                raise SegmentError("has a sample from the future")
-            return 0.0
-        return now_s - max(0.0, time.time() - sample.wall_s) - sample.at_s
+        found = self.standing
+        if found.is_gone or (found.is_held is False and self._has_left(writes, ended)):
+            return DEAD
+        if ended and found.process is None:
+            return DEAD
+        if found.lives:
+            return LIVE if writes or starts else SILENT
+        if writes:
+            return LIVE
+        return DEAD if self._machine.is_other_boot(self._claim.header.boot_id) else UNCERTAIN
 
-    def _state(self, fresh: bool, ended: bool, starts: bool) -> str:
-        """What the kernel says of the process; where it says nothing, only writing tells."""
-        if self.standing.is_gone:
-            return DEAD
-        if self.standing.process is not None:
-            return LIVE if fresh or starts else SILENT
-        if ended or (self._machine.is_other_boot(self._claim.header.boot_id) and not fresh):
-            return DEAD
-        return LIVE if fresh else SILENT
+    def _has_left(self, writes: bool, ended: bool) -> bool:
+        """Whether an agent without the lock is gone. One whose process is still there may have lost
+        the descriptor and be about to make another segment; or the process has become another
+        program, or stopped its agent. One that switched itself off has said so.
+        """
+        is_there = self.standing.process is not None
+        return not is_there or ended or not (writes or self._is_off())
+
+    def _is_off(self) -> bool:
+        self._read_facts()
+        return any(notice.code == "agent_off" for notice in self._facts.notices)
+
+    def _elsewhere(self) -> str:
+        """Where the process is, if it lives and our /proc does not show it."""
+        found = self.standing
+        is_unseen = found.lives and found.process is None
+        return self._machine.whereabouts(self._claim) if is_unseen else ""
+
+    def _doubt(self) -> str | None:
+        """Why nothing proves whether the process lives."""
+        found = self.standing
+        if found.lives or found.is_gone or found.is_held is False:
+            return None
+        if self._network:
+            return f"is on a network file system ({self._network}), where a lock proves nothing"
+        return "has no lock that would tell whether its job lives: its agent could not take one"
 
     def _read_facts(self) -> None:
         hint = self._reader.facts_sequence()
@@ -229,5 +292,5 @@ class Job:
 def _phase(sample: Sample | None, state: str) -> str | None:
     if state == DEAD:
         return "ended"
-    number = None if sample is None else phase_of(sample)
+    number = None if sample is None or state == UNCERTAIN else phase_of(sample)
     return None if number is None else PHASES[number]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
+from functools import partial
 
 from tpusmi.model import DEVICE, OK, Device, Snapshot, metric
 from tpusmi.report import rows, words
@@ -11,15 +11,10 @@ from tpusmi.tui.device.quantities import ARRAYS, HBM, SHARES, SIZES, USED, Drawn
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import filed
 from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.draw.ranks import columns_for, in_ranks
 from tpusmi.tui.scene import Scene
 
-GAP = 2
-LEAST_WIDTH = 34
 LEAST_HEIGHT = 3
-HELD_S = 5.0
-"""So long the newest value stands in a graph, as it does in the tables."""
-BEST_SHAPE = 6.0
-"""Columns for each line of a graph that looks right."""
 
 
 class DeviceGraphs:
@@ -59,16 +54,13 @@ class DeviceGraphs:
         drawn = self._known[: max(0, (height - 1) // LEAST_HEIGHT) * across]
         if not drawn or width < 1:
             return []
-        look, each = self._look, (width + GAP) // across - GAP
-        ranks = [drawn[n : n + across] for n in range(0, len(drawn), across)]
-        gap = look.cell("", GAP)
-        found: list[Row] = []
-        for n, rank in enumerate(ranks):
-            tall = (height - 1) // len(ranks) + (n < (height - 1) % len(ranks))
-            cells = [self._graph(g, each, tall) for g in rank]
-            found += [_joined(line, gap) for line in zip(*cells, strict=True)]
-        axis = plot.axis(look, self._span_s, each, end="then" if self._scene.back_s else "now")
-        return [*found, _joined([axis] * min(across, len(drawn)), gap)]
+        graphs = [partial(self._graph, g) for g in drawn]
+        ranks = [graphs[n : n + across] for n in range(0, len(graphs), across)]
+        return in_ranks(self._look, ranks, self._axis, width, height)
+
+    def _axis(self, width: int, height: int) -> list[Row]:
+        end = "then" if self._scene.back_s else "now"
+        return [plot.axis(self._look, self._span_s, width, end)]
 
     def _is_known(self, g: Drawn) -> bool:
         """Somebody has measured it in the last minutes, up to now: a look back moves no graph."""
@@ -115,37 +107,7 @@ class DeviceGraphs:
     def values(self, name: str, room: int) -> list[float | None]:
         """One for each slot of the graph."""
         count = plot.slots_across(self._look, room)
-        graphs, span_s = self._scene.graphs, float(self._span_s)
-        found = graphs.of_device(self._s, self._d, name, span_s, count)
-        return self._held(name, found, span_s / count)
-
-    def _held(self, name: str, slots: Sequence[float | None], slot_s: float) -> list[float | None]:
-        """The slots, of which the last seconds are blank between two readings, with the present
-        value there.
-        """
-        held, present = list(slots), rows.shown(self._s, self._d, name).value
-        at = len(held) - 1
-        while present is not None and not present.stale and at >= 0 and held[at] is None:
-            if (len(held) - 1 - at) * slot_s >= HELD_S:
-                break
-            held[at] = present.value
-            at -= 1
-        return held
-
-
-def columns_for(count: int, width: int, height: int) -> int:
-    """In how many columns so many graphs look best: no place stays empty, none is too flat."""
-    fitting = [
-        n
-        for n in range(1, count + 1)
-        if count % n == 0 and (n == 1 or (width + GAP) // n - GAP >= LEAST_WIDTH)
-    ]
-    return min(fitting, key=lambda n: _oddness(count, n, width, height), default=1)
-
-
-def _oddness(count: int, across: int, width: int, height: int) -> float:
-    tall = max(1.0, height / (count // across))
-    return abs(log(max(1, width) / across / tall / BEST_SHAPE))
+        return self._scene.graphs.of_device(self._s, self._d, name, self._span_s, count)
 
 
 def _marked(look: Look, text: str, is_peak: bool) -> Row:
@@ -159,7 +121,3 @@ def _marked(look: Look, text: str, is_peak: bool) -> Row:
         parts.append((look.glyphs.track * (end - at), "dim") if blank else (text[at:end], "graph"))
         at = end
     return look.line(*parts)
-
-
-def _joined(cells: Sequence[Row], gap: Row) -> Row:
-    return tuple(piece for n, row in enumerate(cells) for piece in (*(gap if n else ()), *row))

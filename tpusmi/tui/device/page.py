@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from textual.geometry import Size
 
 from tpusmi.model import Process, Snapshot
 from tpusmi.tui.device.lines import draw
+from tpusmi.tui.device.quantities import METRICS
+from tpusmi.tui.draw.graphs import Drawn, filed
 from tpusmi.tui.main.arrange import AROUND
 from tpusmi.tui.sheet import Sheet, sheet_keys, stepped
 
@@ -24,6 +28,13 @@ class DevicePage(Sheet):
         """Who has the device, and not who was chosen elsewhere."""
         return self.scene.owners
 
+    def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
+        """The device goes by its number: it gets another key when a job's agent tells of it."""
+        device = self.scene.device
+        if device is None:
+            return None, ()
+        return device.index, ((filed(snapshot, device, name), name) for name in METRICS)
+
     def draw_body(self, snapshot: Snapshot) -> None:
         device = self.scene.device
         if device is None:
@@ -32,7 +43,7 @@ class DevicePage(Sheet):
         if device.owners and self.scene.process_key not in device.owners:
             self.scene.process_key = device.owners[0]  # whose job the job page is to show
         size = Size(self.size.width, max(0, self.size.height - AROUND))
-        found = draw(self.scene, snapshot, device, self.span_s, self.top, size)
+        found = draw(self.scene, snapshot, device, self.span_s(snapshot), self.top, size)
         self.top, self.screen_lines = found.scrolled, found.page
         self.lines.show(found.rows)
 

@@ -43,6 +43,8 @@ class Column(Generic[Item]):
     """The key to sort by, None for unknown; a column without it cannot be sorted by."""
     falls: bool = False
     """Sorted by it the largest is first, unless a person wants it the other way round."""
+    heading: Callable[[], str] | None = None
+    """Given when what is said above it changes: no longer than the least width."""
     spare: int = 0
     """It gives way unless so many columns more are left for those that take them."""
     known: Callable[[Item], bool] | None = None

@@ -60,6 +60,11 @@ class Folds(Grid[Any]):
         cursor is on the first row, whichever that is.
         """
 
+    @property
+    def opened(self) -> frozenset[Key]:
+        """The rows that a person has opened."""
+        return frozenset(self._opened)
+
     def show_tree(self, nodes: Sequence[Node]) -> None:
         """Show this tree, folded as it was. The very same nodes are not drawn anew."""
         if nodes is not self._roots or not nodes:

@@ -8,15 +8,19 @@ from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject
+from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject, Value
 from tpusmi.report import rows
 
+HELD_S = 5.0
+"""So long the newest reading stands in a graph."""
 GRAPHS_MOST, AVERAGES_MOST = 8192, 256
 """Graphs of jobs that are gone are forgotten, with all the others, when there are so many."""
 MOST_OF = ("hbm_used_bytes", "live_array_bytes")
 """Of these a column shows the most, of all others the mean."""
 
 Slots = list[float | None]
+Drawn = tuple[Sequence[Subject], str]
+"""What a graph is of: the first of these subjects of which that metric is known."""
 How = Callable[[Sequence[float]], "float | None"]
 """Makes one number of all that were measured in the time of a slot, oldest first."""
 
@@ -64,7 +68,10 @@ class Graphs:
 
         Of one witness only: agent and libtpu do not mean quite the same by memory in use.
         """
-        return self.of(filed(s, d, metric), metric, s.at_s, span_s, count)
+        found = self.of(filed(s, d, metric), metric, s.at_s, span_s, count)
+        if found[-1] is not None:
+            return found
+        return held(found, rows.shown(s, d, metric).value, span_s / count)
 
     def of(
         self,
@@ -112,6 +119,11 @@ class Graphs:
             _fill(graph, window, first, slot_s, how)
         return graph.slots
 
+    def first_s(self, drawn: Iterable[Drawn], at_s: float) -> int | None:
+        """The second of the oldest value in graphs of these; None where they are empty."""
+        firsts = (self._first_s(subjects, metric, int(at_s)) for subjects, metric in drawn)
+        return min((first for first in firsts if first is not None), default=None)
+
     def average(
         self, s: Snapshot, metric: str, span_s: float, count: int, owner: ProcessKey | None = None
     ) -> Slots:
@@ -150,6 +162,10 @@ class Graphs:
         if graph.witness is None or from_s > at_s:
             return None
         return self._history.window(metric, graph.witness, at_s, at_s - from_s + 1)
+
+    def _first_s(self, subjects: Iterable[Subject], metric: str, until_s: int) -> int | None:
+        found = (self._history.first_s(metric, subject, until_s) for subject in subjects)
+        return next((first for first in found if first is not None), None)
 
     def _witness(
         self, subjects: Iterable[Subject], metric: str, until_s: int, seconds: int
@@ -201,6 +217,17 @@ def present_mean(s: Snapshot, devices: Sequence[Device], metric: str) -> float |
     if None in found:
         found = [rows.shown(s, d, metric).value for d in alike(s, devices, metric)]
     return mean([v.value for v in found if v is not None and not v.stale])
+
+
+def held(slots: Slots, present: Value | None, slot_s: float) -> Slots:
+    """The slots, with the present value in the last ones that are blank between two readings: the
+    newest reading stands in a graph for a moment, as it does in the tables.
+    """
+    if present is None or present.stale:
+        return slots
+    newest = min(len(slots), ceil(HELD_S / slot_s))
+    blank = next((n for n, v in enumerate(reversed(slots[-newest:])) if v is not None), newest)
+    return [*slots[: len(slots) - blank], *([present.value] * blank)]
 
 
 def stretched(slots: Sequence[float | None], count: int) -> Slots:

@@ -192,7 +192,7 @@ class Grid(Lines, Generic[Item]):
 
     def _title(self, column: Column[Item]) -> str:
         if self.sorted_by is None or self.sorted_by[0] != column.title:
-            return column.title
+            return column.title if column.heading is None else column.heading()
         return column.title + self._arrow(self.sorted_by[1])
 
     def _arrow(self, falls: bool) -> str:

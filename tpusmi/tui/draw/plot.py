@@ -18,7 +18,7 @@ KEPT = 64
 SCALE_WIDTH = 9
 """Columns of the scale at the left: `15.8 GiB ` and its line."""
 _STEPS_S = (10, 15, 30, 60, 120, 300, 600)
-LABEL_EVERY = 12
+LABEL_EVERY = 9
 """Columns between two labels of the time axis, at least."""
 
 
@@ -106,7 +106,9 @@ def round_top(value: float) -> float:
 def axis(look: Look, span_s: float, width: int, end: str = "now") -> Row:
     """The time below a graph of that width, its scale included: `-10m … -5m … now`."""
     room = max(1, width - SCALE_WIDTH)
-    step_s = next((s for s in _STEPS_S if s * room / span_s >= LABEL_EVERY), _STEPS_S[-1])
+    # The oldest second has a label, and those of some minutes are whole minutes.
+    steps_s = [s for s in _STEPS_S if span_s % s == 0 and (s >= 60 or span_s <= 120)]
+    step_s = next((s for s in steps_s if s * room / span_s >= LABEL_EVERY), steps_s[-1])
     line = [" "] * room
     back_s = 0
     while back_s <= span_s:

@@ -19,3 +19,5 @@ QUANTITIES = (
     Quantity("DUTY", "duty_cycle_percent", "duty cycle, % of the time"),
     Quantity("BW", "hbm_bandwidth_utilization_percent", "HBM bandwidth, % of the peak"),
 )
+GRAPHED = (*(quantity.metric for quantity in QUANTITIES), "live_array_bytes")
+"""What graphs of devices are of: live arrays where nobody tells the memory in use."""

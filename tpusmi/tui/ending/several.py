@@ -10,6 +10,7 @@ from tpusmi.model import Process, ProcessKey
 from tpusmi.report import verdicts, words
 from tpusmi.report.ending import standstill
 from tpusmi.report.holding import chips_or_nodes
+from tpusmi.text import counted, noun
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Question
 from tpusmi.tui.ending.question import Text
@@ -34,11 +35,13 @@ class TextOfSeveral(Text):
         plan, asked = self._question.plan, self._question.processes
         targets = {t.process.key for t in plan.targets}
         count = len(asked)
-        title = f"End {len(targets)} processes?" if len(targets) > 1 else "End 1 process?"
+        title = f"End {counted(len(targets), 'process', 'processes')}?"
         if not targets:
-            title = f"These {count} processes are left alone"
+            these = "This process is" if count == 1 else f"These {count} processes are"
+            title = f"{these} left alone"
         elif len(targets) < count:
-            title += f" {count - len(targets)} of {count} {_is(count - len(targets))} left alone"
+            left = count - len(targets)
+            title += f" {left} of {count} {noun(left, 'is', 'are')} left alone"
         lines = [self._title(title)]
         for p in asked:
             if p.key in targets:
@@ -78,7 +81,3 @@ class TextOfSeveral(Text):
     def _why_not(self, p: Process) -> str:
         refused = (r.why for r in self._question.plan.refused if r.pid == p.pid)
         return next(refused, "is nothing that could be ended")
-
-
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Life, Notice, Process, Snapshot
 from tpusmi.report import words
+from tpusmi.text import noun
 from tpusmi.tui.main.processes import is_dead
 
 VERSIONS = (
@@ -84,6 +85,16 @@ class JobFacts:
             if value is not None:
                 yield f"{part} {words.duration(value)}"
 
+    def step_body(self) -> Iterator[str]:
+        """How long the bodies of `with tpusmi.step():` take, of the time between steps."""
+        body, period = self.value("step_body_s.mean"), self.value("step_time_s.mean")
+        if body is None or period is None:
+            return
+        yield f"mean {words.duration(body)} of {words.duration(period)}"
+        for part in ("p50", "p95"):
+            if (value := self.value(f"step_body_s.{part}")) is not None:
+                yield f"{part} {words.duration(value)}"
+
     def compiles(self) -> Iterator[str]:
         """How many, how long they took, how many just now."""
         if (count := self.value("compilations")) is not None:
@@ -91,9 +102,10 @@ class JobFacts:
             took = f" in {words.duration(seconds)}" if count and seconds is not None else ""
             yield words.count(count) + took
         if recent := self.value("recent_compilations"):
-            yield f"{words.count(recent)} of them in the last minute"
+            of_them = "" if count is None else " of them"
+            yield f"{words.count(recent)}{of_them} in the last minute"
         if (programs := self.value("executables")) is not None:
-            yield f"{words.count(programs)} programs in memory"
+            yield f"{words.count(programs)} {noun(programs, 'program')} in memory"
 
     def memory(self) -> Iterator[str]:
         """What it holds of its devices' memory."""
@@ -102,7 +114,7 @@ class JobFacts:
         if (live := self.value("live_array_bytes")) is not None:
             yield f"{words.size(live)} in live arrays"
         if (arrays := self.value("live_arrays")) is not None:
-            yield f"{words.count(arrays)} arrays"
+            yield f"{words.count(arrays)} {noun(arrays, 'array')}"
 
     def runs(self) -> Iterator[str]:
         """How long it has run, and what it takes of the host, as the kernel says."""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import PHASE, History, Process, Snapshot
+from tpusmi.model import AGENT, PHASE, PHASES, History, Process, Snapshot, Value
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import Graphs, How, Slots, dominant, most
+from tpusmi.tui.draw.graphs import Drawn, Graphs, How, Slots, dominant, filed, held, most
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.named import NAME_WIDTH, named
 from tpusmi.tui.job.facts import JobFacts
 from tpusmi.tui.job.phases import shares, time_line
+from tpusmi.tui.memory.curve import Holder
+from tpusmi.tui.span import in_words
 
-LEAST_STEP_LINES, MOST_STEP_LINES = 5, 24
-LEAST_LINES, MOST_LINES = 3, 12
+LEAST_STEP_LINES, MOST_STEP_LINES = 5, 32
+LEAST_LINES, MOST_LINES = 3, 16
 """Of the lesser graphs, their titles included."""
+TALL = 28
+"""From so many lines on there is a graph of the memory."""
 BESIDE_LINES = 4
 """Phases, their shares, and two time axes."""
 SHARES = (
@@ -25,6 +29,8 @@ SHARES = (
     ("bandwidth", "hbm_bandwidth_utilization_percent"),
 )
 """What is known of devices whose job says nothing, by the name it has here."""
+OWN = ("step_time_s.p50", "steps_per_s", PHASE, "mfu_percent", "flops_per_s", "compilations")
+"""Of a process with an agent."""
 NO_STEPS = "no step yet: call tpusmi.step() in the loop, once per step"
 NO_FLOPS = "unknown: tell tpusmi.step(flops=N), or wrap the step in tpusmi.track(jax.jit(f))"
 
@@ -55,31 +61,41 @@ class JobGraphs:
         """
         if self._moment.process.interval_s is None:
             return self._devices_only(height)
-        room = height - BESIDE_LINES
+        spare = height // 5 if height >= TALL else 0
+        room = height - BESIDE_LINES - spare
         main = min(max(room // 2, LEAST_STEP_LINES), MOST_STEP_LINES)
         lesser = min(max((room - main) // 2, LEAST_LINES), MOST_LINES)
-        return [
-            *self._steps(main),
-            *self._phases(),
-            *self._flops(lesser),
-            *self._compilations(lesser),
-        ]
+        above = [*self._steps(main), *self._phases(), *self._flops(lesser)]
+        compiled = self._compilations(lesser)
+        if spare:
+            above += self._memory(height - len(above) - len(compiled), len(compiled) < lesser)
+        return [*above, *compiled]
+
+    def _memory(self, height: int, has_axis: bool) -> list[Row]:
+        """In what the others leave over, with a time axis unless there is one below."""
+        m = self._moment
+        found = Holder(m.snapshot, m.process).curve(m.graphs, m.span_s, self._count())
+        if found is None or height < LEAST_LINES + has_axis:
+            return []
+        found = found._replace(name=_name(found.name))
+        rows = plot.graph(self._look, found, self._width, height - has_axis)
+        return [*rows, self._axis()] if has_axis else rows
 
     def _steps(self, height: int) -> list[Row]:
         middle, high = (self._slots(f"step_time_s.{part}") for part in ("p50", "p95"))
         if _known(middle):
             top = plot.round_top(max(v for v in (*middle, *high) if v is not None))
             said = "median, the 95th percentile above it"
-            curve = plot.Curve(
+            found = plot.Curve(
                 _name("step time"), said, middle, top, words.duration(top), line=high
             )
         elif _known(rate := self._slots("steps_per_s")):
             top = plot.round_top(max(v for v in rate if v is not None))
-            curve = plot.Curve(_name("steps/s"), "", rate, top, words.rate(top))
+            found = plot.Curve(_name("steps/s"), "", rate, top, words.rate(top))
         else:
             unknown = self._facts.value("steps") is None
             return self._said("step time", NO_STEPS if unknown else words.UNKNOWN)
-        return plot.graph(self._look, curve, self._width, height)
+        return plot.graph(self._look, found, self._width, height)
 
     def _phases(self) -> list[Row]:
         """The phases under the step times, and the time axis of both."""
@@ -102,14 +118,14 @@ class JobGraphs:
         text = "  ".join(self._facts.flops()).removeprefix("MFU ")
         if _known(slots):
             top = max(100.0, plot.round_top(max(v for v in slots if v is not None)))
-            curve = plot.Curve(_name("MFU"), text or words.UNKNOWN, slots, top, words.percent(top))
+            found = plot.Curve(_name("MFU"), text or words.UNKNOWN, slots, top, words.percent(top))
         elif _known(slots := self._slots("flops_per_s")):
             top = plot.round_top(max(v for v in slots if v is not None))
             text = f"{text}  (no MFU: nobody knows the peak of {self._kind()})"
-            curve = plot.Curve(_name("FLOP/s"), text, slots, top, _flops_scale(top))
+            found = plot.Curve(_name("FLOP/s"), text, slots, top, _flops_scale(top))
         else:
             return self._said("MFU", text or self._why_no_flops())
-        return plot.graph(self._look, curve, self._width, height)
+        return plot.graph(self._look, found, self._width, height)
 
     def _why_no_flops(self) -> str:
         return NO_STEPS if self._facts.value("steps") is None else NO_FLOPS
@@ -127,8 +143,8 @@ class JobGraphs:
         if not highest:
             return self._said("compiled", text + self._since(totals[0]))
         top = max(4.0, plot.round_top(highest))
-        curve = plot.Curve(_name("compiled"), text, rates, top, f"{top:.0f}/min", "warn")
-        rows = plot.graph(self._look, curve, self._width, height)
+        found = plot.Curve(_name("compiled"), text, rates, top, f"{top:.0f}/min", "warn")
+        rows = plot.graph(self._look, found, self._width, height)
         return [*rows, self._axis()]
 
     def _since(self, first: float | None) -> str:
@@ -137,20 +153,20 @@ class JobGraphs:
         now = m.snapshot.values.get((m.process.key, "compilations"))
         if now is None or now.stale or now.value != first:
             return ""
-        return f", none in these {m.span_s // 60} min"
+        return f", none in the last {in_words(m.span_s).removeprefix('1 ')}"
 
     def _devices_only(self, height: int) -> list[Row]:
         """Of a process that says nothing itself: what its devices do."""
         known = [(name, slots) for name, metric in SHARES if _known(slots := self._mean(metric))]
         if not known:
             return []
-        lines = min(max((height - 1) // len(known), LEAST_LINES), MOST_LINES)
+        lines = max((height - 1) // len(known), LEAST_LINES)
         graphs = [row for name, slots in known for row in self._share(name, slots, lines)]
         return [*graphs, self._axis()]
 
     def _share(self, name: str, slots: Slots, height: int) -> list[Row]:
-        curve = plot.Curve(_name(name), "mean of its devices", slots, 100.0, "100 %")
-        return plot.graph(self._look, curve, self._width, height)
+        found = plot.Curve(_name(name), "mean of its devices", slots, 100.0, "100 %")
+        return plot.graph(self._look, found, self._width, height)
 
     def _mean(self, metric: str) -> Slots:
         m, key = self._moment, self._moment.process.key
@@ -168,9 +184,29 @@ class JobGraphs:
 
     def _slots(self, metric: str, how: How | None = None, count: int | None = None) -> Slots:
         """Of the process's own: a value for each place of a graph."""
-        m = self._moment
-        key = (m.process.key,)
-        return m.graphs.of(key, metric, m.snapshot.at_s, m.span_s, count or self._count(), how)
+        m, key, count = self._moment, self._moment.process.key, count or self._count()
+        found = m.graphs.of((key,), metric, m.snapshot.at_s, m.span_s, count, how)
+        return held(found, self._present(metric), m.span_s / count)
+
+    def _present(self, metric: str) -> Value | None:
+        """The newest value; of phases the number of the one that is shown. Of what writes nothing
+        any more there is none.
+        """
+        m, phase = self._moment, self._moment.process.phase
+        if m.process.state != "live":
+            return None
+        if metric != PHASE:
+            return m.snapshot.values.get((m.process.key, metric))
+        return None if phase is None else Value(PHASES.index(phase), AGENT, 0.0, False)
+
+
+def drawn(s: Snapshot, p: Process) -> Iterator[Drawn]:
+    """What the graphs of the process are of."""
+    if p.interval_s is not None:
+        yield from (((p.key,), name) for name in OWN)
+        yield from Holder(s, p).drawn()
+    else:
+        yield from ((filed(s, d, name), name) for d in s.devices_of(p.key) for _, name in SHARES)
 
 
 def per_minute(totals: Sequence[float | None], slot_s: float) -> Slots:

@@ -11,12 +11,14 @@ from textual.geometry import Size
 
 from tpusmi.merge.owned import fresh_mean
 from tpusmi.merge.slow import Cause, slow
+from tpusmi.model import SILENT, UNCERTAIN
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.draw.named import NAME_WIDTH, named
+from tpusmi.tui.job.devices import device_lines, other_job
 from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
 from tpusmi.tui.job.graphs import SHARES, JobGraphs, Moment
-from tpusmi.tui.main.detail import judged, site_lines, unverified
+from tpusmi.tui.main.detail import SITES_TO_COME, judged, site_lines, unverified
 from tpusmi.tui.main.processes import is_dead, letter, letter_style
 
 TWO_COLUMNS_FROM = 140
@@ -25,7 +27,11 @@ FACTS_SHARE = 0.4
 """Of the width, where there are two columns."""
 ROOMY = 16
 """Screens of fewer lines show one line of the command."""
-SITES_MOST = 12
+SITES_MOST, SITES_STEP = 12, 4
+AROUND_SITES = 2
+"""A blank line above them, and their title."""
+ROOMY_GRAPHS = 20
+"""So many lines of graphs are enough where lines of code would be out of sight."""
 _STEP_TIMES = ("p50", "p95", "mean", "min", "max")
 _LOUD = ("hangs", "recompiles")
 """Causes that are warnings."""
@@ -48,13 +54,14 @@ def job_lines(moment: Moment, around: Around, size: Size) -> list[Row]:
     room = height - len(head)
     if width < TWO_COLUMNS_FROM:
         facts = page.facts(width)
-        graphs = JobGraphs(moment, width).lines(room - len(facts))
-        return [*head, *graphs, *facts, *page.sites(width)]
+        left = room - len(facts)
+        if left - (sites := page.wanted_sites) >= ROOMY_GRAPHS:
+            left -= sites
+        return [*head, *JobGraphs(moment, width).lines(left), *facts, *page.sites(width)]
     right = int(width * FACTS_SHARE)
     left = width - GAP - right
     graphs = JobGraphs(moment, left).lines(room - 1)
-    facts = [*page.facts(right), *page.sites(right)]
-    return [*head, (), *_beside(moment.look, graphs, facts, left)]
+    return [*head, (), *_beside(moment.look, graphs, page.beside(right, room - 1), left)]
 
 
 def _beside(look: Look, left: Sequence[Row], right: Sequence[Row], width: int) -> list[Row]:
@@ -104,13 +111,31 @@ class _Page:
             lines += judged(self._look, self._p, width)
         return lines
 
-    def sites(self, width: int) -> list[Row]:
+    def beside(self, width: int, height: int) -> list[Row]:
+        """What stands beside the graphs: facts, the largest sites, and as much else as there is
+        room for: devices, more sites, another job.
+        """
+        lines = self.facts(width)
+        room = height - len(lines) - self.wanted_sites
+        lines += device_lines(self._look, self._s, self._p, width, room)
+        lines += self.sites(width, max(height - len(lines) - AROUND_SITES, SITES_MOST))
+        return [*lines, *other_job(self._look, self._s, self._p, width, height - len(lines))]
+
+    @property
+    def wanted_sites(self) -> int:
+        """Lines that those will fill, or would if it was known, a few more or less."""
+        profile, has_agent = self._p.profile, self._p.interval_s is not None
+        count = min(len(profile.sites), SITES_MOST) if profile is not None else SITES_TO_COME
+        few = -(-count // SITES_STEP) * SITES_STEP
+        return few + AROUND_SITES if has_agent and self._p.state == "live" else 0
+
+    def sites(self, width: int, most: int = SITES_MOST) -> list[Row]:
         """The lines of code that hold the most memory; the memory page has them all."""
         profile = self._p.profile
         if profile is None:
             return []
         age_s = self._s.at_s - profile.at_s
-        return [(), *site_lines(self._look, age_s, profile.sites[:SITES_MOST], width)]
+        return [(), *site_lines(self._look, age_s, profile.sites[:most], width)]
 
     def _title(self) -> Row:
         p, devices = self._p, self._s.devices_of(self._p.key)
@@ -138,8 +163,8 @@ class _Page:
             return f"ended {old} ago" if old else "ended"
         if verdicts.state(p) in ("stale", "stopped"):
             return verdicts.state(p)
-        if p.state == "silent":
-            return f"silent: its agent wrote nothing for {old}" if old else "silent"
+        if p.state in (SILENT, UNCERTAIN):
+            return f"{p.state}: its agent wrote nothing for {old}" if old else p.state
         since_s = self._facts.value("since_last_step_s")
         if p.phase == "idle" and since_s is not None:
             return f"idle, no step for {words.duration(since_s)}"
@@ -156,7 +181,9 @@ class _Page:
         lines = []
         if self._p.interval_s is not None:
             steps = chain(self._facts.steps(), self._facts.flops(), self._facts.last_step())
-            lines = [self._step_times(), self._measured("steps", steps)]
+            body = [*self._facts.step_body()]
+            bodies = [self._measured("step body", body)] if body else []
+            lines = [self._step_times(), *bodies, self._measured("steps", steps)]
         chips = [*self._chips()]
         return [*lines, *([self._measured("devices", chips)] if chips else [])]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tpusmi.model import Snapshot
+from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.look import Row
-from tpusmi.tui.job.graphs import Moment
+from tpusmi.tui.job.graphs import Moment, drawn
 from tpusmi.tui.job.lines import Around, job_lines
 from tpusmi.tui.sheet import Sheet, sheet_keys, stepped
 
@@ -18,6 +21,10 @@ class JobPage(Sheet):
     KEYS = KEYS
     BINDINGS = [*KEYS]  # noqa: RUF012  # Textual's name and type
 
+    def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
+        process = self.scene.process
+        return (None, ()) if process is None else (process.key, drawn(snapshot, process))
+
     def draw_body(self, snapshot: Snapshot) -> None:
         scene, process = self.scene, self.scene.process
         ends = scene.ends.lines(self.look, self.size.width)
@@ -25,7 +32,8 @@ class JobPage(Sheet):
             rows = [self._nobody(), *ends]
         else:
             moment = Moment(
-                *(self.look, snapshot, process, scene.graphs, scene.history, self.span_s),
+                *(self.look, snapshot, process, scene.graphs, scene.history),
+                self.span_s(snapshot),
                 is_past=bool(scene.back_s),
             )
             around = Around(scene.ends.telling.get(process.key), ends)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 AUTO, FULL, COMPACT, HEAT = VIEWS = ("auto", "full", "compact", "heat")
@@ -12,8 +12,8 @@ AROUND = 2
 """The header and the footer."""
 LEAST_DETAIL = 4
 """Fewer lines of details than these tell nothing."""
-DETAIL = 16
-"""More lines of details than these are rarely needed."""
+LEAST_OTHER = 8
+"""The details of no other process have fewer lines."""
 ROOMY = 32
 """Screens of so many lines have a blank one under each table, and graphs."""
 HOST_FROM = 16
@@ -28,9 +28,11 @@ class Wanted(NamedTuple):
     processes: int
     notices: int
     prompt: int
-    detail: bool
+    detail: int
     graphs: int = 0
     """The least lines that graphs make sense in; they get more where there is room."""
+    others: Iterable[int] = ()
+    """Of the details of other processes. Looked at as far as there may be room for them."""
 
 
 class Heights(NamedTuple):
@@ -63,12 +65,11 @@ def arrange(want: Wanted, height: int, view: str = AUTO) -> Heights:
     if not want.processes:
         graphs = _graphs(want, height, room)
         return Heights(view, host, devices, graphs, 0, room - graphs, notices, want.prompt)
-    graphs = _graphs(want, height, room - want.processes)
-    room -= graphs
-    if height >= ROOMY and room - want.processes > ROOMY // 3:
+    if height >= ROOMY and room - want.processes - _least(want, height, room) > ROOMY // 3:
         devices, room = devices + bool(devices), room - bool(devices)
         want = want._replace(processes=want.processes + 1)
-    processes, detail = _lower(want, room)
+    graphs = _graphs(want, height, room)
+    processes, detail = _lower(want, room - graphs)
     return Heights(view, host, devices, graphs, processes, detail, notices, want.prompt)
 
 
@@ -78,12 +79,23 @@ def _view(devices: Mapping[str, int], most: int, view: str) -> str:
     return next((v for v in (FULL, COMPACT) if devices[v] <= most), HEAT)
 
 
+def _least(want: Wanted, height: int, room: int) -> int:
+    """The least that graphs get: they are there where details have room beside them."""
+    is_roomy = height >= ROOMY and room - want.processes >= want.graphs + LEAST_DETAIL + 2
+    return want.graphs if is_roomy else 0
+
+
 def _graphs(want: Wanted, height: int, room: int) -> int:
-    """Graphs are there where details have room beside them, and grow with the room."""
-    least = want.graphs
-    if not least or height < ROOMY or room < least + LEAST_DETAIL + 2:
-        return 0
-    return min(max(least, room - DETAIL), 2 * least)
+    """Graphs grow into what the details leave over, and large ones leave some to the details of
+    other processes.
+    """
+    least = _least(want, height, room)
+    graphs = max(least, room - want.processes - max(want.detail, LEAST_DETAIL)) if least else 0
+    for lines in want.others if graphs >= 2 * least + LEAST_OTHER else ():
+        if graphs - lines < 2 * least:
+            break
+        graphs -= lines
+    return graphs
 
 
 def _lower(want: Wanted, room: int) -> tuple[int, int]:

@@ -9,10 +9,11 @@ from tpusmi.tui.draw.look import Row, fill_style
 from tpusmi.tui.draw.quantity import QUANTITIES, Quantity
 from tpusmi.tui.draw.tiles import Tiles
 from tpusmi.tui.main.arrange import COMPACT, FULL, HEAT, VIEWS
-from tpusmi.tui.main.devices import DeviceTable
+from tpusmi.tui.main.devices import GRAPH_MOST_S, DeviceTable
 from tpusmi.tui.scene import Scene
 
 TILE, CELL = 38, 4
+NAME_LEAST, NAME_MOST = 7, 16
 HEAT_STEPS = 5
 _COMPACT = f"{'DEVICE':<17}{'HBM':>7}{'MXU':>7}{'DUTY':>7}"
 
@@ -55,9 +56,9 @@ class Deck:
             HEAT: self.tiles.lines_for(count, width, CELL) if count else 0,
         }
 
-    def draw(self, snapshot: Snapshot, view: str, active: bool) -> None:
+    def draw(self, snapshot: Snapshot, span_s: int, view: str, active: bool) -> None:
         """Draw the devices; with a cursor where the panel is active."""
-        self._table.snapshot = snapshot
+        self._table.snapshot, self._table.span_s = snapshot, min(span_s, GRAPH_MOST_S)
         chosen = self.scene.device
         cursor = chosen.key if active and chosen is not None else None
         self.shown = self.rows if view == FULL else self.tiles
@@ -97,8 +98,9 @@ class Deck:
     def _card(self, d: Device, width: int) -> Row:
         """`tpu:0    ━━━━━━━━╸──  72 %  57 %  98 %`."""
         full = self.ratio(d, QUANTITIES[0])
-        name = self.look.cell(d.name, 7, "bold")
-        bar_width = width - 7 - 3 * 7
+        name_width = min(max(NAME_LEAST, len(d.name) + 1), NAME_MOST)
+        name = self.look.cell(d.name, name_width, "bold")
+        bar_width = width - name_width - 3 * 7
         if full is None:
             bar = self.look.cell("", bar_width)
         else:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import NamedTuple
 
 from rich.cells import cell_len
-from textual.geometry import Size
 
 from tpusmi.model import Process, Site, Snapshot
 from tpusmi.report import verdicts, words
@@ -16,27 +16,52 @@ from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
 from tpusmi.tui.main.processes import is_dead, letter, verdict_style
 
 _NAME_WIDTH = 10
+SITES_WANTED, SITES_TO_COME = 12, 8
+"""Lines of code that are worth their room; how many there will be before anybody knows."""
 LEAST_PLACE = 12
 """Of a file and line, however long the function's name."""
 
 
-def detail_lines(
-    look: Look, snapshot: Snapshot, p: Process, devices: str, ending: str | None, size: Size
-) -> list[Row]:
-    """As many lines about the process as there is room for. `devices` are its, as `0-7`; `ending`
-    is how far its end is.
-    """
-    width, height = size
-    detail = _Detail(look, snapshot, p)
-    title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
-    end = [] if ending is None else [detail.line("ending", [ending], "warn")]
-    doubt = unverified(look, p, width)
-    lines = [title, *end, *doubt, *_notices(look, snapshot, p, width), *detail.facts(devices)]
-    room = height - len(lines)
-    if p.profile is not None and room >= 2:
-        sites = p.profile.sites[: room - 1]
-        lines += site_lines(look, snapshot.at_s - p.profile.at_s, sites, width)
-    return lines[:height]
+class About(NamedTuple):
+    """What is known of a process beside the snapshot."""
+
+    devices: str = ""
+    """Its, as `0-7`."""
+    ending: str | None = None
+    """How far its end is."""
+
+
+class Details:
+    """All that the pane says of one process."""
+
+    def __init__(self, look: Look, s: Snapshot, p: Process, about: About, width: int) -> None:
+        self._look, self._s, self._p, self._width = look, s, p, width
+        detail = _Detail(look, s, p)
+        title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
+        end = [] if about.ending is None else [detail.line("ending", [about.ending], "warn")]
+        doubt = unverified(look, p, width)
+        facts = detail.facts(about.devices)
+        self._lines = [title, *end, *doubt, *_notices(look, s, p, width), *facts]
+
+    @property
+    def wanted(self) -> int:
+        """Lines that are worth their room: those of the largest sites, when they are known, or are
+        yet to come.
+        """
+        profile, is_live = self._p.profile, self._p.state == "live"
+        if profile is None:
+            sites = SITES_TO_COME if is_live and self._p.interval_s is not None else 0
+        else:
+            sites = min(len(profile.sites), SITES_WANTED)
+        return len(self._lines) + sites + bool(sites)
+
+    def lines(self, height: int) -> list[Row]:
+        """As many lines as there is room for."""
+        profile, room = self._p.profile, height - len(self._lines)
+        if profile is None or room < 2:
+            return self._lines[:height]
+        sites, age_s = profile.sites[: room - 1], self._s.at_s - profile.at_s
+        return [*self._lines, *site_lines(self._look, age_s, sites, self._width)]
 
 
 class _Detail:
@@ -97,6 +122,13 @@ def unverified(look: Look, p: Process, width: int) -> list[Row]:
     """That only a file says that there is this process."""
     if p.is_verified:
         return []
+    if p.state == "dead":
+        return []
+    if p.elsewhere:
+        text = (
+            f"{p.elsewhere}: it lives, for its agent has {p.key.claim} locked; its pid is not ours"
+        )
+        return look.wrapped(text, width, "plain", "  ")
     whose = f", a file of user {p.user}," if p.user else ""
     text = f"{words.NOT_VERIFIED}: only {p.key.claim}{whose} says that there is this process"
     return look.wrapped(text, width, "warn", "! ")

@@ -19,8 +19,8 @@ MEMORY_WIDTH = len("123.4/192.0 GiB")
 LEAST_BAR, MOST_BAR = 7, 20
 SHARE_WIDTH = len("<0.1 %")
 LEAST_SHARE_BAR, MOST_SHARE_BAR = 4, 12
-GRAPH_S = 300.0
-"""What the graph in a row covers."""
+GRAPH_MOST_S = 300
+"""What the graph in a row covers at most: it has few columns."""
 
 
 class DeviceTable(Cells[Device]):
@@ -31,12 +31,14 @@ class DeviceTable(Cells[Device]):
         self._graphs = scene.graphs
         self.quantity = QUANTITIES[0]
         """What the graph is of."""
+        self.span_s = GRAPH_MOST_S
+        """How far back it goes."""
 
     def columns(self) -> tuple[Column[Device], ...]:
         """The table, left to right."""
         bar = MEMORY_WIDTH + 1
         return (
-            Column("DEVICE", self._name, 6, most=12, text=lambda d: d.name),
+            Column("DEVICE", self._name, 6, most=16, text=lambda d: d.name),
             Column("CHIP", self.plain(_chip, right=True), 4, 8, right=True, known=_is_of_chip),
             Column("NODE", self.plain(rows.node), 6, 11, 14, text=rows.node, known=_has_node),
             Column("PID", self._owner, 5, 4, most=10, right=True, text=rows.pids),
@@ -52,7 +54,7 @@ class DeviceTable(Cells[Device]):
             self._optional("QUEUE", "hlo_queue_size", words.count, 5, 6),
             Column("PHASE", self._phase, 9, 6, known=self._has_phase),
             Column("MFU", self._mfu, 6, 5, right=True, known=self._knows_mfu),
-            Column("5 MIN", self._graph, 5, 4, most=60),
+            Column("SPAN", self._graph, 5, 4, most=60, heading=self._span),
         )
 
     def _measured(
@@ -147,14 +149,18 @@ class DeviceTable(Cells[Device]):
         number = self.look.cell(text, MEMORY_WIDTH, style, right=True)
         return (*self.look.cell(old, left, "dim"), *number)
 
+    def _span(self) -> str:
+        """`5 MIN`."""
+        return f"{self.span_s // 60} MIN"
+
     def _graph(self, d: Device, width: int) -> Row:
         """The last minutes; of live arrays where nobody tells the memory in use."""
         s, metric = self.snapshot, self.quantity.metric
         if s is None:
             return self.look.cell("", width)
-        values = self._graphs.of_device(s, d, metric, GRAPH_S, width)
+        values = self._graphs.of_device(s, d, metric, self.span_s, width)
         if metric == "hbm_used_bytes" and values == [None] * width:
-            values = self._graphs.of_device(s, d, "live_array_bytes", GRAPH_S, width)
+            values = self._graphs.of_device(s, d, "live_array_bytes", self.span_s, width)
         top = 100.0
         if metric == "hbm_used_bytes":
             limit = rows.memory(s, d).limit

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from textual.geometry import Size
-
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
+from tpusmi.tui.draw.graphs import Drawn, filed
 from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
+from tpusmi.tui.draw.quantity import GRAPHED
 from tpusmi.tui.draw.tiles import Tiles
 from tpusmi.tui.keys import MAIN
 from tpusmi.tui.main.arrange import Heights, Wanted, arrange
 from tpusmi.tui.main.deck import Deck
-from tpusmi.tui.main.detail import detail_lines
 from tpusmi.tui.main.filters import user_of, with_user
 from tpusmi.tui.main.overview import Overview
+from tpusmi.tui.main.pane import Pane
 from tpusmi.tui.main.processes import letters_line
 from tpusmi.tui.main.roll import Roll
 from tpusmi.tui.page import Page
@@ -43,6 +43,7 @@ class MainPage(Page):
         self.deck = Deck(scene)
         self.overview = Overview(scene)
         self.roll = Roll(scene)
+        self.pane = Pane(scene, self.roll)
         self.table, self.processes = self.roll.table, self.roll.grid
         self.panel = PROCESSES
         """Which table has the cursor."""
@@ -79,6 +80,11 @@ class MainPage(Page):
             return "" if self.scene.device is None else self.scene.device.name
         return "" if self.roll.selected is None else str(self.roll.selected.pid)
 
+    def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
+        """One device of each owner: what is known of one has been known of all for as long."""
+        devices = {d.owners or d.key.process: d for d in snapshot.devices}.values()
+        return None, ((filed(snapshot, d, name), name) for d in devices for name in GRAPHED)
+
     def draw_body(self, snapshot: Snapshot) -> None:
         self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])
         self.roll.draw(snapshot, self.panel == PROCESSES)
@@ -89,17 +95,7 @@ class MainPage(Page):
         self._arrange(snapshot, len(ends) + min(len(said), chrome.MOST_NOTICES))
         room = self._notices_height - len(ends)
         self.notices.show([*ends, *chrome.notice_lines(self.look, said, self.size.width, room)])
-        self.draw_detail(snapshot)
-
-    def draw_detail(self, snapshot: Snapshot) -> None:
-        """Draw the details of the selected process, or why there is none."""
-        p = self.roll.selected
-        if p is None:
-            self.detail.show(chrome.nothing(self.look, snapshot, self.table.filter))
-            return
-        size = Size(self.size.width, self._detail_height)
-        devices, told = self.table.devices(p), self.scene.ends.telling.get(p.key)
-        self.detail.show(detail_lines(self.look, snapshot, p, devices, told, size))
+        self.detail.show(self.pane.lines(self._detail_height))
 
     def step_back(self) -> bool:
         if self.panel == DEVICES:
@@ -114,18 +110,21 @@ class MainPage(Page):
         width, height = self.size
         filtering = self.typing or bool(self.table.filter)
         processes = len(self.processes.items)
+        self.pane.take(snapshot, width)
         want = Wanted(
             devices=self.deck.heights(snapshot, width),
             processes=processes + 1 if processes or filtering else 0,
             notices=notices,
             prompt=int(filtering),
-            detail=bool(processes),
+            detail=self.pane.wanted,
             graphs=self.overview.height if self.overview.has_something(snapshot) else 0,
+            others=self.pane.others(),
         )
         heights = arrange(want, height, self.deck.view)
         self._resize(heights)
-        self.deck.draw(snapshot, heights.view, self.panel == DEVICES)
-        self.graphs.show(self.overview.lines(snapshot, width, heights.graphs))
+        span_s = self.span_s(snapshot)
+        self.deck.draw(snapshot, span_s, heights.view, self.panel == DEVICES)
+        self.graphs.show(self.overview.lines(snapshot, span_s, width, heights.graphs))
 
     def _resize(self, heights: Heights) -> None:
         as_rows = heights.view == "full"

@@ -80,14 +80,16 @@ class ProcessTable(Cells[Process]):
         passes = filters.matcher(self.filter)
         found = sorted((p for p in processes if passes(self._about(p))), key=lambda p: p.key)
         # What only files say comes after what the kernel shows, however many files there are.
-        ordered = sorted(self.sorting.sorted(found), key=lambda p: (is_dead(p), not p.is_verified))
+        ordered = sorted(
+            self.sorting.sorted(found), key=lambda p: (not p.is_living, not p.is_verified)
+        )
         if self.as_tree:
             return [*tree(ordered)]
         return [Branch(p.pid, p.command, p, "") for p in ordered]
 
     def style(self, item: Process, *values: Value | None) -> str:
-        """Grey for what is old, and for all of a process that ended or is not verified."""
-        return "dim" if is_dead(item) or not item.is_verified else super().style(item, *values)
+        """Grey for what is old, and for all of a process that nothing proves to live."""
+        return "dim" if verdicts.is_faint(item) else super().style(item, *values)
 
     def devices(self, p: Process) -> str:
         """Its devices by the numbers in their names, as `0-7`; empty for none."""
@@ -182,7 +184,7 @@ class ProcessTable(Cells[Process]):
     def _command(self, p: Process, width: int) -> Row:
         """Its command, after how far its end is."""
         command, told = _command(p) or words.UNKNOWN, self.telling.get(p.key)
-        told = told if p.is_verified else words.NOT_VERIFIED
+        told = told if p.is_verified or p.state == "dead" else verdicts.doubt(p)
         if told is None:
             return self.look.cell(command, width, self.style(p))
         if len(told) > width:

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from tpusmi.model import NOMINAL, Device, Process, Snapshot, Value
 from tpusmi.report import words
+from tpusmi.text import counted, noun
 from tpusmi.tui.draw.cells import age
 from tpusmi.tui.draw.look import Look, Row, fill_style, width_of
 from tpusmi.tui.main.processes import is_dead, letter
@@ -133,8 +134,8 @@ def _title(look: Look, shown: Shown, width: int) -> Row:
 def _whose(shown: Shown) -> str:
     count = len(shown.devices)
     if shown.is_chosen:
-        return shown.devices[0].name
-    return shown.devices[0].name if count == 1 else f"all {count} devices"
+        return shown.devices[0].own_name
+    return shown.devices[0].own_name if count == 1 else f"all {count} devices"
 
 
 def _hbm(look: Look, found: Figures, whose: str, width: int) -> Row:
@@ -171,7 +172,7 @@ def _line(look: Look, name: str, parts: Iterator[str], width: int, dim: bool) ->
 
 def _live(shown: Shown, found: Figures) -> Iterator[str]:
     tree, profile = shown.tree, shown.process.profile
-    yield f"{_size(found.live)} in {_count(found.arrays)} arrays"
+    yield f"{_size(found.live)} in {_count(found.arrays)} {_noun(found.arrays, 'array')}"
     if profile is not None:
         old = age(max(0.0, shown.now_s - profile.at_s))
         is_past = shown.snapshot.at_s < shown.now_s
@@ -205,7 +206,7 @@ def _free(shown: Shown, found: Figures) -> Iterator[str]:
     ]
     if known:
         block, device = min(known, key=lambda found: (found[0], found[1].index))
-        where = f" on {device.name}" if len(shown.devices) > 1 else ""
+        where = f" on {device.own_name}" if len(shown.devices) > 1 else ""
         yield f"largest {words.size(block)}{where}"
         yield f"{words.percent(_fragmentation(s, device, block))} fragmented"
     else:
@@ -233,7 +234,7 @@ def _mark(shown: Shown) -> Iterator[str]:
     before = tree.live_before
     if before is not None and before.bytes is not None and tree.live.bytes is not None:
         yield f"live {signed_size(tree.live.bytes - before.bytes)}"
-    yield f"{tree.new} {'line' if tree.new == 1 else 'lines'} new, {tree.gone} gone"
+    yield f"{counted(tree.new, 'line')} new, {tree.gone} gone"
     if not tree.is_sure and tree.new:
         yield "new?: or too small then to be listed"
 
@@ -246,7 +247,7 @@ def _card(look: Look, s: Snapshot, d: Device) -> Row:
     style = "dim" if used is None or used.stale else "plain"
     bar = split_bar(look, found, CARD - 8 - 7 - 3)
     return (
-        *look.cell(d.name, 8, "bold"),
+        *look.cell(d.own_name, 8, "bold"),
         *bar,
         *look.cell(percent, 7, style, right=True),
         *look.cell("", 3),
@@ -255,6 +256,10 @@ def _card(look: Look, s: Snapshot, d: Device) -> Row:
 
 def _size(v: Value | None) -> str:
     return words.size(v and v.value)
+
+
+def _noun(v: Value | None, what: str) -> str:
+    return noun(0 if v is None else v.value, what)
 
 
 def _count(v: Value | None) -> str:

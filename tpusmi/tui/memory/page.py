@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.tui.draw.folds import Branch, Folds
+from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.prompt import Prompt
-from tpusmi.tui.keys import key
+from tpusmi.tui.main.arrange import AROUND
 from tpusmi.tui.memory.allocations import (
     CHANGES,
     ORDERS,
@@ -18,40 +20,15 @@ from tpusmi.tui.memory.allocations import (
     at_line,
     is_by_device,
 )
+from tpusmi.tui.memory.curve import Holder
+from tpusmi.tui.memory.graph import MemoryGraph
+from tpusmi.tui.memory.keys import KEYS
 from tpusmi.tui.memory.lines import Shown, cards, head_lines
 from tpusmi.tui.memory.none import nothing_listed, without_profile
 from tpusmi.tui.memory.table import MemoryTable
 from tpusmi.tui.page import Page
 from tpusmi.tui.scene import Scene
 
-MOVE = "Move in the tree"
-DEVICE = "Show the next device alone, or the one before; then all of them together"
-ORDER = "Sort by bytes, by their change, by the count's, by count; a click on a title does, too"
-KEYS = [
-    key("enter", "fold", "Unfold", "fold", "Open or shut a row: its lines, its buffers", "Enter"),
-    key(
-        "b",
-        "mark",
-        "Mark",
-        "mark",
-        "Set the mark, or move it to now: CHANGE is what has grown since",
-        "b",
-    ),
-    key("S", "sort", "Sort", "memory-sort", ORDER, "S"),
-    key("D,greater_than_sign,full_stop", "device(1)", "Per device", "memory-device", DEVICE, "D"),
-    key("less_than_sign,comma", "device(-1)", "Device before", "memory-device-before", DEVICE),
-    key("slash", "filter", "Filter", "memory-filter", "Only lines that contain a text", "/"),
-    key("tab", "step(1)", "Job", "memory-next", "The next job with a memory profile", "Tab"),
-    key("shift+tab", "step(-1)", "Before", "memory-before", "The one before"),
-    key("e", "fold_all(True)", "Unfold all", "unfold-all", "Open all rows"),
-    key("E", "fold_all(False)", "Fold all", "fold-all", "Shut all rows"),
-    key("up", "move(-1)", "Up", "memory-up", MOVE),
-    key("down", "move(1)", "Down", "memory-down", MOVE),
-    key("pageup", "page(-1)", "Page up", "memory-page-up", MOVE),
-    key("pagedown", "page(1)", "Page down", "memory-page-down", MOVE),
-    key("home", "jump(0)", "First", "memory-home", MOVE),
-    key("end", "jump(-1)", "Last", "memory-end", MOVE),
-]
 HEAD_LINES, TALL = 6, 32
 """Lines over the tree; from how many lines on each device has a bar as well."""
 
@@ -73,11 +50,18 @@ class MemoryPage(Page):
         self.order, self.filter = ORDERS[0], ""
         self._device: int | None = None
         """Global id of the one that is shown alone."""
-        self._heights = (-1, -1)
+        self.graph = MemoryGraph(self.look, "memory-graph")
+        self._heights = (-1, -1, -1)
 
     def body(self) -> Iterable[Lines]:
         self.rows.styles.height = "1fr"
-        return (self.head, self.rows, self.prompt)
+        return (self.head, self.rows, self.graph, self.prompt)
+
+    def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
+        process = self._chosen
+        if process is None:
+            return None, ()
+        return process.key, self._holder(snapshot, process).drawn()
 
     def draw_body(self, snapshot: Snapshot) -> None:
         process = self._chosen
@@ -85,8 +69,7 @@ class MemoryPage(Page):
         if process is None or profile is None:
             self._draw_nothing(snapshot, process)
             return
-        devices = snapshot.devices_of(process.key)
-        chosen = [d for d in devices if d.id == self._device and d.id is not None]
+        devices, chosen = snapshot.devices_of(process.key), self._devices(snapshot, process)
         is_apart = bool(chosen) and is_by_device(profile)
         wanted = Wanted(
             profile,
@@ -95,23 +78,41 @@ class MemoryPage(Page):
             self.filter,
             self.order,
         )
-        self._draw_head(snapshot, process, devices, chosen, wanted)
         self._draw_tree(self.trees.of(wanted), devices)
+        head = self._head(snapshot, process, chosen, wanted)
+        self.head.show(head)
+        tree = (process.key, self.rows.opened, wanted[2:])
+        graph = self.graph.height(tree, len(self.rows.items) + 2, self._room - len(head))
+        self._arrange(len(head), graph)
+        self._draw_graph(snapshot, process, graph)
 
     def _draw_nothing(self, snapshot: Snapshot, process: Process | None) -> None:
         self.rows.show_tree(())
-        self._arrange(0)
         others = [p for p in self._jobs if process is None or p.key != process.key]
-        self.head.show(without_profile(self.look, snapshot, process, others, self.size.width))
+        head = without_profile(self.look, snapshot, process, others, self.size.width)
+        self.head.show(head)
+        graph = 0 if process is None else self.graph.height(None, len(head) + 1, self._room)
+        self._arrange(0, graph)
+        self._draw_graph(snapshot, process, graph)
 
-    def _draw_head(
-        self,
-        snapshot: Snapshot,
-        process: Process,
-        devices: tuple[Device, ...],
-        chosen: list[Device],
-        wanted: Wanted,
-    ) -> None:
+    def _draw_graph(self, snapshot: Snapshot, process: Process | None, height: int) -> None:
+        if process is not None and height:
+            holder, span_s = self._holder(snapshot, process), self.span_s(snapshot)
+            self.graph.draw(self.scene, holder, span_s, self.size.width, height)
+
+    def _devices(self, snapshot: Snapshot, process: Process) -> list[Device]:
+        """The one that is shown alone; none where all are."""
+        devices = snapshot.devices_of(process.key)
+        return [d for d in devices if d.id == self._device and d.id is not None]
+
+    def _holder(self, snapshot: Snapshot, process: Process) -> Holder:
+        return Holder(snapshot, process, next(iter(self._devices(snapshot, process)), None))
+
+    def _head(
+        self, snapshot: Snapshot, process: Process, chosen: list[Device], wanted: Wanted
+    ) -> list[Row]:
+        """The lines over the tree."""
+        devices = snapshot.devices_of(process.key)
         tree = self.trees.of(wanted)
         newest = self.scene.newest or snapshot
         shown = Shown(
@@ -130,25 +131,30 @@ class MemoryPage(Page):
             lines[2:2] = cards(self.look, snapshot, devices, width)
         if not tree.nodes:
             lines.append(nothing_listed(self.look, self.filter))
-        self.head.show(lines)
-        self._arrange(len(lines))
+        return lines
 
     def _draw_tree(self, tree: Tree, devices: tuple[Device, ...]) -> None:
         self.table.live_bytes, self.table.is_sure = tree.live.bytes, tree.is_sure
-        self.table.names = {d.id: d.name for d in devices}
+        self.table.names = {d.id: d.own_name for d in devices}
         self.rows.sorted_by = (self.order, True)
         self.rows.show_tree(tree.nodes)
 
-    def _arrange(self, head: int) -> None:
+    @property
+    def _room(self) -> int:
+        """Lines between header and footer."""
+        return self.size.height - AROUND - int(self.typing or bool(self.filter))
+
+    def _arrange(self, head: int, graph: int) -> None:
         """Give each part its lines; the screen is laid out anew only when that changes. With 0 the
         lines over the tree have the place of the tree.
         """
-        heights = head, int(self.typing or bool(self.filter))
+        heights = head, graph, int(self.typing or bool(self.filter))
         if heights == self._heights:
             return
         self._heights = heights
-        self.rows.display, self.prompt.display = head > 0, heights[1] > 0
+        self.rows.display, self.graph.display, self.prompt.display = (n > 0 for n in heights)
         self.head.styles.height = head or "1fr"
+        self.graph.styles.height = graph
 
     @property
     def _jobs(self) -> list[Process]:
@@ -238,10 +244,12 @@ class MemoryPage(Page):
         """Open or shut the row under the cursor."""
         if self._selected is not None:
             self.rows.fold(self._selected.key)
+            self.draw()
 
     def action_fold_all(self, is_open: bool) -> None:
         """Open, or shut, every row."""
         self.rows.fold_all(is_open)
+        self.draw()
 
     def action_filter(self) -> None:
         """Type a filter."""

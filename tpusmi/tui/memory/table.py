@@ -8,6 +8,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from tpusmi.report import words
+from tpusmi.text import counted
 from tpusmi.tui.draw.columns import Column
 from tpusmi.tui.draw.folds import INDENT, Branch
 from tpusmi.tui.draw.look import Look, Row
@@ -121,7 +122,8 @@ class MemoryTable:
         if n.level == BUFFERS:
             return self._buffers(n), ""
         several = n.level == FUNCTION and n.children[0].level == LINE
-        return n.function, f"{n.file}, {len(n.children)} lines" if several else at_line(n)
+        lines = counted(len(n.children), "line")
+        return n.function, f"{n.file}, {lines}" if several else at_line(n)
 
     def _buffers(self, n: Node) -> str:
         """What a line keeps on one device, and how large each is."""

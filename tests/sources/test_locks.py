@@ -1,0 +1,302 @@
+"""What follows from the lock on a segment, and where nothing does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import forge
+import holding
+import pytest
+from users import ROOT, reachable
+
+from tpusmi.collect import open_collector
+from tpusmi.model import Host, Outcome, Process
+from tpusmi.report.table import table
+from tpusmi.sources.segments import Segments
+from tpusmi.wire import identity, lock
+from tpusmi.wire.writer import SegmentWriter
+
+USER = 1001
+
+
+def old(directory: Path | str, number: int = 1, age_s: float = 60.0) -> SegmentWriter:
+    """A segment of a job of another pid namespace whose newest sample is old."""
+    who = identity.me()._replace(pid=number, start_ticks=number, pid_namespace=1)
+    writer = forge.segment(directory, who, devices=1)
+    at_s = time.monotonic() - age_s
+    writer.append(forge.slot(at_s, forge.RUNNING, [forge.device()], time.time() - age_s))
+    return writer
+
+
+def read(host: Host) -> Outcome:
+    return Segments(host).read(time.monotonic())
+
+
+def one(host: Host) -> Process:
+    (process,) = read(host).processes
+    return process
+
+
+def mounted_as(directory: Path, kind: str) -> Host:
+    """A host on which that directory is said to be on a file system of that kind."""
+    device = os.stat(directory).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    own = directory / "own_proc/self"
+    own.mkdir(parents=True)
+    lines = (
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw",
+        f"36 22 {number} / /a\\040b rw shared:2 master:1 - {kind} server:/home rw",
+        "garbage",
+    )
+    (own / "mountinfo").write_text("\n".join(lines) + "\n")
+    return Host(segment_dir=str(directory), own_proc=str(own.parent))
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", "9p", "lustre"])
+def test_on_a_network_file_system_a_lock_tells_nothing_and_that_is_said(
+    tmp_path: Path, kind: str
+) -> None:
+    writer = old(tmp_path)
+    host = mounted_as(tmp_path, kind)
+    for _ in range(2):
+        found = read(host)
+        assert [(p.state, p.phase, p.is_living) for p in found.processes] == [
+            ("unknown", None, False)
+        ]
+        assert [note for note in found.notes if f"network file system ({kind})" in note]
+        writer.close()
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4", "overlay"])
+def test_on_a_file_system_of_this_machine_the_lock_decides(tmp_path: Path, kind: str) -> None:
+    writer = old(tmp_path)
+    host = mounted_as(tmp_path, kind)
+    assert one(host).state == "silent"
+    writer.close()
+    assert one(host).state == "dead"
+
+
+def test_on_a_network_file_system_a_process_that_is_there_lives(tmp_path: Path) -> None:
+    forge.my_segment(tmp_path).close()
+    found = read(mounted_as(tmp_path, "nfs4"))
+    assert [p.state for p in found.processes] == ["live"]
+    assert found.notes == ()
+
+
+def test_a_job_that_may_have_ended_is_not_listed_as_living_and_has_no_device(
+    tmp_path: Path,
+) -> None:
+    forge.without_lock(old(tmp_path))
+    collector = open_collector(Host(segment_dir=str(tmp_path), metrics_ports=()))
+    try:
+        s = collector.read_once(10.0)
+    finally:
+        collector.stop()
+    assert [p.state for p in s.processes] == ["unknown"]
+    assert s.devices == ()
+    assert len(s.dead_devices) == 1
+    assert "unknown, not verified" in table(s)
+
+
+def test_a_reader_cannot_make_an_ended_job_look_alive(tmp_path: Path) -> None:
+    writer = old(tmp_path)
+    writer.close()
+    fd = os.open(writer.path, os.O_RDONLY)
+    try:
+        assert lock.hold(fd) is False
+        assert one(Host(segment_dir=str(tmp_path))).state == "dead"
+    finally:
+        os.close(fd)
+
+
+@ROOT
+@pytest.mark.parametrize("living_in", ["another namespace", "this one"])
+def test_a_living_job_does_not_fall_out_among_very_many_files(
+    tmp_path: Path, living_in: str
+) -> None:
+    host = holding.host(tmp_path)._replace(segment_dir=None)
+    directory = tmp_path / f"dev/shm/tpusmi-{USER}"
+    directory.mkdir(parents=True)
+    dead = old(directory, 4_000_000)
+    dead.close()
+    for number in range(4_000_001, 4_000_000 + (300 if living_in != "this one" else 5000)):
+        os.link(dead.path, directory / f"{number}-{number}.seg")
+    if living_in == "this one":
+        writer = forge.my_segment(directory)
+    else:
+        writer = old(directory, 9_999_999)
+        os.utime(writer.path, (1.7e9, 1.7e9))
+    for path in (directory, writer.path, dead.path):
+        os.chown(path, USER, USER)
+    source = Segments(host)
+    # A busy machine may need more than the time that one read has.
+    reads = (source.read(time.monotonic()) for _ in range(3))
+    assert any(writer.header.pid in [p.pid for p in found.processes] for found in reads)
+    writer.close()
+
+
+def test_a_job_that_writes_although_its_lock_is_free_lives(tmp_path: Path) -> None:
+    """Its lock is in a virtual machine, say, where our kernel does not know of it."""
+    writer = old(tmp_path)
+    host = Host(segment_dir=str(tmp_path))
+    source = Segments(host)
+    fd = os.dup(os.open(writer.path, os.O_RDWR))
+    writer.close()
+    assert [p.state for p in source.read(time.monotonic()).processes] == ["dead"]
+    assert [p.state for p in source.read(time.monotonic()).processes] == ["dead"]
+    again = WithoutLock(writer, fd)
+    for _ in range(3):
+        again.write()
+        found = source.read(time.monotonic())
+        assert [(p.state, p.phase) for p in found.processes] == [("live", "running")]
+        assert "has no lock" in found.notes[0]
+    os.close(fd)
+
+
+class WithoutLock:
+    """What goes on writing into a segment whose writer is closed."""
+
+    def __init__(self, writer: SegmentWriter, fd: int) -> None:
+        self._writer, self._fd = writer, fd
+        writer._file = self  # type: ignore[assignment]
+
+    def write(self, data: bytes = b"", offset: int = 0) -> None:
+        """A sample; as a file, those bytes."""
+        if data:
+            os.pwrite(self._fd, data, offset)
+        else:
+            self._writer.append(
+                forge.slot(time.monotonic(), forge.RUNNING, [forge.device()], time.time())
+            )
+
+
+def test_many_ended_jobs_are_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = old(tmp_path, 4_000_000)
+    dead.close()
+    for number in range(4_000_001, 4_000_300):
+        shutil.copy(dead.path, tmp_path / f"{number}-{number}.seg")
+    asked: list[str] = []
+    real = lock.is_held_at
+
+    def is_held_at(path: str, *more: Any) -> bool | None:
+        asked.append(path)
+        return real(path, *more)
+
+    monkeypatch.setattr(lock, "is_held_at", is_held_at)
+    source = Segments(Host(segment_dir=str(tmp_path)))
+    source.read(time.monotonic())
+    assert len(asked) == 300
+    source.read(time.monotonic())
+    assert len(asked) == 300
+
+
+IN_A_USER_NAMESPACE = f"""
+sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+import ctypes, forge
+directory, user = sys.argv[1] + "/tpusmi-0", int(sys.argv[2])
+forge.identity.me()  # what it imports, that user may not read
+os.setgroups([]); os.setgid(user); os.setuid(user)
+libc = ctypes.CDLL(None)
+PR_SET_DUMPABLE, NEW_USERS = 4, 0x10000000
+libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # else /proc/self is root's
+if libc.unshare(NEW_USERS):
+    say("cannot"); sys.exit()
+for name, text in ("setgroups", "deny"), ("uid_map", f"0 {{user}} 1"), ("gid_map", f"0 {{user}} 1"):
+    with open(f"/proc/self/{{name}}", "w") as file:
+        file.write(text)
+os.mkdir(directory)
+writer = forge.my_segment(directory)
+say(os.getuid()); wait()
+"""
+
+
+@contextmanager
+def in_a_user_namespace(user: int, directory: Path) -> Iterator[int]:
+    """The pid of that user's job, which is root for itself."""
+    with holding.running(IN_A_USER_NAMESPACE, directory, user) as child, reachable(directory):
+        found = child.line()
+        if found == "cannot":
+            pytest.skip("no user namespaces here")
+        assert found == "0"
+        yield child.pid
+
+
+@ROOT
+@pytest.mark.parametrize("user", [USER, 100_000])
+def test_a_job_of_a_user_namespace_is_shown_under_its_outer_user(tmp_path: Path, user: int) -> None:
+    host = holding.host(tmp_path)._replace(segment_dir=None)
+    shared = tmp_path / "dev/shm"
+    shared.mkdir(parents=True)
+    shared.chmod(0o1777)
+    with reachable(tmp_path), in_a_user_namespace(user, shared) as pid:
+        found = read(host)
+        assert found.notes == ()
+        assert [(p.pid, p.uid, p.state, p.is_verified) for p in found.processes] == [
+            (pid, user, "live", True)
+        ]
+    process = one(host)
+    assert (process.uid, process.state) == (user, "dead")
+
+
+@ROOT
+def test_who_takes_the_name_of_roots_directory_speaks_for_himself_alone(tmp_path: Path) -> None:
+    host = holding.host(tmp_path)._replace(segment_dir=None)
+    directory = tmp_path / "dev/shm/tpusmi-0"
+    directory.mkdir(parents=True)
+    os.chown(directory, USER, USER)
+    mine, roots = forge.my_segment(directory), old(directory)
+    os.chown(mine.path, USER, USER)
+    process = one(host)
+    assert (process.pid, process.uid, process.is_verified) == (os.getpid(), USER, False)
+    roots.close()
+
+
+@ROOT
+def test_users_who_have_one_number_in_a_user_namespace_are_not_one_user(tmp_path: Path) -> None:
+    """In there all users of the machine are 65534: that proves nobody to be anybody."""
+    with holding.running("say(1); wait()", user=USER) as victim:
+        victim.line()
+        ticks = identity.start_ticks("/proc", victim.pid)
+        assert ticks is not None
+        who = identity.me()._replace(pid=victim.pid, start_ticks=ticks)
+        writer = forge.segment(tmp_path, who, devices=1)
+        os.chown(writer.path, USER + 2, USER + 2)
+        with reachable(tmp_path):
+            found = holding_view(tmp_path)
+        writer.close()
+    assert found == [[65534, False]]
+
+
+VIEWER = f"""
+sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+import ctypes, json, time
+from tpusmi.model import Host
+from tpusmi.sources.segments import Segments
+Segments(Host(segment_dir=sys.argv[1])).read(time.monotonic())  # what it imports, he may not read
+os.setgroups([]); os.setgid(1002); os.setuid(1002)
+libc = ctypes.CDLL(None)
+libc.prctl(4, 1, 0, 0, 0)
+if libc.unshare(0x10000000):
+    say("[]"); sys.exit()
+for name, text in ("setgroups", "deny"), ("uid_map", "0 1002 1"), ("gid_map", "0 1002 1"):
+    with open(f"/proc/self/{{name}}", "w") as file:
+        file.write(text)
+found = Segments(Host(segment_dir=sys.argv[1])).read(time.monotonic())
+say(json.dumps([[p.uid, p.is_verified] for p in found.processes]))
+"""
+
+
+def holding_view(directory: Path) -> list[list[object]]:
+    """Uid and proof of what is seen by somebody in a user namespace."""
+    with holding.running(VIEWER, directory) as viewer:
+        found: list[list[object]] = json.loads(viewer.line())
+    if not found:
+        pytest.skip("no user namespaces here")
+    return found

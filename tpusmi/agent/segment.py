@@ -1,0 +1,182 @@
+"""The agent's place in shared memory: made, looked after, and made again when it has gone."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from tpusmi.agent import output, process
+from tpusmi.agent.facts import Facts
+from tpusmi.wire import identity, places
+from tpusmi.wire.layout import Identity
+from tpusmi.wire.writer import SegmentWriter
+
+CHECK_S = 2.0
+"""Between two looks whether the file is still there: a few system calls."""
+RETRY_S, RETRY_MOST_S = 10.0, 160.0
+"""Between two tries where there was no room for it: the pause doubles."""
+
+
+class Segment:
+    """The segment of this process, whatever becomes of its file. Nothing here raises OSError.
+
+    A login that ends, a cleaner or a job's own loop over its descriptors may take the file away.
+    What was written last is kept, so that the next file begins with it.
+    """
+
+    def __init__(self, override: str | None, mode: int) -> None:
+        self.facts = Facts()
+        self.trouble: str | None = None
+        """Why there is none, or none that takes anything; None while there is, or need be none."""
+        self._override = override
+        self._mode = mode
+        self._who: Identity | None = None
+        self._root = _root()
+        self._writer: SegmentWriter | None = None
+        self._devices: int | None = None
+        """How many it has room for; None before the first was asked for."""
+        self._values: list[float] | None = None
+        self._profile: tuple[int, bytes, float] | None = None
+        self._looked_at_s = 0.0
+        self._pause_s = CHECK_S
+        self._has_said = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """True once one was asked for."""
+        return self._devices is not None
+
+    def open(self, devices: int) -> None:
+        """Put one for so many devices in place of the one before, with the facts."""
+        self._devices, self._values, self._profile = devices, None, None
+        self._make()
+
+    def keep(self, now_s: float) -> bool:
+        """Make it again where it has gone, or there was no room. False while nothing can be
+        written.
+        """
+        # A clock that was set back, as that of a restored process, does not stop this.
+        is_due = not 0.0 <= now_s - self._looked_at_s < self._pause_s
+        if is_due and self.is_wanted:
+            self._looked_at_s = now_s
+            if self.trouble is not None or not self._is_in_place():
+                self._make()
+        return self.trouble is None
+
+    def wait_s(self, now_s: float) -> float:
+        """Seconds until the next look is due, and never more than a moment."""
+        return min(max(0.0, self._looked_at_s + self._pause_s - now_s), CHECK_S)
+
+    def hurry(self) -> None:
+        """Try at the next opportunity where there was no room."""
+        if self.trouble is not None:
+            self._pause_s = 0.0
+
+    def append(self, values: list[float]) -> None:
+        """Write one sample."""
+        self._values = values
+        self._write(lambda writer: writer.append(values))
+
+    def write_facts(self) -> None:
+        """Write the facts as they are now."""
+        self._write(self.facts.write)
+
+    def note_changes(
+        self, errors: list[str | None], compiled: Iterable[str], notes: Mapping[str, str]
+    ) -> None:
+        """Write the facts when they have changed."""
+        self._write(lambda writer: self.facts.note_changes(writer, errors, compiled, notes))
+
+    def write_profile(self, kind: int, payload: bytes, at_s: float) -> bool:
+        """True when the memory profile was written; False when it does not fit."""
+        writer = self._writer
+        if writer is not None and len(payload) > writer.profile.capacity:
+            return False
+        self._profile = kind, payload, at_s
+        self._write(lambda writer: writer.profile.write(kind, payload, at_s))
+        return True
+
+    def end(self, keep: bool, values: list[float] | None = None) -> None:
+        """Close it for good: removed, or kept as a black box, with those values as the last."""
+        writer, self._writer, self._devices = self._writer, None, None
+        if writer is None:
+            return
+        if not keep:
+            writer.remove()
+            return
+        try:
+            if values is not None and self.trouble is None:
+                writer.append(values)
+        except OSError:
+            pass  # the last sample but one will have to do
+        writer.close()
+        if self._who is not None:
+            output.remove_old(self._who, os.path.dirname(writer.path))
+
+    def _write(self, write: Callable[[SegmentWriter], object]) -> None:
+        if self._writer is None or self.trouble is not None:
+            return
+        try:
+            write(self._writer)
+        except OSError:  # the job closed its descriptor, or its disk is gone
+            self._make()
+
+    def _make(self) -> None:
+        """Make one with all that is known, best place first, and let go of the one before."""
+        try:
+            who = identity.me()
+            writer = output.create(who, self._devices or 0, self._override, self._mode, self._fill)
+        except OSError as error:
+            self._do_without(str(error))
+            return
+        before, self._writer, self._who = self._writer, writer, who
+        self.trouble, self._pause_s, self._looked_at_s = None, CHECK_S, time.monotonic()
+        directory = os.path.dirname(writer.path)
+        if before is not None:
+            before.remove()
+        if before is None or os.path.dirname(before.path) != directory:
+            output.remove_old(who, directory)
+
+    def _fill(self, writer: SegmentWriter) -> None:
+        self.facts.write(writer)
+        if self._profile is not None:
+            writer.profile.write(*self._profile)
+        if self._values is not None:
+            writer.append(self._values)
+
+    def _do_without(self, reason: str) -> None:
+        """Wait longer each time. A file that is still there stays locked, for this process lives,
+        and is not written to: viewers call it silent.
+        """
+        is_first, self.trouble = self.trouble is None, reason
+        self._pause_s = RETRY_S if is_first else min(max(RETRY_S, 2 * self._pause_s), RETRY_MOST_S)
+        self._looked_at_s = time.monotonic()
+        if self._writer is not None and not self._writer.is_in_place():
+            self._writer.remove()
+            self._writer = None
+        if not self._has_said:
+            self._has_said = True
+            process.say(f"agent switched off: {reason} (it tries again later)")
+
+    def _is_in_place(self) -> bool:
+        """False also when the directory is another user's by now, or this process another one, as
+        after a restore from a checkpoint.
+        """
+        writer, who = self._writer, self._who
+        if _root() != self._root:
+            return True  # after a chroot() no path tells
+        if writer is None or who is None or not writer.is_in_place():
+            return False
+        pid = os.getpid()
+        # The first thread started with the process, and costs less: nothing is summed over threads.
+        ticks = identity.start_ticks(f"/proc/{pid}/task", pid)
+        if (pid, ticks or who.start_ticks) != (who.pid, who.start_ticks):
+            return False
+        directory = os.path.dirname(writer.path)
+        return self._override is not None or places.is_private(directory, who.uid)
+
+
+def _root() -> tuple[int, int]:
+    found = os.stat("/")
+    return found.st_dev, found.st_ino

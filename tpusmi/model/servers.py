@@ -1,0 +1,103 @@
+"""What libtpu tells of a machine: metrics servers, the network, the links, the cores. No I/O."""
+
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+
+from typing import NamedTuple
+
+from tpusmi.model.process import Process, ProcessKey
+
+OK, ABSENT, DENIED, FAILED = "ok", "absent", "denied", "failed"
+"""How a source or a server answered."""
+
+
+class Server(NamedTuple):
+    """One metrics server of libtpu, and whose it is."""
+
+    address: str
+    process: ProcessKey | None
+    """None when no holder could be seen that listens there."""
+    ids: tuple[int, ...] = ()
+    """Every device id that it has ever reported, sorted."""
+    status: str = OK
+    message: str = ""
+    is_service: bool = True
+    """False when what answers there is not libtpu's metrics service."""
+    uid: int | None = None
+    """Whose socket listens there, by the kernel; None where it does not tell."""
+    user: str | None = None
+    """That user's name."""
+    stranger: int | None = None
+    """Pid of the process that listens there and holds no TPU; None when that is not certain."""
+
+    @property
+    def holds_tpu(self) -> bool | None:
+        """Whether the process that listens there holds a TPU; None when that is not certain."""
+        if self.process is not None:
+            return True
+        return None if self.stranger is None else False
+
+    def may_be_of(self, process: Process) -> bool:
+        """True for its own, and for one whose process cannot be seen and that may be its."""
+        if self.process is not None or self.stranger is not None:
+            return self.process == process.key
+        return None in (self.uid, process.uid) or self.uid == process.uid
+
+
+class Percentiles(NamedTuple):
+    """A distribution in numbers; every one but the count is None when the count is 0."""
+
+    count: int | None  # type: ignore[assignment]  # hides tuple.count
+    """None where it is not told: libtpu's SDK prints no counts."""
+    mean: float | None
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p999: float | None
+
+
+class Latency(NamedTuple):
+    """One distribution of the data center network, as libtpu keeps it since the job's start."""
+
+    name: str
+    """`buffer_transfer_latency_us`."""
+    label: str
+    """`8MB+`, `2MB+-ALL_REDUCE`; empty where there is only one."""
+    percentiles: Percentiles
+    at_s: float
+    source: str
+    process: ProcessKey | None
+    server: str | None = None
+    """Address of the server that told it; None of the SDK."""
+
+    @property
+    def teller(self) -> str:
+        """Whose server told it: `pid 4321`, else `port 8431`; empty of the SDK."""
+        if self.process is not None:
+            return f"pid {self.process.pid}"
+        return f"port {self.server.rpartition(':')[2]}" if self.server else ""
+
+
+class Link(NamedTuple):
+    """One inter-chip link: 0 healthy, 1 to 5 transient, 6 to 9 persistent, 10 unusable."""
+
+    chip: int
+    name: str
+    health: int
+
+
+class Core(NamedTuple):
+    """What one core is running. Asked only on request: it is expensive."""
+
+    server: str
+    id: int
+    """Global core id."""
+    chip_id: int | None
+    type: str | None
+    """`TENSOR_CORE`, `SPARSE_CORE`."""
+    index: int | None  # type: ignore[assignment]
+    """Of this type, on its chip."""
+    hlo_location: str | None
+    program_fingerprint: str | None
+    """In hexadecimal."""
+    queued_programs: int | None
+    error: str | None

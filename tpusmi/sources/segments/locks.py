@@ -1,0 +1,136 @@
+"""What the lock on a segment tells of its agent, and where it tells nothing.
+
+wire/lock.py says what the lock is. Here is who has it, as far as /proc tells, and on which file
+systems nothing follows from a lock that is free.
+"""
+
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+
+import itertools
+import math
+import os
+import time
+
+NETWORK = frozenset(
+    (
+        *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "gfs2", "glusterfs", "gpfs"),
+        *("lustre", "nfs", "nfs4", "ocfs2", "orangefs", "pvfs2", "smb3", "smbfs", "vboxsf"),
+        *("virtiofs", "wekafs"),
+    )
+)
+"""Another machine, or a program, keeps the files: a lock there may not be seen here."""
+MOUNTS_MOST_BYTES = 1 << 20
+DESCRIPTORS_MOST = 4096
+"""Of one process, that are looked at for the lock."""
+ONE_MOST_BYTES = 4096
+LOOKS_CPU_S = 0.1
+LOOKS_EVERY_S = 2.0
+"""So much time of each such span goes into looking who has a lock."""
+KNOWN_MOST = 1024
+
+
+File = tuple[int, int]
+"""By its device and its inode."""
+_Look = tuple[int, int, File]
+"""A process by its number and start, and a file."""
+
+
+class Locks:
+    """What the kernel tells of locks, between reads."""
+
+    def __init__(self, proc: str) -> None:
+        self._proc = proc
+        self._network: dict[int, str] | None = None
+        self._holds: dict[_Look, bool] = {}
+        self._left_s = LOOKS_CPU_S
+        self._renewed_at_s = -math.inf
+
+    def network(self, device: int) -> str:
+        """The kind of file system that device is, where locks tell nothing: `nfs4`; else empty."""
+        if self._network is None:
+            self._network = _network_mounts(self._proc)
+        return self._network.get(device, "")
+
+    def has(self, pid: int, start_ticks: int, file: File) -> bool | None:
+        """Whether that process has the lock on that file. None where that cannot be asked: the
+        kernel tells the process's user and root alone.
+        """
+        look = (pid, start_ticks, file)
+        if look not in self._holds:
+            found = self._look(pid, file)
+            if found is None:
+                return None
+            if len(self._holds) >= KNOWN_MOST:
+                self._holds.clear()
+            self._holds[look] = found
+        return self._holds[look]
+
+    def _look(self, pid: int, file: File) -> bool | None:
+        now_s = time.monotonic()
+        if now_s - self._renewed_at_s >= LOOKS_EVERY_S:
+            self._renewed_at_s, self._left_s = now_s, LOOKS_CPU_S
+        began_s = time.thread_time()
+        try:
+            return _has_lock(f"{self._proc}/{pid}/fdinfo", file, began_s + self._left_s)
+        finally:
+            self._left_s -= time.thread_time() - began_s
+
+
+def _has_lock(directory: str, file: File, until_s: float) -> bool | None:
+    """`lock: 1: OFDLCK ADVISORY WRITE -1 00:1b:388333 0 0` stands with one of its descriptors."""
+    device, inode = file
+    wanted = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}".encode()
+    try:
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in itertools.islice(entries, DESCRIPTORS_MOST)]
+    except OSError:
+        return None
+    for name in names:
+        if time.thread_time() > until_s:
+            return None
+        if any(_is_lock(line, wanted) for line in _lines(f"{directory}/{name}")):
+            return True
+    return False if 0 < len(names) < DESCRIPTORS_MOST else None
+
+
+def _is_lock(line: bytes, wanted: bytes) -> bool:
+    words = line.split()
+    return words[:1] == [b"lock:"] and {b"OFDLCK", b"WRITE", wanted} <= set(words)
+
+
+def _lines(path: str) -> list[bytes]:
+    try:
+        with open(path, "rb") as file:
+            return file.read(ONE_MOST_BYTES).splitlines()
+    except OSError:
+        return []  # closed meanwhile
+
+
+def _network_mounts(proc: str) -> dict[int, str]:
+    """The kinds of network file systems that are mounted, by device; none where it is not told.
+
+    `36 35 0:52 / /home rw,relatime shared:1 - nfs4 server:/home rw`
+    """
+    found = {}
+    try:
+        with open(f"{proc}/self/mountinfo", "rb") as file:
+            lines = file.read(MOUNTS_MOST_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return {}
+    for line in lines:
+        mount, _, system = line.partition(" - ")
+        kind = system.partition(" ")[0]
+        if kind.partition(".")[0] in NETWORK:
+            device = _device(mount.split()[2:3])
+            if device is not None:
+                found[device] = kind
+    return found
+
+
+def _device(words: list[str]) -> int | None:
+    """The device that `0:52` is."""
+    try:
+        major, minor = (int(number) for number in words[0].split(":"))
+        return os.makedev(major, minor)
+    except (IndexError, ValueError, OverflowError):
+        return None
