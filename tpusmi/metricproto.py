@@ -97,24 +97,34 @@ def messages() -> dict[str, Any]:
     UnusableProtobufError where it is too old or broken: it often belongs to the job.
     """
     version = _version()
+    chosen = _implementation()
+    if chosen not in _IMPLEMENTATIONS:  # its modules would warn on stderr, or crash the process
+        why = f"it has no implementation {chosen!r}: unset {_CHOICE}"
+        raise UnusableProtobufError(f"protobuf {version} cannot be used: {why}")
     try:
         return _messages()
     except Exception as error:  # a package that is half there raises all kinds
         what = f"{type(error).__name__}: {error}"
-        cure = _CURE if _implementation() in ("upb", "python") else f": unset {_CHOICE}"
-        raise UnusableProtobufError(f"protobuf {version} cannot be used ({what}){cure}") from error
+        raise UnusableProtobufError(f"protobuf {version} cannot be used ({what}){_CURE}") from error
 
 
 _CURE = ": install tpusmi into an environment of its own (uv tool, pipx)"
 _CHOICE = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
+_IMPLEMENTATIONS = ("upb", "python")
+"""Of the versions that will do."""
 
 
 def _version() -> str:
     """Of the package, if it is one that will do. It is asked before its C core is loaded, as one of
     another version would crash the process.
     """
-    import google.protobuf
-
+    try:
+        import google.protobuf
+    except ImportError:
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UnusableProtobufError(f"protobuf cannot be used ({what}){_CURE}") from error
     version = str(getattr(google.protobuf, "__version__", "of an unknown version"))
     numbers = tuple(int(word) for word in version.split(".")[:2] if word.isdecimal())
     if numbers < LEAST_VERSION:
@@ -161,7 +171,7 @@ def _implementation() -> str:
     loaded = sys.modules.get("google.protobuf.internal.api_implementation")
     if loaded is not None:
         return str(loaded.Type())
-    return os.environ.get(_CHOICE) or "upb"
+    return os.environ.get(_CHOICE, "upb")  # an empty one is a choice as well
 
 
 def _paragraphs() -> list[str]:

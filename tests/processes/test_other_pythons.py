@@ -33,27 +33,51 @@ def package(directory: Path, name: str, text: str = "") -> str:
     return str(directory)
 
 
-@pytest.mark.parametrize("implementation", [None, "", "cpp", "python", "upb", "nonsense"])
-def test_what_is_said_of_protobuf_does_not_matter(host: Host, implementation: str | None) -> None:
+def seen_of_libtpu(found: subprocess.CompletedProcess[str]) -> tuple[str, str]:
+    """Status and message of that source, of a command that ended well and said nothing else."""
+    assert (found.returncode, found.stderr) == (0, "")
+    told = json.loads(found.stdout)
+    assert [d["node"] for d in told["devices"]]
+    assert {s["status"] for s in told["sources"] if s["name"] in ("sysfs", "agent")} <= {
+        "ok", "absent",
+    }  # fmt: skip
+    (libtpu,) = (s for s in told["sources"] if s["name"] == "libtpu")
+    return libtpu["status"], libtpu["message"]
+
+
+@pytest.mark.parametrize("implementation", [None, "python", "upb", "", "cpp", "nonsense"])
+def test_an_implementation_of_protobuf_that_is_not_there_ends_nothing(
+    host: Host, implementation: str | None
+) -> None:
     found = tpusmi(
         "/", "--json", "--simulate", host.root,
         PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=implementation,
     )  # fmt: skip
-    assert (found.returncode, found.stderr) == (0, "")
-    assert json.loads(found.stdout)["devices"][0]["hbm_used_bytes"] > 0
+    status, message = seen_of_libtpu(found)
+    if implementation in (None, "python", "upb"):
+        assert status == "ok"
+    else:
+        assert "unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION" in message
 
 
-@pytest.mark.parametrize("name", ["google.protobuf", "grpc", "google"])
+@pytest.mark.parametrize("name", ["google.protobuf", "google"])
 @pytest.mark.parametrize("text", ["", "raise ImportError('broken')", "raise OSError('cut off')"])
-def test_broken_packages_of_grpc_and_protobuf_do_not_matter(
+def test_a_broken_protobuf_takes_its_numbers_and_no_more(
     host: Host, tmp_path: Path, name: str, text: str
 ) -> None:
     path = package(tmp_path, name, text)
+    status, message = seen_of_libtpu(
+        tpusmi("/", "--json", "--simulate", host.root, PYTHONPATH=path)
+    )
+    assert status in ("absent", "failed")
+    assert "protobuf" in message, message
+
+
+@pytest.mark.parametrize("text", ["", "raise ImportError('broken')", "raise OSError('cut off')"])
+def test_a_broken_grpc_does_not_matter(host: Host, tmp_path: Path, text: str) -> None:
+    path = package(tmp_path, "grpc", text)
     found = tpusmi("/", "--json", "--simulate", host.root, PYTHONPATH=path)
-    assert (found.returncode, found.stderr) == (0, "")
-    seen = json.loads(found.stdout)
-    assert {s["status"] for s in seen["sources"] if s["name"] == "libtpu"} == {"ok"}
-    assert seen["devices"][0]["hbm_used_bytes"] > 0
+    assert seen_of_libtpu(found)[0] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +174,7 @@ def test_a_python_that_is_not_this_one_is_not_started(
 def test_what_needs_no_other_python_goes_on(host: Host, marker: Path, executable: str) -> None:
     path = str(marker) if executable == "wrapper" else executable
     found = run_with(path, "--json", "--simulate", host.root)
-    assert (found.returncode, found.stderr) == (0, "")
+    assert seen_of_libtpu(found)[0] == "ok"
     assert json.loads(found.stdout)["devices"][0]["hbm_used_bytes"] > 0
     assert not (marker.parent / "started").exists()
 

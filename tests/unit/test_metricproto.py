@@ -55,8 +55,8 @@ def test_a_protobuf_without_the_c_core_will_do(monkeypatch: pytest.MonkeyPatch) 
     [
         ("upb", "fine"),
         ("python", "fine"),
-        ("cpp", "cannot be used (ImportError: "),
-        ("cpp", "): unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"),
+        ("cpp", "has no implementation 'cpp': unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"),
+        ("", "has no implementation '': unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"),
     ],
 )
 def test_a_choice_of_implementation_never_crashes_the_process(chosen: str, said: str) -> None:
@@ -67,13 +67,13 @@ def test_a_choice_of_implementation_never_crashes_the_process(chosen: str, said:
         "except metricproto.UnusableProtobufError as error: print(error)"
     )
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
+        [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         timeout=60,
         env={**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": chosen},
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     assert said in done.stdout
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 THREADS = 9
-"""One for each source, three of Textual's, and the reader's."""
+"""One for each source, two of Textual's, and two of ours."""
 
 
 class _Feed(NamedTuple):

@@ -30,8 +30,10 @@ def run(feed: Feed, options: Options) -> int:
     gc.disable()
     dashboard = dashboard_class()
     from tpusmi.tui.draw.themes import shown_here
+    from tpusmi.tui.leaving import end_with_terminal
 
     app = dashboard(feed, options._replace(theme=shown_here(options.theme)))
+    end_with_terminal()
     with _given_back():
         app.run()
     return app.return_code or 0

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import select
 import signal
+import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 
@@ -12,6 +15,9 @@ ENDINGS = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
     *(signal.SIGUSR1, signal.SIGUSR2),
 )
+
+ENDED_WITHIN_S = 5.0
+"""After the loss of the terminal."""
 
 
 def on_signals(leave: Callable[[int], object]) -> None:
@@ -40,3 +46,25 @@ def hung_up() -> bool:
     poll = select.poll()
     poll.register(0, 0)
     return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
+
+
+def end_with_terminal() -> None:
+    """End this process soon after its terminal has gone, whatever it waits for then.
+
+    Textual hands what it draws to a thread, through a queue of a fixed length. On a terminal that
+    stopped reading before it went, both may wait for each other.
+    """
+    if not os.isatty(0):
+        return
+    try:
+        threading.Thread(target=_end_with_terminal, name="tpusmi-terminal", daemon=True).start()
+    except RuntimeError:  # no more threads
+        pass
+
+
+def _end_with_terminal() -> None:
+    poll = select.poll()
+    poll.register(0, 0)
+    poll.poll()
+    time.sleep(ENDED_WITHIN_S)
+    os._exit(128 + signal.SIGHUP)
