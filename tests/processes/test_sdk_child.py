@@ -39,10 +39,12 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
 sys.path[:0] = sys.argv[1:]
 
 from tpusmi.model import Host
+from tpusmi.sources.libtpu.names import NAMES
 from tpusmi.sources.libtpu.sdk import LibtpuSdk
 
 def read_all(everything):
-    source = LibtpuSdk(Host(), lambda: True, everything)
+    names = {n.metric for n in NAMES} if everything else set()
+    source = LibtpuSdk(Host(), lambda: True, lacking=lambda _: names)
     until = time.monotonic() + 20
     found = source.read(time.monotonic())
     while found.libtpu_version is None and time.monotonic() < until:

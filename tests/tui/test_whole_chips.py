@@ -91,7 +91,8 @@ def test_a_graph_of_a_chip_goes_on_as_one_of_its_core_when_that_is_measured() ->
     gone = without(now, ChipKey(0), USED)
     assert graphs.of_device(gone, d, USED, 300.0, 10) == [None] * 10
     own = {**now.values, (d.key, USED): Value(4 * GIB, "agent", 0.0, False)}
-    assert graphs.of_device(now._replace(values=own), d, USED, 300.0, 10) == [None] * 10
+    own_now = graphs.of_device(now._replace(values=own), d, USED, 300.0, 10)
+    assert own_now == [*[None] * 9, 4.0 * GIB]
 
 
 def test_the_duty_cycle_of_a_chip_is_drawn_after_it_is_gone_and_never_mixed_with_a_cores() -> None:
@@ -101,7 +102,7 @@ def test_the_duty_cycle_of_a_chip_is_drawn_after_it_is_gone_and_never_mixed_with
     gone = without(now, ChipKey(0), DUTY)
     assert graphs.of_device(gone, d, DUTY, 300.0, 10) == [70.0] * 10
     own = gone._replace(values={**gone.values, (d.key, DUTY): Value(5.0, "agent", 0.0, False)})
-    assert graphs.of_device(own, d, DUTY, 300.0, 10) == [None] * 10
+    assert graphs.of_device(own, d, DUTY, 300.0, 10) == [*[None] * 9, 5.0]
 
 
 def test_no_mean_is_of_cores_and_of_chips() -> None:

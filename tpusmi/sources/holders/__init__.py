@@ -180,9 +180,10 @@ def is_inside(host: Host) -> bool:
 
 def _why_unseen(host: Host, found: Found) -> str:
     """Why there may be processes that are not even listed; empty where all are."""
+    reasons = [HIDES_OTHERS] if found.hides_others else []
     if is_inside(host):
-        return SIGHT_UNKNOWN if sees_everybody() is None else IN_A_CONTAINER
-    return HIDES_OTHERS if found.hides_others else ""
+        reasons.append(SIGHT_UNKNOWN if sees_everybody() is None else IN_A_CONTAINER)
+    return "; ".join(reasons)
 
 
 def _status(found: Sequence[Process], is_refused: bool, unseen: str) -> tuple[str, str]:
