@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import leftovers
 import programs
@@ -93,6 +95,15 @@ def pytest_runtest_setup() -> Generator[None, object, object]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
     return (yield from _skips_without_a_program())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def directories_that_others_may_enter(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Those above the tests' own: parallel workers share them, and none may close them."""
+    base = tmp_path_factory.getbasetemp()
+    for directory in (base, *base.parents):
+        if Path(tempfile.gettempdir()) in directory.parents and os.getuid() == 0:
+            directory.chmod(directory.stat().st_mode | 0o055)
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,8 @@ import pytest
 from commands import TPUSMI, environment
 
 TESTS = str(Path(__file__).parent)
+SLOW, TRIES = ("answers too slowly", "has not answered"), 3
+"""What is said where a server did not answer in time: on a busy machine the command runs again."""
 NAMESPACES = ("unshare", "-m", "-p", "-f", "--mount-proc", "--propagation", "private")
 _BUS = 'for d in bus/pci/devices kernel/iommu_groups; do mount --bind "$1/sys/$d" "/sys/$d"; done'
 _NO_SYS = 'mount --bind "$1/empty" /sys'
@@ -91,10 +93,15 @@ def _run(arguments: Sequence[str], user: int) -> subprocess.CompletedProcess[str
         from another import another_user
 
         command = another_user(user, *command)
-    env = environment("/dev/shm", TPUSMI_DIR=None, HOME="/")
-    return subprocess.run(
-        command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
-    )
+    # Jobs of other tests beside this one can be seen through their mounts, but for this directory.
+    env = environment("/dev/shm", TPUSMI_DIR="/dev/shm/segments", HOME="/")
+    for _ in range(TRIES):
+        found = subprocess.run(
+            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+        )
+        if not any(slow in found.stdout + found.stderr for slow in SLOW):
+            break
+    return found
 
 
 def seen(user: int = 0) -> dict[str, Any]:
