@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from commands import USER
@@ -103,6 +104,16 @@ def test_a_tpusmi_dir_behind_a_link_is_no_directory_without_an_agent(
 ) -> None:
     code = "own('/dev/shm', '/mnt'); os.makedirs('/mnt/x/z'); os.symlink('/mnt/x', '/mnt/y')"
     with inside(f"{code}; here()", TPUSMI_DIR=named) as job:
+        found, _ = read(source)
+        assert any(m.concerns(process(job.pid)) for m in found.missing)
+
+
+def test_a_process_whose_first_thread_has_ended_may_be_in_a_container(source: Segments) -> None:
+    code = "own(); here()\nimport threading, time\n"
+    code += "def rest(): time.sleep(0.5); say('ready'); wait(); os._exit(0)\n"
+    with inside(f"{code}threading.Thread(target=rest).start()\nlibc.syscall(60, 0)") as job:
+        if not Path(f"/proc/{job.pid}/stat").read_text().rpartition(")")[2].startswith(" Z"):
+            pytest.skip("exit() has another number here")
         found, _ = read(source)
         assert any(m.concerns(process(job.pid)) for m in found.missing)
 

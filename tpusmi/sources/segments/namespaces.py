@@ -198,7 +198,8 @@ class _Look:
             process = f"{self._proc}/{pid}"
             try:
                 listed = mounts.mounts(process)
-            except OSError:
+            except OSError:  # it has ended; or its first thread has, and the others live
+                self.unnamed.append(pid)
                 continue
             if listed not in judged:
                 judged[listed] = not self._is_ours(_FIRST, mounts.table(listed), otherwise=True)
