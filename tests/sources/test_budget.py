@@ -21,6 +21,7 @@ from tpusmi.sources.segments.budget import (
     OF_ALL_OTHERS,
     OF_OTHER_USER,
     OF_TRUSTED,
+    USERS_MOST,
     Budget,
     spent,
 )
@@ -329,3 +330,14 @@ def test_many_directories_of_one_user_are_not_looked_into_and_hide_no_other(host
     found = read(Segments(host))
     assert users(found) == [os.getuid(), HONEST]
     assert found.missing == ()
+
+
+def test_very_many_users_are_not_remembered_for_ever() -> None:
+    """One user has a whole range of numbers with /etc/subuid, and a dashboard runs for weeks."""
+    budget = Budget()
+    budget.spend(0, OF_TRUSTED)
+    for uid in range(100_000, 100_000 + 2 * USERS_MOST):
+        budget.left(uid)
+    budget.renew()
+    assert len(budget._users) < USERS_MOST
+    assert budget.left(0).past == 0

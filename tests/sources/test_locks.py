@@ -20,6 +20,7 @@ from tpusmi.collect import open_collector
 from tpusmi.model import Host, Outcome, Process
 from tpusmi.report.table import table
 from tpusmi.sources.segments import Segments
+from tpusmi.sources.segments.locks import Locks
 from tpusmi.wire import identity, lock
 from tpusmi.wire.writer import SegmentWriter
 
@@ -279,6 +280,7 @@ sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 import ctypes, json, time
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments
+from tpusmi.sources.segments.locks import Locks
 Segments(Host(segment_dir=sys.argv[1])).read(time.monotonic())  # what it imports, he may not read
 os.setgroups([]); os.setgid(1002); os.setuid(1002)
 libc = ctypes.CDLL(None)
@@ -300,3 +302,14 @@ def holding_view(directory: Path) -> list[list[object]]:
     if not found:
         pytest.skip("no user namespaces here")
     return found
+
+
+def test_a_network_file_system_that_is_mounted_later_is_known(tmp_path: Path) -> None:
+    """Homes are often mounted when they are first looked at."""
+    (tmp_path / "self").mkdir()
+    mountinfo = tmp_path / "self/mountinfo"
+    mountinfo.write_text("36 35 0:52 / / rw - ext4 /dev/vda rw\n")
+    known = Locks(str(tmp_path))
+    assert known.network(os.makedev(0, 52)) == ""
+    mountinfo.write_text("37 36 0:60 / /home rw - nfs4 server:/home rw\n")
+    assert known.network(os.makedev(0, 60)) == "nfs4"

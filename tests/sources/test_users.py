@@ -16,6 +16,7 @@ import pytest
 from commands import tpusmi
 from users import NOBODY, ROOT
 
+from tpusmi.sources import users
 from tpusmi.sources.users import WAIT_MOST_S, _Names, user_number
 
 SHELL_OF = """
@@ -119,3 +120,13 @@ def test_settings_are_looked_for_without_a_home_and_without_a_user_database(
     found = tpusmi(tmp_path, "--print-config", HOME=None, PYTHONPATH=slow_names)
     assert (found.returncode, found.stderr) == (0, "")
     assert "/.config/tpusmi/config.toml" in found.stdout
+
+
+def test_very_many_users_without_a_name_do_not_take_those_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One user has a whole range of numbers with /etc/subuid."""
+    monkeypatch.setattr(users, "KEPT_MOST", 8)
+    names = _Names()
+    names._known = {2**31 + number: str(2**31 + number) for number in range(8)}
+    assert names.of(0) == pwd.getpwuid(0).pw_name

@@ -227,3 +227,35 @@ def test_the_facts_are_written_before_the_devices_are_shown(
     assert [d["id"] for d in facts["devices"]] == [4]
     late.finish(keep=False)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("ending", ["", ".new"])
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's file")
+def test_a_name_that_another_user_has_taken_is_got_round(
+    tmp_path: Path, clock: Clock, said: list[str], ending: str
+) -> None:
+    """In a TPUSMI_DIR that users share, as /tmp is, it can neither be removed nor replaced."""
+    who = identity.me()
+    taken = tmp_path / f"{places.segment_name(who.pid, who.start_ticks)}{ending}"
+    taken.write_bytes(b"precious")
+    os.chown(taken, 1001, 1001)
+    made = opened(tmp_path)
+    assert made.keep(clock.now_s)
+    assert said == []
+    assert taken.read_bytes() == b"precious"
+    (segment_file,) = tmp_path.glob("*.*.seg")
+    assert SegmentReader(str(segment_file)).is_locked()
+
+
+def test_nobody_else_can_open_a_file_before_it_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read lock of another user would keep the agent from its own."""
+    modes: list[int] = []
+    monkeypatch.setattr(
+        writer.lock, "hold", lambda fd: bool(modes.append(os.fstat(fd).st_mode & 0o777) or True)
+    )
+    opened(tmp_path)
+    assert modes == [0o600]
+    (made,) = tmp_path.iterdir()
+    assert made.stat().st_mode & 0o777 == 0o644

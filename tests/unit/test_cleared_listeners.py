@@ -165,3 +165,23 @@ def test_a_jax_that_hides_its_listeners_is_believed(
         counted.listen()
     monitoring.record(COMPILED, 0.5)
     assert counted.total == 1
+
+
+WRAPPED = """
+from functools import wraps
+_register = register_event_duration_secs_listener
+@wraps(_register)
+def register_event_duration_secs_listener(callback):
+    _register(lambda *words, **details: callback(*words, **details))
+"""
+
+
+def test_a_listener_that_a_library_has_wrapped_is_registered_once(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    wrapped = jax_of(monkeypatch, SOURCE, WRAPPED)
+    counted = Compilations()
+    for _ in range(5):
+        assert counted.listen()
+    wrapped.record(COMPILED, 0.5)
+    assert (counted.count, counted.total) == (1, 1)

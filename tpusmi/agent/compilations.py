@@ -39,6 +39,7 @@ class Compilations:
         self._listener = self._on_event
         self._monitoring: Any = None
         self._is_closed = False
+        self._can_ask = True
         self._missed_at_s: float | None = None
 
     @property
@@ -67,14 +68,19 @@ class Compilations:
         if self._is_closed or register is None:
             return self.listening
         if not self.listening:
-            register(self._listener)
+            self._register(register)
             self._monitoring = monitoring
-        elif not _is_among(self._listener, register):
-            register(self._listener)
+        elif self._can_ask and not _is_among(self._listener, register):
+            self._register(register)
             self._lowered_at_s = None
             self._missed_at_s = monotonic()
             self.notes[MISSED] = _MISSED
         return self.listening
+
+    def _register(self, register: Any) -> None:
+        register(self._listener)
+        # A library may put a function of its own around each: whether ours is there does not show.
+        self._can_ask = _is_among(self._listener, register)
 
     def close(self) -> None:
         """Stop counting, for good. Raises nothing.

@@ -129,17 +129,35 @@ def _has_ended(reader: SegmentReader) -> bool:
 
 
 def _free_name(directory: str, who: Identity) -> str:
-    """The path of the segment in that directory. A living process may have the usual one."""
+    """The path of the segment in that directory. A living process may have the usual one, or, in a
+    directory that users share, another user.
+    """
     path = f"{directory}/{places.segment_name(who.pid, who.start_ticks)}"
+    by_others = any(_is_of_another(taken, who.uid) for taken in (path, f"{path}.new"))
+    if not by_others and not _is_of_living(path, who):
+        return path
+    random = os.urandom(8).hex()
+    return f"{directory}/{places.segment_name(who.pid, who.start_ticks, random)}"
+
+
+def _is_of_another(path: str, uid: int) -> bool:
+    """True for what only another user may remove, where the directory is as /tmp is."""
+    try:
+        return os.lstat(path).st_uid != uid
+    except OSError:
+        return False
+
+
+def _is_of_living(path: str, who: Identity) -> bool:
+    """True for the segment of another process that lives."""
     try:
         reader = SegmentReader(path)
     except SegmentError:
-        return path
+        return False
     is_ours = reader.header[: len(who)] == who
-    is_taken = not is_ours and reader.is_locked()
+    is_taken = not is_ours and bool(reader.is_locked())
     reader.close()
-    random = os.urandom(8).hex() if is_taken else ""
-    return f"{directory}/{places.segment_name(who.pid, who.start_ticks, random)}"
+    return is_taken
 
 
 def _directories(uid: int) -> Iterator[str]:

@@ -30,7 +30,7 @@ def missing_for(s: Snapshot, p: Process) -> list[Missing]:
 
 def _could_speak(witness: Missing, p: Process) -> bool:
     """A segment that could not be read is not that of a process whose own was read."""
-    is_whole = witness.uid is None and witness.process is None
+    is_whole = witness.uid is None and witness.process is None and not witness.among
     was_heard = witness.source == AGENT and p.interval_s is not None and not is_whole
     return witness.concerns(p) and not was_heard
 

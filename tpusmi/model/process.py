@@ -133,11 +133,15 @@ class Missing(NamedTuple):
     """The only process that it could have spoken for, if that is known."""
     code: str = ""
     """`other_mounts` where it may be among the mounts of that process, out of sight."""
+    among: frozenset[int] = frozenset()
+    """The only pids of which it could have spoken, where that is known of many."""
 
     def concerns(self, process: "Process") -> bool:
         """Whether it could have changed the verdict on that process."""
         if self.process is not None:
             return self.process == process.key
+        if self.among:
+            return process.key.pid in self.among
         return self.uid is None or process.uid is None or self.uid == process.uid
 
 

@@ -22,8 +22,8 @@ LOCAL = frozenset(
 """File systems that answer by themselves. Only root can mount those that need a device."""
 OVERLAY = b"overlay"
 """It answers if what lies below it does: any user may lay it over one that does not."""
-STEPS_MOST = 32
-"""Directories on the way to a path."""
+STEPS_MOST, CROSSED_MOST = 32, 6
+"""Directories on the way to a path, and mounts: to ask for each is dear where there are many."""
 
 _POINT = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 """To point at something: neither opens it, nor asks its file system."""
@@ -134,8 +134,12 @@ def pointed_at(process: str, path: str, root: Pointer | None = None) -> Iterator
         raise RefusedError(0, "is too deep")
     with ExitStack() as opened_here:
         point = opened_here.enter_context(root_of(process)) if root is None else root
+        left = CROSSED_MOST
         for name in steps:
-            point = opened_here.enter_context(pointed_in(process, point, name))
+            above, point = point, opened_here.enter_context(pointed_in(process, point, name))
+            left -= point.mount_id != above.mount_id
+            if left < 0:
+                raise RefusedError(0, "is behind too many mounts")
         yield point
 
 

@@ -87,8 +87,14 @@ class _Names:
             return coming
         if uid in self._known:  # it came meanwhile: what has come is known first
             return None
-        if len(self._coming) >= AT_ONCE_MOST or len(self._known) >= KEPT_MOST:
+        if len(self._coming) >= AT_ONCE_MOST:
             return None
+        if len(self._known) >= KEPT_MOST:  # one user may be very many, and those have no names
+            self._known = {
+                known: name for known, name in [*self._known.items()] if name != str(known)
+            }
+            if len(self._known) >= KEPT_MOST:
+                return None
         came = self._coming[uid] = threading.Event()
         try:
             threading.Thread(

@@ -45,6 +45,13 @@ class Place(NamedTuple):
     """The process, /proc/PID, in whose mounts the file is; empty of a file that has this path among
     our own.
     """
+    payer: int | None = None
+    """Who pays for looking at it, if not the owner."""
+
+    @property
+    def charged(self) -> int:
+        """The user whose share it costs."""
+        return self.uid if self.payer is None else self.payer
 
 
 class Found(NamedTuple):
@@ -67,6 +74,10 @@ class Directory(NamedTuple):
     """The process, /proc/PID, in whose mounts it is; empty of one among our own."""
     inner: str = ""
     """Its path there."""
+    payer: int | None = None
+    """Who pays for looking there, if not the owner: a user who can mount may lay the directories of
+    others behind what is slow.
+    """
 
 
 def bases(uid: int) -> list[str]:

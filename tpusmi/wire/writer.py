@@ -231,11 +231,13 @@ def _create(path: str, mode: int) -> tuple[_File, bool]:
     _opening.append(os.path.basename(path))
     try:
         try:
-            fd = os.open(path, flags, mode)
+            fd = os.open(path, flags, 0o600)
         except FileExistsError:
             os.unlink(path)
-            fd = os.open(path, flags, mode)
-        is_locked = lock.hold(fd)  # before anything else: a file without a lock may be swept
+            fd = os.open(path, flags, 0o600)
+        # Before anything else: a file without a lock may be swept, and one that others can open may
+        # be locked by them.
+        is_locked = lock.hold(fd)
         file = _File(fd)
         _files.add(file)
     finally:

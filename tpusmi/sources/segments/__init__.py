@@ -97,8 +97,9 @@ class Segments:
         """The open segment of that place, with what the kernel says of its process. None of one
         that cannot be read, or that is over the limits.
         """
-        budget, uid = self._budget, place.uid
-        if why := budget.refusal(uid, place.bytes):
+        budget, uid = self._budget, place.charged
+        late = "" if place.path in self._open else budget.lateness(uid)
+        if why := budget.refusal(uid, place.bytes) or late:
             gaps.cut(uid, why)
             return None
         budget.spend(uid, NOTHING._replace(segments=1, bytes=place.bytes))
@@ -121,21 +122,21 @@ class Segments:
 
     def _read(self, job: Job, is_contested: bool, now_s: float, gaps: Gaps) -> Found | None:
         """What the segment gives now; what it gave a moment ago, where there is no time for it."""
-        budget, place = self._budget, job.place
-        if why := budget.lateness(place.uid):
-            gaps.cut(place.uid, why)
+        budget, place, payer = self._budget, job.place, job.place.charged
+        if why := budget.lateness(payer):
+            gaps.cut(payer, why)
             is_young = job.newest is not None and now_s - job.newest_at_s < FRESH_LEAST_S
             return job.newest._replace(past=[]) if job.newest is not None and is_young else None
-        with spent(budget, place.uid):
+        with spent(budget, payer):
             try:
-                found = job.read(now_s, is_contested, budget.left(place.uid).past)
+                found = job.read(now_s, is_contested, budget.left(payer).past)
             except SegmentError as error:
                 gaps.segment(place, str(error))
                 return None
             except Exception as error:  # noqa: BLE001  # a hostile segment costs itself, no other
                 gaps.segment(place, f"cannot be read: {type(error).__name__}: {error}")
                 return None
-        budget.spend(place.uid, NOTHING._replace(past=len(found.past)))
+        budget.spend(payer, NOTHING._replace(past=len(found.past)))
         if found.note:
             gaps.note(f"{place.path} {found.note}")
         return found

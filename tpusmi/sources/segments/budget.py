@@ -33,6 +33,8 @@ OF_ALL_OTHERS = Limits(8192, 256, 256 << 20, 1024, 0.12, 30_000)
 """For those of all such users together."""
 OF_TRUSTED = Limits(32768, 256, 1 << 30, 8192, 1.0, 200_000)
 """For the own files, and for those of root."""
+USERS_MOST = 4096
+"""Users of whom it is remembered what they have spent. One user may be very many (/etc/subuid)."""
 DEBT_MOST_S = 0.4
 """More is forgotten: a user is heard again after ten reads at the latest."""
 
@@ -80,6 +82,8 @@ class Budget:
 
     def renew(self) -> None:
         """Begin another read."""
+        if len(self._users) > USERS_MOST:
+            self._users = {uid: s for uid, s in self._users.items() if uid in self._own}
         for share in (self._others, *self._users.values()):
             share.renew()
 

@@ -50,8 +50,17 @@ class Gaps:
 
     def others(self, seen: Seen) -> None:
         """What was not seen of the mounts of other processes."""
+        asked = "asked whether they are in a container"
         if seen.unasked:
-            self.note(f"{seen.unasked} processes were not asked whether they are in a container")
+            self._miss_among(
+                self._noted(f"{len(seen.unasked)} processes were not {asked}"), seen.unasked
+            )
+        if seen.unnamed:
+            self._miss_among(
+                f"{len(seen.unnamed)} more processes may be in a container", seen.unnamed
+            )
+        if seen.is_cut:
+            self._miss(self._noted(f"there are too many processes: not all were {asked}"), None)
         for pid, uid in seen.walled:
             ticks = start_ticks(self._machine.proc, pid)
             if ticks is None:
@@ -90,6 +99,10 @@ class Gaps:
         self._missing.append(Missing(AGENT, text, uid, process))
         if uid in (0, os.geteuid(), None):
             self.own = self.own or text
+
+    def _miss_among(self, text: str, pids: list[int]) -> None:
+        among = frozenset(pids)
+        self._missing.append(Missing(AGENT, text, code=OTHER_MOUNTS, among=among))
 
     def _noted(self, raw: str) -> str:
         """The text, safe to show: it may have names of files in it, and what stands in them."""

@@ -46,7 +46,7 @@ class Listing:
         self._host = host
         self._directories: list[Directory] = []
         self._namespaces = Namespaces(host.path("/proc"))
-        self._others = Seen([], [], 0)
+        self._others = Seen([], [], [], [])
         self._looked_at_s = -math.inf
         self._let_go: dict[str, float] = {}
         """Files whose lock was free, with when they were written last: it stays free."""
@@ -136,13 +136,16 @@ def _listed(
     if directory.uid is None:
         found, most = places.segments(directory.path, None), places.ENTRIES_MOST
     else:
-        most = max(0, budget.left(directory.uid).files)
-        with spent(budget, directory.uid):
+        payer = directory.uid if directory.payer is None else directory.payer
+        if directory.within and (why := budget.lateness(payer)):
+            return [], f"was not looked into: {why}"
+        most = max(0, budget.left(payer).files)
+        with spent(budget, payer):
             if directory.within:
                 found = segments(directory, most)
             else:
                 found = places.segments(directory.path, directory.uid, most, living)
-        budget.spend(directory.uid, NOTHING._replace(files=found.entries))
+        budget.spend(payer, NOTHING._replace(files=found.entries))
     return found.places, f"has over {most} files: not all read" if found.entries > most else ""
 
 
@@ -152,7 +155,7 @@ def _ordered(found: Iterable[Place], budget: Budget, lives: Callable[[Place], bo
     """
     by_user: dict[int, list[Place]] = {}
     for place in found:
-        by_user.setdefault(place.uid, []).append(place)
+        by_user.setdefault(place.charged, []).append(place)
     ranked = []
     for uid, own in by_user.items():
         is_first = budget.is_trusted(uid)

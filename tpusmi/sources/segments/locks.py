@@ -40,16 +40,18 @@ class Locks:
 
     def __init__(self, proc: str) -> None:
         self._proc = proc
-        self._network: dict[int, str] | None = None
+        self._network: dict[int, str] = {}
         self._holds: dict[_Look, bool] = {}
         self._left_s = LOOKS_CPU_S
         self._renewed_at_s = -math.inf
 
     def network(self, device: int) -> str:
         """The kind of file system that device is, where locks tell nothing: `nfs4`; else empty."""
-        if self._network is None:
-            self._network = _network_mounts(self._proc)
-        return self._network.get(device, "")
+        if device not in self._network:  # it may have been mounted this moment, as homes often are
+            if len(self._network) >= KNOWN_MOST:
+                self._network.clear()
+            self._network[device] = _network_mounts(self._proc).get(device, "")
+        return self._network[device]
 
     def has(self, pid: int, start_ticks: int, file: File) -> bool | None:
         """Whether that process has the lock on that file. None where that cannot be asked: the

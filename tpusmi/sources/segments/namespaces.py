@@ -17,6 +17,7 @@ from tpusmi.sources import mounts
 from tpusmi.sources.mounts import Mounts, Pointer
 from tpusmi.sources.segments.budget import Budget, spent
 from tpusmi.wire import places
+from tpusmi.wire.identity import real_uid
 from tpusmi.wire.places import Directory
 
 ASKED_CPU_S, CPU_S, WALLED_CPU_S = 0.05, 0.2, 0.015
@@ -27,9 +28,10 @@ OF_USER_MOST, OF_TRUSTED_MOST = 16, 128
 """Namespaces of one user that are looked into."""
 NAMES_MOST = 4096
 """Names that are listed in a /dev/shm there."""
-ENVIRONS_MOST = 16
+ENVIRONS_MOST = 64
 """Processes of one namespace that are asked for their variables."""
 WALLED_MOST = 64
+"""Processes that are named one by one."""
 PATH_MOST = 1024
 
 _FIRST = places.SHARED_MEMORY
@@ -49,8 +51,12 @@ class Seen(NamedTuple):
 
     directories: list[Directory]
     walled: list[Walled]
-    unasked: int
+    unasked: list[int]
     """Processes that there was no time for."""
+    unnamed: list[int]
+    """More that are walled, or may be."""
+    is_cut: bool = False
+    """True where there are more processes than are listed."""
 
 
 class Namespaces:
@@ -64,35 +70,38 @@ class Namespaces:
     def look(self, budget: Budget) -> Seen:
         """The directories of segments in all of them, and who may have one that cannot be seen."""
         self._entered = {}
-        groups, denied, unasked = self._grouped()
+        names = places.names(self._proc, places.PROCESSES_MOST)
+        is_cut = len(names) == places.PROCESSES_MOST
+        groups, denied, unasked = self._grouped(names)
         if not groups and not denied:
-            return Seen([], [], unasked)
+            return Seen([], [], unasked, [], is_cut)
         look = _Look(self._proc)
         until_s = time.thread_time() + CPU_S
         for name, pids, uid, is_within in self._ordered(groups, budget):
             if not is_within or budget.lateness(uid) or time.thread_time() > until_s:
                 look.wall(pids, uid)
                 continue
+            payer = None if budget.is_trusted(uid) else uid
+            most_s = min(until_s, time.thread_time() + budget.left(uid).cpu_s)
             with spent(budget, uid):
-                look.into(pids, uid)
+                look.into(pids, uid, payer, most_s)
             self._entered[f"{self._proc}/{pids[0]}"] = name
         look.at_walls(denied)
-        return Seen(look.directories, look.walled, unasked)
+        return Seen(look.directories, look.walled, unasked, look.unnamed, is_cut)
 
     def have_changed(self) -> bool:
         """True when a process through which was looked is gone, or has gone elsewhere."""
         return any(mounts.namespace(p, "mnt") != name for p, name in self._entered.items())
 
-    def _grouped(self) -> tuple[dict[str, list[int]], list[int], int]:
-        """The processes of each other namespace, oldest first; those that may not be asked; and how
-        many, the oldest of all, there was no time for.
+    def _grouped(self, names: list[str]) -> tuple[dict[str, list[int]], list[int], list[int]]:
+        """The processes of each other namespace, oldest first; those that may not be asked; and
+        those, the oldest of all, that there was no time for.
         """
         own = mounts.namespace(f"{self._proc}/self", "mnt")
         groups: dict[str, list[int]] = {}
         denied: list[int] = []
         if own is None:
-            return groups, denied, 0
-        names = places.names(self._proc, places.PROCESSES_MOST)
+            return groups, denied, []
         pids = sorted(int(name) for name in names if name.isdigit())
         until_s = time.thread_time() + ASKED_CPU_S
         while pids and time.thread_time() < until_s:
@@ -102,7 +111,7 @@ class Namespaces:
                 denied.append(pid)
             elif found != own:
                 groups.setdefault(found, []).append(pid)
-        return {name: inside[::-1] for name, inside in groups.items()}, denied, len(pids)
+        return {name: inside[::-1] for name, inside in groups.items()}, denied, pids
 
     def _ordered(
         self, groups: dict[str, list[int]], budget: Budget
@@ -113,7 +122,7 @@ class Namespaces:
         by_user: dict[int, list[tuple[str, list[int]]]] = {}
         for name, pids in groups.items():
             process = f"{self._proc}/{pids[0]}"
-            uid = None if _is_of_kernel(process) else _uid(process)
+            uid = None if _is_of_kernel(process) else real_uid(self._proc, pids[0])
             if uid is not None:
                 by_user.setdefault(uid, []).append((name, pids))
         for uid in sorted(by_user, key=lambda uid: not budget.is_trusted(uid)):
@@ -128,13 +137,18 @@ class _Look:
     def __init__(self, proc: str) -> None:
         self.directories: list[Directory] = []
         self.walled: list[Walled] = []
+        self.unnamed: list[int] = []
+        """More that are walled, or that there was no time for."""
         self._proc = proc
+        self._payer: int | None = None
+        self._until_s = 0.0
         self._known: set[tuple[int, int, int]] = set()
         """Directories with the user whose files are looked at there."""
         self._ours = _mounts(f"{proc}/self")
 
-    def into(self, pids: list[int], uid: int) -> None:
+    def into(self, pids: list[int], uid: int, payer: int | None, until_s: float) -> None:
         """The directories in the namespace of those processes of that user."""
+        self._payer, self._until_s = payer, until_s
         process = f"{self._proc}/{pids[0]}"
         theirs = _mounts(process)
         named, runtimes = _variables(f"{self._proc}/{pid}" for pid in pids[:ENVIRONS_MOST])
@@ -144,17 +158,20 @@ class _Look:
         try:
             with mounts.root_of(process) as root:
                 walled = [p for p in other if not self._is_seen(process, root, p, uid)]
-                for path in named:
-                    self._add_named(process, root, path, uid)
+                walled += [p for p in named if not self._is_added(process, root, p, uid)]
         except (FileNotFoundError, ProcessLookupError):
             return
         except OSError:
-            walled = other
-        if _FIRST in walled:
+            walled = [*other, *named]
+        if _FIRST in walled or set(named) & set(walled):
             self.wall(pids, uid)
+        elif len(pids) > ENVIRONS_MOST:
+            self.unnamed += pids[ENVIRONS_MOST:]
 
     def _is_seen(self, process: str, root: Pointer, parent: str, uid: int) -> bool:
         """Look for directories in one of the usual places; False where that may not be done."""
+        if time.thread_time() > self._until_s:
+            return False
         try:
             with mounts.pointed_at(process, parent, root) as point:
                 self._in_place(process, parent, point, uid)
@@ -168,22 +185,25 @@ class _Look:
         """These processes of one namespace cannot be looked into."""
         room = max(0, WALLED_MOST - len(self.walled))
         self.walled += [Walled(pid, uid) for pid in pids[:room]]
+        self.unnamed += pids[room:]
 
     def at_walls(self, denied: list[int]) -> None:
         """Of processes that may not be asked, those that have a /dev/shm of their own."""
         until_s = time.thread_time() + WALLED_CPU_S
         judged: dict[bytes, bool] = {}
-        for pid in denied:
+        for rank, pid in enumerate(denied):
             if time.thread_time() > until_s:
+                self.unnamed += denied[rank:]
                 return
             process = f"{self._proc}/{pid}"
             try:
                 listed = mounts.mounts(process)
-            except OSError:
+            except OSError:  # it has ended; or its first thread has, and the others live
+                self.unnamed.append(pid)
                 continue
             if listed not in judged:
                 judged[listed] = not self._is_ours(_FIRST, mounts.table(listed), otherwise=True)
-            uid = _uid(process) if judged[listed] else None
+            uid = real_uid(self._proc, pid) if judged[listed] else None
             if uid is not None:
                 self.wall([pid], uid)
 
@@ -200,6 +220,8 @@ class _Look:
         listed = sorted(n for n in mounts.names(place, NAMES_MOST) if _is_named_so(n))
         counts: dict[int, int] = {}
         for name in dict.fromkeys((*own, *listed[: places.OF_USER_MOST * 16])):
+            if time.thread_time() > self._until_s:
+                raise mounts.RefusedError(0, "takes too long")
             try:
                 with mounts.pointed_in(process, place, name) as point:
                     found = os.fstat(point.fd)
@@ -209,19 +231,28 @@ class _Look:
             if counts[found.st_uid] <= places.OF_USER_MOST:
                 self._add(process, f"{parent}/{name}", found.st_uid, found)
 
-    def _add_named(self, process: str, root: Pointer, path: str, uid: int) -> None:
-        """A TPUSMI_DIR. Of all that is in it, that user's files are meant."""
+    def _is_added(self, process: str, root: Pointer, path: str, uid: int) -> bool:
+        """Add a TPUSMI_DIR; False where that may not be done, as behind a link, which an agent
+        follows. Of all that is in it, that user's files are meant.
+        """
+        if time.thread_time() > self._until_s:
+            return False
         try:
             with mounts.pointed_at(process, path, root) as point:
-                self._add(process, path, uid, os.fstat(point.fd))
+                found = os.fstat(point.fd)
+        except (FileNotFoundError, ProcessLookupError):
+            return True
         except OSError:
-            return
+            return False
+        self._add(process, path, uid, found)
+        return stat.S_ISDIR(found.st_mode)
 
     def _add(self, process: str, path: str, uid: int, found: os.stat_result) -> None:
         identity = (found.st_dev, found.st_ino, uid)
         if stat.S_ISDIR(found.st_mode) and identity not in self._known:
             self._known.add(identity)
-            self.directories.append(Directory(f"{process}/root{path}", uid, "", process, path))
+            here = Directory(f"{process}/root{path}", uid, "", process, path, self._payer)
+            self.directories.append(here)
 
 
 def _is_named_so(name: str) -> bool:
@@ -241,13 +272,6 @@ def _is_of_kernel(process: str) -> bool:
 
     now = procfs.read_stat(process)
     return now is not None and now.of_kernel
-
-
-def _uid(process: str) -> int | None:
-    try:
-        return os.stat(process).st_uid
-    except OSError:
-        return None
 
 
 def _variables(processes: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -48,4 +48,5 @@ def _segment(directory: Directory, parent: Pointer, name: str) -> Place | None:
     if found.st_uid != directory.uid or not stat.S_ISREG(found.st_mode):
         return None
     path = f"{directory.path}/{name}"
-    return places.place(path, named, found)._replace(within=directory.within)
+    found_there = places.place(path, named, found)
+    return found_there._replace(within=directory.within, payer=directory.payer)
