@@ -213,6 +213,28 @@ def test_no_mount_of_a_stranger_holds_up_or_hides_anything(attack: str) -> None:
     ):
         assert [p.state for p in of(job.pid, looked())] == ["live"]
 
+OURS = f"""
+{SILENT_FUSE}
+own('/dev/shm', '/run', '/tmp')
+for place in ('/dev/shm', '/tmp'):
+    for name in ('tpusmi-0', 'tpusmi-{USER}', 'tpusmi-0.feed'):
+        os.mkdir(f'{{place}}/{{name}}')
+        silent(f'{{place}}/{{name}}')
+"""
+
+
+def test_a_directory_of_ours_that_never_answers_holds_up_neither_a_viewer_nor_a_job() -> None:
+    """With `user_allow_other` any user can mount one on a name that can be foreseen."""
+    view = (
+        "from tpusmi.model import Host\nfrom tpusmi.sources.segments import Segments\n"
+        "found = Segments(Host()).read(time.monotonic())\n"
+        "say([p.state for p in found.processes], *found.notes)\n"
+    )
+    then = "say('ready'); sys.stdin.readline()\nimport time\n"
+    with inside(f"{OURS}here(); start()\n{then}{view}") as job:
+        said = job.go_on()
+    assert said.startswith("['live'] /dev/shm/tpusmi-0 is a file system that may never answer")
+
 
 OPENED = """
 inotify = libc.inotify_init1(os.O_NONBLOCK)

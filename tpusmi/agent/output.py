@@ -166,8 +166,10 @@ def _directories(uid: int) -> Iterator[str]:
     """
     for base in places.bases(uid):
         usual = f"{base}/{places.directory_name(uid)}"
-        yield usual
-        if os.path.lexists(usual) and not places.is_private(usual, uid):
+        is_taken = usual in places.never_answering("/proc")
+        if not is_taken:
+            yield usual
+        if is_taken or (os.path.lexists(usual) and not places.is_private(usual, uid)):
             yield from _own_by_chance(uid, base)
             yield f"{base}/{places.directory_name(uid, os.urandom(8).hex())}"
 
@@ -175,8 +177,10 @@ def _directories(uid: int) -> Iterator[str]:
 def _own_by_chance(uid: int, base: str) -> list[str]:
     """The directories of this user there whose names cannot be foreseen."""
     found = (f"{base}/{name}" for name in places.names(base, places.ENTRIES_MOST) if "." in name)
-    own = (path for path in found if places.user_in_name(os.path.basename(path)) == uid)
-    return [path for path in own if places.is_private(path, uid)][: places.OF_USER_MOST]
+    named = [path for path in found if places.user_in_name(os.path.basename(path)) == uid]
+    taken = places.never_answering("/proc") if named else {}
+    own = [path for path in named if path not in taken and places.is_private(path, uid)]
+    return own[: places.OF_USER_MOST]
 
 
 def _prepare(directory: str, uid: int, trusted: bool) -> None:

@@ -19,6 +19,7 @@ NAMES_MOST, NAMED_MOST = 65_536, 4096
 """Names that are listed in a place that all users share, such as /tmp, and of those the names of
 such directories that are looked at. Any user may fill it.
 """
+MOUNTS_MOST_BYTES = 1 << 20
 RUNTIMES_MOST = 1024
 """Directories of users' runtime files."""
 PROCESSES_MOST = 32768
@@ -127,13 +128,38 @@ def directories(root: str) -> Iterator[Directory]:
         yield from _in_place(parent, f"{base}/proc")
 
 
+def never_answering(proc: str) -> dict[str, int | None]:
+    """Directories named like one for segments on which a user has mounted a file system that a
+    program of theirs answers for, if it does, with that user. To ask anything of one may take for
+    ever, and could not be stopped.
+    """
+    try:
+        with open(f"{proc}/self/mountinfo", "rb") as file:
+            listed = file.read(MOUNTS_MOST_BYTES)
+    except OSError:
+        return {}
+    found: dict[str, int | None] = {}
+    for line in listed.splitlines() if b"/tpusmi-" in listed else ():
+        words, _, end = line.partition(b" - ")
+        fields = words.split(b" ", 5)
+        if len(fields) > 4 and end.startswith(b"fuse"):
+            user = end.partition(b"user_id=")[2].partition(b",")[0]
+            found[os.fsdecode(fields[4])] = _number(user.decode("ascii", "replace"))
+    return found
+
+
 def _in_place(parent: str, proc: str) -> Iterator[Directory]:
     """Those in one place. Root's and this user's need no listing. Where there are too many names to
     look at, users who run processes need none either: one user must not hide the others.
     """
     listed, trouble = _listed(parent)
     users = (os.geteuid(), 0, *(_running_users(proc) if trouble else ()))
-    yield from _of_users(parent, dict.fromkeys((*map(directory_name, users), *listed)))
+    names = dict.fromkeys((*map(directory_name, users), *listed))
+    mounted = never_answering(proc)
+    yield from _of_users(parent, [name for name in names if f"{parent}/{name}" not in mounted])
+    for path, uid in mounted.items():
+        if os.path.dirname(path) == parent:
+            yield Directory(path, uid, "is a file system that may never answer (FUSE)")
     if trouble:
         yield Directory(parent, None, trouble)
 
