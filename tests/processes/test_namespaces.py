@@ -99,6 +99,20 @@ def test_a_user_finds_the_own_job_and_is_told_of_those_that_cannot_be_seen(tmp_p
         assert "try sudo, look from inside, or share a directory with TPUSMI_DIR" in str(agent)
 
 
+def test_a_thread_of_the_kernel_is_not_a_job_that_cannot_be_seen() -> None:
+    devices = [p for p in Path("/proc").glob("[0-9]*/comm") if p.read_text() == "kdevtmpfs\n"]
+    if not devices:
+        pytest.skip("the kernel has no thread with mounts of its own here")
+    looked()  # another user could not load what it needs
+    os.seteuid(USER)
+    try:
+        found = looked()
+    finally:
+        os.seteuid(0)
+    walls = {m.process.pid for m in found.missing if m.process is not None}
+    assert int(devices[0].parent.name) not in walls
+
+
 def test_a_wall_is_a_witness_that_could_not_be_asked_about_that_process_alone() -> None:
     with inside("own(); here()") as job:
         looked()  # another user could not load what it needs

@@ -113,7 +113,7 @@ class Namespaces:
         by_user: dict[int, list[tuple[str, list[int]]]] = {}
         for name, pids in groups.items():
             process = f"{self._proc}/{pids[0]}"
-            uid = None if _is_of_kernel(process) else _uid(process)
+            uid = _uid(process)
             if uid is not None:
                 by_user.setdefault(uid, []).append((name, pids))
         for uid in sorted(by_user, key=lambda uid: not budget.is_trusted(uid)):
@@ -235,15 +235,15 @@ def _mounts(process: str) -> Mounts:
         return {}
 
 
-def _is_of_kernel(process: str) -> bool:
-    """True of kdevtmpfs, which has mounts of its own and no job."""
+def _uid(process: str) -> int | None:
+    """The user of a process; None of one that is gone, and of kdevtmpfs, which the kernel runs: it
+    has mounts of its own and no job.
+    """
     from tpusmi.sources.holders import procfs
 
     now = procfs.read_stat(process)
-    return now is not None and now.of_kernel
-
-
-def _uid(process: str) -> int | None:
+    if now is None or now.of_kernel:
+        return None
     try:
         return os.stat(process).st_uid
     except OSError:
