@@ -65,17 +65,25 @@ def fit(
         if _total(chosen) + first[0].spare <= width:
             break
         chosen.remove(first)
-    left = width - _total(chosen)
-    takers = [c for c, _ in chosen if c.most and c.text is None]
-    fitted = []
-    for column, need in chosen:
-        if column in takers:
-            share = min(left // len(takers), column.most - need)
-            takers.remove(column)
+    rooms = {c.title: c.most - need for c, need in chosen if c.most and c.text is None}
+    more = _shared(width - _total(chosen), rooms)
+    return [(column, need + more.get(column.title, 0)) for column, need in chosen]
+
+
+def _shared(left: int, rooms: dict[str, int]) -> dict[str, int]:
+    """What each column takes of what is left over: as much as the others, up to its room, so that
+    columns of one kind draw the same. What cannot be divided goes to the one with the most room.
+    """
+    taken = dict.fromkeys(rooms, 0)
+    while left > 0 and (hungry := [title for title in rooms if taken[title] < rooms[title]]):
+        even = left // len(hungry)
+        if not even:
+            hungry, even = [max(hungry, key=lambda title: rooms[title])], left
+        for title in hungry:
+            share = min(even, rooms[title] - taken[title])
+            taken[title] += share
             left -= share
-            need += share
-        fitted.append((column, need))
-    return fitted
+    return taken
 
 
 def _total(chosen: Sequence[tuple[Column[Item], int]]) -> int:
