@@ -75,7 +75,9 @@ def patterns_in(source: Path) -> Iterator[Pattern]:
         flags += [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
         number = sum(int(evaluated(flag, names)) for flag in flags)
         how = FUNCTIONS[call.func.attr]
-        yield Pattern(f"{module}:{call.lineno}", evaluated(first, names), number, how)
+        text = evaluated(first, names)
+        text = text.decode("latin-1") if isinstance(text, bytes) else text
+        yield Pattern(f"{module}:{call.lineno}", text, number, how)
 
 
 def evaluated(node: ast.expr, names: dict[str, Any]) -> Any:

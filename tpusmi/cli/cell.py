@@ -5,7 +5,6 @@ into it.
 from __future__ import annotations
 
 import os
-import re
 from functools import cache
 from typing import NamedTuple
 
@@ -15,11 +14,11 @@ ENVIRON_MOST = 256 * 1024
 CONTROLLING = os.makedev(5, 0)
 """What /dev/tty is, whichever terminal that stands for."""
 
-_KERNEL = re.compile(
-    rb"(.*/)?(ipykernel|ipykernel_launcher|colab_kernel_launcher|spyder_kernels\.console"
-    rb"|ipyparallel\.engine)(\.py|/__main__\.py)?"
-)
-"""A program or module that is a kernel, also where no Jupyter server started it."""
+_KERNELS = {
+    *(b"ipykernel", b"ipykernel_launcher", b"colab_kernel_launcher"),
+    *(b"spyder_kernels.console", b"ipyparallel.engine"),
+}
+"""Programs and modules that are kernels, also where no Jupyter server started them."""
 _RELAYS = {b"sudo", b"su", b"runuser", b"doas", b"script", b"unbuffer", b"expect"}
 """Programs that make a terminal of their own and pass on what is typed into the one before it."""
 _HOSTED = ("COLAB_", "KAGGLE_", "JPY_PARENT_PID")
@@ -95,10 +94,15 @@ def _terminals(process: _Process) -> list[int]:
 def _is_kernel(process: _Process) -> bool:
     """True for a Jupyter kernel: by its program, or because a Jupyter server started it as one."""
     words = _read(f"/proc/{process.pid}/cmdline", CMDLINE_MOST).split(b"\0")
-    if any(_KERNEL.fullmatch(word) for word in words[:6]):
+    if any(_module(word) in _KERNELS for word in words[:6]):
         return True
     started = b"JPY_PARENT_PID=%d" % process.parent
     return started in _read(f"/proc/{process.pid}/environ", ENVIRON_MOST).split(b"\0")
+
+
+def _module(word: bytes) -> bytes:
+    """The module's name, whether the word is that name, its file or the file of its package."""
+    return word.removesuffix(b".py").removesuffix(b"/__main__").rpartition(b"/")[2]
 
 
 def _is_python(pid: int) -> bool:
