@@ -49,6 +49,8 @@ class Column(Generic[Item]):
     """It gives way unless so many columns more are left for those that take them."""
     known: Callable[[Item], bool] | None = None
     """Given when the column appears only once some item has something to show in it."""
+    least_more: int = 0
+    """Of what is left over; fewer columns are of no use to it and go to others."""
 
 
 def fit(
@@ -65,8 +67,12 @@ def fit(
         if _total(chosen) + first[0].spare <= width:
             break
         chosen.remove(first)
-    rooms = {c.title: c.most - need for c, need in chosen if c.most and c.text is None}
-    more = _shared(width - _total(chosen), rooms)
+    takers = {c.title: (c, c.most - need) for c, need in chosen if c.most and c.text is None}
+    left = width - _total(chosen)
+    more = _shared(left, {title: room for title, (_, room) in takers.items()})
+    of_use = {t: room for t, (c, room) in takers.items() if more[t] >= c.least_more}
+    if len(of_use) < len(more):
+        more = _shared(left, of_use)
     return [(column, need + more.get(column.title, 0)) for column, need in chosen]
 
 
