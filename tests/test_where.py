@@ -64,12 +64,12 @@ def job_of(found: dict[str, Any], pid: int) -> list[dict[str, Any]]:
 
 
 def says_of_wall(found: dict[str, Any], user: int | None, pid: int) -> bool:
-    """Whether that user is told that the process has another /dev/shm. In words it is said where no
-    job is seen; others may run one on this machine.
+    """Whether that user is told that the process has another /dev/shm. One such process is named in
+    words, whatever other jobs are seen.
     """
     (agent,) = (s for s in found["sources"] if s["name"] == "agent")
     said = "has another /dev/shm than this command (a container or a Slurm job)"
-    if agent["status"] == "absent" and said not in agent["message"]:
+    if said not in agent["message"]:
         return False
     source = Segments(Host())
     source.read(time.monotonic())  # another user could not load what it needs
@@ -219,7 +219,7 @@ IN_SHARED = (
 @ROOT
 @claims(
     "With a shared `TPUSMI_DIR` set as above, any user on the host sees the job's numbers.",
-    "Root does so even without the variable, and sees the job's pid.",
+    "Root and the job's user do not need the variable, and they see the job's pid.",
 )
 def test_a_shared_directory_shows_the_job_on_the_host(tmp_path: Path, shared: str) -> None:
     code = f"{IN_SHARED} own_pids(); start()"
@@ -275,7 +275,7 @@ def test_in_a_pod_with_shared_pids_and_directory_the_job_is_verified(
     "Without the shared directory, but with shared process ids, root in the watcher needs "
     "`SYS_PTRACE` to look into the job's container.",
     "A pod with `hostPID: true`, root and `SYS_PTRACE` sees the jobs of all pods on its node.",
-    "The others on the node see nothing of it.",
+    "The other pods do not notice.",
 )
 def test_a_watcher_with_the_pids_of_the_host_sees_all_pods_if_it_may(tmp_path: Path) -> None:
     own = ("sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh")
@@ -300,8 +300,8 @@ def test_from_the_jobs_own_container_it_is_seen(tmp_path: Path) -> None:
 @ROOT
 @claims(
     "In an `ssh` session on the node you see your own jobs",
-    "You do not see the jobs of other users, and tpusmi says so.",
-    "An administrator does, with `sudo tpusmi`.",
+    "You do not see the jobs of other users, and `tpusmi --json` says so under `sources`.",
+    "An administrator sees them, with `sudo tpusmi`.",
     "runs inside the job and sees all of it.",
 )
 def test_a_batch_job_is_seen_by_its_user_by_root_and_from_inside(tmp_path: Path) -> None:

@@ -37,15 +37,15 @@ def show(
     The panel also ends after `duration_s` seconds (8 hours by default and at most), when another
     takes its place, and with the kernel. Outside of a notebook one table is printed. `simulate`
     shows a simulated host: a type (`v5e-8`), or the directory that `tpusmi simulate` printed.
-    Raises TypeError for times that are no numbers, and nothing else: what goes wrong is said in a
+    Raises TypeError for times that are not numbers, and nothing else: what goes wrong is said in a
     line on stderr.
     """
     global _live
+    panel = Panel(interval_s, duration_s)
     with _replacing:
         if _live is not None:
             _live.stop("another panel took its place")
         _live = None
-        panel = Panel(interval_s, duration_s)
         try:
             panel._open(simulate)
             if _in_notebook():
@@ -108,7 +108,7 @@ class Panel:
         if stream is not None and self._collector is not None:
             ascii_only = not (getattr(stream, "encoding", None) or "").lower().startswith("utf")
             stream.write(table(self._collector.snapshot(), False, ascii_only, _columns()))
-        self.stop("printed once: this is no notebook")
+        self.stop("printed once: this is not a notebook")
 
     def _start(self) -> None:
         """Show the panel below the cell that runs, and update it from a thread."""

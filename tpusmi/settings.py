@@ -74,7 +74,7 @@ def _text(path: str) -> str | None:
     try:
         with open(path, "rb", opener=opened) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) and path != os.devnull:
-                raise ValueError("is no file")
+                raise ValueError("is not a file")
             found = file.read(LARGEST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -96,7 +96,7 @@ def _parsed(text: str) -> dict[str, Any]:
         found: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         # Deep arrays exhaust the parser's stack, and long digits the interpreter's patience.
-        raise ValueError(f"is no TOML: {clean(str(error), 200) or 'nested too deep'}") from None
+        raise ValueError(f"is not TOML: {clean(str(error), 200) or 'nested too deep'}") from None
     return found
 
 
@@ -140,7 +140,7 @@ def _ascii(value: object) -> bool:
 
 def _user(value: object) -> str:
     if not _string(value).isprintable():
-        raise ValueError(f"{_quoted(value)} is no name of a user")
+        raise ValueError(f"{_quoted(value)} is not a user name")
     return _string(value)
 
 
@@ -194,7 +194,7 @@ def _style(text: str) -> str:
         known = {*ANSI_COLOR_NAMES, *Style.STYLE_ATTRIBUTES, "on", "not", "none"}
         wrong = [word for word in text.lower().split() if word not in known]
         near = _nearest(wrong[0], known) if wrong else ""
-        raise ValueError(f"{_quoted(text)} is no style of Rich{near}") from None
+        raise ValueError(f"{_quoted(text)} is not a style of Rich{near}") from None
     # A link takes any text along to the terminal.
     if style.link is not None or not text.isprintable():
         raise ValueError(f"{_quoted(text)} is more than colours, bold and the like")
@@ -217,8 +217,8 @@ def _one_of(value: object, what: str, known: Iterable[str]) -> str:
     names = [*known]
     text = _string(value)
     if text not in names:
-        near = _nearest(text, names) or f"; there are {', '.join(names)}"
-        raise ValueError(f"{_quoted(text)} is no {what}{near}")
+        near = _nearest(text, names) or f"; choose one of {', '.join(names)}"
+        raise ValueError(f"{_quoted(text)} is not a {what}{near}")
     return text
 
 

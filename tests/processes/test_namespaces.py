@@ -18,9 +18,9 @@ from own_dev import on_a_machine
 from spaces import inside, shared
 from users import ROOT
 
-from tpusmi.model import ABSENT, AGENT, OTHER_MOUNTS, Host, Outcome, Process
+from tpusmi.model import AGENT, OTHER_MOUNTS, Host, Outcome, Process
 from tpusmi.sources import mounts
-from tpusmi.sources.segments import NO_JOB, Segments, namespaces
+from tpusmi.sources.segments import Segments, namespaces
 
 __all__ = ["shared"]
 pytestmark = ROOT
@@ -95,9 +95,22 @@ def test_a_user_finds_the_own_job_and_is_told_of_those_that_cannot_be_seen(tmp_p
         seen = seen_by(OTHER_USER, tmp_path)
         assert rows(job.pid, seen) == []
         agent = next(source for source in seen["sources"] if source["name"] == AGENT)
-        if agent["status"] == ABSENT:  # others may run jobs on this machine
-            assert agent["message"].startswith(f"{NO_JOB}; pid ")
-            assert "try sudo, look from inside, or share a directory with TPUSMI_DIR" in str(agent)
+        assert "has another /dev/shm than this command" in agent["message"]
+        assert "try sudo, look from inside, or share a directory with TPUSMI_DIR" in str(agent)
+
+
+def test_a_thread_of_the_kernel_is_not_a_job_that_cannot_be_seen() -> None:
+    devices = [p for p in Path("/proc").glob("[0-9]*/comm") if p.read_text() == "kdevtmpfs\n"]
+    if not devices:
+        pytest.skip("the kernel has no thread with mounts of its own here")
+    looked()  # another user could not load what it needs
+    os.seteuid(USER)
+    try:
+        found = looked()
+    finally:
+        os.seteuid(0)
+    walls = {m.process.pid for m in found.missing if m.process is not None}
+    assert int(devices[0].parent.name) not in walls
 
 
 def test_a_wall_is_a_witness_that_could_not_be_asked_about_that_process_alone() -> None:
@@ -212,6 +225,7 @@ def test_no_mount_of_a_stranger_holds_up_or_hides_anything(attack: str) -> None:
         inside(f"{SILENT_FUSE}\n{attack}\nhere()", TPUSMI_DIR="/dev/shm/x" + deep),
     ):
         assert [p.state for p in of(job.pid, looked())] == ["live"]
+
 
 OURS = f"""
 {SILENT_FUSE}

@@ -140,7 +140,7 @@ def test_a_panel_without_threads_says_what_could_not_be_asked() -> None:
     )  # fmt: skip
     assert (found.returncode, found.stderr) == (0, "")
     assert "can't start new thread" in found.stdout
-    assert found.stdout.rstrip().endswith("(printed once: this is no notebook)>")
+    assert found.stdout.rstrip().endswith("(printed once: this is not a notebook)>")
 
 
 @pytest.fixture

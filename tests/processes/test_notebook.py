@@ -230,7 +230,7 @@ def test_plain_python_prints_one_table(place: Path, job: Job) -> None:
     assert found.returncode == 0
     assert found.stdout.count("tpu:8") == 1
     assert "\x1b" not in found.stdout
-    assert found.stderr.endswith("(printed once: this is no notebook)>")
+    assert found.stderr.endswith("(printed once: this is not a notebook)>")
 
 
 def test_ipython_on_a_terminal_prints_one_table(place: Path, job: Job, tmp_path: Path) -> None:
@@ -238,6 +238,6 @@ def test_ipython_on_a_terminal_prints_one_table(place: Path, job: Job, tmp_path:
     command = [sys.executable, "-m", "IPython", "--simple-prompt", "-c", code]
     with terminal(command, environment(place, IPYTHONDIR=str(tmp_path))) as screen:
         screen.see("tpu:8")
-        screen.see("this is no notebook")
+        screen.see("this is not a notebook")
         assert screen.end() == 0
         assert b"text/html" not in screen.written

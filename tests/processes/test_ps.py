@@ -441,7 +441,7 @@ def test_absurd_orders_are_refused_before_anybody_is_touched(
 def test_what_kill_is_not_told_rightly_or_not_told_to_do_is_said() -> None:
     with simulated() as host:
         found = kill(host, "--stale", "--grace", "x")
-        assert (found.returncode, "x is no number" in found.stderr) == (USAGE, True)
+        assert (found.returncode, "x is not a number" in found.stderr) == (USAGE, True)
         refused = kill(host, "--chip", "0,1,2,3", "--json")
         assert json.loads(refused.stdout)["done"] is False
 

@@ -341,8 +341,8 @@ def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
         (["simulate", "v5e-8", "--nonsense"], "--nonsense"),
         (["simulate", "v5e-8", "--processes", "3"], "8 chips cannot be split"),
         (["simulate", "v5e-8", "--fault", "fire"], "no fault 'fire'"),
-        (["simulate", "v5e-8", "--port", "0"], "0 is no port"),
-        (["simulate", "v5e-8", "--freeze", "-1"], "is no age"),
+        (["simulate", "v5e-8", "--port", "0"], "0 is not a port"),
+        (["simulate", "v5e-8", "--freeze", "-1"], "is not an age"),
         (["simulate", "v6e-16", "--worker", "9"], "its workers are 0 to 3"),
     ],
 )

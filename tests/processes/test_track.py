@@ -156,7 +156,7 @@ def test_a_pmap_is_counted_on_all_its_devices_or_not_at_all() -> None:
 def test_a_plain_function_is_called_and_not_counted() -> None:
     found = counted()["function"]
     assert found["products"] == 0
-    assert "is no jitted function" in found["notes"]["flops_unknown"]
+    assert "is not a jitted function" in found["notes"]["flops_unknown"]
 
 
 def test_what_is_no_jitted_function_comes_back_as_it_is() -> None:
@@ -166,7 +166,7 @@ assert tpusmi.track(step) is step
 assert tpusmi.track(len) is len
 print(flops.notes)
 """
-    assert "track(step): is no jitted function" in run(code)
+    assert "track(step): is not a jitted function" in run(code)
 
 
 def test_each_call_counts_what_its_own_shapes_cost() -> None:

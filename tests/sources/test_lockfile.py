@@ -178,7 +178,7 @@ def test_who_takes_the_lock_in_the_last_moment_keeps_it(
         monkeypatch.setattr("tpusmi.actions.lockfile.lock_files", lambda *_: (left,))
         (found,) = cleared(machine)
         assert not found.removed
-        assert "somebody has locked it" in found.message
+        assert "has just locked it" in found.message
     assert path.exists()
 
 

@@ -278,7 +278,10 @@ def test_an_answer_is_heard_through_much_talk(start: Start) -> None:
 def test_a_line_that_is_no_answer_is_failed(start: Start, line: str) -> None:
     code = f"import sys; sys.stdin.readline(); sys.stdout.buffer.write(b'{line}\\n')"
     found = read(start(code + "; sys.stdout.flush(); sys.stdin.read()"))
-    assert (found.status, found.message) == (FAILED, "libtpu's SDK answered what is no answer")
+    assert (found.status, found.message) == (
+        FAILED,
+        "libtpu's SDK gave an answer that makes no sense",
+    )
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ async def test_a_silent_job_and_a_dead_one_say_so_and_are_grey() -> None:
 async def test_on_a_cpu_flops_are_shown_and_why_there_is_no_mfu() -> None:
     async with dashboard(on_cpu(), size=(100, 40)) as pilot:
         await press(pilot, "j")
-        assert "31.0 GFLOP/s  (no MFU: nobody knows the peak of cpu)" in line(pilot, "FLOP/s")
+        assert "31.0 GFLOP/s  (no MFU: unknown peak of cpu)" in line(pilot, "FLOP/s")
         assert not any(row.startswith("devices") for row in page(pilot).splitlines())
 
 

@@ -66,6 +66,16 @@ def test_columns_never_take_more_than_the_width() -> None:
         assert all(w >= column.width for column, w in fitted)
 
 
+def test_shares_are_drawn_alike_with_a_bar_or_without() -> None:
+    feed = ScriptedFeed((Job(1, "x", 0, 1),))
+    columns = DeviceTable(Scene(Look(), Options(), feed.history)).columns()
+    absent = frozenset(c.title for c in columns if c.known is not None)
+    for width, hidden in product(range(22, 250), (frozenset(), absent)):
+        fitted = fit(columns, [c.width for c in columns], width, hidden)
+        shares = {w for column, w in fitted if column.title in ("MXU", "DUTY", "BW")}
+        assert len(shares) <= 1, width
+
+
 def test_every_cell_is_as_wide_as_its_column() -> None:
     feed = ScriptedFeed((Job(1, "x", 0, 1, fill=0.3),), past_s=30)
     table = DeviceTable(Scene(Look(), Options(), feed.history))

@@ -115,7 +115,7 @@ class _Ending:
 
     def given_up(self) -> Report:
         """What is known when the kernel does not answer any more."""
-        message = "nobody can tell: a look at it has not come back"
+        message = "unknown: a look at it has not come back"
         left = [Result(g.process, "unseen", message, 0.0) for g in self._left()]
         results = (*self._done.values(), *left)
         report = self.report(results, dict.fromkeys(self._plan.nodes, ()), ())

@@ -40,7 +40,7 @@ def _cleared(host: Host, file: LockFile, found: Found) -> Cleared:
     if not kept and found.holders:
         kept = f"pid {', '.join(map(str, found.holders))} holds the TPU"
     elif not kept and found.hidden:
-        kept = "who could not be inspected may hold the TPU"
+        kept = "a process that could not be inspected may hold the TPU"
     return Cleared(file.path, False, f"kept: {kept}") if kept else _removed(host, file.path)
 
 
@@ -55,16 +55,16 @@ def _removed(host: Host, path: str) -> Cleared:
     try:
         opened = os.fstat(descriptor)
         if not stat.S_ISREG(opened.st_mode):
-            return Cleared(path, False, "kept: it is no regular file")
+            return Cleared(path, False, "kept: it is not a regular file")
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         named = os.lstat(here)
         if (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino):
-            return Cleared(path, False, "kept: it is another file by now")
+            return Cleared(path, False, "kept: it is now another file")
         os.unlink(here)
     except BlockingIOError:
-        return Cleared(path, False, "kept: somebody has locked it in this moment")
+        return Cleared(path, False, "kept: another process has just locked it")
     except OSError as error:
         return Cleared(path, False, f"kept: {error.strerror}")
     finally:
         os.close(descriptor)
-    return Cleared(path, True, "removed: nobody locked it, and it was in the way")
+    return Cleared(path, True, "removed: no process locked it, and it was in the way")

@@ -225,7 +225,7 @@ def _why_never(p: Process, me: Me) -> str:
     """Why no request ends this one; empty when one may."""
     near = {1: "is the init process", me.pid: "is this process itself"}
     if p.pid in near or p.pid < 1:
-        return near.get(p.pid, "is no process")
+        return near.get(p.pid, "is not a process")
     if p.pid in me.ancestors:
         return "started this tpusmi, which would end with it (a notebook's kernel, a shell)"
     if p.life is not None and p.life.platform:

@@ -17,7 +17,7 @@ STOPPED = "Tt"
 GONE, REPLACED, LET_GO, UNSEEN = "gone", "replaced", "let_go", "unseen"
 DOUBTS = {
     GONE: "was gone already",
-    REPLACED: "its pid is another process's by now: not signalled",
+    REPLACED: "its pid now belongs to another process: not signalled",
     LET_GO: "holds the TPU no more: not signalled",
     UNSEEN: "may not be inspected: not signalled",
 }

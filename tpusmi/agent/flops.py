@@ -43,7 +43,7 @@ class Flops:
         if type(flops) is not float and type(flops) is not int:
             flops = _plain(flops)
         if not 0 <= flops < STEP_MOST:
-            self.note(IGNORED, "step(flops=) was given something that is no FLOPs")
+            self.note(IGNORED, "step(flops=) was given something that is not a number of FLOPs")
             return 0.0
         if flops > 0:
             self._is_told = True

@@ -28,7 +28,7 @@ def tracked(function: Callable[..., Any], flops: Flops) -> Callable[..., Any]:
             return Tracked(function, flops, core)
     except Exception:  # noqa: BLE001  # an object of the job's may raise what it likes
         pass
-    note(flops, function, UNKNOWN, "is no jitted function")
+    note(flops, function, UNKNOWN, "is not a jitted function")
     return function
 
 

@@ -54,7 +54,7 @@ def numbers(text: str) -> list[int]:
     """The numbers of a comma list. Raises ArgumentTypeError."""
     found = words(text)
     if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in found):
-        raise argparse.ArgumentTypeError(f"{text} is no list of numbers")
+        raise argparse.ArgumentTypeError(f"{text} is not a list of numbers")
     return [int(word) for word in found]
 
 
@@ -100,11 +100,11 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no number") from None
+        raise argparse.ArgumentTypeError(f"{text} is not a number") from None
 
 
 def _minutes(text: str) -> float:
     value = number(text)
     if not 0 < value <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is no number of minutes")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of minutes")
     return value

@@ -208,7 +208,7 @@ def only(text: str) -> tuple[str, list[str]]:
         return kind, [which]
     found = words(which)
     if kind in ("pid", "chip") and not all(map(_is_number, found)):
-        raise argparse.ArgumentTypeError(f"{which} is no list of numbers")
+        raise argparse.ArgumentTypeError(f"{which} is not a list of numbers")
     return kind, found
 
 
@@ -231,7 +231,7 @@ def seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds") from None
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds") from None
     # Not for --version.
     from tpusmi.settings import checked
 

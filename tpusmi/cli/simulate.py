@@ -168,7 +168,7 @@ def refuse(error: Exception) -> int:
 def _seconds(text: str) -> float:
     value = float(text)
     if not 0 <= value <= 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is no age")
+        raise argparse.ArgumentTypeError(f"{text} is not an age")
     return value
 
 

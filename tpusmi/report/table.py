@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tpusmi.model import (
+    AGENT,
     DENIED,
     FAILED,
     HOLDERS,
@@ -111,6 +112,8 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
         yield _of_nodes(s)
     elif not anything and any(source.status == "ok" for source in s.sources):
         yield "Nothing here matches, or all of it ended long ago."
+    elif not anything and any(o.source == AGENT and o.status == FAILED for o in s.sources):
+        yield "Jobs could not be looked for. Try again."
     elif not anything:
         yield "No TPU job seen. In training code: `import tpusmi; tpusmi.start()`."
         yield "To try it here: `tpusmi demo`."

@@ -16,15 +16,15 @@ FILE = "faults"
 AT_START = {
     "no-node": "the last chip has no device node",
     "half-removed": "the last chip's PCI entry is half gone",
-    "no-permission": "nobody but root may open the device nodes",
+    "no-permission": "only root may open the device nodes",
     "orphan": "the job died an hour ago, and a child of it still holds the device nodes",
     "stubborn": "the job ignores SIGTERM",
-    "lockfile-left": "nobody holds the TPU, but libtpu's lock file is still there",
+    "lockfile-left": "no process holds the TPU, but libtpu's lock file is still there",
     "addresses-local": "TPU_PROCESS_ADDRESSES=local, so that libtpu serves no metrics",
     "own-ids": "every process numbers its devices from 0",
 }
 ANY_TIME = {
-    "no-server": "nobody serves metrics",
+    "no-server": "no process serves metrics",
     "silent": "the metrics port accepts, and never answers",
     "slow:SECONDS": "every answer of the metrics server takes so long (5)",
     "http": "a web server is on the metrics port",

@@ -63,7 +63,7 @@ class Plan(NamedTuple):
             among = counted(self.processes, "process", "processes")
             raise ValueError(f"{counted(chips, 'chip')} cannot be split among {among}")
         if self.port is not None and not 1 <= self.port <= 65536 - self.processes:
-            raise ValueError(f"{self.port} is no port")
+            raise ValueError(f"{self.port} is not a port")
 
 
 @contextmanager

@@ -148,7 +148,7 @@ def root_of(process: str) -> Iterator[Pointer]:
     """The root of a process's files. Raises OSError: RefusedError where it is on no local one."""
     mount = mount_of(b"/", table(mounts(process)))
     if mount is None or not _is_local(process, mount.kind):
-        raise RefusedError(0, "is on no local file system")
+        raise RefusedError(0, "is not on a local file system")
     fd = os.open(f"{process}/root", os.O_PATH | os.O_CLOEXEC)
     try:
         yield _checked(process, fd, None)
@@ -160,7 +160,7 @@ def root_of(process: str) -> Iterator[Pointer]:
 def pointed_in(process: str, directory: Pointer, name: str) -> Iterator[Pointer]:
     """What has that name in a directory.
 
-    Raises OSError: RefusedError where it is on no local file system.
+    Raises OSError: RefusedError where it is not on a local file system.
     """
     if name in ("", ".", "..") or "/" in name:
         raise RefusedError(0, "is no plain path")
@@ -219,7 +219,7 @@ def _check_local(process: str, mount_id: bytes) -> None:
     _, found, rest = listed.partition(b"\n" + mount_id + b" ")
     kind = rest.partition(b"\n")[0].partition(b" - ")[2].split(b" ", 1)[0]
     if not found or not _is_local(process, kind):
-        raise RefusedError(0, "is on no local file system")
+        raise RefusedError(0, "is not on a local file system")
 
 
 def _is_local(process: str, kind: bytes) -> bool:

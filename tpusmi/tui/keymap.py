@@ -71,7 +71,7 @@ _KNOWN = {
 def _key(name: str) -> str:
     if len(name) == 1:
         if not name.isprintable():
-            raise KeyNameError("a control character is no name of a key")
+            raise KeyNameError("a control character is not the name of a key")
         return split(name)[0]
     modifiers, rest = _modifiers(name)
     key = _named(rest)

@@ -175,7 +175,7 @@ class LibtpuSdk:
     def _hear(self, line: bytes, child: ChildProcess, at_s: float) -> None:
         answer = _decoded(line)
         if answer is None:
-            self._fail("answered what is no answer", at_s, child.talk())
+            self._fail("gave an answer that makes no sense", at_s, child.talk())
             return
         errors = _mapping(answer.get("errors"))
         for cause in ("import", "sdk"):

@@ -6,13 +6,14 @@ import os
 import time
 from collections.abc import Iterable
 
-from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome
+from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process
 from tpusmi.sources.segments.budget import NOTHING, Budget, spent
 from tpusmi.sources.segments.gaps import Gaps
 from tpusmi.sources.segments.job import Found, Job
 from tpusmi.sources.segments.listing import Listing
 from tpusmi.sources.segments.proof import Machine
 from tpusmi.sources.segments.samples import FRESH_LEAST_S
+from tpusmi.text import counted
 from tpusmi.wire.layout import SegmentError
 from tpusmi.wire.places import Place
 
@@ -66,7 +67,7 @@ class Segments:
         found = [found for found in read if found is not None]
         for path in self._open.keys() - {job.place.path for job in jobs}:
             self._open.pop(path).close()
-        status, message = _status(len(found), gaps)
+        status, message = _status([f.process for f in found], gaps)
         return Outcome(
             self.name,
             status,
@@ -193,9 +194,12 @@ def _refusal(directory: str | None) -> Outcome | None:
     return None
 
 
-def _status(found: int, gaps: Gaps) -> tuple[str, str]:
+def _status(found: list[Process], gaps: Gaps) -> tuple[str, str]:
     if found:
-        return OK, f"{found} job{'s' if found > 1 else ''} with an agent"
+        ended = sum(p.state == "dead" for p in found)
+        some = f"{ended} of them ended" if ended < len(found) else "ended"
+        jobs = f"{counted(len(found), 'job')} with an agent{f', {some}' if ended else ''}"
+        return OK, f"{jobs}; {gaps.wall}" if gaps.wall else jobs
     if gaps.denied:
         what = f"{gaps.denied} segment{'s' if gaps.denied > 1 else ''}"
         return DENIED, f"{what} of other users cannot be read"

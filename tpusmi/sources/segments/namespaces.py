@@ -203,7 +203,8 @@ class _Look:
                 continue
             if listed not in judged:
                 judged[listed] = not self._is_ours(_FIRST, mounts.table(listed), otherwise=True)
-            uid = real_uid(self._proc, pid) if judged[listed] else None
+            is_walled = judged[listed] and not _is_of_kernel(process)
+            uid = real_uid(self._proc, pid) if is_walled else None
             if uid is not None:
                 self.wall([pid], uid)
 

@@ -106,11 +106,11 @@ def _judged(host: Host, node: str) -> tuple[str | None, list[str]]:
     except PermissionError:
         return node, [f"{node} may not be looked at: Permission denied"]
     except OSError as error:
-        return None, [f"{node} is no device node: {error.strerror}"]
+        return None, [f"{node} is not a device node: {error.strerror}"]
     if stat.S_ISDIR(found.st_mode):
         # Docker's -v makes one for what the host does not have.
         return None, [
-            f"{node} is no device node but a directory: a container needs --device={node}"
+            f"{node} is a directory and not a device node: a container needs --device={node}"
         ]
     if os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         return node, []

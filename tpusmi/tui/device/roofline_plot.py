@@ -45,7 +45,7 @@ def told(r: Roofline) -> str:
     if r.flops_per_s is None:
         return f"{at_ridge}; FLOP/s of the program unknown: step(flops=), track() tell"
     if intensity is None:
-        return f"{at_ridge}; nobody measured the HBM bandwidth"
+        return f"{at_ridge}; the HBM bandwidth is not measured"
     ratio = None if r.roof_ratio is None else 100 * r.roof_ratio
     return (
         f"{r.bound}-bound: {_short(intensity)} FLOP/byte of {_short(ridge)} at the ridge, "

@@ -49,6 +49,8 @@ class Column(Generic[Item]):
     """It gives way unless so many columns more are left for those that take them."""
     known: Callable[[Item], bool] | None = None
     """Given when the column appears only once some item has something to show in it."""
+    least_more: int = 0
+    """Of what is left over; fewer columns are of no use to it and go to others."""
 
 
 def fit(
@@ -65,17 +67,29 @@ def fit(
         if _total(chosen) + first[0].spare <= width:
             break
         chosen.remove(first)
+    takers = {c.title: (c, c.most - need) for c, need in chosen if c.most and c.text is None}
     left = width - _total(chosen)
-    takers = [c for c, _ in chosen if c.most and c.text is None]
-    fitted = []
-    for column, need in chosen:
-        if column in takers:
-            share = min(left // len(takers), column.most - need)
-            takers.remove(column)
+    more = _shared(left, {title: room for title, (_, room) in takers.items()})
+    of_use = {t: room for t, (c, room) in takers.items() if more[t] >= c.least_more}
+    if len(of_use) < len(more):
+        more = _shared(left, of_use)
+    return [(column, need + more.get(column.title, 0)) for column, need in chosen]
+
+
+def _shared(left: int, rooms: dict[str, int]) -> dict[str, int]:
+    """What each column takes of what is left over: as much as the others, up to its room, so that
+    columns of one kind draw the same. What cannot be divided goes to the one with the most room.
+    """
+    taken = dict.fromkeys(rooms, 0)
+    while left > 0 and (hungry := [title for title in rooms if taken[title] < rooms[title]]):
+        even = left // len(hungry)
+        if not even:
+            hungry, even = [max(hungry, key=lambda title: rooms[title])], left
+        for title in hungry:
+            share = min(even, rooms[title] - taken[title])
+            taken[title] += share
             left -= share
-            need += share
-        fitted.append((column, need))
-    return fitted
+    return taken
 
 
 def _total(chosen: Sequence[tuple[Column[Item], int]]) -> int:

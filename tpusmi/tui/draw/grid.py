@@ -172,11 +172,13 @@ class Grid(Lines, Generic[Item]):
         return self.look.cell(text, self.size.width, "warn") if marked else tuple(row)
 
     def _titles(self) -> Row:
-        cells = [self.look.fitted(self._title(c), w, right=c.right) for c, w in self._fitted]
-        text = (" " * GAP).join(cells).ljust(self.size.width)
-        if where := "  ".join(self._remarks()):
-            text = f"{text[: max(0, self.size.width - len(where) - 1)]} {where}"
-        return self.look.cell(text, self.size.width, "head")
+        where = "".join(f"  {remark}" for remark in self._remarks())[1:]
+        room, text = max(0, self.size.width - len(where)), ""
+        for column, width in self._fitted:
+            title = self.look.fitted(self._title(column), width, right=column.right)
+            is_whole = len(text) + len(title.rstrip()) <= room
+            text += (title if is_whole else " " * width) + " " * GAP
+        return self.look.cell(text[:room].ljust(room) + where, self.size.width, "head")
 
     def _remarks(self) -> Iterator[str]:
         """What the titles themselves do not say."""

@@ -15,7 +15,7 @@ VERSIONS = (
     ("libtpu", "libtpu_version"),
     ("python", "python_version"),
 )
-NO_AGENT = "none in it: `import tpusmi; tpusmi.start()` shows steps, memory by line, compilations"
+NO_AGENT = "none: `import tpusmi; tpusmi.start()` adds steps, memory, compiles"
 STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 
 

@@ -121,7 +121,7 @@ class JobGraphs:
             found = plot.Curve(_name("MFU"), text or words.UNKNOWN, slots, top, words.percent(top))
         elif _known(slots := self._slots("flops_per_s")):
             top = plot.round_top(max(v for v in slots if v is not None))
-            text = f"{text}  (no MFU: nobody knows the peak of {self._kind()})"
+            text = f"{text}  (no MFU: unknown peak of {self._kind()})"
             found = plot.Curve(_name("FLOP/s"), text, slots, top, _flops_scale(top))
         else:
             return self._said("MFU", text or self._why_no_flops())

@@ -36,7 +36,7 @@ class Details:
 
     def __init__(self, look: Look, s: Snapshot, p: Process, about: About, width: int) -> None:
         self._look, self._s, self._p, self._width = look, s, p, width
-        detail = _Detail(look, s, p)
+        detail = _Detail(look, s, p, width)
         title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
         end = [] if about.ending is None else [detail.line("ending", [about.ending], "warn")]
         doubt = unverified(look, p, width)
@@ -67,8 +67,9 @@ class Details:
 class _Detail:
     """Lines of name and value, for one process in one snapshot."""
 
-    def __init__(self, look: Look, snapshot: Snapshot, process: Process) -> None:
+    def __init__(self, look: Look, snapshot: Snapshot, process: Process, width: int) -> None:
         self._look, self._p = look, process
+        self._room = max(0, width - _NAME_WIDTH)
         self._facts = JobFacts(snapshot, process)
 
     def facts(self, devices: str) -> list[Row]:
@@ -79,10 +80,10 @@ class _Detail:
             lines.append(self.line("holds", chain(facts.holds(), facts.environment())))
         if self._p.interval_s is None:
             return [*lines, *self._life(), self.line("agent", [NO_AGENT])]
-        steps = chain(facts.steps(), facts.flops(), facts.last_step(), facts.cost())
+        steps = [*facts.steps(), *facts.flops(), *facts.last_step()] or [words.UNKNOWN]
         return [
             *lines,
-            self.line("steps", steps),
+            self.line("steps", chain(steps, facts.cost())),
             self.line("step time", facts.step_times()),
             self.line("compiles", facts.compiles()),
             self.line("memory", facts.memory()),
@@ -90,8 +91,10 @@ class _Detail:
         ]
 
     def line(self, name: str, parts: Iterable[str], style: str = "plain") -> Row:
-        """A line of that name; grey when the process has ended."""
+        """A line of that name, cut at the edge; grey when the process has ended."""
         text = f" {self._look.glyphs.dot} ".join(parts) or words.UNKNOWN
+        if cell_len(text) > self._room:
+            text = self._look.fitted(text, self._room)
         style = "dim" if is_dead(self._p) else style
         return self._look.line((name.ljust(_NAME_WIDTH), "title"), (text, style))
 

@@ -82,7 +82,8 @@ class DeviceTable(Cells[Device]):
             drawn = self.look.bar(value.value / 100, None, bar, "graph")
             return (*drawn, *self.look.cell("", 1), *number.draw(d, SHARE_WIDTH))
 
-        return replace(number, draw=draw, most=SHARE_WIDTH + 1 + MOST_SHARE_BAR)
+        most, least_more = SHARE_WIDTH + 1 + MOST_SHARE_BAR, LEAST_SHARE_BAR + 1
+        return replace(number, draw=draw, most=most, least_more=least_more)
 
     def _optional(
         self, title: str, name: str, read: Callable[[float | None], str], width: int, rank: int
