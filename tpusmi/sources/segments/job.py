@@ -22,6 +22,7 @@ from tpusmi.model import (
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import facts
 from tpusmi.sources.segments.clocks import shift_of
+from tpusmi.sources.segments.descriptors import kept
 from tpusmi.sources.segments.proof import Claim, Machine, Standing, standing
 from tpusmi.sources.segments.samples import GRAPHED, fresh_for_s, phase_of, positive, readings
 from tpusmi.sources.segments.within import opener
@@ -64,7 +65,7 @@ class Job:
         Raises SegmentError when the file is none, or not what its name says.
         """
         self._machine = machine
-        self._reader = SegmentReader(place.path, opener(place))
+        self._reader = SegmentReader(place.path, kept(opener(place)))
         header = self._reader.header
         owner = self._reader.stat.st_uid
         # The header's uid is that of the job's user namespace. Whose file it is, the kernel says.
