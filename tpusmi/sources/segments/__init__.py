@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable
 
-from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome
+from tpusmi.model import ABSENT, AGENT, DEAD, DENIED, FAILED, OK, Host, Missing, Outcome
 from tpusmi.sources.segments.budget import NOTHING, Budget, spent
 from tpusmi.sources.segments.gaps import Gaps
 from tpusmi.sources.segments.job import Found, Job
@@ -64,6 +64,8 @@ class Segments:
             self._read(job, (_named(job), job.place.uid) in contested, now_s, gaps) for job in jobs
         )
         found = [found for found in read if found is not None]
+        if found and gaps.wall and all(f.process.state == DEAD for f in found):
+            gaps.note(gaps.wall)  # black boxes say nothing of what runs now
         for path in self._open.keys() - {job.place.path for job in jobs}:
             self._open.pop(path).close()
         status, message = _status(len(found), gaps)

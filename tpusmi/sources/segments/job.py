@@ -244,7 +244,8 @@ class Job:
             return None
         if self._network:
             return f"is on a network file system ({self._network}), where a lock proves nothing"
-        return "has no lock that would tell whether its job lives: its agent could not take one"
+        why = "is of an older tpusmi" if self._reader.version < (1, 3) else "could not take one"
+        return f"has no lock that would tell whether its job lives: its agent {why}"
 
     def _read_facts(self) -> None:
         hint = self._reader.facts_sequence()
