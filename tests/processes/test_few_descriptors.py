@@ -17,7 +17,8 @@ import pytest
 from commands import environment
 from holding import running
 
-from tpusmi.wire import identity
+from tpusmi.agent import output
+from tpusmi.wire import identity, places
 
 TRAINING = """
 import time, tpusmi
@@ -83,6 +84,7 @@ def test_a_process_that_cannot_be_asked_for_is_not_gone() -> None:
         with pytest.raises(OSError, match="Too many open files"):
             identity.start_ticks_if_there("/proc", own)
         assert identity.start_ticks("/proc", own) is None
+        assert output._runs(places.Place("", own, 0, os.getuid(), 0, 0.0))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert identity.start_ticks_if_there("/proc", own) is not None

@@ -116,7 +116,11 @@ def _is_of_machine(h: Header, who: Identity) -> bool:
 
 
 def _runs(place: places.Place) -> bool:
-    return identity.start_ticks("/proc", place.pid) == place.start_ticks
+    """True also where that cannot be asked, as without a free descriptor."""
+    try:
+        return identity.start_ticks_if_there("/proc", place.pid) == place.start_ticks
+    except OSError:
+        return True
 
 
 def _is_old(place: places.Place) -> bool:
