@@ -9,13 +9,15 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import TPUSMI, USER, tpusmi
+from holding import running
 from own_dev import on_a_machine
-from spaces import inside, shared
+from spaces import OWN, inside, shared
 from users import ROOT
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Host, Outcome, Process
@@ -111,6 +113,21 @@ def test_a_thread_of_the_kernel_is_not_a_job_that_cannot_be_seen() -> None:
         os.seteuid(0)
     walls = {m.process.pid for m in found.missing if m.process is not None}
     assert int(devices[0].parent.name) not in walls
+
+
+def test_black_boxes_do_not_hide_that_a_job_cannot_be_seen(tmp_path: Path) -> None:
+    leave = f"{OWN}start(); say(next(n for n in links() if n.endswith('.seg'))); os._exit(0)"
+    with running(leave) as ended, inside(f"own(); become({USER}); here(); start()") as job:
+        box = Path(ended.line())
+        try:
+            seen = seen_by(OTHER_USER, tmp_path)
+        finally:
+            box.unlink()
+            with suppress(OSError):
+                box.parent.rmdir()
+        assert rows(job.pid, seen) == []
+        agent = next(source for source in seen["sources"] if source["name"] == AGENT)
+        assert "another /dev/shm than this command" in agent["message"]
 
 
 def test_a_wall_is_a_witness_that_could_not_be_asked_about_that_process_alone() -> None:

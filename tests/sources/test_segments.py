@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,8 +31,9 @@ from tpusmi.model import (
     ProcessKey,
 )
 from tpusmi.sources.segments import Segments, facts, job, proof
-from tpusmi.wire import identity
+from tpusmi.wire import identity, places
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES
+from tpusmi.wire.reader import SegmentReader
 from tpusmi.wire.writer import SegmentWriter
 
 
@@ -43,6 +45,19 @@ def read(directory: Path, with_past: bool = False) -> Outcome:
 def value(found: Outcome, name: str, subject: object) -> float:
     (reading,) = [r for r in found.readings if r.metric == name and r.subject == subject]
     return reading.value
+
+
+def test_an_agent_from_before_the_lock_is_named_as_such(tmp_path: Path) -> None:
+    golden = Path(__file__).parent.parent / "segments" / "v1.2.seg"
+    reader = SegmentReader(str(golden))
+    pid, start_ticks = reader.header.pid, reader.header.start_ticks
+    reader.close()
+    shutil.copy(golden, tmp_path / places.segment_name(pid, start_ticks))
+    source = Segments(Host(segment_dir=str(tmp_path)))
+    source._machine.pid_namespace += 1  # as in a container: numbers tell nothing
+    found = source.read(time.monotonic())
+    assert [p.state for p in found.processes] == ["dead"]  # of another boot
+    assert "its agent is of an older tpusmi" in " ".join(found.notes)
 
 
 def test_a_living_job_is_shown_with_its_facts_and_values(tmp_path: Path) -> None:

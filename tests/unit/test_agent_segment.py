@@ -11,7 +11,7 @@ from pathlib import Path
 import forge
 import pytest
 
-from tpusmi.agent import sampler, segment
+from tpusmi.agent import facts, sampler, segment
 from tpusmi.agent.segment import CHECK_S, RETRY_MOST_S, RETRY_S, Segment
 from tpusmi.agent.steps import Steps
 from tpusmi.wire import identity, places, writer
@@ -259,3 +259,14 @@ def test_nobody_else_can_open_a_file_before_it_is_locked(
     assert modes == [0o600]
     (made,) = tmp_path.iterdir()
     assert made.stat().st_mode & 0o777 == 0o644
+
+
+def test_names_of_what_is_compiled_are_counted_without_a_module_that_may_be_gone(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = opened(tmp_path)
+    monkeypatch.setitem(sys.modules, "heapq", None)  # as after a chroot(): it cannot be imported
+    monkeypatch.setattr(facts, "LEAST_S", -1.0)
+    made.note_changes([], ["one", "often", "often"], {})
+    assert made.facts.said["recompiled"] == ["often"]
+    made.end(keep=False)

@@ -136,6 +136,21 @@ def test_lost_marks_leave_no_wrong_time(clock: Clock) -> None:
         assert bodies(times) == pytest.approx([0.1] * 5)
 
 
+def test_the_rate_of_more_steps_than_there_are_marks_is_counted(clock: Clock) -> None:
+    taken = Steps()
+    taken.times(clock.now_s)
+    for _ in range(2):
+        clock.now_s += 0.9  # most of the time between two bursts has no marks
+        for _ in range(10_000):
+            taken.step()
+            clock.now_s += 1e-5
+        times = known(taken, clock)
+        assert times.per_s == pytest.approx(10_000)
+        assert times.period.mean == pytest.approx(1e-4)
+        assert times.period.p50 == pytest.approx(1e-5)
+        assert times.period.max >= times.period.mean
+
+
 def test_plain_and_with_steps_take_turns_in_one_loop(clock: Clock) -> None:
     taken = Steps()
     for _ in range(10):

@@ -49,7 +49,10 @@ class Facts:
         """
         if time.monotonic() - self._at_s < LEAST_S:
             return
-        recompiled = [n for n, count in Counter(compiled).most_common(RECOMPILED_MOST) if count > 1]
+        # All of them and then the first: most_common(n) imports a module, which is not there any
+        # more once the job has changed its root.
+        most = Counter(compiled).most_common()[:RECOMPILED_MOST]
+        recompiled = [name for name, count in most if count > 1]
         known = {warning["code"] for warning in self.said.get("warnings", ())}
         new = [code for code in tuple(notes) if code not in known]
         for code in new:

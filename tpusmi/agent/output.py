@@ -27,6 +27,7 @@ SWEEP_CPU_S = 0.25
 """For what lies in a directory; the rest is for the next start."""
 EMPTY_S = 3600.0
 """So old, an empty directory is not one that another process has made this moment."""
+_ONCE_MORE = (FileNotFoundError, FileExistsError, IsADirectoryError, PermissionError)
 
 
 def create(
@@ -43,12 +44,15 @@ def create(
     header = plan(who, devices, time.monotonic(), time.time())
     refusals: list[str] = []
     for directory in [override] if override else _directories(who.uid):
+        is_taken = False
         for is_last in (False, True):
             try:
                 _prepare(directory, who.uid, trusted=override is not None)
-                return SegmentWriter(_free_name(directory, who), header, mode, fill)
-            except FileNotFoundError as error:
-                # Somebody may have removed the directory, or the file, in this very moment.
+                return SegmentWriter(_free_name(directory, who, is_taken), header, mode, fill)
+            except _ONCE_MORE as error:
+                # The directory, or the file, may have been removed in this very moment; and in one
+                # that users share, another user may have taken the name.
+                is_taken = not isinstance(error, FileNotFoundError)
                 if is_last:
                     refusals.append(f"{directory}: {error.strerror or error}")
             except OSError as error:
@@ -112,7 +116,11 @@ def _is_of_machine(h: Header, who: Identity) -> bool:
 
 
 def _runs(place: places.Place) -> bool:
-    return identity.start_ticks("/proc", place.pid) == place.start_ticks
+    """True also where that cannot be asked, as without a free descriptor."""
+    try:
+        return identity.start_ticks_if_there("/proc", place.pid) == place.start_ticks
+    except OSError:
+        return True
 
 
 def _is_old(place: places.Place) -> bool:
@@ -128,16 +136,15 @@ def _has_ended(reader: SegmentReader) -> bool:
     return sample is not None and sample.process.get("phase") == ENDED
 
 
-def _free_name(directory: str, who: Identity) -> str:
-    """The path of the segment in that directory. A living process may have the usual one, or, in a
-    directory that users share, another user.
+def _free_name(directory: str, who: Identity, is_taken: bool = False) -> str:
+    """The path of the segment in that directory: one that cannot be foreseen if the usual one is
+    taken: by a living process, or, in a directory that users share, by another user.
     """
     path = f"{directory}/{places.segment_name(who.pid, who.start_ticks)}"
-    by_others = any(_is_of_another(taken, who.uid) for taken in (path, f"{path}.new"))
-    if not by_others and not _is_of_living(path, who):
+    by_others = any(_is_of_another(name, who.uid) for name in (path, f"{path}.new"))
+    if not (is_taken or by_others or _is_of_living(path, who)):
         return path
-    random = os.urandom(8).hex()
-    return f"{directory}/{places.segment_name(who.pid, who.start_ticks, random)}"
+    return f"{directory}/{places.segment_name(who.pid, who.start_ticks, os.urandom(8).hex())}"
 
 
 def _is_of_another(path: str, uid: int) -> bool:
@@ -149,15 +156,15 @@ def _is_of_another(path: str, uid: int) -> bool:
 
 
 def _is_of_living(path: str, who: Identity) -> bool:
-    """True for the segment of another process that lives."""
+    """True when another process that lives has its segment there."""
     try:
         reader = SegmentReader(path)
     except SegmentError:
         return False
-    is_ours = reader.header[: len(who)] == who
-    is_taken = not is_ours and bool(reader.is_locked())
-    reader.close()
-    return is_taken
+    try:
+        return reader.header[: len(who)] != who and reader.is_locked() is True
+    finally:
+        reader.close()
 
 
 def _directories(uid: int) -> Iterator[str]:

@@ -59,6 +59,8 @@ class Steps:
         # without a lock, and floats are no work for the garbage collector.
         self._marks: deque[float] = deque(maxlen=MARKS_MOST)
         self._window = _Window()
+        self._looked: tuple[float, int] | None = None
+        """When the agent looked last, and how many steps there were."""
 
     def step(self, flops: float | None = None) -> Steps:
         """Mark the end of a step, or, as `with steps.step():`, its body."""
@@ -92,7 +94,7 @@ class Steps:
         self.flops.forget()
         self.count, self.last_at_s, self._before, self._told = 0, None, None, 0.0
         self._marks.clear()
-        self._window = _Window()
+        self._window, self._looked = _Window(), None
 
     def times(self, now_s: float) -> StepTimes | None:
         """The step times of the last minute, at least of the last 20 steps; None before two steps
@@ -100,9 +102,13 @@ class Steps:
 
         Only the agent's thread may call this.
         """
-        were_lost = len(self._marks) == MARKS_MOST
+        count, were_lost = self.count, len(self._marks) == MARKS_MOST
         self._window.take([self._marks.popleft() for _ in range(len(self._marks))], were_lost)
-        return self._window.times(now_s)
+        looked, self._looked = self._looked, (now_s, count)
+        times = self._window.times(now_s)
+        if times is None or not were_lost or looked is None:
+            return times
+        return _counted(times, count - looked[1], now_s - looked[0])
 
 
 class _Window:
@@ -171,6 +177,15 @@ class _Window:
             for queue in (self._ends, self._periods, self._bodies):
                 queue.pop()
         self._before, self._last, self._began = None, self._before, at_s
+
+
+def _counted(times: StepTimes, steps: int, elapsed_s: float) -> StepTimes:
+    """Of so many steps that only the last have marks: those are no measure of the rate."""
+    if steps <= 0 or elapsed_s <= 0:
+        return times
+    mean = elapsed_s / steps
+    period = times.period._replace(mean=mean, max=max(mean, times.period.max))
+    return times._replace(per_s=steps / elapsed_s, period=period)
 
 
 def _spread(times: Iterable[float]) -> Spread:

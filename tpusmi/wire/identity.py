@@ -6,6 +6,8 @@ import os
 
 from tpusmi.wire.layout import Identity
 
+_NOT_SHOWN = (FileNotFoundError, NotADirectoryError, PermissionError, ProcessLookupError)
+
 
 def me() -> Identity:
     """This process. Raises OSError when /proc is not mounted."""
@@ -18,7 +20,18 @@ def me() -> Identity:
 
 def start_ticks(proc: str, pid: int) -> int | None:
     """When a process started, in clock ticks since boot (field 22 of its stat); None when it is
-    not there.
+    not there, or cannot be asked for.
+    """
+    try:
+        return start_ticks_if_there(proc, pid)
+    except OSError:
+        return None
+
+
+def start_ticks_if_there(proc: str, pid: int) -> int | None:
+    """The same; None when it is not there, or not for this user to see.
+
+    Raises OSError where that cannot be asked, as without a free descriptor.
     """
     try:
         with open(f"{proc}/{pid}/stat", "rb") as file:
@@ -27,7 +40,7 @@ def start_ticks(proc: str, pid: int) -> int | None:
         # A zombie has ended and only its parent has not noticed, unless other threads of it live.
         gone = fields[0] in (b"Z", b"X") and int(fields[17]) < 2
         return None if gone else int(fields[19])
-    except (OSError, IndexError, ValueError):
+    except (*_NOT_SHOWN, IndexError, ValueError):
         return None
 
 

@@ -22,6 +22,7 @@ from tpusmi.model import (
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import facts
 from tpusmi.sources.segments.clocks import shift_of
+from tpusmi.sources.segments.descriptors import kept
 from tpusmi.sources.segments.proof import Claim, Machine, Standing, standing
 from tpusmi.sources.segments.samples import GRAPHED, fresh_for_s, phase_of, positive, readings
 from tpusmi.sources.segments.within import opener
@@ -64,7 +65,7 @@ class Job:
         Raises SegmentError when the file is none, or not what its name says.
         """
         self._machine = machine
-        self._reader = SegmentReader(place.path, opener(place))
+        self._reader = SegmentReader(place.path, kept(opener(place)))
         header = self._reader.header
         owner = self._reader.stat.st_uid
         # The header's uid is that of the job's user namespace. Whose file it is, the kernel says.
@@ -243,7 +244,8 @@ class Job:
             return None
         if self._network:
             return f"is on a network file system ({self._network}), where a lock proves nothing"
-        return "has no lock that would tell whether its job lives: its agent could not take one"
+        why = "is of an older tpusmi" if self._reader.version < (1, 3) else "could not take one"
+        return f"has no lock that would tell whether its job lives: its agent {why}"
 
     def _read_facts(self) -> None:
         hint = self._reader.facts_sequence()

@@ -65,7 +65,10 @@ class Machine:
 
     def lacks(self, pid: int, start_ticks: int, uid: int) -> bool:
         """True when there is certainly no such process. /proc may hide those of other users."""
-        found = identity.start_ticks(self.proc, pid)
+        try:
+            found = identity.start_ticks_if_there(self.proc, pid)
+        except OSError:
+            return False
         if found is not None:
             return found != start_ticks
         is_own = uid == os.geteuid() and uid != self._nobody
