@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -21,7 +22,7 @@ from tpusmi.model import Host, Outcome, Process
 from tpusmi.report.table import table
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.segments.locks import Locks
-from tpusmi.wire import identity, lock
+from tpusmi.wire import identity, lock, places
 from tpusmi.wire.writer import SegmentWriter
 
 USER = 1001
@@ -313,3 +314,15 @@ def test_a_network_file_system_that_is_mounted_later_is_known(tmp_path: Path) ->
     assert known.network(os.makedev(0, 52)) == ""
     mountinfo.write_text("37 36 0:60 / /home rw - nfs4 server:/home rw\n")
     assert known.network(os.makedev(0, 60)) == "nfs4"
+
+
+def test_very_many_files_in_a_shared_directory_hide_no_job_that_lives_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "ENTRIES_MOST", 8)
+    for number in range(1000):
+        (tmp_path / f"{4_000_000 + number}-1.seg").touch()
+    with contextlib.closing(forge.my_segment(tmp_path)):
+        found = Segments(Host(segment_dir=str(tmp_path))).read(time.monotonic())
+    assert [(p.pid, p.state) for p in found.processes] == [(os.getpid(), "live")]
+    assert any("has over 8 files: not all read" in note for note in found.notes)

@@ -3,8 +3,9 @@
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import math
+import os
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from tpusmi.model import Host
@@ -121,20 +122,34 @@ class _Names:
             self._known = frozenset(places.names(self._directory, places.PROCESSES_MOST))
         return name in self._known
 
+    def named(self, directory: str) -> Iterator[Place]:
+        """The segments in a directory that are named after the processes that are listed here."""
+        for name in places.names(self._directory, places.PROCESSES_MOST):
+            ticks = identity.start_ticks(self._directory, int(name)) if name.isdecimal() else None
+            if ticks is not None:
+                path = f"{directory}/{places.segment_name(int(name), ticks)}"
+                try:
+                    yield places.place(path, (int(name), ticks), os.lstat(path))
+                except OSError:
+                    continue  # most have none
+
 
 def _is_sure(directory: Directory, budget: Budget) -> bool:
     return directory.uid is None or budget.is_trusted(directory.uid)
 
 
-def _listed(
-    directory: Directory, budget: Budget, living: Container[str]
-) -> tuple[list[Place], str]:
+def _listed(directory: Directory, budget: Budget, living: _Names) -> tuple[list[Place], str]:
     """The segments in a directory, and why not all of it was looked at; a file that another user
-    has put there is no segment. Where there are too many, those are looked at first whose pid is
-    among the `living`. Raises OSError.
+    has put there is no segment. Where there are too many, those of the `living` are looked for by
+    their names: no crowd hides them. Raises OSError.
     """
     if directory.uid is None:
-        found, most = places.segments(directory.path, None), places.ENTRIES_MOST
+        most = places.ENTRIES_MOST
+        found = places.segments(directory.path, None, most)
+        if found.entries > most:
+            every = (*found.places, *living.named(directory.path))
+            by_path = {place.path: place for place in every}
+            found = found._replace(places=[*by_path.values()])
     else:
         payer = directory.uid if directory.payer is None else directory.payer
         if directory.within and (why := budget.lateness(payer)):

@@ -271,8 +271,7 @@ def _is_of_kernel(process: str) -> bool:
     """True of kdevtmpfs, which has mounts of its own and no job."""
     from tpusmi.sources.holders import procfs
 
-    now = procfs.read_stat(process)
-    return now is not None and now.of_kernel
+    return (now := procfs.read_stat(process)) is not None and now.of_kernel
 
 
 def _variables(processes: Iterable[str]) -> tuple[list[str], list[str]]:
