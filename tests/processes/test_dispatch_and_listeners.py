@@ -48,8 +48,7 @@ def test_mean_and_rate_agree_where_the_body_only_dispatches(real: tuple[Job, Col
         s.value(name, p.key) or 0.0
         for name in ("step_time_s.mean", "step_body_s.mean", "steps_per_s", "flops_per_s")
     )
-    assert period == pytest.approx(1 / per_s, rel=0.2)  # slower once it has paused
-    assert 0 < body < period
+    assert 0 < body < period < 1.2 / per_s  # the rate falls once it has paused
     assert s.value("compilations", p.key)
     assert flops_per_s < 1.5 * 40 * 2 * 300**3 / period
 

@@ -106,7 +106,9 @@ def test_the_roofline_in_words() -> None:
     )
     assert roofline_plot.told(ABOVE).startswith("compute-bound: 1500 FLOP/byte of 241")
     assert "step(flops=)" in roofline_plot.told(Roofline(PEAK, BANDWIDTH, None, 5e11))
-    assert "nobody measured" in roofline_plot.told(Roofline(PEAK, BANDWIDTH, 1e12, None))
+    assert "the HBM bandwidth is not measured" in roofline_plot.told(
+        Roofline(PEAK, BANDWIDTH, 1e12, None)
+    )
     assert roofline_plot.block(Look(), Roofline(None, None, 1e12, 5e11), roomy=True) is None
 
 
