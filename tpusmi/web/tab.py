@@ -65,7 +65,7 @@ async def show(
     try:
         assert service._task is not None
         await asyncio.wait({listening, service._task}, return_when=asyncio.FIRST_COMPLETED)
-        has_ended = not listening.done()
+        has_ended = service._task.done()  # the page may be gone in the same moment
     finally:
         listening.cancel()
         await _end(service)
