@@ -666,3 +666,18 @@ def test_time_that_stands_still_shows_a_leak_that_began_with_the_training() -> N
     assert "log_metrics" in {a.function for a in process.profile.allocations}
     assert facts[0].uptime_s == facts[1].uptime_s
     assert facts[0].cpus == 28
+
+
+def test_a_server_that_no_connection_reaches_is_not_taken_for_another_process(
+    tmp_path: Path,
+) -> None:
+    """In a new network namespace the loopback interface is down, and the kernel lists the port."""
+    alone = ["unshare", "-n"] if os.getuid() == 0 else ["unshare", "-r", "-n"]
+    if subprocess.run([*alone, "true"], capture_output=True).returncode:
+        pytest.skip("no network namespace can be made here")
+    command = [*alone, *TPUSMI, "--simulate", "v5e-1", "--json"]
+    done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    (notice,) = (n["message"] for n in found["warnings"] if n["code"] == "no_metrics")
+    assert "no connection to port" in notice
+    assert "another process" not in notice

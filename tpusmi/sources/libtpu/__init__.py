@@ -21,6 +21,7 @@ from tpusmi.text import clean, counted
 
 NOTES_MOST = 16
 ADDRESSES_VARIABLE = "TPU_PROCESS_ADDRESSES"
+_LO = " can be made (is the loopback interface up?)"
 
 
 class Libtpu:
@@ -167,6 +168,8 @@ class Libtpu:
         for a in answered:
             if _lacks_package(a) and (a.place.process == process.key or a.place.port in named):
                 return f"cannot be asked for its metrics: {a.told.message}"
+            if a.place.process == process.key and a.place.socket and a.told.status == ABSENT:
+                return f"cannot be asked for its metrics: no connection to port {a.place.port}{_LO}"
         return ""
 
     def _why_mute(self, process: Process, answered: list[Answered]) -> str:
@@ -176,7 +179,8 @@ class Libtpu:
         named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
         if process.environment.get(ADDRESSES_VARIABLE) == "local":
             return f"serves no metrics: {ADDRESSES_VARIABLE}=local"
-        taken = [place for place in self._found.places if place.port in named and place.socket]
+        places = (place for place in self._found.places if place.process != process.key)
+        taken = [place for place in places if place.port in named and place.socket]
         if taken:
             return f"serves no metrics: {_listener(taken[0])} listens on its port {taken[0].port}"
         return _unserved(self._host, process)
