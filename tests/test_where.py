@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from another import another_user
 from commands import TPUSMI, USER, environment, tpusmi
 from own_dev import ON_A_MACHINE, on_a_machine
@@ -349,7 +350,6 @@ def test_a_dev_shm_on_fuse_is_not_looked_into_and_that_is_said(tmp_path: Path) -
 
 @claims("sees the job as on one VM.")
 def test_the_pod_on_the_page_shares_processes_and_the_directory() -> None:
-    yaml = pytest.importorskip("yaml", reason="needs PyYAML, which tpusmi does not")
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     pod = yaml.safe_load(text)
     job, watcher = pod["spec"]["containers"]
