@@ -177,10 +177,7 @@ def test_on_the_host_root_and_the_same_user_see_a_job_in_a_container(tmp_path: P
 
 ROOTLESS = f"""
 become({USER})
-checked(libc.unshare(NEW_USER | NEW_MOUNTS))
-for name, line in (("setgroups", "deny"), ("uid_map", "0 {USER} 1"), ("gid_map", "0 {USER} 1")):
-    open(f"/proc/self/{{name}}", "w").write(line)
-mount("", "/", "", PRIVATE)
+own_users(0)
 mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777")
 here()
 start()

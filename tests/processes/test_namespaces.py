@@ -319,10 +319,7 @@ def test_a_file_is_its_owners_whatever_the_names_and_directories_say(tmp_path: P
     """In a user namespace of its own a stranger is root, and makes `tpusmi-0`."""
     code = f"""
 become({USER})
-checked(libc.unshare(NEW_USER | NEW_MOUNTS))
-for name, line in (("setgroups", "deny"), ("uid_map", "0 {USER} 1"), ("gid_map", "0 {USER} 1")):
-    open(f"/proc/self/{{name}}", "w").write(line)
-mount("", "/", "", PRIVATE)
+own_users(0)
 mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777")
 here()
 import forge
