@@ -37,7 +37,8 @@ for name in range(16):
     for start in range(4):
         open(f"{{path}}/{{name}}/{{os.getpid()}}-{{start}}.seg", "w").close()
     if not os.fork():
-        os.execve("/bin/sleep", ["sleep", "20"], {{"TPUSMI_DIR": f"{{path}}/{{name}}"}})
+        os.environ["TPUSMI_DIR"] = f"{{path}}/{{name}}"
+        os.execv("/bin/sleep", ["sleep", "20"])
 time.sleep(0.5)
 here()
 """
