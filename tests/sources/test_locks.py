@@ -18,7 +18,6 @@ import pytest
 from spaces import OWN
 from users import ROOT, reachable
 
-from tpusmi.collect import open_collector
 from tpusmi.model import Host, Outcome, Process
 from tpusmi.report.table import table
 from tpusmi.sources.segments import Segments
@@ -97,11 +96,7 @@ def test_a_job_that_may_have_ended_is_not_listed_as_living_and_has_no_device(
     tmp_path: Path,
 ) -> None:
     forge.without_lock(old(tmp_path))
-    collector = open_collector(Host(segment_dir=str(tmp_path), metrics_ports=()))
-    try:
-        s = collector.read_once(10.0)
-    finally:
-        collector.stop()
+    s = holding.seen(Host(segment_dir=str(tmp_path), metrics_ports=()))
     assert [p.state for p in s.processes] == ["unknown"]
     assert s.devices == ()
     assert len(s.dead_devices) == 1
