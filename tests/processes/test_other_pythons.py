@@ -6,23 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import TPUSMI, environment, tpusmi
+from simulated import host_of
 from terminal import terminal
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Plan, start
 
 LIMIT_S = 60.0
 
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    with start(Plan("v5e-1")) as found:
-        yield found
+host = host_of("v5e-1")
 
 
 def package(directory: Path, name: str, text: str = "") -> str:
