@@ -77,7 +77,11 @@ def test_a_broken_grpc_does_not_matter(host: Host, tmp_path: Path, text: str) ->
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("", "that is found here"), ("raise ImportError('broken')", "cannot be loaded (broken)")],
+    [
+        ("", "that is found here"),
+        ("raise ImportError('broken')", "cannot be loaded (broken)"),
+        ("raise ImportError('two\\nlines' + '!' * 9000)", "cannot be loaded (two lines!"),
+    ],
 )
 def test_a_simulated_host_without_grpcio_is_refused_in_a_sentence(
     tmp_path: Path, text: str, said: str
