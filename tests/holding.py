@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tpusmi.collect import open_collector
 from tpusmi.model import Chip, Host, Snapshot, Verdict
 from tpusmi.sources.holders import procfs
 
@@ -87,6 +88,25 @@ def add_chips(tmp_path: Path, count: int) -> None:
         ):
             (function / name).write_text(f"{content}\n")
         (function / "iommu_group").symlink_to(f"../../../../kernel/iommu_groups/{n}")
+
+
+def open_machine(tmp_path: Path, count: int) -> Host:
+    """A host with so many chips, whose nodes are devices that every user may open."""
+    nodes = [f"/dev/vfio/{n}" for n in range(count)]
+    found = host(tmp_path, *nodes, device=True)
+    add_chips(tmp_path, count)
+    for node in nodes:
+        os.chmod(found.path(node), 0o666)
+    return found
+
+
+def seen(machine: Host) -> Snapshot:
+    """One look at it with every source."""
+    collector = open_collector(machine)
+    try:
+        return collector.read_once(10.0)
+    finally:
+        collector.stop()
 
 
 def as_stale(s: Snapshot, *pids: int) -> Snapshot:

@@ -40,11 +40,11 @@ def processes() -> list[str]:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except (OSError, UnicodeDecodeError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()[:200].replace(b"\0", b" ")
+        except OSError:
             continue
         if mark in environment and pid != str(os.getpid()):
-            found.append(f"process {pid}: {command[:200]}")
+            found.append(f"process {pid}: {words.decode(errors='replace')}")
     return found
 
 

@@ -39,6 +39,17 @@ def own(*places):
     for place in places or ("/dev/shm",):
         emptied.empty(place, emptied.needed(), "1777")
 
+# In a user namespace, with mounts unless told otherwise, in which this user has that number.
+def own_users(inner, kinds=NEW_MOUNTS):
+    outer, group = os.getuid(), os.getgid()
+    checked(libc.unshare(NEW_USER | kinds))
+    maps = (("uid_map", f"{{inner}} {{outer}} 1"), ("gid_map", f"{{inner}} {{group}} 1"))
+    for name, line in (("setgroups", "deny"), *maps):
+        with open(f"/proc/self/{{name}}", "w") as file:
+            file.write(line)
+    if kinds & NEW_MOUNTS:
+        mount("", "/", "", PRIVATE)
+
 def own_pids():
     checked(libc.unshare(NEW_PIDS))
     inner = os.fork()

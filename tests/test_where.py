@@ -5,7 +5,6 @@ in for a container, a pod, a batch job or another login.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from another import another_user
 from commands import TPUSMI, USER, environment, tpusmi
 from own_dev import ON_A_MACHINE, on_a_machine
 from spaces import inside, shared
-from users import ROOT, reachable
+from users import ROOT, acting_as, reachable
 
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments
@@ -74,12 +73,9 @@ def says_of_wall(found: dict[str, Any], user: int | None, pid: int) -> bool:
         return False
     source = Segments(Host())
     source.read(time.monotonic())  # another user could not load what it needs
-    os.seteuid(user or 0)
-    try:
+    source.close()
+    with acting_as(user or 0):
         missing = Segments(Host()).read(time.monotonic()).missing
-    finally:
-        os.seteuid(0)
-        source.close()
     return any(said in m.message and f"pid {pid} " in m.message for m in missing)
 
 
@@ -182,10 +178,7 @@ def test_on_the_host_root_and_the_same_user_see_a_job_in_a_container(tmp_path: P
 
 ROOTLESS = f"""
 become({USER})
-checked(libc.unshare(NEW_USER | NEW_MOUNTS))
-for name, line in (("setgroups", "deny"), ("uid_map", "0 {USER} 1"), ("gid_map", "0 {USER} 1")):
-    open(f"/proc/self/{{name}}", "w").write(line)
-mount("", "/", "", PRIVATE)
+own_users(0)
 mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777")
 here()
 start()

@@ -30,14 +30,20 @@ def reachable(directory: Path) -> Iterator[None]:
 
 
 @contextmanager
+def acting_as(user: int) -> Iterator[None]:
+    """This process of root's has the rights of that user meanwhile."""
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@contextmanager
 def as_another_user(directory: Path) -> Iterator[None]:
     """Whom only the modes under that directory can stop; whoever is not root stays himself."""
     if os.getuid() != 0:
         yield
         return
-    with reachable(directory):
-        os.seteuid(NOBODY)
-        try:
-            yield
-        finally:
-            os.seteuid(0)
+    with reachable(directory), acting_as(NOBODY):
+        yield

@@ -30,7 +30,7 @@ from holding import (
     running,
 )
 from programs import needs
-from users import NOBODY, ROOT, reachable
+from users import NOBODY, ROOT, acting_as, reachable
 
 from tpusmi.actions.end import carry_out
 from tpusmi.actions.me import me
@@ -469,11 +469,8 @@ def test_whoever_may_not_signal_a_process_is_told(machine: Host) -> None:
     with open_to_all(machine), holder(at(machine, NODE)) as pid:
         snapshot = look(machine)
         plan = make_plan(snapshot, Request((pid,)), me(machine))
-        os.seteuid(NOBODY)
-        try:
+        with acting_as(NOBODY):
             report = carry_out(machine, snapshot.chips, plan, IMPATIENT)
-        finally:
-            os.seteuid(0)
         assert outcomes(report) == {pid: "unseen"}
         assert report.is_free is False
         assert is_alive(pid)

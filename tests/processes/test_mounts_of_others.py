@@ -21,18 +21,9 @@ __all__ = ["shared"]
 pytestmark = ROOT
 
 OTHER_USER = USER + 1
-OWN_MOUNTS = """
-def own_user():
-    user, group = os.getuid(), os.getgid()
-    checked(libc.unshare(NEW_USER | NEW_MOUNTS))
-    maps = (("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1"))
-    for name, line in (("setgroups", "deny"), *maps):
-        open(f"/proc/self/{name}", "w").write(line)
-    mount("", "/", "", PRIVATE)
-    mount("tmpfs", "/mnt", "tmpfs")
-"""
-BEHIND_VERY_MANY_MOUNTS = f"""{OWN_MOUNTS}
-become({USER}); own_user()
+OWN_USERS = f"become({USER}); own_users({USER}); mount('tmpfs', '/mnt', 'tmpfs')"
+BEHIND_VERY_MANY_MOUNTS = f"""
+{OWN_USERS}
 path = "/mnt"
 for _ in range(25):
     path += "/x"
@@ -46,7 +37,8 @@ for name in range(16):
     for start in range(4):
         open(f"{{path}}/{{name}}/{{os.getpid()}}-{{start}}.seg", "w").close()
     if not os.fork():
-        os.execve("/bin/sleep", ["sleep", "20"], {{"TPUSMI_DIR": f"{{path}}/{{name}}"}})
+        os.environ["TPUSMI_DIR"] = f"{{path}}/{{name}}"
+        os.execv("/bin/sleep", ["sleep", "20"])
 time.sleep(0.5)
 here()
 """
@@ -77,7 +69,7 @@ def test_who_mounts_pays_for_the_directories_of_others_behind_it(shared: str) ->
     os.mkdir(f"{shared}/tpusmi-{OTHER_USER}")
     os.chown(f"{shared}/tpusmi-{OTHER_USER}", OTHER_USER, OTHER_USER)
     os.mkdir(f"{shared}/tpusmi-0")
-    code = f"{OWN_MOUNTS}\nbecome({USER}); own_user(); mount({shared!r}, '/tmp', '', BIND); here()"
+    code = f"{OWN_USERS}; mount({shared!r}, '/tmp', '', BIND); here()"
     with inside(code) as stranger:
         seen = Namespaces("/proc").look(Budget())
         theirs = [d for d in seen.directories if d.within == f"/proc/{stranger.pid}"]

@@ -18,7 +18,7 @@ from commands import TPUSMI, USER, tpusmi
 from holding import running
 from own_dev import on_a_machine
 from spaces import OWN, inside, shared
-from users import ROOT
+from users import ROOT, acting_as
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Host, Outcome, Process
 from tpusmi.sources import mounts
@@ -49,6 +49,13 @@ def looked(source: Segments | None = None) -> Outcome:
     if source is None:
         reader.close()
     return found[0]
+
+
+def looked_by(user: int) -> Outcome:
+    """The same of what that user finds."""
+    looked()  # another user could not load what it needs
+    with acting_as(user):
+        return looked()
 
 
 def of(pid: int, found: Outcome) -> list[Process]:
@@ -107,12 +114,7 @@ def test_a_thread_of_the_kernel_is_not_a_job_that_cannot_be_seen() -> None:
     devices = [p for p in Path("/proc").glob("[0-9]*/comm") if p.read_text() == "kdevtmpfs\n"]
     if not devices:
         pytest.skip("the kernel has no thread with mounts of its own here")
-    looked()  # another user could not load what it needs
-    os.seteuid(USER)
-    try:
-        found = looked()
-    finally:
-        os.seteuid(0)
+    found = looked_by(USER)
     walls = {m.process.pid for m in found.missing if m.process is not None}
     assert int(devices[0].parent.name) not in walls
 
@@ -134,12 +136,7 @@ def test_black_boxes_do_not_hide_that_a_job_cannot_be_seen(tmp_path: Path) -> No
 
 def test_a_wall_is_a_witness_that_could_not_be_asked_about_that_process_alone() -> None:
     with inside("own(); here()") as job:
-        looked()  # another user could not load what it needs
-        os.seteuid(USER)
-        try:
-            found = looked()
-        finally:
-            os.seteuid(0)
+        found = looked_by(USER)
         walls = [m for m in found.missing if m.code == OTHER_MOUNTS]
         assert job.pid in [m.process.pid for m in walls if m.process is not None]
         assert not [m for m in looked().missing if m.process and m.process.pid == job.pid]
@@ -322,10 +319,7 @@ def test_a_file_is_its_owners_whatever_the_names_and_directories_say(tmp_path: P
     """In a user namespace of its own a stranger is root, and makes `tpusmi-0`."""
     code = f"""
 become({USER})
-checked(libc.unshare(NEW_USER | NEW_MOUNTS))
-for name, line in (("setgroups", "deny"), ("uid_map", "0 {USER} 1"), ("gid_map", "0 {USER} 1")):
-    open(f"/proc/self/{{name}}", "w").write(line)
-mount("", "/", "", PRIVATE)
+own_users(0)
 mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777")
 here()
 import forge

@@ -13,21 +13,17 @@ from pathlib import Path
 import pytest
 from another import another_user
 from commands import TPUSMI, environment
+from simulated import host_of
 from terminal import terminal
 from users import ROOT
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Plan, start
 
 LONELY = 23457
 """A user of whom nothing else runs: the limit counts whatever is the user's."""
 LIMIT_S = 25.0
 
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    with start(Plan("v5e-4")) as found:
-        yield found
+host = host_of("v5e-4")
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4, 6, 8, 10])

@@ -14,10 +14,10 @@ import psutil
 import pytest
 from commands import TPUSMI, environment
 from kernel import Kernel, Message, kernel, manager_of
+from simulated import host_of
 from terminal import terminal
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Plan, start
 
 (COMMAND,) = TPUSMI if len(TPUSMI) == 1 else (" ".join(TPUSMI),)
 ESC = "\x1b"
@@ -25,11 +25,7 @@ LIMIT_S = 20.0
 DASHBOARD = "\x1b[?1049h"
 """What opens the alternate screen."""
 
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    with start(Plan("v5e-4")) as found:
-        yield found
+host = host_of("v5e-4")
 
 
 @pytest.fixture(scope="module")

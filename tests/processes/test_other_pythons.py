@@ -6,23 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import TPUSMI, environment, tpusmi
+from simulated import host_of
 from terminal import terminal
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Plan, start
 
 LIMIT_S = 60.0
 
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    with start(Plan("v5e-1")) as found:
-        yield found
+host = host_of("v5e-1")
 
 
 def package(directory: Path, name: str, text: str = "") -> str:
@@ -82,7 +77,11 @@ def test_a_broken_grpc_does_not_matter(host: Host, tmp_path: Path, text: str) ->
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("", "that is found here"), ("raise ImportError('broken')", "cannot be loaded (broken)")],
+    [
+        ("", "that is found here"),
+        ("raise ImportError('broken')", "cannot be loaded (broken)"),
+        ("raise ImportError('two\\nlines' + '!' * 9000)", "cannot be loaded (two lines!"),
+    ],
 )
 def test_a_simulated_host_without_grpcio_is_refused_in_a_sentence(
     tmp_path: Path, text: str, said: str

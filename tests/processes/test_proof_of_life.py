@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from another import another_user
 from commands import TPUSMI, environment
+from jobs import until
 from terminal import terminal
 from users import ROOT, reachable
 
@@ -289,7 +290,7 @@ def test_a_job_that_became_another_program_has_ended_and_its_process_is_not_char
 ) -> None:
     with job(tmp_path / "s", age_s=LONG_S) as it:
         it.tell("os.execvp('sleep', ['sleep', '60'])")
-        wait_until(lambda: Path(f"/proc/{it.pid}/comm").read_text() == "sleep\n")
+        until(lambda: Path(f"/proc/{it.pid}/comm").read_text() == "sleep\n")
         found = here(tmp_path / "s")
         (process,) = found.processes
         assert (process.state, process.phase) == ("dead", "ended")
@@ -307,14 +308,6 @@ def test_a_job_that_runs_itself_again_is_the_one_of_its_new_segment(tmp_path: Pa
         assert (before.state, process.state) == ("silent", "live")
         assert process.key == before.key
         assert process.is_verified
-
-
-def wait_until(holds: Any) -> None:
-    """Wait for a moment."""
-    until_s = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
 
 
 def test_a_child_without_the_descriptor_does_not_keep_an_ended_job_alive(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import forge
 import holding
 import pytest
+from holding import seen
 from users import ROOT, reachable
 
-from tpusmi.collect import open_collector
 from tpusmi.model import Host, Outcome, Process, ProcessKey, Snapshot
 from tpusmi.report import csv, fields
 from tpusmi.report.html import fragment
@@ -86,11 +86,7 @@ def identity_of(pid: int) -> Identity:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Host:
-    host = holding.host(tmp_path, "/dev/vfio/0", "/dev/vfio/1", device=True)
-    holding.add_chips(tmp_path, 2)
-    for n in range(2):
-        os.chmod(host.path(f"/dev/vfio/{n}"), 0o666)
-    return host._replace(segment_dir=None)
+    return holding.open_machine(tmp_path, 2)._replace(segment_dir=None)
 
 
 @contextmanager
@@ -99,14 +95,6 @@ def victim(machine: Host, user: int | None = None) -> Iterator[int]:
     nodes = [Path(machine.path(f"/dev/vfio/{n}")) for n in range(2)]
     with reachable(Path(machine.root)), holding.holder(*nodes, user=user) as pid:
         yield pid
-
-
-def seen(machine: Host) -> Snapshot:
-    collector = open_collector(machine)
-    try:
-        return collector.read_once(10.0)
-    finally:
-        collector.stop()
 
 
 def rows(s: Snapshot, pid: int) -> tuple[Process, Process]:

@@ -380,10 +380,7 @@ TOO_OLD = (
 @pytest.mark.parametrize(
     ("spoiled", "why"),
     [
-        (
-            "sys.modules['google.protobuf'] = None",
-            "protobuf is not installed (pip install protobuf)",
-        ),
+        ("sys.modules['google.protobuf'] = None", MISSING),
         ("import google.protobuf; google.protobuf.__version__ = '3.20.3'", TOO_OLD),
     ],
     ids=["none", "too old"],

@@ -16,10 +16,10 @@ from typing import Any
 import holding
 import netns
 import pytest
+from holding import seen
 from metric_server import free_port
 from users import ROOT, reachable
 
-from tpusmi.collect import open_collector
 from tpusmi.model import Host, Process, ProcessKey, Snapshot
 from tpusmi.sources.libtpu import ports
 from tpusmi.sources.libtpu.strangers import Strangers
@@ -47,12 +47,7 @@ wait()
 @pytest.fixture
 def machine(tmp_path: Path) -> Host:
     """Four chips with nodes that all may open, and one port that is asked."""
-    nodes = [f"/dev/vfio/{n}" for n in range(4)]
-    host = holding.host(tmp_path, *nodes, device=True)
-    holding.add_chips(tmp_path, 4)
-    for node in nodes:
-        os.chmod(host.path(node), 0o666)
-    return host._replace(metrics_ports=(free_port(),), sdk_command=())
+    return holding.open_machine(tmp_path, 4)._replace(metrics_ports=(free_port(),), sdk_command=())
 
 
 @contextmanager
@@ -84,14 +79,6 @@ def naming(machine: Host, *chips: int, user: int = NAMES) -> Iterator[int]:
     with reachable(Path(machine.root)), running as child:
         assert child.line() == "holds"
         yield child.pid
-
-
-def seen(machine: Host) -> Snapshot:
-    collector = open_collector(machine)
-    try:
-        return collector.read_once(10.0)
-    finally:
-        collector.stop()
 
 
 def used(s: Snapshot) -> list[float | None]:

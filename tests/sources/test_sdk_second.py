@@ -10,7 +10,6 @@ import holding
 from metric_server import DUTY, HBM_USED, QUEUE, TRANSFER, free_port
 from own_machine import worker
 
-from tpusmi.collect import open_collector
 from tpusmi.model import LIBTPU, LIBTPU_SDK, Snapshot
 
 SDK = """
@@ -45,11 +44,7 @@ def looked(tmp_path: Path, rows: dict[str, dict[int, float]]) -> tuple[Snapshot,
     command = (sys.executable, "-S", "-c", SDK, str(asked))
     host = host._replace(sdk_command=command, metrics_ports=(port,))
     with worker(port, rows, *(host.path(f"/dev/vfio/{n}") for n in range(2))):
-        collector = open_collector(host)
-        try:
-            found = collector.read_once(10.0)
-        finally:
-            collector.stop()
+        found = holding.seen(host)
     return found, {name for line in asked.read_text().splitlines() for name in json.loads(line)}
 
 

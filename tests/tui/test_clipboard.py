@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from commands import TPUSMI, environment
+from simulated import host_of
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Plan, start
 from tpusmi.tui.clipboard import copy
 
 SENT = f"\x1b]52;c;{base64.b64encode(b'4321').decode()}\a"
@@ -84,10 +84,7 @@ def seen(tmux: Callable[..., str], words: str) -> str:
     raise AssertionError(f"no {words!r} on\n{screen}")
 
 
-@pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    with start(Plan("v5e-1")) as found:
-        yield found
+host = host_of("v5e-1")
 
 
 @pytest.mark.parametrize("setting", ["off", "external", "on"])

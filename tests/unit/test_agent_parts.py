@@ -12,8 +12,9 @@ from pathlib import Path
 
 import forge
 import pytest
+from clocks import Clock, stopped
 
-from tpusmi.agent import activity, compilations, jaxread, output, process, sampler, steps
+from tpusmi.agent import activity, jaxread, output, process, sampler, steps
 from tpusmi.agent.activity import Activity
 from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import COMPILED, LOWERED, Compilations
@@ -24,22 +25,10 @@ from tpusmi.wire import identity, places
 from tpusmi.wire.layout import Identity
 
 
-class Clock:
-    """A monotonic clock that stands still until told to move."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(steps, "monotonic", clock)
-    monkeypatch.setattr(compilations, "monotonic", clock)
-    return clock
+    names = ("tpusmi.agent.steps.monotonic", "tpusmi.agent.compilations.monotonic")
+    return stopped(monkeypatch, *names)
 
 
 def take_steps(taken: Steps, clock: Clock, durations: list[float]) -> None:

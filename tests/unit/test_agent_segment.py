@@ -10,6 +10,7 @@ from pathlib import Path
 
 import forge
 import pytest
+from clocks import Clock
 
 from tpusmi.agent import facts, sampler, segment
 from tpusmi.agent.segment import CHECK_S, RETRY_MOST_S, RETRY_S, Segment
@@ -17,16 +18,6 @@ from tpusmi.agent.steps import Steps
 from tpusmi.wire import identity, places, writer
 from tpusmi.wire.layout import PROFILE_PPROF
 from tpusmi.wire.reader import SegmentReader
-
-
-class Clock:
-    """A monotonic clock that stands still until told to move."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 @pytest.fixture

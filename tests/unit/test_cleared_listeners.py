@@ -7,27 +7,16 @@ import types
 from typing import Any
 
 import pytest
+from clocks import Clock, stopped
 
-from tpusmi.agent import compilations
 from tpusmi.agent.compilations import COMPILED, LOWERED, MISSED, RECENT_S, WARM_UP_S, Compilations
 
 HOME = "jax._src.monitoring"
 
 
-class Clock:
-    """A monotonic clock that stands still until told to move."""
-
-    now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(compilations, "monotonic", clock)
-    return clock
+    return stopped(monkeypatch, "tpusmi.agent.compilations.monotonic")
 
 
 SOURCE = """

@@ -7,26 +7,15 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
+from clocks import Clock, stopped
 
 from tpusmi.agent import steps
 from tpusmi.agent.steps import Spread, Steps, StepTimes
 
 
-class Clock:
-    """A monotonic clock that stands still until told to move."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(steps, "monotonic", clock)
-    return clock
+    return stopped(monkeypatch, "tpusmi.agent.steps.monotonic")
 
 
 def known(taken: Steps, clock: Clock) -> StepTimes:

@@ -19,9 +19,9 @@ import pytest
 from another import another_user
 from commands import USER, environment
 from serving import LIMIT_S, Serving, eventually, serving
+from simulated import host_of
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Plan, start
 from tpusmi.web import doors, log
 from tpusmi.web import server as web
 from tpusmi.web.peers import first_of_the_most, peer_of
@@ -30,11 +30,7 @@ IDLE = 626
 DASHBOARD = "exec head -c 1"
 """In a dashboard's place: ends when it is told anything."""
 
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    with start(Plan("v5e-1")) as found:
-        yield found
+host = host_of("v5e-1")
 
 
 @contextmanager

@@ -17,19 +17,14 @@ import aiohttp
 import pytest
 from commands import tpusmi
 from serving import LIMIT_S, Serving, eventually, serving
+from simulated import host_of
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Plan, start
 from tpusmi.web import server as web
 
 LAST_DEVICE = "tpu:7"
 
-
-@pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
-    """One simulated host for all servers that do not start their own."""
-    with start(Plan("v5e-8")) as found:
-        yield found
+host = host_of("v5e-8")
 
 
 @pytest.fixture

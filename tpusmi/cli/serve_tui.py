@@ -20,6 +20,7 @@ from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import Help
 from tpusmi.cli.options import parser as dashboard_parser
 from tpusmi.interpreter import why_unknown
+from tpusmi.text import clean
 from tpusmi.threads import WHERE, can_start
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) ->
         from tpusmi.web.guard import is_loopback
         from tpusmi.web.server import Plan, serve
     except ImportError as error:
-        return _refuse(f"the server cannot be loaded ({error}): {NOT_USABLE}", Exit.NOTHING_HERE)
+        why = clean(str(error), 160)
+        return _refuse(f"the server cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
     secret = secrets.token_urlsafe(16) if may_end else ""
     plan = Plan(_command(arguments), mine.host, mine.port, secret)
     if not is_loopback(mine.host):

@@ -15,6 +15,7 @@ from tpusmi import metricproto
 from tpusmi.simulate.answers import Answers
 from tpusmi.simulate.host import PortBusyError
 from tpusmi.simulate.running import Running
+from tpusmi.text import clean
 
 IPV4, IPV6 = "127.0.0.1", "::1"
 """Reachable from this machine alone."""
@@ -136,7 +137,7 @@ def _check_grpc() -> None:
     try:
         import grpc
     except Exception as error:  # noqa: BLE001  # a broken package may raise anything
-        sys.exit(f"grpcio cannot be loaded ({error}): {CURE}")
+        sys.exit(f"grpcio cannot be loaded ({clean(str(error), 160)}): {CURE}")
     if not hasattr(grpc, "GenericRpcHandler"):
         where = getattr(grpc, "__file__", None) or getattr(grpc, "__path__", "")
         sys.exit(f"the package grpc that is found here ({where}) is not grpcio: {CURE}")

@@ -21,6 +21,18 @@ def key(keys: str, action: str, label: str, id: str, tooltip: str, shown: str = 
     )
 
 
+def moving(tooltip: str, prefix: str = "") -> list[Binding]:
+    """The keys that move the cursor of a table or tree; their ids begin with the prefix."""
+    return [
+        key("up", "move(-1)", "Up", f"{prefix}up", tooltip),
+        key("down", "move(1)", "Down", f"{prefix}down", tooltip),
+        key("pageup", "page(-1)", "Page up", f"{prefix}page-up", tooltip),
+        key("pagedown", "page(1)", "Page down", f"{prefix}page-down", tooltip),
+        key("home", "jump(0)", "First", f"{prefix}home", tooltip),
+        key("end", "jump(-1)", "Last", f"{prefix}end", tooltip),
+    ]
+
+
 ENDING = [
     key("k,f9", "end('SIGTERM')", "End", "kill", END, "k"),
     key("T", "end('SIGTERM')", "SIGTERM", "kill-term", END),
@@ -75,12 +87,7 @@ MAIN = [
     key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", SORT_BY),
     key("R", "reverse", "Reverse", "reverse", "Sort the other way round"),
     key("x", "stale", "Stale", "stale", "Select the next stale holder"),
-    key("up", "move(-1)", "Up", "up", MOVE),
-    key("down", "move(1)", "Down", "down", MOVE),
-    key("pageup", "page(-1)", "Page up", "page-up", MOVE),
-    key("pagedown", "page(1)", "Page down", "page-down", MOVE),
-    key("home", "jump(0)", "First", "home", MOVE),
-    key("end", "jump(-1)", "Last", "end", MOVE),
+    *moving(MOVE),
     key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", SCROLL),
     key("right_square_bracket", "devices(1)", "Devices down", "devices-down", SCROLL),
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
+from tpusmi.text import counted
+
 SPANS_S = (60, 120, 300, 600)
 CHOICES = (None, *reversed(SPANS_S))
 """What a person can choose; None is the shortest span that has all there is."""
@@ -24,8 +26,7 @@ def in_words(chosen_s: int | None) -> str:
     """`5 minutes`; of no choice that the span is as long as it must be."""
     if chosen_s is None:
         return f"all there is, up to {SPANS_S[-1] // 60} minutes"
-    minutes = chosen_s // 60
-    return f"{minutes} {'minute' if minutes == 1 else 'minutes'}"
+    return counted(chosen_s // 60, "minute")
 
 
 class Fit:

@@ -20,6 +20,7 @@ from tpusmi.sources.holders.nodes import Nodes, known_nodes
 from tpusmi.sources.holders.procfs import is_ours
 from tpusmi.sources.holders.scan import Found, Opened, Scan, sees_everybody
 from tpusmi.sources.holders.watch import Watch
+from tpusmi.text import counted
 
 PERIOD_S = 0.5
 IN_A_CONTAINER = (
@@ -192,7 +193,7 @@ def _status(found: Sequence[Process], is_refused: bool, unseen: str) -> tuple[st
     """
     count = sum(1 for p in found if p.holds)
     if count:
-        holders = f"{count} holder{'s' if count > 1 else ''}"
+        holders = counted(count, "holder")
         return OK, f"{holders} ({unseen})" if unseen else holders
     status = DENIED if is_refused and os.geteuid() != 0 else OK
     return status, f"no holder visible ({unseen})" if unseen else "no process holds the TPU"
@@ -204,5 +205,5 @@ def _unseen(hidden: int, why: str) -> str:
     if hidden:
         whose = "" if os.geteuid() == 0 else " of other users"
         cure = "not even by root" if os.geteuid() == 0 else "try sudo"
-        words.append(f"{hidden} process{'es' if hidden != 1 else ''}{whose} not inspected, {cure}")
+        words.append(f"{counted(hidden, 'process', 'processes')}{whose} not inspected, {cure}")
     return "; ".join([*words, why] if why else words)

@@ -11,6 +11,7 @@ from tpusmi.model import Life, Sign
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.platform import is_platform_agent
 from tpusmi.sources.holders.procfs import Stat, Status
+from tpusmi.text import counted
 
 INIT = 1
 ANCESTORS_MOST = 32
@@ -129,8 +130,7 @@ def _ending(process: str, stat: Stat, status: Status, asleep_s: float) -> Iterat
         place = procfs.where_it_sleeps(process)
         yield Sign("unkillable", f"in {place} for {asleep_s:.0f} s: no signal reaches it there")
     elif stat.has_ended:
-        others = stat.threads - 1
-        left = f"{others} thread{'s' if others > 1 else ''}"
+        left = counted(stat.threads - 1, "thread")
         reaper = f"its parent, process {stat.parent}, reaps it after the last of them"
         yield Sign("zombie", f"its main thread has ended, {left} still there ({reaper})")
     elif stat.exiting or status.kill_pending:

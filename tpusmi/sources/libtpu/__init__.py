@@ -129,7 +129,7 @@ class Libtpu:
             return OK, f"{counted(len(told), 'server')}, {counted(devices, 'device')}"
         if failed:
             return FAILED, "; ".join(a.told.message for a in failed)
-        missing = [a.told.message for a in answered if _lacks_package(a)]
+        missing = [a.told.message for a in answered if a.told.lacks_package]
         ports = ", ".join(map(str, self._host.metrics_ports))
         nothing = f"nothing serves libtpu metrics{f' on port {ports}' if ports else ''}"
         cannot = "HBM, duty cycle and more cannot be asked"
@@ -166,7 +166,8 @@ class Libtpu:
             return "cannot be asked for its metrics: holders have too many ports"
         named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
         for a in answered:
-            if _lacks_package(a) and (a.place.process == process.key or a.place.port in named):
+            is_its = a.place.process == process.key or a.place.port in named
+            if is_its and a.told.lacks_package:
                 return f"cannot be asked for its metrics: {a.told.message}"
             if a.place.process == process.key and a.place.socket and a.told.status == ABSENT:
                 return f"cannot be asked for its metrics: no connection to port {a.place.port}{_LO}"
@@ -190,7 +191,7 @@ def _lacking(answered: list[Answered]) -> frozenset[str]:
     own = [a.told for a in answered if a.place.stranger is None]
     told = {r.metric.partition(".")[0] for it in own for r in it.readings}
     told |= {latency.name for it in own for latency in it.latencies}
-    is_asked = bool(told) or any(map(_lacks_package, answered))
+    is_asked = bool(told) or any(a.told.lacks_package for a in answered)
     return frozenset(n.metric for n in NAMES if n.grpc and n.metric not in told if is_asked)
 
 
@@ -216,11 +217,6 @@ def _listener(place: Place) -> str:
     if place.stranger is None:
         return f"another process, of user {user_name(place.uid)},"
     return f"pid {place.stranger} of user {user_name(place.uid)}"
-
-
-def _lacks_package(answered: Answered) -> bool:
-    """True for a port that listens, and that we have no package to ask with."""
-    return answered.told.status == ABSENT and answered.told.message.startswith("protobuf ")
 
 
 def _unserved(host: Host, process: Process) -> str:

@@ -50,6 +50,8 @@ class Told(NamedTuple):
     ids: tuple[int, ...] = ()
     """Every device id that it has reported since it was met."""
     notes: tuple[str, ...] = ()
+    lacks_package: bool = False
+    """True where a port listens, and there is no protobuf here that can ask it."""
 
 
 class _ServerError(Exception):
@@ -144,9 +146,9 @@ class Client:
             messages()
             self._channel = self._open(found)
         except ImportError:
-            return Told(ABSENT, NOT_INSTALLED)
+            return Told(ABSENT, NOT_INSTALLED, lacks_package=True)
         except UnusableProtobufError as error:
-            return Told(ABSENT, clean(str(error), 300))
+            return Told(ABSENT, clean(str(error), 300), lacks_package=True)
         return None
 
     def _read(self, now_s: float, until_s: float, most_s: float) -> Told:

@@ -8,8 +8,8 @@ from textual.geometry import Size
 
 from tpusmi.model import Process, Snapshot
 from tpusmi.tui.device.lines import draw
-from tpusmi.tui.device.quantities import METRICS
 from tpusmi.tui.draw.graphs import Drawn, filed
+from tpusmi.tui.draw.quantity import GRAPHED
 from tpusmi.tui.main.arrange import AROUND
 from tpusmi.tui.sheet import Sheet, sheet_keys, stepped
 
@@ -33,7 +33,7 @@ class DevicePage(Sheet):
         device = self.scene.device
         if device is None:
             return None, ()
-        return device.index, ((filed(snapshot, device, name), name) for name in METRICS)
+        return device.index, ((filed(snapshot, device, name), name) for name in GRAPHED)
 
     def draw_body(self, snapshot: Snapshot) -> None:
         device = self.scene.device

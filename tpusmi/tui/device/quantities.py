@@ -34,7 +34,6 @@ SHARES = (
     Drawn("duty cycle", "duty_cycle_percent"),
     Drawn("HBM bandwidth", BANDWIDTH),
 )
-METRICS = (USED, LIVE, *(graph.metric for graph in SHARES))
 
 
 def title(

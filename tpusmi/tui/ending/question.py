@@ -10,6 +10,7 @@ from tpusmi.model import Process, ProcessKey
 from tpusmi.report import verdicts, words
 from tpusmi.report.ending import may_come_back, standstill, what_happens
 from tpusmi.report.holding import chips_or_nodes
+from tpusmi.text import noun
 from tpusmi.tui.chrome import SIMULATED
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.ending.ends import Question
@@ -118,7 +119,7 @@ class Text:
     def _shared(self) -> str:
         """Which others hold the chips to be freed; empty for none."""
         others = self._question.plan.also_held_by
-        pids, hold = ", ".join(map(str, others)), "holds" if len(others) == 1 else "hold"
+        pids, hold = ", ".join(map(str, others)), noun(len(others), "holds", "hold")
         return f"pid {pids} also {hold} them: the chips will not be free" if others else ""
 
     def _holds(self, p: Process) -> str:

@@ -11,14 +11,14 @@ from textual.geometry import Size
 
 from tpusmi.merge.owned import fresh_mean
 from tpusmi.merge.slow import Cause, slow
-from tpusmi.model import SILENT, UNCERTAIN
+from tpusmi.model import LIVE, SILENT, UNCERTAIN
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.draw.named import NAME_WIDTH, named
 from tpusmi.tui.job.devices import device_lines, other_job
 from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
 from tpusmi.tui.job.graphs import SHARES, JobGraphs, Moment
-from tpusmi.tui.main.detail import SITES_TO_COME, judged, site_lines, unverified
+from tpusmi.tui.main.detail import SITES_WANTED, judged, site_lines, sites_wanted, unverified
 from tpusmi.tui.main.processes import is_dead, letter, letter_style
 
 TWO_COLUMNS_FROM = 140
@@ -27,7 +27,7 @@ FACTS_SHARE = 0.4
 """Of the width, where there are two columns."""
 ROOMY = 16
 """Screens of fewer lines show one line of the command."""
-SITES_MOST, SITES_STEP = 12, 4
+SITES_STEP = 4
 AROUND_SITES = 2
 """A blank line above them, and their title."""
 ROOMY_GRAPHS = 20
@@ -118,18 +118,17 @@ class _Page:
         lines = self.facts(width)
         room = height - len(lines) - self.wanted_sites
         lines += device_lines(self._look, self._s, self._p, width, room)
-        lines += self.sites(width, max(height - len(lines) - AROUND_SITES, SITES_MOST))
+        lines += self.sites(width, max(height - len(lines) - AROUND_SITES, SITES_WANTED))
         return [*lines, *other_job(self._look, self._s, self._p, width, height - len(lines))]
 
     @property
     def wanted_sites(self) -> int:
         """Lines that those will fill, or would if it was known, a few more or less."""
-        profile, has_agent = self._p.profile, self._p.interval_s is not None
-        count = min(len(profile.sites), SITES_MOST) if profile is not None else SITES_TO_COME
-        few = -(-count // SITES_STEP) * SITES_STEP
-        return few + AROUND_SITES if has_agent and self._p.state == "live" else 0
+        few = -(-sites_wanted(self._p) // SITES_STEP) * SITES_STEP
+        has_living_agent = self._p.interval_s is not None and self._p.state == LIVE
+        return few + AROUND_SITES if has_living_agent else 0
 
-    def sites(self, width: int, most: int = SITES_MOST) -> list[Row]:
+    def sites(self, width: int, most: int = SITES_WANTED) -> list[Row]:
         """The lines of code that hold the most memory; the memory page has them all."""
         profile = self._p.profile
         if profile is None:

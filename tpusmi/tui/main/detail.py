@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from tpusmi.model import Process, Site, Snapshot
+from tpusmi.model import LIVE, Process, Site, Snapshot
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.cells import age
 from tpusmi.tui.draw.look import Look, Row
@@ -45,14 +45,8 @@ class Details:
 
     @property
     def wanted(self) -> int:
-        """Lines that are worth their room: those of the largest sites, when they are known, or are
-        yet to come.
-        """
-        profile, is_live = self._p.profile, self._p.state == "live"
-        if profile is None:
-            sites = SITES_TO_COME if is_live and self._p.interval_s is not None else 0
-        else:
-            sites = min(len(profile.sites), SITES_WANTED)
+        """Lines that are worth their room, those of the largest sites among them."""
+        sites = sites_wanted(self._p)
         return len(self._lines) + sites + bool(sites)
 
     def lines(self, height: int) -> list[Row]:
@@ -119,6 +113,13 @@ def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
     lines = [row for n in told(s, p) for row in look.wrapped(n.message, width, "warn", "! ")]
     first = verdicts.is_doubtful(p)
     return [*verdict_lines, *lines] if first else [*lines, *verdict_lines]
+
+
+def sites_wanted(p: Process) -> int:
+    """How many of the largest sites are worth their room, when they are known, or are to come."""
+    if p.profile is not None:
+        return min(len(p.profile.sites), SITES_WANTED)
+    return SITES_TO_COME if p.state == LIVE and p.interval_s is not None else 0
 
 
 def unverified(look: Look, p: Process, width: int) -> list[Row]:

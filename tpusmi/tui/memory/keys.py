@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpusmi.tui.keys import key
+from tpusmi.tui.keys import key, moving
 
 MOVE = "Move in the tree"
 DEVICE = "Show the next device alone, or the one before; then all of them together"
@@ -25,10 +25,5 @@ KEYS = [
     key("shift+tab", "step(-1)", "Before", "memory-before", "The one before"),
     key("e", "fold_all(True)", "Unfold all", "unfold-all", "Open all rows"),
     key("E", "fold_all(False)", "Fold all", "fold-all", "Shut all rows"),
-    key("up", "move(-1)", "Up", "memory-up", MOVE),
-    key("down", "move(1)", "Down", "memory-down", MOVE),
-    key("pageup", "page(-1)", "Page up", "memory-page-up", MOVE),
-    key("pagedown", "page(1)", "Page down", "memory-page-down", MOVE),
-    key("home", "jump(0)", "First", "memory-home", MOVE),
-    key("end", "jump(-1)", "Last", "memory-end", MOVE),
+    *moving(MOVE, "memory-"),
 ]
