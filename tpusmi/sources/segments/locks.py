@@ -11,6 +11,8 @@ import math
 import os
 import time
 
+from tpusmi.wire import mountinfo
+
 NETWORK = frozenset(
     (
         *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "gfs2", "glusterfs", "gpfs"),
@@ -19,7 +21,6 @@ NETWORK = frozenset(
     )
 )
 """Another machine, or a program, keeps the files: a lock there may not be seen here."""
-MOUNTS_MOST_BYTES = 1 << 20
 DESCRIPTORS_MOST = 4096
 """Of one process, that are looked at for the lock."""
 ONE_MOST_BYTES = 4096
@@ -109,30 +110,23 @@ def _lines(path: str) -> list[bytes]:
 
 
 def _network_mounts(proc: str) -> dict[int, str]:
-    """The kinds of network file systems that are mounted, by device; none where it is not told.
-
-    `36 35 0:52 / /home rw,relatime shared:1 - nfs4 server:/home rw`
-    """
-    found = {}
+    """The kinds of network file systems that are mounted, by device; none where it is not told."""
     try:
-        with open(f"{proc}/self/mountinfo", "rb") as file:
-            lines = file.read(MOUNTS_MOST_BYTES).decode("utf-8", "replace").splitlines()
+        listed = mountinfo.listed(f"{proc}/self")
     except OSError:
         return {}
-    for line in lines:
-        mount, _, system = line.partition(" - ")
-        kind = system.partition(" ")[0]
-        if kind.partition(".")[0] in NETWORK:
-            device = _device(mount.split()[2:3])
-            if device is not None:
-                found[device] = kind
+    found = {}
+    for m in mountinfo.mounts(listed):
+        kind, device = m.kind.decode("utf-8", "replace"), _device(m.device)
+        if device is not None and kind.partition(".")[0] in NETWORK:
+            found[device] = kind
     return found
 
 
-def _device(words: list[str]) -> int | None:
+def _device(numbers: bytes) -> int | None:
     """The device that `0:52` is."""
     try:
-        major, minor = (int(number) for number in words[0].split(":"))
+        major, minor = map(int, numbers.split(b":"))
         return os.makedev(major, minor)
-    except (IndexError, ValueError, OverflowError):
+    except (ValueError, OverflowError):
         return None
