@@ -28,6 +28,7 @@ LOOKS_CPU_S = 0.1
 LOOKS_EVERY_S = 2.0
 """So much time of each such span goes into looking who has a lock."""
 KNOWN_MOST = 1024
+UNKNOWN = "the list of mounts cannot be read"
 
 
 File = tuple[int, int]
@@ -47,11 +48,17 @@ class Locks:
         self._renewed_at_s = -math.inf
 
     def network(self, device: int) -> str:
-        """The kind of file system that device is, where locks tell nothing: `nfs4`; else empty."""
+        """The kind of file system that device is, where locks tell nothing: `nfs4`; else empty.
+        UNKNOWN where that cannot be asked now, and so for a lock as well.
+        """
         if device not in self._network:  # it may have been mounted this moment, as homes often are
+            try:
+                found = _network_mounts(self._proc).get(device, "")
+            except OSError:
+                return UNKNOWN
             if len(self._network) >= KNOWN_MOST:
                 self._network.clear()
-            self._network[device] = _network_mounts(self._proc).get(device, "")
+            self._network[device] = found
         return self._network[device]
 
     def has(self, pid: int, start_ticks: int, file: File) -> bool | None:
@@ -110,10 +117,12 @@ def _lines(path: str) -> list[bytes]:
 
 
 def _network_mounts(proc: str) -> dict[int, str]:
-    """The kinds of network file systems that are mounted, by device; none where it is not told."""
+    """The kinds of network file systems that are mounted, by device; none where the /proc is that
+    of a machine without such a list. Raises OSError where it cannot be read now.
+    """
     try:
         listed = mountinfo.listed(f"{proc}/self")
-    except OSError:
+    except FileNotFoundError:
         return {}
     found = {}
     for m in mountinfo.mounts(listed):
