@@ -120,9 +120,12 @@ def pointed_at(process: str, path: str, root: Pointer | None = None) -> Iterator
 
 
 @contextmanager
-def root_of(process: str) -> Iterator[Pointer]:
-    """The root of a process's files. Raises OSError: RefusedError where it is on no local one."""
-    mount = mount_of(b"/", table(mounts(process)))
+def root_of(process: str, among: Mounts | None = None) -> Iterator[Pointer]:
+    """The root of a process's files, of which the mounts may have been read a moment ago.
+
+    Raises OSError: RefusedError where it is on no local file system.
+    """
+    mount = mount_of(b"/", table(mounts(process)) if among is None else among)
     if mount is None or not _is_local(process, mount.kind):
         raise RefusedError(0, "is not on a local file system")
     fd = os.open(f"{process}/root", os.O_PATH | os.O_CLOEXEC)
