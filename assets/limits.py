@@ -23,7 +23,7 @@ from tpusmi.sources.libtpu import (
 )
 from tpusmi.sources.segments import budget, job, listing, proof
 from tpusmi.web import doors, log, server, tab
-from tpusmi.wire import layout, places, reader
+from tpusmi.wire import layout, mountinfo, places, reader
 
 Row = tuple[str, ...]
 VALUE_BYTES = 4
@@ -150,7 +150,7 @@ PROCESSES: Sequence[Row] = (
         "arguments, characters of one, of all",
         f"{number(text.WORDS_MOST)} / {number(text.WORD_MOST)} / {number(text.ARGV_MOST)}",
     ),
-    ("mounts of a process", size(procfs.MOUNTS_MOST_BYTES)),
+    ("mounts of a process", size(mountinfo.MOST_BYTES)),
     (
         "descriptors of all processes in one look; then of each user but root and you",
         f"{number(allowance.FREE)} / {number(allowance.OF_USER)}",

@@ -90,6 +90,28 @@ def test_a_one_shot_command_loads_no_heavy_library(tmp_path: Path, flags: str) -
     }
 
 
+ONE_SHOTS = (
+    "--json",
+    "--once",
+    "-L",
+    "--query-tpu=index --format=csv",
+    "--query-processes=pid --format=csv",
+)
+
+
+@pytest.mark.parametrize("flags", ONE_SHOTS)
+def test_a_one_shot_command_compiles_no_annotation(tmp_path: Path, flags: str) -> None:
+    """The first costs a millisecond, as much as a whole look at the machine."""
+    forge.my_segment(tmp_path)
+    code = (
+        "import typing; seen = []; init = typing.ForwardRef.__init__\n"
+        "def noted(self, *words, **more): seen.append(words); init(self, *words, **more)\n"
+        "typing.ForwardRef.__init__ = noted\n"
+        f"from tpusmi.cli import main; assert main({flags.split()!r}) == 0; assert not seen, seen"
+    )
+    assert "tpusmi.collect" in loaded_by(code, tmp_path)
+
+
 def test_the_dashboard_loads_no_jax(tmp_path: Path) -> None:
     found = roots(loaded_by("import tpusmi.tui.app, tpusmi.cli.dashboard", tmp_path))
     assert "textual" in found

@@ -3,7 +3,7 @@
 Bytes are those of live arrays, not of memory in use.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import json
 import zlib

@@ -4,7 +4,7 @@ for.
 By hand, because the job must get no protobuf module, and the schema is small.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import itertools
 import struct

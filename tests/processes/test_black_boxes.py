@@ -174,6 +174,19 @@ def test_a_half_file_is_removed_at_once_unless_a_process_is_at_it(tmp_path: Path
     assert [path.exists() for path in (made, held, empty, old)] == [False, True, True, False]
 
 
+def test_half_files_cost_a_job_no_more_time_than_all_that_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "5-5.seg.new"
+    made.write_bytes(bytes(700))
+    monkeypatch.setattr(output, "SWEEP_CPU_S", -1.0)  # as where other files have taken it all
+    output.remove_old(identity.me(), str(tmp_path))
+    assert made.exists()
+    monkeypatch.undo()
+    output.remove_old(identity.me(), str(tmp_path))
+    assert not made.exists()
+
+
 @ROOT
 def test_another_users_half_files_are_let_alone(tmp_path: Path) -> None:
     path = tmp_path / "5-5.seg.new"

@@ -380,7 +380,9 @@ def test_a_mount_that_lies_under_another_one_is_out_of_sight() -> None:
     assert mounts.directory_of(b"/dev/shm/y", mounts.table(bound)) == (b"254:0", b"/x/y")
 
 
-@pytest.mark.parametrize("listed", [b"", b"1 1 0:2 / / rw - rootfs rootfs rw", b"- - -", b"\n\n"])
+@pytest.mark.parametrize(
+    "listed", [b"", b"1 1 0:2 / / rw - rootfs rootfs rw\n", b"- - -\n", b"\n\n"]
+)
 def test_no_list_of_mounts_is_looked_at_for_ever(listed: bytes) -> None:
     mounts.mount_of(b"/dev/shm", mounts.table(listed))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from users import ROOT
 
 from tpusmi.memprofile import Held, held
 from tpusmi.model import ABSENT, OK, Host, Missing, Outcome
-from tpusmi.sources.segments import Segments, job
+from tpusmi.sources.segments import Segments, budget, job
 from tpusmi.sources.segments.budget import (
     DEBT_MOST_S,
     OF_ALL_OTHERS,
@@ -204,6 +205,30 @@ def dear(payload: bytes, by_device: bool) -> Held:
     while time.thread_time() < until_s:
         pass
     return held(forge.profile_bytes(), by_device)
+
+
+def test_directories_of_very_many_users_are_not_listed_once_the_share_of_all_is_spent(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "OF_OTHER_USER", OF_OTHER_USER._replace(files=50))
+    monkeypatch.setattr(budget, "OF_ALL_OTHERS", OF_ALL_OTHERS._replace(files=100))
+    for uid in range(STRANGER, STRANGER + 20):
+        place = directory(host, uid)
+        for number in range(200):
+            (place / f"{number}-1.seg").touch()
+            os.chown(place / f"{number}-1.seg", uid, uid)
+    listed, real = [], os.scandir
+
+    @contextmanager
+    def scandir(path: Any) -> Iterator[Iterator[os.DirEntry[str]]]:
+        with real(path) as entries:
+            is_counted = "/tpusmi-1" in str(path)
+            yield (listed.append(e.name) or e if is_counted else e for e in entries)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = Segments(host).read(time.monotonic())
+    assert [p.pid for p in found.processes] == [os.getpid()]
+    assert len(listed) <= 3 * 200 + 17 * 2
 
 
 def test_a_profile_that_is_dear_is_paid_by_its_user(

@@ -304,6 +304,26 @@ def test_a_network_file_system_that_is_mounted_later_is_known(tmp_path: Path) ->
     assert known.network(os.makedev(0, 60)) == "nfs4"
 
 
+def test_a_list_of_mounts_that_cannot_be_read_now_is_not_taken_for_one_without_network(
+    tmp_path: Path,
+) -> None:
+    writer = old(tmp_path)
+    host = mounted_as(tmp_path, "nfs4")
+    mountinfo = tmp_path / "own_proc/self/mountinfo"
+    mountinfo.rename(mountinfo.with_name("aside"))
+    mountinfo.mkdir()  # to read it is an error, as where too many files are open
+    segments = Segments(host)
+    writer.close()
+    found = segments.read(time.monotonic())
+    assert [p.state for p in found.processes] == ["unknown"]
+    assert any("may be on a network file system" in note for note in found.notes)
+    mountinfo.rmdir()
+    mountinfo.with_name("aside").rename(mountinfo)
+    found = segments.read(time.monotonic())
+    assert [p.state for p in found.processes] == ["unknown"]
+    assert any("is on a network file system (nfs4)" in note for note in found.notes)
+
+
 def test_very_many_files_in_a_shared_directory_hide_no_job_that_lives_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

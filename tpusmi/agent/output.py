@@ -80,7 +80,7 @@ def remove_old(who: Identity, directory: str) -> None:
             kept += 1
             if kept > KEEP_DEAD_MOST or now - place.written_s > KEEP_DEAD_S:
                 _unlink(place.path)
-    _remove_halves(directory, who.uid, now)
+    _remove_halves(directory, who.uid, now, until_s)
     if places.user_in_name(os.path.basename(directory)) == who.uid:
         _remove_empty(who.uid, os.path.dirname(directory), now)
 
@@ -207,9 +207,11 @@ def _prepare(directory: str, uid: int, trusted: bool) -> None:
         raise PermissionError(0, "is not a directory of this user alone")
 
 
-def _remove_halves(directory: str, uid: int, now: float) -> None:
+def _remove_halves(directory: str, uid: int, now: float, until_s: float) -> None:
     """Remove what processes of that user left that were ended while they made a segment."""
     for name in places.names(directory, places.ENTRIES_MOST):
+        if time.thread_time() > until_s:
+            break
         path = f"{directory}/{name}"
         if name.endswith(HALF_SUFFIX) and _is_left_half(path, uid, now):
             _unlink(path)

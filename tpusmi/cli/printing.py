@@ -1,6 +1,6 @@
 """The one-shot commands: take a snapshot, print it, and again with --loop."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import argparse
 import os

@@ -1,6 +1,6 @@
 """What the terminal can show, and what its owner wants."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import argparse
 import os

@@ -1,6 +1,6 @@
 """Chosen fields as CSV, the way nvidia-smi prints it."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """Who started whom: processes under what started them, as a tree. Pure."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

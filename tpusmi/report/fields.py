@@ -1,6 +1,6 @@
 """What `--query-tpu` and `--query-compute-apps` can be asked for, in the manner of nvidia-smi."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """Who holds the TPU, as text and as a plain object: what `tpusmi ps` prints."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
 """What a device's row shows beside its own values: those of its whole chip, and its owner's."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from typing import NamedTuple
 

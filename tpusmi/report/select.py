@@ -1,6 +1,6 @@
 """The part of a Snapshot that somebody asked for: by user, by process, by device."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Collection
 from typing import NamedTuple

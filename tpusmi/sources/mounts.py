@@ -14,8 +14,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
+from tpusmi.wire import mountinfo
+from tpusmi.wire.mountinfo import Mount
+
 MOST_BYTES = 256 * 1024
-"""Of a list of mounts: some thousand. What is beyond is not known."""
+"""Of a list of mounts: they are those of very many processes."""
 LOCAL = frozenset(
     b"bcachefs btrfs devtmpfs erofs ext2 ext3 ext4 f2fs ramfs rootfs squashfs tmpfs xfs zfs".split()
 )
@@ -33,19 +36,6 @@ class RefusedError(OSError):
     """A path that is not followed, and why."""
 
 
-class Mount(NamedTuple):
-    """One line of a list of mounts."""
-
-    number: bytes
-    parent: bytes
-    device: bytes
-    root: bytes
-    """What of the file system is mounted there."""
-    point: bytes
-    kind: bytes
-    """The type of its file system."""
-
-
 Mounts = dict[bytes, list[Mount]]
 """Mounts by the number of the one that each is mounted on; the first of all by none."""
 
@@ -58,27 +48,13 @@ class Pointer(NamedTuple):
 
 
 def mounts(process: str) -> bytes:
-    """The list of the mounts that a process, /proc/PID, sees, or its beginning. Any user may read
-    it. Raises OSError.
-    """
-    fd = os.open(f"{process}/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        read = b""
-        while len(read) < MOST_BYTES and (more := os.read(fd, MOST_BYTES - len(read))):
-            read += more
-        return read
-    finally:
-        os.close(fd)
+    """The list of the mounts that a process sees, or its beginning. Raises OSError."""
+    return mountinfo.listed(process, MOST_BYTES)
 
 
 def table(listed: bytes) -> Mounts:
     """A list of mounts, read."""
-    found = []
-    for line in listed.splitlines():
-        words, _, end = line.partition(b" - ")
-        fields = words.split(b" ", 5)
-        if len(fields) == 6:
-            found.append(Mount._make((*fields[:5], end.partition(b" ")[0])))
+    found = [*mountinfo.mounts(listed)]
     numbers = {m.number for m in found}
     by_parent: Mounts = {}
     for m in found:
@@ -144,9 +120,12 @@ def pointed_at(process: str, path: str, root: Pointer | None = None) -> Iterator
 
 
 @contextmanager
-def root_of(process: str) -> Iterator[Pointer]:
-    """The root of a process's files. Raises OSError: RefusedError where it is on no local one."""
-    mount = mount_of(b"/", table(mounts(process)))
+def root_of(process: str, among: Mounts | None = None) -> Iterator[Pointer]:
+    """The root of a process's files, of which the mounts may have been read a moment ago.
+
+    Raises OSError: RefusedError where it is on no local file system.
+    """
+    mount = mount_of(b"/", table(mounts(process)) if among is None else among)
     if mount is None or not _is_local(process, mount.kind):
         raise RefusedError(0, "is not on a local file system")
     fd = os.open(f"{process}/root", os.O_PATH | os.O_CLOEXEC)

@@ -8,6 +8,8 @@ import stat
 from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
+from tpusmi.wire import mountinfo
+
 SUFFIX = ".seg"
 _DIRECTORY = "tpusmi-"
 
@@ -19,7 +21,6 @@ NAMES_MOST, NAMED_MOST = 65_536, 4096
 """Names that are listed in a place that all users share, such as /tmp, and of those the names of
 such directories that are looked at. Any user may fill it.
 """
-MOUNTS_MOST_BYTES = 1 << 20
 RUNTIMES_MOST = 1024
 """Directories of users' runtime files."""
 PROCESSES_MOST = 32768
@@ -124,8 +125,9 @@ def directories(root: str) -> Iterator[Directory]:
     own = own_runtime(os.geteuid())
     if own and own not in runtimes and not base:
         runtimes.append(own)
+    mounted = never_answering(f"{base}/proc")
     for parent in (f"{base}{SHARED_MEMORY}", *runtimes, f"{base}{TEMPORARY}"):
-        yield from _in_place(parent, f"{base}/proc")
+        yield from _in_place(parent, f"{base}/proc", mounted)
 
 
 def never_answering(proc: str) -> dict[str, int | None]:
@@ -134,28 +136,25 @@ def never_answering(proc: str) -> dict[str, int | None]:
     ever, and could not be stopped.
     """
     try:
-        with open(f"{proc}/self/mountinfo", "rb") as file:
-            listed = file.read(MOUNTS_MOST_BYTES)
+        listed = mountinfo.listed(f"{proc}/self")
     except OSError:
         return {}
     found: dict[str, int | None] = {}
-    for line in listed.splitlines() if b"/tpusmi-" in listed else ():
-        words, _, end = line.partition(b" - ")
-        fields = words.split(b" ", 5)
-        if len(fields) > 4 and end.startswith(b"fuse"):
-            user = end.partition(b"user_id=")[2].partition(b",")[0]
-            found[os.fsdecode(fields[4])] = _number(user.decode("ascii", "replace"))
+    for m in mountinfo.mounts(listed) if _DIRECTORY.encode() in listed else ():
+        path = os.fsdecode(m.point)
+        if m.kind.startswith(b"fuse") and user_in_name(os.path.basename(path)) is not None:
+            user = m.options.partition(b",user_id=")[2].partition(b",")[0]
+            found[path] = _number(user.decode("ascii", "replace"))
     return found
 
 
-def _in_place(parent: str, proc: str) -> Iterator[Directory]:
+def _in_place(parent: str, proc: str, mounted: dict[str, int | None]) -> Iterator[Directory]:
     """Those in one place. Root's and this user's need no listing. Where there are too many names to
     look at, users who run processes need none either: one user must not hide the others.
     """
     listed, trouble = _listed(parent)
     users = (os.geteuid(), 0, *(_running_users(proc) if trouble else ()))
     names = dict.fromkeys((*map(directory_name, users), *listed))
-    mounted = never_answering(proc)
     yield from _of_users(parent, [name for name in names if f"{parent}/{name}" not in mounted])
     for path, uid in mounted.items():
         if os.path.dirname(path) == parent:

@@ -3,7 +3,7 @@
 Every byte is somebody else's: nothing but SegmentError comes out of it.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import json
 import math

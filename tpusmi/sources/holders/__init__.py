@@ -3,7 +3,7 @@
 A node is never opened: a monitor's open would make the real job's fail.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import math
 import os

@@ -1,6 +1,6 @@
 """The processes that a pass has found, as the model knows them."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import os
 from collections.abc import Iterable, Mapping
@@ -22,6 +22,8 @@ SLICE_PORT_VARIABLE = "TPU_PROCESS_PORT"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tpusmi.sources.holders.usage import Meter
+else:
+    Meter = object  # loaded where there is something to measure
 
 
 class _Slow(NamedTuple):

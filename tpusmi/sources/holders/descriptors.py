@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tpusmi.sources.holders.allowance import Allowance
 from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, node_of
 from tpusmi.sources.holders.procfs import flags_and_mount, mount_types, read, read_stat
+from tpusmi.sources.mounts import namespace
 
 LOCAL_TYPES = frozenset(
     (
@@ -59,7 +60,7 @@ class Descriptors:
         self._lock_files = frozenset(lock_files)
         self._harmless: set[str] = set()
         """Texts of links that are known to be no node's, among our mounts."""
-        self._own_mounts = _mounts("/proc/self")
+        self._own_mounts = namespace("/proc/self", "mnt")
         self._local: dict[tuple[str, str], bool | None] = {}
         """Of each process and mount, whether a look at its files is answered at once; None where
         nobody tells.
@@ -113,7 +114,7 @@ class Descriptors:
         file.
         """
         readlink, harmless = os.readlink, self._harmless
-        is_near = not names or _mounts(process) == self._own_mounts
+        is_near = not names or namespace(process, "mnt") == self._own_mounts
         is_refused = False
         for name in names:
             try:
@@ -195,11 +196,3 @@ def _is_our_file(link: str, path: str) -> bool:
         return found is not None and int(words[words.index("ino:") + 1]) == found.st_ino
     except (OSError, ValueError, IndexError):
         return False
-
-
-def _mounts(process: str) -> str | None:
-    """Which mounts a process sees; None where the kernel does not tell."""
-    try:
-        return os.readlink(f"{process}/ns/mnt")
-    except OSError:
-        return None

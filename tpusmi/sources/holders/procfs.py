@@ -8,10 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tpusmi.text import WORDS_MOST, clean, command_line, redacted, whole_number
+from tpusmi.wire import mountinfo
 
 READ_MOST = 64 * 1024
-MOUNTS_MOST_BYTES = 1024 * 1024
-"""Of one process: some thousand mounts."""
 SIGHUP, SIGKILL = 1, 9
 _EXITING, _OF_KERNEL = 0x4, 0x200000
 """PF_EXITING and PF_KTHREAD of the kernel's process flags."""
@@ -190,18 +189,10 @@ def containers(groups: str) -> list[str]:
 def mount_types(process: str) -> dict[str, str]:
     """The file system of each mount that the process sees, by its id; of very many the first."""
     try:
-        with open(f"{process}/mountinfo", "rb") as file:
-            lines = file.read(MOUNTS_MOST_BYTES).splitlines()
+        found = mountinfo.mounts(mountinfo.listed(process))
     except OSError:
         return {}
-    found = {}
-    for line in lines:
-        kind = line.partition(b" - ")[2].split(b" ", 1)[0]
-        if kind:
-            found[line.split(b" ", 1)[0].decode("ascii", "replace")] = kind.decode(
-                "ascii", "replace"
-            )
-    return found
+    return {m.number.decode("ascii", "replace"): m.kind.decode("ascii", "replace") for m in found}
 
 
 def open_flags(process: str, descriptor: str) -> int:

@@ -3,7 +3,7 @@
 What is asked here takes long, so it is asked of them alone.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import time
 from collections.abc import Mapping
@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tpusmi.sources.holders.kin import Kin, Used
     from tpusmi.sources.holders.ties import Ties
+else:
+    Kin = Used = Ties = object  # loaded where there is a suspect
 
 MOMENT_S = 1.0
 """Over at least so long it is measured what they use of the processor."""

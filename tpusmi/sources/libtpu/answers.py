@@ -1,6 +1,6 @@
 """What a metrics server answered, as readings and latencies. Pure; not a byte of it is trusted."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import re
 from collections.abc import Callable, Sequence

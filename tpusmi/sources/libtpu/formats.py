@@ -2,7 +2,7 @@
 strings is trusted.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
 """What libtpu calls each quantity, over gRPC and in its SDK, and what we call it."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from typing import NamedTuple
 

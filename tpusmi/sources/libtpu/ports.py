@@ -1,6 +1,6 @@
 """Which ports may serve libtpu's metrics, and whose they are."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import os
 from collections import Counter

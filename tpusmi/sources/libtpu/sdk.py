@@ -3,7 +3,7 @@
 The child hangs, crashes and babbles; all that comes of it is a sentence in the outcome.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import atexit
 import itertools

@@ -2,7 +2,7 @@
 nothing.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple

@@ -23,6 +23,7 @@ from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import facts
 from tpusmi.sources.segments.clocks import shift_of
 from tpusmi.sources.segments.descriptors import kept
+from tpusmi.sources.segments.locks import UNKNOWN
 from tpusmi.sources.segments.proof import Claim, Machine, Standing, standing
 from tpusmi.sources.segments.samples import GRAPHED, fresh_for_s, phase_of, positive, readings
 from tpusmi.sources.segments.within import opener
@@ -242,8 +243,9 @@ class Job:
         found = self.standing
         if found.lives or found.is_gone or found.is_held is False:
             return None
-        if self._network:
-            return f"is on a network file system ({self._network}), where a lock proves nothing"
+        if kind := self._network:
+            is_there = "may be" if kind == UNKNOWN else "is"
+            return f"{is_there} on a network file system ({kind}), where a lock proves nothing"
         why = "is of an older tpusmi" if self._reader.version < (1, 3) else "could not take one"
         return f"has no lock that would tell whether its job lives: its agent {why}"
 

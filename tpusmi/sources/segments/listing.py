@@ -159,7 +159,8 @@ def _listed(directory: Directory, budget: Budget, living: _Names) -> tuple[list[
             if directory.within:
                 found = segments(directory, most)
             else:
-                found = places.segments(directory.path, directory.uid, most, living)
+                first = living if most else None  # to sort names of which none is looked at is vain
+                found = places.segments(directory.path, directory.uid, most, first)
         budget.spend(payer, NOTHING._replace(files=found.entries))
     return found.places, f"has over {most} files: not all read" if found.entries > most else ""
 

@@ -11,6 +11,8 @@ import math
 import os
 import time
 
+from tpusmi.wire import mountinfo
+
 NETWORK = frozenset(
     (
         *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "gfs2", "glusterfs", "gpfs"),
@@ -19,7 +21,6 @@ NETWORK = frozenset(
     )
 )
 """Another machine, or a program, keeps the files: a lock there may not be seen here."""
-MOUNTS_MOST_BYTES = 1 << 20
 DESCRIPTORS_MOST = 4096
 """Of one process, that are looked at for the lock."""
 ONE_MOST_BYTES = 4096
@@ -27,6 +28,7 @@ LOOKS_CPU_S = 0.1
 LOOKS_EVERY_S = 2.0
 """So much time of each such span goes into looking who has a lock."""
 KNOWN_MOST = 1024
+UNKNOWN = "the list of mounts cannot be read"
 
 
 File = tuple[int, int]
@@ -46,11 +48,17 @@ class Locks:
         self._renewed_at_s = -math.inf
 
     def network(self, device: int) -> str:
-        """The kind of file system that device is, where locks tell nothing: `nfs4`; else empty."""
+        """The kind of file system that device is, where locks tell nothing: `nfs4`; else empty.
+        UNKNOWN where that cannot be asked now, and so for a lock as well.
+        """
         if device not in self._network:  # it may have been mounted this moment, as homes often are
+            try:
+                found = _network_mounts(self._proc).get(device, "")
+            except OSError:
+                return UNKNOWN
             if len(self._network) >= KNOWN_MOST:
                 self._network.clear()
-            self._network[device] = _network_mounts(self._proc).get(device, "")
+            self._network[device] = found
         return self._network[device]
 
     def has(self, pid: int, start_ticks: int, file: File) -> bool | None:
@@ -109,30 +117,25 @@ def _lines(path: str) -> list[bytes]:
 
 
 def _network_mounts(proc: str) -> dict[int, str]:
-    """The kinds of network file systems that are mounted, by device; none where it is not told.
-
-    `36 35 0:52 / /home rw,relatime shared:1 - nfs4 server:/home rw`
+    """The kinds of network file systems that are mounted, by device; none where the /proc is that
+    of a machine without such a list. Raises OSError where it cannot be read now.
     """
-    found = {}
     try:
-        with open(f"{proc}/self/mountinfo", "rb") as file:
-            lines = file.read(MOUNTS_MOST_BYTES).decode("utf-8", "replace").splitlines()
-    except OSError:
+        listed = mountinfo.listed(f"{proc}/self")
+    except FileNotFoundError:
         return {}
-    for line in lines:
-        mount, _, system = line.partition(" - ")
-        kind = system.partition(" ")[0]
-        if kind.partition(".")[0] in NETWORK:
-            device = _device(mount.split()[2:3])
-            if device is not None:
-                found[device] = kind
+    found = {}
+    for m in mountinfo.mounts(listed):
+        kind, device = m.kind.decode("utf-8", "replace"), _device(m.device)
+        if device is not None and kind.partition(".")[0] in NETWORK:
+            found[device] = kind
     return found
 
 
-def _device(words: list[str]) -> int | None:
+def _device(numbers: bytes) -> int | None:
     """The device that `0:52` is."""
     try:
-        major, minor = (int(number) for number in words[0].split(":"))
+        major, minor = map(int, numbers.split(b":"))
         return os.makedev(major, minor)
-    except (IndexError, ValueError, OverflowError):
+    except (ValueError, OverflowError):
         return None

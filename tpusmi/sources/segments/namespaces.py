@@ -156,7 +156,7 @@ class _Look:
         other = [parent for parent in dict.fromkeys(usual) if not self._is_ours(parent, theirs)]
         walled = []
         try:
-            with mounts.root_of(process) as root:
+            with mounts.root_of(process, theirs) as root:
                 walled = [p for p in other if not self._is_seen(process, root, p, uid)]
                 walled += [p for p in named if not self._is_added(process, root, p, uid)]
         except (FileNotFoundError, ProcessLookupError):
