@@ -277,7 +277,7 @@ def test_the_list_catches_the_phrase_and_not_its_plain_version(phrase: str, plai
 
 
 def test_a_phrase_is_reported_at_its_own_line_in_strings_comments_and_fstrings() -> None:
-    source = '"""A module.\n\nIt is no port.\n"""\nx = f"{y} is no {z} name"\n# it holds\n# it no more.\n'
+    source = '"""One.\n\nIt is no port.\n"""\nx = f"{y} is no {z} name"\n# holds\n# it no more.\n'
     texts = [*_strings(ast.parse(source)), *_comments(source)]
     assert sorted(line for text in texts for line, _ in _stumbles(text)) == [3, 5, 7]
 
