@@ -31,7 +31,7 @@ WORDS: dict[str, str] = {
     # "is no X"
     _THERE + r"\b(?:is|are|was|were|be|been) no (?!longer\b|(?:more|less|\w+er) than\b)\w+":
         '"is not a ...", "is not ..." or "has no ..."',
-    _THERE + r"\b(?:is|are|was|were) none\b(?! of (?:the|its|these|those|them)\b)":
+    _THERE + r"\b(?:is|are|was|were) (?-i:none)\b(?! of (?:the|its|these|those|them)\b)":
         '"is not one", "is not a ..."; or "must be one of ..."',
     # processes and sources are not people
     r"(?<!`)\b(?:nobody|somebody|everybody|anybody)\b(?!`)":
@@ -62,8 +62,9 @@ WORDS: dict[str, str] = {
     r"^(?-i:Of|And) \w+": "start with the noun",
     r"^(?-i:That) (?:is|are|was|were|has|have|can)\b": "start with the noun",
     # told, said, asked
-    r"\b(?:is|are|was|were|be|been|has|have|had|as|nobody|server|agent|kernel) (?:told|said)\b"
-    r"(?! (?:apart|to)\b)": '"reports", "is reported", "shows", "prints"',
+    r"\b(?:is|are|was|were|be|been|as|nobody) (?:told|said)\b(?! (?:apart|to)\b)":
+        '"reports", "is reported", "shows", "prints"',
+    r"\b(?:has|have|had|server|agent|kernel) told\b(?! apart\b)": '"reports", "has reported"',
     r"\b(?:tells?|told) of\b": '"reports"',
     r"\bunasked\b": '"without being asked to"; or say what to specify',
     r"\b(?:is|are|was|were) (?:\w+ )?meant\b(?! (?:to|for|as|by)\b)":
@@ -78,7 +79,7 @@ WORDS: dict[str, str] = {
     r"\bis called that\b": '"no matching ..."',
     r"\bshows? itself\b": '"is reporting", "is visible"',
     r"\bis that you see\b": 'name it: "how far back the view is"',
-    r"\b(?:has|have|had) run nothing\b": '"has been idle"',
+    r"\b(?:has|have|had) run nothing on\b": '"has been idle"',
     r"\bcolumn before\b": '"previous column"',
     r"\blook less\b": '"refresh slower"',
     r"\bsmall then\b": '"too small at the time"',
@@ -268,6 +269,7 @@ def test_the_documents_speak_plainly(path: Path) -> None:
         ("Of CLOCK_MONOTONIC.", "Seconds of CLOCK_MONOTONIC."),
         ("It holds nothing any more.", "There are no more than two, and no more sockets."),
         ("is told the kernel's word", "cores are told apart by color; as of now"),
+        ("what is none of them, is none.", "`is_free` is None if tpusmi cannot know"),
         ("is none of 4", "there is none; the port is no longer open; there may be no room"),
     ],
 )  # fmt: skip
