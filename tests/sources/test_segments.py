@@ -135,7 +135,7 @@ def test_a_segment_of_an_earlier_boot_is_dead(tmp_path: Path) -> None:
     writer = forge.segment(tmp_path, forge.dead_identity()._replace(boot_id=b"x" * 16), devices=1)
     writer.append(forge.slot(9e9, forge.RUNNING, [forge.device()], time.time() - 100))
     (process,) = read(tmp_path).processes
-    assert process.state == "dead"
+    assert process.is_dead
     assert process.sampled_at_s == pytest.approx(time.monotonic() - 100, abs=2)
 
 
