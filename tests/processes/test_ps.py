@@ -14,11 +14,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from commands import TPUSMI, environment, tpusmi
-from holding import FREED, IS_FREE, SEES_ALL, holder, running
-from own_dev import ON_A_MACHINE, on_a_machine
-from terminal import terminal
-from users import NOBODY, ROOT
+from support.commands import TPUSMI, environment, tpusmi
+from support.hosts import FREED, IS_FREE, SEES_ALL, holder, running
+from support.private_dev import ON_A_MACHINE, on_a_machine
+from support.terminals import terminal
+from support.users import NOBODY, ROOT
 
 from tpusmi.model import Host
 from tpusmi.report.schema import json_schema
