@@ -1,6 +1,6 @@
 """A directory in a mount namespace, empty but for what our Python needs of it.
 
-`python emptied.py DIRECTORY KEPT…`, as root in a mount namespace of its own: a clone or a virtual
+`python mounts.py DIRECTORY KEPT…`, as root in a mount namespace of its own: a clone or a virtual
 environment below that directory stays where it is, and so does what is to be kept.
 """
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from commands import TPUSMI, environment
-from holding import MARK, _kill, marked
+from support.commands import TPUSMI, environment
+from support.hosts import MARK, _kill, marked
+from tpusmi.web import server as web
 
 LIMIT_S = 40.0
-
-
-def eventually(what: Callable[[], object], name: str) -> None:
-    """Wait, with a limit, until that is so."""
-    until_s = time.monotonic() + LIMIT_S
-    while not what():
-        assert time.monotonic() < until_s, f"never: {name}"
-        time.sleep(0.05)
 
 
 class Serving:
@@ -91,3 +85,19 @@ def serving(directory: Path, *arguments: str, prefix: tuple[str, ...] = ()) -> I
             for pid in marked(mark):
                 _kill(pid)
             process.communicate(timeout=LIMIT_S)
+
+
+@asynccontextmanager
+async def serving_here(command: str, said: list[str] | None = None) -> AsyncIterator[str]:
+    """The address of a server in this process, with another command in a dashboard's place. What it
+    prints is added to `said`.
+    """
+    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    plan = web.Plan(command, "127.0.0.1", 0)
+    say = [].append if said is None else said.append
+    serve = asyncio.ensure_future(web.serve(plan, port.set_result, {signal.SIGUSR1: 7}, say))
+    try:
+        yield f"http://127.0.0.1:{await port}"
+    finally:
+        signal.raise_signal(signal.SIGUSR1)
+        assert await asyncio.wait_for(serve, LIMIT_S) == 7

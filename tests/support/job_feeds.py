@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from scripted import FACTS, START_S, Job, ScriptedFeed
-
+from support.feeds import FACTS, START_S, Job, ScriptedFeed
 from tpusmi.model import PHASE, PHASES, Life, Notice, Number, Reading, Subject
 
 PID, OTHER = 41234, 52870

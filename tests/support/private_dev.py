@@ -6,14 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import emptied
 import pytest
-from commands import environment
+
+from support import mounts
+from support.commands import environment
 
 ON_A_MACHINE = f"""
 set -e
 mkdir -p /dev/vfio && mount -t tmpfs none /dev/vfio && mknod -m 666 /dev/vfio/0 c 1 3
-{sys.executable} {emptied.__file__} /tmp "$TPUSMI_DIR"
+{sys.executable} {mounts.__file__} /tmp "$TPUSMI_DIR"
 exec 3<>/dev/vfio/0
 "$@"
 """

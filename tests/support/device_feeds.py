@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from scripted import FACTS, LIMIT, Job, ScriptedFeed
-
+from support.feeds import FACTS, LIMIT, Job, ScriptedFeed
 from tpusmi.chips import GIB, by_name
 from tpusmi.model import (
     ABSENT,

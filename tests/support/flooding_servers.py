@@ -1,6 +1,6 @@
 """Metrics servers that talk without end, each in a process of its own: its work is not ours.
 
-`python flooding.py KIND` prints its port, and floods whoever connects until stdin ends.
+`python flooding_servers.py KIND` prints its port, and floods whoever connects until stdin ends.
 """
 
 from __future__ import annotations

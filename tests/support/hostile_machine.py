@@ -1,8 +1,8 @@
 """A host on which another user has done what he can: segments, a metrics server, command lines.
 
-`python hostile.py DIR` builds it in namespaces of its own, in that empty directory, looks at it
-with every one-shot command and with the dashboard, and prints what each gave as JSON. It needs
-root.
+`python -m support.hostile_machine DIR`, in `tests/`, builds it in namespaces of its own, in that
+empty directory, looks at it with every one-shot command and with the dashboard, and prints what
+each gave as JSON. It needs root.
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import forge
-import netns
-from commands import TPUSMI, environment
-from terminal import terminal
-
+from support import networks, segments
+from support.commands import TPUSMI, environment
+from support.terminals import terminal
 from tpusmi.wire import identity
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, Identity
 from tpusmi.wire.writer import SegmentWriter
@@ -55,7 +53,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def main() -> None:
     """Build the host, look at it, print."""
-    netns.enter()
+    networks.enter()
     _enter_own_files(Path(sys.argv[1]))
     with _child(_own_job) as own, _child(_as_stranger(_stranger), own):
         looks = {name: _look(arguments) for name, arguments in COMMANDS.items()}
@@ -128,21 +126,23 @@ def _own_job(ready: Callable[[], object]) -> None:
     directory = "/dev/shm/tpusmi-0"
     os.mkdir(directory, 0o755)
     me = identity.me()
-    writer = forge.segment(directory, me, 2, forge.facts(2, argv=OWN_ARGV, platform="cpu"))
+    writer = segments.segment(directory, me, 2, segments.facts(2, argv=OWN_ARGV, platform="cpu"))
     while True:
         now = time.monotonic()
-        process = {**forge.RUNNING, "steps": OWN_STEPS, "profile_at_s": now}
-        writer.append(forge.slot(now, process, [forge.device(0), forge.device(1)], time.time()))
+        process = {**segments.RUNNING, "steps": OWN_STEPS, "profile_at_s": now}
+        writer.append(
+            segments.slot(now, process, [segments.device(0), segments.device(1)], time.time())
+        )
         ready()
         time.sleep(0.25)
 
 
 def _as_stranger(work: Callable[..., None]) -> Callable[..., None]:
     def become(*arguments: Any) -> None:
-        import metric_server
+        from support import metric_servers
 
         identity.me()  # what Python loads for that, the stranger may not be able to read
-        metric_server.MetricServer(metric_server.of_devices([0])).stop()
+        metric_servers.MetricServer(metric_servers.of_devices([0])).stop()
         os.setgroups([])
         os.setgid(STRANGER)
         os.setuid(STRANGER)
@@ -173,9 +173,9 @@ def _forge(directory: str, number: int, own: int) -> None:
         Identity(100_000 + number, STRANGER, number, me.boot_id, me.pid_namespace + 1),
     ][min(number, 2)]
     devices = DEVICES if number % 2 else 8
-    said = forge.facts(devices, argv=[QUOTES, "xmrig"], platform="tpu")
+    said = segments.facts(devices, argv=[QUOTES, "xmrig"], platform="tpu")
     text = json.dumps(said)
-    header = forge.plan(who, devices, 100.0, 1_700_000_000.0)
+    header = segments.plan(who, devices, 100.0, 1_700_000_000.0)
     half = max(header.facts_half, len(text) + 4096)
     writer = SegmentWriter(
         f"{directory}/{who.pid}-{who.start_ticks}.seg", _with_facts_half(header, half)
@@ -183,10 +183,10 @@ def _forge(directory: str, number: int, own: int) -> None:
     writer.facts.write(FACTS_JSON, text.encode(), 100.0)
     writer.profile.write(PROFILE_PPROF, _bomb(), 99.0)
     now = time.monotonic()
-    process = {**forge.RUNNING, "phase": 3.0, "since_last_step_s": 7200.0, "profile_at_s": now}
+    process = {**segments.RUNNING, "phase": 3.0, "since_last_step_s": 7200.0, "profile_at_s": now}
     for back in range(8, -1, -1):
-        values = [forge.device(i) for i in range(devices)]
-        writer.append(forge.slot(now - back, process, values, time.time() - back))
+        values = [segments.device(i) for i in range(devices)]
+        writer.append(segments.slot(now - back, process, values, time.time() - back))
     os.utime(writer.path, (time.time() + 86400, time.time() + 86400))
 
 
@@ -240,7 +240,7 @@ def _hold_node() -> None:
 
 def _serve(ready: Callable[[], object]) -> None:
     """A metrics server on the usual port whose devices have other ids at each answer."""
-    from metric_server import MetricServer, of_devices
+    from support.metric_servers import MetricServer, of_devices
 
     server = MetricServer(of_devices(range(DEVICES)), address="127.0.0.1:8431")
     first = 0

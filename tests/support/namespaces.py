@@ -10,14 +10,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-import holding
 import pytest
-from holding import Running
+
+from support import hosts
+from support.hosts import Running
 
 OWN = f"""
 import ctypes, signal
-sys.path[:0] = {[*sys.path, os.path.dirname(os.path.abspath(__file__))]!r}
+sys.path[:0] = {[*sys.path, str(Path(__file__).parents[1])]!r}
 NEW_MOUNTS, NEW_USER, NEW_PIDS, BIND, PRIVATE = 0x20000, 0x10000000, 0x20000000, 0x1000, 0x44000
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -34,10 +36,10 @@ def own_mounts():
     mount("", "/", "", PRIVATE)
 
 def own(*places):
-    import emptied
+    from support import mounts
     own_mounts()
     for place in places or ("/dev/shm",):
-        emptied.empty(place, emptied.needed(), "1777")
+        mounts.empty(place, mounts.needed(), "1777")
 
 # In a user namespace, with mounts unless told otherwise, in which this user has that number.
 def own_users(inner, kinds=NEW_MOUNTS):
@@ -60,8 +62,8 @@ def own_pids():
     mount("proc", "/proc", "proc")
 
 def become(user):
-    import another
-    another.become(user)
+    from support import run_as
+    run_as.become(user)
     libc.prctl(4, 1, 0, 0, 0)  # its files in /proc are its own again
 
 def start():
@@ -109,7 +111,7 @@ def inside(code: str, *arguments: object, **environment: str) -> Iterator[Runnin
     Skips the test where no such namespace can be had.
     """
     ready = "say('ready')\nwait()\nremove()"
-    with holding.running(f"{OWN}{code}\n{ready}", *arguments, env=environment) as child:
+    with hosts.running(f"{OWN}{code}\n{ready}", *arguments, env=environment) as child:
         said = child.line()
         if not said.isdigit():
             pytest.skip("no such namespace here")

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import holding
-import netns
 import pytest
-from commands import TPUSMI, environment
 
-TESTS = str(Path(__file__).parent)
+from support import hosts, networks
+from support.commands import TPUSMI, environment
+
+TESTS = str(Path(__file__).parents[1])
 SLOW, TRIES = ("answers too slowly", "has not answered"), 3
 """What is said where a server did not answer in time: on a busy machine the command runs again."""
 NAMESPACES = ("unshare", "-m", "-p", "-f", "--mount-proc", "--propagation", "private")
@@ -41,7 +41,7 @@ exec "$@"
 _WORKER = f"""
 sys.path[:0] = [{TESTS!r}]
 import json
-from metric_server import MetricServer, of_numbers
+from support.metric_servers import MetricServer, of_numbers
 answers = of_numbers(json.loads(sys.argv[3]))
 MetricServer(answers).stop()  # what it imports, another user may not read
 import ctypes
@@ -70,7 +70,7 @@ def worker(
     user = os.getuid() if user is None else user
     paths = [f"/dev/vfio/{n}" if isinstance(n, int) else n for n in nodes]
     words = (user, port, json.dumps(rows), *paths)
-    with holding.running(_WORKER, *words, env=variables) as child:
+    with hosts.running(_WORKER, *words, env=variables) as child:
         assert child.line() == "ready"
         yield child.pid
 
@@ -90,7 +90,7 @@ def said(*arguments: str, user: int = 0, code: int = 0) -> str:
 def _run(arguments: Sequence[str], user: int) -> subprocess.CompletedProcess[str]:
     command = [*TPUSMI, *arguments]
     if user:
-        from another import another_user
+        from support.run_as import another_user
 
         command = another_user(user, *command)
     # Jobs of other tests beside this one can be seen through their mounts, but for this directory.
@@ -128,11 +128,11 @@ def scene(
     (tree / "empty").mkdir(parents=True)
     for part in ("bus/pci/devices", "kernel/iommu_groups"):
         (tree / "sys" / part).mkdir(parents=True)
-    holding.add_chips(tree, chips)
+    hosts.add_chips(tree, chips)
     mount = _BUS if bus else _NO_SYS
-    whole = f"import sys; sys.path[:0] = [{TESTS!r}]\nfrom own_machine import *\n{code}"
+    whole = f"import sys; sys.path[:0] = [{TESTS!r}]\nfrom support.private_machine import *\n{code}"
     found = subprocess.run(
-        netns.alone(
+        networks.alone(
             *NAMESPACES,
             *("sh", "-c", _MOUNT.format(sys=mount), "sh", str(tree), " ".join(map(str, nodes))),
             *(sys.executable, "-c", whole),

@@ -1,7 +1,7 @@
 """Metrics servers that do as they are told, strictly: good, silent, slow, stopped, or something
 else.
 
-`python metric_server.py` is one in a process of its own, that can be stopped by a signal.
+`python metric_servers.py` is one in a process of its own, that can be stopped by a signal.
 """
 
 from __future__ import annotations

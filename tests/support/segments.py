@@ -157,7 +157,7 @@ def golden(directory: Path | str) -> str:
 
 def profile_bytes() -> bytes:
     """A real memory profile: of a training run on a CPU."""
-    return (Path(__file__).parent / "data" / "ajax.prof").read_bytes()
+    return (Path(__file__).parents[1] / "data" / "ajax.prof").read_bytes()
 
 
 def profile_of_two() -> bytes:

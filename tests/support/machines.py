@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tpusmi.model import Host
 
-DIRECTORY = Path(__file__).parent / "machines"
+DIRECTORY = Path(__file__).parents[1] / "machines"
 GIB, MIB = 1024**3, 1024**2
 
 _ENTRY = re.compile(r"  (\S+)(?: \((\d+)\))? (=|->|node|fifo)(?: (.*))?")

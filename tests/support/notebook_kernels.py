@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from commands import environment
 from jupyter_client.manager import KernelManager
+
+from support.commands import environment
 
 LIMIT_S = 60.0
 

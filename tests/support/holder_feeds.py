@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from piloted import dashboard
-from scripted import UIDS, Job, ScriptedFeed
 from textual.pilot import Pilot
 
+from support.dashboards import dashboard
+from support.feeds import UIDS, Job, ScriptedFeed
 from tpusmi.actions.end import Say
 from tpusmi.actions.order import Order
 from tpusmi.actions.outcome import Report, Result
@@ -30,6 +30,8 @@ from tpusmi.model import (
 STALE, HEALTHY, BESIDE, LOADED = 41234, 52870, 53911, 60017
 ME = "ada"
 SHELL = 812
+SERVER_SHELL = 52801
+WORKERS = (52900, 52901)
 STEP_WITHIN_S = 20.0
 
 ORPHANED = Life(
@@ -173,3 +175,25 @@ async def armed(
     """A dashboard that may end processes."""
     async with dashboard(feed, size, ender=ender, user=ME, **options) as pilot:
         yield pilot
+
+
+def family() -> ScriptedFeed:
+    """A healthy holder that a shell has started, two workers of it, and a stale holder."""
+    line = ((HEALTHY, "python serve.py"), *SERVING.ancestors)
+    workers = tuple(
+        Job(
+            *(pid, f"python -m worker --rank={rank}", 4 + rank, 0),
+            user="grace",
+            holds=(f"/dev/vfio/{4 + rank}",),
+            verdict=Verdict.NOT_STALE,
+            life=SERVING._replace(
+                parent=HEALTHY,
+                ancestors=line,
+                age_s=9_000.0 - 3_000 * rank,
+                cpu_percent=(7.0, 31.0)[rank],
+                rss_bytes=(3 << 30, 1 << 30)[rank],
+            ),
+        )
+        for rank, pid in enumerate(WORKERS)
+    )
+    return holders(*workers)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from scripted import Inline
 from textual.pilot import Pilot
 
+from support.feeds import Inline
+from tpusmi.collect import look
+from tpusmi.model import History, Host, Snapshot
 from tpusmi.tui import Feed, Options
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.draw.lines import Lines
@@ -76,3 +78,15 @@ async def until(pilot: Pilot[None], seen: Callable[[], bool]) -> None:
             return
         await pilot.pause(0.02)
     raise AssertionError("not seen on\n" + "\n".join(screen_text(pilot)))
+
+
+class HostFeed:
+    """A look at the host whenever it is asked."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.history = History()
+
+    def snapshot(self) -> Snapshot:
+        """A look."""
+        return look(self._host)

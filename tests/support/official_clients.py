@@ -1,7 +1,7 @@
 """What Google's own clients read from a simulated host on port 8431: printed as one JSON object.
 
-`python real_clients.py TYPE WORKER SECONDS`, in a network of its own. The time of the host stands
-still, so that all read the same.
+`python official_clients.py TYPE WORKER SECONDS`, in a network of its own. The time of the host
+stands still, so that all read the same.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from scripted import LIMIT, Job, ScriptedFeed
-
+from support.feeds import LIMIT, Job, ScriptedFeed
 from tpusmi.model import Allocation, MemoryProfile, Number, Site, Subject
 
 MIB = 1 << 20

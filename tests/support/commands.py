@@ -8,9 +8,9 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from another import another_user
-from leftovers import RUN
-from users import reachable
+from support.leftovers import RUN
+from support.run_as import another_user
+from support.users import reachable
 
 _SCRIPT = Path(sys.executable).with_name("tpusmi")
 TPUSMI = [str(_SCRIPT)]

@@ -1,6 +1,6 @@
 """Runs a command as another user, who may not be able to reach our Python where it is.
 
-`python another.py UID COMMAND…`, or `another_user(UID, …)`. What that user needs of our files is at
+`python run_as.py UID COMMAND…`, or `another_user(UID, …)`. What that user needs of our files is at
 the same paths in a mount namespace that ends with the command; nothing outside of it changes. No
 other program is needed, but root.
 """
@@ -15,7 +15,10 @@ import stat
 import subprocess
 import sys
 
-from emptied import RECURSIVE, empty, mount, needed
+if __name__ == "__main__":  # where this file is, `support` is not found
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+from support.mounts import RECURSIVE, empty, mount, needed
 
 NEW_NAMESPACE = 0x20000
 PRIVATE = 0x40000
@@ -78,6 +81,6 @@ def become(user: int) -> None:
 
 
 if __name__ == "__main__":
-    del sys.path[0]  # the directory of this file
+    del sys.path[0]  # our own
     become(int(sys.argv[1]))
     os.execvp(sys.argv[2], sys.argv[2:])

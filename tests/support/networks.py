@@ -1,7 +1,7 @@
 """A network of its own for a command: its port 8431 is nobody else's.
 
-`python netns.py COMMAND…`, or `alone(…)`. No other program is needed. Where namespaces may not be
-made, as in many containers, the command runs in the network that is there.
+`python networks.py COMMAND…`, or `alone(…)`. No other program is needed. Where namespaces may
+not be made, as in many containers, the command runs in the network that is there.
 """
 
 from __future__ import annotations

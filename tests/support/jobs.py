@@ -9,17 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
-from commands import environment
-
+from support.commands import environment
+from support.waits import LIMIT_S, until
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import Host, Process, Snapshot
-
-LIMIT_S = 60.0
-"""For a job to start JAX on a busy machine with two cores."""
-
-T = TypeVar("T")
 
 PRELUDE = """
 import os, sys
@@ -93,17 +87,6 @@ def job(directory: Path, code: str, *prefix: str, **more: str | None) -> Iterato
 def collector(directory: Path) -> Collector:
     """A reader of that directory."""
     return open_collector(Host(segment_dir=str(directory), metrics_ports=()))
-
-
-def until(answer: Callable[[], T | None], limit_s: float = LIMIT_S) -> T:
-    """The first answer that is something; fails when there is none within the limit."""
-    deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline:
-        found = answer()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"no answer within {limit_s} s")
 
 
 def seen(
