@@ -168,7 +168,7 @@ def _outcome(command: Callable[[], int]) -> int:
     except SystemExit as done:
         return _code_of(done)
     except RuntimeError as error:
-        from tpusmi.threads import WHERE, is_none_left
+        from tpusmi.interpreter import WHERE, is_none_left
 
         if not is_none_left(error):
             raise

@@ -20,9 +20,8 @@ from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import Help
 from tpusmi.cli.options import parser as dashboard_parser
-from tpusmi.interpreter import why_unknown
+from tpusmi.interpreter import WHERE, can_start, why_unknown
 from tpusmi.text import clean
-from tpusmi.threads import WHERE, can_start
 
 if TYPE_CHECKING:
     from tpusmi.web.server import Plan
