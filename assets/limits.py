@@ -22,7 +22,7 @@ from tpusmi.sources.libtpu import (
     strangers,
 )
 from tpusmi.sources.segments import budget, job, listing, proof
-from tpusmi.web import doors, log, server, tab
+from tpusmi.web import connections, log, server, tab
 from tpusmi.wire import layout, mountinfo, places, reader
 
 Row = tuple[str, ...]
@@ -204,10 +204,10 @@ AGENT: Sequence[Row] = (
 
 WEB: Sequence[Row] = (
     ("tabs, each with a process of its own", number(server.TABS_MOST)),
-    ("other connections", number(doors.CONNECTIONS_MOST)),
+    ("other connections", number(connections.CONNECTIONS_MOST)),
     (
         "until the first request, until the next",
-        f"{seconds(doors.HEAD_S)} / {seconds(doors.REQUEST_S)}",
+        f"{seconds(connections.HEAD_S)} / {seconds(connections.REQUEST_S)}",
     ),
     ("a message from a tab", size(server.MESSAGE_BYTES)),
     ("a terminal in a tab", f"{tab.LARGEST.columns:,} × {tab.LARGEST.lines} cells"),

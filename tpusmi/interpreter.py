@@ -7,7 +7,7 @@ import os
 import sys
 
 NONE_LEFT = ("can't start new thread", "cannot join thread before it is started")
-"""Python's messages when no thread can be started; the second if another program's cleanup hides the first."""
+"""Python's messages when no thread can be started; the second if cleanup code hides the first."""
 WHERE = "see ulimit -u, or the pod's pids limit"
 
 
