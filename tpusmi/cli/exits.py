@@ -1,4 +1,4 @@
-"""How every command ends: all that it printed is written, or the exit code says that it is not."""
+"""How every command ends: all its output is written, or the exit code says that it is not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 TAKEN_WITHIN_S = 30.0
-"""The reader of a full non-blocking pipe has so long to take something."""
+"""How long the reader of a full non-blocking pipe may read nothing."""
 
 
 class Exit(IntEnum):
@@ -35,11 +35,11 @@ class Exit(IntEnum):
 
 
 def ended(command: Callable[[], int]) -> int:
-    """Run a command; its exit code, once all that it printed is written.
+    """Run a command; returns its exit code, after all its output has been written.
 
-    Every way out passes here: an answer, argparse's, an interrupt, a reader that has left, a disk
-    that is full. Data that cannot be written to stdout make it CANNOT_WRITE; stderr is talk, and
-    never changes the code.
+    Every way out passes here: a result, argparse's exits, an interrupt, a closed pipe, a full disk.
+    The code is CANNOT_WRITE when data cannot be written to stdout. Errors of stderr, which has only
+    messages, never change the code.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     if sys.stdin is None:
@@ -57,13 +57,13 @@ def ended(command: Callable[[], int]) -> int:
 
 
 def is_stderr_written() -> bool:
-    """False once something that was said on stderr could not be written there."""
+    """False once a message could not be written to stderr."""
     written = getattr(getattr(sys.stderr, "buffer", None), "raw", None)
     return not isinstance(written, _Written) or written.failure is None
 
 
 class _Written(io.RawIOBase):
-    """A descriptor that is written to. It keeps the first failure, and drops what follows."""
+    """A descriptor to write to. It keeps the first failure, and drops any later output."""
 
     def __init__(self, descriptor: int, is_talk: bool) -> None:
         self._descriptor = descriptor
@@ -80,7 +80,7 @@ class _Written(io.RawIOBase):
         return os.isatty(self._descriptor)
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """How much of it was written. Raises OSError the first time, and never for talk."""
+        """The number of bytes written. Raises OSError the first time, but never for stderr."""
         size = memoryview(data).nbytes
         try:
             return size if self.failure else self._write(data)
@@ -89,7 +89,9 @@ class _Written(io.RawIOBase):
             if self._is_talk:
                 return size
             raise
-        except BaseException:  # of a signal's handler: it may be written, and must not be twice
+        except (
+            BaseException
+        ):  # from a signal handler: it may have been written, and must not be written twice
             self.failure = InterruptedError()
             raise
 
@@ -101,7 +103,7 @@ class _Written(io.RawIOBase):
                 self._wait()
 
     def _wait(self) -> None:
-        """Until there is room. Raises OSError when there is none in time."""
+        """Wait until there is room. Raises OSError when there is none in time."""
         from select import POLLOUT, poll
 
         room = poll()
@@ -112,18 +114,18 @@ class _Written(io.RawIOBase):
 
 
 _QUIET = (BrokenPipeError, InterruptedError)
-"""A reader that has left has read enough, and so has who interrupts."""
+"""Failures without a message: the reader closed the pipe, or the user interrupted."""
 
 
 def _taken_over(name: str) -> _Written | None:
-    """Write stdout or stderr ourselves; None where it is not that of the process.
+    """Replace Python's stdout or stderr; None if another program already has.
 
-    Python's own loses data on a pipe that does not block, and without a buffer on a full disk.
+    Python's own loses data on a non-blocking pipe, and without a buffer on a full disk.
     """
     stream: TextIO | None = getattr(sys, name)
     is_talk = name == "stderr"
     if stream is None:
-        # Data written to nowhere would be lost, which has to be seen. Talk may be.
+        # Lost data must be noticed, so writing to a closed stdout fails. Messages may be lost.
         stream = _in_place_of_closed("w" if is_talk else "r")
     elif stream is not getattr(sys, f"__{name}__"):
         return None
@@ -139,22 +141,22 @@ def _taken_over(name: str) -> _Written | None:
 
 
 def _in_place_of_closed(mode: str) -> TextIO:
-    """Nothing, at the lowest descriptor that is closed: no other file comes to be there."""
+    """A null file at the lowest closed descriptor, so that no other file gets that number."""
     nowhere = os.open(os.devnull, os.O_RDONLY if mode == "r" else os.O_WRONLY)
     return io.TextIOWrapper(io.FileIO(nowhere, mode, closefd=False), "utf-8")
 
 
 def _code(command: Callable[[], int], out: _Written | None) -> int:
-    """The exit code, of a command that has ended and of whose output nothing is in a buffer."""
+    """The exit code, after the command has ended and its output is flushed."""
     code: int = Exit.ANSWERED
     try:
         code = _outcome(command)
         sys.stdout.flush()
     except KeyboardInterrupt:
         if out is not None:
-            out.failure = InterruptedError()  # what is left is not written: it may hang there
+            out.failure = InterruptedError()  # the rest is not written: that may hang
         return Exit.INTERRUPTED
-    except SystemExit as done:  # of a signal's handler
+    except SystemExit as done:  # from a signal handler
         return _code_of(done)
     except OSError as error:
         if out is None or error is not out.failure:
