@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +12,7 @@ from tpusmi.actions.order import Order
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Request
 from tpusmi.actions.planning import planned
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.printing import users_asked_for
 from tpusmi.cli.terminal import Looks
 from tpusmi.cli.width import forget_exported_size
@@ -60,9 +59,9 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -
     from tpusmi.tui import UnusableError, run
 
     if not can_start(THREADS):
-        sys.stderr.write(
-            f"tpusmi: the dashboard needs {THREADS} threads, but they cannot be started: "
-            f"{WHERE}; tpusmi -1 needs fewer\n"
+        talk(
+            f"the dashboard needs {THREADS} threads, but they cannot be started: {WHERE}; "
+            "tpusmi -1 needs fewer"
         )
         return Exit.SOURCE_FAILED
     settings: Settings = options.settings
@@ -80,7 +79,7 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -
     except UnusableError as error:
         if options.debug:
             raise
-        sys.stderr.write(f"tpusmi: {error}\n")
+        talk(str(error))
         return Exit.NOTHING_HERE
     finally:
         collector.stop()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.terminal import Looks
 from tpusmi.cli.width import columns
 from tpusmi.collect import Collector, open_collector
@@ -46,9 +46,9 @@ def _print_once(collector: Collector, printing: Printing, wanted: Wanted, strict
     if printing.has_answer(snapshot):
         return Exit.ANSWERED
     if unresolved:
-        sys.stderr.write(
-            f"tpusmi: the user database did not return the uid of {clean(unresolved, 64)} in time: "
-            "give the uid instead\n"
+        talk(
+            f"the user database did not return the uid of {clean(unresolved, 64)} in time: "
+            "give the uid instead"
         )
         return Exit.SOURCE_FAILED
     return _explain(snapshot, wanted)
@@ -143,12 +143,12 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
 
 
 def wanted_of(options: argparse.Namespace) -> Wanted:
-    """The filters among the options; `-u` without a name is this user. Raises ValueError."""
+    """The filters among the options; `-u` without a name is this user."""
     users = options.user
     if users is not None and not users:
         # Not $USER, which sudo and su may leave unchanged.
         users = [str(os.getuid())]
-    pids = [word for words in options.pid or () for word in words]
+    pids = [pid for some in options.pid or () for pid in some]
     only = [(kind, word) for kind, words in options.only for word in words]
 
     def of(kind: str) -> list[str]:
@@ -156,7 +156,7 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
 
     return Wanted(
         users=tuple(user for user in (*(users or ()), *of("user")) if user),
-        pids=tuple(map(int, (*pids, *of("pid")))),
+        pids=(*pids, *map(int, of("pid"))),
         devices=(*(options.id or ()), *of("id")),
         chips=tuple(map(int, of("chip"))),
         text=(of("text") or [""])[-1],
@@ -186,7 +186,7 @@ def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
         code = Exit.SOURCE_FAILED
     if code == Exit.ANSWERED:
         return code
-    sys.stderr.write(f"tpusmi: {what} ({'; '.join(reasons)})\n")
+    talk(f"{what} ({'; '.join(reasons)})")
     return code
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import Help
 from tpusmi.model import Host
 from tpusmi.simulate import faults
@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
             _watch(host)
     except (StartError, PortBusyError) as error:
         return refuse(error)
-    sys.stderr.write("tpusmi: the simulated host was ended by something else\n")
+    talk("the simulated host was ended by something else")
     return Exit.SOURCE_FAILED
 
 
@@ -103,8 +103,7 @@ def _watch(host: Host) -> None:
     while is_running(host.root):
         file.refresh()
         if file.wrong and file.wrong != reported:
-            sys.stderr.write(f"tpusmi: {faults.FILE}: {clean(file.wrong)}\n")
-            sys.stderr.flush()
+            talk(f"{faults.FILE}: {clean(file.wrong)}")
         reported = file.wrong
         time.sleep(CHECK_EVERY_S)
 
@@ -213,7 +212,7 @@ def _introduce(host: Host, plan: Plan) -> None:
 
 def refuse(error: Exception) -> int:
     """Print why there is no host; the exit code."""
-    sys.stderr.write(f"tpusmi: {error}\n")
+    talk(str(error))
     return Exit.BUSY if isinstance(error, PortBusyError) else Exit.NOTHING_HERE
 
 

@@ -39,8 +39,8 @@ HEADERS = {
 }
 
 
-class Plan(NamedTuple):
-    """What to serve, and where."""
+class Service(NamedTuple):
+    """What to serve, and at which address."""
 
     command: str
     """The shell command that starts a dashboard with Textual's web driver."""
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
 
 
 async def serve(
-    plan: Plan,
+    service: Service,
     listens: Callable[[int], object],
     code: Mapping[Signals, int],
     say: Callable[[str], object],
@@ -70,14 +70,13 @@ async def serve(
     log = Log(say)
     log.take_over()
     connections = Connections(TABS_MOST)
-    runner = web.AppRunner(
-        _Pages(plan, connections, log).application(), access_log=None, shutdown_timeout=tab.GONE_S
-    )
+    application = _Pages(service, connections, log).application()
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=tab.GONE_S)
     sockets: list[socket.socket] = []
     tasks = [loop.create_task(connections.keep_closing())]
     try:
         await runner.setup()
-        sockets = await bound(plan.host, plan.port)
+        sockets = await bound(service.host, service.port)
         assert runner.server is not None
         tasks += [loop.create_task(accept(one, connections, runner.server, log)) for one in sockets]
         listens(sockets[0].getsockname()[1])
@@ -98,19 +97,19 @@ def _end(ended: asyncio.Future[int], code: int) -> None:
 class _Pages:
     """The answers to all requests."""
 
-    def __init__(self, plan: Plan, connections: Connections, log: Log) -> None:
-        self._plan = plan
+    def __init__(self, service: Service, connections: Connections, log: Log) -> None:
+        self._service = service
         self._connections = connections
         self._log = log
-        self._names = frozenset({plan.host.lower(), socket.gethostname().lower()})
+        self._names = frozenset({service.host.lower(), socket.gethostname().lower()})
         self._seats = tab.Seats()
         self._files = dict(_files())
         # Used only to save files from a dashboard.
-        self._downloads = Server(plan.command)
+        self._downloads = Server(service.command)
 
     def application(self) -> web.Application:
         """All addresses, below the secret if there is one: addresses in the page are relative."""
-        below = f"/{self._plan.secret}" if self._plan.secret else ""
+        below = f"/{self._service.secret}" if self._service.secret else ""
         app = web.Application(middlewares=[self._guard])
         app.add_routes(
             [
@@ -174,7 +173,7 @@ class _Pages:
         size = tab.size_of(request.query.get("width"), request.query.get("height"))
         await websocket.prepare(request)
         downloads = self._downloads.download_manager
-        why = await tab.show(websocket, self._plan.command, size, downloads)
+        why = await tab.show(websocket, self._service.command, size, downloads)
         if why:
             self._log(why)
         return websocket
