@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 TAKEN_WITHIN_S = 30.0
-"""How long the reader of a full non-blocking pipe may read nothing."""
+"""How long to wait for the reader of a full non-blocking pipe to read something."""
 
 
 class Exit(IntEnum):
@@ -35,11 +35,10 @@ class Exit(IntEnum):
 
 
 def ended(command: Callable[[], int]) -> int:
-    """Run a command; returns its exit code, after all its output has been written.
+    """Run a command; its exit code, once all its output is written.
 
-    Every way out passes here: a result, argparse's exits, an interrupt, a closed pipe, a full disk.
-    The code is CANNOT_WRITE when data cannot be written to stdout. Errors of stderr, which has only
-    messages, never change the code.
+    Every way out passes here: an answer, argparse's exit, an interrupt, a reader that has left, a
+    full disk. If stdout cannot be written the code is CANNOT_WRITE; stderr never changes the code.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     if sys.stdin is None:
@@ -69,11 +68,11 @@ def is_stderr_written() -> bool:
 
 
 class _Written(io.RawIOBase):
-    """A descriptor to write to. It keeps the first failure, and drops any later output."""
+    """Writes to a descriptor. It keeps the first failure, and drops all later output."""
 
-    def __init__(self, descriptor: int, is_talk: bool) -> None:
+    def __init__(self, descriptor: int, is_stderr: bool) -> None:
         self._descriptor = descriptor
-        self._is_talk = is_talk
+        self._is_stderr = is_stderr
         self.failure: OSError | None = None
 
     def writable(self) -> bool:
@@ -86,18 +85,16 @@ class _Written(io.RawIOBase):
         return os.isatty(self._descriptor)
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """The number of bytes written. Raises OSError the first time, but never for stderr."""
+        """How many bytes were written. Raises OSError the first time, and never for stderr."""
         size = memoryview(data).nbytes
         try:
             return size if self.failure else self._write(data)
         except OSError as failure:
             self.failure = failure
-            if self._is_talk:
+            if self._is_stderr:
                 return size
             raise
-        except (
-            BaseException
-        ):  # from a signal handler: it may have been written, and must not be written twice
+        except BaseException:  # of a signal handler: the data may be written already
             self.failure = InterruptedError()
             raise
 
@@ -115,54 +112,55 @@ class _Written(io.RawIOBase):
         room = poll()
         room.register(self._descriptor, POLLOUT)
         if not room.poll(TAKEN_WITHIN_S * 1000):
-            reason = f"its reader has taken nothing for {TAKEN_WITHIN_S:.0f} s"
+            reason = f"its reader has read nothing for {TAKEN_WITHIN_S:.0f} s"
             raise OSError(errno.ETIMEDOUT, reason)
 
 
 _QUIET = (BrokenPipeError, InterruptedError)
-"""Failures without a message: the reader closed the pipe, or the user interrupted."""
+"""A reader that has left has read enough, and so has a user who interrupts."""
 
 
 def _taken_over(name: str) -> _Written | None:
-    """Replace Python's stdout or stderr; None if another program already has.
+    """Write stdout or stderr ourselves; None if it has been replaced already.
 
-    Python's own loses data on a non-blocking pipe, and without a buffer on a full disk.
+    Python's own stream loses data on a pipe that does not block, and without a buffer on a full
+    disk.
     """
     stream: TextIO | None = getattr(sys, name)
-    is_talk = name == "stderr"
+    is_stderr = name == "stderr"
     if stream is None:
-        # Lost data must be noticed, so writing to a closed stdout fails. Messages may be lost.
-        stream = _in_place_of_closed("w" if is_talk else "r")
+        # Lost data has to be noticed; lost messages need not be.
+        stream = _in_place_of_closed("w" if is_stderr else "r")
     elif stream is not getattr(sys, f"__{name}__"):
         return None
-    written = _Written(stream.fileno(), is_talk)
+    written = _Written(stream.fileno(), is_stderr)
     text = io.TextIOWrapper(
         io.BufferedWriter(written),
         stream.encoding,
-        "backslashreplace" if is_talk else "replace",
-        line_buffering=is_talk or written.isatty(),
+        "backslashreplace" if is_stderr else "replace",
+        line_buffering=is_stderr or written.isatty(),
     )
     setattr(sys, name, text)
     return written
 
 
 def _in_place_of_closed(mode: str) -> TextIO:
-    """A null file at the lowest closed descriptor, so that no other file gets that number."""
+    """/dev/null on the lowest closed descriptor, so that no other file gets that number."""
     nowhere = os.open(os.devnull, os.O_RDONLY if mode == "r" else os.O_WRONLY)
     return io.TextIOWrapper(io.FileIO(nowhere, mode, closefd=False), "utf-8")
 
 
 def _code(command: Callable[[], int], out: _Written | None) -> int:
-    """The exit code, after the command has ended and its output is flushed."""
+    """The exit code of a command that has ended and whose buffers are written."""
     code: int = Exit.ANSWERED
     try:
         code = _outcome(command)
         sys.stdout.flush()
     except KeyboardInterrupt:
         if out is not None:
-            out.failure = InterruptedError()  # the rest is not written: that may hang
+            out.failure = InterruptedError()  # the rest is not written: writing may hang
         return Exit.INTERRUPTED
-    except SystemExit as done:  # from a signal handler
+    except SystemExit as done:  # of a signal handler
         return _code_of(done)
     except OSError as error:
         if out is None or error is not out.failure:
