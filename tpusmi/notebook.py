@@ -57,7 +57,8 @@ def show(
             raise
         except Exception as error:  # noqa: BLE001  # a view must not end the cell that opens it
             panel.stop(f"failed: {error}")
-            _say(f"tpusmi.show: {error}")
+            if sys.stderr is not None:
+                sys.stderr.write(f"tpusmi.show: {error}\n")
         return panel
 
 
@@ -212,8 +213,3 @@ def _columns() -> int | None:
         return os.get_terminal_size().columns or None
     except OSError:
         return None
-
-
-def _say(line: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(f"{line}\n")

@@ -94,8 +94,13 @@ def prepare(options: argparse.Namespace, looks: Looks) -> Printing:
     if options.format is not None:
         raise ValueError("--format needs --query-tpu or --query-processes")
     if options.json:
+        import json
+
         indent = 2 if sys.stdout.isatty() and not options.loop else None
-        return Printing(_json_printer(indent), _has_jobs)
+        return Printing(
+            lambda s, first: json.dumps(s.to_dict(), indent=indent, allow_nan=False) + "\n",
+            _has_jobs,
+        )
     from tpusmi.report import table
 
     if options.list_tpus:
@@ -114,12 +119,6 @@ def _has_devices(snapshot: Snapshot) -> bool:
 
 def _has_jobs(snapshot: Snapshot) -> bool:
     return bool(snapshot.devices or recent(snapshot).processes)
-
-
-def _json_printer(indent: int | None) -> Printer:
-    import json
-
-    return lambda s, first: json.dumps(s.to_dict(), indent=indent, allow_nan=False) + "\n"
 
 
 def _csv_printer(options: argparse.Namespace) -> Printer:

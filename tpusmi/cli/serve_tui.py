@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from tpusmi.cli import on_host
@@ -58,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
         return _refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
     settings_of(options)  # reports a bad settings file before any dashboard starts
     for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _exit)
+        signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
     may_end = mine.allow_kill and not options.readonly
     if not may_end:
         theirs.append("--readonly")
@@ -172,7 +171,3 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text} is not a port")
     return int(text)
-
-
-def _exit(number: int, frame: FrameType | None) -> None:
-    sys.exit(Exit.ANSWERED)

@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from types import FrameType
 
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import Help
@@ -44,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
     parse = parser()
     plan = checked(_plan(parse.parse_args(arguments)), parse)
     for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _exit)
+        signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
     try:
         with start(plan) as host:
             _introduce(host, plan)
@@ -221,7 +220,3 @@ def _seconds(text: str) -> float:
     if not 0 <= value <= 1e9:
         raise argparse.ArgumentTypeError(f"{text} is not an age")
     return value
-
-
-def _exit(number: int, frame: FrameType | None) -> None:
-    sys.exit(Exit.ANSWERED)

@@ -77,11 +77,9 @@ async def show(
         await _end(service)
         await close(websocket)
     code = service._process.returncode if service._process else None
-    return f"a dashboard has ended with {_status(code)}" if has_ended and code else ""
-
-
-def _status(code: int) -> str:
-    return f"exit code {code}" if code > 0 else f"signal {-code}"
+    if not has_ended or not code:
+        return ""
+    return f"a dashboard has ended with {f'exit code {code}' if code > 0 else f'signal {-code}'}"
 
 
 async def close(
