@@ -321,7 +321,7 @@ def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
         (["--simulate", "v5e-9", "--json"], "did you mean"),
         (["--simulate", "/no/such/place", "--json"], "no simulated host in /no/such/place"),
         (["--simulate"], "expected one argument"),
-        (["demo", "--simulate", "v5e-8"], "simulates a host of its own"),
+        (["demo", "--simulate", "v5e-8"], "starts its own simulated host"),
         (["simulate"], "TYPE"),
         (["simulate", "v5e-8", "--nonsense"], "--nonsense"),
         (["simulate", "v5e-8", "--processes", "3"], "8 chips cannot be split"),
