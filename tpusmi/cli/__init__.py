@@ -42,7 +42,14 @@ def _run(arguments: Sequence[str]) -> int:
         command = importlib.import_module(f"tpusmi.cli.{arguments[0].replace('-', '_')}")
         return int(command.run(arguments[1:]))
     is_demo = arguments[:1] == ["demo"]
-    options = parse.parse_args(arguments[1:] if is_demo else arguments)
+    options, unknown = parse.parse_known_args(arguments[1:] if is_demo else arguments)
+    if unknown:
+        late = next((word for word in unknown if [word] in (*_COMMANDS, ["demo"])), None)
+        parse.error(
+            f"the command comes first: tpusmi {late} [options]"
+            if late
+            else f"unrecognized arguments: {' '.join(unknown)}"
+        )
     options.settings = None
     if options.help_query_tpu or options.help_query_processes:
         return _help_query(options.help_query_tpu)
