@@ -16,11 +16,11 @@ from pathlib import Path
 import forge
 
 from fuzz.target import DATA, Target, target
-from tpusmi.memprofile import held, packed_sites, totals, unpacked_sites
+from tpusmi.memprofile import held_memory, packed_sites, totals, unpacked_sites
 from tpusmi.model import Host, ProcessKey
 from tpusmi.pprof import MOST_UNPACKED_BYTES, ProfileError
 from tpusmi.sources.segments import Segments
-from tpusmi.sources.segments.facts import parsed
+from tpusmi.sources.segments.contents import checked_facts
 from tpusmi.wire.layout import (
     BLOB_HEAD,
     CRC,
@@ -138,7 +138,7 @@ def profiles(directory: Path) -> Iterator[Target]:
 
     def run(data: bytes) -> None:
         packed = gzip.compress(data, 1)
-        for decode in (totals, held, lambda p: held(p, by_device=True), packed_sites):
+        for decode in (totals, held_memory, lambda p: held_memory(p, by_device=True), packed_sites):
             try:
                 decode(packed)
             except ProfileError:
@@ -161,7 +161,7 @@ def made_profiles(directory: Path) -> Iterator[Target]:
                 len(out) < MOST_UNPACKED_BYTES
             ):  # the most that is unpacked: more would be our own memory
                 out += _message(*data[i : i + 3])
-        for decode in (totals, lambda p: held(p, by_device=True)):
+        for decode in (totals, lambda p: held_memory(p, by_device=True)):
             try:
                 decode(gzip.compress(out[:MOST_UNPACKED_BYTES], 1))
             except ProfileError:
@@ -223,7 +223,7 @@ def sites(directory: Path) -> Iterator[Target]:
         except (ValueError, RecursionError):
             return
         if isinstance(said, dict):
-            parsed(said, ProcessKey(1, 1), 4)
+            checked_facts(said, ProcessKey(1, 1), 4)
 
     words = [b"[", b"{", b"null", b"1e400", b"-1", b'"\\ud800"', b"NaN", b"9" * 30, b'"argv": ']
     yield Target(run, [first, second, facts], words)

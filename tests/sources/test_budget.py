@@ -14,7 +14,7 @@ import holding
 import pytest
 from users import ROOT
 
-from tpusmi.memprofile import Held, held
+from tpusmi.memprofile import HeldMemory, held_memory
 from tpusmi.model import ABSENT, OK, Host, Missing, Outcome
 from tpusmi.sources.segments import Segments, budget, job
 from tpusmi.sources.segments.budget import (
@@ -137,7 +137,7 @@ def test_one_users_mess_is_no_failure_of_the_source_and_nothing_is_said_of_the_h
     os.chown(path, STRANGER, STRANGER)
     found = read(Segments(alone))
     assert found.status == ABSENT
-    assert "but not all could be read" in found.message
+    assert "but not everything could be read" in found.message
     assert str(path) in found.message
 
 
@@ -196,15 +196,15 @@ def test_a_directory_of_very_many_files_is_not_read_to_its_end(host: Host) -> No
     found = read(Segments(host))
     assert mine(found)
     assert [(m.uid, m.message) for m in found.missing] == [
-        (STRANGER, f"{place} has over {OF_OTHER_USER.files} files: not all read")
+        (STRANGER, f"{place} has more than {OF_OTHER_USER.files} files: not all were read")
     ]
 
 
-def dear(payload: bytes, by_device: bool) -> Held:
+def dear(payload: bytes, by_device: bool) -> HeldMemory:
     until_s = time.thread_time() + 3 * OF_OTHER_USER.cpu_s
     while time.thread_time() < until_s:
         pass
-    return held(forge.profile_bytes(), by_device)
+    return held_memory(forge.profile_bytes(), by_device)
 
 
 def test_directories_of_very_many_users_are_not_listed_once_the_share_of_all_is_spent(
@@ -247,7 +247,7 @@ def test_a_profile_that_is_dear_is_paid_by_its_user(
         found = read(source)
         assert mine(found)
         assert HONEST in users(found)
-        skipped += any("took over" in note for note in found.notes)
+        skipped += any("took more than" in note for note in found.notes)
     assert skipped >= 3
 
 
@@ -294,7 +294,7 @@ def test_descriptors_of_what_is_not_read_are_closed(host: Host) -> None:
 def test_what_is_spent_too_much_is_taken_off_the_next_reads_and_forgotten_in_the_end() -> None:
     budget = Budget()
     budget.spend(STRANGER, OF_OTHER_USER._replace(cpu_s=100.0))
-    assert "took over" in budget.lateness(STRANGER)
+    assert "took more than" in budget.lateness(STRANGER)
     for _ in range(1 + int(DEBT_MOST_S / OF_OTHER_USER.cpu_s)):
         budget.renew()
     assert budget.lateness(STRANGER) == ""
@@ -344,7 +344,7 @@ def test_who_crowds_a_place_hides_no_job_and_no_verdict_rests_on_what_was_seen(
         found = read(Segments(host))
     assert mine(found)
     assert users(found) == [os.getuid(), HONEST]
-    assert Missing("agent", f"{place} has too many names: not all were looked at") in found.missing
+    assert Missing("agent", f"{place} has too many names: not all were checked") in found.missing
 
 
 def test_many_directories_of_one_user_are_not_looked_into_and_hide_no_other(host: Host) -> None:

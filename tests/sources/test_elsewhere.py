@@ -51,7 +51,7 @@ def test_a_job_that_was_not_found_among_very_many_processes_is_a_missing_witness
     path = segment(host, in_a_container())
     assert read(host).missing == ()
     monkeypatch.setattr(proof, "ELSEWHERE_CPU_S", -1.0)
-    why = f"{path} is of a process that was not found among very many"
+    why = f"{path} names a process that was not found among very many"
     assert read(host).missing == (Missing(AGENT, why, USER),)
     monkeypatch.undo()
     monkeypatch.setattr(proof, "ELSEWHERE_MOST", 2)

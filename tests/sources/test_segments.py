@@ -30,7 +30,7 @@ from tpusmi.model import (
     Outcome,
     ProcessKey,
 )
-from tpusmi.sources.segments import Segments, facts, job, proof
+from tpusmi.sources.segments import Segments, contents, job, proof
 from tpusmi.wire import identity, places
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES
 from tpusmi.wire.reader import SegmentReader
@@ -54,7 +54,7 @@ def test_an_agent_from_before_the_lock_is_named_as_such(tmp_path: Path) -> None:
     reader.close()
     shutil.copy(golden, tmp_path / places.segment_name(pid, start_ticks))
     source = Segments(Host(segment_dir=str(tmp_path)))
-    source._machine.pid_namespace += 1  # as in a container: numbers tell nothing
+    source._kernel.pid_namespace += 1  # as in a container: numbers tell nothing
     found = source.read(time.monotonic())
     assert [p.state for p in found.processes] == ["dead"]  # of another boot
     assert "its agent is of an older tpusmi" in " ".join(found.notes)
@@ -321,7 +321,7 @@ def test_times_that_no_clock_shows_never_reach_the_json(
 
 def test_coordinates_that_are_none_are_dropped() -> None:
     rows = [{"id": 1, "coords": [10**4000, True]}, {"id": True, "coords": [1, 2]}]
-    said = facts.parsed({"devices": rows}, ProcessKey(1, 2), 2)
+    said = contents.checked_facts({"devices": rows}, ProcessKey(1, 2), 2)
     assert [d.coords for d in said.devices] == [None, (1, 2)]
 
 
@@ -457,7 +457,7 @@ def test_a_segment_that_claims_to_be_another_process_is_refused(
     forge.segment(tmp_path, me._replace(**change), name=f"{me.pid}-{me.start_ticks}.seg")
     found = read(tmp_path)
     assert found.processes == ()
-    assert "is not what its name and header say" in found.message
+    assert "has a name that does not match its header" in found.message
 
 
 @ROOT
@@ -530,10 +530,10 @@ ANYTHING = st.recursive(
 @given(st.dictionaries(st.sampled_from(FACT_NAMES), ANYTHING))
 @settings(max_examples=200, deadline=None)
 def test_facts_of_any_shape_become_a_job(said: dict[str, Any]) -> None:
-    found = facts.parsed(said, ProcessKey(1, 2), 3)
+    found = contents.checked_facts(said, ProcessKey(1, 2), 3)
     assert len(found.devices) == 3
     assert all(d.name.isprintable() for d in found.devices)
-    json.dumps(found.known)
+    json.dumps(found.by_name)
 
 
 def test_facts_that_are_text_with_terminal_codes_are_cleaned(tmp_path: Path) -> None:

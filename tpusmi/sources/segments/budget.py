@@ -1,6 +1,6 @@
-"""What the files of each user may cost the reader: one user's take no more than a stated part.
+"""What the files of each user may cost the reader, so that one user cannot use up the time of all.
 
-Time is processor time of the reading thread, so that a busy machine cuts no user off.
+Time is processor time of the reading thread: a busy machine does not cut a user's share.
 """
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
@@ -13,30 +13,30 @@ from typing import NamedTuple
 
 
 class Limits(NamedTuple):
-    """Most that is read at one time."""
+    """Most that one read may take."""
 
     files: int
-    """Names that are looked at in directories."""
+    """Names that are read in directories."""
     segments: int
     bytes: int
-    """Of the segments' files together."""
+    """Bytes of all segment files together."""
     devices: int
     cpu_s: float
-    """Processor time; what is spent over it is taken off the next reads."""
+    """Processor time. What is spent beyond it is taken off the next reads."""
     past: int
-    """Values of the past, which are read once for each segment: of all reads together."""
+    """Values of the past, over all reads: the past of a segment is read once."""
 
 
 OF_OTHER_USER = Limits(2048, 64, 64 << 20, 256, 0.04, 10_000)
-"""For the files of any user but root and the one who reads."""
+"""For the files of each user except root and the one who reads."""
 OF_ALL_OTHERS = Limits(8192, 256, 256 << 20, 1024, 0.12, 30_000)
-"""For those of all such users together."""
+"""For the files of all such users together."""
 OF_TRUSTED = Limits(32768, 256, 1 << 30, 8192, 1.0, 200_000)
-"""For the own files, and for those of root."""
+"""For the files of root, and for those of the user who reads."""
 USERS_MOST = 4096
-"""Users of whom it is remembered what they have spent. One user may be very many (/etc/subuid)."""
+"""Most users whose spending is remembered. One person may own very many uids (/etc/subuid)."""
 DEBT_MOST_S = 0.4
-"""More is forgotten: a user is heard again after ten reads at the latest."""
+"""More is forgotten: a user's files are read again after ten reads at the latest."""
 
 
 class _Share:
@@ -47,23 +47,23 @@ class _Share:
         self.left = limits
 
     def renew(self) -> None:
-        """Begin another read, with what the reads before have spent too much."""
+        """Begin another read. What the reads before have overspent is taken off."""
         debt_s = max(min(self.left.cpu_s, 0.0), -DEBT_MOST_S)
         self.left = self._limits._replace(cpu_s=self._limits.cpu_s + debt_s, past=self.left.past)
 
     def refusal(self, size: int) -> str:
-        """Why a segment of that size is not read; empty when it is."""
+        """Why a segment of that size is over the limit; empty when it is not."""
         if self.left.segments < 1:
             return f"more than {self._limits.segments} segments"
         return f"more than {self._limits.bytes >> 20} MiB" if self.left.bytes < size else ""
 
-    def refusal_of(self, devices: int) -> str:
-        """Why one of that many devices is not read; empty when it is."""
+    def device_refusal(self, devices: int) -> str:
+        """Why a segment of that many devices is over the limit; empty when it is not."""
         return f"more than {self._limits.devices} devices" if self.left.devices < devices else ""
 
     def lateness(self) -> str:
         """Why there is no time for a segment; empty when there is."""
-        return "" if self.left.cpu_s > 0 else f"they took over {self._limits.cpu_s:g} s"
+        return "" if self.left.cpu_s > 0 else f"they took more than {self._limits.cpu_s:g} s"
 
     def spend(self, cost: Limits) -> None:
         self.left = Limits._make(a - b for a, b in zip(self.left, cost, strict=True))
@@ -92,23 +92,23 @@ class Budget:
         return uid in self._own
 
     def left(self, uid: int) -> Limits:
-        """What may still be read of that user."""
+        """What may still be read of that user's files."""
         return Limits._make(map(min, zip(*(s.left for s in self._shares(uid)), strict=True)))
 
     def refusal(self, uid: int, size: int) -> str:
         """Why that user's next segment, of that size, is not read; empty when it is."""
         return next(filter(None, (share.refusal(size) for share in self._shares(uid))), "")
 
-    def refusal_of(self, uid: int, devices: int) -> str:
-        """Why one of so many devices is not read; empty when it is."""
-        return next(filter(None, (share.refusal_of(devices) for share in self._shares(uid))), "")
+    def device_refusal(self, uid: int, devices: int) -> str:
+        """Why that user's next segment, of so many devices, is not read; empty when it is."""
+        return next(filter(None, (s.device_refusal(devices) for s in self._shares(uid))), "")
 
     def lateness(self, uid: int) -> str:
         """Why there is no time for that user's next segment; empty when there is."""
         return next(filter(None, (share.lateness() for share in self._shares(uid))), "")
 
     def spend(self, uid: int, cost: Limits) -> None:
-        """That user's files have cost so much. What is over its share does not count for all."""
+        """Charge that user. What is over the user's own share is not charged to all others."""
         mine, *all_others = self._shares(uid)
         within_s = min(cost.cpu_s, max(mine.left.cpu_s, 0.0))
         mine.spend(cost)
@@ -124,7 +124,7 @@ class Budget:
 
 @contextmanager
 def spent(budget: Budget, uid: int) -> Iterator[None]:
-    """What is done meanwhile is done for files of that user."""
+    """Charge that user with the processor time of the `with` block."""
     began_s = time.thread_time()
     try:
         yield
