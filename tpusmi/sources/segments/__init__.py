@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 
-from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process
+from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process, Status
 from tpusmi.sources.segments.budget import NOTHING, Budget, spent
 from tpusmi.sources.segments.contents import FRESH_LEAST_S
 from tpusmi.sources.segments.gaps import Gaps
@@ -184,9 +184,9 @@ def _refusal(directory: str | None) -> Outcome | None:
     return None
 
 
-def _status(processes: Sequence[Process], gaps: Gaps) -> tuple[str, str]:
+def _status(processes: Sequence[Process], gaps: Gaps) -> tuple[Status, str]:
     if processes:
-        ended = sum(p.state == "dead" for p in processes)
+        ended = sum(p.is_dead for p in processes)
         some = f"{ended} of them ended" if ended < len(processes) else "ended"
         jobs = f"{counted(len(processes), 'job')} with an agent{f', {some}' if ended else ''}"
         return OK, f"{jobs}; {gaps.wall}" if gaps.wall else jobs

@@ -7,18 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.memprofile import HeldMemory, held_memory, unpacked_sites
-from tpusmi.model import (
-    DEAD,
-    LIVE,
-    PHASES,
-    SILENT,
-    UNCERTAIN,
-    Device,
-    MemoryProfile,
-    Process,
-    ProcessKey,
-    Reading,
-)
+from tpusmi.model import PHASES, Device, MemoryProfile, Phase, Process, ProcessKey, Reading, State
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import contents
 from tpusmi.sources.segments.contents import GRAPHED, fresh_for_s, phase_of, readings
@@ -34,7 +23,7 @@ SITES_MOST = 50
 PAST_MOST = 100_000
 """Most values of the past that one segment may give: of more, every second or third sample."""
 
-ENDED = PHASES.index("ended")
+ENDED = PHASES.index(Phase.ENDED)
 
 _DECODERS: dict[int, Callable[[bytes, bool], HeldMemory]] = {
     PROFILE_PPROF: held_memory,
@@ -110,7 +99,7 @@ class Job:
     @property
     def is_written(self) -> bool:
         """True while its agent has it open, by the lock, and had written to it at the last read."""
-        is_live = self.newest is not None and self.newest.process.state == LIVE
+        is_live = self.newest is not None and self.newest.process.state == State.LIVE
         return is_live and self._reader.is_locked() is True
 
     def look_elsewhere(self) -> None:
@@ -187,21 +176,21 @@ class Job:
     def _is_other_boot(self) -> bool:
         return self._kernel.is_other_boot(self._claim.header.boot_id)
 
-    def _state(self, sample: Sample | None, is_writing: bool) -> str:
+    def _state(self, sample: Sample | None, is_writing: bool) -> State:
         """The state of the process: by the kernel, and by the lock of its agent; where neither
         proves anything, by whether it writes.
         """
         now = self.evidence
         has_said_end = sample is not None and sample.process.get("phase") == ENDED
         if now.is_alive is False or (has_said_end and now.process is None):
-            return DEAD
+            return State.DEAD
         if now.is_locked is False and self._has_left(is_writing, has_said_end):
-            return DEAD
+            return State.DEAD
         if now.is_alive:
-            return LIVE if is_writing or sample is None else SILENT
+            return State.LIVE if is_writing or sample is None else State.SILENT
         if is_writing:
-            return LIVE
-        return DEAD if self._is_other_boot else UNCERTAIN
+            return State.LIVE
+        return State.DEAD if self._is_other_boot else State.UNCERTAIN
 
     def _has_left(self, is_writing: bool, has_said_end: bool) -> bool:
         """Whether an agent without the lock is gone. One whose process is still there may have lost
@@ -215,14 +204,14 @@ class Job:
         self._read_facts()
         return not any(notice.code == "agent_off" for notice in self._facts.notices)
 
-    def _name(self, state: str, is_contested: bool) -> None:
+    def _name(self, state: State, is_contested: bool) -> None:
         """Set the key for all that the segment says from now on. An agent that has left a living
         process is not that process.
         """
         now = self.evidence
         is_gone = now.is_alive is False
         key = now.process
-        if key is None or (state == DEAD and not is_gone):
+        if key is None or (state == State.DEAD and not is_gone):
             is_sure = is_gone and not is_contested
             key = ProcessKey(*self.named, "" if is_sure else self._claim.path)
         if key != self._key:
@@ -292,8 +281,8 @@ class Job:
         return [r for s in past for r in readings(s, self._key, shift_s, interval_s, GRAPHED)]
 
 
-def _phase(sample: Sample | None, state: str) -> str | None:
-    if state == DEAD:
-        return "ended"
-    number = None if sample is None or state == UNCERTAIN else phase_of(sample)
+def _phase(sample: Sample | None, state: State) -> Phase | None:
+    if state == State.DEAD:
+        return Phase.ENDED
+    number = None if sample is None or state == State.UNCERTAIN else phase_of(sample)
     return None if number is None else PHASES[number]
