@@ -3,8 +3,6 @@
 The bytes are those of live arrays, not of all memory in use.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import json
 import zlib
 from collections.abc import Mapping, Sequence

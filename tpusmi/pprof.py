@@ -3,8 +3,6 @@
 By hand, because no protobuf module may be loaded into the job, and the schema is small.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import itertools
 import struct
 import zlib

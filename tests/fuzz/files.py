@@ -6,7 +6,6 @@ import functools
 import gzip
 import json
 import os
-import re
 import struct
 import time
 import zlib
@@ -53,9 +52,7 @@ def segments(directory: Path) -> Iterator[Target]:
         try:
             for _ in range(2):
                 found = source.read(time.monotonic())
-                # What nobody expected is caught there, so that it costs no other segment.
-                odd = [n for n in found.notes if re.search(r"\w(Error|Exception|Exit)\b", n)]
-                assert not odd, odd
+                # Only SegmentError is caught there: any other error of a reader comes out here.
                 json.dumps([found.readings, found.past, found.devices], allow_nan=False)
         finally:
             source.close()

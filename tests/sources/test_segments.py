@@ -60,6 +60,22 @@ def test_an_agent_from_before_the_lock_is_named_as_such(tmp_path: Path) -> None:
     assert "its agent is of an older tpusmi" in " ".join(found.notes)
 
 
+def test_a_mistake_of_ours_is_not_taken_for_a_bad_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(*_: object) -> None:
+        raise TypeError("ours")
+
+    segments.my_segment(tmp_path)
+    source = Segments(Host(segment_dir=str(tmp_path)))
+    monkeypatch.setattr(contents, "checked_facts", mistaken)
+    with pytest.raises(TypeError, match="ours"):
+        source.read(time.monotonic())
+    monkeypatch.undo()
+    assert len(source.read(time.monotonic()).processes) == 1
+    source.close()
+
+
 def test_a_living_job_is_shown_with_its_facts_and_values(tmp_path: Path) -> None:
     segments.my_segment(tmp_path)
     found = read(tmp_path)

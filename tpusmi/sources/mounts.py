@@ -6,8 +6,6 @@ never responds. So no link is followed, and a directory is not read before the k
 it is on a local file system.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Who a process is, by the kernel: what a segment says about the process that wrote it."""
 
-# The agent and every command load this.
-
 import os
 
 from tpusmi.wire.layout import Identity

@@ -22,8 +22,6 @@ Written with pwrite and read with pread, never mapped: a full or truncated file 
 either side, where a map would be a SIGBUS that ends the training job.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import struct
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ only. A reader cannot fake it: a write lock needs a file that is open for writin
 does not count.
 """
 
-# No `from __future__ import annotations`: the agent and every command load this.
-
 import fcntl
 import os
 import struct

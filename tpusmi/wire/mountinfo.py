@@ -4,8 +4,6 @@ Any user may mount something, and choose its name and its source. The kernel esc
 newlines and backslashes in both: a line ends at a newline, a word at a space, and at nothing else.
 """
 
-# No `from __future__ import annotations`: the agent and every command load this.
-
 import os
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Where segment files are: their directories, and what the names of both mean."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import itertools
 import os
 import stat

@@ -3,8 +3,6 @@
 No byte is trusted: a reader raises SegmentError, and nothing else.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import json
 import math
 import os

@@ -195,8 +195,8 @@ class SegmentWriter:
         mode: int = 0o644,
         fill: Callable[[SegmentWriter], None] | None = None,
     ) -> None:
-        """Create the file under a temporary name, lock it, reserve every byte, let `fill` write
-        what is known from the start, and put it in place at once.
+        """Create the file under a temporary name, lock it, reserve every byte, let `fill` write the
+        first facts, and rename it into place at once.
 
         Raises OSError when the directory refuses it or the file system has no room.
         """

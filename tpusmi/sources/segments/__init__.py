@@ -6,9 +6,20 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 
-from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process, Status
+from tpusmi.model import (
+    ABSENT,
+    AGENT,
+    DENIED,
+    FAILED,
+    FRESH_LEAST_S,
+    OK,
+    Host,
+    Missing,
+    Outcome,
+    Process,
+    Status,
+)
 from tpusmi.sources.segments.budget import NOTHING, Budget, spent
-from tpusmi.sources.segments.contents import FRESH_LEAST_S
 from tpusmi.sources.segments.gaps import Gaps
 from tpusmi.sources.segments.job import Job, JobReport
 from tpusmi.sources.segments.listing import Directories
@@ -29,11 +40,7 @@ class Segments:
     name = AGENT
 
     def __init__(
-        self,
-        host: Host,
-        with_past: bool = False,
-        period_s: float = 1.0,
-        by_device: bool = False,
+        self, host: Host, with_past: bool = False, period_s: float = 1.0, by_device: bool = False
     ) -> None:
         """`with_past` adds what jobs recorded before, `by_device` memory profiles by device."""
         self.period_s = period_s
@@ -101,10 +108,11 @@ class Segments:
         """
         budget, uid = self._budget, file.charged
         late = "" if file.path in self._open else budget.lateness(uid)
-        if why := budget.refusal(uid, file.bytes) or late:
+        cost = NOTHING._replace(segments=1, bytes=file.bytes)
+        if why := budget.refusal(uid, cost) or late:
             gaps.cut(uid, why)
             return None
-        budget.spend(uid, NOTHING._replace(segments=1, bytes=file.bytes))
+        budget.spend(uid, cost)
         with spent(budget, uid):
             try:
                 job = self._opened(file)
@@ -116,10 +124,11 @@ class Segments:
             job.look()
         if job.may_be_proven:
             gaps.segment(file, "names a process that was not found among very many")
-        if why := budget.device_refusal(uid, job.devices):
+        cost = NOTHING._replace(devices=job.devices)
+        if why := budget.refusal(uid, cost):
             gaps.cut(uid, why)
             return None
-        budget.spend(uid, NOTHING._replace(devices=job.devices))
+        budget.spend(uid, cost)
         return job
 
     def _report(self, job: Job, is_contested: bool, now_s: float, gaps: Gaps) -> JobReport | None:

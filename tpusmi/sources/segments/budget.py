@@ -3,8 +3,6 @@
 Time is processor time of the reading thread: a busy machine does not cut a user's share.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 import time
 from collections.abc import Iterator
@@ -51,15 +49,15 @@ class _Share:
         debt_s = max(min(self.left.cpu_s, 0.0), -DEBT_MOST_S)
         self.left = self._limits._replace(cpu_s=self._limits.cpu_s + debt_s, past=self.left.past)
 
-    def refusal(self, size: int) -> str:
-        """Why a segment of that size is over the limit; empty when it is not."""
-        if self.left.segments < 1:
+    def refusal(self, cost: Limits) -> str:
+        """Which limit a segment of that cost exceeds; empty when it exceeds none."""
+        if self.left.segments < cost.segments:
             return f"more than {self._limits.segments} segments"
-        return f"more than {self._limits.bytes >> 20} MiB" if self.left.bytes < size else ""
-
-    def device_refusal(self, devices: int) -> str:
-        """Why a segment of that many devices is over the limit; empty when it is not."""
-        return f"more than {self._limits.devices} devices" if self.left.devices < devices else ""
+        if self.left.bytes < cost.bytes:
+            return f"more than {self._limits.bytes >> 20} MiB"
+        return (
+            f"more than {self._limits.devices} devices" if self.left.devices < cost.devices else ""
+        )
 
     def lateness(self) -> str:
         """Why there is no time for a segment; empty when there is."""
@@ -95,13 +93,9 @@ class Budget:
         """What may still be read of that user's files."""
         return Limits._make(map(min, zip(*(s.left for s in self._shares(uid)), strict=True)))
 
-    def refusal(self, uid: int, size: int) -> str:
-        """Why that user's next segment, of that size, is not read; empty when it is."""
-        return next(filter(None, (share.refusal(size) for share in self._shares(uid))), "")
-
-    def device_refusal(self, uid: int, devices: int) -> str:
-        """Why that user's next segment, of so many devices, is not read; empty when it is."""
-        return next(filter(None, (s.device_refusal(devices) for s in self._shares(uid))), "")
+    def refusal(self, uid: int, cost: Limits) -> str:
+        """Why that user's next segment, of that cost, is not read; empty when it is."""
+        return next(filter(None, (share.refusal(cost) for share in self._shares(uid))), "")
 
     def lateness(self, uid: int) -> str:
         """Why there is no time for that user's next segment; empty when there is."""

@@ -3,8 +3,6 @@
 All of it is JSON and numbers from a stranger: what cannot be true becomes None, or is left out.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -26,6 +24,7 @@ from tpusmi.model import (
     Reading,
     Site,
     Subject,
+    fresh_for_s,
     metric,
     within,
 )
@@ -36,9 +35,6 @@ from tpusmi.wire.reader import Fields, Sample
 NOTICES_MOST = 8
 FUTURE_MOST_S = 5.0
 """Two readings of one clock, or of two clocks that agree, differ by less."""
-FRESH_PERIODS = 3
-"""A value may be believed for this many of its own periods."""
-FRESH_LEAST_S = 5.0
 
 _NAMES = {(m.scope, m.name) for m in METRICS}
 _PROCESS = {f: metric(PROCESS, f) for f in PROCESS_FIELDS if (PROCESS, f) in _NAMES}
@@ -261,18 +257,13 @@ def sane_period_s(value: float | None, otherwise: float) -> float:
     return value if value is not None and 0 < value < 86400 else otherwise
 
 
-def fresh_for_s(period_s: float) -> float:
-    """How long a value of that period may be believed."""
-    return max(FRESH_LEAST_S, FRESH_PERIODS * period_s)
-
-
 def clock_shift_s(sample: Sample, now_s: float, is_other_boot: bool) -> float:
     """What to add to the monotonic times of that segment to compare them with ours. Raises
     SegmentError for a sample that is from the future by both of its clocks.
 
-    After a boot they mean nothing, and in another time namespace they are shifted: the wall clock,
-    which every process shares, stands in. It may be set, so it counts only where the two disagree
-    and the sample is younger by it.
+    After a boot they mean nothing, and in another time namespace they are shifted: then the wall
+    clock is used, which every process shares. It may be set by hand, so it counts only where the
+    two clocks disagree and the sample is younger by it.
     """
     skew_s = sample.wall_s - sample.at_s - (time.time() - time.monotonic())
     age_s = now_s - sample.at_s

@@ -68,8 +68,8 @@ class Gaps:
             self.wall = self.wall or f"pid {pid} (user {user_name(uid)}) {_walled()}"
 
     def segment(self, file: SegmentFile, why: str) -> None:
-        """Add a segment that cannot be read. One that is named after a living process of its owner
-        could only have shown that process; an old one could have shown none.
+        """Add a segment that cannot be read. A file that is named after a living process of its
+        owner could only have shown that process; an old file could have shown none.
         """
         self.denied += "Permission denied" in why
         text = self._noted(f"{file.path} {why}")

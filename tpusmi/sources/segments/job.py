@@ -1,16 +1,24 @@
 """One agent segment between reads: which process wrote it, whether that is alive, what it says."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.memprofile import HeldMemory, held_memory, unpacked_sites
-from tpusmi.model import PHASES, Device, MemoryProfile, Phase, Process, ProcessKey, Reading, State
+from tpusmi.model import (
+    PHASES,
+    Device,
+    MemoryProfile,
+    Phase,
+    Process,
+    ProcessKey,
+    Reading,
+    State,
+    fresh_for_s,
+)
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import contents
-from tpusmi.sources.segments.contents import GRAPHED, fresh_for_s, phase_of, readings
+from tpusmi.sources.segments.contents import GRAPHED, phase_of, readings
 from tpusmi.sources.segments.listing import opener, sparing
 from tpusmi.sources.segments.locks import UNKNOWN
 from tpusmi.sources.segments.proof import Claim, Evidence, Kernel, evidence
@@ -193,9 +201,9 @@ class Job:
         return State.DEAD if self._is_other_boot else State.UNCERTAIN
 
     def _has_left(self, is_writing: bool, has_said_end: bool) -> bool:
-        """Whether an agent without the lock is gone. One whose process is still there may have lost
+        """Whether an agent without the lock is gone. If its process is still there, it may have lost
         the descriptor and be about to make another segment; or the process has become another
-        program, or stopped its agent. One that switched itself off has said so.
+        program, or stopped its agent. An agent that switches itself off says so in its facts.
         """
         if self.evidence.process is None or has_said_end:
             return True

@@ -1,7 +1,5 @@
 """Which segment files there are, in the order in which they are read, and how each is opened."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import errno
 import math
 import os
@@ -61,7 +59,7 @@ class Directories:
         self._pids = _Pids(host.path("/proc"))
 
     def segments(self, now_s: float, budget: Budget) -> SegmentListing:
-        """What is there now: trusted users' directories first, then those of the others."""
+        """All segment files now: trusted users' directories first, then those of the others."""
         self._search(now_s, budget)
         self._pids = _Pids(self._host.path("/proc"))
         files: list[SegmentFile] = []

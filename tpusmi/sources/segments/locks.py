@@ -4,8 +4,6 @@ wire/lock.py says what the lock is. Here is which process has it, as far as /pro
 which file systems a lock that looks free proves nothing.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import itertools
 import math
 import os

@@ -5,8 +5,6 @@ The user who runs those processes can put anything there. A file belongs to its 
 reports it, and costs the share of that user.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 import stat
 import time
@@ -183,7 +181,7 @@ class _Search:
         self._scan.unnamed.extend(pids[room:])
 
     def from_outside(self, denied: list[int]) -> None:
-        """Of processes that may not be asked, note those that have a /dev/shm of their own."""
+        """Note which of the processes that may not be asked have a /dev/shm of their own."""
         until_s = time.thread_time() + WALLED_CPU_S
         judged: dict[bytes, bool] = {}
         for rank, pid in enumerate(denied):

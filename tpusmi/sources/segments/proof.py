@@ -1,7 +1,5 @@
 """Whether a process wrote the segment that names it. The kernel decides: a file is only a claim."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import math
 import os
 import time
