@@ -60,11 +60,10 @@ def totals(profile: bytes) -> Totals:
     devices: dict[int | None, LiveBuffers] = {}
     executables = 0
     for packed, (size, count) in counts.items():
-        labels = table.labels(packed)
-        if labels.get("kind") == EXECUTABLE:
+        kind, device = _labels(table, packed)
+        if kind == EXECUTABLE:
             executables += count
             continue
-        device = device_id(labels.get("device", "none"))
         before = devices.get(device, LiveBuffers(0, 0))
         devices[device] = LiveBuffers(before.bytes + size, before.buffers + count)
     return Totals(devices, executables)

@@ -88,11 +88,12 @@ class Profile:
                 if number == 1 and b >= 0:
                     locations += data[a:b]
                 elif number == 1:
-                    locations += _varint_bytes(a)
+                    locations += packed_varint(a)
                 elif number == 2:
                     values += _first_two(data, a, b) if b >= 0 else (a,)
                 elif number == 3 and b >= 0:
-                    labels = min(labels, _label_start(data, a, b))
+                    # The field begins with a tag of one byte and the length of its content.
+                    labels = min(labels, a - 1 - len(packed_varint(b - a)))
             if len(values) >= 2:
                 yield _sample(bytes(locations), values, data[labels:end])
 
@@ -277,18 +278,15 @@ def _first_two(data: bytes, at: int, end: int) -> tuple[int, ...]:
     return (first, _varint(data, at, end)[0]) if at < end else (first,)
 
 
-def _varint_bytes(value: int) -> bytes:
+def packed_varint(value: int) -> bytes:
+    """An int64 as protobuf writes it."""
+    value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
     return bytes(out)
-
-
-def _label_start(data: bytes, start: int, end: int) -> int:
-    """Where a label field's tag is: one tag byte and its length before the content."""
-    return start - 1 - len(_varint_bytes(end - start))
 
 
 def _signed(value: int) -> int:

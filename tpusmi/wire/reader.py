@@ -110,26 +110,23 @@ class SegmentReader:
             (sequence,) = NEWEST.unpack(hint)
             if sequence == 0:
                 return None
-            sample = self._sample(sequence % h.slots, self._slot_bytes(sequence))
+            slot = sequence % h.slots
+            data = self._pread(h.slot_bytes, h.slots_offset + h.slot_bytes * slot)
+            sample = self._sample(slot, data)
             if sample is not None and sample.sequence >= sequence:
                 return sample
-        return next(self._ring(newest_first=True), None)
+        return next(self.past(newest_first=True), None)
 
     def past(
-        self, most: int | None = None, device_fields: Collection[str] = DEVICE_FIELDS
+        self,
+        most: int | None = None,
+        device_fields: Collection[str] = DEVICE_FIELDS,
+        newest_first: bool = False,
     ) -> Iterator[Sample]:
         """The complete samples of the ring, oldest first, with those fields of devices; of more
         than `most`, every second or third.
         """
-        return self._ring(False, most, device_fields)
-
-    def _ring(
-        self,
-        newest_first: bool,
-        most: int | None = None,
-        device_fields: Collection[str] = DEVICE_FIELDS,
-    ) -> Iterator[Sample]:
-        """Samples one by one: slots are sorted by their unproven numbers, which costs little."""
+        # Sorting the slots by their unproven numbers costs little.
         h = self.header
         ring = self._pread(h.slot_bytes * h.slots, h.slots_offset)
         starts = range(0, len(ring) - h.slot_bytes + 1, h.slot_bytes)
@@ -232,10 +229,6 @@ class SegmentReader:
             or halves < BLOB_HEAD.size
         ):
             raise SegmentError("has a header of impossible sizes")
-
-    def _slot_bytes(self, sequence: int) -> bytes:
-        h = self.header
-        return self._pread(h.slot_bytes, h.slots_offset + h.slot_bytes * (sequence % h.slots))
 
     def _sample(
         self, slot: int, data: bytes, device_fields: Collection[str] = DEVICE_FIELDS

@@ -6,19 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 
-from tpusmi.model import (
-    ABSENT,
-    AGENT,
-    DENIED,
-    FAILED,
-    FRESH_LEAST_S,
-    OK,
-    Host,
-    Missing,
-    Outcome,
-    Process,
-    Status,
-)
+from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process, Status
 from tpusmi.sources.segments.budget import NOTHING, Budget, spent
 from tpusmi.sources.segments.gaps import Gaps
 from tpusmi.sources.segments.job import Job, JobReport
@@ -136,8 +124,7 @@ class Segments:
         budget, payer = self._budget, job.file.charged
         if why := budget.lateness(payer):
             gaps.cut(payer, why)
-            is_fresh = job.newest is not None and now_s - job.newest_at_s < FRESH_LEAST_S
-            return job.newest._replace(past=[]) if job.newest is not None and is_fresh else None
+            return job.recent(now_s)
         with spent(budget, payer):
             try:
                 report = job.read(now_s, is_contested, budget.left(payer).past)

@@ -20,6 +20,7 @@ from tpusmi.model import (
     DeviceKey,
     Metric,
     Notice,
+    Phase,
     ProcessKey,
     Reading,
     Site,
@@ -69,20 +70,11 @@ class MetricSet(NamedTuple):
 
 
 ALL = MetricSet(_PROCESS, _DEVICE, _SUMMED)
-_GRAPHED_NAMES = frozenset(
-    (
-        "hbm_used_bytes",
-        "live_array_bytes",
-        "duty_cycle_percent",
-        "hbm_bandwidth_utilization_percent",
-        "steps_per_s",
-        "step_time_s.mean",
-        "step_time_s.p50",
-        "step_time_s.p95",
-        "mfu_percent",
-        "compilations",
-    )
-)
+_GRAPHED_NAMES = frozenset((
+    "hbm_used_bytes", "live_array_bytes", "duty_cycle_percent",
+    "hbm_bandwidth_utilization_percent", "steps_per_s", "step_time_s.mean",
+    "step_time_s.p50", "step_time_s.p95", "mfu_percent", "compilations",
+))  # fmt: skip
 GRAPHED = MetricSet(*({n: m for n, m in part.items() if n in _GRAPHED_NAMES} for part in ALL))
 
 
@@ -200,7 +192,7 @@ def readings(
     values = [*_values(sample.process, key, rules(metrics.process))]
     phase = phase_of(sample)
     if phase is not None:
-        values.append(Reading(PHASE, key, phase, current[0], AGENT, current[1]))
+        values.append(Reading(PHASE, key, PHASES.index(phase), current[0], AGENT, current[1]))
     device_rules = rules(metrics.device)
     for i, fields in enumerate(sample.devices):
         values += _values(fields, DeviceKey(key, i), device_rules)
@@ -237,10 +229,10 @@ def _sums(devices: tuple[Fields, ...], names: Iterable[str]) -> Fields:
     return {n: sum(column) for n, column in columns.items() if 0 < len(column) == len(devices)}
 
 
-def phase_of(sample: Sample) -> int | None:
-    """The number in PHASES of what the job was doing; None when it does not say."""
+def phase_of(sample: Sample) -> Phase | None:
+    """What the job was doing; None when it does not say."""
     number = sample.process.get("phase")
-    return int(number) if number is not None and 0 <= number < len(PHASES) else None
+    return PHASES[int(number)] if number is not None and 0 <= number < len(PHASES) else None
 
 
 def _clock(sample: Sample, part: str, shift_s: float, interval_s: float) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tpusmi.memprofile import HeldMemory, held_memory, unpacked_sites
 from tpusmi.model import (
-    PHASES,
+    FRESH_LEAST_S,
     Device,
     MemoryProfile,
     Phase,
@@ -30,8 +30,6 @@ from tpusmi.wire.reader import Sample, SegmentReader
 SITES_MOST = 50
 PAST_MOST = 100_000
 """Most values of the past that one segment may give: of more, every second or third sample."""
-
-ENDED = PHASES.index(Phase.ENDED)
 
 _DECODERS: dict[int, Callable[[bytes, bool], HeldMemory]] = {
     PROFILE_PPROF: held_memory,
@@ -69,9 +67,9 @@ class Job:
         self.file = file
         self.named = (header.pid, header.start_ticks)
         """The process that the file names, by its pid and start."""
-        self.newest: JobReport | None = None
+        self._newest: JobReport | None = None
         """What it gave last."""
-        self.newest_at_s = -math.inf
+        self._newest_at_s = -math.inf
         self.evidence = Evidence(None, None)
         """What the kernel said about its process last."""
         self._claim = Claim(file.path, status.st_uid, header, (status.st_dev, status.st_ino))
@@ -107,8 +105,13 @@ class Job:
     @property
     def is_written(self) -> bool:
         """True while its agent has it open, by the lock, and had written to it at the last read."""
-        is_live = self.newest is not None and self.newest.process.state == State.LIVE
+        is_live = self._newest is not None and self._newest.process.state == State.LIVE
         return is_live and self._reader.is_locked() is True
+
+    def recent(self, now_s: float) -> JobReport | None:
+        """What it gave at the last read, without the past; None where that is too long ago."""
+        is_fresh = now_s - self._newest_at_s < FRESH_LEAST_S
+        return self._newest._replace(past=[]) if self._newest is not None and is_fresh else None
 
     def look_elsewhere(self) -> None:
         """Look for its process among those of other pid namespaces, if it is from one."""
@@ -158,15 +161,15 @@ class Job:
             uid=self._claim.owner,
             elsewhere=self._elsewhere(),
         )
-        self.newest_at_s = now_s
-        self.newest = JobReport(
+        self._newest_at_s = now_s
+        self._newest = JobReport(
             process=process,
             devices=self._facts.devices,
             readings=[] if sample is None else readings(sample, self._key, shift_s, interval_s),
             past=self._past(shift_s, interval_s, past_most),
             note=self._profile_note or self._doubt(),
         )
-        return self.newest
+        return self._newest
 
     def _look_for_writes_without_lock(self, sample: Sample | None) -> None:
         """Stop believing the lock when the job writes although the lock is free: it has the lock
@@ -189,7 +192,7 @@ class Job:
         proves anything, by whether it writes.
         """
         now = self.evidence
-        has_said_end = sample is not None and sample.process.get("phase") == ENDED
+        has_said_end = sample is not None and phase_of(sample) == Phase.ENDED
         if now.is_alive is False or (has_said_end and now.process is None):
             return State.DEAD
         if now.is_locked is False and self._has_left(is_writing, has_said_end):
@@ -201,9 +204,9 @@ class Job:
         return State.DEAD if self._is_other_boot else State.UNCERTAIN
 
     def _has_left(self, is_writing: bool, has_said_end: bool) -> bool:
-        """Whether an agent without the lock is gone. If its process is still there, it may have lost
-        the descriptor and be about to make another segment; or the process has become another
-        program, or stopped its agent. An agent that switches itself off says so in its facts.
+        """Whether an agent without the lock is gone. If its process is there, it may have lost the
+        descriptor and be about to make another segment; or the process has become another program,
+        or stopped its agent. An agent that switches itself off says so in its facts.
         """
         if self.evidence.process is None or has_said_end:
             return True
@@ -292,5 +295,4 @@ class Job:
 def _phase(sample: Sample | None, state: State) -> Phase | None:
     if state == State.DEAD:
         return Phase.ENDED
-    number = None if sample is None or state == State.UNCERTAIN else phase_of(sample)
-    return None if number is None else PHASES[number]
+    return None if sample is None or state == State.UNCERTAIN else phase_of(sample)

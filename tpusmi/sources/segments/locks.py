@@ -95,14 +95,10 @@ def _has_lock(directory: str, file: File, until_s: float) -> bool | None:
     for name in names:
         if time.thread_time() > until_s:
             return None
-        if any(_is_lock(line, numbers) for line in _lines(f"{directory}/{name}")):
-            return True
+        for line in _lines(f"{directory}/{name}"):
+            if line.startswith(b"lock:") and {b"OFDLCK", b"WRITE", numbers} <= set(line.split()):
+                return True
     return False if 0 < len(names) < DESCRIPTORS_MOST else None
-
-
-def _is_lock(line: bytes, numbers: bytes) -> bool:
-    words = line.split()
-    return words[:1] == [b"lock:"] and {b"OFDLCK", b"WRITE", numbers} <= set(words)
 
 
 def _lines(path: str) -> list[bytes]:
