@@ -258,7 +258,7 @@ def test_a_directory_of_ours_that_never_answers_holds_up_neither_a_viewer_nor_a_
     view = (
         "from tpusmi.model import Host\nfrom tpusmi.sources.segments import Segments\n"
         "found = Segments(Host()).read(time.monotonic())\n"
-        "say([p.state for p in found.processes if p.pid == os.getpid()], *found.notes)\n"
+        "say([str(p.state) for p in found.processes if p.pid == os.getpid()], *found.notes)\n"
     )
     then = "say('ready'); sys.stdin.readline()\nimport time\n"
     with inside(f"{OURS}here(); start()\n{then}{view}") as job:

@@ -9,7 +9,7 @@ it is on a local file system.
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import NamedTuple
 
 from tpusmi.wire import mountinfo
@@ -127,8 +127,7 @@ def pointed_at(process: str, path: str, root: Pointer | None = None) -> Iterator
         yield point
 
 
-@contextmanager
-def root_of(process: str, among: Mounts | None = None) -> Iterator[Pointer]:
+def root_of(process: str, among: Mounts | None = None) -> AbstractContextManager[Pointer]:
     """A pointer at the root of a process's files. `among`, if given, is a fresh list of its mounts.
 
     Raises OSError: RefusedError where it is not on a local file system.
@@ -136,26 +135,17 @@ def root_of(process: str, among: Mounts | None = None) -> Iterator[Pointer]:
     mount = mount_of(b"/", table(mounts(process)) if among is None else among)
     if mount is None or not _is_local(process, mount.kind):
         raise RefusedError(0, "is not on a local file system")
-    fd = os.open(f"{process}/root", os.O_PATH | os.O_CLOEXEC)
-    try:
-        yield _checked(process, fd, None)
-    finally:
-        os.close(fd)
+    return _pointing(process, os.open(f"{process}/root", os.O_PATH | os.O_CLOEXEC), None)
 
 
-@contextmanager
-def pointed_in(process: str, directory: Pointer, name: str) -> Iterator[Pointer]:
+def pointed_in(process: str, directory: Pointer, name: str) -> AbstractContextManager[Pointer]:
     """A pointer at the file of that name in a directory.
 
     Raises OSError: RefusedError where it is not on a local file system.
     """
     if name in ("", ".", "..") or "/" in name:
         raise RefusedError(0, "is not a plain path")
-    fd = os.open(name, _POINT, dir_fd=directory.fd)
-    try:
-        yield _checked(process, fd, directory)
-    finally:
-        os.close(fd)
+    return _pointing(process, os.open(name, _POINT, dir_fd=directory.fd), directory)
 
 
 def opened(point: Pointer, flags: int) -> int:
@@ -178,16 +168,20 @@ def names(point: Pointer, most: int) -> list[str]:
         os.close(fd)
 
 
-def _checked(process: str, fd: int, above: Pointer | None) -> Pointer:
+@contextmanager
+def _pointing(process: str, fd: int, above: Pointer | None) -> Iterator[Pointer]:
     """The descriptor with its mount: that of the directory above, or a local one of the process.
 
     Raises OSError: RefusedError for any other.
     """
-    # The descriptor keeps its mount, so that its number cannot be reused.
-    mount_id = _mount_id(fd)
-    if above is None or mount_id != above.mount_id:
-        _check_local(process, mount_id)
-    return Pointer(fd, mount_id)
+    try:
+        # The descriptor keeps its mount, so that its number cannot be reused.
+        mount_id = _mount_id(fd)
+        if above is None or mount_id != above.mount_id:
+            _check_local(process, mount_id)
+        yield Pointer(fd, mount_id)
+    finally:
+        os.close(fd)
 
 
 def _mount_id(fd: int) -> bytes:

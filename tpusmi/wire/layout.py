@@ -60,6 +60,8 @@ PROCESS_FIELDS = (
     "step_body_s.p50",
     "step_body_s.p95",
 )
+UTILIZATION_FIELDS = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
+"""Fields of a device that the agent asks libtpu for."""
 DEVICE_FIELDS = (
     "hbm_used_bytes",
     "hbm_limit_bytes",
@@ -69,10 +71,7 @@ DEVICE_FIELDS = (
     "allocations",
     "live_array_bytes",
     "live_arrays",
-    # 1.1
-    "duty_cycle_percent",
-    "idle_s",
-    "hbm_bandwidth_utilization_percent",
+    *UTILIZATION_FIELDS,  # 1.1
 )
 
 SLOT_HEAD = struct.Struct("<Q")

@@ -30,7 +30,7 @@ from tpusmi.model import (
     within,
 )
 from tpusmi.text import clean, command_line
-from tpusmi.wire.layout import DEVICE_FIELDS, PROCESS_FIELDS, SegmentError
+from tpusmi.wire.layout import DEVICE_FIELDS, PROCESS_FIELDS, UTILIZATION_FIELDS, SegmentError
 from tpusmi.wire.reader import Fields, Sample
 
 NOTICES_MOST = 8
@@ -43,8 +43,6 @@ _DEVICE = {f: metric(DEVICE, f) for f in DEVICE_FIELDS if (DEVICE, f) in _NAMES}
 _SUMMED = {n: metric(PROCESS, n) for n in ("hbm_used_bytes", "live_array_bytes", "live_arrays")}
 _FROM_PROFILE = ("live_array_bytes", "live_arrays", "executables")
 """Fields that the agent takes from memory profiles, which have a clock of their own."""
-_FROM_LIBTPU = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
-"""Fields that the agent asks libtpu for, on a clock of their own."""
 MOST = 2.0**62
 """No quantity is larger than this, unless _MOST says so."""
 _MOST = {
@@ -179,7 +177,7 @@ def readings(
     """
     clocks = {
         **dict.fromkeys(_FROM_PROFILE, _clock(sample, "profile", shift_s, interval_s)),
-        **dict.fromkeys(_FROM_LIBTPU, _clock(sample, "utilization", shift_s, interval_s)),
+        **dict.fromkeys(UTILIZATION_FIELDS, _clock(sample, "utilization", shift_s, interval_s)),
     }
     current = (sample.at_s + shift_s, fresh_for_s(interval_s))
 
