@@ -141,7 +141,9 @@ def test_what_a_process_has_open_on_an_unknown_mount_is_not_taken_for_nothing(
     before = source(machine).read(time.monotonic()).visibility.not_inspected
     with stranger(work, Path(machine.path(hosts.NODE))) as pid:
         found = source(machine).read(time.monotonic())
-        assert found.visibility.not_inspected == before + 1 or [p.pid for p in found.processes] == [pid]
+        assert found.visibility.not_inspected == before + 1 or [p.pid for p in found.processes] == [
+            pid
+        ]
 
 
 def test_streams_from_outside_make_no_process_of_other_mounts_uninspected(machine: Host) -> None:

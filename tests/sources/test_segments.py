@@ -30,7 +30,7 @@ from tpusmi.model import (
     Outcome,
     ProcessKey,
 )
-from tpusmi.sources.segments import Segments, contents, job, proof
+from tpusmi.sources.segments import Segments, contents, evidence, job_segment
 from tpusmi.wire import identity, places
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES
 from tpusmi.wire.reader import SegmentReader
@@ -195,7 +195,7 @@ def test_a_job_in_another_pid_namespace_without_a_lock_is_known_to_live_while_it
 def test_a_job_in_another_pid_namespace_lives_as_long_as_its_agent_has_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age_s: float, state: str
 ) -> None:
-    monkeypatch.setattr(proof, "FIRST_PID_NAMESPACE", 1)  # we may see all there are
+    monkeypatch.setattr(evidence, "FIRST_PID_NAMESPACE", 1)  # we may see all there are
     writer = elsewhere(tmp_path, age_s)
     found = read(tmp_path)
     assert [(p.state, p.phase, p.elsewhere) for p in found.processes] == [
@@ -432,7 +432,7 @@ def test_the_past_has_everything_that_a_graph_can_show_and_no_more(tmp_path: Pat
 def test_the_past_of_many_devices_is_coarser_and_as_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "PAST_MOST", 5000)
+    monkeypatch.setattr(job_segment, "PAST_MOST", 5000)
     writer = segments.segment(tmp_path, identity.me(), devices=16)
     now = time.monotonic()
     for ago in range(599, -1, -1):

@@ -30,7 +30,7 @@ _POINT = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that point at a file without opening it or calling its file system."""
 
 
-class RefusedError(OSError):
+class NotFollowedError(OSError):
     """A path that is not followed, and why."""
 
 
@@ -111,11 +111,11 @@ def namespace(process: str, kind: str) -> str | None:
 def pointed_at(process: str, path: str, root: Pointer | None = None) -> Iterator[Pointer]:
     """A pointer at that absolute path as a process sees it. `root`, if given, points at its root.
 
-    Raises OSError: RefusedError for anything but a plain path of directories on local file systems.
+    Raises OSError: NotFollowedError for anything but a plain path on local file systems.
     """
     steps = path.strip("/").split("/")
     if len(steps) > STEPS_MOST:
-        raise RefusedError(0, "is too deep")
+        raise NotFollowedError(0, "is too deep")
     with ExitStack() as opened_here:
         point = opened_here.enter_context(root_of(process)) if root is None else root
         left = CROSSED_MOST
@@ -123,38 +123,38 @@ def pointed_at(process: str, path: str, root: Pointer | None = None) -> Iterator
             above, point = point, opened_here.enter_context(pointed_in(process, point, name))
             left -= point.mount_id != above.mount_id
             if left < 0:
-                raise RefusedError(0, "is behind too many mounts")
+                raise NotFollowedError(0, "is behind too many mounts")
         yield point
 
 
 def root_of(process: str, among: Mounts | None = None) -> AbstractContextManager[Pointer]:
     """A pointer at the root of a process's files. `among`, if given, is a fresh list of its mounts.
 
-    Raises OSError: RefusedError where it is not on a local file system.
+    Raises OSError: NotFollowedError where it is not on a local file system.
     """
     mount = mount_of(b"/", table(mounts(process)) if among is None else among)
     if mount is None or not _is_local(process, mount.kind):
-        raise RefusedError(0, "is not on a local file system")
+        raise NotFollowedError(0, "is not on a local file system")
     return _pointing(process, os.open(f"{process}/root", os.O_PATH | os.O_CLOEXEC), None)
 
 
 def pointed_in(process: str, directory: Pointer, name: str) -> AbstractContextManager[Pointer]:
     """A pointer at the file of that name in a directory.
 
-    Raises OSError: RefusedError where it is not on a local file system.
+    Raises OSError: NotFollowedError where it is not on a local file system.
     """
     if name in ("", ".", "..") or "/" in name:
-        raise RefusedError(0, "is not a plain path")
+        raise NotFollowedError(0, "is not a plain path")
     return _pointing(process, os.open(name, _POINT, dir_fd=directory.fd), directory)
 
 
 def opened(point: Pointer, flags: int) -> int:
     """The descriptor of a regular file, opened.
 
-    Raises OSError: RefusedError for anything else, which may do harm, or block forever.
+    Raises OSError: NotFollowedError for anything else, which may do harm, or block forever.
     """
     if not stat.S_ISREG(os.fstat(point.fd).st_mode):
-        raise RefusedError(0, "is not a regular file")
+        raise NotFollowedError(0, "is not a regular file")
     return os.open(f"/proc/self/fd/{point.fd}", flags & ~os.O_NOFOLLOW)
 
 
@@ -172,7 +172,7 @@ def names(point: Pointer, most: int) -> list[str]:
 def _pointing(process: str, fd: int, above: Pointer | None) -> Iterator[Pointer]:
     """The descriptor with its mount: that of the directory above, or a local one of the process.
 
-    Raises OSError: RefusedError for any other.
+    Raises OSError: NotFollowedError for any other.
     """
     try:
         # The descriptor keeps its mount, so that its number cannot be reused.
@@ -189,18 +189,18 @@ def _mount_id(fd: int) -> bytes:
     try:
         return os.read(own, 4096).partition(b"mnt_id:")[2].split()[0]
     except IndexError:
-        raise RefusedError(0, "is on a mount that the kernel does not report") from None
+        raise NotFollowedError(0, "is on a mount that the kernel does not report") from None
     finally:
         os.close(own)
 
 
 def _check_local(process: str, mount_id: bytes) -> None:
-    """Raises RefusedError for a mount that is not a local file system of that process."""
+    """Raises NotFollowedError for a mount that is not a local file system of that process."""
     listed = b"\n" + mounts(process)
     _, is_listed, rest = listed.partition(b"\n" + mount_id + b" ")
     kind = rest.partition(b"\n")[0].partition(b" - ")[2].split(b" ", 1)[0]
     if not is_listed or not _is_local(process, kind):
-        raise RefusedError(0, "is not on a local file system")
+        raise NotFollowedError(0, "is not on a local file system")
 
 
 def _is_local(process: str, kind: bytes) -> bool:

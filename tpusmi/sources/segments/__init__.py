@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable, Sequence
 
 from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process, Status
-from tpusmi.sources.segments.budget import NOTHING, Budget, spent
+from tpusmi.sources.segments.evidence import Kernel
 from tpusmi.sources.segments.gaps import Gaps
-from tpusmi.sources.segments.job import Job, JobReport
+from tpusmi.sources.segments.job_segment import Job, JobReport
 from tpusmi.sources.segments.listing import Directories
-from tpusmi.sources.segments.proof import Kernel
+from tpusmi.sources.segments.quota import NOTHING, Quota, spent
 from tpusmi.text import counted
 from tpusmi.wire.layout import SegmentError
 from tpusmi.wire.places import SegmentFile
@@ -36,7 +36,7 @@ class Segments:
         self._with_past = with_past
         self._by_device = by_device
         self._kernel = Kernel(host)
-        self._budget = Budget()
+        self._budget = Quota()
         self._directories = Directories(host)
         self._open: dict[str, Job] = {}
 
@@ -94,44 +94,44 @@ class Segments:
         """The open segment of that file, with what the kernel says about its process. None for one
         that cannot be read, or is over the limits.
         """
-        budget, uid = self._budget, file.charged
-        late = "" if file.path in self._open else budget.lateness(uid)
+        quota, uid = self._budget, file.charged
+        late = "" if file.path in self._open else quota.lateness(uid)
         cost = NOTHING._replace(segments=1, bytes=file.bytes)
-        if why := budget.refusal(uid, cost) or late:
+        if why := quota.refusal(uid, cost) or late:
             gaps.cut(uid, why)
             return None
-        budget.spend(uid, cost)
-        with spent(budget, uid):
+        quota.spend(uid, cost)
+        with spent(quota, uid):
             try:
                 job = self._opened(file)
             except SegmentError as error:
                 gaps.segment(file, str(error))
                 return None
         job.look_elsewhere()
-        with spent(budget, uid):
+        with spent(quota, uid):
             job.look()
         if job.may_be_proven:
             gaps.segment(file, "names a process that was not found among very many")
         cost = NOTHING._replace(devices=job.devices)
-        if why := budget.refusal(uid, cost):
+        if why := quota.refusal(uid, cost):
             gaps.cut(uid, why)
             return None
-        budget.spend(uid, cost)
+        quota.spend(uid, cost)
         return job
 
     def _report(self, job: Job, is_contested: bool, now_s: float, gaps: Gaps) -> JobReport | None:
         """What the segment gives now; what it gave a moment ago, where there is no time for it."""
-        budget, payer = self._budget, job.file.charged
-        if why := budget.lateness(payer):
+        quota, payer = self._budget, job.file.charged
+        if why := quota.lateness(payer):
             gaps.cut(payer, why)
             return job.recent(now_s)
-        with spent(budget, payer):
+        with spent(quota, payer):
             try:
-                report = job.read(now_s, is_contested, budget.left(payer).past)
+                report = job.read(now_s, is_contested, quota.left(payer).past)
             except SegmentError as error:
                 gaps.segment(job.file, str(error))
                 return None
-        budget.spend(payer, NOTHING._replace(past=len(report.past)))
+        quota.spend(payer, NOTHING._replace(past=len(report.past)))
         if report.note:
             gaps.note(f"{job.file.path} {report.note}")
         return report
@@ -148,7 +148,7 @@ class Segments:
         return job
 
 
-def _contested(jobs: Iterable[Job], budget: Budget) -> set[tuple[tuple[int, int], int]]:
+def _contested(jobs: Iterable[Job], quota: Quota) -> set[tuple[tuple[int, int], int]]:
     """Processes that have ended and that files of several users name, each with a user who may be
     lying: the kernel says nothing about ended processes. Root and the own user are believed.
     """
@@ -160,7 +160,7 @@ def _contested(jobs: Iterable[Job], budget: Budget) -> set[tuple[tuple[int, int]
         (named, uid)
         for named, uids in owners.items()
         for uid in uids
-        if len(uids) > 1 and not budget.is_trusted(uid)
+        if len(uids) > 1 and not quota.is_trusted(uid)
     }
 
 

@@ -7,9 +7,9 @@ import time
 from collections import Counter
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Missing, ProcessKey
+from tpusmi.sources.segments.evidence import Kernel
 from tpusmi.sources.segments.listing import RECENT_S, Trouble
 from tpusmi.sources.segments.namespaces import NamespaceScan
-from tpusmi.sources.segments.proof import Kernel
 from tpusmi.sources.users import user_name
 from tpusmi.text import clean, counted
 from tpusmi.wire.identity import start_ticks

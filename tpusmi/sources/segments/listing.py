@@ -11,8 +11,8 @@ from typing import NamedTuple
 from tpusmi.model import Host
 from tpusmi.sources import mounts
 from tpusmi.sources.mounts import Pointer
-from tpusmi.sources.segments.budget import NOTHING, Budget, Limits, spent
 from tpusmi.sources.segments.namespaces import Namespaces, NamespaceScan
+from tpusmi.sources.segments.quota import NOTHING, Quota, ReadCost, spent
 from tpusmi.wire import identity, lock, places
 from tpusmi.wire.places import SegmentDirectory, SegmentFile, SegmentFiles
 
@@ -58,18 +58,18 @@ class Directories:
         """Files whose lock was free, with when they were last written: it stays free."""
         self._pids = _Pids(host.path("/proc"))
 
-    def segments(self, now_s: float, budget: Budget) -> SegmentListing:
+    def segments(self, now_s: float, quota: Quota) -> SegmentListing:
         """All segment files now: trusted users' directories first, then those of the others."""
-        self._search(now_s, budget)
+        self._search(now_s, quota)
         self._pids = _Pids(self._host.path("/proc"))
         files: list[SegmentFile] = []
         troubles: list[Trouble] = []
-        for directory in sorted(self._directories, key=lambda d: not _is_trusted(d, budget)):
+        for directory in sorted(self._directories, key=lambda d: not _is_trusted(d, quota)):
             if directory.trouble:
                 troubles.append(Trouble(directory, directory.trouble))
                 continue
             try:
-                listed, why = _files_in(directory, budget, self._pids)
+                listed, why = _files_in(directory, quota, self._pids)
                 files += listed
                 troubles += [Trouble(directory, why)] if why else []
             except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
@@ -80,13 +80,13 @@ class Directories:
                 troubles.append(Trouble(directory, f"cannot be read: {error.strerror or error}"))
         # A shared directory is found among the mounts of every process that shares it.
         by_identity = {file.identity: file for file in reversed(files)}
-        ordered = _ordered(by_identity.values(), budget, self._is_alive)
+        ordered = _ordered(by_identity.values(), quota, self._is_alive)
         if len(self._unlocked) > len(files):
             paths = {file.path for file in files}
             self._unlocked = {path: at for path, at in self._unlocked.items() if path in paths}
         return SegmentListing(ordered, troubles, self._others)
 
-    def _search(self, now_s: float, budget: Budget) -> None:
+    def _search(self, now_s: float, quota: Quota) -> None:
         override = self._host.segment_dir
         every_s = AGAIN_S if self._namespaces.have_changed() else DIRECTORIES_EVERY_S
         if override is not None:
@@ -94,7 +94,7 @@ class Directories:
         elif now_s - self._searched_at_s >= every_s:
             self._directories = [*places.directories(self._host.root)]
             if self._host.root == "/":
-                self._others = self._namespaces.scan(budget)
+                self._others = self._namespaces.scan(quota)
                 self._directories += self._others.directories
             self._searched_at_s = now_s
 
@@ -136,12 +136,12 @@ class _Pids:
                     continue  # most have none
 
 
-def _is_trusted(directory: SegmentDirectory, budget: Budget) -> bool:
-    return directory.uid is None or budget.is_trusted(directory.uid)
+def _is_trusted(directory: SegmentDirectory, quota: Quota) -> bool:
+    return directory.uid is None or quota.is_trusted(directory.uid)
 
 
 def _files_in(
-    directory: SegmentDirectory, budget: Budget, pids: _Pids
+    directory: SegmentDirectory, quota: Quota, pids: _Pids
 ) -> tuple[list[SegmentFile], str]:
     """The segments in a directory, and why not all of it was read. A file that another user has put
     there does not count. Where there are too many, those of the processes in `pids` are looked for
@@ -155,16 +155,16 @@ def _files_in(
             files = [*by_path.values()]
     else:
         payer = directory.uid if directory.payer is None else directory.payer
-        if directory.within and (why := budget.lateness(payer)):
+        if directory.within and (why := quota.lateness(payer)):
             return [], f"was not read: {why}"
-        most = max(0, budget.left(payer).files)
-        with spent(budget, payer):
+        most = max(0, quota.left(payer).files)
+        with spent(quota, payer):
             if directory.within:
                 files, entries = _files_within(directory, most)
             else:
                 first = pids if most else None  # sorting names of which none is read is wasted time
                 files, entries = places.segments(directory.path, directory.uid, most, first)
-        budget.spend(payer, NOTHING._replace(files=entries))
+        quota.spend(payer, NOTHING._replace(files=entries))
     return files, f"has more than {most} files: not all were read" if entries > most else ""
 
 
@@ -226,7 +226,7 @@ def sparing(opener: Callable[[str, int], int]) -> Callable[[str, int], int]:
 
 
 def _ordered(
-    files: Iterable[SegmentFile], budget: Budget, is_alive: Callable[[SegmentFile], bool]
+    files: Iterable[SegmentFile], quota: Quota, is_alive: Callable[[SegmentFile], bool]
 ) -> list[SegmentFile]:
     """Own and root's first. Then one of each user, then another one of each, so that no user is
     last because of the many files of others; and of each user the living ones first.
@@ -236,15 +236,15 @@ def _ordered(
         by_user.setdefault(file.charged, []).append(file)
     ranked = []
     for uid, own in by_user.items():
-        is_last = not budget.is_trusted(uid)
-        with spent(budget, uid):
-            ordered = _living_first(own, budget.left(uid), is_alive)
+        is_last = not quota.is_trusted(uid)
+        with spent(quota, uid):
+            ordered = _living_first(own, quota.left(uid), is_alive)
         ranked += [((is_last, rank, uid), file) for rank, file in enumerate(ordered)]
     return [file for _, file in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _living_first(
-    own: list[SegmentFile], left: Limits, is_alive: Callable[[SegmentFile], bool]
+    own: list[SegmentFile], left: ReadCost, is_alive: Callable[[SegmentFile], bool]
 ) -> list[SegmentFile]:
     """The files that are being written, in an order that stays, then the newest. Where not all can
     be read, those whose process is alive come before, as far as half the time to read tells.

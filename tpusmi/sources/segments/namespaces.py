@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tpusmi.sources import mounts
 from tpusmi.sources.mounts import Mounts, Pointer
-from tpusmi.sources.segments.budget import Budget, spent
+from tpusmi.sources.segments.quota import Quota, spent
 from tpusmi.wire import places
 from tpusmi.wire.identity import real_uid
 from tpusmi.wire.places import SegmentDirectory
@@ -68,7 +68,7 @@ class Namespaces:
         self._entered: dict[str, str] = {}
         """The namespace of each process in whose mounts directories were looked for."""
 
-    def scan(self, budget: Budget) -> NamespaceScan:
+    def scan(self, quota: Quota) -> NamespaceScan:
         """The directories of segments in all of them, and who may have one that is out of sight."""
         self._entered = {}
         names = places.names(self._proc, places.PROCESSES_MOST)
@@ -78,14 +78,14 @@ class Namespaces:
             return scan
         search = _Search(self._proc, scan)
         until_s = time.thread_time() + CPU_S
-        for group in self._ordered(by_namespace, budget):
+        for group in self._ordered(by_namespace, quota):
             uid = group.uid
-            if not group.is_entered or budget.lateness(uid) or time.thread_time() > until_s:
+            if not group.is_entered or quota.lateness(uid) or time.thread_time() > until_s:
                 search.wall(group.pids, uid)
                 continue
-            most_s = min(until_s, time.thread_time() + budget.left(uid).cpu_s)
-            with spent(budget, uid):
-                search.enter(group, None if budget.is_trusted(uid) else uid, most_s)
+            most_s = min(until_s, time.thread_time() + quota.left(uid).cpu_s)
+            with spent(quota, uid):
+                search.enter(group, None if quota.is_trusted(uid) else uid, most_s)
             self._entered[f"{self._proc}/{group.pids[0]}"] = group.namespace
         search.from_outside(denied)
         return scan
@@ -112,15 +112,15 @@ class Namespaces:
                 groups.setdefault(namespace, []).append(pid)
         return {name: inside[::-1] for name, inside in groups.items()}, denied, pids
 
-    def _ordered(self, by_namespace: dict[str, list[int]], budget: Budget) -> Iterator[_Group]:
+    def _ordered(self, by_namespace: dict[str, list[int]], quota: Quota) -> Iterator[_Group]:
         """The namespaces, root's and the own first."""
         by_user: dict[int, list[tuple[str, list[int]]]] = {}
         for name, pids in by_namespace.items():
             uid = _user(self._proc, pids[0])
             if uid is not None:
                 by_user.setdefault(uid, []).append((name, pids))
-        for uid in sorted(by_user, key=lambda uid: not budget.is_trusted(uid)):
-            most = OF_TRUSTED_MOST if budget.is_trusted(uid) else OF_USER_MOST
+        for uid in sorted(by_user, key=lambda uid: not quota.is_trusted(uid)):
+            most = OF_TRUSTED_MOST if quota.is_trusted(uid) else OF_USER_MOST
             for rank, (name, pids) in enumerate(by_user[uid]):
                 yield _Group(name, pids, uid, is_entered=rank < most)
 
@@ -263,9 +263,9 @@ class _Search:
 
 
 def _check_time(entry: _Entry) -> None:
-    """Raises RefusedError when the time for that entry is over."""
+    """Raises NotFollowedError when the time for that entry is over."""
     if time.thread_time() > entry.until_s:
-        raise mounts.RefusedError(0, "takes too long")
+        raise mounts.NotFollowedError(0, "takes too long")
 
 
 def _user(proc: str, pid: int) -> int | None:

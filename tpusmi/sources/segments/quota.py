@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 
-class Limits(NamedTuple):
-    """Most that one read may take."""
+class ReadCost(NamedTuple):
+    """What one read takes, or the most that it may take."""
 
     files: int
     """Names that are read in directories."""
@@ -25,11 +25,11 @@ class Limits(NamedTuple):
     """Values of the past, over all reads: the past of a segment is read once."""
 
 
-OF_OTHER_USER = Limits(2048, 64, 64 << 20, 256, 0.04, 10_000)
+OF_OTHER_USER = ReadCost(2048, 64, 64 << 20, 256, 0.04, 10_000)
 """For the files of each user except root and the one who reads."""
-OF_ALL_OTHERS = Limits(8192, 256, 256 << 20, 1024, 0.12, 30_000)
+OF_ALL_OTHERS = ReadCost(8192, 256, 256 << 20, 1024, 0.12, 30_000)
 """For the files of all such users together."""
-OF_TRUSTED = Limits(32768, 256, 1 << 30, 8192, 1.0, 200_000)
+OF_TRUSTED = ReadCost(32768, 256, 1 << 30, 8192, 1.0, 200_000)
 """For the files of root, and for those of the user who reads."""
 USERS_MOST = 4096
 """Most users whose spending is remembered. One person may own very many uids (/etc/subuid)."""
@@ -40,7 +40,7 @@ DEBT_MOST_S = 0.4
 class _Share:
     """What one user, or all others together, may still take in this read."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ReadCost) -> None:
         self._limits = limits
         self.left = limits
 
@@ -49,7 +49,7 @@ class _Share:
         debt_s = max(min(self.left.cpu_s, 0.0), -DEBT_MOST_S)
         self.left = self._limits._replace(cpu_s=self._limits.cpu_s + debt_s, past=self.left.past)
 
-    def refusal(self, cost: Limits) -> str:
+    def refusal(self, cost: ReadCost) -> str:
         """Which limit a segment of that cost exceeds; empty when it exceeds none."""
         if self.left.segments < cost.segments:
             return f"more than {self._limits.segments} segments"
@@ -63,14 +63,14 @@ class _Share:
         """Why there is no time for a segment; empty when there is."""
         return "" if self.left.cpu_s > 0 else f"they took more than {self._limits.cpu_s:g} s"
 
-    def spend(self, cost: Limits) -> None:
-        self.left = Limits._make(a - b for a, b in zip(self.left, cost, strict=True))
+    def spend(self, cost: ReadCost) -> None:
+        self.left = ReadCost._make(a - b for a, b in zip(self.left, cost, strict=True))
 
 
-NOTHING = Limits(0, 0, 0, 0, 0.0, 0)
+NOTHING = ReadCost(0, 0, 0, 0, 0.0, 0)
 
 
-class Budget:
+class Quota:
     """The shares of all users, between reads."""
 
     def __init__(self) -> None:
@@ -89,11 +89,11 @@ class Budget:
         """True for root and for the user who reads."""
         return uid in self._own
 
-    def left(self, uid: int) -> Limits:
+    def left(self, uid: int) -> ReadCost:
         """What may still be read of that user's files."""
-        return Limits._make(map(min, zip(*(s.left for s in self._shares(uid)), strict=True)))
+        return ReadCost._make(map(min, zip(*(s.left for s in self._shares(uid)), strict=True)))
 
-    def refusal(self, uid: int, cost: Limits) -> str:
+    def refusal(self, uid: int, cost: ReadCost) -> str:
         """Why that user's next segment, of that cost, is not read; empty when it is."""
         return next(filter(None, (share.refusal(cost) for share in self._shares(uid))), "")
 
@@ -101,7 +101,7 @@ class Budget:
         """Why there is no time for that user's next segment; empty when there is."""
         return next(filter(None, (share.lateness() for share in self._shares(uid))), "")
 
-    def spend(self, uid: int, cost: Limits) -> None:
+    def spend(self, uid: int, cost: ReadCost) -> None:
         """Charge that user. What is over the user's own share is not charged to all others."""
         mine, *all_others = self._shares(uid)
         within_s = min(cost.cpu_s, max(mine.left.cpu_s, 0.0))
@@ -117,10 +117,10 @@ class Budget:
 
 
 @contextmanager
-def spent(budget: Budget, uid: int) -> Iterator[None]:
+def spent(quota: Quota, uid: int) -> Iterator[None]:
     """Charge that user with the processor time of the `with` block."""
     began_s = time.thread_time()
     try:
         yield
     finally:
-        budget.spend(uid, NOTHING._replace(cpu_s=time.thread_time() - began_s))
+        quota.spend(uid, NOTHING._replace(cpu_s=time.thread_time() - began_s))

@@ -19,9 +19,9 @@ from tpusmi.model import (
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import contents
 from tpusmi.sources.segments.contents import GRAPHED, phase_of, readings
+from tpusmi.sources.segments.evidence import Claim, Evidence, Kernel, examine
 from tpusmi.sources.segments.listing import opener, sparing
 from tpusmi.sources.segments.locks import UNKNOWN
-from tpusmi.sources.segments.proof import Claim, Evidence, Kernel, evidence
 from tpusmi.sources.users import user_name
 from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.places import SegmentFile
@@ -122,7 +122,7 @@ class Job:
         is_proof = not self._network and not self._writes_without_lock
         is_locked = self._reader.is_locked() if is_proof else None
         self._claim = self._claim._replace(is_locked=is_locked)
-        self.evidence = evidence(self._claim, self._kernel, self.evidence)
+        self.evidence = examine(self._claim, self._kernel, self.evidence)
 
     @property
     def may_be_proven(self) -> bool:

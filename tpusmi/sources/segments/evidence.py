@@ -122,7 +122,7 @@ class Kernel:
         return is_first and os.geteuid() == 0 and self.other_namespaces.is_complete
 
 
-def evidence(claim: Claim, kernel: Kernel, before: Evidence) -> Evidence:
+def examine(claim: Claim, kernel: Kernel, before: Evidence) -> Evidence:
     """What the kernel says now. A process that has ended stays the one that it was, also when a
     child that it forked still has the lock.
     """
