@@ -242,7 +242,7 @@ def _is_library(file: str) -> bool:
 
 
 def members(profile: bytes, most: int = MOST_UNPACKED_BYTES) -> tuple[bytes, bytes]:
-    """The first gzip member unpacked, up to so many bytes of it, and what follows it."""
+    """The first gzip member unpacked, up to `most` bytes, and the bytes that follow it."""
     if profile[:2] != b"\x1f\x8b":
         raise ProfileError("is not a gzip'ed memory profile")
     unpacker = zlib.decompressobj(wbits=31)

@@ -159,7 +159,7 @@ def opened(point: Pointer, flags: int) -> int:
 
 
 def names(point: Pointer, most: int) -> list[str]:
-    """So many of the names in a directory. Raises OSError."""
+    """Up to `most` of the names in a directory. Raises OSError."""
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=point.fd)
     try:
         with os.scandir(fd) as entries:

@@ -1,4 +1,4 @@
-"""Who a process is, by the kernel: what a segment says about the process that wrote it."""
+"""The identity of a process, as the kernel reports it: what a segment says about its writer."""
 
 import os
 

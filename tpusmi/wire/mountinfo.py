@@ -28,7 +28,7 @@ class Mount(NamedTuple):
 
 
 def listed(process: str, most: int = MOST_BYTES) -> bytes:
-    """The list that a process, /proc/PID, sees, or so many bytes of it. Any user may read it.
+    """The list that a process, /proc/PID, sees, up to `most` bytes of it. Any user may read it.
     Raises OSError.
     """
     fd = os.open(f"{process}/mountinfo", os.O_RDONLY | os.O_CLOEXEC)

@@ -37,7 +37,7 @@ class SegmentFile(NamedTuple):
     pid: int
     start_ticks: int
     uid: int
-    """The user who owns the file, by the kernel."""
+    """The user who owns the file, as the kernel reports."""
     bytes: int
     written_s: float
     """When it was last written, as time.time() counts."""
@@ -63,7 +63,7 @@ class SegmentFiles(NamedTuple):
 
 
 class SegmentDirectory(NamedTuple):
-    """A directory for segments, or something else that has such a name."""
+    """A directory for segments, or another file with the name of one."""
 
     path: str
     uid: int | None
@@ -154,8 +154,8 @@ def _in_place(parent: str, proc: str, mounted: dict[str, int | None]) -> Iterato
     """
     listed, trouble = _listed(parent)
     users = (os.geteuid(), 0, *(_running_users(proc) if trouble else ()))
-    names = dict.fromkeys((*map(directory_name, users), *listed))
-    yield from _of_users(parent, [name for name in names if f"{parent}/{name}" not in mounted])
+    tried = dict.fromkeys((*map(directory_name, users), *listed))
+    yield from _of_users(parent, [name for name in tried if f"{parent}/{name}" not in mounted])
     for path, uid in mounted.items():
         if os.path.dirname(path) == parent:
             yield SegmentDirectory(path, uid, "is a FUSE file system, which may never respond")
@@ -190,8 +190,8 @@ def _running_users(proc: str) -> list[int]:
 
 
 def _of_users(parent: str, listed: Iterable[str]) -> Iterator[SegmentDirectory]:
-    """The directories of each user, by the kernel, a few for each. The name may have another uid in
-    it: a user namespace numbers users in its own way.
+    """A few directories of each user, who is the owner that the kernel reports. The name may have
+    another uid in it: a user namespace numbers users in its own way.
     """
     counts: dict[int, int] = {}
     for name in listed:
@@ -202,7 +202,7 @@ def _of_users(parent: str, listed: Iterable[str]) -> Iterator[SegmentDirectory]:
             continue  # not there, or in another user's private directory, as /run/user/1001 is
         uid, is_directory = status.st_uid, stat.S_ISDIR(status.st_mode)
         if not is_directory and user_in_name(name) != uid:
-            continue  # another user has taken the name: the agent has gone elsewhere
+            continue  # another user has taken the name, and the agent uses another
         counts[uid] = counts.get(uid, 0) + 1
         if counts[uid] <= OF_USER_MOST:
             yield SegmentDirectory(path, uid, "" if is_directory else "is not a directory")
@@ -224,8 +224,8 @@ def segments(
     most: int = ENTRIES_MOST,
     first: Container[str] | None = None,
 ) -> SegmentFiles:
-    """The files with the name of a segment, of that user if one is given, among so many entries:
-    where there are more, those whose name begins with one of the pids in `first` come first.
+    """The files with the name of a segment, of that user if one is given, in the first `most`
+    entries. Where there are more, names that begin with one of the pids in `first` come first.
 
     Raises OSError when the directory cannot be listed.
     """
@@ -276,7 +276,7 @@ def segment_file(path: str, named: tuple[int, int], status: os.stat_result) -> S
 
 
 def names(directory: str, most: int) -> list[str]:
-    """So many names in a directory, sorted; none when it cannot be listed."""
+    """Up to `most` names in a directory, sorted; none when it cannot be listed."""
     try:
         with os.scandir(directory) as entries:
             return sorted(entry.name for entry in itertools.islice(entries, most))

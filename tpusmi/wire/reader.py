@@ -37,7 +37,7 @@ from tpusmi.wire.layout import (
 MOST_BYTES = 16 * 1024 * 1024
 MOST_BLOB_BYTES = 1024 * 1024
 FACTS_MARGIN = 2
-"""Facts of a later version may need so many times the room that they have now."""
+"""Facts of a later version may need this many times the room that they have now."""
 MOST_DEVICES = 1024
 MOST_FIELDS = 128
 MOST_SLOTS = 4096

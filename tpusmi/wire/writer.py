@@ -72,7 +72,7 @@ class _File:
         os.posix_fallocate(self._fd, 0, size)
 
     def is_at(self, path: str, size: int = 0) -> bool:
-        """True when that path is this file, and it has so many bytes; no link is followed."""
+        """True when that path is this file, with at least `size` bytes; no link is followed."""
         try:
             status = os.stat(path, follow_symlinks=False)
         except OSError:

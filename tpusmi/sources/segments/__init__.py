@@ -150,7 +150,7 @@ class Segments:
 
 def _contested(jobs: Iterable[Job], quota: Quota) -> set[tuple[tuple[int, int], int]]:
     """Processes that have ended and that files of several users name, each with a user who may be
-    lying: the kernel says nothing about ended processes. Root and the own user are believed.
+    lying: the kernel says nothing about ended processes. Root and this user are believed.
     """
     owners: dict[tuple[int, int], set[int]] = {}
     for job in jobs:

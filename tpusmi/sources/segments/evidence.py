@@ -31,7 +31,6 @@ UIDS, OVERFLOW_UID = 2**32 - 1, 65534
 class Claim(NamedTuple):
     """What a segment's file says, and what the kernel says about the file."""
 
-    path: str
     owner: int
     header: Header
     file: File = (0, 0)
@@ -134,7 +133,7 @@ def examine(claim: Claim, kernel: Kernel, before: Evidence) -> Evidence:
         return Evidence(was, is_alive=False)
     if _has_ended(claim, kernel):
         return Evidence(None, is_alive=False, is_locked=claim.is_locked)
-    # The lock alone proves that such a process is alive, and not which it is.
+    # The lock alone proves that such a process is alive, not which one it is.
     return Evidence(None, is_alive=True if claim.is_locked else None, is_locked=claim.is_locked)
 
 
@@ -233,7 +232,7 @@ class _OtherNamespaces:
 
 def _limits(proc: str) -> str:
     if not identity.pid_namespace(proc):
-        return ""  # not a real /proc, but one that a test has put together
+        return ""  # not a real /proc, but one that a test has made
     missing = [f"/proc/{name}" for name in OF_THE_MACHINE if not os.path.exists(f"{proc}/{name}")]
     return f"{', '.join(missing)} cannot be read here" if missing else ""
 

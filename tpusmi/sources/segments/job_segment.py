@@ -72,7 +72,7 @@ class Job:
         self._newest_at_s = -math.inf
         self.evidence = Evidence(None, None)
         """What the kernel said about its process last."""
-        self._claim = Claim(file.path, status.st_uid, header, (status.st_dev, status.st_ino))
+        self._claim = Claim(status.st_uid, header, (status.st_dev, status.st_ino))
         self._key = ProcessKey(*self.named, file.path)
         self._sequence_unlocked: int | None = None
         """Number of the newest sample at the last read, if the lock was free then."""
@@ -132,7 +132,7 @@ class Job:
         return is_open and self._kernel.may_run(self._claim)
 
     def read(self, now_s: float, is_contested: bool = False, past_most: int = 0) -> JobReport:
-        """What the segment holds now, and so many values of the past. Raises SegmentError.
+        """What the segment holds now, and at most so many values of the past. Raises SegmentError.
 
         `is_contested` is for a process that has ended and that files of two users name.
         """
@@ -161,7 +161,6 @@ class Job:
             uid=self._claim.owner,
             elsewhere=self._elsewhere(),
         )
-        self._newest_at_s = now_s
         self._newest = JobReport(
             process=process,
             devices=self._facts.devices,
@@ -169,6 +168,7 @@ class Job:
             past=self._past(shift_s, interval_s, past_most),
             note=self._profile_note or self._doubt(),
         )
+        self._newest_at_s = now_s
         return self._newest
 
     def _look_for_writes_without_lock(self, sample: Sample | None) -> None:
@@ -188,8 +188,8 @@ class Job:
         return self._kernel.is_other_boot(self._claim.header.boot_id)
 
     def _state(self, sample: Sample | None, is_writing: bool) -> State:
-        """The state of the process: by the kernel, and by the lock of its agent; where neither
-        proves anything, by whether it writes.
+        """The state of the process: what the kernel and its agent's lock prove, or, if they prove
+        nothing, whether it writes.
         """
         now = self.evidence
         has_said_end = sample is not None and phase_of(sample) == Phase.ENDED
@@ -224,7 +224,7 @@ class Job:
         key = now.process
         if key is None or (state == State.DEAD and not is_gone):
             is_sure = is_gone and not is_contested
-            key = ProcessKey(*self.named, "" if is_sure else self._claim.path)
+            key = ProcessKey(*self.named, "" if is_sure else self.file.path)
         if key != self._key:
             self._key, self._facts_hint = key, -1
 
@@ -281,7 +281,7 @@ class Job:
         )
 
     def _past(self, shift_s: float, interval_s: float, most: int) -> list[Reading]:
-        """On the first read: what the ring still has, for graphs, in so many values."""
+        """On the first read: up to `most` values that the ring still has, for graphs."""
         if not self._wants_past:
             return []
         self._wants_past = False

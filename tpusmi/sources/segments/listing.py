@@ -169,8 +169,8 @@ def _files_in(
 
 
 def _files_within(directory: SegmentDirectory, most: int) -> SegmentFiles:
-    """The segments of its owner in a directory among the mounts of another process, among so many
-    names. Raises OSError.
+    """The segments of its owner in a directory among the mounts of another process, in the first
+    `most` names. Raises OSError.
     """
     with mounts.pointed_at(directory.within, directory.inner) as point:
         names = mounts.names(point, most + 1)
@@ -247,7 +247,7 @@ def _living_first(
     own: list[SegmentFile], left: ReadCost, is_alive: Callable[[SegmentFile], bool]
 ) -> list[SegmentFile]:
     """The files that are being written, in an order that stays, then the newest. Where not all can
-    be read, those whose process is alive come before, as far as half the time to read tells.
+    be read, those whose process is alive come first; half the time may be spent on finding out.
     """
     alive: dict[str, bool] = {}
     if len(own) > left.segments or sum(file.bytes for file in own) > left.bytes:

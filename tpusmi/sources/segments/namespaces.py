@@ -95,8 +95,8 @@ class Namespaces:
         return any(mounts.namespace(p, "mnt") != name for p, name in self._entered.items())
 
     def _grouped(self, names: list[str]) -> tuple[dict[str, list[int]], list[int], list[int]]:
-        """The processes of each other namespace, oldest first; those that may not be asked; and
-        those, the oldest of all, that there was no time for.
+        """The processes of each other namespace, oldest first; processes whose namespace this user
+        may not see; and the oldest of all, for which there was no time.
         """
         own = mounts.namespace(f"{self._proc}/self", "mnt")
         groups: dict[str, list[int]] = {}
@@ -113,7 +113,7 @@ class Namespaces:
         return {name: inside[::-1] for name, inside in groups.items()}, denied, pids
 
     def _ordered(self, by_namespace: dict[str, list[int]], quota: Quota) -> Iterator[_Group]:
-        """The namespaces, root's and the own first."""
+        """The namespaces, root's and this user's first."""
         by_user: dict[int, list[tuple[str, list[int]]]] = {}
         for name, pids in by_namespace.items():
             uid = _user(self._proc, pids[0])
@@ -181,7 +181,7 @@ class _Search:
         self._scan.unnamed.extend(pids[room:])
 
     def from_outside(self, denied: list[int]) -> None:
-        """Note which of the processes that may not be asked have a /dev/shm of their own."""
+        """Note which of these processes, which may not be entered, have another /dev/shm."""
         until_s = time.thread_time() + WALLED_CPU_S
         judged: dict[bytes, bool] = {}
         for rank, pid in enumerate(denied):
