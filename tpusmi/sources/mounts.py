@@ -22,7 +22,7 @@ LOCAL = frozenset(
 )
 """File systems that respond by themselves. Only root can mount those that need a device."""
 OVERLAY = b"overlay"
-"""It responds if the file systems below it do: any user may lay it over one that does not."""
+"""A file system that responds if those below it do: any user may lay it over one that does not."""
 STEPS_MOST, CROSSED_MOST = 32, 6
 """Most directories on the way to a path, and most mounts: each costs a call of the kernel."""
 

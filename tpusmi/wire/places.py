@@ -59,7 +59,7 @@ class SegmentFiles(NamedTuple):
 
     files: list[SegmentFile]
     entries: int
-    """How many names the directory has; one more than may be read where it has more."""
+    """How many names the directory has: `most` + 1 where it has more than may be read."""
 
 
 class SegmentDirectory(NamedTuple):

@@ -41,7 +41,7 @@ class _File:
         self._name = os.path.basename(path)
         self._fd = -1
         self._identity: tuple[int, int] | None = None
-        """None until the file is open."""
+        """Device and inode of the file; None until it is open."""
         _files.add(self)
         try:
             try:

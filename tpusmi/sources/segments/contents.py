@@ -35,7 +35,7 @@ from tpusmi.wire.reader import Fields, Sample
 
 NOTICES_MOST = 8
 FUTURE_MOST_S = 5.0
-"""Two readings of one clock, or of two clocks that agree, differ by less."""
+"""Readings of one clock, or of two clocks that agree, differ by less than this."""
 
 _NAMES = {(m.scope, m.name) for m in METRICS}
 _PROCESS = {f: metric(PROCESS, f) for f in PROCESS_FIELDS if (PROCESS, f) in _NAMES}

@@ -45,7 +45,7 @@ class JobReport(NamedTuple):
     readings: list[Reading]
     past: list[Reading]
     note: str | None = None
-    """What could not be read beside what could."""
+    """Which part of the segment could not be read, and why."""
 
 
 class Job:
@@ -68,10 +68,10 @@ class Job:
         self.named = (header.pid, header.start_ticks)
         """The process that the file names, by its pid and start."""
         self._newest: JobReport | None = None
-        """What it gave last."""
+        """The report of the last read."""
         self._newest_at_s = -math.inf
         self.evidence = Evidence(None, None)
-        """What the kernel said about its process last."""
+        """What the kernel said about its process, the last time it was asked."""
         self._claim = Claim(status.st_uid, header, (status.st_dev, status.st_ino))
         self._key = ProcessKey(*self.named, file.path)
         self._sequence_unlocked: int | None = None
@@ -81,7 +81,7 @@ class Job:
         self._by_device = by_device
         self._facts_hint = -1
         self._facts = contents.checked_facts({}, self._key, 0)
-        """Empty until they are read, which may never be needed."""
+        """The facts of the job, empty until they are first read."""
         self._profile_hint = 0
         self._profile_note: str | None = None
         self._profile: MemoryProfile | None = None

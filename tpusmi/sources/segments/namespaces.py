@@ -57,7 +57,7 @@ class _Group(NamedTuple):
     pids: list[int]
     uid: int
     is_entered: bool
-    """Whether it is among the first namespaces of that user."""
+    """Whether this is among the first namespaces of that user, which are entered."""
 
 
 class Namespaces:

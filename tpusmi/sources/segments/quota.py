@@ -26,15 +26,17 @@ class ReadCost(NamedTuple):
 
 
 OF_OTHER_USER = ReadCost(2048, 64, 64 << 20, 256, 0.04, 10_000)
-"""For the files of each user except root and the one who reads."""
+"""Limits for the files of each user except root and the one who reads."""
 OF_ALL_OTHERS = ReadCost(8192, 256, 256 << 20, 1024, 0.12, 30_000)
-"""For the files of all such users together."""
+"""Limits for the files of all such users together."""
 OF_TRUSTED = ReadCost(32768, 256, 1 << 30, 8192, 1.0, 200_000)
-"""For the files of root, and for those of the user who reads."""
+"""Limits for the files of root, and for those of the user who reads."""
 USERS_MOST = 4096
 """Most users whose spending is remembered. One person may own very many uids (/etc/subuid)."""
 DEBT_MOST_S = 0.4
-"""More is forgotten: a user's files are read again after ten reads at the latest."""
+"""Most overspent time that is remembered: after ten reads at the latest a user's files are read
+again.
+"""
 
 
 class _Share:
