@@ -18,12 +18,13 @@ from tpusmi.agent.process import block_signals
 from tpusmi.agent.slot import Values
 from tpusmi.agent.threads import Event, Thread
 from tpusmi.model import Reading, RowKey
-from tpusmi.wire.layout import UTILIZATION_FIELDS
 
 if TYPE_CHECKING:
     from tpusmi.sources.libtpu.own import OwnMetrics
 
-NOTHING: Values = (None,) * len(UTILIZATION_FIELDS)
+METRICS = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
+"""What is asked for, in the order of wire.DEVICE_FIELDS."""
+NOTHING: Values = (None,) * len(METRICS)
 END_S = 0.7
 """The thread is given so long to end; one that is asking a server that hangs takes a little longer,
 and is left to it.
@@ -44,7 +45,7 @@ class Server(Protocol):
 
 
 class Busy(NamedTuple):
-    """One answer: a value for each of UTILIZATION_FIELDS and each local device."""
+    """One answer: a value for each of METRICS and each local device."""
 
     at_s: float
     period_s: float
@@ -140,7 +141,7 @@ def joined(
     On a chip of two devices some metrics are told per chip, and must not pass for a device's: there
     the rows have to be as many as the devices.
     """
-    columns = [_column(readings, name, ids, may_be_partial) for name in UTILIZATION_FIELDS]
+    columns = [_column(readings, name, ids, may_be_partial) for name in METRICS]
     return tuple(zip(*columns, strict=True)) if ids else ()
 
 

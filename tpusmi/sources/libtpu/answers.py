@@ -16,7 +16,6 @@ from tpusmi.model import (
     ProcessKey,
     Reading,
     RowKey,
-    fresh_for_s,
     metric,
     within,
 )
@@ -31,6 +30,8 @@ LABELS_MOST = 256
 PAIRS_MOST = 32
 ID_TEXT_MOST = TEXT_MOST = 64
 """Characters of what names a device, and of what a distribution is about."""
+FRESH_LEAST_S = 5.0
+FRESH_PERIODS = 3
 VALUE_MOST = 2**62 - 1
 IDLE_MOST_S = 10 * 365.25 * 86400.0
 """Ten years: no machine has been up for longer."""
@@ -91,7 +92,7 @@ def _rows(name: Name, rows: Any, asked: Asked) -> tuple[tuple[Reading, ...], int
     """The readings of every device, the first of each, and how many rows make no sense."""
     found: dict[RowKey, list[Reading]] = {}
     senseless = 0
-    fresh_s = fresh_for_s(name.every_s)
+    fresh_s = fresh_for_s(name)
     values_of = _execution if name.shape == EXECUTION else _gauge(name)
     for row in rows:
         if _is_of_other_core(row.attribute):
@@ -106,6 +107,11 @@ def _rows(name: Name, rows: Any, asked: Asked) -> tuple[tuple[Reading, ...], int
             at_s = _at_s(row, asked)
             found[key] = [Reading(n, key, v, at_s, LIBTPU, fresh_s) for n, v in values]
     return tuple(r for readings in found.values() for r in readings), senseless
+
+
+def fresh_for_s(name: Name) -> float:
+    """How long a value of that name may be believed."""
+    return max(FRESH_LEAST_S, FRESH_PERIODS * name.every_s)
 
 
 def device_id(attribute: Any) -> int | None:

@@ -17,7 +17,6 @@ from tpusmi.model import (
     Percentiles,
     Reading,
     RowKey,
-    fresh_for_s,
     within,
 )
 from tpusmi.sources.libtpu.answers import (
@@ -25,6 +24,7 @@ from tpusmi.sources.libtpu.answers import (
     IDLE_MOST_S,
     PERCENT_MOST,
     VALUE_MOST,
+    fresh_for_s,
 )
 from tpusmi.sources.libtpu.names import (
     EXECUTION,
@@ -272,7 +272,7 @@ def _sane(name: str, value: Number | None) -> Number | None:
 
 
 def _reading(name: Name, metric: str, row: int, value: Number, at_s: float) -> Reading:
-    return Reading(metric, RowKey(SERVER, row), value, at_s, LIBTPU_SDK, fresh_for_s(name.every_s))
+    return Reading(metric, RowKey(SERVER, row), value, at_s, LIBTPU_SDK, fresh_for_s(name))
 
 
 def _text(item: object) -> str:

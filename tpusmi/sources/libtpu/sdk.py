@@ -17,7 +17,8 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.interpreter import why_unknown
-from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome, Status, fresh_for_s
+from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome, Status
+from tpusmi.sources.libtpu.answers import fresh_for_s
 from tpusmi.sources.libtpu.child_process import ChildProcess
 from tpusmi.sources.libtpu.formats import Parsed, parse
 from tpusmi.sources.libtpu.names import NAMES, SELDOM_S, Name
@@ -241,7 +242,7 @@ class LibtpuSdk:
             links=tuple(
                 link
                 for k in known
-                if now_s - k.at_s <= fresh_for_s(k.name.every_s)  # links have no age of their own
+                if now_s - k.at_s <= fresh_for_s(k.name)  # a link does not say how old it is
                 for link in k.parsed.links
             ),
             libtpu_version=self._version,
