@@ -64,7 +64,9 @@ class Directories:
         self._pids = _Pids(self._host.path("/proc"))
         files: list[SegmentFile] = []
         troubles: list[Trouble] = []
-        for directory in sorted(self._directories, key=lambda d: not _is_trusted(d, quota)):
+        for directory in sorted(
+            self._directories, key=lambda d: d.uid is not None and not quota.is_trusted(d.uid)
+        ):
             if directory.trouble:
                 troubles.append(Trouble(directory, directory.trouble))
                 continue
@@ -134,10 +136,6 @@ class _Pids:
                     yield places.segment_file(path, (int(name), ticks), os.lstat(path))
                 except OSError:
                     continue  # most have none
-
-
-def _is_trusted(directory: SegmentDirectory, quota: Quota) -> bool:
-    return directory.uid is None or quota.is_trusted(directory.uid)
 
 
 def _files_in(
