@@ -29,6 +29,7 @@ from tpusmi.model.metrics import (
     metric,
 )
 from tpusmi.model.nouns import (
+    FRESH_LEAST_S,
     HOLDERS,
     SYSFS,
     Chip,
@@ -42,6 +43,7 @@ from tpusmi.model.nouns import (
     RowKey,
     Subject,
     Visibility,
+    fresh_for_s,
     within,
 )
 from tpusmi.model.process import (
@@ -96,6 +98,7 @@ __all__ = [
     "DEVICE_METRICS",
     "ENDING_CODES",
     "FAILED",
+    "FRESH_LEAST_S",
     "HISTORY_S",
     "HOLDERS",
     "LIBTPU",
@@ -154,6 +157,7 @@ __all__ = [
     "Value",
     "Verdict",
     "Visibility",
+    "fresh_for_s",
     "metric",
     "within",
 ]

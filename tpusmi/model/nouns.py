@@ -16,6 +16,9 @@ HOLDERS = "holders"
 SYSFS = "sysfs"
 """Name of the source that looks for the chips."""
 
+FRESH_LEAST_S, FRESH_PERIODS = 5.0, 3
+"""A value may be believed for this many of its own periods, and for so long at least."""
+
 Number = float | int
 
 
@@ -87,6 +90,11 @@ class Reading(NamedTuple):
     at_s: float
     source: str
     fresh_s: float
+
+
+def fresh_for_s(period_s: float) -> float:
+    """How long a value may be believed that is measured every `period_s` seconds."""
+    return max(FRESH_LEAST_S, FRESH_PERIODS * period_s)
 
 
 class Device(NamedTuple):

@@ -194,8 +194,8 @@ class Process(NamedTuple):
 
     @property
     def stale(self) -> bool | None:
-        """True and False are certain. None when it holds nothing, and when the verdict is not certain:
-        `maybe` or `unknown`.
+        """True and False are certain. None when it holds nothing, and when the verdict is `maybe`
+        or `unknown`.
         """
         certain = {Verdict.STALE: True, Verdict.NOT_STALE: False}
         return None if self.verdict is None else certain.get(self.verdict)
