@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from signal import SIGTERM
 
 from tpusmi.actions import is_readonly
-from tpusmi.actions.end import carry_out
-from tpusmi.actions.order import FREE_WITHIN_S, GRACE_S, Order
+from tpusmi.actions.end import FREE_WITHIN_S, GRACE_S, Order, carry_out
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Request
 from tpusmi.actions.planning import planned

@@ -361,7 +361,7 @@ def test_where_proc_is_not_ours_nothing_is_free_and_nobody_is_ended(
     script = script.replace('"$@"\n', "") + '\n"$@"\n'
     found = on_a_machine(tmp_path, *TPUSMI, "ps", script=script, namespaces=namespaces)
     assert found.returncode == NOT_VISIBLE, found.stderr
-    assert "is not the one of this process" in found.stdout
+    assert "is not the /proc of this process" in found.stdout
     tried = on_a_machine(
         tmp_path, *TPUSMI, "kill", "2", "--yes", script=script, namespaces=namespaces
     )

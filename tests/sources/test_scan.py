@@ -19,7 +19,7 @@ from users import NOBODY, ROOT, reachable
 from tpusmi.collect import look
 from tpusmi.model import Chip, Host
 from tpusmi.sources import holders as module
-from tpusmi.sources.holders import Holders, allowance, descriptors, procfs, scan
+from tpusmi.sources.holders import Holders, descriptors, procfs, scan
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.nodes import is_named_like_a_node
 
@@ -96,7 +96,7 @@ def test_who_opens_a_node_after_it_was_judged_is_found_within_two_seconds(machin
 def test_without_inotify_the_number_of_descriptors_tells(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.Watch, "has_seen", lambda self: False)
+    monkeypatch.setattr(module.Watch, "has_seen_open", lambda self: False)
     code = "say('ready'); sys.stdin.readline(); f = hold(sys.argv[1]); say('done'); wait()"
     with running(code, path(machine)) as child:
         child.line()
@@ -510,8 +510,8 @@ say('ready'); wait()
 def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(allowance, "FREE", 3000)
-    monkeypatch.setattr(allowance, "OF_USER", 1000)
+    monkeypatch.setattr(descriptors, "FREE_DESCRIPTORS", 3000)
+    monkeypatch.setattr(descriptors, "USER_DESCRIPTORS", 1000)
     path(machine).chmod(0o666)
     with (
         reachable(path(machine).parent),
@@ -531,7 +531,7 @@ def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
         assert left_out
         assert found.hidden >= len(left_out)
         assert not [link for link in read if link.split("/")[-3] in map(str, left_out)]
-    assert not allowance.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
+    assert not descriptors.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
 
 
 def test_the_file_system_of_a_descriptor_is_known() -> None:
@@ -569,4 +569,4 @@ def test_a_list_of_processes_without_the_first_hides_others(tmp_path: Path) -> N
     (tmp_path / "proc" / "77").mkdir(parents=True)
     looked = scan.Scan(str(tmp_path / "proc"), module.Nodes({}, {}, ()), ())
     looked.look(0.0)
-    assert looked.found().hides_others
+    assert looked.result().hides_others

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tpusmi.actions.lockfile import Cleared
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order
+from tpusmi.actions.lock_removal import Cleared
 from tpusmi.actions.outcome import Report, Result
 from tpusmi.actions.plan import Me, Plan, Refusal, Request, Target, make_plan
 from tpusmi.cli import kill
@@ -106,7 +106,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(300, NODES[0]),),
             {"chips": (0,), "all_users": True},
             [],
-            {300: "started this tpusmi, which would end with it (a notebook's kernel, a shell)"},
+            {300: "started this tpusmi, which would end with it (a shell, a notebook kernel)"},
             id="an ancestor",
         ),
         pytest.param(
@@ -120,21 +120,21 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(9, NODES[0], user="bob"),),
             {"pids": (9,)},
             [],
-            {9: "belongs to user bob: only with --all-users"},
+            {9: "belongs to user bob: add --all-users to end it"},
             id="another user's",
         ),
         pytest.param(
             (process(9, NODES[0], user=None),),
             {"pids": (9,)},
             [],
-            {9: "belongs to an unknown user: only with --all-users"},
+            {9: "belongs to an unknown user: add --all-users to end it"},
             id="nobody knows whose",
         ),
         pytest.param(
             (process(9, NODES[0], user="ann", uid=1001),),
             {"pids": (9,)},
             [],
-            {9: "belongs to user ann: only with --all-users"},
+            {9: "belongs to user ann: add --all-users to end it"},
             id="another user's of the same name",
         ),
         pytest.param(
@@ -144,7 +144,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(9, NODES[0], user="ann", uid=None),),
             {"pids": (9,)},
             [],
-            {9: "belongs to user ann: only with --all-users"},
+            {9: "belongs to user ann: add --all-users to end it"},
             id="a name without a uid",
         ),
         pytest.param(
@@ -158,7 +158,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(9, *NODES),),
             {"chips": (0,)},
             [],
-            {9: "also holds /dev/vfio/1, of chips that were not named"},
+            {9: "also holds /dev/vfio/1, of chips that you did not name"},
             id="one that holds more",
         ),
         pytest.param((process(9, *NODES),), {"chips": (0, 1)}, [9], {}, id="all of it named"),
@@ -419,7 +419,7 @@ def test_without_a_bus_a_lookalike_is_ended_by_its_pid_alone() -> None:
     s = snapshot(
         process(9, "/dev/vfio/96", verdict=Verdict.STALE), chips=(), nodes=("/dev/vfio/96",)
     )
-    why = "the kernel shows no PCI bus here: /dev/vfio/96 may be another device's; end it by pid"
+    why = "no PCI bus is visible here: /dev/vfio/96 may be another device's; end it by pid"
     assert planned(s, stale=True) == ([], {9: why})
     assert planned(s, pids=(9,)) == ([9], {})
     assert planned(s, pids=(9,), stale=True) == ([9], {})

@@ -14,7 +14,7 @@ import jsonschema
 import moments
 import pytest
 
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
 from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
 from tpusmi.report import csv, ending, fields, holding, table, words

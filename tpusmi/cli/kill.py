@@ -10,8 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from tpusmi.actions import is_readonly
-from tpusmi.actions.end import carry_out
-from tpusmi.actions.order import ENDING_SIGNALS, FREE_WITHIN_S, GRACE_S, WAIT_MOST_S, Order
+from tpusmi.actions.end import ENDING_SIGNALS, FREE_WITHIN_S, GRACE_S, WAIT_MOST_S, Order, carry_out
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Refusal, Request
 from tpusmi.actions.planning import planned

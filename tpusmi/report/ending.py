@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order
 from tpusmi.actions.outcome import Newcomer, Report, Result
 from tpusmi.actions.plan import Plan, Starter
 from tpusmi.model import SCHEMA, Process, Snapshot

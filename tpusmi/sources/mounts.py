@@ -202,8 +202,14 @@ def _check_local(process: str, mount_id: bytes) -> None:
 
 
 def _is_local(process: str, kind: bytes) -> bool:
-    """Who is not root may look at what is its own alone, and can only keep itself waiting."""
-    if kind != OVERLAY:
-        return kind in LOCAL
+    return is_overlay_trusted(process) if kind == OVERLAY else kind in LOCAL
+
+
+def is_overlay_trusted(process: str) -> bool:
+    """True if an overlay that this process sees will answer: it is of our user namespace.
+
+    A user other than root may look at their own processes alone, and can only keep themselves
+    waiting.
+    """
     own = namespace("/proc/self", "user")
     return os.geteuid() != 0 or (own is not None and namespace(process, "user") == own)

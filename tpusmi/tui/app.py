@@ -15,12 +15,14 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tpusmi.model import Process, Snapshot
+from tpusmi.actions.end import Order
+from tpusmi.actions.plan import Request
+from tpusmi.model import Host, Process, Snapshot
 from tpusmi.tui import clipboard
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.prompt import Prompt
-from tpusmi.tui.ending.ends import SHOWN_S, Ending, Finished, Question, Told, still_there
-from tpusmi.tui.feed import Deliver, Ender, Feed, Options, Reader
+from tpusmi.tui.ending.ends import SHOWN_S, EndThread, Finished, Progress, Question, still_there
+from tpusmi.tui.feed import Deliver, Feed, Options, Reader
 from tpusmi.tui.keys import EVERYWHERE
 from tpusmi.tui.leaving import hung_up, on_continued, on_signals
 from tpusmi.tui.main.page import MainPage
@@ -216,41 +218,50 @@ class Dashboard(App[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """False for what this dashboard does not have. A browser's has no directory."""
-        absent = {"end": self.scene.options.ender is None, "picture": self.is_web}
+        absent = {"end": self.scene.options.host is None, "picture": self.is_web}
         return not absent.get(action, False)
 
     def action_end(self, choice: str) -> None:
         scene, targets = self.scene, self.page.targets
-        ender, snapshot = scene.options.ender, scene.newest
-        if ender is None or snapshot is None or self._is_asking:
+        host, snapshot = scene.options.host, scene.newest
+        if host is None or snapshot is None or self._is_asking:
             pass
         elif there := still_there(snapshot, targets):
-            self._ask_about(ender, snapshot, there, choice)
+            self._ask_about(host, snapshot, there, choice)
         elif any(not p.is_verified for p in targets):
             self.say(CANNOT_END)
 
     def _ask_about(
-        self, ender: Ender, snapshot: Snapshot, processes: tuple[Process, ...], choice: str
+        self, host: Host, snapshot: Snapshot, processes: tuple[Process, ...], choice: str
     ) -> None:
-        from tpusmi.tui.ending.kill import KillScreen
-        from tpusmi.tui.ending.several import text_about
+        from tpusmi.tui.ending.kill_screen import KillScreen
+        from tpusmi.tui.ending.question import text_about
 
-        scene, plan = self.scene, ender.plan(snapshot, processes)
+        scene = self.scene
+        # Processes of other users too: the dialog names the user.
+        request = Request(tuple(p.pid for p in processes), all_users=True)
+        plan = scene.options.planner(host, snapshot, request)
         question = Question(snapshot, processes, plan)
-        text = text_about(scene.look, question, scene.user, scene.ends.telling)
+        text = text_about(scene.look, question, scene.user, scene.ends.progress)
         screen = KillScreen(scene.look, text, choice, bool(plan.targets))
         self._is_asking = True
-        self.push_screen(screen, lambda number: self._answered(ender, question, number))
+        self.push_screen(screen, lambda number: self._answered(host, question, number))
 
-    def _answered(self, ender: Ender, question: Question, number: int | None) -> None:
+    def _answered(self, host: Host, question: Question, number: int | None) -> None:
         self._is_asking = False
         if number is not None:
-            Ending(ender, question, number, self.post_message).begin()
+            chips, order = question.snapshot.chips, Order(number)
+            carry_out = self.scene.options.carry_out
+            EndThread(
+                question,
+                lambda on_progress: carry_out(host, chips, question.plan, order, on_progress),
+                self.post_message,
+            ).begin()
             self.page.answered()
         self._draw()
 
-    def on_end_told(self, message: Told) -> None:
-        self.scene.ends.telling.update(message.words)
+    def on_end_progress(self, message: Progress) -> None:
+        self.scene.ends.progress.update(message.words)
         self._draw()
 
     def on_end_finished(self, message: Finished) -> None:

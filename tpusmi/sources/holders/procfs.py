@@ -195,6 +195,15 @@ def mount_types(process: str) -> dict[str, str]:
     return {m.number.decode("ascii", "replace"): m.kind.decode("ascii", "replace") for m in found}
 
 
+def overlays(process: str) -> dict[str, str]:
+    """The device number of each overlay that the process sees, by the id of its mount."""
+    try:
+        mounts = mountinfo.mounts(mountinfo.listed(process))
+    except OSError:
+        return {}
+    return {m.number.decode(): m.device.decode() for m in mounts if m.kind == b"overlay"}
+
+
 def open_flags(process: str, descriptor: str) -> int:
     """With which flags a descriptor was opened; those of one that may be read when it is gone."""
     try:
