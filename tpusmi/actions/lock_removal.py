@@ -7,7 +7,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from tpusmi.model import LOCK_BLOCKING, LOCK_LOCKED, LOCK_UNKNOWN, Host, LockFile
+from tpusmi.model import Host, LockFile, LockState
 from tpusmi.sources.holders import is_inside
 from tpusmi.sources.holders.lockfile import lock_files
 from tpusmi.sources.holders.scan import ScanResult
@@ -31,12 +31,12 @@ def clear(host: Host, scanned: ScanResult) -> tuple[Cleared, ...]:
     return tuple(
         _cleared(host, file, scanned)
         for file in lock_files(host, scanned.lock_files, sees_all)
-        if file.state in (LOCK_LOCKED, LOCK_UNKNOWN, LOCK_BLOCKING)
+        if file.state in (LockState.LOCKED, LockState.UNKNOWN, LockState.BLOCKING)
     )
 
 
 def _cleared(host: Host, file: LockFile, scanned: ScanResult) -> Cleared:
-    kept = "" if file.state == LOCK_BLOCKING else file.message
+    kept = "" if file.state == LockState.BLOCKING else file.message
     if not kept and scanned.holders:
         kept = f"pid {', '.join(map(str, scanned.holders))} holds the TPU"
     elif not kept and scanned.hidden:

@@ -9,8 +9,8 @@ from tpusmi.model import (
     DENIED,
     FAILED,
     HOLDERS,
-    LOCK_BLOCKING,
     OTHER_MOUNTS,
+    LockState,
     Process,
     Snapshot,
     Verdict,
@@ -106,7 +106,7 @@ class Plan(NamedTuple):
 
 def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
     """The plan for a request on that snapshot. An empty request ends no process."""
-    holders = [p for p in s.processes if p.holds and p.is_verified and p.state != "dead"]
+    holders = [p for p in s.processes if p.holds and p.is_verified and not p.is_dead]
     matching = [] if request.is_empty else _matching(s, request, holders)
     targets: list[Target] = []
     refused = [_not_a_holder(s, pid, holders) for pid in _missing(request.pids, holders)]
@@ -125,8 +125,10 @@ def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
         refused=tuple(refused),
         nodes=nodes,
         also_held_by=_also(others, targets, refused, nodes),
-        lock_files=tuple(f.path for f in s.lock_files if f.state == LOCK_BLOCKING and not others),
-        unseen=s.unseen,
+        lock_files=tuple(
+            f.path for f in s.lock_files if f.state == LockState.BLOCKING and not others
+        ),
+        unseen=s.visibility.reason,
         blind=blind(s),
         spared=tuple(_spared(holders, request, me)),
         unasked=_unasked(s),
@@ -138,7 +140,7 @@ def _nodes(
     s: Snapshot, request: Request, holders: Sequence[Process], requested: Iterable[Sequence[str]]
 ) -> tuple[str, ...]:
     """The nodes that were requested."""
-    here = dict.fromkeys((*(node for c in s.chips for node in c.nodes), *s.nodes))
+    here = dict.fromkeys((*(node for c in s.chips for node in c.nodes), *s.visibility.nodes))
     meant = dict.fromkeys(node for nodes in requested for node in nodes)
     if not request.pids and not request.is_empty:
         needed = {node for p in holders if request.stale and not p.stale for node in p.holds}
@@ -169,7 +171,7 @@ def _missing(pids: Iterable[int], holders: Iterable[Process]) -> list[int]:
 
 
 def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
-    same = (p for p in s.processes if p.pid == pid and p.is_verified and p.state != "dead")
+    same = (p for p in s.processes if p.pid == pid and p.is_verified and not p.is_dead)
     process = next(same, None)
     below = [p for p in holders if p.life is not None and _is_below(p, pid)]
     nodes = tuple(dict.fromkeys(node for p in below for node in p.holds))
@@ -177,7 +179,7 @@ def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
         return Refusal(pid, process, "has libtpu loaded, and holds no TPU")
     if blind(s):
         return Refusal(pid, process, blind(s))
-    holds_none = "is not seen to hold a TPU" if s.hidden or s.own_namespace else "holds no TPU"
+    holds_none = "holds no TPU" if s.visibility.is_complete else "is not seen to hold a TPU"
     children = ", ".join(f"{p.pid}" for p in below)
     but = f": pid {children}, which it started, holds {', '.join(nodes)}" if below else ""
     return Refusal(pid, process, f"{holds_none}{but}", nodes)

@@ -9,16 +9,16 @@ import os
 import select
 import signal
 from collections.abc import Sequence
-from enum import Enum
 
 from tpusmi.model import Process
+from tpusmi.model.states import Word
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.scan import Scan
 
 STOPPED = "Tt"
 
 
-class Fate(str, Enum):
+class Fate(Word):
     """What became of a process that was to be ended."""
 
     ENDED = "ended"

@@ -118,14 +118,9 @@ class Describer:
             meter = meter or Meter(self._proc, key.pid)
             life = meter.measured(life)
         process = Process(
-            key,
+            key=key,
             user=None if status.uid is None else user_name(status.uid),
             command=procfs.command_of(words, path),
-            state="live",
-            phase=None,
-            sampled_at_s=None,
-            interval_s=None,
-            facts={},
             environment=variables,
             life=life,
             uid=status.uid,

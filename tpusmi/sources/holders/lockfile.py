@@ -11,16 +11,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import (
-    LOCK_ABSENT,
-    LOCK_BLOCKING,
-    LOCK_DELETED,
-    LOCK_HARMLESS,
-    LOCK_LOCKED,
-    LOCK_UNKNOWN,
-    Host,
-    LockFile,
-)
+from tpusmi.model import Host, LockFile, LockState
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.descriptors import DELETED, OpenLockFile
 from tpusmi.sources.mounts import namespace
@@ -50,7 +41,7 @@ def lock_files(
     user = _next_user(host)
     files = [_state(host, path, opened, locks, user) for path in PATHS]
     files += _deleted(host, opened, locks)
-    return tuple(f for f in files if f.state != LOCK_ABSENT or f.path == PATHS[0])
+    return tuple(f for f in files if f.state != LockState.ABSENT or f.path == PATHS[0])
 
 
 def _next_user(host: Host) -> NextUser:
@@ -127,27 +118,27 @@ def _state(
     try:
         file, directory = os.lstat(here), os.stat(os.path.dirname(here))
     except OSError:
-        return LockFile(path, LOCK_ABSENT, None, (), "no lock file")
+        return LockFile(path, LockState.ABSENT, None, (), "no lock file")
     owner = user_name(file.st_uid)
     if not stat.S_ISREG(file.st_mode):
         kind = "a symbolic link" if stat.S_ISLNK(file.st_mode) else "not a regular file"
-        return LockFile(path, LOCK_UNKNOWN, owner, (), f"{kind}: not libtpu's, left alone")
+        return LockFile(path, LockState.UNKNOWN, owner, (), f"{kind}: not libtpu's, left alone")
     users = [o for o in opened if o.path == here and _is_same(o, file)]
     pids = [o.pid for o in users if locks.by(o)] or locks.on(file)
     if pids is not None:
         visible = tuple(sorted({p for p in pids if p > 0}))
         by = _pids(visible) if visible else "a process that cannot be seen"
-        return LockFile(path, LOCK_LOCKED, owner, visible, f"locked by {by}")
+        return LockFile(path, LockState.LOCKED, owner, visible, f"locked by {by}")
     if not locks.is_known:
         message = "cannot tell from here whether it is locked"
-        return LockFile(path, LOCK_UNKNOWN, owner, (), message)
+        return LockFile(path, LockState.UNKNOWN, owner, (), message)
     if not is_in_the_way(file, directory, user):
-        return LockFile(path, LOCK_HARMLESS, owner, (), "left over, not locked: harmless")
+        return LockFile(path, LockState.HARMLESS, owner, (), "left over, not locked: harmless")
     message = (
         f"left by {owner}, not locked, and in the way: {user_name(user.uid)} cannot open it, "
         f"which libtpu takes for a lock. {owner} or root can remove it: tpusmi kill --stale"
     )
-    return LockFile(path, LOCK_BLOCKING, owner, (), message)
+    return LockFile(path, LockState.BLOCKING, owner, (), message)
 
 
 def _is_same(opened: OpenLockFile, file: os.stat_result) -> bool:
@@ -186,7 +177,7 @@ def _deleted(host: Host, opened: Iterable[OpenLockFile], locks: _Locks) -> list[
     return [
         LockFile(
             here[path.removesuffix(DELETED)],
-            LOCK_DELETED,
+            LockState.DELETED,
             owners[path],
             tuple(sorted(pids)),
             f"deleted while {_pids(pids)} holds its lock: a second process may start on the TPU",
