@@ -39,7 +39,7 @@ from tpusmi.actions.planning import me, planned
 from tpusmi.collect import look
 from tpusmi.merge.staleness import Limits
 from tpusmi.model import Host, Process, ProcessKey, Verdict
-from tpusmi.report.ending import plan_text
+from tpusmi.report.kill_text import plan_text
 
 QUICK = Order(signal.SIGTERM, grace_s=5.0, free_within_s=10.0)
 IMPATIENT = Order(signal.SIGTERM, grace_s=0.3, free_within_s=10.0)

@@ -29,7 +29,7 @@ from tpusmi.model import (
     Visibility,
 )
 from tpusmi.model.holding import node_states, status
-from tpusmi.report import ending
+from tpusmi.report import kill_text
 
 NODES = ("/dev/vfio/0", "/dev/vfio/1")
 CHIPS = tuple(
@@ -373,7 +373,7 @@ def test_after_a_long_thought_only_those_who_were_confirmed_and_are_meant_still_
     before = Plan(targets=(Target(A, ""), Target(B, "")))
     newcomer = process(1002, NODES[0])
     now = Plan(targets=(Target(B, ""), Target(newcomer, "")))
-    assert [t.process.pid for t in kill._still_meant(before, now).targets] == [1001]
+    assert [t.process.pid for t in kill._still_confirmed(before, now).targets] == [1001]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, Verdict.MAYBE, Verdict.NOT_STALE, None])
@@ -385,7 +385,7 @@ def test_after_a_long_thought_who_was_stale_and_is_not_for_certain_is_left_alone
     changed = A._replace(verdict=verdict)
     before, now = (make_plan(snapshot(p), request, ME) for p in (STALE, changed))
     assert [t.process.pid for t in before.targets] == [1000]
-    plan = kill._still_meant(before, now)
+    plan = kill._still_confirmed(before, now)
     assert plan.targets == ()
     if verdict is not Verdict.NOT_STALE:
         assert "pid 1000 is left alone: " in capsys.readouterr().err
@@ -479,9 +479,9 @@ def test_witnesses_that_could_not_be_asked_are_named() -> None:
     )
     plan = make_plan(s, Request(stale=True), ME)
     assert plan.unasked == ("agent: OSError: [Errno 40] x", "libtpu: port 8431 has not answered")
-    said = ending.plan_text(s, plan, Order())
-    assert "could not be asked: agent: OSError: [Errno 40] x\n" in said
-    assert ending.report_dict(plan, None)["plan"]["not_asked"] == list(plan.unasked)
+    said = kill_text.plan_text(s, plan, Order())
+    assert "could not be read: agent: OSError: [Errno 40] x\n" in said
+    assert kill_text.report_dict(plan, None)["plan"]["not_asked"] == list(plan.unasked)
 
 
 @pytest.mark.parametrize(
@@ -491,6 +491,6 @@ def test_witnesses_that_could_not_be_asked_are_named() -> None:
 def test_a_holder_that_stands_still_is_called_so(state: str, words: str) -> None:
     assert A.life is not None
     s = snapshot(A._replace(life=A.life._replace(state=state)))
-    assert f", chip 0, {words}): job 1000" in ending.plan_text(
+    assert f", chip 0, {words}): job 1000" in kill_text.plan_text(
         s, make_plan(s, Request((1000,)), ME), Order()
     )

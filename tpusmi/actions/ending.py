@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from tpusmi.actions.grip import DOUBTS, Fate, Grip
 from tpusmi.actions.lock_removal import Cleared
 from tpusmi.actions.outcome import Newcomer, Report, Result
 from tpusmi.actions.plan import Plan, Starter, Target
-from tpusmi.actions.proof import DOUBTS, Fate, Grip
 from tpusmi.actions.restarts import EndedTarget, is_there, newcomers
 from tpusmi.model import ENDING_CODES, Host, ProcessKey
 from tpusmi.sources.holders.scan import Scan, ScanResult
@@ -69,7 +69,7 @@ class Ending:
                 self._signal(grip, number)
 
     def given_up(self) -> Report:
-        """What is known when the kernel has stopped answering."""
+        """A report for when the kernel has stopped answering."""
         message = "unknown: the kernel did not answer in time"
         left = [Result(g.process, Fate.UNSEEN, message, 0.0) for g in self._left()]
         results = (*self._done.values(), *left)
@@ -223,7 +223,7 @@ class Ending:
             self._finish(grip, Fate.NOT_PERMITTED, f"could not be signalled: {error.strerror}")
 
     def _settle(self, grip: Grip) -> None:
-        """Finish it if it has ended, or lives on without the TPU."""
+        """Finish it if it has ended, or keeps running without the TPU."""
         number = self._signalled.get(grip.process.key)
         if grip.has_ended():
             outcome = Fate.KILLED if number == signal.SIGKILL else Fate.ENDED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tpusmi.actions.grip import Fate
 from tpusmi.actions.lock_removal import Cleared
 from tpusmi.actions.plan import Refusal, Starter
-from tpusmi.actions.proof import Fate
 from tpusmi.model import Process
 
 

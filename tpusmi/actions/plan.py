@@ -190,7 +190,7 @@ def _is_below(p: Process, pid: int) -> bool:
 
 
 def _matching(s: Snapshot, request: Request, holders: Iterable[Process]) -> list[Process]:
-    """The holders that a request is about. One that is named by pid need not be stale."""
+    """The holders that a request is about. A holder named by pid need not be stale."""
     nodes = _nodes_of(s, request.chips)
     return [
         p

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tpusmi.model import Chip, Host
-from tpusmi.sources.sysfs.nodes import lookalikes
+from tpusmi.sources.sysfs.node_paths import lookalikes
 
 Identity = tuple[int, int]
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Status
 from tpusmi.sources.sysfs.functions import Function, Survey, survey
-from tpusmi.sources.sysfs.nodes import Nodes, find_nodes, lookalikes
+from tpusmi.sources.sysfs.node_paths import Nodes, find_nodes, lookalikes
 
 BUS = "/sys/bus/pci/devices"
 NOTES_MOST = 8

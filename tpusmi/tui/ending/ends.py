@@ -13,7 +13,7 @@ from tpusmi.actions.outcome import Newcomer, Report, Result
 from tpusmi.actions.plan import Plan
 from tpusmi.model import Process, ProcessKey, Snapshot
 from tpusmi.report import words
-from tpusmi.report.ending import report_text
+from tpusmi.report.kill_text import report_text
 from tpusmi.tui.draw.look import Look, Row
 
 SHOWN_S = 15.0

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from tpusmi.actions.end import Order
 from tpusmi.model import Process, ProcessKey
 from tpusmi.report import verdicts, words
-from tpusmi.report.ending import may_come_back, standstill, what_happens
-from tpusmi.report.holding import chips_or_nodes
+from tpusmi.report.kill_text import may_come_back, standstill, what_happens
+from tpusmi.report.ps_text import chips_or_nodes
 from tpusmi.text import counted, noun
 from tpusmi.tui.chrome import SIMULATED
 from tpusmi.tui.draw.look import Look, Row, split
