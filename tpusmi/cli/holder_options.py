@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 
+from tpusmi import cli
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import add_colors, words
 from tpusmi.merge.staleness import IDLE_S, STUCK_S, Limits
@@ -66,13 +67,7 @@ def on_host(
     """Call `act` with this host or the simulated one of the options; the exit code."""
     # Command lines are any bytes: text that the terminal cannot show must not stop us half-way.
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    if options.simulate is not None:
-        from tpusmi.cli.simulated import on_simulated
-
-        return on_simulated(parse, options.simulate, act)
-    from tpusmi.collect import this_host
-
-    return act(this_host())
+    return cli.on_host(parse, options.simulate, act)
 
 
 def check_chips(s: Snapshot, chips: list[int] | None, parse: argparse.ArgumentParser) -> None:
