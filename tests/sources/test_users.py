@@ -128,5 +128,5 @@ def test_very_many_users_without_a_name_do_not_take_those_of_others(
     """One user has a whole range of numbers with /etc/subuid."""
     monkeypatch.setattr(users, "KEPT_MOST", 8)
     names = _Names()
-    names._known = {2**31 + number: str(2**31 + number) for number in range(8)}
+    names._names = {2**31 + number: str(2**31 + number) for number in range(8)}
     assert names.of(0) == pwd.getpwuid(0).pw_name

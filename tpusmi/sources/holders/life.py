@@ -89,7 +89,7 @@ def life_of(
         platform=is_platform_agent(process, comm, status.uid, groups),
         role=next((role for text, role in _ROLES if any(text in word for word in words)), None),
         newest_thread_s=_newest_thread_s(process, older_s),
-        # Of one core, since its start.
+        # In percent of one core, since its start.
         mean_cpu_percent=100 * stat.cpu_ticks / procfs.ticks_per_s() / age_s if age_s else None,
     )
 
@@ -120,7 +120,7 @@ def is_platform_agent(process: str, comm: str, uid: int | None, groups: str) -> 
     lies where only root can write.
 
     `process` is `/proc/PID`; `comm` and `groups` are the contents of its files `comm` and `cgroup`.
-    What a process says about itself is no proof: any user can call any program `tpu-runtime`.
+    What a process says about itself proves nothing: any user can call any program `tpu-runtime`.
     """
     # `0::/system.slice/x.service`, or in an older hierarchy `1:name=systemd:/system.slice/…`.
     if any(line.split(":", 2)[-1] in _PLATFORM_UNITS for line in groups.splitlines()):
@@ -207,8 +207,8 @@ def _container(groups: str, has_id: bool, stat: Stat, status: Status) -> Iterato
 
 
 def _launcher(proc: str, pid: int, stat: Stat, status: Status, launcher: int) -> Iterator[Sign]:
-    """Signs that nothing waits for the process. One that handles or ignores SIGHUP was meant to
-    outlive its launcher, and a session leader is independent of it.
+    """Signs that nothing waits for the process. A process that handles or ignores SIGHUP
+    was meant to outlive its launcher, and a session leader is independent of it.
     """
     if status.expects_hangup:
         return
@@ -242,7 +242,7 @@ def _was_adopted(proc: str, stat: Stat) -> bool:
     """True when its parent is one that adopts and cannot have started it: a child begins in its
     parent's session and group, and only a shell with a terminal gives it another group.
 
-    A session or group outside this container has the number 0: then it cannot be told.
+    A session or group outside this container has the number 0: then this is unknown.
     """
     if stat.parent <= 0 or not _adopts(proc, stat.parent):
         return False

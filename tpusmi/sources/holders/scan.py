@@ -8,7 +8,7 @@ passes check cheaply whether anything changed, and inspect again only where it d
   descriptors changed, and are those on a node still on one?
 * every process is inspected again every INSPECT_AGAIN_S, since a descriptor can be closed and
   another opened under the same number;
-* `look(full=True)` inspects all of them, for a caller who was told that a node has been opened.
+* `look(full=True)` inspects all of them, for when the kernel reports that a node was opened.
 """
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
