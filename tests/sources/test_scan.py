@@ -498,6 +498,24 @@ def test_files_on_servers_and_in_user_space_are_not_looked_at(
         assert not [link for link in looked if f"/{pid}/" in link]
 
 
+@pytest.mark.parametrize("is_ours", [False, True], ids=["of a user", "among our mounts"])
+def test_an_overlay_of_another_user_namespace_is_looked_at_only_if_our_mounts_show_it(
+    machine: Host, monkeypatch: pytest.MonkeyPatch, is_ours: bool
+) -> None:
+    """Any user can lay one over a file system that never answers; only root can mount one here."""
+    with holder(path(machine)) as pid:
+        own = {"7": "0:99"} if is_ours else {}
+        monkeypatch.setattr(descriptors, "mount_types", lambda p: AnyMount("overlay"))
+        monkeypatch.setattr(descriptors, "is_overlay_trusted", lambda p: f"/{pid}" not in p)
+        monkeypatch.setattr(
+            descriptors, "overlays", lambda p: own if p == "/proc/self" else AnyMount("0:99")
+        )
+        outcome = source(machine).read(0.0)
+        held = [p.pid for p in outcome.processes if p.holds]
+        assert held == ([pid] if is_ours else [])
+        assert outcome.visibility.not_inspected >= (not is_ours)
+
+
 CROWD = """
 n = int(sys.argv[2])
 nothing, node = os.open('/dev/null', 0), os.open(sys.argv[1], os.O_RDWR)
@@ -529,7 +547,7 @@ def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
         assert mine in held
         left_out = [child.pid for child in crowd if child.pid not in held]
         assert left_out
-        assert found.hidden >= len(left_out)
+        assert found.visibility.not_inspected >= len(left_out)
         assert not [link for link in read if link.split("/")[-3] in map(str, left_out)]
     assert not descriptors.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
 
@@ -560,7 +578,7 @@ def test_a_process_of_which_nothing_may_be_read_is_hidden_and_not_gone(
             gone.install(patch)
             patch.setattr(os.path, "isdir", lambda p: True)
             found = source(machine).read(0.0)
-    assert found.hidden >= 1
+    assert found.visibility.not_inspected >= 1
     assert "no holder visible (" in found.message
 
 
