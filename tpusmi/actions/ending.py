@@ -61,8 +61,8 @@ class Ending:
                 self._finish(grip, doubt, DOUBTS[doubt])
         proven_at_s = time.monotonic()
         for grip in proven:
-            if self._is_ending_already(grip):
-                continue
+            if grip.process.stale_code in ENDING_CODES:
+                continue  # the kernel is already taking it apart: a signal changes nothing
             if time.monotonic() - proven_at_s > PROOF_S and (doubt := grip.doubt()):
                 self._finish(grip, doubt, DOUBTS[doubt])
             else:
@@ -202,10 +202,6 @@ class Ending:
 
     def _left(self) -> list[Grip]:
         return [grip for grip in self._grips if grip.process.key not in self._done]
-
-    def _is_ending_already(self, grip: Grip) -> bool:
-        """True when the kernel is already taking it apart: another signal changes nothing."""
-        return grip.process.stale_code in ENDING_CODES
 
     def _signal(self, grip: Grip, number: int) -> None:
         key = grip.process.key

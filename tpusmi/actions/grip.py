@@ -77,7 +77,8 @@ class Grip:
             return Fate.UNSEEN
         if self.has_ended():
             return Fate.GONE
-        if self._start_ticks() != self.process.key.start_ticks:
+        stat = procfs.read_stat(self._path)
+        if stat is None or stat.start_ticks != self.process.key.start_ticks:
             return Fate.REPLACED
         held = self.held()
         if held is None:
@@ -134,15 +135,12 @@ class Grip:
     def reaper(self) -> int | None:
         """The parent that has to reap it; None where it has not ended, or is gone."""
         stat = procfs.read_stat(self._path)
-        same = stat is not None and stat.start_ticks == self.process.key.start_ticks
-        return stat.parent if stat is not None and same and stat.is_gone else None
+        if stat is None or stat.start_ticks != self.process.key.start_ticks or not stat.is_gone:
+            return None
+        return stat.parent
 
     def close(self) -> None:
         """Close its descriptor."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-    def _start_ticks(self) -> int | None:
-        stat = procfs.read_stat(self._path)
-        return None if stat is None else stat.start_ticks

@@ -109,9 +109,11 @@ def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
     holders = [p for p in s.processes if p.holds and p.is_verified and not p.is_dead]
     matching = [] if request.is_empty else _matching(s, request, holders)
     targets: list[Target] = []
-    refused = [_not_a_holder(s, pid, holders) for pid in _missing(request.pids, holders)]
+    holder_pids = {p.pid for p in holders}
+    others = (pid for pid in dict.fromkeys(request.pids) if pid not in holder_pids)
+    refused = [_not_a_holder(s, pid, holders) for pid in others]
     for p in matching:
-        why = _why_not(s, p, request, me)
+        why = _why_never(p, me) or _why_not_covered(s, p, request, me)
         if why:
             refused.append(Refusal(p.pid, p, why, p.holds))
         else:
@@ -119,14 +121,14 @@ def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
     requested = [*(t.process.holds for t in targets), *(r.nodes for r in refused)]
     nodes = _nodes(s, request, holders, requested)
     ending = {t.process.key for t in targets}
-    others = [p for p in holders if p.key not in ending]
+    left = [p for p in holders if p.key not in ending]
     return Plan(
         targets=tuple(targets),
         refused=tuple(refused),
         nodes=nodes,
-        also_held_by=_also(others, targets, refused, nodes),
+        also_held_by=_also(left, targets, refused, nodes),
         lock_files=tuple(
-            f.path for f in s.lock_files if f.state == LockState.BLOCKING and not others
+            f.path for f in s.lock_files if f.state == LockState.BLOCKING and not left
         ),
         unseen=s.visibility.reason,
         blind=blind(s),
@@ -165,15 +167,14 @@ def _also(
     )
 
 
-def _missing(pids: Iterable[int], holders: Iterable[Process]) -> list[int]:
-    present = {p.pid for p in holders}
-    return [pid for pid in dict.fromkeys(pids) if pid not in present]
-
-
 def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
     same = (p for p in s.processes if p.pid == pid and p.is_verified and not p.is_dead)
     process = next(same, None)
-    below = [p for p in holders if p.life is not None and _is_below(p, pid)]
+    below = [
+        p
+        for p in holders
+        if p.life is not None and pid in (p.life.parent, *(a for a, _ in p.life.ancestors))
+    ]
     nodes = tuple(dict.fromkeys(node for p in below for node in p.holds))
     if process is not None and process.loaded_only and not below:
         return Refusal(pid, process, "has libtpu loaded, and holds no TPU")
@@ -183,10 +184,6 @@ def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
     children = ", ".join(f"{p.pid}" for p in below)
     but = f": pid {children}, which it started, holds {', '.join(nodes)}" if below else ""
     return Refusal(pid, process, f"{holds_none}{but}", nodes)
-
-
-def _is_below(p: Process, pid: int) -> bool:
-    return p.life is not None and pid in (p.life.parent, *(a for a, _ in p.life.ancestors))
 
 
 def _matching(s: Snapshot, request: Request, holders: Iterable[Process]) -> list[Process]:
@@ -217,11 +214,6 @@ def doubt(p: Process) -> str:
     return f"{what}: {p.stale_reason}" if p.stale_reason else what
 
 
-def _why_not(s: Snapshot, p: Process, request: Request, me: Me) -> str:
-    """Why this holder is left alone; empty when it is ended."""
-    return _why_never(p, me) or _why_not_asked(s, p, request, me)
-
-
 def _why_never(p: Process, me: Me) -> str:
     """Why no request ends this process; empty when one may."""
     near = {1: "is the init process", me.pid: "is this process itself"}
@@ -234,32 +226,25 @@ def _why_never(p: Process, me: Me) -> str:
     return ""
 
 
-def _why_not_asked(s: Snapshot, p: Process, request: Request, me: Me) -> str:
+def _why_not_covered(s: Snapshot, p: Process, request: Request, me: Me) -> str:
     """Why the request does not cover this holder; empty when it does."""
     if request.stale and not p.stale:
         reason = f": {p.stale_reason}" if p.stale_reason else ""
         return f"is not stale{reason}" if p.stale is False else doubt(p) or _UNJUDGED
     if p.uid not in me.uids and not request.all_users:
-        return f"belongs to {_user(p)}: add --all-users to end it"
+        user = f"user {p.user}" if p.user else "an unknown user"
+        return f"belongs to {user}: add --all-users to end it"
     named = _nodes_of(s, request.chips)
     beyond = [node for node in p.holds if request.chips and node not in named]
     if beyond:
         return f"also holds {', '.join(beyond)}, of chips that you did not name"
-    if request.stale and p.pid not in request.pids and not _holds_a_chip(s, p):
+    # Only the bus shows that a node is a TPU's: /dev/vfio/96 may be any device's, and the name
+    # /dev/accel0 proves nothing either.
+    holds_a_chip = any(set(c.nodes) & set(p.holds) for c in s.chips)
+    if request.stale and p.pid not in request.pids and not holds_a_chip:
         nodes = ", ".join(p.holds)
         return f"no PCI bus is visible here: {nodes} may be another device's; end it by pid"
     return ""
-
-
-def _user(p: Process) -> str:
-    return f"user {p.user}" if p.user else "an unknown user"
-
-
-def _holds_a_chip(s: Snapshot, p: Process) -> bool:
-    """True when the kernel shows that one of its nodes is a TPU's: /dev/vfio/96 may be any
-    device's, and the name /dev/accel0 proves nothing either.
-    """
-    return any(set(c.nodes) & set(p.holds) for c in s.chips)
 
 
 def _why(p: Process) -> str:

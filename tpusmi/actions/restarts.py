@@ -159,15 +159,11 @@ def _waiting(proc: str, pid: int, name: str, again: bool) -> Starter | None:
     command = clean(procfs.command(f"{proc}/{pid}"), COMMAND_MOST)
     if name not in SHELLS:
         return Starter("parent", str(pid), f"pid {pid}: {command}")
-    if not _runs_a_script(procfs.arguments(f"{proc}/{pid}")):
-        return None
+    words = procfs.arguments(f"{proc}/{pid}")[1:]
+    if all(word.startswith("-") and word != "-c" for word in words):
+        return None  # interactive: `-bash`, `bash -l`
     what = "a shell loop" if again else "a shell script"
     return Starter("parent", str(pid), f"pid {pid}, {what}: {command}")
-
-
-def _runs_a_script(words: list[str]) -> bool:
-    """False for an interactive shell: `-bash`, `bash -l`."""
-    return any(word == "-c" or not word.startswith("-") for word in words[1:])
 
 
 def newcomers(

@@ -244,18 +244,13 @@ def _was_adopted(proc: str, stat: Stat) -> bool:
 
     A session or group outside this container has the number 0: then this is unknown.
     """
-    if stat.parent <= 0 or not _adopts(proc, stat.parent):
-        return False
-    parent = procfs.read_stat(f"{proc}/{stat.parent}")
+    path = f"{proc}/{stat.parent}"
+    adopts = stat.parent == INIT or procfs.read(f"{path}/comm").strip() in REAPERS
+    parent = procfs.read_stat(path) if stat.parent > 0 and adopts else None
     if parent is None:
-        return False
+        return False  # one that does not adopt may have left its session
     others = not parent.has_terminal and _has_ended(proc, stat.group)
     return parent.session != stat.session or others
-
-
-def _adopts(proc: str, pid: int) -> bool:
-    """True for a process that takes in orphans: any other parent may have left its session."""
-    return pid == INIT or procfs.read(f"{proc}/{pid}/comm").strip() in REAPERS
 
 
 def _has_ended(proc: str, pid: int) -> bool:

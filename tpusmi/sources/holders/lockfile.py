@@ -80,7 +80,7 @@ class _Locks:
     def on(self, file: os.stat_result) -> list[int] | None:
         """Pids that lock the file, 0 or less for an invisible one; None if it is not locked."""
         if self._pids is None:
-            self._pids = _table(_whole(f"{self._proc}/locks"))
+            self._pids = _table(procfs.read(f"{self._proc}/locks", LOCKS_MOST_BYTES))
         device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
         return self._pids.get(f"{device}:{file.st_ino}")
 
@@ -90,15 +90,6 @@ class _Locks:
         """
         process, _, descriptor = opened.link.rpartition("/fd/")
         return "\nlock:" in procfs.read(f"{process}/fdinfo/{descriptor}")
-
-
-def _whole(path: str) -> str:
-    """A file of up to LOCKS_MOST_BYTES; empty when it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(LOCKS_MOST_BYTES).decode("ascii", "replace")
-    except OSError:
-        return ""
 
 
 def _table(text: str) -> dict[str, list[int]]:

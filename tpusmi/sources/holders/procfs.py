@@ -160,11 +160,11 @@ def arguments(process: str) -> list[str]:
     return read(f"{process}/cmdline").rstrip("\0").split("\0", WORDS_MOST)[:WORDS_MOST]
 
 
-def read(path: str) -> str:
-    """The beginning of a file; empty when it cannot be read."""
+def read(path: str, most: int = READ_MOST) -> str:
+    """The first bytes of a file as text; empty when it cannot be read."""
     try:
         with open(path, "rb") as file:
-            return file.read(READ_MOST).decode("utf-8", "replace")
+            return file.read(most).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -210,14 +210,6 @@ def overlays(process: str) -> dict[str, str]:
         for m in mounts
         if m.kind == OVERLAY
     }
-
-
-def open_flags(process: str, descriptor: str) -> int:
-    """The flags with which a descriptor was opened; read and write when it is gone."""
-    try:
-        return flags_and_mount(process, descriptor)[0]
-    except OSError:
-        return os.O_RDWR
 
 
 def is_ours(proc: str) -> bool:

@@ -279,4 +279,8 @@ def _open_of(process: str, texts: set[str]) -> Iterator[tuple[str, bool]]:
         except FileNotFoundError:
             continue
         if text in texts:
-            yield text, procfs.open_flags(process, name) & os.O_ACCMODE != os.O_WRONLY
+            try:
+                flags = procfs.flags_and_mount(process, name)[0]
+            except OSError:
+                flags = os.O_RDWR  # closed meanwhile: it may have been reading
+            yield text, flags & os.O_ACCMODE != os.O_WRONLY
