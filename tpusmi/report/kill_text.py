@@ -111,6 +111,7 @@ def _came_back(n: Newcomer) -> str:
 
 def report_dict(plan: Plan, report: Report | None) -> dict[str, Any]:
     """The object of `tpusmi kill --json`; a dry run has no results."""
+    done = Report((), {}, (), (), unseen=plan.unseen) if report is None else report
     return {
         "schema": SCHEMA,
         "plan": {
@@ -128,13 +129,13 @@ def report_dict(plan: Plan, report: Report | None) -> dict[str, Any]:
             "not_asked": list(plan.unasked),
         },
         "done": report is not None,
-        "unseen": plan.unseen if report is None else report.unseen,
-        "free": None if report is None else report.is_free,
-        "results": [] if report is None else [_result(r) for r in report.results],
-        "still_held": {} if report is None else {n: list(p) for n, p in report.still_held.items()},
-        "came_back": [] if report is None else [_newcomer(n) for n in report.came_back],
-        "lock_files": [] if report is None else [f._asdict() for f in report.lock_files],
-        "notes": [] if report is None else list(report.notes),
+        "unseen": done.unseen,
+        "free": done.is_free,
+        "results": [_result(r) for r in done.results],
+        "still_held": {node: list(pids) for node, pids in done.still_held.items()},
+        "came_back": [_newcomer(n) for n in done.came_back],
+        "lock_files": [f._asdict() for f in done.lock_files],
+        "notes": list(done.notes),
     }
 
 

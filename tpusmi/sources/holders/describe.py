@@ -4,7 +4,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tpusmi.model import Life, Process, ProcessKey
 from tpusmi.sources.holders import procfs
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     pass
 
 
-class _Slow(NamedTuple):
-    """The part of a description that takes long to read."""
-
-    at_s: float
-    ancestors: tuple[tuple[int, str], ...]
-    ports: tuple[int, ...]
-
-
 class _Description(NamedTuple):
     """The last description of a process, with what the next one builds on."""
 
@@ -45,7 +37,8 @@ class _Description(NamedTuple):
     words: tuple[str, ...]
     """Its command line."""
     meter: "Meter | None"
-    slow: _Slow
+    slow_at_s: float
+    """When its ports and ancestors were read."""
 
 
 class Describer:
@@ -110,9 +103,13 @@ class Describer:
         status = procfs.read_status(path)
         asleep_s = 0.0 if asleep_since_s is None else now_s - asleep_since_s
         life = life_of(path, (stat, status), words, launcher, asleep_s, self._older_s)
-        is_due = last is None or now_s - last.slow.at_s >= SLOW_AGAIN_S
-        slow = self._slow(key.pid, stat, now_s) if last is None or is_due else last.slow
-        life = life._replace(ports=slow.ports, ancestors=slow.ancestors)
+        before = None if last is None else last.process.life
+        if last is None or before is None or now_s - last.slow_at_s >= SLOW_AGAIN_S:
+            above = ancestors(self._proc, stat.parent) if self._detailed else ()
+            life, slow_at_s = life._replace(ports=self._ports(path), ancestors=above), now_s
+        else:
+            life = life._replace(ports=before.ports, ancestors=before.ancestors)
+            slow_at_s = last.slow_at_s
         meter = last.meter if last is not None else None
         if self._detailed:
             meter = meter or Meter(self._proc, key.pid)
@@ -125,17 +122,16 @@ class Describer:
             life=life,
             uid=status.uid,
         )
-        return _Description(process, now_s, launcher, asleep_since_s, words, meter, slow)
+        return _Description(process, now_s, launcher, asleep_since_s, words, meter, slow_at_s)
 
-    def _slow(self, pid: int, stat: Stat, now_s: float) -> _Slow:
+    def _ports(self, path: str) -> tuple[int, ...]:
+        """The TCP ports on which a process listens."""
         from tpusmi.sources.sockets import listening_sockets, open_sockets
 
         if self._listening is None:  # one table for all of them: any user may make it long
             self._listening = listening_sockets()
-        own = open_sockets(f"{self._proc}/{pid}/fd")
-        ports = sorted(port for port, inode in self._listening.items() if inode in own)
-        above = ancestors(self._proc, stat.parent) if self._detailed else ()
-        return _Slow(now_s, above, tuple(ports))
+        own = open_sockets(f"{path}/fd")
+        return tuple(sorted(port for port, inode in self._listening.items() if inode in own))
 
 
 class Meter:
@@ -161,28 +157,25 @@ class Meter:
         """The life with its terminal, memory, directory, and use of one core: since its start in
         the first call, then since the last call.
         """
-        if self._process is None:
-            return life
-        times, memory = self._read("cpu_times"), self._read("memory_info")
-        return life._replace(
-            terminal=_text(self._read("terminal"), "/dev/") or stream_terminal(self._path),
-            cpu_percent=self._cpu_percent(times, life.age_s),
-            rss_bytes=getattr(memory, "rss", None),
-            cwd=_text(self._read("cwd"), ""),
-        )
-
-    def _read(self, fact: str) -> object:
         import psutil
 
+        if self._process is None:
+            return life
         try:
-            return getattr(self._process, fact)()
+            facts = self._process.as_dict(["terminal", "memory_info", "cwd", "cpu_times"])
         except (psutil.Error, OSError, ValueError):
-            return None  # a fact that may not be read leaves the others
+            return life
+        return life._replace(
+            terminal=_text(facts["terminal"], "/dev/") or stream_terminal(self._path),
+            cpu_percent=self._cpu_percent(facts["cpu_times"], life.age_s),
+            rss_bytes=getattr(facts["memory_info"], "rss", None),
+            cwd=_text(facts["cwd"], ""),
+        )
 
-    def _cpu_percent(self, times: object, age_s: float | None) -> float | None:
+    def _cpu_percent(self, times: Any, age_s: float | None) -> float | None:
         if times is None or age_s is None:
             return None
-        used_s = float(getattr(times, "user", 0.0)) + float(getattr(times, "system", 0.0))
+        used_s = times.user + times.system
         (before_s, at_s), self._before = self._before, (used_s, age_s)
         return 100 * max(0.0, used_s - before_s) / (age_s - at_s) if age_s > at_s else None
 
