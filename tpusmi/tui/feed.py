@@ -34,7 +34,7 @@ class Options(NamedTuple):
     filter: str = ""
     """Only processes that contain this are shown at first."""
     user: str | None = None
-    """Whose processes are one's own; None is whoever runs this."""
+    """Whose processes are one's own; None is the user who runs this."""
     keys: Mapping[str, str] = {}
     """Keys by the id of a binding, comma separated, as Textual spells them."""
     theme: str | None = None
