@@ -9,7 +9,7 @@ from tpusmi.agent import budget as shares
 from tpusmi.agent import output, process, sampler, utilization
 from tpusmi.model import history
 from tpusmi.sources import sockets, users
-from tpusmi.sources.holders import descriptors, loaded, lockfile, procfs, ties
+from tpusmi.sources.holders import loaded, lockfile, open_files, procfs, ties
 from tpusmi.sources.libtpu import (
     answers,
     channel,
@@ -153,7 +153,7 @@ PROCESSES: Sequence[Row] = (
     ("mounts of a process", size(mountinfo.MOST_BYTES)),
     (
         "descriptors of all processes in one look; then of each user but root and you",
-        f"{number(descriptors.FREE_DESCRIPTORS)} / {number(descriptors.USER_DESCRIPTORS)}",
+        f"{number(open_files.FREE_DESCRIPTORS)} / {number(open_files.USER_DESCRIPTORS)}",
     ),
     (
         "memory maps of one process, of all in one look",

@@ -19,7 +19,7 @@ from support.users import NOBODY, ROOT, reachable
 from tpusmi.collect import look
 from tpusmi.model import Chip, Host
 from tpusmi.sources import holders as module
-from tpusmi.sources.holders import Holders, descriptors, procfs, scan
+from tpusmi.sources.holders import Holders, open_files, procfs, scan
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.nodes import is_named_like_a_node
 
@@ -487,13 +487,13 @@ def test_files_on_servers_and_in_user_space_are_not_looked_at(
     with holder(data) as pid, holder(path(machine)) as other:
         kinds: dict[str, str] = {str(pid): "fuse.sshfs"}
         monkeypatch.setattr(
-            descriptors,
+            open_files,
             "mount_types",
             lambda p: AnyMount(kinds.get(p.rpartition("/")[2], "tmpfs")),
         )
         looked: list[str] = []
-        real = descriptors.node_of
-        monkeypatch.setattr(descriptors, "node_of", lambda p, n: (looked.append(p), real(p, n))[1])
+        real = open_files.node_of
+        monkeypatch.setattr(open_files, "node_of", lambda p, n: (looked.append(p), real(p, n))[1])
         assert pids(source(machine), 0.0) == [other]
         assert not [link for link in looked if f"/{pid}/" in link]
 
@@ -505,10 +505,10 @@ def test_an_overlay_of_another_user_namespace_is_looked_at_only_if_our_mounts_sh
     """Any user can lay one over a file system that never answers; only root can mount one here."""
     with holder(path(machine)) as pid:
         own = {"7": "0:99"} if is_ours else {}
-        monkeypatch.setattr(descriptors, "mount_types", lambda p: AnyMount("overlay"))
-        monkeypatch.setattr(descriptors, "is_overlay_trusted", lambda p: f"/{pid}" not in p)
+        monkeypatch.setattr(open_files, "mount_types", lambda p: AnyMount("overlay"))
+        monkeypatch.setattr(open_files, "is_overlay_trusted", lambda p: f"/{pid}" not in p)
         monkeypatch.setattr(
-            descriptors, "overlays", lambda p: own if p == "/proc/self" else AnyMount("0:99")
+            open_files, "overlays", lambda p: own if p == "/proc/self" else AnyMount("0:99")
         )
         outcome = source(machine).read(0.0)
         held = [p.pid for p in outcome.processes if p.holds]
@@ -528,8 +528,8 @@ say('ready'); wait()
 def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(descriptors, "FREE_DESCRIPTORS", 3000)
-    monkeypatch.setattr(descriptors, "USER_DESCRIPTORS", 1000)
+    monkeypatch.setattr(open_files, "FREE_DESCRIPTORS", 3000)
+    monkeypatch.setattr(open_files, "USER_DESCRIPTORS", 1000)
     path(machine).chmod(0o666)
     with (
         reachable(path(machine).parent),
@@ -549,7 +549,7 @@ def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
         assert left_out
         assert found.visibility.not_inspected >= len(left_out)
         assert not [link for link in read if link.split("/")[-3] in map(str, left_out)]
-    assert not descriptors.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
+    assert not open_files.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
 
 
 def test_the_file_system_of_a_descriptor_is_known() -> None:

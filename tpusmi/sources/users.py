@@ -26,7 +26,7 @@ ANCESTORS_MOST = 1000
 
 def user_name(uid: int) -> str:
     """The name of a user; the uid while the name is unknown."""
-    return _NAMES.of(uid)
+    return _USER_NAMES.of(uid)
 
 
 def user_number(name: str) -> int | None:
@@ -65,7 +65,7 @@ def user_before_sudo() -> int | None:
     return uid if _has_started_us(uid) else None
 
 
-class _Names:
+class _UserNames:
     """Looks each user up once, on a thread, and remembers failures as well."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class _Names:
         came.set()
 
 
-_NAMES = _Names()
+_USER_NAMES = _UserNames()
 
 
 def _in_time(look_up: Callable[[], Result]) -> Result:

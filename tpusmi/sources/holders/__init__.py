@@ -27,10 +27,10 @@ from tpusmi.model import (
     Visibility,
 )
 from tpusmi.sources.holders.describe import Describer
-from tpusmi.sources.holders.descriptors import OpenLockFile
 from tpusmi.sources.holders.loaded import Loaded
 from tpusmi.sources.holders.lockfile import PATHS, lock_files
 from tpusmi.sources.holders.nodes import Nodes, known_nodes
+from tpusmi.sources.holders.open_files import OpenLockFile
 from tpusmi.sources.holders.procfs import is_ours
 from tpusmi.sources.holders.scan import Scan, ScanResult, sees_every_process
 from tpusmi.text import counted

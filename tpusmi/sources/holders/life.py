@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from tpusmi.model import Life, Sign
 from tpusmi.sources.holders import procfs
-from tpusmi.sources.holders.descriptors import DELETED
+from tpusmi.sources.holders.open_files import DELETED
 from tpusmi.sources.holders.procfs import Stat, Status
 from tpusmi.text import counted
 
@@ -52,7 +52,7 @@ _ROOT = 0
 
 def life_of(
     process: str,
-    seen: tuple[Stat, Status],
+    facts: tuple[Stat, Status],
     words: Sequence[str],
     launcher: int,
     asleep_s: float,
@@ -65,7 +65,7 @@ def life_of(
     the kernel says.
     """
     proc, _, name = process.rpartition("/")
-    stat, status = seen
+    stat, status = facts
     groups = procfs.read(f"{process}/cgroup")
     comm = procfs.read(f"{process}/comm").rstrip("\n")
     age_s = _age_s(proc, stat, older_s)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tpusmi.model import Host, LockFile, LockState
 from tpusmi.sources.holders import procfs
-from tpusmi.sources.holders.descriptors import DELETED, OpenLockFile
+from tpusmi.sources.holders.open_files import DELETED, OpenLockFile
 from tpusmi.sources.mounts import namespace
 from tpusmi.sources.users import user_before_sudo, user_name
 

@@ -17,8 +17,8 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tpusmi.sources.holders.descriptors import Descriptors, OpenFiles, OpenLockFile
 from tpusmi.sources.holders.nodes import Nodes, is_node
+from tpusmi.sources.holders.open_files import Descriptors, OpenFiles, OpenLockFile
 from tpusmi.sources.holders.procfs import read_stat, threads
 
 CHECK_AGAIN_S, INSPECT_AGAIN_S = 1.5, 60.0

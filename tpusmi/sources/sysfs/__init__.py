@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Status
-from tpusmi.sources.sysfs.functions import Function, Survey, survey
+from tpusmi.sources.sysfs.functions import PciFunction, Survey, survey
 from tpusmi.sources.sysfs.node_paths import NodePaths, find_nodes, lookalikes
 
 BUS = "/sys/bus/pci/devices"
@@ -105,9 +105,9 @@ def read_chips(host: Host) -> Bus:
     return Bus(status, message, chips, _few(surveyed.notes))
 
 
-def _by_chip(functions: Iterable[Function]) -> list[list[Function]]:
+def _by_chip(functions: Iterable[PciFunction]) -> list[list[PciFunction]]:
     """The functions of each chip together: a 7x has two under one PCI address."""
-    chips: dict[tuple[int | None, ...], list[Function]] = {}
+    chips: dict[tuple[int | None, ...], list[PciFunction]] = {}
     for f in functions:
         domain, bus, slot, number = f.position
         per_chip = 1 if f.generation is None else f.generation.pci_functions
@@ -116,7 +116,7 @@ def _by_chip(functions: Iterable[Function]) -> list[list[Function]]:
     return list(chips.values())
 
 
-def _chip(index: int, functions: Sequence[Function], nodes: NodePaths) -> Chip:
+def _chip(index: int, functions: Sequence[PciFunction], nodes: NodePaths) -> Chip:
     first = functions[0]
     generation = first.generation
     whole = generation is None or len(functions) == generation.pci_functions
@@ -143,7 +143,7 @@ def _chip(index: int, functions: Sequence[Function], nodes: NodePaths) -> Chip:
     )
 
 
-def _notes(f: Function, nodes: NodePaths) -> list[str]:
+def _notes(f: PciFunction, nodes: NodePaths) -> list[str]:
     troubles = (f"{f.address}: {trouble}" for trouble in f.directory.troubles)
     return [*troubles, *f.notes, *nodes.notes[f.address]]
 

@@ -12,7 +12,7 @@ NUMBER_MOST = 10
 """Characters of a number of 32 bits."""
 
 
-class Directory:
+class SysfsDirectory:
     """One directory of sysfs, and the trouble with its files.
 
     Nothing here raises: a file that is absent, refused or malformed is None.

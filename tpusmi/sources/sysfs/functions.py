@@ -13,7 +13,7 @@ from tpusmi.chips import (
     Generation,
     by_pci,
 )
-from tpusmi.sources.sysfs.files import Directory
+from tpusmi.sources.sysfs.files import SysfsDirectory
 
 FUNCTIONS_MOST = 4096
 
@@ -21,7 +21,7 @@ Position = tuple[int, int, int, int]
 """Domain, bus, slot and function: sorts by number, where text puts 10000: before 2000:."""
 
 
-class Function(NamedTuple):
+class PciFunction(NamedTuple):
     """One PCI function of a TPU."""
 
     address: str
@@ -35,7 +35,7 @@ class Function(NamedTuple):
     driver_version: str | None
     numa_node: int | None
     pcie_link: str | None
-    directory: Directory
+    directory: SysfsDirectory
     notes: tuple[str, ...]
     """Notes beside the troubles of its directory."""
 
@@ -43,12 +43,12 @@ class Function(NamedTuple):
 class Survey(NamedTuple):
     """The PCI bus, sorted out."""
 
-    tpus: list[Function]
+    tpus: list[PciFunction]
     others: list[str]
     """Google's devices that are not TPUs, in words."""
     notes: list[str]
     """Notes on functions that may be TPUs."""
-    doubtful: list[Directory]
+    doubtful: list[SysfsDirectory]
     """The directories of those functions."""
 
     @property
@@ -68,7 +68,7 @@ def survey(bus: str, names: Iterable[str]) -> Survey:
         count = len(functions)
         surveyed.notes.append(f"{count} PCI functions, of which {FUNCTIONS_MOST} were looked at")
     for at, name in functions[:FUNCTIONS_MOST]:
-        directory = Directory(f"{bus}/{name}")
+        directory = SysfsDirectory(f"{bus}/{name}")
         vendor = directory.number("vendor")
         if vendor is None:
             surveyed.doubtful.append(directory)
@@ -78,7 +78,7 @@ def survey(bus: str, names: Iterable[str]) -> Survey:
     return surveyed
 
 
-def _add(surveyed: Survey, name: str, at: Position, directory: Directory) -> None:
+def _add(surveyed: Survey, name: str, at: Position, directory: SysfsDirectory) -> None:
     device_id = directory.number("device")
     if _is_tpu(directory, device_id):
         surveyed.tpus.append(_function(name, at, device_id, directory))
@@ -101,13 +101,13 @@ def position(address: str) -> Position | None:
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
-def _why_unknown(directory: Directory, file: str) -> str:
+def _why_unknown(directory: SysfsDirectory, file: str) -> str:
     if directory.troubles:
         return directory.troubles[0]
     return f"no {file} file" if directory.exists() else "vanished: the device is being removed"
 
 
-def _is_tpu(directory: Directory, device_id: int | None) -> bool:
+def _is_tpu(directory: SysfsDirectory, device_id: int | None) -> bool:
     """True for a known TPU, and for a device that can hardly be anything else.
 
     TPUs have PCI class ff00 (v2, v5e) and not that of a card or disk; a driver hands each to
@@ -123,7 +123,9 @@ def _is_tpu(directory: Directory, device_id: int | None) -> bool:
     return directory.link("driver") == "vfio-pci" or bool(directory.names("accel"))
 
 
-def _function(address: str, at: Position, device_id: int | None, directory: Directory) -> Function:
+def _function(
+    address: str, at: Position, device_id: int | None, directory: SysfsDirectory
+) -> PciFunction:
     subsystem_id = directory.number("subsystem_device")
     generation = None if device_id is None else by_pci(device_id, subsystem_id)
     kin = [g for g in GENERATIONS if g.pci_device_id == device_id]
@@ -135,7 +137,7 @@ def _function(address: str, at: Position, device_id: int | None, directory: Dire
         notes.append("its subsystem id does not show which of the two it is")
     if numa_node is None and not directory.troubles:
         notes.append("sysfs has no numa_node")
-    return Function(
+    return PciFunction(
         address=address,
         position=at,
         device_id=device_id,
@@ -159,7 +161,7 @@ def _kind(generation: Generation | None, kin: list[Generation], device_id: int |
     return "unknown TPU" if device_id is None else f"unknown TPU 0x{device_id:04x}"
 
 
-def _pcie_link(directory: Directory) -> str | None:
+def _pcie_link(directory: SysfsDirectory) -> str | None:
     """`8.0 GT/s x8 of 16.0 GT/s x16`; None where the kernel does not know, as in most VMs."""
     now, most = (_link(directory, which) for which in ("current", "max"))
     if now is None:
@@ -168,7 +170,7 @@ def _pcie_link(directory: Directory) -> str | None:
     return f"{_words(now)} of {_words(most)}" if most is not None and is_less else _words(now)
 
 
-def _link(directory: Directory, which: str) -> tuple[float, int] | None:
+def _link(directory: SysfsDirectory, which: str) -> tuple[float, int] | None:
     """Speed in GT/s, and lanes. A VM's kernel may say `Unknown`, and 0, 63 or 255 lanes."""
     speed = (directory.text(f"{which}_link_speed") or "").split()
     lanes = directory.text(f"{which}_link_width") or ""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from tpusmi.chips import ACCEL, VFIO
 from tpusmi.model import Host
-from tpusmi.sources.sysfs.files import Directory, number_after
-from tpusmi.sources.sysfs.functions import Function
+from tpusmi.sources.sysfs.files import SysfsDirectory, number_after
+from tpusmi.sources.sysfs.functions import PciFunction
 
 VFIO_DEVICE = "/dev/vfio/devices/vfio{}"
 """The node of a device instead of its group, where the kernel has iommufd."""
@@ -29,11 +29,11 @@ class NodePaths(NamedTuple):
     """Pairs of a function's node and another node that opens the same device."""
 
 
-def find_nodes(host: Host, functions: Sequence[Function]) -> NodePaths:
+def find_nodes(host: Host, functions: Sequence[PciFunction]) -> NodePaths:
     """The device node of each function."""
     accels = _accels_by_address(host) if functions else {}
     nodes = NodePaths({}, {}, {})
-    guessed: list[Function] = []
+    guessed: list[PciFunction] = []
     for f in functions:
         names = _names(f, accels)
         here = [name for name in names if _is_here(host.path(name))]
@@ -55,7 +55,7 @@ def lookalikes(host: Host) -> list[str]:
     return [*accels, *groups, *devices]
 
 
-def _names(f: Function, accels: dict[str, str]) -> list[str]:
+def _names(f: PciFunction, accels: dict[str, str]) -> list[str]:
     """Possible nodes of a function by sysfs, the most likely first."""
     names = [
         ACCEL.format(n)
@@ -73,7 +73,7 @@ def _names(f: Function, accels: dict[str, str]) -> list[str]:
 
 def _accels_by_address(host: Host) -> dict[str, str]:
     """The node of each PCI address in /sys/class/accel."""
-    accel_class = Directory(host.path("/sys/class"))
+    accel_class = SysfsDirectory(host.path("/sys/class"))
     nodes = {}
     for name in sorted(accel_class.names("accel")):
         number = number_after("accel", name)
@@ -83,7 +83,7 @@ def _accels_by_address(host: Host) -> dict[str, str]:
     return nodes
 
 
-def _is_accel(f: Function) -> bool:
+def _is_accel(f: PciFunction) -> bool:
     return f.generation is not None and f.generation.node == ACCEL
 
 
@@ -121,7 +121,7 @@ def _judged(host: Host, node: str) -> tuple[str | None, list[str]]:
     ]
 
 
-def _missing(f: Function, names: Sequence[str]) -> str:
+def _missing(f: PciFunction, names: Sequence[str]) -> str:
     if not names and _is_accel(f):
         return "no device node: is the TPU's driver loaded?"
     if not names:
@@ -131,7 +131,7 @@ def _missing(f: Function, names: Sequence[str]) -> str:
     return f"no device node {names[0]}: start the container with --device={names[0]}"
 
 
-def _guess(host: Host, functions: Sequence[Function], taken: set[str], nodes: NodePaths) -> None:
+def _guess(host: Host, functions: Sequence[PciFunction], taken: set[str], nodes: NodePaths) -> None:
     """Nodes by PCI order, for a kernel that does not say: only if their numbers match."""
     free = [n for n in map(ACCEL.format, _numbers(host, "/dev", "accel")) if n not in taken]
     for i, f in enumerate(functions):
@@ -143,7 +143,7 @@ def _guess(host: Host, functions: Sequence[Function], taken: set[str], nodes: No
         _put(nodes, f, node, [note, *notes])
 
 
-def _put(nodes: NodePaths, f: Function, node: str | None, notes: Sequence[str]) -> None:
+def _put(nodes: NodePaths, f: PciFunction, node: str | None, notes: Sequence[str]) -> None:
     nodes.by_address[f.address] = () if node is None else (node,)
     nodes.notes[f.address] = tuple(notes)
 
