@@ -25,6 +25,52 @@ if TYPE_CHECKING:
     pass
 
 
+class Meter:
+    """Measures what one process uses of the host, by psutil: for screens, where its import, about
+    twice the start of Python, is worth the time. What may not be read is None.
+    """
+
+    def __init__(self, proc: str, pid: int) -> None:
+        import psutil
+
+        self._path = f"{proc}/{pid}"
+        self._process: psutil.Process | None = None
+        self._before = (0.0, 0.0)
+        """Processor time that it had used, and its age then."""
+        if os.path.realpath(proc) != psutil.PROCFS_PATH:
+            return  # another path would be set for the whole program, which may not be ours
+        try:
+            self._process = psutil.Process(pid)
+        except (psutil.Error, OSError, ValueError):
+            pass
+
+    def measured(self, life: Life) -> Life:
+        """The life with its terminal, memory, directory, and use of one core: since its start in
+        the first call, then since the last call.
+        """
+        import psutil
+
+        if self._process is None:
+            return life
+        try:
+            facts = self._process.as_dict(["terminal", "memory_info", "cwd", "cpu_times"])
+        except (psutil.Error, OSError, ValueError):
+            return life
+        return life._replace(
+            terminal=_text(facts["terminal"], "/dev/") or stream_terminal(self._path),
+            cpu_percent=self._cpu_percent(facts["cpu_times"], life.age_s),
+            rss_bytes=getattr(facts["memory_info"], "rss", None),
+            cwd=_text(facts["cwd"], ""),
+        )
+
+    def _cpu_percent(self, times: Any, age_s: float | None) -> float | None:
+        if times is None or age_s is None:
+            return None
+        used_s = times.user + times.system
+        (before_s, at_s), self._before = self._before, (used_s, age_s)
+        return 100 * max(0.0, used_s - before_s) / (age_s - at_s) if age_s > at_s else None
+
+
 class _Description(NamedTuple):
     """The last description of a process, with what the next one builds on."""
 
@@ -36,7 +82,7 @@ class _Description(NamedTuple):
     """Since when every look has seen it in uninterruptible sleep."""
     words: tuple[str, ...]
     """Its command line."""
-    meter: "Meter | None"
+    meter: Meter | None
     slow_at_s: float
     """When its ports and ancestors were read."""
 
@@ -132,52 +178,6 @@ class Describer:
             self._listening = listening_sockets()
         own = open_sockets(f"{path}/fd")
         return tuple(sorted(port for port, inode in self._listening.items() if inode in own))
-
-
-class Meter:
-    """Measures what one process uses of the host, by psutil: for screens, where its import, about
-    twice the start of Python, is worth the time. What may not be read is None.
-    """
-
-    def __init__(self, proc: str, pid: int) -> None:
-        import psutil
-
-        self._path = f"{proc}/{pid}"
-        self._process: psutil.Process | None = None
-        self._before = (0.0, 0.0)
-        """Processor time that it had used, and its age then."""
-        if os.path.realpath(proc) != psutil.PROCFS_PATH:
-            return  # another path would be set for the whole program, which may not be ours
-        try:
-            self._process = psutil.Process(pid)
-        except (psutil.Error, OSError, ValueError):
-            pass
-
-    def measured(self, life: Life) -> Life:
-        """The life with its terminal, memory, directory, and use of one core: since its start in
-        the first call, then since the last call.
-        """
-        import psutil
-
-        if self._process is None:
-            return life
-        try:
-            facts = self._process.as_dict(["terminal", "memory_info", "cwd", "cpu_times"])
-        except (psutil.Error, OSError, ValueError):
-            return life
-        return life._replace(
-            terminal=_text(facts["terminal"], "/dev/") or stream_terminal(self._path),
-            cpu_percent=self._cpu_percent(facts["cpu_times"], life.age_s),
-            rss_bytes=getattr(facts["memory_info"], "rss", None),
-            cwd=_text(facts["cwd"], ""),
-        )
-
-    def _cpu_percent(self, times: Any, age_s: float | None) -> float | None:
-        if times is None or age_s is None:
-            return None
-        used_s = times.user + times.system
-        (before_s, at_s), self._before = self._before, (used_s, age_s)
-        return 100 * max(0.0, used_s - before_s) / (age_s - at_s) if age_s > at_s else None
 
 
 def _text(value: object, prefix: str) -> str | None:
