@@ -116,7 +116,7 @@ SERVERS: Sequence[Row] = (
         f"{seconds(strangers.CPU_MOST_S)} / {seconds(strangers.LOOK_MOST_S)}",
     ),
     (
-        "connecting, one request, all requests of one pass",
+        "connecting, asking, all questions of one look",
         f"{seconds(channel.CONNECT_S)} / {seconds(client.DEADLINE_S)} / "
         f"{seconds(client.READ_MOST_S)}",
     ),
@@ -138,7 +138,7 @@ SERVERS: Sequence[Row] = (
         f"{number(answers.LABELS_MOST)} / {number(percentiles.BUCKETS_MOST)}",
     ),
     (
-        "characters of a name, device ids that are kept",
+        "characters of a name, device ids that are remembered",
         f"{number(answers.TEXT_MOST)} / {number(questions.IDS_MOST)}",
     ),
     ("an answer of the SDK's child process", size(child_process.ANSWER_BYTES_MOST)),
@@ -185,7 +185,7 @@ PROCESSES: Sequence[Row] = (
 
 AGENT: Sequence[Row] = (
     (
-        "processor time of wall time: for samples, for memory profiles, for its own libtpu",
+        "processor time of wall time: for samples, memory profiles, asking its own libtpu",
         f"{percent(shares.SAMPLE_SHARE)} / {percent(shares.PROFILE_SHARE)} / "
         f"{percent(shares.UTILIZATION_SHARE)}",
     ),
