@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from tpusmi.model import MemoryProfile
 from tpusmi.tui.memory.memory_page import MemoryPage
-from tpusmi.tui.memory.memory_tree import Folds
+from tpusmi.tui.memory.memory_tree import TreeTable
 
 LEAK = ("log_metrics", "train/metrics.py", 27, 300, 30)
 
@@ -22,7 +22,7 @@ def page(pilot: Pilot[None]) -> MemoryPage:
     return found
 
 
-def table(pilot: Pilot[None]) -> Folds:
+def table(pilot: Pilot[None]) -> TreeTable:
     return page(pilot).rows
 
 

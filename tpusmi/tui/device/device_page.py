@@ -17,13 +17,13 @@ from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Block
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, filed
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.page import AROUND, Sheet, sheet_keys, stepped
+from tpusmi.tui.page import AROUND, ScrollPage, scroll_keys, stepped
 from tpusmi.tui.scene import Scene
 
-KEYS = sheet_keys("device", "device")
+KEYS = scroll_keys("device", "device")
 
 
-class DevicePage(Sheet):
+class DevicePage(ScrollPage):
     """One device."""
 
     NAME = "device"

@@ -9,12 +9,12 @@ from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.job.job_graphs import Moment, drawn
 from tpusmi.tui.job.job_lines import Around, job_lines
-from tpusmi.tui.page import Sheet, sheet_keys, stepped
+from tpusmi.tui.page import ScrollPage, scroll_keys, stepped
 
-KEYS = sheet_keys("job", "process")
+KEYS = scroll_keys("job", "process")
 
 
-class JobPage(Sheet):
+class JobPage(ScrollPage):
     """One job, as it is or was at the moment that the scene shows."""
 
     NAME = "job"

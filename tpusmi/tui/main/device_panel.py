@@ -11,7 +11,7 @@ from tpusmi.tui.draw.graphs import QUANTITIES, Quantity, alike, present_mean
 from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Row, fill_style
 from tpusmi.tui.draw.plot import GAP, LEAST_WIDTH, columns_for, in_ranks
-from tpusmi.tui.draw.tiles import Tiles
+from tpusmi.tui.draw.tiles import Tiles, tile_lines
 from tpusmi.tui.feed import View
 from tpusmi.tui.main.devices import GRAPH_MOST_S, DeviceTable
 from tpusmi.tui.scene import Scene
@@ -22,7 +22,7 @@ HEAT_STEPS = 5
 _COMPACT = f"{'DEVICE':<17}{'HBM':>7}{'MXU':>7}{'DUTY':>7}"
 
 
-class Deck:
+class DevicePanel:
     """Chooses the way devices are shown, and draws them that way."""
 
     def __init__(self, scene: Scene) -> None:
@@ -57,8 +57,8 @@ class Deck:
         count = len(snapshot.devices)
         return {
             View.FULL: count + 1 if count else 0,
-            View.COMPACT: self.tiles.lines_for(count, width, TILE) if count else 0,
-            View.HEAT: self.tiles.lines_for(count, width, CELL) if count else 0,
+            View.COMPACT: tile_lines(count, width, TILE) if count else 0,
+            View.HEAT: tile_lines(count, width, CELL) if count else 0,
         }
 
     def draw(self, snapshot: Snapshot, span_s: int, view: View, active: bool) -> None:
@@ -84,8 +84,7 @@ class Deck:
     def scroll(self, pages: int) -> None:
         """Scroll the devices by so many pages."""
         shown = self.shown
-        across = shown.across if isinstance(shown, Tiles) else 1
-        shown.scroll_rows(pages * shown.page // across)
+        shown.scroll_rows(pages * shown.page // shown.across)
 
     # -- tiles
 

@@ -9,15 +9,15 @@ from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, filed
 from tpusmi.tui.draw.grid import Grid
+from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
-from tpusmi.tui.draw.tiles import Tiles
 from tpusmi.tui.feed import View
 from tpusmi.tui.keys import MAIN
 from tpusmi.tui.main.arrange import Heights, Wanted, arrange
-from tpusmi.tui.main.device_panel import Deck, Overview
+from tpusmi.tui.main.device_panel import DevicePanel, Overview
 from tpusmi.tui.main.filters import user_of, with_user
-from tpusmi.tui.main.process_panel import Pane, Roll
+from tpusmi.tui.main.process_panel import DetailPane, ProcessList
 from tpusmi.tui.main.processes import letters_line
 from tpusmi.tui.page import Page
 from tpusmi.tui.scene import Scene
@@ -38,17 +38,17 @@ class MainPage(Page):
         self.host, self.graphs = Lines(look, id="host"), Lines(look, id="graphs")
         self.detail, self.notices = Lines(look, id="detail"), Lines(look, id="notices")
         self.prompt = Prompt(look, id="prompt")
-        self.deck = Deck(scene)
+        self.device_panel = DevicePanel(scene)
         self.overview = Overview(scene)
-        self.roll = Roll(scene)
-        self.pane = Pane(scene, self.roll)
-        self.table, self.processes = self.roll.table, self.roll.grid
+        self.process_list = ProcessList(scene)
+        self.detail_pane = DetailPane(scene, self.process_list)
+        self.table, self.processes = self.process_list.table, self.process_list.grid
         self.panel = PROCESSES
         """Which table has the cursor."""
         self._parts: tuple[Lines, ...] = (
             self.host,
-            self.deck.rows,
-            self.deck.tiles,
+            self.device_panel.rows,
+            self.device_panel.tiles,
             self.graphs,
             self.processes,
             self.detail,
@@ -62,21 +62,21 @@ class MainPage(Page):
         return self._parts
 
     def on_screen_resume(self) -> None:
-        self.roll.adopt()
+        self.process_list.adopt()
         super().on_screen_resume()
 
     @property
     def targets(self) -> tuple[Process, ...]:
-        return self.scene.owners if self.panel == DEVICES else self.roll.targets
+        return self.scene.owners if self.panel == DEVICES else self.process_list.targets
 
     def answered(self) -> None:
-        self.roll.untag()
+        self.process_list.untag()
 
     def copied(self) -> str:
         """What a person wants to have elsewhere: the device's name, or the pid."""
         if self.panel == DEVICES:
             return "" if self.scene.device is None else self.scene.device.name
-        return "" if self.roll.selected is None else str(self.roll.selected.pid)
+        return "" if self.process_list.selected is None else str(self.process_list.selected.pid)
 
     def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
         """One device of each owner: what is known of one has been known of all for as long."""
@@ -85,20 +85,20 @@ class MainPage(Page):
 
     def draw_body(self, snapshot: Snapshot) -> None:
         self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])
-        self.roll.draw(snapshot, self.panel == PROCESSES)
+        self.process_list.draw(snapshot, self.panel == PROCESSES)
         if not self.typing:
             self.prompt.show_text(self.table.filter, typing=False)
         ends = self.scene.ends.lines(self.look, self.size.width)
-        said = chrome.notices(snapshot, self.roll.selected)
+        said = chrome.notices(snapshot, self.process_list.selected)
         self._arrange(snapshot, len(ends) + min(len(said), chrome.MOST_NOTICES))
         room = self._notices_height - len(ends)
         self.notices.show([*ends, *chrome.notice_lines(self.look, said, self.size.width, room)])
-        self.detail.show(self.pane.lines(self._detail_height))
+        self.detail.show(self.detail_pane.lines(self._detail_height))
 
     def step_back(self) -> bool:
         if self.panel == DEVICES:
             self.action_panel()
-        elif not self.roll.untag():
+        elif not self.process_list.untag():
             self.table.filter = ""
         self.draw()
         return True
@@ -108,20 +108,20 @@ class MainPage(Page):
         width, height = self.size
         filtering = self.typing or bool(self.table.filter)
         processes = len(self.processes.items)
-        self.pane.take(snapshot, width)
+        self.detail_pane.take(snapshot, width)
         want = Wanted(
-            devices=self.deck.heights(snapshot, width),
+            devices=self.device_panel.heights(snapshot, width),
             processes=processes + 1 if processes or filtering else 0,
             notices=notices,
             prompt=int(filtering),
-            detail=self.pane.wanted,
+            detail=self.detail_pane.wanted,
             graphs=self.overview.height if self.overview.has_something(snapshot) else 0,
-            others=self.pane.others(),
+            others=self.detail_pane.others(),
         )
-        heights = arrange(want, height, self.deck.view)
+        heights = arrange(want, height, self.device_panel.view)
         self._resize(heights)
         span_s = self.span_s(snapshot)
-        self.deck.draw(snapshot, span_s, heights.view, self.panel == DEVICES)
+        self.device_panel.draw(snapshot, span_s, heights.view, self.panel == DEVICES)
         self.graphs.show(self.overview.lines(snapshot, span_s, width, heights.graphs))
 
     def _resize(self, heights: Heights) -> None:
@@ -189,13 +189,13 @@ class MainPage(Page):
 
     def action_view(self, view: str | int) -> None:
         """Show the devices that way, or the next."""
-        self.deck.choose(view)
+        self.device_panel.choose(view)
         self.draw()
 
     def action_graph(self, step: int) -> None:
         """Draw the next quantity."""
-        self.deck.next_quantity(step)
-        self.app.say(f"Graphs show {self.deck.quantity.title}")  # type: ignore[attr-defined]
+        self.device_panel.next_quantity(step)
+        self.app.say(f"Graphs show {self.device_panel.quantity.title}")  # type: ignore[attr-defined]
         self.draw()
 
     def action_sort(self, step: int) -> None:
@@ -209,7 +209,7 @@ class MainPage(Page):
         self.draw()
 
     def on_grid_titled(self, message: Grid.Titled) -> None:
-        if message.grid is self.processes:
+        if message.sender is self.processes:
             self.table.sorting.choose(message.title)
             self.draw()
 
@@ -221,12 +221,12 @@ class MainPage(Page):
     def action_tag(self) -> None:
         """Tag the selected process, or untag it."""
         if self.panel == PROCESSES:
-            self.roll.tag()
+            self.process_list.tag()
             self.draw()
 
     def action_stale(self) -> None:
         """Select the next stale holder."""
-        if self.roll.find_stale():
+        if self.process_list.find_stale():
             self.panel = PROCESSES
             self.draw()
 
@@ -245,27 +245,20 @@ class MainPage(Page):
 
     def action_devices(self, pages: int) -> None:
         """Scroll the devices."""
-        self.deck.scroll(pages)
+        self.device_panel.scroll(pages)
 
     @property
-    def _table(self) -> Grid[Branch] | Grid[Device] | Tiles[Device]:
-        return self.deck.shown if self.panel == DEVICES else self.processes
+    def _table(self) -> ItemList[Branch] | ItemList[Device]:
+        return self.device_panel.shown if self.panel == DEVICES else self.processes
 
-    def on_grid_moved(self, message: Grid.Moved) -> None:
-        if message.grid is self.processes:
+    def on_item_list_moved(self, message: ItemList.Moved) -> None:
+        if message.sender is self.processes:
             self.panel = PROCESSES
-            self.roll.choose()
+            self.process_list.choose()
         else:
-            self._devices_moved()
+            self.panel = DEVICES
+            self.device_panel.take_cursor()
         self.draw()
 
-    def on_grid_opened(self) -> None:
+    def on_item_list_opened(self) -> None:
         self.action_enter()
-
-    def on_tiles_moved(self) -> None:
-        self._devices_moved()
-        self.draw()
-
-    def _devices_moved(self) -> None:
-        self.panel = DEVICES
-        self.deck.take_cursor()

@@ -20,7 +20,7 @@ whether one is stale takes a moment to find out.
 """
 
 
-class Roll:
+class ProcessList:
     """Draws them, and answers who is meant."""
 
     def __init__(self, scene: Scene) -> None:
@@ -142,11 +142,11 @@ STEP = 4
 """Lines are wanted by so many: one more or less moves nothing."""
 
 
-class Pane:
+class DetailPane:
     """Says how many lines it wants, and fills those that it gets."""
 
-    def __init__(self, scene: Scene, roll: Roll) -> None:
-        self._scene, self._roll = scene, roll
+    def __init__(self, scene: Scene, process_list: ProcessList) -> None:
+        self._scene, self._list = scene, process_list
         self._snapshot: Snapshot | None = None
         self._first: Details | None = None
         self._others: dict[int, Details] = {}
@@ -158,7 +158,7 @@ class Pane:
 
     def take(self, snapshot: Snapshot, width: int) -> None:
         """Draw from this snapshot from now on."""
-        selected = self._roll.selected
+        selected = self._list.selected
         if (width, selected is None) != self._most_of:
             self._most_of, self._most = (width, selected is None), 0
         self._snapshot, self._others, self._width = snapshot, {}, width
@@ -192,10 +192,10 @@ class Pane:
 
     def _details_of_others(self) -> Iterator[Details]:
         """Of each living process but the selected, in the order of the table."""
-        snapshot, selected = self._snapshot, self._roll.selected
+        snapshot, selected = self._snapshot, self._list.selected
         if snapshot is None:
             return
-        for n, branch in enumerate(self._roll.grid.items):
+        for n, branch in enumerate(self._list.grid.items):
             p = branch.process
             if p is None or p is selected or is_dead(p) or not p.is_verified:
                 continue
@@ -204,13 +204,13 @@ class Pane:
             yield self._others[n]
 
     def _details(self, s: Snapshot, p: Process) -> Details:
-        table, telling = self._roll.table, self._scene.ends.telling
+        table, telling = self._list.table, self._scene.ends.telling
         about = About(table.devices(p), telling.get(p.key))
         return Details(self._scene.look, s, p, about, self._width)
 
     def _nothing(self) -> list[Row]:
         s = self._snapshot
-        return [] if s is None else chrome.nothing(self._scene.look, s, self._roll.table.filter)
+        return [] if s is None else chrome.nothing(self._scene.look, s, self._list.table.filter)
 
 
 def _rounded(lines: int) -> int:

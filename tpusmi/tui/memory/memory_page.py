@@ -21,7 +21,7 @@ from tpusmi.tui.memory.allocations import (
 )
 from tpusmi.tui.memory.graph import MemoryGraph
 from tpusmi.tui.memory.memory_head import Shown, cards, head_lines, nothing_listed, without_profile
-from tpusmi.tui.memory.memory_tree import Branch, Folds, MemoryTable
+from tpusmi.tui.memory.memory_tree import Branch, MemoryTable, TreeTable
 from tpusmi.tui.page import AROUND, Page
 from tpusmi.tui.process.memory_curve import Holder
 from tpusmi.tui.scene import Scene
@@ -67,7 +67,7 @@ class MemoryPage(Page):
         super().__init__(scene)
         self.head, self.prompt = Lines(self.look, id="memory-head"), Prompt(self.look, "prompt")
         self.table = MemoryTable(self.look)
-        self.rows = Folds(self.look, self.table.columns(), "memory")
+        self.rows = TreeTable(self.look, self.table.columns(), "memory")
         self.trees = Trees()
         self.order, self.filter = ORDERS[0], ""
         self._device: int | None = None
@@ -241,7 +241,7 @@ class MemoryPage(Page):
         at = orders.index(self.order) + 1 if self.order in orders else 0
         self._sort_by(orders[at % len(orders)])
 
-    def on_grid_titled(self, message: Folds.Titled) -> None:
+    def on_grid_titled(self, message: TreeTable.Titled) -> None:
         title = {"SHARE": ORDERS[0]}.get(message.title, message.title)
         if title in ORDERS:
             self._sort_by(title)

@@ -64,7 +64,7 @@ def nearest(key: Key, shown: Collection[Key]) -> Key | None:
     return next((way for way in ways if way in shown), None)
 
 
-class Folds(Grid[Any]):
+class TreeTable(Grid[Any]):
     """Rows of Branch; the last column draws the mark."""
 
     def __init__(self, look: Look, columns: Sequence[Column[Any]], id: str) -> None:
@@ -119,17 +119,17 @@ class Folds(Grid[Any]):
 
     def _unfold(self) -> None:
         """A cursor that was in sight stays in sight when rows come and go."""
-        was_seen = self._sees(self.index)
+        was_visible = self._is_visible(self.index)
         items = branches(self._roots, self._opened.__contains__)
         keys = {b.key: None for b in items}
         placed = None if self._placed is None else nearest(self._placed, keys)
         self.cursor = placed if placed is not None else next(iter(keys), None)
-        if not was_seen:
-            self._drawn = self.cursor  # it is where it was, out of sight
+        if not was_visible:
+            self._drawn_cursor = self.cursor  # it is where it was, out of sight
         self.show_items(items)
 
     def on_click(self, event: Click) -> None:
-        # Grid's own handler, which moves the cursor and knows the titles, runs as well.
+        # The handler of the base class, which moves the cursor and knows the titles, runs as well.
         column, offset = self._at(event.x)
         index = self._top + event.y - 1
         if event.y == 0 or index >= len(self._items):
