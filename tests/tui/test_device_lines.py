@@ -18,8 +18,9 @@ from tpusmi.tui.device.device_facts import fragmented_percent, health, short_nam
 from tpusmi.tui.device.device_graphs import DeviceGraphs
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Fact
+from tpusmi.tui.draw.graphs import HBM
 from tpusmi.tui.draw.look import Look, Row, width_of
-from tpusmi.tui.draw.plot import columns_for
+from tpusmi.tui.draw.plot import SCALE_WIDTH, columns_for
 from tpusmi.tui.scene import Scene
 
 PEAK, BANDWIDTH = 197e12, 819e9
@@ -182,8 +183,7 @@ def test_the_newest_second_is_at_the_right_edge_of_every_span() -> None:
     scene.refresh()
     newest = feed.history.at("hbm_used_bytes", key, START_S, 0.0)
     for span_s in (600, 300, 120, 60):
-        values = DeviceGraphs(scene, snapshot, snapshot.devices[0], span_s).values(
-            "hbm_used_bytes", 150
-        )
+        graphs = DeviceGraphs(scene, snapshot, snapshot.devices[0], span_s)
+        values = graphs.values(HBM, 150 + SCALE_WIDTH)
         assert len(values) == 150
         assert values[-1] == newest

@@ -13,23 +13,30 @@ from tpusmi.report import rows
 
 
 class Quantity(NamedTuple):
-    """What a graph or a heat map shows of each device."""
+    """A metric of devices that graphs and heat maps show."""
 
     name: str
+    """Its name in a table."""
+    label: str
+    """Its name above a graph."""
     metric: str
     title: str
+    """What it is, in a few words."""
 
 
-QUANTITIES = (
-    Quantity("HBM", "hbm_used_bytes", "HBM in use, % of the limit"),
-    Quantity("MXU", "tensorcore_utilization_percent", "MXU, % of the peak throughput"),
-    Quantity("DUTY", "duty_cycle_percent", "duty cycle, % of the time"),
-    Quantity("BW", "hbm_bandwidth_utilization_percent", "HBM bandwidth, % of the peak"),
+QUANTITIES = HBM, MXU, DUTY, BANDWIDTH = (
+    Quantity("HBM", "HBM", "hbm_used_bytes", "HBM in use, % of the limit"),
+    Quantity("MXU", "MXU", "tensorcore_utilization_percent", "MXU, % of the peak throughput"),
+    Quantity("DUTY", "duty cycle", "duty_cycle_percent", "duty cycle, % of the time"),
+    Quantity(
+        "BW", "HBM bandwidth", "hbm_bandwidth_utilization_percent", "HBM bandwidth, % of the peak"
+    ),
 )
-GRAPHED = (*(quantity.metric for quantity in QUANTITIES), "live_array_bytes")
-"""What graphs of devices are of: live arrays where nobody tells the memory in use."""
-
-
+ARRAYS = Quantity("ARRAYS", "live arrays", "live_array_bytes", "live arrays")
+"""Drawn where the memory in use is not known."""
+SIZES = (HBM, ARRAYS)
+GRAPHED = tuple(quantity.metric for quantity in (*QUANTITIES, ARRAYS))
+"""Metrics of the graphs of devices."""
 HELD_S = 5.0
 """So long the newest reading stands in a graph."""
 GRAPHS_MOST, AVERAGES_MOST = 8192, 256

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
-from typing import NamedTuple
 
 from rich.segment import Segment
 from textual.geometry import Size
@@ -14,7 +13,7 @@ from tpusmi.merge.slow import Cause, slow
 from tpusmi.model import LIVE, SILENT, UNCERTAIN, Device, Process, Snapshot, Value
 from tpusmi.report import rows, verdicts, words
 from tpusmi.tui.draw.look import Look, Row, split
-from tpusmi.tui.job.job_graphs import NAME_WIDTH, SHARES, JobGraphs, Moment, named
+from tpusmi.tui.job.job_graphs import SHARES, JobGraphs
 from tpusmi.tui.process.process_details import (
     SITES_WANTED,
     About,
@@ -24,7 +23,17 @@ from tpusmi.tui.process.process_details import (
     sites_wanted,
     unverified,
 )
-from tpusmi.tui.process.process_facts import NO_AGENT, JobFacts, is_dead, letter, letter_style, told
+from tpusmi.tui.process.process_facts import (
+    NAME_WIDTH,
+    NO_AGENT,
+    JobFacts,
+    is_dead,
+    letter,
+    letter_style,
+    named,
+    told,
+)
+from tpusmi.tui.scene import Scene
 
 TWO_COLUMNS_FROM = 140
 GAP = 3
@@ -42,31 +51,28 @@ _LOUD = ("hangs", "recompiles")
 """Causes that are warnings."""
 
 
-class Around(NamedTuple):
-    """What is said of the process beside what was measured."""
-
-    ending: str | None = None
-    """How far its end is."""
-    ends: Sequence[Row] = ()
-    """What became of processes that were ended."""
-
-
-def job_lines(moment: Moment, around: Around, size: Size) -> list[Row]:
+def job_lines(
+    scene: Scene, snapshot: Snapshot, process: Process, span_s: int, size: Size
+) -> list[Row]:
     """Every line, also those below the last one of the screen."""
     width, height = size
-    page = _Page(moment)
-    head = page.head(around, width, height)
+    page = _Page(scene, snapshot, process)
+    head = page.head(width, height)
     room = height - len(head)
+
+    def graphs(width: int, height: int) -> list[Row]:
+        return JobGraphs(scene, snapshot, process, span_s, width).lines(height)
+
     if width < TWO_COLUMNS_FROM:
         facts = page.facts(width)
         left = room - len(facts)
         if left - (sites := page.wanted_sites) >= ROOMY_GRAPHS:
             left -= sites
-        return [*head, *JobGraphs(moment, width).lines(left), *facts, *page.sites(width)]
+        return [*head, *graphs(width, left), *facts, *page.sites(width)]
     right = int(width * FACTS_SHARE)
     left = width - GAP - right
-    graphs = JobGraphs(moment, left).lines(room - 1)
-    return [*head, (), *_beside(moment.look, graphs, page.beside(right, room - 1), left)]
+    beside = page.beside(right, room - 1)
+    return [*head, (), *_beside(scene.look, graphs(left, room - 1), beside, left)]
 
 
 def _beside(look: Look, left: Sequence[Row], right: Sequence[Row], width: int) -> list[Row]:
@@ -80,16 +86,17 @@ def _beside(look: Look, left: Sequence[Row], right: Sequence[Row], width: int) -
 class _Page:
     """The parts that are made of words."""
 
-    def __init__(self, moment: Moment) -> None:
-        self._look, self._s, self._p = moment.look, moment.snapshot, moment.process
-        self._facts = JobFacts(moment.snapshot, moment.process)
+    def __init__(self, scene: Scene, snapshot: Snapshot, process: Process) -> None:
+        self._look, self._s, self._p = scene.look, snapshot, process
+        self._ends = scene.ends
+        self._facts = JobFacts(snapshot, process)
 
-    def head(self, around: Around, width: int, height: int) -> list[Row]:
+    def head(self, width: int, height: int) -> list[Row]:
         """Who it is, how it does, and what a person can do about it."""
         lines = [self._title(), *self._command(width, 1 if height < ROOMY else 2)]
-        if around.ending is not None:
-            lines += named(self._look, "ending", around.ending, width, "warn")
-        lines += around.ends
+        if (progress := self._ends.telling.get(self._p.key)) is not None:
+            lines += named(self._look, "ending", progress, width, "warn")
+        lines += self._ends.lines(self._look, width)
         lines += unverified(self._look, self._p, width)
         if verdicts.is_doubtful(self._p):
             lines += judged(self._look, self._p, width)
@@ -210,10 +217,10 @@ class _Page:
         )
         if used is not None:
             yield f"HBM {words.size_pair(used, limit)}"
-        for name, metric in SHARES:
-            value = fresh_mean(self._s, metric, devices)
+        for q in SHARES:
+            value = fresh_mean(self._s, q.metric, devices)
             if value is not None:
-                yield f"{name} {words.percent(value):>5}"
+                yield f"{q.label} {words.percent(value):>5}"
 
     def _warnings(self, cause: Cause | None, width: int) -> list[Row]:
         covered = () if cause is None else cause.covers
@@ -255,9 +262,7 @@ class _Page:
 
 
 MEMORY_WIDTH = len("123.4/~192.0 GiB") + 1
-_TITLES = f"{'DEVICE':<8}{'MEMORY':>{MEMORY_WIDTH}}" + "".join(
-    f"{name.upper():>11}" for name, _ in SHARES
-)
+_TITLES = f"{'DEVICE':<8}{'MEMORY':>{MEMORY_WIDTH}}" + "".join(f"{q.name:>8}" for q in SHARES)
 
 
 def device_lines(look: Look, s: Snapshot, p: Process, width: int, room: int) -> list[Row]:
@@ -285,10 +290,10 @@ def _line(look: Look, s: Snapshot, d: Device) -> Row:
     memory = rows.memory(s, d)
     text = rows.DITTO if memory.repeats else memory.text
     parts = [(f"{d.name:<8}", "bold"), (f"{text:>{MEMORY_WIDTH}}", _style(memory.used))]
-    for _, metric in SHARES:
-        found = rows.shown(s, d, metric)
+    for q in SHARES:
+        found = rows.shown(s, d, q.metric)
         value = words.percent(found.value.value if found.value else None)
-        parts.append((f"{rows.DITTO if found.repeats else value:>11}", _style(found.value)))
+        parts.append((f"{rows.DITTO if found.repeats else value:>8}", _style(found.value)))
     return look.line(*parts)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from tpusmi.model import Snapshot
 from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.look import Row
-from tpusmi.tui.job.job_graphs import Moment, drawn
-from tpusmi.tui.job.job_lines import Around, job_lines
+from tpusmi.tui.job.job_graphs import drawn
+from tpusmi.tui.job.job_lines import job_lines
 from tpusmi.tui.page import ScrollPage, scroll_keys, stepped
 
 KEYS = scroll_keys("job", "process")
@@ -26,21 +26,15 @@ class JobPage(ScrollPage):
         return (None, ()) if process is None else (process.key, drawn(snapshot, process))
 
     def draw_body(self, snapshot: Snapshot) -> None:
-        scene, process = self.scene, self.scene.process
-        ends = scene.ends.lines(self.look, self.size.width)
+        process = self.scene.process
         if process is None:
-            rows = [self._nobody(), *ends]
+            rows = [self._no_process(), *self.scene.ends.lines(self.look, self.size.width)]
         else:
-            moment = Moment(
-                *(self.look, snapshot, process, scene.graphs, scene.history),
-                self.span_s(snapshot),
-                is_past=bool(scene.back_s),
-            )
-            around = Around(scene.ends.telling.get(process.key), ends)
-            rows = job_lines(moment, around, self.lines.size)
+            span_s = self.span_s(snapshot)
+            rows = job_lines(self.scene, snapshot, process, span_s, self.lines.size)
         self._show(rows)
 
-    def _nobody(self) -> Row:
+    def _no_process(self) -> Row:
         key, newest = self.scene.process_key, self.scene.newest
         if key is None:
             text = "No process holds or uses the TPU."

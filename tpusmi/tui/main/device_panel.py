@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from tpusmi.model import Device, DeviceKey, Snapshot
 from tpusmi.report import rows, words
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import QUANTITIES, Quantity, alike, present_mean
+from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity, alike, present_mean
 from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Row, fill_style
-from tpusmi.tui.draw.plot import GAP, LEAST_WIDTH, columns_for, in_ranks
 from tpusmi.tui.draw.tiles import Tiles, tile_lines
 from tpusmi.tui.feed import View
 from tpusmi.tui.main.devices import GRAPH_MOST_S, DeviceTable
@@ -152,33 +149,28 @@ class Overview:
         drawn = self._measured(snapshot)
         if height < 4 or not drawn:
             return []
-        graphs = [partial(self._graph, snapshot, quantity, span_s) for quantity in drawn]
-        across = columns_for(len(graphs), width, height - 1, LEAST_HEIGHT)
-        if across < len(graphs) and height <= LEAST_HEIGHT * -(-len(graphs) // across):
-            across = max(1, (width + GAP) // (LEAST_WIDTH + GAP))
-            graphs = graphs[:across]
-        ranks = [graphs[n : n + across] for n in range(0, len(graphs), across)]
-        return in_ranks(self._look, ranks, partial(self._axis, span_s), width, height)
-
-    def _axis(self, span_s: int, width: int, height: int) -> list[Row]:
-        return [plot.axis(self._look, span_s, width, "then" if self._scene.back_s else "now")]
+        columns = plot.columns_for(len(drawn), width, height - 1, LEAST_HEIGHT)
+        if columns < len(drawn) and height <= LEAST_HEIGHT * -(-len(drawn) // columns):
+            columns = max(1, (width + plot.GAP) // (plot.LEAST_WIDTH + plot.GAP))
+            drawn = drawn[:columns]
+        each = plot.each(width, columns)
+        count = plot.values_across(self._look, each)
+        curves = [self._curve(snapshot, quantity, span_s, count) for quantity in drawn]
+        axis = self._scene.axis(span_s, each)
+        return plot.in_columns(self._look, curves, columns, axis, (width, height))
 
     def _measured(self, s: Snapshot) -> list[Quantity]:
         return [q for q in QUANTITIES if any(rows.shown(s, d, q.metric).value for d in s.devices)]
 
-    def _graph(
-        self, s: Snapshot, quantity: Quantity, span_s: int, width: int, height: int
-    ) -> list[Row]:
-        name, metric = quantity.name, quantity.metric
-        look, graphs = self._look, self._scene.graphs
-        count = plot.slots_across(look, max(1, width - plot.SCALE_WIDTH))
-        values = graphs.average(s, metric, span_s, count)
-        now = present_mean(s, s.devices, metric)
-        if metric == "hbm_used_bytes":
-            limits = [rows.memory(s, d).limit for d in alike(s, s.devices, metric)]
-            known = [v.value for v in limits if v is not None]
-            top = max(known, default=max((v or 0 for v in values), default=0))
-            curve = plot.Curve(f"mean {name}", words.size(now), values, top, words.size(top))
-        else:
-            curve = plot.Curve(f"mean {name}", words.percent(now), values, 100.0, "100 %")
-        return plot.graph(look, curve, width, height)
+    def _curve(self, s: Snapshot, quantity: Quantity, span_s: int, count: int) -> plot.Curve:
+        name, values = (
+            f"mean {quantity.name}",
+            self._scene.graphs.average(s, quantity.metric, span_s, count),
+        )
+        now = present_mean(s, s.devices, quantity.metric)
+        if quantity is not HBM:
+            return plot.Curve(name, words.percent(now), values, 100.0, "100 %")
+        limits = [rows.memory(s, d).limit for d in alike(s, s.devices, quantity.metric)]
+        known = [v.value for v in limits if v is not None]
+        top = max(known, default=max((v or 0 for v in values), default=0))
+        return plot.Curve(name, words.size(now), values, top, words.size(top))

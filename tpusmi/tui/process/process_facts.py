@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Life, Notice, Process, Snapshot
 from tpusmi.report import verdicts, words
 from tpusmi.text import noun
+from tpusmi.tui.draw.look import Look, Row
 
 SILENT, DEAD, UNKNOWN, STALE, SUSPECT, STOPPED = "!", "X", "?", "L", "M", "T"
 LETTERS = {"starting": "S", "compiling": "C", "running": "R", "idle": "I", "ended": DEAD}
@@ -24,6 +25,17 @@ VERSIONS = (
 )
 NO_AGENT = "none: `import tpusmi; tpusmi.start()` adds steps, memory, compiles"
 STEP_PARTS = ("min", "mean", "p50", "p95", "max")
+
+
+NAME_WIDTH = 11
+"""The width of a name before its text."""
+
+
+def named(look: Look, name: str, text: str, width: int, style: str = "plain") -> list[Row]:
+    """A text behind its name, in as many lines as it needs, all beginning below each other."""
+    lines = look.wrapped(text, width, style, " " * NAME_WIDTH)
+    first = look.line((name.ljust(NAME_WIDTH), "title"))
+    return [(*first, *lines[0][1:]), *lines[1:]]
 
 
 class JobFacts:
