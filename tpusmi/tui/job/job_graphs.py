@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from tpusmi.model import AGENT, PHASE, PHASES, Process, Snapshot, Value
+from tpusmi.model import AGENT, PHASE, PHASES, Phase, Process, Snapshot, State, Value
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import QUANTITIES, Drawn, How, Slots, dominant, filed, held, most
@@ -31,13 +31,13 @@ METRICS = ("step_time_s.p50", "steps_per_s", PHASE, "mfu_percent", "flops_per_s"
 NO_STEPS = "no step yet: call tpusmi.step() in the loop, once per step"
 NO_FLOPS = "unknown: pass tpusmi.step(flops=N), or wrap the step in tpusmi.track(jax.jit(f))"
 PHASE_STYLES = {
-    "starting": "graph",
-    "compiling": "warn",
-    "running": "good",
-    "idle": "dim",
-    "ended": "dim",
+    Phase.STARTING: "graph",
+    Phase.COMPILING: "warn",
+    Phase.RUNNING: "good",
+    Phase.IDLE: "dim",
+    Phase.ENDED: "dim",
 }
-THIN_PHASES = ("idle", "ended")
+THIN_PHASES = (Phase.IDLE, Phase.ENDED)
 """Phases without work are drawn as a thin line, which needs no color to see."""
 KNOWN_RATIO = 0.98
 """Shares of phases say how much of the span is known below this: the newest seconds are late."""
@@ -178,7 +178,7 @@ class JobGraphs:
 
     def _present(self, metric: str) -> Value | None:
         """The newest value, of the phase its number; None for a process that writes nothing."""
-        if self._p.state != "live":
+        if self._p.state != State.LIVE:
             return None
         if metric != PHASE:
             return self._s.values.get((self._p.key, metric))
@@ -237,7 +237,7 @@ def _percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %") if share >= 0.01 else words.percent(100 * share)
 
 
-def _phase(number: float | None) -> str | None:
+def _phase(number: float | None) -> Phase | None:
     """The name of a phase, None for other numbers: they are from a file of another process."""
     return PHASES[int(number)] if number is not None and 0 <= number < len(PHASES) else None
 

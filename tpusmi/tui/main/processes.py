@@ -18,7 +18,6 @@ from tpusmi.tui.process.process_facts import (
     STALE,
     STOPPED,
     SUSPECT,
-    is_dead,
     letter,
     letter_style,
     span,
@@ -119,7 +118,7 @@ class ProcessTable(Cells[Process]):
             self._extra("CPU", _of_life("cpu_percent"), words.percent, 6, 10),
             self._extra("RSS", _of_life("rss_bytes"), words.size, 9, 11),
             self._extra("TIME", _of_life("age_s"), span, 6, 9),
-            text("PHASE", self._phase, 9, 6, sort=lambda p: verdicts.state(p) or None),
+            text("PHASE", self._phase, 9, 6, sort=lambda p: p.status or None),
             text("AGE", self._age, 4, 5, right=True, sort=old),
             text("COMMAND", self._command, 14, 2, most=400, sort=_command),
         )
@@ -140,8 +139,8 @@ class ProcessTable(Cells[Process]):
 
     def _about(self, p: Process) -> filters.About:
         numbers = self._numbers(p) or self._chips(p)
-        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {verdicts.state(p)}"
-        return filters.About(p.pid, p.user, numbers, verdicts.is_stale(p), text)
+        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {p.status}"
+        return filters.About(p.pid, p.user, numbers, p.is_stale, text)
 
     def _chips(self, p: Process) -> list[int]:
         """Those whose nodes it holds: of a holder that nobody has told a device of."""
@@ -153,7 +152,7 @@ class ProcessTable(Cells[Process]):
 
         def mean(p: Process) -> float | None:
             s = self.snapshot
-            if s is None or is_dead(p):
+            if s is None or p.is_dead:
                 return None
             found = [rows.shown(s, d, name).value for d in self._devices.get(p.key, ())]
             known = [v.value for v in found if v is not None and not v.stale]
@@ -176,12 +175,12 @@ class ProcessTable(Cells[Process]):
             return self.look.cell("ending", width, "warn")
         marked = letter(p) in (STALE, SUSPECT, STOPPED)
         style = letter_style(p) if marked else self.style(p)
-        return self.look.cell(verdicts.state(p) or words.UNKNOWN, width, style)
+        return self.look.cell(p.status or words.UNKNOWN, width, style)
 
     def _command(self, p: Process, width: int) -> Row:
         """Its command, after how far its end is."""
         command, told = _command(p) or words.UNKNOWN, self.telling.get(p.key)
-        told = told if p.is_verified or p.state == "dead" else verdicts.doubt(p)
+        told = told if p.is_verified or p.is_dead else verdicts.doubt(p)
         if told is None:
             return self.look.cell(command, width, self.style(p))
         if len(told) > width:
