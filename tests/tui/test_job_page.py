@@ -235,7 +235,7 @@ async def test_on_a_cpu_flops_are_shown_and_why_there_is_no_mfu() -> None:
     [
         (NO_STEPS, "step time  no step yet", "call tpusmi.step() in the loop, once per step"),
         (NO_STEPS, "MFU", "no step yet: call tpusmi.step() in the loop, once per step"),
-        ({"mfu_percent": None, "flops_per_s": None}, "MFU", "unknown: tell tpusmi.step(flops=N)"),
+        ({"mfu_percent": None, "flops_per_s": None}, "MFU", "unknown: pass tpusmi.step(flops=N)"),
     ],
 )
 async def test_what_a_job_does_not_tell_is_explained(

@@ -87,7 +87,7 @@ class MainPage(Page):
         self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])
         self.process_list.draw(snapshot, self.panel == PROCESSES)
         if not self.typing:
-            self.prompt.show_text(self.table.filter, typing=False)
+            self.prompt.show_filter(self.table.filter)
         ends = self.scene.ends.lines(self.look, self.size.width)
         said = chrome.notices(snapshot, self.process_list.selected)
         self._arrange(snapshot, len(ends) + min(len(said), chrome.MOST_NOTICES))

@@ -282,7 +282,7 @@ class MemoryPage(Page):
     def on_prompt_typed(self, message: Prompt.Typed) -> None:
         if message.done:
             self.typing = False
-            self.prompt.show_text(message.text, typing=False)
+            self.prompt.show_filter(message.text)
         self.filter = message.text
         self.draw()
 
