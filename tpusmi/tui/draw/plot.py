@@ -16,7 +16,7 @@ _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """Dots of a braille cell, bottom to top, of its left and its right column."""
 BRAILLE = 0x2800
 KEPT = 64
-"""Drawn graphs that are kept: more than any screen has."""
+"""Drawn graphs that are cached: more than any screen has."""
 SCALE_WIDTH = 9
 """Columns of the scale at the left: `15.8 GiB ` and its line."""
 _STEPS_S = (10, 15, 30, 60, 120, 300, 600)
@@ -25,7 +25,7 @@ LABEL_EVERY = 9
 
 
 def slots_across(look: Look, width: int) -> int:
-    """How many values a graph that wide shows."""
+    """How many values fit in that many columns, without a scale."""
     return width * (1 if look.only_ascii else 2)
 
 
@@ -84,7 +84,7 @@ def _edge(
 
 
 def _newest(look: Look, values: Sequence[float | None], width: int) -> list[float | None]:
-    """As many as there is room for, after unknown ones where there are fewer."""
+    """The newest values that fit, after None for missing ones."""
     newest = list(values[-slots_across(look, width) :])
     return [None] * (slots_across(look, width) - len(newest)) + newest
 
@@ -114,7 +114,7 @@ def values_across(look: Look, width: int) -> int:
 
 
 def round_top(value: float) -> float:
-    """A round number that is not below the value, as the top of a scale that stays for a while."""
+    """A round number not below the value, for the top of a scale that seldom changes."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -141,7 +141,7 @@ def axis(look: Look, span_s: float, width: int, end: str = "now") -> Row:
 
 
 def _drawn(look: Look, curve: Curve, width: int, height: int) -> list[Row]:
-    """The area, and the line over it; where both are in a cell, its dots have the area's colour."""
+    """The area, and the line over it; where both are in a cell, its dots have the area's color."""
     under = area(look, curve.values, curve.top, width, height)
     if not curve.line:
         return [look.line((text, curve.style)) for text in under]
@@ -194,14 +194,14 @@ def _crossed(look: Look, row: Row) -> Row:
 
 
 def _heights(values: Sequence[float | None], top: float, most: int) -> list[int]:
-    """Of each value, 1 to `most`; 0 where unknown."""
+    """The height of each value, 1 to `most`; 0 where unknown."""
     scale = most / top if top > 0 else 0.0
     return [0 if v is None else min(max(round(v * scale), 1), most) for v in values]
 
 
 @lru_cache(maxsize=KEPT)
 def _braille(heights: tuple[int, ...], height: int) -> tuple[str, ...]:
-    """Columns of so many dots. From one second to the next most graphs are the same in dots."""
+    """Lines of braille cells. Most graphs have the same dots as a second before."""
     pairs = [*zip(heights[::2], heights[1::2], strict=True)]
     lines = []
     for below in range((height - 1) * 4, -1, -4):
@@ -212,7 +212,7 @@ def _braille(heights: tuple[int, ...], height: int) -> tuple[str, ...]:
 
 
 def _cell(left: int, right: int) -> str:
-    """A braille cell with so many dots in its columns, from the bottom."""
+    """A braille cell with that many dots in its columns, from the bottom."""
     bits = sum(_DOTS[0][:left]) + sum(_DOTS[1][:right])
     return chr(BRAILLE + bits) if bits else " "
 
