@@ -215,7 +215,7 @@ async def test_a_stale_holder_is_told_with_its_reason() -> None:
 async def test_a_silent_job_and_a_dead_one_say_so_and_are_grey() -> None:
     async with dashboard(old_jobs(), size=(100, 30)) as pilot:
         await press(pilot, "j")
-        assert "silent: its agent wrote nothing for 70.0 s" in screen_text(pilot)[1]
+        assert "silent: no data from its agent for 70.0 s" in screen_text(pilot)[1]
         assert _style_of(pilot, "91.2 ms").dim
         await press(pilot, "tab")
         assert "ended 3.0 min ago" in screen_text(pilot)[1]

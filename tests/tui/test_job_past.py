@@ -19,7 +19,7 @@ async def test_a_look_back_before_its_beginning_says_so_and_ends_no_other() -> N
         await press(pilot, "j", "tab", "shift+left")
         assert str(OTHER) in screen_text(pilot)[1]
         await press(pilot, "shift+left")
-        assert f"pid {OTHER} had not begun then." in text(pilot, "job")
+        assert f"pid {OTHER} had not started yet." in text(pilot, "job")
         assert pilot.app.page.targets == ()  # type: ignore[attr-defined]
         await press(pilot, "n")
         assert str(OTHER) in screen_text(pilot)[1]

@@ -86,6 +86,10 @@ class Look:
             if text
         )
 
+    def joined(self, parts: Iterable[str]) -> str:
+        """The parts with dots between them."""
+        return f" {self.glyphs.dot} ".join(parts)
+
     def wrapped(self, text: str, width: int, style: str, mark: str = "") -> list[Row]:
         """The text wrapped between words to that width, with the mark before the first line."""
         first, *more = split(text, width - len(mark))

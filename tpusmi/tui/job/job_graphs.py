@@ -102,7 +102,7 @@ class JobGraphs:
         seconds = history.window(PHASE, self._p.key, int(self._s.at_s), self._span_s) or ()
         left = look.cell("phase", plot.SCALE_WIDTH - 1, "dim", right=True)
         line = (*left, *look.line((look.glyphs.frame[3], "dim")), *time_line(look, slots))
-        text = f" {look.glyphs.dot} ".join(shares(seconds, self._span_s))
+        text = look.joined(shares(seconds, self._span_s))
         blank = " " * plot.SCALE_WIDTH
         return [line, self._axis(), look.line((blank, "plain"), (text, "plain"))]
 
@@ -127,7 +127,7 @@ class JobGraphs:
 
     def _compilations(self, height: int) -> list[Row]:
         """A graph if there were any: a flat line would say no more than the words."""
-        text = f" {self._look.glyphs.dot} ".join(self._facts.compiles()) or words.UNKNOWN
+        text = self._look.joined(self._facts.compiles()) or words.UNKNOWN
         totals = self._slots("compilations", most)
         rates = per_minute(totals, self._span_s / len(totals))
         if not _max(rates):

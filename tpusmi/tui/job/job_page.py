@@ -39,13 +39,13 @@ class JobPage(ScrollPage):
         if key is None:
             text = "No process holds or uses the TPU."
         elif newest is not None and any(p.key == key for p in newest.processes):
-            text = f"pid {key.pid} had not begun then."
+            text = f"pid {key.pid} had not started yet."
         else:
             text = f"pid {key.pid} is gone."
         return self.look.line((text, "warn"))
 
     def _show(self, rows: list[Row]) -> None:
-        """The lines from the top one on; the last place says how many are below."""
+        """Show the lines from the top on; the last line says how many more there are."""
         height = self.lines.size.height
         self.screen_lines = max(1, height - 1)
         self.top = min(self.top, max(0, len(rows) - height))

@@ -20,7 +20,7 @@ _COMPACT = f"{'DEVICE':<17}{'HBM':>7}{'MXU':>7}{'DUTY':>7}"
 
 
 class DevicePanel:
-    """Chooses the way devices are shown, and draws them that way."""
+    """Draws the devices in the chosen view."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.look = scene, scene.look
@@ -28,29 +28,29 @@ class DevicePanel:
         self.rows: Grid[Device] = Grid(self.look, self._table.columns(), "devices")
         self.tiles: Tiles[Device] = Tiles(self.look, "tiles")
         self.view = View(scene.options.view)
-        """`auto`, or the way that a person has chosen."""
+        """The view the user has chosen."""
         self.shown: Grid[Device] | Tiles[Device] = self.rows
         self._quantity = 0
 
     @property
     def quantity(self) -> Quantity:
-        """What graphs and the heat map show."""
+        """The quantity in graphs and in the heat map."""
         return QUANTITIES[self._quantity]
 
     def choose(self, view: str | int) -> None:
-        """Show the devices that way, or so many ways further on."""
+        """Choose a view, or one that many steps further on."""
         if isinstance(view, int):
             views = [*View]
             view = views[(views.index(self.view) + view) % len(views)]
         self.view = View(view)
 
     def next_quantity(self, step: int) -> None:
-        """Show another quantity in graphs and the heat map."""
+        """Choose another quantity for graphs and the heat map."""
         self._quantity = (self._quantity + step) % len(QUANTITIES)
         self._table.quantity = self.quantity
 
     def heights(self, snapshot: Snapshot, width: int) -> dict[View, int]:
-        """Lines that each view would fill, titles included; 0 where there is no device."""
+        """Lines that each view would fill, titles included; 0 without devices."""
         count = len(snapshot.devices)
         return {
             View.FULL: count + 1 if count else 0,
@@ -59,7 +59,7 @@ class DevicePanel:
         }
 
     def draw(self, snapshot: Snapshot, span_s: int, view: View, active: bool) -> None:
-        """Draw the devices; with a cursor where the panel is active."""
+        """Draw the devices; with a cursor if `active`."""
         self._table.snapshot, self._table.span_s = snapshot, min(span_s, GRAPH_MOST_S)
         chosen = self.scene.device
         cursor = chosen.key if active and chosen is not None else None
@@ -73,28 +73,28 @@ class DevicePanel:
             self.tiles.show_items(snapshot.devices, self._legend, CELL, self._cell)
 
     def take_cursor(self) -> None:
-        """What is under the cursor of the devices is what the other pages show."""
+        """Let the other pages show the device under the cursor."""
         key = self.shown.cursor
         if isinstance(key, DeviceKey):
             self.scene.device_key = key
 
     def scroll(self, pages: int) -> None:
-        """Scroll the devices by so many pages."""
+        """Scroll the devices by that many pages."""
         shown = self.shown
         shown.scroll_rows(pages * shown.page // shown.across)
 
     # -- tiles
 
     def ratio(self, d: Device, quantity: Quantity) -> float | None:
-        """What a heat map shows of a device, 0 to 1; None when it is unknown or old."""
+        """The quantity of a device as a share, 0 to 1; None if unknown or stale."""
         s = self._table.snapshot
         if s is None:
             return None
         memory = rows.memory(s, d) if quantity.metric == "hbm_used_bytes" else None
-        found = rows.shown(s, d, quantity.metric).value if memory is None else memory.used
-        if found is None or found.stale:
+        value = rows.shown(s, d, quantity.metric).value if memory is None else memory.used
+        if value is None or value.stale:
             return None
-        return found.value / 100 if memory is None else memory.share
+        return value.value / 100 if memory is None else memory.share
 
     def _card(self, d: Device, width: int) -> Row:
         """`tpu:0    ━━━━━━━━╸──  72 %  57 %  98 %`."""
@@ -111,42 +111,38 @@ class DevicePanel:
         return (*name, *bar, *self.look.cell("".join(f"{t:>7}" for t in texts), 21))
 
     def _cell(self, d: Device, width: int) -> Row:
-        """Its percentage, on the colour of its step."""
-        found = self.ratio(d, self.quantity)
-        if found is None:
+        """Its percentage, on the color of its step."""
+        ratio = self.ratio(d, self.quantity)
+        if ratio is None:
             return self.look.cell(words.UNKNOWN, width, "dim", right=True)
-        step = min(max(int(found * HEAT_STEPS), 0), HEAT_STEPS - 1)
-        return self.look.cell(f"{found * 100:.0f}", width, f"heat{step}", right=True)
+        step = min(max(int(ratio * HEAT_STEPS), 0), HEAT_STEPS - 1)
+        return self.look.cell(f"{ratio * 100:.0f}", width, f"heat{step}", right=True)
 
     def _titles(self, width: int) -> Row:
-        """A title over each tile of a line."""
+        """A title above each tile of a line."""
         title, gap = self.look.cell(_COMPACT, TILE, "head"), self.look.cell(" ", 1, "head")
         return (*title, *gap) * ((width + 1) // (TILE + 1))
 
     def _legend(self, width: int) -> Row:
-        text = f"DEVICES  {self.quantity.title}: g for another"
+        text = f"DEVICES  {self.quantity.title} (g: next)"
         return self.look.cell(text, width, "head")
 
 
 LEAST_HEIGHT = 6
-"""Of a graph that has another below it."""
+"""The least height of a graph that has another below it."""
 
 
 class Overview:
-    """Graphs over one time axis, as many as there is room for."""
+    """The history of all devices: graphs over one time axis, as many as fit."""
 
     height = 7
 
     def __init__(self, scene: Scene) -> None:
         self._scene, self._look = scene, scene.look
 
-    def has_something(self, snapshot: Snapshot) -> bool:
-        """False where nobody has measured what is drawn here."""
-        return bool(self._measured(snapshot))
-
     def lines(self, snapshot: Snapshot, span_s: int, width: int, height: int) -> list[Row]:
-        """The graphs in that many lines: all of them, if there is room; else a line of some."""
-        drawn = self._measured(snapshot)
+        """The graphs in that many lines: all if there is room, else the first ones side by side."""
+        drawn = self.measured(snapshot)
         if height < 4 or not drawn:
             return []
         columns = plot.columns_for(len(drawn), width, height - 1, LEAST_HEIGHT)
@@ -159,7 +155,8 @@ class Overview:
         axis = self._scene.axis(span_s, each)
         return plot.in_columns(self._look, curves, columns, axis, (width, height))
 
-    def _measured(self, s: Snapshot) -> list[Quantity]:
+    def measured(self, s: Snapshot) -> list[Quantity]:
+        """The quantities that are known of some device."""
         return [q for q in QUANTITIES if any(rows.shown(s, d, q.metric).value for d in s.devices)]
 
     def _curve(self, s: Snapshot, quantity: Quantity, span_s: int, count: int) -> plot.Curve:

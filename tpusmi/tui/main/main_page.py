@@ -1,4 +1,4 @@
-"""The main page: host, devices, history, processes, and details of the selected one."""
+"""The main page: host, devices, history, processes, and details of the selected process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
 from tpusmi.tui.feed import View
 from tpusmi.tui.keys import MAIN
-from tpusmi.tui.main.arrange import Heights, Wanted, arrange
+from tpusmi.tui.main.arrange import Heights, WantedLines, arrange
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
 from tpusmi.tui.main.filters import user_of, with_user
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
@@ -44,7 +44,7 @@ class MainPage(Page):
         self.detail_pane = DetailPane(scene, self.process_list)
         self.table, self.processes = self.process_list.table, self.process_list.grid
         self.panel = PROCESSES
-        """Which table has the cursor."""
+        """The table that has the cursor."""
         self._parts: tuple[Lines, ...] = (
             self.host,
             self.device_panel.rows,
@@ -73,13 +73,13 @@ class MainPage(Page):
         self.process_list.untag()
 
     def copied(self) -> str:
-        """What a person wants to have elsewhere: the device's name, or the pid."""
+        """The name of the selected device, or the pid of the selected process."""
         if self.panel == DEVICES:
             return "" if self.scene.device is None else self.scene.device.name
         return "" if self.process_list.selected is None else str(self.process_list.selected.pid)
 
     def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
-        """One device of each owner: what is known of one has been known of all for as long."""
+        """One device of each owner: its other devices have been known for as long."""
         devices = {d.owners or d.key.process: d for d in snapshot.devices}.values()
         return None, ((filed(snapshot, d, name), name) for d in devices for name in GRAPHED)
 
@@ -89,10 +89,10 @@ class MainPage(Page):
         if not self.typing:
             self.prompt.show_filter(self.table.filter)
         ends = self.scene.ends.lines(self.look, self.size.width)
-        said = chrome.notices(snapshot, self.process_list.selected)
-        self._arrange(snapshot, len(ends) + min(len(said), chrome.MOST_NOTICES))
+        notices = chrome.notices(snapshot, self.process_list.selected)
+        self._arrange(snapshot, len(ends) + min(len(notices), chrome.MOST_NOTICES))
         room = self._notices_height - len(ends)
-        self.notices.show([*ends, *chrome.notice_lines(self.look, said, self.size.width, room)])
+        self.notices.show([*ends, *chrome.notice_lines(self.look, notices, self.size.width, room)])
         self.detail.show(self.detail_pane.lines(self._detail_height))
 
     def step_back(self) -> bool:
@@ -104,18 +104,18 @@ class MainPage(Page):
         return True
 
     def _arrange(self, snapshot: Snapshot, notices: int) -> None:
-        """Give each part its lines; the screen is laid out anew only when that changes."""
+        """Give each part its lines, and draw devices and graphs."""
         width, height = self.size
         filtering = self.typing or bool(self.table.filter)
         processes = len(self.processes.items)
         self.detail_pane.take(snapshot, width)
-        want = Wanted(
+        want = WantedLines(
             devices=self.device_panel.heights(snapshot, width),
             processes=processes + 1 if processes or filtering else 0,
             notices=notices,
             prompt=int(filtering),
             detail=self.detail_pane.wanted,
-            graphs=self.overview.height if self.overview.has_something(snapshot) else 0,
+            graphs=self.overview.height if self.overview.measured(snapshot) else 0,
             others=self.detail_pane.others(),
         )
         heights = arrange(want, height, self.device_panel.view)
@@ -147,11 +147,11 @@ class MainPage(Page):
     # -- keys
 
     def action_enter(self) -> None:
-        """Open what is under the cursor."""
+        """Open the page of the selected device or process."""
         self.app.action_open("device" if self.panel == DEVICES else "job")  # type: ignore[attr-defined]
 
     def action_panel(self) -> None:
-        """Give the cursor to the other table."""
+        """Move the cursor to the other table."""
         has_devices = self.scene.device is not None
         self.panel = DEVICES if self.panel == PROCESSES and has_devices else PROCESSES
         self.draw()
@@ -161,7 +161,7 @@ class MainPage(Page):
         self._type(self.table.filter, FILTER)
 
     def action_user(self) -> None:
-        """Type whose processes are shown."""
+        """Type the name of a user whose processes are shown."""
         self._type(user_of(self.table.filter), USER)
 
     def _type(self, text: str, label: str) -> None:
@@ -184,27 +184,27 @@ class MainPage(Page):
     def on_prompt_answered(self, message: Prompt.Answered) -> None:
         self.typing = False
         if message.key and not self.table.sorting.choose_letter(message.key):
-            self.app.say(f"Nothing is sorted by {message.key!r}")  # type: ignore[attr-defined]
+            self.app.say(f"No column has the letter {message.key!r}")  # type: ignore[attr-defined]
         self.draw()
 
     def action_view(self, view: str | int) -> None:
-        """Show the devices that way, or the next."""
+        """Show the devices in that view, or in the next."""
         self.device_panel.choose(view)
         self.draw()
 
     def action_graph(self, step: int) -> None:
-        """Draw the next quantity."""
+        """Draw the next quantity in graphs."""
         self.device_panel.next_quantity(step)
         self.app.say(f"Graphs show {self.device_panel.quantity.title}")  # type: ignore[attr-defined]
         self.draw()
 
     def action_sort(self, step: int) -> None:
-        """Sort by the column that many further on."""
+        """Sort by the column that many steps further on."""
         self.table.sorting.step(step)
         self.draw()
 
     def action_reverse(self) -> None:
-        """Sort the other way round."""
+        """Reverse the sort order."""
         self.table.sorting.choose(self.table.sorting.title)
         self.draw()
 
@@ -214,12 +214,12 @@ class MainPage(Page):
             self.draw()
 
     def action_tree(self) -> None:
-        """Show processes under what started them, or in a list."""
+        """Show processes as a tree, or as a list."""
         self.table.as_tree = not self.table.as_tree
         self.draw()
 
     def action_tag(self) -> None:
-        """Tag the selected process, or untag it."""
+        """Tag or untag the selected process."""
         if self.panel == PROCESSES:
             self.process_list.tag()
             self.draw()
@@ -231,15 +231,15 @@ class MainPage(Page):
             self.draw()
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor so many rows."""
+        """Move the cursor by that many rows."""
         self._table.move(rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor so many pages."""
+        """Move the cursor by that many pages."""
         self._table.move(pages * self._table.page)
 
     def action_jump(self, index: int) -> None:
-        """Move the cursor to the first, or to the last."""
+        """Move the cursor to the first or the last row."""
         if items := self._table.items:
             self._table.move_to(index % len(items))
 
