@@ -239,7 +239,7 @@ def shares(seconds: Sequence[float], span_s: int) -> list[str]:
     counts = Counter(phase for v in seconds if (phase := _phase(v)) is not None)
     total = sum(counts.values())
     texts = [f"{name} {_percent(n / total)}" for name, n in counts.most_common()]
-    return [*texts, f"in {words.duration(total)}"] if 0 < total < KNOWN_RATIO * span_s else texts
+    return [*texts, f"of {words.duration(total)}"] if 0 < total < KNOWN_RATIO * span_s else texts
 
 
 def _percent(share: float) -> str:

@@ -11,7 +11,7 @@ from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Drawn, Graphs, Slots, filed, held, is_known
 
 USED, LIVE = "hbm_used_bytes", "live_array_bytes"
-MEAN, BOTH = "in use, mean of its devices", "live arrays, and all in use above them"
+MEAN, BOTH = "in use, mean of its devices", "live arrays, with all memory in use above"
 
 
 class Holder(NamedTuple):
