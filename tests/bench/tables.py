@@ -1,4 +1,4 @@
-"""CPU time of a tick of Textual's DataTable and of our Grid: why the dashboard draws its own tables.
+"""CPU time of a tick of our Grid and of Textual's DataTable: why the dashboard has its own tables.
 
     python tests/bench/tables.py
 
