@@ -168,7 +168,7 @@ def _joined(under: str, over: str) -> str:
 def _title(look: Look, curve: Curve, width: int) -> Row:
     name = look.fitted(curve.name, min(len(curve.name), width))
     room = width - len(name)
-    now = look.fitted(f" {curve.now}", min(len(curve.now) + 1, room))
+    now = look.fitted(f" {curve.now}", min(len(curve.now) + 1, room) if curve.remarks else room)
     row = look.line((name, "title"), (now, "dim" if curve.is_stale else "bold"))
     gap, room = "  ", room - len(now)
     for remark in curve.remarks:
