@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from tpusmi.actions.end import Say
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order, carry_out
+from tpusmi.actions.ending import OnProgress
 from tpusmi.actions.outcome import Report
-from tpusmi.actions.plan import Plan
-from tpusmi.model import History, Process, Snapshot
+from tpusmi.actions.plan import Plan, Request
+from tpusmi.actions.planning import planned
+from tpusmi.model import Chip, History, Host, Snapshot
+
+Planner = Callable[[Host, Snapshot, Request], Plan]
+CarryOut = Callable[[Host, Iterable[Chip], Plan, Order, OnProgress], Report]
 
 
 class View(str, Enum):
@@ -23,24 +27,16 @@ class View(str, Enum):
     HEAT = "heat"
 
 
-class Ender(Protocol):
-    """Ends processes that hold the TPU."""
-
-    def plan(self, snapshot: Snapshot, processes: Sequence[Process]) -> Plan:
-        """A plan to end those processes: a target for each, or why it is refused."""
-
-    def carry_out(self, snapshot: Snapshot, plan: Plan, order: Order, say: Say) -> Report:
-        """Carry out the plan, on its own thread: takes up to the two waits of the order."""
-
-
 class Options(NamedTuple):
     """Options from the command line and the settings file."""
 
     interval_s: float = 1.0
     ascii: bool = False
     color: bool = True
-    ender: Ender | None = None
-    """None where processes may not be ended: then no key for it exists."""
+    host: Host | None = None
+    """The machine whose processes may be ended; None where none may be: then no key does it."""
+    planner: Planner = planned
+    carry_out: CarryOut = carry_out
     label: str = ""
     """Shown in the header beside the host's name, such as `demo`."""
     view: str = View.AUTO

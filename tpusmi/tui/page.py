@@ -64,7 +64,7 @@ class Page(Screen[None]):
     def bindings(self) -> list[Binding]:
         """The keys that work on this page, for the footer and the help."""
         options = self.scene.options
-        first = offered(FIRST, options.ender is not None)
+        first = offered(FIRST, options.host is not None)
         return remapped([*first, *self.KEYS, *LAST], options.keys)
 
     def compose(self) -> ComposeResult:

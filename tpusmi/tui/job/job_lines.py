@@ -92,7 +92,7 @@ class _Page:
     def head(self, width: int, height: int) -> list[Row]:
         """Its identity, how it is doing, and what the user can do about it."""
         lines = [self._title(), *self._command(width, 1 if height < ROOMY else 2)]
-        if (progress := self._ends.telling.get(self._p.key)) is not None:
+        if (progress := self._ends.progress.get(self._p.key)) is not None:
             lines += named(self._look, "ending", progress, width, "warn")
         lines += self._ends.lines(self._look, width)
         lines += unverified(self._look, self._p, width)

@@ -25,7 +25,7 @@ class ProcessList:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self.table = ProcessTable(scene.look)
-        self.table.telling = scene.ends.telling
+        self.table.telling = scene.ends.progress
         self.table.filter = scene.options.filter
         self.grid: Grid[Branch] = Grid(scene.look, self.table.columns(), "processes")
         self._tags: set[ProcessKey] = set()
@@ -203,7 +203,7 @@ class DetailPane:
             yield self._others[n]
 
     def _details(self, s: Snapshot, p: Process) -> Details:
-        ending = self._scene.ends.telling.get(p.key)
+        ending = self._scene.ends.progress.get(p.key)
         return Details(self._scene.look, s, p, ending, self._width)
 
     def _nothing(self) -> list[Row]:
