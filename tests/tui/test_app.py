@@ -12,7 +12,7 @@ from tpusmi.tui.app import Dashboard
 from tpusmi.tui.help import HelpScreen
 from tpusmi.tui.keymap import clash
 from tpusmi.tui.keys import EVERYWHERE, offered
-from tpusmi.tui.main.page import MainPage
+from tpusmi.tui.main.main_page import MainPage
 from tpusmi.tui.pages import NAMES, _page, every_key, keys_by_page
 
 

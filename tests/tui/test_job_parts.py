@@ -11,8 +11,7 @@ from tpusmi.model import PHASES, History, ProcessKey, Reading
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Graphs, dominant, most, stretched
 from tpusmi.tui.draw.look import Look, Row, width_of
-from tpusmi.tui.job.graphs import per_minute
-from tpusmi.tui.job.phases import shares, time_line
+from tpusmi.tui.job.job_graphs import per_minute, shares, time_line
 
 KEY = ProcessKey(1, 100)
 S, C, R, I, X = (float(PHASES.index(name)) for name in PHASES)  # noqa: E741  # their letters

@@ -9,7 +9,7 @@ from piloted import dashboard, press, screen_text, text, until
 from tpusmi.model import Value
 from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look
-from tpusmi.tui.job.graphs import JobGraphs, Moment
+from tpusmi.tui.job.job_graphs import JobGraphs, Moment
 
 
 async def test_a_look_back_before_its_beginning_says_so_and_ends_no_other() -> None:

@@ -10,8 +10,8 @@ from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
 from tpusmi.model import MemoryProfile
-from tpusmi.tui.draw.folds import Folds
-from tpusmi.tui.memory.page import MemoryPage
+from tpusmi.tui.memory.memory_page import MemoryPage
+from tpusmi.tui.memory.memory_tree import Folds
 
 LEAK = ("log_metrics", "train/metrics.py", 27, 300, 30)
 

@@ -7,11 +7,10 @@ from memory_jobs import MemoryJob, held, profile, trainer
 from scripted import LIMIT, ScriptedFeed
 
 from tpusmi.model import NOMINAL, MemoryProfile, Snapshot, Value
-from tpusmi.tui.draw.folds import Branch, branches, nearest
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.memory.allocations import Wanted, tree
-from tpusmi.tui.memory.lines import Shown, cards, figures, head_lines, split_bar
-from tpusmi.tui.memory.table import MemoryTable, signed_size
+from tpusmi.tui.memory.memory_head import Shown, cards, figures, head_lines, split_bar
+from tpusmi.tui.memory.memory_tree import Branch, MemoryTable, branches, nearest, signed_size
 
 GIB = 1 << 30
 LOOK = Look()

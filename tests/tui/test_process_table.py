@@ -10,8 +10,8 @@ from scripted import Job, ScriptedFeed, many_devices, two_jobs
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
-from tpusmi.tui.job.page import JobPage
-from tpusmi.tui.main.page import MainPage
+from tpusmi.tui.job.job_page import JobPage
+from tpusmi.tui.main.main_page import MainPage
 
 WIDE = (200, 45)
 FIRST, SECOND = WORKERS

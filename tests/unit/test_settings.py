@@ -22,8 +22,8 @@ from tpusmi.settings import (
     settings_path,
 )
 from tpusmi.tui.draw.themes import THEMES
+from tpusmi.tui.feed import View
 from tpusmi.tui.keymap import clash, spelled, textual_keys
-from tpusmi.tui.main.arrange import VIEWS
 from tpusmi.tui.pages import every_key, keys_by_page
 
 WHOLE = """
@@ -220,7 +220,7 @@ ANY = st.builds(
     Settings,
     theme=st.sampled_from([*THEMES]),
     interval_s=st.floats(INTERVAL_LEAST_S, INTERVAL_MOST_S),
-    view=st.sampled_from(VIEWS),
+    view=st.sampled_from([view.value for view in View]),
     ascii=st.booleans(),
     only_user=st.text(st.characters(exclude_categories=["C", "Z"])),
     keys=key_maps(),

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from tpusmi.cli.exits import Exit
 from tpusmi.settings import Settings, SettingsError, load, settings_path
 from tpusmi.text import clean
-from tpusmi.tui.main.arrange import VIEWS
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
@@ -48,12 +47,13 @@ def config_text(settings: Settings) -> str:
 
 def _plain(settings: Settings) -> Iterator[str]:
     from tpusmi.tui.draw.themes import THEMES
+    from tpusmi.tui.feed import View
 
     yield f"# The dashboard of tpusmi reads this from {clean(settings_path())}"
     yield ""
     yield _line("theme", settings.theme, f"{', '.join(THEMES)}; ansi is the terminal's own colours")
     yield _line("interval", settings.interval_s, "seconds between two looks")
-    yield _line("view", settings.view, ", ".join(VIEWS))
+    yield _line("view", settings.view, ", ".join(view.value for view in View))
     yield _line("ascii", settings.ascii, "true where other characters cannot be shown")
     yield _line("only_user", settings.only_user, "whose processes to show; empty is everybody's")
 

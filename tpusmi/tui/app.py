@@ -16,17 +16,17 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tpusmi.model import Process, Snapshot
-from tpusmi.tui import clipboard
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.ending.ends import SHOWN_S, Ending, Finished, Question, Told, still_there
+from tpusmi.tui.export import copy_text, save_screenshot, self_contained
 from tpusmi.tui.feed import Deliver, Ender, Feed, Options, Reader
 from tpusmi.tui.keys import EVERYWHERE
-from tpusmi.tui.leaving import hung_up, on_continued, on_signals
-from tpusmi.tui.main.page import MainPage
+from tpusmi.tui.main.main_page import MainPage
 from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
 from tpusmi.tui.scene import CANNOT_END, Scene
+from tpusmi.tui.terminal import hung_up, on_continued, on_signals
 
 LATE_TICKS = 3
 """Ticks without an answer after which the header says so."""
@@ -142,12 +142,10 @@ class Dashboard(App[None]):
             await self.run_action(binding.action, owner)
 
     def action_picture(self) -> None:
-        from tpusmi.tui import picture
-
         newest = self.scene.newest
-        svg = picture.self_contained(self.export_screenshot(title="tpusmi"))
+        svg = self_contained(self.export_screenshot(title="tpusmi"))
         try:
-            path = picture.save(svg, "" if newest is None else newest.host.name)
+            path = save_screenshot(svg, "" if newest is None else newest.host.name)
         except OSError as error:
             self.say(f"The screenshot could not be saved: {error.strerror}")
         else:
@@ -156,7 +154,7 @@ class Dashboard(App[None]):
     def action_copy(self) -> None:
         text = self.page.copied()
         if text and self._driver is not None:
-            self.say(clipboard.copy(text, self._driver.write, self.is_web))
+            self.say(copy_text(text, self._driver.write, self.is_web))
 
     def say(self, text: str) -> None:
         """In the footer, for a moment."""

@@ -12,11 +12,10 @@ from tpusmi.model import DENIED, FAILED, STALE_HOLDER, SUSPECT_HOLDER, HostFacts
 from tpusmi.report import words
 from tpusmi.report.select import told
 from tpusmi.text import counted
-from tpusmi.tui.draw.look import Look, Row, width_of
+from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
 from tpusmi.tui.keys import shown_key
 from tpusmi.tui.scene import Scene
 
-SIMULATED = " SIMULATED "
 MOST_NOTICES = 3
 
 WELCOME = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from tpusmi.actions.end import Say
@@ -11,6 +12,15 @@ from tpusmi.actions.order import Order
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan
 from tpusmi.model import History, Process, Snapshot
+
+
+class View(str, Enum):
+    """How devices are shown: a row, a tile or a cell for each; `auto` takes the first that fits."""
+
+    AUTO = "auto"
+    FULL = "full"
+    COMPACT = "compact"
+    HEAT = "heat"
 
 
 class Ender(Protocol):
@@ -33,8 +43,8 @@ class Options(NamedTuple):
     """None where nothing may be ended: no key for it exists then."""
     label: str = ""
     """Said in the header beside the host's name, as `demo`."""
-    view: str = "auto"
-    """How devices are shown at first: `auto`, `full`, `compact` or `heat`."""
+    view: str = View.AUTO
+    """How devices are shown at first."""
     filter: str = ""
     """Only processes that contain this are shown at first."""
     user: str | None = None

@@ -31,5 +31,5 @@ def opened(name: str, scene: Scene) -> Page:
 
 
 def _page(name: str) -> type[Page]:
-    found: type[Page] = getattr(import_module(f"tpusmi.tui.{name}.page"), NAMES[name])
+    found: type[Page] = getattr(import_module(f"tpusmi.tui.{name}.{name}_page"), NAMES[name])
     return found

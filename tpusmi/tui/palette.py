@@ -10,8 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Click, Key, Paste
 from textual.screen import ModalScreen
 
-from tpusmi.tui.draw.frame import EDGES, MARGIN, framed
-from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.lines import EDGES, MARGIN, Lines, framed
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.keys import key, key_names
 

@@ -11,6 +11,25 @@ from typing import NamedTuple
 from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject, Value
 from tpusmi.report import rows
 
+
+class Quantity(NamedTuple):
+    """What a graph or a heat map shows of each device."""
+
+    name: str
+    metric: str
+    title: str
+
+
+QUANTITIES = (
+    Quantity("HBM", "hbm_used_bytes", "HBM in use, % of the limit"),
+    Quantity("MXU", "tensorcore_utilization_percent", "MXU, % of the peak throughput"),
+    Quantity("DUTY", "duty_cycle_percent", "duty cycle, % of the time"),
+    Quantity("BW", "hbm_bandwidth_utilization_percent", "HBM bandwidth, % of the peak"),
+)
+GRAPHED = (*(quantity.metric for quantity in QUANTITIES), "live_array_bytes")
+"""What graphs of devices are of: live arrays where nobody tells the memory in use."""
+
+
 HELD_S = 5.0
 """So long the newest reading stands in a graph."""
 GRAPHS_MOST, AVERAGES_MOST = 8192, 256

@@ -11,6 +11,8 @@ from rich.segment import Segment
 
 from tpusmi.tui.draw.themes import MONO, styles
 
+SIMULATED = " SIMULATED "
+"""Label of a simulated machine."""
 Row = tuple[Segment, ...]
 """One line, or one cell of it: pieces of text with a style each."""
 

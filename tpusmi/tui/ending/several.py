@@ -14,7 +14,7 @@ from tpusmi.text import counted, noun
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Question
 from tpusmi.tui.ending.question import Text
-from tpusmi.tui.main.processes import span, verdict_style
+from tpusmi.tui.process.process_facts import span, verdict_style
 
 _INDENT = "    "
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-AUTO, FULL, COMPACT, HEAT = VIEWS = ("auto", "full", "compact", "heat")
-"""Ways to show devices: a row, a tile, or a cell for each; `auto` takes the first that fits."""
+from tpusmi.tui.feed import View
+from tpusmi.tui.page import AROUND
 
-AROUND = 2
-"""The header and the footer."""
 LEAST_DETAIL = 4
 """Fewer lines of details than these tell nothing."""
 LEAST_OTHER = 8
@@ -23,8 +21,8 @@ HOST_FROM = 16
 class Wanted(NamedTuple):
     """Lines that each part would fill, title rows included; 0 for a part that is not there."""
 
-    devices: Mapping[str, int]
-    """By view."""
+    devices: Mapping[View, int]
+    """Lines of the devices in each view."""
     processes: int
     notices: int
     prompt: int
@@ -38,8 +36,8 @@ class Wanted(NamedTuple):
 class Heights(NamedTuple):
     """Lines that each part gets."""
 
-    view: str
-    """Of VIEWS, without `auto`."""
+    view: View
+    """Never `auto`."""
     host: int
     devices: int
     graphs: int
@@ -49,7 +47,7 @@ class Heights(NamedTuple):
     prompt: int
 
 
-def arrange(want: Wanted, height: int, view: str = AUTO) -> Heights:
+def arrange(want: Wanted, height: int, view: View = View.AUTO) -> Heights:
     """Share a screen: the tables first, then details. The heights add up to the screen's."""
     room = max(0, height - AROUND - want.prompt)
     host = int(height >= HOST_FROM)
@@ -73,10 +71,10 @@ def arrange(want: Wanted, height: int, view: str = AUTO) -> Heights:
     return Heights(view, host, devices, graphs, processes, detail, notices, want.prompt)
 
 
-def _view(devices: Mapping[str, int], most: int, view: str) -> str:
-    if view != AUTO:
+def _view(devices: Mapping[View, int], most: int, view: View) -> View:
+    if view is not View.AUTO:
         return view
-    return next((v for v in (FULL, COMPACT) if devices[v] <= most), HEAT)
+    return next((v for v in (View.FULL, View.COMPACT) if devices[v] <= most), View.HEAT)
 
 
 def _least(want: Wanted, height: int, room: int) -> int:

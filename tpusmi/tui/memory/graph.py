@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look
-from tpusmi.tui.memory.curve import Holder
+from tpusmi.tui.process.memory_curve import Holder
 from tpusmi.tui.scene import Scene
 
 LEAST_LINES = 8

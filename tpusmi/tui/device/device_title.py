@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tpusmi.model import Device, Snapshot
 from tpusmi.report import rows, verdicts, words
-from tpusmi.tui.device.facts import HEALTHY, health, links_of, short_name
+from tpusmi.tui.device.device_facts import HEALTHY, health, links_of, short_name
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.main.processes import letter, verdict_style
+from tpusmi.tui.process.process_facts import letter, verdict_style
 
 MOST_OWNERS = 2
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Life, Notice, Process, Snapshot
-from tpusmi.report import words
+from tpusmi.report import verdicts, words
 from tpusmi.text import noun
-from tpusmi.tui.main.processes import is_dead
 
+SILENT, DEAD, UNKNOWN, STALE, SUSPECT, STOPPED = "!", "X", "?", "L", "M", "T"
+LETTERS = {"starting": "S", "compiling": "C", "running": "R", "idle": "I", "ended": DEAD}
+"""The letter in front of a process for each phase, for those who do not see its colour."""
+_MARKS = {"stale": STALE, "stopped": STOPPED, verdicts.MAYBE_MARK: SUSPECT, "silent": SILENT}
+_STYLES = {
+    **{"R": "good", "C": "warn", "S": "warn", SILENT: "bad", STALE: "bad", DEAD: "dim"},
+    **{SUSPECT: "warn", STOPPED: "bad"},
+}
 VERSIONS = (
     ("jax", "jax_version"),
     ("jaxlib", "jaxlib_version"),
@@ -166,3 +173,35 @@ def _place(life: Life) -> Iterator[str]:
     if life.container:
         inner = f" as pid {life.inner_pid}" if life.inner_pid is not None else ""
         yield f"container {life.container[:12]}{inner}"
+
+
+def letter(p: Process) -> str:
+    """The letter for the state of a process."""
+    state = verdicts.state(p)
+    return _MARKS.get(state) or LETTERS.get(state, UNKNOWN)
+
+
+def letter_style(p: Process) -> str:
+    """And its style."""
+    return _STYLES.get(letter(p), "plain")
+
+
+def verdict_style(p: Process) -> str:
+    """The style of the verdict in words."""
+    return "bad" if p.stale else "warn" if verdicts.is_doubtful(p) else "plain"
+
+
+def is_dead(p: Process) -> bool:
+    """True for a process that ended and is kept for what it left."""
+    return p.state == "dead"
+
+
+def span(seconds: float | None) -> str:
+    """How long something has run, in two units: `59s`, `12m`, `3h05m`, `12d03h`."""
+    if seconds is None:
+        return words.UNKNOWN
+    minutes = int(max(seconds, 0.0) // 60)
+    if minutes < 60:
+        return f"{minutes}m" if minutes else f"{int(max(seconds, 0.0))}s"
+    hours = minutes // 60
+    return f"{hours}h{minutes % 60:02}m" if hours < 24 else f"{hours // 24}d{hours % 24:02}h"

@@ -1,14 +1,18 @@
-"""The devices on the main page: a row each, a tile each, or a cell of a heat map each."""
+"""The devices on the main page: rows, tiles or a heat map, and graphs of all of them."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from tpusmi.model import Device, DeviceKey, Snapshot
 from tpusmi.report import rows, words
+from tpusmi.tui.draw import plot
+from tpusmi.tui.draw.graphs import QUANTITIES, Quantity, alike, present_mean
 from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Row, fill_style
-from tpusmi.tui.draw.quantity import QUANTITIES, Quantity
+from tpusmi.tui.draw.plot import GAP, LEAST_WIDTH, columns_for, in_ranks
 from tpusmi.tui.draw.tiles import Tiles
-from tpusmi.tui.main.arrange import COMPACT, FULL, HEAT, VIEWS
+from tpusmi.tui.feed import View
 from tpusmi.tui.main.devices import GRAPH_MOST_S, DeviceTable
 from tpusmi.tui.scene import Scene
 
@@ -26,7 +30,7 @@ class Deck:
         self._table = DeviceTable(scene)
         self.rows: Grid[Device] = Grid(self.look, self._table.columns(), "devices")
         self.tiles: Tiles[Device] = Tiles(self.look, "tiles")
-        self.view = scene.options.view
+        self.view = View(scene.options.view)
         """`auto`, or the way that a person has chosen."""
         self.shown: Grid[Device] | Tiles[Device] = self.rows
         self._quantity = 0
@@ -39,33 +43,34 @@ class Deck:
     def choose(self, view: str | int) -> None:
         """Show the devices that way, or so many ways further on."""
         if isinstance(view, int):
-            view = VIEWS[(VIEWS.index(self.view) + view) % len(VIEWS)]
-        self.view = view
+            views = [*View]
+            view = views[(views.index(self.view) + view) % len(views)]
+        self.view = View(view)
 
     def next_quantity(self, step: int) -> None:
         """Show another quantity in graphs and the heat map."""
         self._quantity = (self._quantity + step) % len(QUANTITIES)
         self._table.quantity = self.quantity
 
-    def heights(self, snapshot: Snapshot, width: int) -> dict[str, int]:
+    def heights(self, snapshot: Snapshot, width: int) -> dict[View, int]:
         """Lines that each view would fill, titles included; 0 where there is no device."""
         count = len(snapshot.devices)
         return {
-            FULL: count + 1 if count else 0,
-            COMPACT: self.tiles.lines_for(count, width, TILE) if count else 0,
-            HEAT: self.tiles.lines_for(count, width, CELL) if count else 0,
+            View.FULL: count + 1 if count else 0,
+            View.COMPACT: self.tiles.lines_for(count, width, TILE) if count else 0,
+            View.HEAT: self.tiles.lines_for(count, width, CELL) if count else 0,
         }
 
-    def draw(self, snapshot: Snapshot, span_s: int, view: str, active: bool) -> None:
+    def draw(self, snapshot: Snapshot, span_s: int, view: View, active: bool) -> None:
         """Draw the devices; with a cursor where the panel is active."""
         self._table.snapshot, self._table.span_s = snapshot, min(span_s, GRAPH_MOST_S)
         chosen = self.scene.device
         cursor = chosen.key if active and chosen is not None else None
-        self.shown = self.rows if view == FULL else self.tiles
+        self.shown = self.rows if view is View.FULL else self.tiles
         self.shown.cursor = cursor
-        if view == FULL:
+        if view is View.FULL:
             self.rows.show_items(snapshot.devices)
-        elif view == COMPACT:
+        elif view is View.COMPACT:
             self.tiles.show_items(snapshot.devices, self._titles, TILE, self._card)
         else:
             self.tiles.show_items(snapshot.devices, self._legend, CELL, self._cell)
@@ -125,3 +130,56 @@ class Deck:
     def _legend(self, width: int) -> Row:
         text = f"DEVICES  {self.quantity.title}: g for another"
         return self.look.cell(text, width, "head")
+
+
+LEAST_HEIGHT = 6
+"""Of a graph that has another below it."""
+
+
+class Overview:
+    """Graphs over one time axis, as many as there is room for."""
+
+    height = 7
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene, self._look = scene, scene.look
+
+    def has_something(self, snapshot: Snapshot) -> bool:
+        """False where nobody has measured what is drawn here."""
+        return bool(self._measured(snapshot))
+
+    def lines(self, snapshot: Snapshot, span_s: int, width: int, height: int) -> list[Row]:
+        """The graphs in that many lines: all of them, if there is room; else a line of some."""
+        drawn = self._measured(snapshot)
+        if height < 4 or not drawn:
+            return []
+        graphs = [partial(self._graph, snapshot, quantity, span_s) for quantity in drawn]
+        across = columns_for(len(graphs), width, height - 1, LEAST_HEIGHT)
+        if across < len(graphs) and height <= LEAST_HEIGHT * -(-len(graphs) // across):
+            across = max(1, (width + GAP) // (LEAST_WIDTH + GAP))
+            graphs = graphs[:across]
+        ranks = [graphs[n : n + across] for n in range(0, len(graphs), across)]
+        return in_ranks(self._look, ranks, partial(self._axis, span_s), width, height)
+
+    def _axis(self, span_s: int, width: int, height: int) -> list[Row]:
+        return [plot.axis(self._look, span_s, width, "then" if self._scene.back_s else "now")]
+
+    def _measured(self, s: Snapshot) -> list[Quantity]:
+        return [q for q in QUANTITIES if any(rows.shown(s, d, q.metric).value for d in s.devices)]
+
+    def _graph(
+        self, s: Snapshot, quantity: Quantity, span_s: int, width: int, height: int
+    ) -> list[Row]:
+        name, metric = quantity.name, quantity.metric
+        look, graphs = self._look, self._scene.graphs
+        count = plot.slots_across(look, max(1, width - plot.SCALE_WIDTH))
+        values = graphs.average(s, metric, span_s, count)
+        now = present_mean(s, s.devices, metric)
+        if metric == "hbm_used_bytes":
+            limits = [rows.memory(s, d).limit for d in alike(s, s.devices, metric)]
+            known = [v.value for v in limits if v is not None]
+            top = max(known, default=max((v or 0 for v in values), default=0))
+            curve = plot.Curve(f"mean {name}", words.size(now), values, top, words.size(top))
+        else:
+            curve = plot.Curve(f"mean {name}", words.percent(now), values, 100.0, "100 %")
+        return plot.graph(look, curve, width, height)

@@ -10,10 +10,16 @@ from rich.cells import cell_len
 
 from tpusmi.model import LIVE, Process, Site, Snapshot
 from tpusmi.report import verdicts, words
-from tpusmi.tui.draw.cells import age
+from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
-from tpusmi.tui.main.processes import is_dead, letter, verdict_style
+from tpusmi.tui.process.process_facts import (
+    NO_AGENT,
+    JobFacts,
+    is_dead,
+    letter,
+    told,
+    verdict_style,
+)
 
 _NAME_WIDTH = 10
 SITES_WANTED, SITES_TO_COME = 12, 8

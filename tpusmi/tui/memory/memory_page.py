@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tpusmi.model import Device, Process, Snapshot
-from tpusmi.tui.draw.folds import Branch, Folds
 from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.prompt import Prompt
-from tpusmi.tui.main.arrange import AROUND
+from tpusmi.tui.keys import key, moving
 from tpusmi.tui.memory.allocations import (
     CHANGES,
     ORDERS,
@@ -20,14 +19,37 @@ from tpusmi.tui.memory.allocations import (
     at_line,
     is_by_device,
 )
-from tpusmi.tui.memory.curve import Holder
 from tpusmi.tui.memory.graph import MemoryGraph
-from tpusmi.tui.memory.keys import KEYS
-from tpusmi.tui.memory.lines import Shown, cards, head_lines
-from tpusmi.tui.memory.none import nothing_listed, without_profile
-from tpusmi.tui.memory.table import MemoryTable
-from tpusmi.tui.page import Page
+from tpusmi.tui.memory.memory_head import Shown, cards, head_lines, nothing_listed, without_profile
+from tpusmi.tui.memory.memory_tree import Branch, Folds, MemoryTable
+from tpusmi.tui.page import AROUND, Page
+from tpusmi.tui.process.memory_curve import Holder
 from tpusmi.tui.scene import Scene
+
+MOVE = "Move in the tree"
+DEVICE = "Show the next device alone, or the one before; then all of them together"
+ORDER = "Sort by bytes, by their change, by the count's, by count; a click on a title does, too"
+KEYS = [
+    key("enter", "fold", "Unfold", "fold", "Open or shut a row: its lines, its buffers", "Enter"),
+    key(
+        "b",
+        "mark",
+        "Mark",
+        "mark",
+        "Set the mark, or move it to now: CHANGE is what has grown since",
+        "b",
+    ),
+    key("S", "sort", "Sort", "memory-sort", ORDER, "S"),
+    key("D,greater_than_sign,full_stop", "device(1)", "Per device", "memory-device", DEVICE, "D"),
+    key("less_than_sign,comma", "device(-1)", "Device before", "memory-device-before", DEVICE),
+    key("slash", "filter", "Filter", "memory-filter", "Only lines that contain a text", "/"),
+    key("tab", "step(1)", "Job", "memory-next", "The next job with a memory profile", "Tab"),
+    key("shift+tab", "step(-1)", "Before", "memory-before", "The one before"),
+    key("e", "fold_all(True)", "Unfold all", "unfold-all", "Open all rows"),
+    key("E", "fold_all(False)", "Fold all", "fold-all", "Shut all rows"),
+    *moving(MOVE, "memory-"),
+]
+
 
 HEAD_LINES, TALL = 6, 32
 """Lines over the tree; from how many lines on each device has a bar as well."""

@@ -1,16 +1,18 @@
-"""Copying. A terminal does not answer whether it took a text, so that only the sending is said."""
+"""What leaves the dashboard: text for the clipboard, and a screenshot."""
 
 from __future__ import annotations
 
 import base64
 import os
+import re
+import time
 from collections.abc import Callable
 
 LIMIT_S = 1.0
 """For tmux, which takes a few milliseconds. It is the screen: where it hangs nothing is seen."""
 
 
-def copy(text: str, write: Callable[[str], object], is_web: bool = False) -> str:
+def copy_text(text: str, write: Callable[[str], object], is_web: bool = False) -> str:
     """Hand a text to the clipboard; what was done with it, as a sentence.
 
     `write` sends to the terminal. In tmux the text is put into a buffer of it: with most settings
@@ -60,3 +62,36 @@ def _sequence(text: str) -> str:
 def _wrapped(sequence: str, whose: str = "") -> str:
     """For the terminal around a multiplexer, which it passes on."""
     return f"\x1bP{whose}{sequence}\x1b\\"
+
+
+FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+
+
+def self_contained(svg: str) -> str:
+    """The picture without fonts from elsewhere, which many viewers do not fetch.
+
+    Glyphs are stretched to the grid instead, and spaces kept, so that columns line up in any font.
+    """
+    svg = re.sub(r"@font-face \{[^{}]*\}\s*", "", svg)
+    svg = re.sub(r"font-family: [^;:]*;", f"font-family: {FONTS};", svg)
+    svg = re.sub(r"terminal-\d+-", "t-", svg)
+    return svg.replace("<text ", '<text xml:space="preserve" lengthAdjust="spacingAndGlyphs" ')
+
+
+def save_screenshot(svg: str, host: str) -> str:
+    """Save it in the working directory under a name of its own, which is returned. Raises OSError.
+
+    Never written over another file, nor through a link.
+    """
+    name = re.sub(r"[^\w.-]", "_", host) or "host"
+    stem = f"tpusmi-{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in range(100):
+        path = f"{stem}{f'-{number}' if number else ''}.svg"
+        try:
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        except FileExistsError:
+            continue
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(svg)
+        return path
+    raise FileExistsError(17, "too many screenshots within a second", stem)

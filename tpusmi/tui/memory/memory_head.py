@@ -1,4 +1,4 @@
-"""The lines over the tree: how full the memory is, of what, and what has changed. Pure."""
+"""The lines above the tree: how full the memory is, of what, and what has changed. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from rich.cells import cell_len
 from tpusmi.model import NOMINAL, Device, Process, Snapshot, Value
 from tpusmi.report import words
 from tpusmi.text import counted, noun
-from tpusmi.tui.draw.cells import age
+from tpusmi.tui import chrome
+from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.look import Look, Row, fill_style, width_of
-from tpusmi.tui.main.processes import is_dead, letter
 from tpusmi.tui.memory.allocations import Tree, is_by_device
-from tpusmi.tui.memory.table import signed_size
+from tpusmi.tui.memory.memory_tree import signed_size
+from tpusmi.tui.process.process_facts import is_dead, letter
 
 NAME_WIDTH = 8
 PAIR_WIDTH = len("1234.5/1234.5 GiB")
@@ -274,3 +275,45 @@ def _total(s: Snapshot, name: str, devices: Sequence[Device]) -> Value | None:
         return None
     oldest = max(known, key=lambda v: v.age_s)
     return oldest._replace(value=sum(v.value for v in known), stale=any(v.stale for v in known))
+
+
+START = "    import tpusmi; tpusmi.start()"
+
+
+def without_profile(
+    look: Look, snapshot: Snapshot, process: Process | None, others: Sequence[Process], width: int
+) -> list[Row]:
+    """Why there is nothing to show, and what to do. `others` are the jobs that have a profile."""
+    if process is None:
+        return chrome.nothing(look, snapshot, "")
+    title = f"{letter(process)} {process.pid} {words.command(process.command)}"
+    lines = [look.cell(title, width, "head"), (), *_why(look, process, width)]
+    if others:
+        names = [f"{p.pid} {words.command(p.command)}" for p in others]
+        lines += [(), look.line(("Tab shows one that has a profile:", "plain"))]
+        lines += [look.cell(f"    {name}", width) for name in names]
+    return lines
+
+
+def nothing_listed(look: Look, filter: str) -> Row:
+    """Why the tree is empty."""
+    text = f"No line contains {filter!r}." if filter else "No array is alive, and no program."
+    return look.line((text, "warn"))
+
+
+def _why(look: Look, p: Process, width: int) -> list[Row]:
+    if p.interval_s is None:
+        return [
+            *look.wrapped(
+                "No memory profile: there is no tpusmi agent in this job. In its code:",
+                width,
+                "plain",
+            ),
+            (),
+            look.line((START, "bold")),
+        ]
+    text = (
+        "No memory profile yet. The agent of this job makes one in its first minute, where JAX can."
+    )
+    said = [line for n in p.warnings for line in look.wrapped(n.message, width, "warn", "! ")]
+    return [*look.wrapped(text, width, "plain"), *said]

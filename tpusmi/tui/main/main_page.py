@@ -7,20 +7,18 @@ from collections.abc import Iterable
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
-from tpusmi.tui.draw.graphs import Drawn, filed
+from tpusmi.tui.draw.graphs import GRAPHED, Drawn, filed
 from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
-from tpusmi.tui.draw.quantity import GRAPHED
 from tpusmi.tui.draw.tiles import Tiles
+from tpusmi.tui.feed import View
 from tpusmi.tui.keys import MAIN
 from tpusmi.tui.main.arrange import Heights, Wanted, arrange
-from tpusmi.tui.main.deck import Deck
+from tpusmi.tui.main.device_panel import Deck, Overview
 from tpusmi.tui.main.filters import user_of, with_user
-from tpusmi.tui.main.overview import Overview
-from tpusmi.tui.main.pane import Pane
+from tpusmi.tui.main.process_panel import Pane, Roll
 from tpusmi.tui.main.processes import letters_line
-from tpusmi.tui.main.roll import Roll
 from tpusmi.tui.page import Page
 from tpusmi.tui.scene import Scene
 
@@ -127,7 +125,7 @@ class MainPage(Page):
         self.graphs.show(self.overview.lines(snapshot, span_s, width, heights.graphs))
 
     def _resize(self, heights: Heights) -> None:
-        as_rows = heights.view == "full"
+        as_rows = heights.view is View.FULL
         lines = (
             heights.host,
             heights.devices if as_rows else 0,

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from tpusmi.model import LIBTPU_SDK, NOMINAL, Device, Link, Process, Snapshot, Value
 from tpusmi.report import rows, verdicts, words
 from tpusmi.tui.draw.blocks import Block, Fact, of_facts
-from tpusmi.tui.draw.cells import age
+from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.look import Look
-from tpusmi.tui.main.processes import letter
+from tpusmi.tui.process.process_facts import letter
 
 Read = Callable[[float | None], str]
 

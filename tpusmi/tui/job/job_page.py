@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from tpusmi.model import Snapshot
 from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.look import Row
-from tpusmi.tui.job.graphs import Moment, drawn
-from tpusmi.tui.job.lines import Around, job_lines
-from tpusmi.tui.sheet import Sheet, sheet_keys, stepped
+from tpusmi.tui.job.job_graphs import Moment, drawn
+from tpusmi.tui.job.job_lines import Around, job_lines
+from tpusmi.tui.page import Sheet, sheet_keys, stepped
 
 KEYS = sheet_keys("job", "process")
 
