@@ -50,9 +50,9 @@ def _of_chip(name: str, unit: str, title: str, help: str, trust: tuple[str, ...]
     return Metric(name, CHIP, unit, title, help, trust)
 
 
-def _step_time(part: str, what: str) -> Metric:
+def _step_time(part: str, what: str, title: str = "") -> Metric:
     text = f"{what} time between the ends of steps, over the last minute (at least the last 20)."
-    return Metric(f"step_time_s.{part}", PROCESS, "s", f"STEP {part}", text, (AGENT,))
+    return Metric(f"step_time_s.{part}", PROCESS, "s", title or f"STEP {part}", text, (AGENT,))
 
 
 def _step_body(part: str, what: str) -> Metric:
@@ -187,8 +187,8 @@ METRICS: tuple[Metric, ...] = (
     ),
     _step_time("min", "Shortest"),
     _step_time("mean", "Mean"),
-    _step_time("p50", "Median"),
-    _step_time("p95", "95th percentile of the"),
+    _step_time("p50", "Median", "STEP"),
+    _step_time("p95", "95th percentile of the", "P95"),
     _step_time("max", "Longest"),
     _step_body("mean", "Mean"),
     _step_body("p50", "Median"),
@@ -196,7 +196,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "since_last_step_s", PROCESS, "s", "LAST STEP", "Time since the last step ended.", (AGENT,)
     ),
-    Metric("compilations", PROCESS, "count", "COMPILES", "XLA programs compiled so far.", (AGENT,)),
+    Metric("compilations", PROCESS, "count", "COMP", "XLA programs compiled so far.", (AGENT,)),
     Metric("compile_s", PROCESS, "s", "COMPILE s", "Time spent compiling them.", (AGENT,)),
     Metric(
         "recent_compilations",

@@ -20,12 +20,23 @@ from tpusmi.model.holding import (
 )
 from tpusmi.report import verdicts, words
 from tpusmi.report.family import TREE_ASCII, tree
-from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
+from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, Titled, as_text, grid, painted
 from tpusmi.report.select import is_of
 from tpusmi.text import counted, noun
 
 SUSPECTED = "only suspected (kill --stale leaves them alone, their pid ends them):"
-_TITLES = ("PID", "USER", "CHIPS", "STALE", "S", "AGE", "CPU", "RSS", "TTY", "COMMAND")
+_COLUMNS = (
+    Titled("PID", right=True),
+    Titled("USER", 1),
+    Titled("CHIPS"),
+    Titled("STALE"),
+    Titled("S", 2),
+    Titled("AGE", 3, right=True),
+    Titled("CPU", 4, right=True),
+    Titled("RSS", 5, right=True),
+    Titled("TTY", 6),
+    Titled("COMMAND"),
+)
 
 
 class Filters(NamedTuple):
@@ -136,7 +147,7 @@ def _lines(v: View, sheet: Sheet, as_tree: bool) -> Iterator[str]:
         rows = list(_tree(s, holders)) if as_tree else [_row(s, p, "") for p in holders]
         pids = {str(p.pid) for p in holders}
         yield ""
-        yield from grid(_TITLES, rows, sheet, {i for i, r in enumerate(rows) if r[0] not in pids})
+        yield from grid(_COLUMNS, rows, sheet, {i for i, r in enumerate(rows) if r[0] not in pids})
     yield from _remarks(s, holders, sheet)
 
 
@@ -205,7 +216,7 @@ def _row(s: Snapshot, p: Process, indent: str) -> Row:
         who = (str(p.pid), p.user or "", chips(s, p), verdicts.mark(p))
         return (*who, "", "", "", "", "", command)
     cpu = words.UNKNOWN if life.cpu_percent is None else f"{life.cpu_percent:.0f} %"
-    numbers = (words.duration(life.age_s), cpu, words.size(life.rss_bytes))
+    numbers = (words.elapsed(life.age_s), cpu, words.size(life.rss_bytes))
     who = (str(p.pid), p.user or "", chips(s, p), verdicts.mark(p))
     return (*who, life.state, *numbers, life.terminal or "", command)
 
@@ -231,4 +242,4 @@ def _tree(s: Snapshot, holders: Sequence[Process]) -> Iterator[Row]:
             yield _row(s, branch.process, branch.indent)
         else:
             command = words.shortened(words.command(branch.command), 60)
-            yield (str(branch.pid), *(" ",) * (len(_TITLES) - 2), branch.indent + command)
+            yield (str(branch.pid), *(" ",) * (len(_COLUMNS) - 2), branch.indent + command)

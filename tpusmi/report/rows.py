@@ -2,9 +2,10 @@
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import NOMINAL, Device, Snapshot, Value
+from tpusmi.model import NOMINAL, Device, Process, ProcessKey, Snapshot, Value
 from tpusmi.report import words
 
 DITTO = '"'
@@ -83,6 +84,52 @@ def _chip_limit(s: Snapshot, d: Device) -> Value | None:
     if not known or len(known) < len(parts):
         return None
     return known[0]._replace(value=sum(v.value for v in known))
+
+
+class IndexedSnapshot:
+    """A snapshot, and the devices of each process in it: tables ask for them row by row."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._devices: dict[ProcessKey, list[Device]] = {}
+        for d in (*snapshot.devices, *snapshot.dead_devices):
+            for owner in {*d.owners, d.key.process}:
+                if owner is not None:
+                    self._devices.setdefault(owner, []).append(d)
+
+    def devices_of(self, process: ProcessKey) -> Sequence[Device]:
+        """As `Snapshot.devices_of`."""
+        return self._devices.get(process, ())
+
+
+def memory_of_process(at: IndexedSnapshot, p: Process) -> tuple[Value | None, str]:
+    """What it has in use on all its devices; else its live arrays, and ` live`."""
+    s = at.snapshot
+    used = s.values.get((p.key, "hbm_used_bytes")) or _sum_of_devices(at, p)
+    return (used, "") if used is not None else (s.values.get((p.key, "live_array_bytes")), " live")
+
+
+def _sum_of_devices(at: IndexedSnapshot, p: Process) -> Value | None:
+    """What libtpu reports of its devices together, unless another process has one of them, too."""
+    devices = at.devices_of(p.key)
+    values = [at.snapshot.values.get((d.key, "hbm_used_bytes")) for d in devices]
+    measured = [v for v in values if v is not None]
+    if not measured or len(measured) < len(values) or any(len(d.owners) > 1 for d in devices):
+        return None
+    oldest = max(measured, key=lambda v: v.age_s)
+    return oldest._replace(value=sum(v.value for v in measured))
+
+
+def fresh(s: Snapshot, name: str, devices: Iterable[Device]) -> list[float]:
+    """The values of a metric that are not old, of the devices that have one."""
+    values = (shown(s, d, name).value for d in devices)
+    return [v.value for v in values if v is not None and not v.stale]
+
+
+def mean(s: Snapshot, name: str, devices: Iterable[Device]) -> float | None:
+    """The mean of those values; None when there is none."""
+    values = fresh(s, name, devices)
+    return sum(values) / len(values) if values else None
 
 
 def mfu(s: Snapshot, d: Device) -> Value | None:

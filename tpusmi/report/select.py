@@ -5,7 +5,18 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tpusmi.model import Device, DeviceKey, Outcome, Process, ProcessKey, RowKey, Snapshot
+from tpusmi.model import (
+    DENIED,
+    FAILED,
+    Device,
+    DeviceKey,
+    Notice,
+    Outcome,
+    Process,
+    ProcessKey,
+    RowKey,
+    Snapshot,
+)
 
 WAYS = 4
 """In which a word can name a device."""
@@ -77,10 +88,33 @@ def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
     return snapshot._replace(processes=processes, devices=devices, warnings=notices)
 
 
-def told(snapshot: Snapshot, source: Outcome) -> list[str]:
+class Remark(NamedTuple):
+    """A line below the tables."""
+
+    text: str
+    notice: Notice | None = None
+    """What it says; None for a line about a source."""
+    is_note: bool = False
+    """True for what a source could not read beside what it could."""
+
+
+def remarks(s: Snapshot) -> list[Remark]:
+    """What a person can act on, each once: warnings, sources that were refused or failed, notes."""
+    lines = [
+        Remark(n.message if n.pid is None else f"pid {n.pid}: {n.message}", n) for n in s.warnings
+    ]
+    warned = " ".join(line.text for line in lines)
+    for o in s.sources:
+        if o.status in (DENIED, FAILED) and not (o.message and o.message in warned):
+            lines.append(Remark(f"{o.source} {o.status}: {o.message}"))
+        lines += [Remark(f"{o.source}: {note}", is_note=True) for note in _notes(s, o)]
+    return lines
+
+
+def _notes(s: Snapshot, source: Outcome) -> list[str]:
     """A source's notes that no warning repeats."""
-    warned = " ".join(f"pid {n.pid} {n.message}" for n in snapshot.warnings)
-    pids = {f"pid {n.pid} " for n in snapshot.warnings if n.code == "no_metrics"}
+    warned = " ".join(f"pid {n.pid} {n.message}" for n in s.warnings)
+    pids = {f"pid {n.pid} " for n in s.warnings if n.code == "no_metrics"}
     return [n for n in source.notes if n not in warned and not n.startswith(tuple(pids))]
 
 
