@@ -5,7 +5,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import NOMINAL, Device, Process, ProcessKey, Snapshot, Value
+from tpusmi.model import Device, Process, ProcessKey, Snapshot, Value
 from tpusmi.report import words
 
 DITTO = '"'
@@ -48,12 +48,7 @@ class Memory(NamedTuple):
 
     @property
     def text(self) -> str:
-        limit = self.limit
-        return words.size_pair(
-            None if self.used is None else self.used.value,
-            None if limit is None else limit.value,
-            limit is not None and limit.source == NOMINAL,
-        )
+        return words.used_of_limit(self.used, self.limit)
 
     def _of_limit(self, value: Value | None) -> float | None:
         if value is None or self.limit is None or not self.limit.value:
@@ -91,15 +86,22 @@ class IndexedSnapshot:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self._devices: dict[ProcessKey, list[Device]] = {}
-        for d in (*snapshot.devices, *snapshot.dead_devices):
-            for owner in {*d.owners, d.key.process}:
-                if owner is not None:
-                    self._devices.setdefault(owner, []).append(d)
+        self._devices: dict[ProcessKey, list[Device]] | None = None
 
     def devices_of(self, process: ProcessKey) -> Sequence[Device]:
         """As `Snapshot.devices_of`."""
+        if self._devices is None:
+            self._devices = _by_owner(self.snapshot)
         return self._devices.get(process, ())
+
+
+def _by_owner(s: Snapshot) -> dict[ProcessKey, list[Device]]:
+    by_owner: dict[ProcessKey, list[Device]] = {}
+    for d in (*s.devices, *s.dead_devices):
+        for owner in {*d.owners, d.key.process}:
+            if owner is not None:
+                by_owner.setdefault(owner, []).append(d)
+    return by_owner
 
 
 def memory_of_process(at: IndexedSnapshot, p: Process) -> tuple[Value | None, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tpusmi import text
+from tpusmi.model import NOMINAL, Value
 
 UNKNOWN = "–"
 NOT_VERIFIED = "not verified"
@@ -42,6 +43,12 @@ def size_pair(used: float | None, limit: float | None, nominal: bool = False) ->
     total, unit = scaled(limit)
     part = UNKNOWN if used is None else f"{used * total / limit:.1f}"
     return f"{part}/{'~' if nominal else ''}{total:.1f} {unit}"
+
+
+def used_of_limit(used: Value | None, limit: Value | None) -> str:
+    """The same of two values of a snapshot."""
+    is_nominal = limit is not None and limit.source == NOMINAL
+    return size_pair(used and used.value, limit and limit.value, is_nominal)
 
 
 def command(line: str) -> str:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from tpusmi.model import LIBTPU_SDK, NOMINAL, Device, Link, Process, Snapshot, Value
 from tpusmi.report import rows, verdicts, words
 from tpusmi.tui.draw.blocks import Block, Fact, of_facts
-from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.process.process_facts import letter
 
@@ -154,9 +153,9 @@ class DeviceFacts:
 
     def _fact(self, name: str, v: Value, text: str) -> Fact:
         source = _SHORT.get(v.source, v.source)
-        note = source if self._is_past else f"{source} {age(v.age_s)}"
+        note = source if self._is_past else f"{source} {words.elapsed(v.age_s)}"
         if v.stale:
-            return Fact(name, text, note, f"{age(v.age_s)} old", "dim")
+            return Fact(name, text, note, f"{words.elapsed(v.age_s)} old", "dim")
         return Fact(name, text, note)
 
     def _computed(self, name: str, text: str, *of: Value | None) -> Fact:

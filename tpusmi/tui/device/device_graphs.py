@@ -13,7 +13,6 @@ from tpusmi.model import DEVICE, OK, Device, Snapshot, metric
 from tpusmi.report import rows, words
 from tpusmi.tui.device.chip_limits import generation_of
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.graphs import filed
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.draw.plot import columns_for, in_ranks
@@ -66,7 +65,7 @@ def _remarks(s: Snapshot, d: Device, g: Drawn, values: Sequence[float | None]) -
     found = rows.shown(s, d, g.metric).value
     own = (d.key, g.metric) in s.values
     if found is not None and found.stale:
-        yield f"{age(found.age_s)} old"
+        yield f"{words.elapsed(found.age_s)} old"
     if found is not None and not own:
         yield f"{rows.DITTO} of the chip"
     if g.metric == USED:

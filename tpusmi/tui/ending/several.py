@@ -14,7 +14,7 @@ from tpusmi.text import counted, noun
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Question
 from tpusmi.tui.ending.question import Text
-from tpusmi.tui.process.process_facts import span, verdict_style
+from tpusmi.tui.process.process_facts import verdict_style
 
 _INDENT = "    "
 
@@ -68,7 +68,7 @@ class TextOfSeveral(Text):
     def _details(self, p: Process) -> Iterator[str]:
         yield chips_or_nodes(self._question.snapshot, p) if p.holds else "holds no TPU"
         if p.life is not None and p.life.age_s is not None:
-            yield f"{span(p.life.age_s)} old"
+            yield f"{words.elapsed(p.life.age_s)} old"
 
     def _speaks(self, p: Process) -> str:
         verdict, state = verdicts.sentence(p), standstill(p)

@@ -63,7 +63,8 @@ class Deck:
 
     def draw(self, snapshot: Snapshot, span_s: int, view: View, active: bool) -> None:
         """Draw the devices; with a cursor where the panel is active."""
-        self._table.snapshot, self._table.span_s = snapshot, min(span_s, GRAPH_MOST_S)
+        self._table.take(snapshot)
+        self._table.span_s = min(span_s, GRAPH_MOST_S)
         chosen = self.scene.device
         cursor = chosen.key if active and chosen is not None else None
         self.shown = self.rows if view is View.FULL else self.tiles
@@ -91,9 +92,9 @@ class Deck:
 
     def ratio(self, d: Device, quantity: Quantity) -> float | None:
         """What a heat map shows of a device, 0 to 1; None when it is unknown or old."""
-        s = self._table.snapshot
-        if s is None:
+        if self._table.at is None:
             return None
+        s = self._table.at.snapshot
         memory = rows.memory(s, d) if quantity.metric == "hbm_used_bytes" else None
         found = rows.shown(s, d, quantity.metric).value if memory is None else memory.used
         if found is None or found.stale:

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from tpusmi.model import NOMINAL, Device, Process, Snapshot, Value
+from tpusmi.model import Device, Process, Snapshot, Value
 from tpusmi.report import words
 from tpusmi.text import counted, noun
 from tpusmi.tui import chrome
-from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.look import Look, Row, fill_style, width_of
 from tpusmi.tui.memory.allocations import Tree, is_by_device
 from tpusmi.tui.memory.memory_tree import signed_size
@@ -108,7 +107,7 @@ def split_bar(look: Look, found: Figures, width: int) -> Row:
     full = min(max(found.used.value / found.limit.value, 0.0), 1.0)
     live = full if found.live is None else min(found.live.value / found.limit.value, full)
     if found.used.stale:
-        return look.cell(f"{age(found.used.age_s)} old", width, "dim")
+        return look.cell(f"{words.elapsed(found.used.age_s)} old", width, "dim")
     upto, filled = round(live * width), round(full * width)
     return look.line(
         (look.glyphs.bar * upto, fill_style(full)),
@@ -142,8 +141,7 @@ def _whose(shown: Shown) -> str:
 def _hbm(look: Look, found: Figures, whose: str, width: int) -> Row:
     """`HBM  tpu:0  ━━━━━━━╍╍────   11.2/15.8 GiB  71 %`."""
     used, limit = found.used, found.limit
-    is_nominal = limit is not None and limit.source == NOMINAL
-    pair = words.size_pair(used and used.value, limit and limit.value, is_nominal)
+    pair = words.used_of_limit(used, limit)
     ratio = used.value / limit.value if used and limit and limit.value else None
     percent = words.percent(None if ratio is None else 100 * ratio)
     style = "dim" if used is None or used.stale else "bold"
@@ -175,7 +173,7 @@ def _live(shown: Shown, found: Figures) -> Iterator[str]:
     tree, profile = shown.tree, shown.process.profile
     yield f"{_size(found.live)} in {_count(found.arrays)} {_noun(found.arrays, 'array')}"
     if profile is not None:
-        old = age(max(0.0, shown.now_s - profile.at_s))
+        old = words.elapsed(max(0.0, shown.now_s - profile.at_s))
         is_past = shown.snapshot.at_s < shown.now_s
         yield f"profile of now, {old} old" if is_past else f"profile {old} old"
         if len(shown.snapshot.devices_of(shown.process.key)) > 1 and not is_by_device(profile):
@@ -228,7 +226,7 @@ def _mark(shown: Shown) -> Iterator[str]:
     if shown.mark_at_s is None or profile is None:
         yield "none: b sets it, and CHANGE then shows what has grown"
         return
-    yield f"{age(max(0.0, shown.now_s - shown.mark_at_s))} ago"
+    yield f"{words.elapsed(max(0.0, shown.now_s - shown.mark_at_s))} ago"
     if shown.mark_at_s == profile.at_s:
         yield "nothing newer yet"
         return

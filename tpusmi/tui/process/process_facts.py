@@ -194,14 +194,3 @@ def verdict_style(p: Process) -> str:
 def is_dead(p: Process) -> bool:
     """True for a process that ended and is kept for what it left."""
     return p.state == "dead"
-
-
-def span(seconds: float | None) -> str:
-    """How long something has run, in two units: `59s`, `12m`, `3h05m`, `12d03h`."""
-    if seconds is None:
-        return words.UNKNOWN
-    minutes = int(max(seconds, 0.0) // 60)
-    if minutes < 60:
-        return f"{minutes}m" if minutes else f"{int(max(seconds, 0.0))}s"
-    hours = minutes // 60
-    return f"{hours}h{minutes % 60:02}m" if hours < 24 else f"{hours // 24}d{hours % 24:02}h"
