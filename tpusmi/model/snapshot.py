@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.model.host import HostFacts
-from tpusmi.model.nouns import Chip, ChipKey, Device, Number, Outcome, Subject
+from tpusmi.model.nouns import Chip, ChipKey, Device, Number, Outcome, Subject, Visibility
 from tpusmi.model.process import (
     LockFile,
     Missing,
@@ -53,16 +53,7 @@ class Snapshot(NamedTuple):
     """What each core runs; empty unless asked for."""
     lock_files: tuple[LockFile, ...] = ()
     """libtpu's lock file in its state; empty where there is no TPU."""
-    hidden: int = 0
-    """Processes that may hold a TPU and could not be inspected."""
-    own_namespace: bool = False
-    """Only the processes of this container can be seen."""
-    unseen: str = ""
-    """What could not be inspected, in words; empty when everything could."""
-    nodes: tuple[str, ...] = ()
-    """Device nodes whose holders were looked for."""
-    closed_nodes: tuple[str, ...] = ()
-    """Those that this user may not open."""
+    visibility: Visibility = Visibility()
     missing: tuple[Missing, ...] = ()
     """Witnesses of whether a holder works that could not be asked."""
 

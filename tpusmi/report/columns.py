@@ -185,7 +185,7 @@ def _device_memory(at: IndexedSnapshot, d: Device) -> Cell:
 
 def _phase(at: IndexedSnapshot, d: Device) -> str | None:
     owners = (p for p in at.snapshot.processes if p.key in d.owners and p.phase)
-    return next(map(verdicts.state, owners), None)
+    return next((p.status for p in owners), None)
 
 
 def _mfu(at: IndexedSnapshot, d: Device) -> Cell:
@@ -212,7 +212,7 @@ def _process_memory(at: IndexedSnapshot, p: Process) -> Cell:
 
 def _mean(name: str) -> Getter:
     def mean(at: IndexedSnapshot, p: Process) -> float | None:
-        return None if p.state == "dead" else rows.mean(at.snapshot, name, at.devices_of(p.key))
+        return None if p.is_dead else rows.mean(at.snapshot, name, at.devices_of(p.key))
 
     return _number(mean, words.percent)
 
@@ -222,7 +222,7 @@ def _of_life(name: str, read: Callable[[float | None], str]) -> Getter:
 
 
 def _doing(at: IndexedSnapshot, p: Process) -> Cell:
-    return Cell(verdicts.doing(p) or words.UNKNOWN, verdicts.state(p) or None)
+    return Cell(verdicts.doing(p) or words.UNKNOWN, p.status or None)
 
 
 def _age_s(at: IndexedSnapshot, p: Process) -> float | None:
@@ -247,7 +247,7 @@ DEVICE_COLUMNS = (
            _text(lambda at, d: rows.pids(d)), 5, 6, right=True, most=10),
     Column("KIND", "Its kind, as JAX or the table of chips calls it; or why it cannot be read.",
            _text(lambda at, d: d.error or d.kind), 4, 14, most=16),
-    Column("MEMORY", "HBM in use of its limit; the mark in the bar is the peak; live: live arrays only.",
+    Column("MEMORY", "HBM in use of its limit, with a mark at the peak; live: of live arrays only.",
            _device_memory, 15, 1, right=True),
     of_device("hbm_peak_bytes", 9, 15, optional=True),
     of_device("live_arrays", 6, 12, optional=True),
@@ -267,7 +267,8 @@ DEVICE_COLUMNS = (
 PROCESS_COLUMNS = (
     Column("S", "A letter for its state.", None, 1, 0),
     Column("PID", "Process id.", _pid, 5, 0, right=True, most=8, letter="p"),
-    Column("USER", "The user that runs it.", _text(lambda at, p: p.user), 4, 7, most=10, letter="u"),
+    Column("USER", "The user that runs it.",
+           _text(lambda at, p: p.user), 4, 7, most=10, letter="u"),
     Column("DEVICES", "Its devices, by the numbers in their names; or the nodes that it holds.",
            _devices, 8, 5, most=12, letter="n"),
     Column("MEMORY", "Memory in use on all its devices; live: only the live arrays are known.",

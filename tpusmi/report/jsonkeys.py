@@ -10,18 +10,20 @@ from typing import Any
 from tpusmi.model import (
     CHIP_METRICS,
     DEVICE_METRICS,
-    LOCK_STATES,
     PHASES,
     PROCESS_FACTS,
     PROCESS_METRICS,
     SCHEMA,
     Life,
+    LockState,
     Process,
     Snapshot,
+    State,
+    Status,
     Verdict,
 )
 from tpusmi.model.holding import node_states, status
-from tpusmi.report.jsonobject import Noun, Schema, key, keys, nullable, or_null, rounded
+from tpusmi.report.jsonobject import Getter, Noun, Schema, key, keys, nullable, or_null, rounded
 
 TEXT: Schema = {"type": "string"}
 TRUTH: Schema = {"type": "boolean"}
@@ -33,6 +35,10 @@ _NO_LIFE = Life("", *(None,) * 5)
 
 def _life(p: Process) -> Life:
     return p.life or _NO_LIFE
+
+
+def _fact(name: str) -> Getter:
+    return lambda s, p: p.facts.get(name)
 
 
 def _age_s(s: Snapshot, at_s: float | None) -> Any:
@@ -138,6 +144,7 @@ _VARIABLES: Schema = {
     "description": "Its TPU_ and JAX_ variables that tpusmi reads.",
     "additionalProperties": TEXT,
 }
+_FACT: Schema = {"type": ["string", "integer", "null"]}
 _PROCESS = Noun(
     key("pid", WHOLE),
     key("start_ticks", WHOLE, "Start time. A later process with the same pid has another.",
@@ -156,8 +163,7 @@ _PROCESS = Noun(
     key("loaded_only", TRUTH, "It maps libtpu.so and holds no node."),
     key("stale", or_null(TRUTH),
         "True for a holder that will not do work again; null where `verdict` is not certain."),
-    key("verdict", {"enum": [*(v.value for v in Verdict), None]},
-        get=lambda s, p: None if p.verdict is None else p.verdict.value),
+    key("verdict", {"enum": [*Verdict, None]}),
     key("stale_code", TEXT_OR_NULL, "The sign that the verdict rests on: `orphaned`, `idle`, …"),
     key("stale_reason", TEXT_OR_NULL, "Why the verdict is what it is."),
     keys("signs", _SIGN, "Evidence that it is stale, the strongest first."),
@@ -182,19 +188,18 @@ _PROCESS = Noun(
         lambda s, p: _life(p).role),
     keys("listens_on", WHOLE, "TCP ports.", lambda s, p: _life(p).ports),
     key("phase", {"enum": [*PHASES, None]}),
-    key("state", {"enum": ["live", "silent", "dead", "unknown"]}),
+    key("state", {"enum": [*State]}),
     key("sample_age_s", NUMBER_OR_NULL, "Age of its agent's newest sample.",
         lambda s, p: _age_s(s, p.sampled_at_s)),
     key("interval_s", NUMBER_OR_NULL, "Period of its agent's samples."),
-    *(key(name, {"type": ["string", "integer", "null"]}, get=lambda s, p, n=name: p.facts.get(n))
-      for name in PROCESS_FACTS),
+    *(key(name, _FACT, get=_fact(name)) for name in PROCESS_FACTS),
     nullable("memory_profile", _MEMORY_PROFILE, lambda s, p: p.profile),
     metrics=PROCESS_METRICS,
 )
 
 _SOURCE = Noun(
     key("name", TEXT, get=lambda s, o: o.source),
-    key("status", {"enum": ["ok", "absent", "denied", "failed"]}),
+    key("status", {"enum": [*Status]}),
     key("message", TEXT),
     key("took_s", NUMBER, get=lambda s, o: rounded(o.took_s)),
     keys("notes", TEXT, "One sentence for each thing that could not be read."),
@@ -229,7 +234,7 @@ _NODE = Noun(
 )
 _LOCK_FILE = Noun(
     key("path", TEXT),
-    key("state", {"enum": [*LOCK_STATES]}),
+    key("state", {"enum": [*LockState]}),
     key("owner", TEXT_OR_NULL),
     keys("pids", WHOLE, "Processes that lock it, or have the deleted one open."),
     key("message", TEXT),
@@ -241,9 +246,9 @@ HOLDING = Noun(
     key("status", _STATUS, get=lambda s, _: status(s)),
     keys("nodes", _NODE, "Every device node of a TPU.", lambda s, _: node_states(s)),
     key("not_inspected", WHOLE, "Processes that may hold one and could not be looked at.",
-        lambda s, _: s.hidden),
+        lambda s, _: s.visibility.not_inspected),
     key("own_pid_namespace", TRUTH, "Only processes of this container can be seen.",
-        lambda s, _: s.own_namespace),
+        lambda s, _: s.visibility.own_pid_namespace),
     keys("lock_files", _LOCK_FILE, "libtpu's lock file."),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.model import AGENT, FAILED, HOLDERS, SYSFS, Core, Device, Latency, Snapshot
+from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, filled
 from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, Titled, as_text, grid, painted
@@ -12,8 +12,8 @@ from tpusmi.report.select import recent, remarks, uuid
 from tpusmi.text import counted
 
 _HIDDEN = {
-    "dead": "ended earlier",
-    "unknown": "may have ended, and wrote nothing for long",
+    State.DEAD: "ended earlier",
+    State.UNCERTAIN: "may have ended, and wrote nothing for long",
 }
 """What is said of processes that are not shown, by their state."""
 _LATENCIES = (
@@ -81,7 +81,7 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
             yield painted(f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color)
     if processes:
         columns, cells = filled(PROCESS_COLUMNS, at, processes)
-        old = {i for i, p in enumerate(processes) if p.state != "live" or verdicts.is_faint(p)}
+        old = {i for i, p in enumerate(processes) if p.state != State.LIVE or verdicts.is_faint(p)}
         yield ""
         yield from grid(columns, [tuple(cell.text for cell in row) for row in cells], sheet, old)
     latencies = [pair for pair in s.labelled_latencies() if pair[1].percentiles.count != 0]
@@ -115,9 +115,9 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
 
 def _nothing(s: Snapshot) -> Iterator[str]:
     """Why there is neither a device nor a process."""
-    if s.nodes and not s.chips:
+    if s.visibility.nodes and not s.chips:
         yield _of_nodes(s)
-    elif any(source.status == "ok" for source in s.sources):
+    elif any(source.status == OK for source in s.sources):
         yield "Nothing here matches, or all of it ended long ago."
     elif any(o.source == AGENT and o.status == FAILED for o in s.sources):
         yield "Jobs could not be looked for. Try again."
@@ -128,7 +128,9 @@ def _nothing(s: Snapshot) -> Iterator[str]:
 
 def _of_nodes(s: Snapshot) -> str:
     """Device nodes that may be TPUs, and whether they are held unless a warning says so."""
-    named = f"No PCI bus confirms a TPU; device nodes named like one: {words.nodes(s.nodes)}"
+    named = (
+        f"No PCI bus confirms a TPU; device nodes named like one: {words.nodes(s.visibility.nodes)}"
+    )
     warned = [notice.message for notice in s.warnings]
     said = [o.message for o in s.sources if o.source == HOLDERS and o.message not in warned]
     return ": ".join([named, *said])
@@ -136,10 +138,10 @@ def _of_nodes(s: Snapshot) -> str:
 
 def _unseen(s: Snapshot) -> Iterator[tuple[str, str]]:
     """Why it is not known whether nodes are TPUs, and who holds them, by the source."""
-    if s.nodes and not s.chips:
+    if s.visibility.nodes and not s.chips:
         yield from ((o.source, o.message) for o in s.sources if o.source == SYSFS)
-    if s.nodes and s.unseen:
-        yield HOLDERS, s.unseen
+    if s.visibility.nodes and s.visibility.reason:
+        yield HOLDERS, s.visibility.reason
 
 
 def _latency(label: str, latency: Latency) -> Row:

@@ -11,7 +11,6 @@ from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.main.processes import ProcessTable
 from tpusmi.tui.process.process_details import About, Details
-from tpusmi.tui.process.process_facts import is_dead
 from tpusmi.tui.scene import Scene
 
 START_S = 5.0
@@ -55,7 +54,7 @@ class Roll:
         table, grid = self.table, self.grid
         table.take(snapshot)
         shown = table.shown()
-        self._tags &= {p.key for p in snapshot.processes if not is_dead(p)}
+        self._tags &= {p.key for p in snapshot.processes if not p.is_dead}
         self._put_cursor(shown, snapshot.at_s)
         grid.active, grid.marked = active, self._tags
         grid.note = "  ".join(self._notes())
@@ -80,7 +79,7 @@ class Roll:
     def tag(self) -> None:
         """Tag the selected process, or untag it, and go on to the next."""
         selected = self.selected
-        if selected is not None and not is_dead(selected):
+        if selected is not None and not selected.is_dead:
             self._tags ^= {selected.key}
         self.grid.move(1)
 
@@ -197,7 +196,7 @@ class Pane:
             return
         for n, branch in enumerate(self._roll.grid.items):
             p = branch.process
-            if p is None or p is selected or is_dead(p) or not p.is_verified:
+            if p is None or p is selected or p.is_dead or not p.is_verified:
                 continue
             if n not in self._others:
                 self._others[n] = self._details(snapshot, p)

@@ -78,8 +78,8 @@ class ProcessTable(Cells[Process]):
 
     def _about(self, p: Process) -> filters.About:
         numbers = self._numbers(p) or self._chips(p)
-        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {verdicts.state(p)}"
-        return filters.About(p.pid, p.user, numbers, verdicts.is_stale(p), text)
+        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {p.status}"
+        return filters.About(p.pid, p.user, numbers, p.is_stale, text)
 
     def _chips(self, p: Process) -> list[int]:
         """The chips whose nodes it holds, for a holder of which no device is known."""
@@ -104,12 +104,12 @@ class ProcessTable(Cells[Process]):
             return self.look.cell("ending", width, "warn")
         stands_out = letter(p) in (STALE, SUSPECT, STOPPED)
         style = letter_style(p) if stands_out else self.style(p)
-        return self.look.cell(verdicts.state(p) or words.UNKNOWN, width, style)
+        return self.look.cell(p.status or words.UNKNOWN, width, style)
 
     def _command(self, p: Process, cell: Cell, width: int) -> Row:
         """Its command, after how far its end is."""
         command, progress = words.command(p.command) or words.UNKNOWN, self.telling.get(p.key)
-        note = progress if p.is_verified or p.state == "dead" else verdicts.doubt(p)
+        note = progress if p.is_verified or p.is_dead else verdicts.doubt(p)
         if note is None:
             return self.look.cell(command, width, self.style(p))
         if len(note) > width:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Life, Notice, Process, Snapshot
-from tpusmi.report import verdicts, words
+from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Life, Notice, Process, Snapshot, Verdict
+from tpusmi.report import words
 from tpusmi.text import noun
 
 SILENT, DEAD, UNKNOWN, STALE, SUSPECT, STOPPED = "!", "X", "?", "L", "M", "T"
-LETTERS = {"starting": "S", "compiling": "C", "running": "R", "idle": "I", "ended": DEAD}
+LETTERS: dict[str, str] = {
+    "starting": "S",
+    "compiling": "C",
+    "running": "R",
+    "idle": "I",
+    "ended": DEAD,
+}
 """The letter in front of a process for each phase, for those who do not see its colour."""
-_MARKS = {"stale": STALE, "stopped": STOPPED, verdicts.MAYBE_MARK: SUSPECT, "silent": SILENT}
+_MARKS = {"stale": STALE, "stopped": STOPPED, Verdict.MAYBE: SUSPECT, "silent": SILENT}
 _STYLES = {
     **{"R": "good", "C": "warn", "S": "warn", SILENT: "bad", STALE: "bad", DEAD: "dim"},
     **{SUSPECT: "warn", STOPPED: "bad"},
@@ -77,7 +83,7 @@ class JobFacts:
     def last_step(self) -> Iterator[str]:
         """How long ago, or before its end."""
         if (since := self.value("since_last_step_s")) is not None:
-            when = "before its end" if is_dead(self._p) else "ago"
+            when = "before its end" if self._p.is_dead else "ago"
             yield f"last {words.duration(since)} {when}"
 
     def cost(self) -> Iterator[str]:
@@ -177,7 +183,7 @@ def _place(life: Life) -> Iterator[str]:
 
 def letter(p: Process) -> str:
     """The letter for the state of a process."""
-    state = verdicts.state(p)
+    state = p.status
     return _MARKS.get(state) or LETTERS.get(state, UNKNOWN)
 
 
@@ -188,9 +194,4 @@ def letter_style(p: Process) -> str:
 
 def verdict_style(p: Process) -> str:
     """The style of the verdict in words."""
-    return "bad" if p.stale else "warn" if verdicts.is_doubtful(p) else "plain"
-
-
-def is_dead(p: Process) -> bool:
-    """True for a process that ended and is kept for what it left."""
-    return p.state == "dead"
+    return "bad" if p.stale else "warn" if p.is_doubtful else "plain"
