@@ -181,8 +181,8 @@ def _noticed(selected: int | None) -> list[str]:
 
 
 def test_notices_of_stale_holders_come_first_and_those_of_the_selected_process_last() -> None:
-    assert _noticed(None) == ["3: is stale", "2: may be stale", "1: serves no metrics"]
-    assert _noticed(3) == ["2: may be stale", "1: serves no metrics", "3: is stale"]
+    assert _noticed(None) == ["pid 3: is stale", "pid 2: may be stale", "pid 1: serves no metrics"]
+    assert _noticed(3) == ["pid 2: may be stale", "pid 1: serves no metrics", "pid 3: is stale"]
 
 
 @pytest.mark.parametrize("width", [30, 80])

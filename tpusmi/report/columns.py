@@ -15,7 +15,7 @@ from tpusmi.report.rows import IndexedSnapshot
 
 COMMAND_MOST = 60
 ROOM_FOR_COMMAND = 10
-"""Columns that are only there for curiosity leave so much more of the commands to be read."""
+"""Characters that the least important columns leave to the commands beside their least width."""
 
 
 class Cell(NamedTuple):
@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
     @property
     def repeats(self) -> bool:
-        """True where the value is the whole chip's, and stands in the row above."""
+        """True where the value is the whole chip's, and is shown in the row above."""
         return self.text == rows.DITTO
 
     @property
@@ -63,7 +63,7 @@ class Column(NamedTuple):
     optional: bool = False
     """True for one that appears only where some row has something to show in it."""
     spare: int = 0
-    """It gives way unless so much more room is left for the other columns."""
+    """It is left out unless this much room is left besides."""
     falls: bool = False
     """True where the largest comes first in a table that is sorted by it."""
     letter: str = ""
@@ -73,7 +73,7 @@ class Column(NamedTuple):
 
 
 class Ranked(Protocol):
-    """What has to be known of a column to tell whether there is room for it."""
+    """A column, as far as it decides which columns there is room for."""
 
     @property
     def rank(self) -> int: ...
@@ -83,9 +83,10 @@ class Ranked(Protocol):
 
 
 def fitting(columns: Sequence[Ranked], needs: Sequence[int], room: int, gap: int) -> list[int]:
-    """The places of the columns that fit into `room`, with a gap between two. Each needs so much.
+    """The places of the columns that fit into `room`, with a gap between two of them.
 
-    Without room the column of the highest rank goes, of equal ones the first.
+    `needs` is the width of each. Without room the column of the highest rank goes, and of equal
+    ranks the first.
     """
     kept = [*range(len(columns))]
     while len(kept) > 1:
@@ -136,7 +137,7 @@ def _valued(value: Value | None, read: Callable[[float | None], str]) -> Cell:
 
 
 def of_device(name: str, width: int, rank: int, **more: Any) -> Column:
-    """The column of a metric of devices; where only the chip was measured, the chip's."""
+    """The column of a metric of devices; of the whole chip if only that was measured."""
     m = metric(DEVICE, name)
     read = more.pop("read", words.reader(m.unit))
 

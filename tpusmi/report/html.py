@@ -63,7 +63,7 @@ def _notices(s: Snapshot) -> Iterator[Markup]:
 
 
 def _remarks(s: Snapshot) -> list[str]:
-    """Each thing once: that a holder is stale stands below its row."""
+    """Each once. The verdict on a stale holder is already below its row."""
     listed = {p.pid for p in s.processes}
     verdict_codes = (STALE_HOLDER, SUSPECT_HOLDER)
     return [

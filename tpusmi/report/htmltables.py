@@ -121,7 +121,7 @@ def _process(p: Process, columns: Sequence[Column], cells: Sequence[Cell]) -> It
 
 
 def _average(at: rows.IndexedSnapshot, column: Column) -> Markup:
-    """What stands below a column: of all devices."""
+    """The cell below a column: the sum or mean of all devices."""
     if column.title == "DEVICE":
         return tag("td", f"all {len(at.snapshot.devices)}", class_="l")
     text = _all_memory(at.snapshot) if column.title == "MEMORY" else ""

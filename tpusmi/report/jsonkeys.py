@@ -1,6 +1,6 @@
 """Every key of `tpusmi --json`, declared once: name, type, meaning, and where its value is.
 
-What is printed and `assets/tpusmi.schema.json` are both made from these tables, in their order.
+The printed object and `assets/tpusmi.schema.json` are both made from these tables, in their order.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ _HOST = Noun(
         lambda s, h: None if h.load_averages is None else list(h.load_averages)),
     key("cpus", WHOLE_OR_NULL, "CPUs that are online."),
     key("memory_total_bytes", WHOLE_OR_NULL),
-    key("memory_available_bytes", WHOLE_OR_NULL, "What programs can still have."),
+    key("memory_available_bytes", WHOLE_OR_NULL, "Memory that programs can still get."),
     key("uptime_s", NUMBER_OR_NULL),
     key("kernel", TEXT_OR_NULL, "Its release."),
     key("tpu_driver", TEXT_OR_NULL, "What drives the chips: `vfio-pci`."),
-    key("tpu_driver_version", TEXT_OR_NULL, "Of a driver with a version of its own."),
+    key("tpu_driver_version", TEXT_OR_NULL, "Version of a driver that has its own."),
     key("dcn", _DISTRIBUTIONS, get=_dcn),
 )
 
@@ -101,7 +101,7 @@ _CHIP = Noun(
     key("numa_node", WHOLE_OR_NULL),
     key("pcie_link", TEXT_OR_NULL),
     key("hbm_nominal_bytes", WHOLE_OR_NULL),
-    keys("notes", TEXT, "What is missing or could not be read."),
+    keys("notes", TEXT, "Facts that are missing or could not be read."),
     keys("ici_links", _LINK, "Links to other chips.",
          lambda s, c: (link for link in s.links if link.chip == c.index)),
     metrics=CHIP_METRICS,
@@ -137,7 +137,7 @@ _SITE = Noun(
 )
 _MEMORY_PROFILE = Noun(
     key("age_s", NUMBER, get=lambda s, profile: _age_s(s, profile.at_s)),
-    keys("sites", _SITE, "What holds memory, largest first."),
+    keys("sites", _SITE, "Lines of code that hold memory, largest first."),
 )
 _VARIABLES: Schema = {
     "type": "object",
@@ -156,7 +156,7 @@ _PROCESS = Noun(
     key("command", TEXT, "Command line, secrets hidden."),
     keys("devices", WHOLE, "Local indexes of its devices.",
          lambda s, p: (d.index for d in s.devices_of(p.key))),
-    keys("last_devices", _DEVICE, "Of a dead process: what its devices held last.",
+    keys("last_devices", _DEVICE, "What the devices of a dead process held last.",
          lambda s, p: (d for d in s.dead_devices if d.key.process == p.key)),
     keys("holds", TEXT, "Device nodes it holds open."),
     key("environment", _VARIABLES, get=lambda s, p: dict(p.environment)),
@@ -165,23 +165,23 @@ _PROCESS = Noun(
         "True for a holder that will not do work again; null where `verdict` is not certain."),
     key("verdict", {"enum": [*Verdict, None]}),
     key("stale_code", TEXT_OR_NULL, "The sign that the verdict rests on: `orphaned`, `idle`, …"),
-    key("stale_reason", TEXT_OR_NULL, "Why the verdict is what it is."),
+    key("stale_reason", TEXT_OR_NULL, "The reason for the verdict."),
     keys("signs", _SIGN, "Evidence that it is stale, the strongest first."),
-    key("os_state", TEXT_OR_NULL, "Of its main thread: R, S, D, Z; T and t: stopped.",
+    key("os_state", TEXT_OR_NULL, "State of its main thread: R, S, D, Z; T and t: stopped.",
         lambda s, p: _life(p).state or None),
     key("parent_pid", WHOLE_OR_NULL, get=lambda s, p: _life(p).parent),
     key("process_group", WHOLE_OR_NULL, get=lambda s, p: _life(p).group),
     key("session", WHOLE_OR_NULL, get=lambda s, p: _life(p).session),
     key("age_s", NUMBER_OR_NULL, "Since it was started.", lambda s, p: rounded(_life(p).age_s)),
     key("threads", WHOLE_OR_NULL, get=lambda s, p: _life(p).threads),
-    key("terminal", TEXT_OR_NULL, "`pts/0`. Not asked by `tpusmi --json`.",
+    key("terminal", TEXT_OR_NULL, "`pts/0`. Not read by `tpusmi --json`.",
         lambda s, p: _life(p).terminal),
-    key("cpu_percent", NUMBER_OR_NULL, "Of one core. Not asked by `tpusmi --json`.",
+    key("cpu_percent", NUMBER_OR_NULL, "Percent of one core. Not read by `tpusmi --json`.",
         lambda s, p: rounded(_life(p).cpu_percent)),
-    key("rss_bytes", WHOLE_OR_NULL, "Memory of the host. Not asked by `tpusmi --json`.",
+    key("rss_bytes", WHOLE_OR_NULL, "Memory of the host. Not read by `tpusmi --json`.",
         lambda s, p: _life(p).rss_bytes),
-    key("cwd", TEXT_OR_NULL, "Not asked by `tpusmi --json`.", lambda s, p: _life(p).cwd),
-    key("container_id", TEXT_OR_NULL, "Of the container that it runs in.",
+    key("cwd", TEXT_OR_NULL, "Not read by `tpusmi --json`.", lambda s, p: _life(p).cwd),
+    key("container_id", TEXT_OR_NULL, "Id of the container that it runs in.",
         lambda s, p: _life(p).container),
     key("inner_pid", WHOLE_OR_NULL, "Its pid in there.", lambda s, p: _life(p).inner_pid),
     key("role", TEXT_OR_NULL, "In its job: `resource tracker`, `spawned worker`.",
@@ -261,10 +261,10 @@ SNAPSHOT = Noun(
     keys("chips", _CHIP, "The TPUs that the kernel shows."),
     keys("devices", _DEVICE, "Devices of living processes."),
     keys("processes", _PROCESS, "Living ones first."),
-    keys("sources", _SOURCE, "What was asked, and what it answered."),
+    keys("sources", _SOURCE, "Sources of information, and how each answered."),
     keys("servers", _SERVER, "libtpu's metrics servers."),
     keys("cores", _CORE, "What each core runs; empty unless asked for."),
     key("holding", HOLDING, get=lambda s, _: s),
-    keys("warnings", _WARNING, "What a person can act on."),
+    keys("warnings", _WARNING, "Problems that you can act on."),
 )
 # fmt: on

@@ -9,7 +9,7 @@ from typing import Any
 from tpusmi.model import Metric, Number, Snapshot, Subject
 
 Schema = dict[str, Any]
-"""Of plain values: a JSON Schema, in which a Noun stands for the schema of its objects."""
+"""A JSON Schema of plain values, in which a Noun means the schema of its objects."""
 Getter = Callable[[Snapshot, Any], Any]
 """From a snapshot and the item that an object describes: the value of one key."""
 
@@ -21,7 +21,7 @@ class Key:
     def __init__(self, name: str, kind: Schema | Noun, help: str, read: Getter) -> None:
         self.name, self.kind, self.help = name, kind, help
         self.read = read
-        """Returns what is printed."""
+        """Returns the value that is printed."""
         self.is_list = False
         self.is_nullable = False
         """True where null takes the place of a whole object."""
@@ -75,7 +75,7 @@ def nullable(name: str, kind: Noun, get: Getter) -> Key:
 
 
 def or_null(kind: Schema) -> Schema:
-    """The same type, or null for what is unknown."""
+    """The same type, or null for an unknown value."""
     return {**kind, "type": [kind["type"], "null"]}
 
 

@@ -9,7 +9,7 @@ from tpusmi.model import Device, Process, ProcessKey, Snapshot, Value
 from tpusmi.report import words
 
 DITTO = '"'
-"""In place of a figure of the whole chip that stands in the row of its first device."""
+"""Shown in place of a value of the whole chip, which is in the row of its first device."""
 
 
 class Shown(NamedTuple):
@@ -17,7 +17,7 @@ class Shown(NamedTuple):
 
     value: Value | None
     repeats: bool = False
-    """True when it is the whole chip's, and stands in the row of the chip's first device."""
+    """True when it is the whole chip's, and is shown in the row of the chip's first device."""
 
 
 def shown(s: Snapshot, d: Device, name: str) -> Shown:
@@ -30,7 +30,7 @@ def shown(s: Snapshot, d: Device, name: str) -> Shown:
 
 
 class Memory(NamedTuple):
-    """What is known of a device's memory, or of its whole chip's: never one over the other."""
+    """The memory of a device, or of its whole chip: values of the two are never combined."""
 
     used: Value | None
     limit: Value | None
@@ -70,15 +70,15 @@ def memory(s: Snapshot, d: Device) -> Memory:
 
 
 def _chip_limit(s: Snapshot, d: Device) -> Value | None:
-    """Of the whole chip: what was measured, else the sum of what its devices have."""
+    """The limit of the whole chip: as measured, else the sum over its devices."""
     whole = s.of_chip("hbm_limit_bytes", d)
     if whole is not None:
         return whole
     parts = [s.values.get((x.key, "hbm_limit_bytes")) for x in s.devices if x.chip == d.chip]
-    known = [v for v in parts if v is not None]
-    if not known or len(known) < len(parts):
+    limits = [v for v in parts if v is not None]
+    if not limits or len(limits) < len(parts):
         return None
-    return known[0]._replace(value=sum(v.value for v in known))
+    return limits[0]._replace(value=sum(v.value for v in limits))
 
 
 class IndexedSnapshot:
@@ -112,7 +112,7 @@ def memory_of_process(at: IndexedSnapshot, p: Process) -> tuple[Value | None, st
 
 
 def _sum_of_devices(at: IndexedSnapshot, p: Process) -> Value | None:
-    """What libtpu reports of its devices together, unless another process has one of them, too."""
+    """What libtpu reports of its devices together, unless another process also has one of them."""
     devices = at.devices_of(p.key)
     values = [at.snapshot.values.get((d.key, "hbm_used_bytes")) for d in devices]
     measured = [v for v in values if v is not None]
@@ -135,10 +135,10 @@ def mean(s: Snapshot, name: str, devices: Iterable[Device]) -> float | None:
 
 
 def mfu(s: Snapshot, d: Device) -> Value | None:
-    """MFU of the job that owns the device; None when several do or nobody tells."""
-    known = [s.values.get((owner, "mfu_percent")) for owner in d.owners]
-    found = [v for v in known if v is not None]
-    return found[0] if len(found) == 1 else None
+    """MFU of the job that owns the device; None when it is unknown, or several jobs own it."""
+    values = [s.values.get((owner, "mfu_percent")) for owner in d.owners]
+    of_jobs = [v for v in values if v is not None]
+    return of_jobs[0] if len(of_jobs) == 1 else None
 
 
 def pids(d: Device) -> str:
@@ -150,5 +150,5 @@ def pids(d: Device) -> str:
 
 
 def node(d: Device) -> str:
-    """Its device node as short as it can be told: `vfio/0`, `accel3`; empty for none."""
+    """Its device node without the directory: `vfio/0`, `accel3`; empty for none."""
     return (d.node or "").removeprefix("/dev/")

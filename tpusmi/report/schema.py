@@ -15,7 +15,7 @@ from tpusmi.report.jsonobject import Key, Noun, Schema, or_null
 
 
 def json_schema(strict: bool = False) -> Schema:
-    """The schema of one snapshot. Every key is always there; what is unknown is null.
+    """The schema of one snapshot. Every key is always there; unknown values are null.
 
     A later version may add keys, so others are allowed, unless `strict`.
     """
@@ -77,7 +77,7 @@ def _measured(metrics: tuple[Metric, ...]) -> Schema:
     if metrics:
         fields["provenance"] = {
             "type": "object",
-            "description": "Of every known value: its source, and how long ago it was measured.",
+            "description": "The source of every known value, and how long ago it was measured.",
             "additionalProperties": _an_object({"source": TEXT, "age_s": NUMBER, "stale": TRUTH}),
         }
     return fields

@@ -1,4 +1,4 @@
-"""The part of a Snapshot that somebody asked for: by user, by process, by device."""
+"""The selected part of a Snapshot: by user, by process, by device."""
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
@@ -31,12 +31,12 @@ class Wanted(NamedTuple):
     pids: tuple[int, ...] = ()
     devices: tuple[str, ...] = ()
     """Devices by their names (`cpu:3`, `cpu:3@4321`), UUIDs, nodes (`vfio/0`), or indexes. A
-    number that is no index is that of a name.
+    number that is not an index is the one in a name.
     """
     chips: tuple[int, ...] = ()
     """By index: all devices of each."""
     text: str = ""
-    """Of processes: in their pid, user, command, phase or state."""
+    """Keeps processes with this in their pid, user, command, phase or state."""
 
 
 def uuid(snapshot: Snapshot, device: Device) -> str:
@@ -148,14 +148,14 @@ def is_of(process: Process, users: Collection[str]) -> bool:
 
 
 def contains(process: Process, text: str) -> bool:
-    """True when the text stands in what is shown of the process, in small or capital letters."""
+    """True when the row of the process contains the text, in upper or lower case."""
     p = process
-    shown = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state}"
-    return text.casefold() in shown.casefold()
+    row = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state}"
+    return text.casefold() in row.casefold()
 
 
 def _is_of(wanted: Wanted, device: Device, kept: set[ProcessKey]) -> bool:
-    """A device that nobody has is shown unless users or processes are asked for."""
+    """True for its devices; and for one without an owner unless users or processes are selected."""
     if wanted.users or wanted.pids or wanted.text:
         return any(owner in kept for owner in device.owners)
     return device.key.process is None or device.key.process in kept
@@ -166,11 +166,11 @@ def _named(snapshot: Snapshot, words: Collection[str]) -> set[DeviceKey]:
     called so.
     """
     called = [(d.key, _calls(snapshot, d)) for d in snapshot.devices] if words else []
-    found: set[DeviceKey] = set()
+    named: set[DeviceKey] = set()
     for word in words:
         by_way = ({key for key, ways in called if word in ways[n]} for n in range(WAYS))
-        found |= next(filter(None, by_way), set())
-    return found
+        named |= next(filter(None, by_way), set())
+    return named
 
 
 def _calls(snapshot: Snapshot, d: Device) -> tuple[tuple[str, ...], ...]:

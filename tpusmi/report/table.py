@@ -13,9 +13,9 @@ from tpusmi.text import counted
 
 _HIDDEN = {
     State.DEAD: "ended earlier",
-    State.UNCERTAIN: "may have ended, and wrote nothing for long",
+    State.UNCERTAIN: "may have ended, and has written nothing for long",
 }
-"""What is said of processes that are not shown, by their state."""
+"""Why processes are not listed, by their state."""
 _LATENCIES = (
     Titled("NETWORK"),
     Titled("OF"),
@@ -41,7 +41,7 @@ def table(
 ) -> str:
     """The whole snapshot as text that ends in a newline.
 
-    Its rows are made to fit into so many columns of a terminal; with None, all of them are printed.
+    Rows fit into that many columns of a terminal; with None, nothing is left out.
     """
     return as_text(_lines(snapshot, Sheet(color, columns)), ascii_only)
 
@@ -69,8 +69,8 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
     libtpu = f"  libtpu {host.libtpu_version}" if host.libtpu_version else ""
     yield f"tpusmi {s.tpusmi_version}  {host.name}{label}  {host.time}{libtpu}"
     processes = recent(s).processes
-    shown = {p.key for p in processes}
-    devices = [d for d in s.devices if d.key.process is None or d.key.process in shown]
+    listed = {p.key for p in processes}
+    devices = [d for d in s.devices if d.key.process is None or d.key.process in listed]
     at = rows.IndexedSnapshot(s)
     if devices:
         columns, cells = filled(DEVICE_COLUMNS, at, devices)
@@ -78,7 +78,7 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         yield ""
         yield from grid(columns, texts, sheet)
         if any(rows.DITTO in row for row in texts):
-            yield painted(f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color)
+            yield painted(f"{rows.DITTO} of the whole chip: see the row above", DIM, color)
     if processes:
         columns, cells = filled(PROCESS_COLUMNS, at, processes)
         old = {i for i, p in enumerate(processes) if p.state != State.LIVE or verdicts.is_faint(p)}
@@ -132,12 +132,12 @@ def _of_nodes(s: Snapshot) -> str:
         f"No PCI bus confirms a TPU; device nodes named like one: {words.nodes(s.visibility.nodes)}"
     )
     warned = [notice.message for notice in s.warnings]
-    said = [o.message for o in s.sources if o.source == HOLDERS and o.message not in warned]
-    return ": ".join([named, *said])
+    messages = [o.message for o in s.sources if o.source == HOLDERS and o.message not in warned]
+    return ": ".join([named, *messages])
 
 
 def _unseen(s: Snapshot) -> Iterator[tuple[str, str]]:
-    """Why it is not known whether nodes are TPUs, and who holds them, by the source."""
+    """Why it is unknown whether nodes are TPUs and which processes hold them, by source."""
     if s.visibility.nodes and not s.chips:
         yield from ((o.source, o.message) for o in s.sources if o.source == SYSFS)
     if s.visibility.nodes and s.visibility.reason:

@@ -9,7 +9,7 @@ from tpusmi.model import NOMINAL, Value
 
 UNKNOWN = "–"
 NOT_VERIFIED = "not verified"
-"""Of a process that only a file names."""
+"""Shown for a process that only a file names."""
 
 FULL_RATIO, NEARLY_FULL_RATIO = 0.95, 0.80
 """Shares of the memory limit at which its colour changes."""
@@ -36,7 +36,7 @@ def scaled(value: float) -> tuple[float, str]:
 
 def size_pair(used: float | None, limit: float | None, nominal: bool = False) -> str:
     """Used and limit in the limit's unit: `7.5/15.8 GiB`, or `7.5/~16.0 GiB` when the limit is what
-    the chip has by its name. A limit of 0 is none.
+    the chip has by its name. A limit of 0 is unknown.
     """
     if not limit:
         return size(used)

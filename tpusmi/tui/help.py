@@ -117,7 +117,7 @@ def _keys(look: Look, bindings: Iterable[Binding], simulated: bool, width: int) 
 
 
 def _entries(look: Look, entries: Sequence[tuple[str, str]], width: int) -> Iterator[Row]:
-    """Texts behind their names, which stand in a column of their own."""
+    """Texts after their names, which have a column of their own."""
     widest = max(len(name) for name, _ in entries)
     for name, text in entries:
         first, *more = look.wrapped(text, width - widest - 2, "plain")
@@ -131,7 +131,7 @@ def _marks(look: Look, width: int) -> list[Row]:
         letters,
         f"{UNKNOWN_PHASE} unknown: it has no agent, or is not verified",
         f"{STALE} left over (stale): holds the TPU and will not work again",
-        f"{SUSPECT} maybe left over: its details tell what speaks for it and against it",
+        f"{SUSPECT} may be left over: its details show the evidence for and against",
         f"{STOPPED} stopped: by SIGSTOP, Ctrl-Z or a debugger",
         f"{SILENT} silent: alive, but its agent stopped writing",
         f"{words.NOT_VERIFIED}: only a file says that there is this process",
