@@ -187,8 +187,8 @@ async def test_an_old_value_says_how_old_it_is() -> None:
     async with dashboard(feed, SIZE) as pilot:
         await press(pilot, "d")
         page = page_text(pilot)
-        assert "used 1m15s old      13.0 GiB" in page
-        assert "1m15s old · " in page
+        assert "used 1m10s old      13.0 GiB" in page
+        assert "1m10s old · " in page
         assert "memory-bound" not in page
 
 

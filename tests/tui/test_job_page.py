@@ -138,7 +138,7 @@ async def test_phases_stand_on_a_line_and_in_shares() -> None:
         await press(pilot, "j")
         phases = line(pilot, "   phase").partition("│")[2]
         assert [c for c in phases if c.isalpha()] == list("SCRICR")
-        said = "running 80 % · compiling 10 % · starting 5 % · idle 5 % · in 9m20s"
+        said = "running 80 % · compiling 10 % · starting 5 % · idle 5 % · in 9m21s"
         assert said in page(pilot)
 
 

@@ -97,7 +97,8 @@ def test_what_nobody_knows_is_a_dash_and_nothing_is_zero() -> None:
     unknown = Page(fragment(snapshots.many(1, duty_cycle_percent=None, idle_s=None)))
     assert unknown.row("tpu:0").endswith("12.0/16.0 GiB | 14.0 GiB | 55 % | – | 61 % | running")
     zero = Page(fragment(snapshots.many(1, duty_cycle_percent=0.0, hbm_used_bytes=0)))
-    assert zero.row("tpu:0").endswith("| 0.0/16.0 GiB | 14.0 GiB | 55 % | 0 % | 61 % | 0 s | running")
+    end = "| 0.0/16.0 GiB | 14.0 GiB | 55 % | 0 % | 61 % | 0 s | running"
+    assert zero.row("tpu:0").endswith(end)
 
 
 def test_a_dash_and_a_zero_differ_in_the_heat_map() -> None:
