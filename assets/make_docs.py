@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 import limits  # noqa: E402
 
 from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
-from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS, PROFILE  # noqa: E402
+from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS  # noqa: E402
 from tpusmi.report.columns import (  # noqa: E402
     DEVICE_COLUMNS,
     PROCESS_COLUMNS,
@@ -37,8 +37,8 @@ from tpusmi.tui.palette import PaletteScreen  # noqa: E402
 
 DOCS = ROOT / "docs"
 PACKAGE = ROOT / "tpusmi"
-SOURCES = {AGENT: "agent", LIBTPU: "metrics server", LIBTPU_SDK: "SDK", PROFILE: ""}
-"""As the text calls them; empty for what nothing reads yet."""
+SOURCES = {AGENT: "agent", LIBTPU: "metrics server", LIBTPU_SDK: "SDK"}
+"""What the text calls them."""
 
 
 def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -86,7 +86,7 @@ def _metrics() -> str:
             m.unit,
             m.title,
             m.help,
-            ", ".join(filter(None, map(SOURCES.__getitem__, m.trust))),
+            ", ".join(map(SOURCES.__getitem__, m.trust)),
         )
         for m in METRICS
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 CHIP, DEVICE, PROCESS = "chip", "device", "process"
 
-AGENT, LIBTPU, LIBTPU_SDK, PROFILE = "agent", "libtpu", "libtpu_sdk", "profile"
+AGENT, LIBTPU, LIBTPU_SDK = "agent", "libtpu", "libtpu_sdk"
 PHASE = "phase"
 """No metric: the number in PHASES of what a process was doing. In History, and in no snapshot."""
 NOMINAL = "nominal"
@@ -36,7 +36,7 @@ class Metric(NamedTuple):
 
 
 _MEMORY = (AGENT, LIBTPU, LIBTPU_SDK)
-_BUSY = (LIBTPU, AGENT, LIBTPU_SDK, PROFILE)
+_BUSY = (LIBTPU, AGENT, LIBTPU_SDK)
 _RUNTIME = (LIBTPU, LIBTPU_SDK)
 _TWO_CORES = "Of a chip whose devices libtpu does not measure apart."
 
@@ -131,7 +131,7 @@ METRICS: tuple[Metric, ...] = (
         "percent",
         "MXU",
         "Share of the peak matrix throughput.",
-        (LIBTPU_SDK, PROFILE),
+        (LIBTPU_SDK,),
     ),
     Metric(
         "duty_cycle_percent", DEVICE, "percent", "DUTY", "Share of time the chip was busy.", _BUSY
@@ -142,7 +142,7 @@ METRICS: tuple[Metric, ...] = (
         "percent",
         "BW",
         "Share of the peak HBM bandwidth.",
-        (LIBTPU, AGENT, LIBTPU_SDK, PROFILE),
+        (LIBTPU, AGENT, LIBTPU_SDK),
     ),
     Metric("idle_s", DEVICE, "s", "IDLE", "Time since the TensorCore last ran.", _BUSY),
     Metric("hlo_queue_size", DEVICE, "count", "QUEUE", "Programs waiting to run.", _RUNTIME),
@@ -160,14 +160,14 @@ METRICS: tuple[Metric, ...] = (
         "percent",
         "MXU",
         f"Share of the peak matrix throughput. {_TWO_CORES}",
-        (LIBTPU_SDK, PROFILE),
+        (LIBTPU_SDK,),
     ),
     _of_chip(
         "hbm_bandwidth_utilization_percent",
         "percent",
         "BW",
         f"Share of the peak HBM bandwidth. {_TWO_CORES}",
-        (LIBTPU, AGENT, LIBTPU_SDK, PROFILE),
+        (LIBTPU, AGENT, LIBTPU_SDK),
     ),
     _of_chip(
         "throttle_percent",
