@@ -116,8 +116,8 @@ def filled(
 
 def _text(get: Callable[[IndexedSnapshot, Any], str | None]) -> Getter:
     def cell(at: IndexedSnapshot, item: Any) -> Cell:
-        text = get(at, item) or None
-        return Cell(text or words.UNKNOWN, text)
+        text = get(at, item)
+        return Cell(text, text) if text else _UNKNOWN
 
     return cell
 
@@ -127,13 +127,16 @@ def _number(
 ) -> Getter:
     def cell(at: IndexedSnapshot, item: Any) -> Cell:
         number = get(at, item)
-        return Cell(read(number), number)
+        return _UNKNOWN if number is None else Cell(read(number), number)
 
     return cell
 
 
+_UNKNOWN = Cell(words.UNKNOWN)
+
+
 def _valued(value: Value | None, read: Callable[[float | None], str]) -> Cell:
-    return Cell(read(None), None) if value is None else Cell(read(value.value), value.value, value)
+    return _UNKNOWN if value is None else Cell(read(value.value), value.value, value)
 
 
 def of_device(name: str, width: int, rank: int, **more: Any) -> Column:
@@ -202,7 +205,7 @@ def _devices(at: IndexedSnapshot, p: Process) -> Cell:
     numbers = [d.number for d in at.devices_of(p.key)]
     if numbers:
         return Cell(words.ranges(numbers), min(numbers))
-    return Cell(words.nodes(p.holds).replace("/dev/", "") or words.UNKNOWN)
+    return Cell(words.nodes(p.holds).replace("/dev/", "")) if p.holds else _UNKNOWN
 
 
 def _process_memory(at: IndexedSnapshot, p: Process) -> Cell:

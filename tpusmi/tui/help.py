@@ -23,8 +23,8 @@ UNLIMITED = 1000
 RIGHT_MOST = 72
 """Columns of the text beside the keys."""
 _OF_MEMORY = (
-    ("SHARE", "of all live arrays"),
-    ("CHANGE +/-", "bytes and arrays more than at the mark"),
+    ("SHARE", "Share of all live arrays."),
+    ("CHANGE +/-", "Bytes and arrays more than at the mark."),
 )
 
 
