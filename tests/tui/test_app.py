@@ -143,6 +143,24 @@ async def test_a_filter_takes_effect_while_it_is_typed() -> None:
         assert height(pilot, "prompt") == 0
 
 
+async def test_a_filter_is_edited_where_its_cursor_is() -> None:
+    async with dashboard(two_jobs()) as pilot:
+        await press(pilot, "slash", *"user=ce", "left", "left", *"gra", "home", "delete", "u")
+        assert "Filter: user=grace" in text(pilot, "prompt")
+        assert order(pilot) == ["52870"]
+        await press(pilot, "end", *" stale", "ctrl+w", "left", "ctrl+k")
+        assert text(pilot, "prompt").rstrip() == "Filter: user=grace"
+        await press(pilot, "ctrl+left", "ctrl+right", "end", *" 41", "ctrl+u", "enter")
+        assert order(pilot) == ["41234", "52870"]
+
+
+async def test_the_cursor_of_a_long_filter_stays_in_sight() -> None:
+    async with dashboard(two_jobs(), size=(60, 20)) as pilot:
+        await press(pilot, "slash", *("x" * 70), "y")
+        assert text(pilot, "prompt").rstrip().endswith("xy")
+        assert len(text(pilot, "prompt")) <= 60
+
+
 async def test_escape_while_typing_drops_the_filter() -> None:
     async with dashboard(two_jobs()) as pilot:
         await press(pilot, "slash", *"41", "escape")

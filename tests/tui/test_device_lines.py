@@ -18,8 +18,9 @@ from tpusmi.tui.device.device_facts import fragmented_percent, health, short_nam
 from tpusmi.tui.device.device_graphs import DeviceGraphs
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Fact
+from tpusmi.tui.draw.graphs import HBM
 from tpusmi.tui.draw.look import Look, Row, width_of
-from tpusmi.tui.draw.plot import columns_for
+from tpusmi.tui.draw.plot import SCALE_WIDTH, columns_for
 from tpusmi.tui.scene import Scene
 
 PEAK, BANDWIDTH = 197e12, 819e9
@@ -101,12 +102,12 @@ def test_nothing_is_told_of_a_chip_that_nobody_knows() -> None:
 
 
 def test_the_roofline_in_words() -> None:
-    assert chip_limits.told(BELOW) == (
+    assert chip_limits.in_words(BELOW) == (
         "memory-bound: 186 FLOP/byte of 241 at the ridge, 66 % of the roof"
     )
-    assert chip_limits.told(ABOVE).startswith("compute-bound: 1500 FLOP/byte of 241")
-    assert "step(flops=)" in chip_limits.told(Roofline(PEAK, BANDWIDTH, None, 5e11))
-    assert "the HBM bandwidth is not measured" in chip_limits.told(
+    assert chip_limits.in_words(ABOVE).startswith("compute-bound: 1500 FLOP/byte of 241")
+    assert "step(flops=)" in chip_limits.in_words(Roofline(PEAK, BANDWIDTH, None, 5e11))
+    assert "the HBM bandwidth is not measured" in chip_limits.in_words(
         Roofline(PEAK, BANDWIDTH, 1e12, None)
     )
     assert chip_limits.roofline_block(Look(), Roofline(None, None, 1e12, 5e11), roomy=True) is None
@@ -182,8 +183,7 @@ def test_the_newest_second_is_at_the_right_edge_of_every_span() -> None:
     scene.refresh()
     newest = feed.history.at("hbm_used_bytes", key, START_S, 0.0)
     for span_s in (600, 300, 120, 60):
-        values = DeviceGraphs(scene, snapshot, snapshot.devices[0], span_s).values(
-            "hbm_used_bytes", 150
-        )
+        graphs = DeviceGraphs(scene, snapshot, snapshot.devices[0], span_s)
+        values = graphs.values(HBM, 150 + SCALE_WIDTH)
         assert len(values) == 150
         assert values[-1] == newest

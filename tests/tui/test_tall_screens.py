@@ -115,7 +115,7 @@ async def test_a_wide_job_page_has_its_devices_and_another_job() -> None:
     async with dashboard(jobs(2, 8), (250, 80)) as pilot:
         await press(pilot, "j")
         page = shown(pilot)
-        assert "DEVICE             MEMORY       DUTY        MXU  BANDWIDTH" in page
+        assert "DEVICE             MEMORY     MXU    DUTY      BW" in page
         assert all(f"tpu:{n} " in page for n in range(4))
         assert "R 41001 python -m train.main" in page
 

@@ -51,7 +51,8 @@ print(json.dumps({
     "html": html.fragment(s),
     "devices": drawn(DeviceTable(Scene(look, Options(), History())), s.devices),
     "processes": (processes.take(s), drawn(processes, processes.shown()))[1],
-    "help": "\\n".join("".join(x.text for x in line) for line in help_lines(look, EVERYWHERE, False)),
+    "help": "\\n".join("".join(x.text for x in line)
+                      for line in help_lines(look, EVERYWHERE, False)),
     "docs": {name: {title: make() for title, make in tables.items()}
              for name, tables in make_docs.TABLES.items() if name != "architecture.md"},
 }))

@@ -23,7 +23,7 @@ from tpusmi.settings import (
 )
 from tpusmi.tui.draw.themes import THEMES
 from tpusmi.tui.feed import View
-from tpusmi.tui.keymap import clash, spelled, textual_keys
+from tpusmi.tui.keymap import clash, spelled
 from tpusmi.tui.pages import every_key, keys_by_page
 
 WHOLE = """
@@ -216,7 +216,7 @@ def key_maps(draw: st.DrawFn) -> dict[str, str]:
         found.pop(both[1], None)
         found.pop(both[2], None)
     usual = {b.id: b.key for b in every_key()}
-    return {id: keys for id, keys in found.items() if textual_keys({id: keys})[id] != usual[id]}
+    return {id: keys for id, keys in found.items() if spelled(keys) != usual[id]}
 
 
 ANY = st.builds(

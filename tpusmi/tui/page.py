@@ -137,7 +137,7 @@ FAR = 1_000_000
 Key = TypeVar("Key", bound=Hashable)
 
 
-def sheet_keys(name: str, thing: str) -> list[Binding]:
+def scroll_keys(name: str, thing: str) -> list[Binding]:
     """The keys of such a page."""
     step = f"The next {thing}, or the one before"
     scroll = "Scroll what does not fit"
@@ -151,7 +151,7 @@ def sheet_keys(name: str, thing: str) -> list[Binding]:
     ]
 
 
-class Sheet(Page):
+class ScrollPage(Page):
     """What is drawn clamps `top`, the first line in sight, and says how long a screen is."""
 
     def __init__(self, scene: Scene) -> None:

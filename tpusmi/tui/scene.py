@@ -15,8 +15,9 @@ from tpusmi.model import (
     Snapshot,
 )
 from tpusmi.sources.users import user_name
+from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Graphs
-from tpusmi.tui.draw.look import Look
+from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Ends
 from tpusmi.tui.feed import Options
 
@@ -92,6 +93,10 @@ class Scene:
             self.snapshot = past(self.newest, self.history, self._shown_at_s)
         if (process := self.process) is not None:
             self.process_key = process.key
+
+    def axis(self, span_s: int, width: int) -> Row:
+        """The time axis below graphs of that width."""
+        return plot.axis(self.look, span_s, width, "then" if self.back_s else "now")
 
     @property
     def device(self) -> Device | None:

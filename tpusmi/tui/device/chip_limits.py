@@ -21,11 +21,11 @@ _RATES = (
     ("HBM GiB", "hbm_bytes", GIB),
     ("HBM GB/s", "hbm_bytes_per_s", 1e9),
 )
-"""Of a chip, and in which unit they are told."""
+"""Rates of a chip: name, field of Generation, and the unit they are shown in."""
 
 
 def generation_of(s: Snapshot, d: Device) -> Generation | None:
-    """Of which generation a device is, by its chip, else by its kind."""
+    """The generation of a device, by its chip, else by its kind."""
     chip = s.chip_of(d)
     if chip is not None and chip.generation:
         return by_name(chip.generation)
@@ -33,7 +33,7 @@ def generation_of(s: Snapshot, d: Device) -> Generation | None:
 
 
 def rates(look: Look, s: Snapshot, d: Device) -> Block | None:
-    """A table of nominal rates, then where the chip sits; None where nothing is known of it."""
+    """A table of nominal rates, then where the chip sits; None for an unknown chip."""
     generation, chip = generation_of(s, d), s.chip_of(d)
     place = of_facts(look, "", tuple(_place(chip)) if chip is not None else ())
     table = () if generation is None else tuple(_table(generation))
@@ -50,7 +50,7 @@ def rates(look: Look, s: Snapshot, d: Device) -> Block | None:
 
 
 def _table(g: Generation) -> Iterator[tuple[str, str, str]]:
-    """Name, number of one device, number of one chip."""
+    """Rows of a name, the number for a device, and the number for a chip."""
     for name, field, unit in _RATES:
         of_chip = getattr(g, field)
         if of_chip is not None:
@@ -77,44 +77,44 @@ def _row(look: Look, name: str, one: str, all: str, width: int, style: str = "pl
 
 
 def _number(value: float) -> str:
-    """At most six characters: `61.5`, `2307`."""
+    """A number in at most six characters: `61.5`, `2307`."""
     return f"{value:.0f}" if value >= 999.95 or value == int(value) else f"{value:.1f}"
 
 
 TITLE = "ROOFLINE"
 PLOT_LINES = 13
-"""With the words below it, and its axis."""
+"""Lines of the plot, with the words below it and its axis."""
 LEAST_PLOT = 5
 SCALE_WIDTH = 6
 DECADES_DOWN, DECADES_UP = 3.0, 1.5
-"""What is drawn on both sides of the ridge, at least."""
+"""Decades that are drawn on both sides of the ridge, at least."""
 _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 """Dots of a braille cell, top to bottom, of its left and its right column."""
 
 
 def roofline_block(look: Look, r: Roofline, *, roomy: bool) -> Block | None:
-    """The roofline with a plot where there is room; None for a chip whose peaks nobody knows."""
+    """The roofline, with a plot where there is room; None for a chip with unknown peaks."""
     if r.ridge_flops_per_byte is None:
         return None
     if not roomy or r.intensity_flops_per_byte is None:
-        return Block(TITLE, 4, lambda width, height: look.wrapped(told(r), width, "plain"))
+        return Block(TITLE, 4, lambda width, height: look.wrapped(in_words(r), width, "plain"))
 
     def draw(width: int, height: int) -> list[Row]:
-        text = look.wrapped(told(r), width, "plain")
+        text = look.wrapped(in_words(r), width, "plain")
         room = height - len(text)
         return [*(plot(look, r, width, room) if room >= LEAST_PLOT else []), *text]
 
     return Block(TITLE, PLOT_LINES, draw)
 
 
-def told(r: Roofline) -> str:
+def in_words(r: Roofline) -> str:
     """`memory-bound: 123 FLOP/byte of 240 at the ridge, 61 % of the roof`, or what is missing."""
     ridge, intensity = r.ridge_flops_per_byte, r.intensity_flops_per_byte
     if ridge is None:
-        return "the peaks of this chip are not known"
+        return "the peaks of this chip are unknown"
     at_ridge = f"ridge at {_short(ridge)} FLOP/byte"
     if r.flops_per_s is None:
-        return f"{at_ridge}; FLOP/s of the program unknown: step(flops=), track() tell"
+        return f"{at_ridge}; the program's FLOP/s are unknown: use step(flops=) or track()"
     if intensity is None:
         return f"{at_ridge}; the HBM bandwidth is not measured"
     ratio = None if r.roof_ratio is None else 100 * r.roof_ratio
@@ -126,7 +126,7 @@ def told(r: Roofline) -> str:
 
 def plot(look: Look, r: Roofline, width: int, height: int) -> list[Row]:
     """Attainable FLOP/s over FLOP/byte, both logarithmic, and the program's point; the last line is
-    the axis. Nothing where the point is not known.
+    the axis. Empty if the point is unknown.
     """
     ridge, peak = r.ridge_flops_per_byte, r.peak_flops_per_s
     intensity, flops = r.intensity_flops_per_byte, r.flops_per_s
@@ -140,7 +140,7 @@ def plot(look: Look, r: Roofline, width: int, height: int) -> list[Row]:
     across, down = (1, 1) if look.only_ascii else (2, 4)
 
     def at(x: float, y: float) -> tuple[int, int]:
-        """The dot of a place, in decades."""
+        """The dot at a place given in decades."""
         column = round((x - left) / (right - left) * (room * across - 1))
         return column, round((top - y) / (top - bottom) * (lines * down - 1))
 
@@ -159,7 +159,7 @@ def plot(look: Look, r: Roofline, width: int, height: int) -> list[Row]:
 def _line(
     look: Look, text: str, y: int, peak_line: int, peak: float, point: tuple[int, int]
 ) -> Row:
-    """A line with its part of the scale, and the point if it is on it."""
+    """A line of the plot with its part of the scale, and the point if it is there."""
     scale = f"{_short(peak / 1e12)} T" if y == peak_line else ""
     left = look.cell(scale, SCALE_WIDTH, "dim", right=True)
     x, line = point
@@ -172,7 +172,7 @@ def _line(
 
 
 def _axis(look: Look, at: int, ridge: float, room: int) -> Row:
-    """The ridge under its place, and the unit at the left, as far as there is room."""
+    """The axis: the ridge below its place, and the unit at the left if there is room."""
     text = f"^ {_short(ridge)}" if look.only_ascii else f"↑ {_short(ridge)}"
     unit = "FLOP/byte"
     start = min(at, max(0, room - len(text)))
@@ -201,5 +201,5 @@ def _ascii(roof: list[int], lines: int) -> list[str]:
 
 
 def _short(value: float) -> str:
-    """Three digits: `0.12`, `61.5`, `240`."""
+    """A number with three digits: `0.12`, `61.5`, `240`."""
     return f"{value:.0f}" if value >= 99.95 else f"{value:.3g}"

@@ -1,11 +1,11 @@
-"""The present values of one device: memory, work, its job, its links. Pure."""
+"""The current values of one device: memory, work, its job, its links. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tpusmi.model import LIBTPU_SDK, NOMINAL, Device, Link, Process, Snapshot, Value
+from tpusmi.model import LIBTPU_SDK, NOMINAL, Device, Link, Snapshot, Value
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.blocks import Block, Fact, of_facts
 from tpusmi.tui.draw.look import Look
@@ -19,7 +19,7 @@ _SHORT = {LIBTPU_SDK: "SDK"}
 
 
 class Health(NamedTuple):
-    """What a link's number means."""
+    """The meaning of a link's health number."""
 
     letter: str
     word: str
@@ -42,23 +42,23 @@ def health(number: int) -> Health:
 
 
 class DeviceFacts:
-    """Of one device in one snapshot."""
+    """The facts of one device in one snapshot, as blocks."""
 
     def __init__(self, look: Look, snapshot: Snapshot, device: Device, *, is_past: bool) -> None:
         self._look, self._s, self._d = look, snapshot, device
         self._is_past = is_past
-        """Ages are of no use then: all values are of the same moment."""
+        """An earlier moment is shown: ages are left out, for all values are of that moment."""
 
     def blocks(self) -> list[Block]:
-        """Those that have something to say, the most important first."""
-        found = (
-            ("MEMORY", self._memory()),
-            ("WORK", self._work()),
-            (self._job_title, self._job()),
-            (self._links_title, self._links()),
+        """The blocks that are not empty, the most important first."""
+        owner = f" {self._d.owners[0].pid}" if self._d.owners else ""
+        blocks = (
+            ("MEMORY", tuple(self._memory())),
+            ("WORK", tuple(self._work())),
+            (f"JOB{owner}", tuple(self._job())),
+            (f"ICI LINKS OF CHIP {self._d.chip}", tuple(self._links())),
         )
-        told = ((title, tuple(facts)) for title, facts in found)
-        return [of_facts(self._look, title, facts) for title, facts in told if facts]
+        return [of_facts(self._look, title, facts) for title, facts in blocks if facts]
 
     # -- memory
 
@@ -98,17 +98,12 @@ class DeviceFacts:
 
     # -- its job
 
-    @property
-    def _job_title(self) -> str:
-        return f"JOB {self._d.owners[0].pid}" if self._d.owners else "JOB"
-
     def _job(self) -> Iterator[Fact]:
-        """Of its one owner; several are told in the title alone."""
+        """The job of a device with one owner; of several, only the page's title says more."""
         owners = [p for p in self._s.processes if p.key in self._d.owners]
-        if len(owners) == 1:
-            yield from self._of_job(owners[0])
-
-    def _of_job(self, p: Process) -> Iterator[Fact]:
+        if len(owners) != 1:
+            return
+        (p,) = owners
         state = p.status
         if state:
             yield Fact("phase", f"{letter(p)} {state}")
@@ -119,15 +114,11 @@ class DeviceFacts:
             ("MFU", "mfu_percent", words.percent),
             ("model FLOPs", "flops_per_s", words.flops),
         ):
-            found = self._s.values.get((p.key, metric))
-            if found is not None:
-                yield self._fact(name, found, read(found.value))
+            value = self._s.values.get((p.key, metric))
+            if value is not None:
+                yield self._fact(name, value, read(value.value))
 
     # -- links
-
-    @property
-    def _links_title(self) -> str:
-        return f"ICI LINKS OF CHIP {self._d.chip}"
 
     def _links(self) -> Iterator[Fact]:
         for link in links_of(self._s, self._d):
@@ -138,16 +129,15 @@ class DeviceFacts:
     # -- facts
 
     def _value(self, name: str, metric: str, read: Read, *, always: bool = False) -> Iterator[Fact]:
-        """The value of the device, or of its whole chip; nothing, or a dash, where none is."""
-        found = rows.shown(self._s, self._d, metric)
-        if found.value is None:
+        """The value of the device, or of its whole chip. A dash if unknown and `always`."""
+        value = rows.shown(self._s, self._d, metric).value
+        if value is None:
             if always:
                 yield Fact(name, words.UNKNOWN)
             return
-        own = self._own(metric) is not None
-        nominal = "~" if found.value.source == NOMINAL else ""
-        fact = self._fact(name, found.value, nominal + read(found.value.value))
-        if not own and metric != "throttle_percent":
+        nominal = "~" if value.source == NOMINAL else ""
+        fact = self._fact(name, value, nominal + read(value.value))
+        if self._own(metric) is None and metric != "throttle_percent":
             fact = fact._replace(name=f"{name} {rows.DITTO}", note=f"{fact.note} of chip")
         yield fact
 
@@ -159,7 +149,7 @@ class DeviceFacts:
         return Fact(name, text, note)
 
     def _computed(self, name: str, text: str, *of: Value | None) -> Fact:
-        """What follows from these values: as old as the oldest of them."""
+        """A fact computed from these values, as old as the oldest of them."""
         oldest = max((v for v in of if v is not None), key=lambda v: v.age_s)
         return self._fact(name, oldest._replace(source="computed"), text)
 
@@ -180,16 +170,13 @@ def fragmented_percent(
 
 def links_of(s: Snapshot, d: Device) -> list[Link]:
     """The links of the device's chip by name."""
-    return sorted((k for k in s.links if d.chip is not None and k.chip == d.chip), key=_name)
+    links = (link for link in s.links if d.chip is not None and link.chip == d.chip)
+    return sorted(links, key=lambda link: link.name)
 
 
 def short_name(link: str) -> str:
-    """The link on its chip: `ici0` of `tray1.chip3.ici0.int`."""
+    """A link's name on its chip: `ici0` of `tray1.chip3.ici0.int`."""
     return next((part for part in link.split(".") if part.startswith("ici")), link)
-
-
-def _name(link: Link) -> str:
-    return link.name
 
 
 def _number(v: Value | None) -> float | None:

@@ -3,202 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import NamedTuple
-
-from rich.segment import Segment
 
 from tpusmi.chips import peak_hbm_bytes_per_s_per_device
-from tpusmi.model import DEVICE, OK, Device, Snapshot, metric
+from tpusmi.model import DEVICE, OK, Device, Snapshot, Value, metric
 from tpusmi.report import rows, words
 from tpusmi.tui.device.chip_limits import generation_of
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import filed
-from tpusmi.tui.draw.look import Look, Row, width_of
-from tpusmi.tui.draw.plot import columns_for, in_ranks
+from tpusmi.tui.draw.graphs import ARRAYS, BANDWIDTH, HBM, QUANTITIES, SIZES, Quantity, filed
+from tpusmi.tui.draw.look import Row
 from tpusmi.tui.scene import Scene
 
-SIZE_WIDTH, PERCENT_WIDTH = 11, 7
-"""Of a present value, with the blank before it."""
-
-USED, LIVE, BANDWIDTH = "hbm_used_bytes", "live_array_bytes", "hbm_bandwidth_utilization_percent"
-SIZES = (USED, LIVE)
-
-
-class Drawn(NamedTuple):
-    """One graph."""
-
-    name: str
-    metric: str
-
-
-HBM, ARRAYS = Drawn("HBM", USED), Drawn("live arrays", LIVE)
-SHARES = (
-    Drawn("MXU", "tensorcore_utilization_percent"),
-    Drawn("duty cycle", "duty_cycle_percent"),
-    Drawn("HBM bandwidth", BANDWIDTH),
-)
-
-
-def title(
-    look: Look, s: Snapshot, d: Device, g: Drawn, values: Sequence[float | None], width: int
-) -> Row:
-    """Name, present value, and as much else as there is room for. `values` are the graph's."""
-    found = rows.shown(s, d, g.metric).value
-    read, value_width = (
-        (words.size, SIZE_WIDTH) if g.metric in SIZES else (words.percent, PERCENT_WIDTH)
-    )
-    style = "dim" if found is not None and found.stale else "bold"
-    value = look.fitted(read(None if found is None else found.value), value_width, right=True)
-    row = look.line((g.name, "title"), (value, style))
-    gap = "  "
-    for remark in _remarks(s, d, g, values):
-        if width_of(row) + len(gap) + len(remark) > width:
-            break
-        row = (*row, *look.line((gap + remark, "dim")))
-        gap = f" {look.glyphs.dot} "
-    return tuple(Segment.adjust_line_length(list(row), width, look.style["plain"]))
-
-
-def _remarks(s: Snapshot, d: Device, g: Drawn, values: Sequence[float | None]) -> Iterator[str]:
-    """What else is to be said, the most important first."""
-    found = rows.shown(s, d, g.metric).value
-    own = (d.key, g.metric) in s.values
-    if found is not None and found.stale:
-        yield f"{words.elapsed(found.age_s)} old"
-    if found is not None and not own:
-        yield f"{rows.DITTO} of the chip"
-    if g.metric == USED:
-        yield from _of_memory(s, d)
-    if g.metric not in SIZES:
-        yield from _over(values)
-    generation = generation_of(s, d)
-    if g.metric == BANDWIDTH and found is not None and generation is not None:
-        most = peak_hbm_bytes_per_s_per_device(generation) if own else generation.hbm_bytes_per_s
-        whole = f"{most / 1e9:.0f}"
-        yield f"{most * found.value / 1e11:{len(whole)}.0f} of {whole} GB/s"
-
-
-def _of_memory(s: Snapshot, d: Device) -> Iterator[str]:
-    memory = rows.memory(s, d)
-    if memory.share is not None and memory.limit is not None:
-        yield f"{100 * memory.share:3.0f} % of {words.size(memory.limit.value)}"
-    if memory.peak is not None:
-        yield f"peak {words.size(memory.peak.value)}"
-
-
-def _over(values: Sequence[float | None]) -> Iterator[str]:
-    """What the graph says in numbers."""
-    known = [v for v in values if v is not None]
-    if known:
-        yield f"mean {sum(known) / len(known):3.0f} %"
-        yield f"most {max(known):3.0f} %"
-
-
 LEAST_HEIGHT = 3
+SIZE_WIDTH, PERCENT_WIDTH = 10, 6
+"""The width of a present value."""
 
 
 class DeviceGraphs:
-    """Of one device at one moment."""
+    """The graphs of one device at one moment."""
 
     def __init__(self, scene: Scene, snapshot: Snapshot, device: Device, span_s: int) -> None:
-        self._scene, self._look = scene, scene.look
-        self._s, self._d, self._span_s = snapshot, device, span_s
-        memory = HBM if self._is_known(HBM) else ARRAYS
-        self._known = [g for g in (memory, *SHARES) if self._is_known(g)]
+        self._scene, self._s, self._d, self._span_s = scene, snapshot, device, span_s
+        memory = HBM if self._is_measured(HBM) else ARRAYS
+        self._drawn = [q for q in (memory, *QUANTITIES[1:]) if self._is_measured(q)]
 
     @property
     def count(self) -> int:
-        """How many there are."""
-        return len(self._known)
+        """How many graphs there are."""
+        return len(self._drawn)
 
     def missing(self) -> str:
-        """What nobody measures of a TPU, who could, and why not; empty where nothing is missing."""
-        if self._d.platform != "tpu":
+        """What is not measured on a TPU, which sources could, and why they do not; empty where
+        nothing is missing.
+        """
+        gone = [q for q in QUANTITIES if q not in self._drawn]
+        if self._d.platform != "tpu" or not gone:
             return ""
-        drawn = {g.metric for g in self._known}
-        gone = [g for g in (HBM, *SHARES) if g.metric not in drawn]
-        if not gone:
-            return ""
-        told = ", ".join(f"{g.name} ({', '.join(self._who(g.metric))})" for g in gone)
-        who = {source for g in gone for source in self._who(g.metric)}
-        why = [
+        names = ", ".join(f"{q.label} ({', '.join(self._sources_of(q))})" for q in gone)
+        sources = {source for q in gone for source in self._sources_of(q)}
+        reasons = [
             f"{o.source} {o.status}: {o.message}"
             for o in self._s.sources
-            if o.source in who and o.status != OK
+            if o.source in sources and o.status != OK
         ]
-        return "; ".join((f"not measured here: {told}", *why))
+        return "; ".join((f"not measured here: {names}", *reasons))
 
     def lines(self, width: int, height: int) -> list[Row]:
         """The graphs in exactly that many lines; none where that is too little for one."""
-        across = columns_for(self.count, width, height)
-        drawn = self._known[: max(0, (height - 1) // LEAST_HEIGHT) * across]
+        columns = plot.columns_for(self.count, width, height)
+        drawn = self._drawn[: max(0, (height - 1) // LEAST_HEIGHT) * columns]
         if not drawn or width < 1:
             return []
-        graphs = [partial(self._graph, g) for g in drawn]
-        ranks = [graphs[n : n + across] for n in range(0, len(graphs), across)]
-        return in_ranks(self._look, ranks, self._axis, width, height)
+        each = plot.each(width, columns)
+        curves, axis = [self._curve(q, each) for q in drawn], self._scene.axis(self._span_s, each)
+        return plot.in_columns(self._scene.look, curves, columns, axis, (width, height))
 
-    def _axis(self, width: int, height: int) -> list[Row]:
-        end = "then" if self._scene.back_s else "now"
-        return [plot.axis(self._look, self._span_s, width, end)]
+    def values(self, quantity: Quantity, width: int) -> list[float | None]:
+        """The values of a graph of that width."""
+        count = plot.values_across(self._scene.look, width)
+        graphs = self._scene.graphs
+        return graphs.of_device(self._s, self._d, quantity.metric, self._span_s, count)
 
-    def _is_known(self, g: Drawn) -> bool:
-        """Somebody has measured it in the last minutes, up to now: a look back moves no graph."""
+    def _is_measured(self, q: Quantity) -> bool:
+        """True if there is a value in the last minutes, up to now: a look back moves no graph."""
         now, history = self._scene.newest or self._s, self._scene.history
-        if rows.shown(now, self._d, g.metric).value is not None:
+        if rows.shown(now, self._d, q.metric).value is not None:
             return True
         windows = (
-            history.window(g.metric, subject, int(now.at_s), history.span_s)
-            for subject in filed(self._s, self._d, g.metric)
+            history.window(q.metric, subject, int(now.at_s), history.span_s)
+            for subject in filed(self._s, self._d, q.metric)
         )
         return any(w is not None and max(w) >= 0 for w in windows)
 
-    def _who(self, name: str) -> list[str]:
+    def _sources_of(self, q: Quantity) -> list[str]:
         """The sources of this host that can measure it."""
         here = {o.source for o in self._s.sources}
-        trust = metric(DEVICE, name).trust
+        trust = metric(DEVICE, q.metric).trust
         return [source for source in trust if source in here] or [trust[0]]
 
-    def _graph(self, g: Drawn, width: int, height: int) -> list[Row]:
-        look, room, tall = self._look, max(1, width - plot.SCALE_WIDTH), max(1, height - 1)
-        values = self.values(g.metric, room)
-        top, peak = self._scale(g, values)
-        marks = {} if peak is None else {min(max(int((1 - peak / top) * tall), 0), tall - 1): peak}
-        read = words.size if g.metric in SIZES else words.percent
-        scale = {**{n: read(v) for n, v in marks.items()}, tall - 1: "0", 0: read(top)}
-        found = [title(look, self._s, self._d, g, values, width)]
-        for n, text in enumerate(plot.area(look, values, top, room, tall)):
-            left = look.cell(scale.get(n, ""), plot.SCALE_WIDTH - 1, "dim", right=True)
-            side = look.line((look.glyphs.frame[3], "dim"))
-            found.append((*left, *side, *_marked(look, text, n in marks)))
-        return found
+    def _curve(self, q: Quantity, width: int) -> plot.Curve:
+        is_size = q in SIZES
+        present = rows.shown(self._s, self._d, q.metric).value
+        read, value_width = (words.size, SIZE_WIDTH) if is_size else (words.percent, PERCENT_WIDTH)
+        values = self.values(q, width)
+        top, peak = self._scale(q, values)
+        return plot.Curve(
+            name=q.label,
+            now=read(None if present is None else present.value).rjust(value_width),
+            values=values,
+            top=top,
+            top_text=read(top),
+            mark=None if peak is None else (peak, words.size(peak)),
+            remarks=[*self._remarks(q, present, values)],
+            is_stale=present is not None and present.stale,
+        )
 
-    def _scale(self, g: Drawn, values: Sequence[float | None]) -> tuple[float, float | None]:
-        """The top of the scale, and where a peak is to be marked."""
-        if g.metric not in SIZES:
+    def _scale(self, q: Quantity, values: Sequence[float | None]) -> tuple[float, float | None]:
+        """The top of the scale, and the peak to be marked."""
+        if q not in SIZES:
             return 100.0, None
         most = max((v for v in values if v is not None), default=0.0)
-        if g.metric != USED:
+        if q is not HBM:
             return most or 1.0, None
         memory = rows.memory(self._s, self._d)
         limit, peak = (0 if v is None else v.value for v in (memory.limit, memory.peak))
         return limit or max(most, peak) or 1.0, peak or None
 
-    def values(self, name: str, room: int) -> list[float | None]:
-        """One for each slot of the graph."""
-        count = plot.slots_across(self._look, room)
-        return self._scene.graphs.of_device(self._s, self._d, name, self._span_s, count)
+    def _remarks(
+        self, q: Quantity, present: Value | None, values: Sequence[float | None]
+    ) -> Iterator[str]:
+        """More about the quantity, the most important first."""
+        is_own = (self._d.key, q.metric) in self._s.values
+        if present is not None and present.stale:
+            yield f"{words.elapsed(present.age_s)} old"
+        if present is not None and not is_own:
+            yield f"{rows.DITTO} of the chip"
+        if q is HBM:
+            yield from self._memory_remarks()
+        known = [v for v in values if v is not None]
+        if q not in SIZES and known:
+            yield f"mean {sum(known) / len(known):3.0f} %"
+            yield f"max {max(known):3.0f} %"
+        generation = generation_of(self._s, self._d)
+        if q is BANDWIDTH and present is not None and generation is not None:
+            most = (
+                peak_hbm_bytes_per_s_per_device(generation)
+                if is_own
+                else generation.hbm_bytes_per_s
+            )
+            whole = f"{most / 1e9:.0f}"
+            yield f"{most * present.value / 1e11:{len(whole)}.0f} of {whole} GB/s"
 
-
-def _marked(look: Look, text: str, is_peak: bool) -> Row:
-    """A line of the area; with a line across its blank cells at the height of the peak."""
-    if not is_peak:
-        return look.line((text, "graph"))
-    parts, at = [], 0
-    while at < len(text):
-        blank = text[at] == " "
-        end = next((n for n in range(at, len(text)) if (text[n] == " ") != blank), len(text))
-        parts.append((look.glyphs.track * (end - at), "dim") if blank else (text[at:end], "graph"))
-        at = end
-    return look.line(*parts)
+    def _memory_remarks(self) -> Iterator[str]:
+        memory = rows.memory(self._s, self._d)
+        if memory.share is not None and memory.limit is not None:
+            yield f"{100 * memory.share:3.0f} % of {words.size(memory.limit.value)}"
+        if memory.peak is not None:
+            yield f"peak {words.size(memory.peak.value)}"

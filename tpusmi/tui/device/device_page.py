@@ -17,13 +17,13 @@ from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Block
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, filed
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.page import AROUND, Sheet, sheet_keys, stepped
+from tpusmi.tui.page import AROUND, ScrollPage, scroll_keys, stepped
 from tpusmi.tui.scene import Scene
 
-KEYS = sheet_keys("device", "device")
+KEYS = scroll_keys("device", "device")
 
 
-class DevicePage(Sheet):
+class DevicePage(ScrollPage):
     """One device."""
 
     NAME = "device"
@@ -32,11 +32,11 @@ class DevicePage(Sheet):
 
     @property
     def targets(self) -> tuple[Process, ...]:
-        """Who has the device, and not who was chosen elsewhere."""
+        """The owners of the device, whatever process is selected elsewhere."""
         return self.scene.owners
 
     def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
-        """The device goes by its number: it gets another key when a job's agent tells of it."""
+        """The device by its number: its key changes when a job's agent reports it."""
         device = self.scene.device
         if device is None:
             return None, ()
@@ -45,17 +45,17 @@ class DevicePage(Sheet):
     def draw_body(self, snapshot: Snapshot) -> None:
         device = self.scene.device
         if device is None:
-            self.lines.show([self.look.line(("There is no device on this host.", "warn"))])
+            self.lines.show([self.look.line(("No device on this host", "warn"))])
             return
         if device.owners and self.scene.process_key not in device.owners:
             self.scene.process_key = device.owners[0]  # whose job the job page is to show
         size = Size(self.size.width, max(0, self.size.height - AROUND))
-        found = draw(self.scene, snapshot, device, self.span_s(snapshot), self.top, size)
-        self.top, self.screen_lines = found.scrolled, found.page
-        self.lines.show(found.rows)
+        view = draw(self.scene, snapshot, device, self.span_s(snapshot), self.top, size)
+        self.top, self.screen_lines = view.scrolled, view.page
+        self.lines.show(view.rows)
 
     def action_step(self, step: int) -> None:
-        """Show the device that many further on."""
+        """Show the device that many steps away."""
         device, s = self.scene.device, self.scene.snapshot
         if device is not None and s is not None:
             self.scene.device_key = stepped([d.key for d in s.devices], device.key, step)
@@ -63,14 +63,14 @@ class DevicePage(Sheet):
 
 
 GRAPHS_FROM = 16
-"""Lines below the title from which on there are graphs."""
+"""Least lines below the title for graphs to be drawn."""
 LEAST_GRAPHS = 9
 ROOMY = 36
-"""From so many lines on there is a plot of the roofline."""
+"""Least lines below the title for a plot of the roofline."""
 MOST_MISSING = 2
-"""Lines about what nobody measures."""
+"""Lines about missing measurements."""
 MOST_FACTS = 0.45
-"""Facts take wide columns as long as they fill no more of the page than that."""
+"""Facts take wide columns if they then fill no more than this share of the page."""
 
 
 class DeviceView(NamedTuple):
@@ -85,11 +85,12 @@ class DeviceView(NamedTuple):
 def draw(
     scene: Scene, s: Snapshot, d: Device, span_s: int, scrolled: int, size: Size
 ) -> DeviceView:
-    """All lines of the page, `scrolled` lines of facts further down."""
+    """The whole page, with the facts scrolled down by that many lines."""
     look, (width, height) = scene.look, size
     graphs = DeviceGraphs(scene, s, d, span_s)
     head = title(look, s, d, width)
-    missing = _missing(look, graphs.missing(), width)
+    text = graphs.missing()
+    missing = look.wrapped(text, width, "dim")[:MOST_MISSING] if text else []
     room = max(0, height - len(head) - len(missing) - 1)
     packed = _packed(look, s, d, width, room, is_past=scene.back_s > 0)
     facts = blocks.drawn(look, packed, width)
@@ -102,7 +103,7 @@ def draw(
 
 
 def _graph_lines(count: int, room: int, facts: int) -> int:
-    """Graphs get what the facts leave over, and a part of the page in any case."""
+    """Lines for graphs: what the facts leave over, and a part of the page in any case."""
     if not count or room < GRAPHS_FROM:
         return 0
     return max(room - facts, min(LEAST_GRAPHS, room // 2))
@@ -111,25 +112,20 @@ def _graph_lines(count: int, room: int, facts: int) -> int:
 def _packed(
     look: Look, s: Snapshot, d: Device, width: int, room: int, *, is_past: bool
 ) -> list[list[Block]]:
-    """The facts in columns: in wide ones, with their sources, if that does not take too much."""
+    """The facts in columns: wide ones, with their sources, if that does not take too much room."""
     chip = rates(look, s, d)
     roof = roofline_block(look, roofline(s, d), roomy=room >= ROOMY)
-    told = DeviceFacts(look, s, d, is_past=is_past).blocks()
-    found = [*told[:3], *(b for b in (chip,) if b), *told[3:], *(b for b in (roof,) if b)]
-    wide = blocks.packed(found, blocks.fitting(len(found), width, blocks.WIDE))
+    facts = DeviceFacts(look, s, d, is_past=is_past).blocks()
+    all_blocks = [b for b in (*facts[:3], chip, *facts[3:], roof) if b is not None]
+    count = len(all_blocks)
+    wide = blocks.packed(all_blocks, blocks.fitting(count, width, blocks.WIDE))
     if blocks.height_of(wide) <= room * MOST_FACTS:
         return wide
-    return blocks.packed(found, blocks.fitting(len(found), width))
-
-
-def _missing(look: Look, text: str, width: int) -> list[Row]:
-    """What is not drawn above."""
-    lines = look.wrapped(text, width, "dim") if text else []
-    return lines[:MOST_MISSING]
+    return blocks.packed(all_blocks, blocks.fitting(count, width))
 
 
 def _between(look: Look, below: int, above: int, width: int) -> Row:
-    """How many lines of facts do not fit, at the right."""
+    """How many lines of facts are out of sight, at the right."""
     g = look.glyphs
     parts = [f"{g.up} {above}"] if above > 0 else []
     parts += [f"{g.down} {below} more: PgDn"] if below > 0 else []

@@ -1,4 +1,4 @@
-"""Which device it is, who has it, and what is wrong with it. Pure."""
+"""The lines at the top of the device page: its names, its owners, its faults. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_OWNERS = 2
 
 
 def title(look: Look, s: Snapshot, d: Device, width: int) -> list[Row]:
-    """A line of names, one for each owner, one for each fault."""
+    """A line of names, a line for each owner, and a line for each fault."""
     count = len(s.devices)
     place = next((n for n, other in enumerate(s.devices, 1) if other.key == d.key), 0)
     dot = f" {look.glyphs.dot} "
@@ -26,7 +26,7 @@ def title(look: Look, s: Snapshot, d: Device, width: int) -> list[Row]:
 
 
 def _names(s: Snapshot, d: Device) -> Iterator[str]:
-    """What else it is called, and where it is."""
+    """The other names of the device, and where it is."""
     chip = s.chip_of(d)
     if d.kind or chip is not None:
         yield d.kind or (chip.kind if chip is not None else "")
@@ -43,12 +43,12 @@ def _names(s: Snapshot, d: Device) -> Iterator[str]:
 
 
 def _owners(look: Look, s: Snapshot, d: Device) -> list[Row]:
-    """Who has it: state, pid, user and command of each."""
+    """State, pid, user and command of each owner."""
     if not d.owners:
-        return [look.line((_nobody(s, d), "dim"))]
-    found = [p for p in s.processes if p.key in d.owners]
+        return [look.line((_no_owner(s, d), "dim"))]
+    owners = [p for p in s.processes if p.key in d.owners]
     lines = []
-    for p in found[:MOST_OWNERS]:
+    for p in owners[:MOST_OWNERS]:
         style, doubtful = verdict_style(p), p.is_doubtful
         lines.append(
             look.line(
@@ -65,15 +65,15 @@ def _owners(look: Look, s: Snapshot, d: Device) -> list[Row]:
     return lines
 
 
-def _nobody(s: Snapshot, d: Device) -> str:
+def _no_owner(s: Snapshot, d: Device) -> str:
     from tpusmi.model.holding import node_states
 
     if d.node not in s.visibility.nodes:
-        return "no process is known to hold it"
+        return "no known process holds it"
     state = next((n.state for n in node_states(s) if n.node == d.node), "")
     if state == Holding.FREE:
         return "free: no process holds it"
-    return state.replace("_", " ") or "no process is known to hold it"
+    return state.replace("_", " ") or "no known process holds it"
 
 
 def _faults(s: Snapshot, d: Device) -> Iterator[str]:

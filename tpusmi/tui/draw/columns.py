@@ -14,11 +14,11 @@ from tpusmi.tui.draw.look import Look, Row
 
 
 class Keyed(Protocol):
-    """A device, or a process in its place: what a row is about."""
+    """The device or process of a row."""
 
     @property
     def key(self) -> Subject | None:
-        """What its values are filed under; None for what the cursor passes over."""
+        """The key of its values; None for a row that the cursor passes over."""
 
 
 Item = TypeVar("Item", bound=Keyed)
@@ -34,26 +34,26 @@ class Column(Generic[Item]):
     title: str
     draw: Callable[[Item, int], Row]
     width: int
-    """The least it needs."""
+    """Its least width."""
     rank: int = 0
     """Columns of the highest rank go first when there is no room."""
     most: int = 0
-    """It takes up to this width from what is left over; 0 takes none."""
+    """The width it may grow to if there is room; 0 for a column that does not grow."""
     right: bool = False
     text: Callable[[Item], str] | None = None
-    """Given when the content decides the width, which then only ever grows, up to `most`."""
+    """Given if the longest text decides the width, which then only grows, up to `most`."""
     sort: Callable[[Item], Any] | None = None
     """The key to sort by, None for unknown; a column without it cannot be sorted by."""
     falls: bool = False
-    """Sorted by it the largest is first, unless a person wants it the other way round."""
+    """The largest is first when the table is sorted by it, unless the order is reversed."""
     heading: Callable[[], str] | None = None
-    """Given when what is said above it changes: no longer than the least width."""
+    """Given if its title changes: no longer than the least width."""
     spare: int = 0
-    """It gives way unless so many columns more are left for those that take them."""
+    """The column is left out unless this many columns remain for other columns to grow."""
     known: Callable[[Item], bool] | None = None
-    """Given when the column appears only once some item has something to show in it."""
+    """Given if the column appears only once some item has something to show in it."""
     least_more: int = 0
-    """Of what is left over; fewer columns are of no use to it and go to others."""
+    """The least it grows by; with less it does not grow, and others do."""
 
 
 def fit(
@@ -61,8 +61,8 @@ def fit(
 ) -> list[tuple[Column[Item], int]]:
     """The columns that fit into `width`, each with its width there.
 
-    `needs` is the least width of each column at this moment, `absent` the titles of those that have
-    nothing to show. What is left over goes to those that take it.
+    `needs` is the current least width of each column, `absent` the titles of columns with nothing
+    to show. Room that is left over goes to the columns that may grow.
     """
     present = [(c, n) for c, n in zip(columns, needs, strict=True) if c.title not in absent]
     kept = fitting([c for c, _ in present], [n for _, n in present], width, GAP)
@@ -77,8 +77,8 @@ def fit(
 
 
 def _shared(left: int, rooms: dict[str, int]) -> dict[str, int]:
-    """What each column takes of what is left over: as much as the others, up to its room, so that
-    columns of one kind draw the same. What cannot be divided goes to the one with the most room.
+    """How much each column grows: as much as the others, up to its room, so that columns of one
+    kind look the same. A remainder goes to the column with the most room.
     """
     taken = dict.fromkeys(rooms, 0)
     while left > 0 and (hungry := [title for title in rooms if taken[title] < rooms[title]]):
@@ -97,7 +97,7 @@ def _total(chosen: Sequence[tuple[Column[Item], int]]) -> int:
 
 
 class Cells(Generic[Item]):
-    """Draws cells of devices or processes from the snapshot it was given last."""
+    """Draws cells of devices or processes, with the values of its current snapshot."""
 
     def __init__(self, look: Look) -> None:
         self.look = look
@@ -109,7 +109,7 @@ class Cells(Generic[Item]):
         self.at = IndexedSnapshot(snapshot)
 
     def style(self, item: Item, value: Value | None = None) -> str:
-        """Grey for what is old, and for what is gone."""
+        """Gray for stale values."""
         return "dim" if value is not None and value.stale else "plain"
 
     def column(
@@ -142,7 +142,7 @@ class Cells(Generic[Item]):
 
 
 def marked(cell: Cell) -> str:
-    """An old value in parentheses, for those who do not see that it is grey: `(53%)`."""
+    """A stale value in parentheses, which need no color to see: `(53%)`."""
     if cell.value is None or not cell.value.stale or cell.repeats:
         return cell.text
     return f"({cell.text.replace(' ', '')})"

@@ -27,7 +27,7 @@ class Lines(Widget):
 
     @property
     def rows(self) -> Sequence[Row]:
-        """The lines that are shown."""
+        """The lines shown."""
         return self._rows
 
     def text(self) -> str:
@@ -35,7 +35,7 @@ class Lines(Widget):
         return "\n".join("".join(piece.text for piece in row) for row in self._rows)
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Show these lines, from the top, in place of the ones before."""
+        """Show these lines in place of the previous ones."""
         before, self._rows = self._rows, rows
         dirty = []
         for y in range(max(len(before), len(rows))):
@@ -47,7 +47,7 @@ class Lines(Widget):
             self.refresh(*dirty)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """What the compositor asks for: the lines inside `crop`."""
+        """The lines inside `crop`, for Textual's compositor."""
         strips = [self._strip(y) for y in crop.line_range]
         if crop.x == 0 and crop.width == self.size.width:
             return strips
@@ -81,14 +81,14 @@ def _last_change(old: Row, new: Row, width: int) -> int:
 
 
 MARGIN = 4
-"""Columns that the frame takes: a side and a blank at the left and at the right."""
+"""Columns of the frame: a side and a blank at the left and at the right."""
 EDGES = 2
-"""Lines that it takes."""
+"""Lines of the frame."""
 
 
 def framed(look: Look, lines: Sequence[Row], width: int, *, more: bool = False) -> list[Row]:
-    """The lines in a frame `width` columns wide, cut at its sides; `more` says that lines follow
-    which there is no room for.
+    """The lines in a frame `width` columns wide, cut at its sides; `more` adds a note that more
+    lines follow.
     """
     left, across, right, down, left_below, right_below = [*look.glyphs.frame]
     inner = max(0, width - 2)

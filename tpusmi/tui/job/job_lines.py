@@ -1,10 +1,9 @@
-"""The devices of one job, a line each, and another job, for a page with room for them. Pure."""
+"""The lines of the job page about one process, the most important first. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
-from typing import NamedTuple
 
 from rich.segment import Segment
 from textual.geometry import Size
@@ -14,59 +13,64 @@ from tpusmi.merge.slow import Cause, slow
 from tpusmi.model import Device, Process, Snapshot, State, Value
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.look import Look, Row, split
-from tpusmi.tui.job.job_graphs import NAME_WIDTH, SHARES, JobGraphs, Moment, named
+from tpusmi.tui.job.job_graphs import SHARES, JobGraphs
 from tpusmi.tui.process.process_details import (
     SITES_WANTED,
-    About,
     Details,
     judged,
     site_lines,
     sites_wanted,
     unverified,
 )
-from tpusmi.tui.process.process_facts import NO_AGENT, JobFacts, letter, letter_style, told
+from tpusmi.tui.process.process_facts import (
+    NAME_WIDTH,
+    NO_AGENT,
+    JobFacts,
+    letter,
+    letter_style,
+    named,
+    own_warnings,
+)
+from tpusmi.tui.scene import Scene
 
 TWO_COLUMNS_FROM = 140
 GAP = 3
 FACTS_SHARE = 0.4
-"""Of the width, where there are two columns."""
+"""The share of the width for facts, where there are two columns."""
 ROOMY = 16
-"""Screens of fewer lines show one line of the command."""
+"""Screens with fewer lines show one line of the command."""
 SITES_STEP = 4
 AROUND_SITES = 2
 """A blank line above them, and their title."""
 ROOMY_GRAPHS = 20
-"""So many lines of graphs are enough where lines of code would be out of sight."""
+"""Lines of graphs that are enough where lines of code would be out of sight."""
 _STEP_TIMES = ("p50", "p95", "mean", "min", "max")
 _LOUD = ("hangs", "recompiles")
-"""Causes that are warnings."""
+"""Causes that are shown as warnings."""
 
 
-class Around(NamedTuple):
-    """What is said of the process beside what was measured."""
-
-    ending: str | None = None
-    """How far its end is."""
-    ends: Sequence[Row] = ()
-    """What became of processes that were ended."""
-
-
-def job_lines(moment: Moment, around: Around, size: Size) -> list[Row]:
+def job_lines(
+    scene: Scene, snapshot: Snapshot, process: Process, span_s: int, size: Size
+) -> list[Row]:
     """Every line, also those below the last one of the screen."""
     width, height = size
-    page = _Page(moment)
-    head = page.head(around, width, height)
+    page = _Page(scene, snapshot, process)
+    head = page.head(width, height)
     room = height - len(head)
+
+    def graphs(width: int, height: int) -> list[Row]:
+        return JobGraphs(scene, snapshot, process, span_s, width).lines(height)
+
     if width < TWO_COLUMNS_FROM:
         facts = page.facts(width)
         left = room - len(facts)
         if left - (sites := page.wanted_sites) >= ROOMY_GRAPHS:
             left -= sites
-        return [*head, *JobGraphs(moment, width).lines(left), *facts, *page.sites(width)]
+        return [*head, *graphs(width, left), *facts, *page.sites(width)]
     right = int(width * FACTS_SHARE)
     left = width - GAP - right
-    graphs = JobGraphs(moment, left).lines(room - 1)
-    return [*head, (), *_beside(moment.look, graphs, page.beside(right, room - 1), left)]
+    beside = page.beside(right, room - 1)
+    return [*head, (), *_beside(scene.look, graphs(left, room - 1), beside, left)]
 
 
 def _beside(look: Look, left: Sequence[Row], right: Sequence[Row], width: int) -> list[Row]:
@@ -78,18 +82,19 @@ def _beside(look: Look, left: Sequence[Row], right: Sequence[Row], width: int) -
 
 
 class _Page:
-    """The parts that are made of words."""
+    """The parts of the page that are text."""
 
-    def __init__(self, moment: Moment) -> None:
-        self._look, self._s, self._p = moment.look, moment.snapshot, moment.process
-        self._facts = JobFacts(moment.snapshot, moment.process)
+    def __init__(self, scene: Scene, snapshot: Snapshot, process: Process) -> None:
+        self._look, self._s, self._p = scene.look, snapshot, process
+        self._ends = scene.ends
+        self._facts = JobFacts(snapshot, process)
 
-    def head(self, around: Around, width: int, height: int) -> list[Row]:
-        """Who it is, how it does, and what a person can do about it."""
+    def head(self, width: int, height: int) -> list[Row]:
+        """Its identity, how it is doing, and what the user can do about it."""
         lines = [self._title(), *self._command(width, 1 if height < ROOMY else 2)]
-        if around.ending is not None:
-            lines += named(self._look, "ending", around.ending, width, "warn")
-        lines += around.ends
+        if (progress := self._ends.telling.get(self._p.key)) is not None:
+            lines += named(self._look, "ending", progress, width, "warn")
+        lines += self._ends.lines(self._look, width)
         lines += unverified(self._look, self._p, width)
         if self._p.is_doubtful:
             lines += judged(self._look, self._p, width)
@@ -101,7 +106,7 @@ class _Page:
         return lines
 
     def facts(self, width: int) -> list[Row]:
-        """Memory, the agent, and what the kernel and the job itself say of where it runs."""
+        """Memory, the agent, and where and how it runs."""
         facts, named = self._facts, self._wrapped
         lines = [
             *named("memory", facts.memory(), width),
@@ -117,8 +122,8 @@ class _Page:
         return lines
 
     def beside(self, width: int, height: int) -> list[Row]:
-        """What stands beside the graphs: facts, the largest sites, and as much else as there is
-        room for: devices, more sites, another job.
+        """The column beside the graphs: facts, the largest sites and, if there is room, devices,
+        more sites, and another job.
         """
         lines = self.facts(width)
         room = height - len(lines) - self.wanted_sites
@@ -128,13 +133,13 @@ class _Page:
 
     @property
     def wanted_sites(self) -> int:
-        """Lines that those will fill, or would if it was known, a few more or less."""
+        """Lines of the sites, roughly, or of the sites to come."""
         few = -(-sites_wanted(self._p) // SITES_STEP) * SITES_STEP
         has_living_agent = self._p.interval_s is not None and self._p.state == State.LIVE
         return few + AROUND_SITES if has_living_agent else 0
 
     def sites(self, width: int, most: int = SITES_WANTED) -> list[Row]:
-        """The lines of code that hold the most memory; the memory page has them all."""
+        """The lines of code that hold the most memory; the memory page lists all."""
         profile = self._p.profile
         if profile is None:
             return []
@@ -160,7 +165,7 @@ class _Page:
         )
 
     def _state(self) -> str:
-        """What it is doing, in words."""
+        """Its state in words."""
         p, sampled_s = self._p, self._p.sampled_at_s
         old = "" if sampled_s is None else words.duration(max(0.0, self._s.at_s - sampled_s))
         if p.is_dead:
@@ -168,7 +173,7 @@ class _Page:
         if p.status in ("stale", "stopped"):
             return p.status
         if p.state in (State.SILENT, State.UNCERTAIN):
-            return f"{p.state}: its agent wrote nothing for {old}" if old else p.state
+            return f"{p.state}: no data from its agent for {old}" if old else p.state
         since_s = self._facts.value("since_last_step_s")
         if p.phase == "idle" and since_s is not None:
             return f"idle, no step for {words.duration(since_s)}"
@@ -181,7 +186,7 @@ class _Page:
         return [self._look.cell(text, width, "bold") for text in lines]
 
     def _step_lines(self) -> list[Row]:
-        """The numbers that a person comes for."""
+        """Step times, steps and devices."""
         lines = []
         if self._p.interval_s is not None:
             steps = chain(self._facts.steps(), self._facts.flops(), self._facts.last_step())
@@ -192,7 +197,7 @@ class _Page:
         return [*lines, *([self._measured("devices", chips)] if chips else [])]
 
     def _step_times(self) -> Row:
-        """Each in its own place: nothing moves when the numbers change."""
+        """Each number has a fixed place: nothing moves when it changes."""
         values = [self._s.values.get((self._p.key, f"step_time_s.{part}")) for part in _STEP_TIMES]
         dim = self._p.is_dead or any(v is not None and v.stale for v in values)
         parts = [("step time".ljust(NAME_WIDTH), "title")]
@@ -203,21 +208,21 @@ class _Page:
         return self._look.line(*parts)
 
     def _chips(self) -> Iterable[str]:
-        """What its devices do, on the average."""
+        """Memory, and the mean shares, of its devices."""
         devices = self._s.devices_of(self._p.key)
         used, limit = (
             self._s.total(name, devices) for name in ("hbm_used_bytes", "hbm_limit_bytes")
         )
         if used is not None:
             yield f"HBM {words.size_pair(used, limit)}"
-        for name, metric in SHARES:
-            value = fresh_mean(self._s, metric, devices)
+        for q in SHARES:
+            value = fresh_mean(self._s, q.metric, devices)
             if value is not None:
-                yield f"{name} {words.percent(value):>5}"
+                yield f"{q.label} {words.percent(value):>5}"
 
     def _warnings(self, cause: Cause | None, width: int) -> list[Row]:
         covered = () if cause is None else cause.covers
-        notices = [n for n in told(self._s, self._p) if n.code not in covered]
+        notices = [n for n in own_warnings(self._s, self._p) if n.code not in covered]
         return [row for n in notices for row in self._look.wrapped(n.message, width, "warn", "! ")]
 
     def _cause(self, cause: Cause, width: int) -> list[Row]:
@@ -234,34 +239,29 @@ class _Page:
         if p.interval_s is None:
             yield NO_AGENT
             return
-        yield f"looks every {words.duration(p.interval_s)}"
+        yield f"samples every {words.duration(p.interval_s)}"
         if p.sampled_at_s is not None and not p.is_dead:
             yield f"last {words.duration(max(0.0, self._s.at_s - p.sampled_at_s))} ago"
         yield from (text.removeprefix("agent ") for text in self._facts.cost())
 
     def _measured(self, name: str, parts: Iterable[str]) -> Row:
-        """A line that may be cut at the edge; grey when it is of the past of a job."""
-        text = self._joined(parts) or words.UNKNOWN
+        """A line that may be cut at the edge; gray if the job is not running."""
+        text = self._look.joined(parts) or words.UNKNOWN
         style = "plain" if self._p.state == State.LIVE else "dim"
         return self._look.line((name.ljust(NAME_WIDTH), "title"), (text, style))
 
     def _wrapped(self, name: str, parts: Iterable[str], width: int) -> list[Row]:
-        """The parts behind their name; no line when there are none."""
-        text, style = self._joined(parts), "dim" if self._p.is_dead else "plain"
+        """The parts behind their name; no line if there are none."""
+        text, style = self._look.joined(parts), "dim" if self._p.is_dead else "plain"
         return named(self._look, name, text, width, style) if text else []
-
-    def _joined(self, parts: Iterable[str]) -> str:
-        return f" {self._look.glyphs.dot} ".join(parts)
 
 
 MEMORY_WIDTH = len("123.4/~192.0 GiB") + 1
-_TITLES = f"{'DEVICE':<8}{'MEMORY':>{MEMORY_WIDTH}}" + "".join(
-    f"{name.upper():>11}" for name, _ in SHARES
-)
+_TITLES = f"{'DEVICE':<8}{'MEMORY':>{MEMORY_WIDTH}}" + "".join(f"{q.name:>8}" for q in SHARES)
 
 
 def device_lines(look: Look, s: Snapshot, p: Process, width: int, room: int) -> list[Row]:
-    """All of them under a title, or nothing where there is no room for all."""
+    """All devices below a title, or nothing where there is no room for all."""
     devices = s.devices_of(p.key)
     if not devices or len(devices) + 2 > room:
         return []
@@ -269,15 +269,13 @@ def device_lines(look: Look, s: Snapshot, p: Process, width: int, room: int) -> 
 
 
 def other_job(look: Look, s: Snapshot, p: Process, width: int, room: int) -> list[Row]:
-    """Details of the next living process, as on the main page; nothing without room for all."""
+    """Details of the next living process, as on the main page, if there is room for all."""
     at = next((n for n, other in enumerate(s.processes) if other.key == p.key), 0)
     order = (*s.processes[at + 1 :], *s.processes[:at])
     other = next((o for o in order if not o.is_dead and o.is_verified), None)
     if other is None:
         return []
-    numbers = [d.number for d in s.devices_of(other.key)]
-    about = About(words.ranges(numbers) if numbers else "")
-    details = Details(look, s, other, about, width)
+    details = Details(look, s, other, None, width)
     return [(), *details.lines(details.wanted)] if details.wanted < room else []
 
 
@@ -285,10 +283,10 @@ def _line(look: Look, s: Snapshot, d: Device) -> Row:
     memory = rows.memory(s, d)
     text = rows.DITTO if memory.repeats else memory.text
     parts = [(f"{d.name:<8}", "bold"), (f"{text:>{MEMORY_WIDTH}}", _style(memory.used))]
-    for _, metric in SHARES:
-        found = rows.shown(s, d, metric)
+    for q in SHARES:
+        found = rows.shown(s, d, q.metric)
         value = words.percent(found.value.value if found.value else None)
-        parts.append((f"{rows.DITTO if found.repeats else value:>11}", _style(found.value)))
+        parts.append((f"{rows.DITTO if found.repeats else value:>8}", _style(found.value)))
     return look.line(*parts)
 
 

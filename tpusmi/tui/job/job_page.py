@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from tpusmi.model import Snapshot
 from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.look import Row
-from tpusmi.tui.job.job_graphs import Moment, drawn
-from tpusmi.tui.job.job_lines import Around, job_lines
-from tpusmi.tui.page import Sheet, sheet_keys, stepped
+from tpusmi.tui.job.job_graphs import drawn
+from tpusmi.tui.job.job_lines import job_lines
+from tpusmi.tui.page import ScrollPage, scroll_keys, stepped
 
-KEYS = sheet_keys("job", "process")
+KEYS = scroll_keys("job", "process")
 
 
-class JobPage(Sheet):
+class JobPage(ScrollPage):
     """One job, as it is or was at the moment that the scene shows."""
 
     NAME = "job"
@@ -26,32 +26,26 @@ class JobPage(Sheet):
         return (None, ()) if process is None else (process.key, drawn(snapshot, process))
 
     def draw_body(self, snapshot: Snapshot) -> None:
-        scene, process = self.scene, self.scene.process
-        ends = scene.ends.lines(self.look, self.size.width)
+        process = self.scene.process
         if process is None:
-            rows = [self._nobody(), *ends]
+            rows = [self._no_process(), *self.scene.ends.lines(self.look, self.size.width)]
         else:
-            moment = Moment(
-                *(self.look, snapshot, process, scene.graphs, scene.history),
-                self.span_s(snapshot),
-                is_past=bool(scene.back_s),
-            )
-            around = Around(scene.ends.telling.get(process.key), ends)
-            rows = job_lines(moment, around, self.lines.size)
+            span_s = self.span_s(snapshot)
+            rows = job_lines(self.scene, snapshot, process, span_s, self.lines.size)
         self._show(rows)
 
-    def _nobody(self) -> Row:
+    def _no_process(self) -> Row:
         key, newest = self.scene.process_key, self.scene.newest
         if key is None:
             text = "No process holds or uses the TPU."
         elif newest is not None and any(p.key == key for p in newest.processes):
-            text = f"pid {key.pid} had not begun then."
+            text = f"pid {key.pid} had not started yet."
         else:
             text = f"pid {key.pid} is gone."
         return self.look.line((text, "warn"))
 
     def _show(self, rows: list[Row]) -> None:
-        """The lines from the top one on; the last place says how many are below."""
+        """Show the lines from the top on; the last line says how many more there are."""
         height = self.lines.size.height
         self.screen_lines = max(1, height - 1)
         self.top = min(self.top, max(0, len(rows) - height))

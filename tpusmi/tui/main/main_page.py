@@ -1,4 +1,4 @@
-"""The main page: host, devices, history, processes, and details of the selected one."""
+"""The main page: host, devices, history, processes, and details of the selected process."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, filed
 from tpusmi.tui.draw.grid import Grid
+from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
-from tpusmi.tui.draw.tiles import Tiles
 from tpusmi.tui.feed import View
 from tpusmi.tui.keys import MAIN
-from tpusmi.tui.main.arrange import Heights, Wanted, arrange
-from tpusmi.tui.main.device_panel import Deck, Overview
+from tpusmi.tui.main.arrange import Heights, WantedLines, arrange
+from tpusmi.tui.main.device_panel import DevicePanel, Overview
 from tpusmi.tui.main.filters import user_of, with_user
-from tpusmi.tui.main.process_panel import Pane, Roll
+from tpusmi.tui.main.process_panel import DetailPane, ProcessList
 from tpusmi.tui.main.processes import letters_line
 from tpusmi.tui.page import Page
 from tpusmi.tui.scene import Scene
@@ -38,17 +38,17 @@ class MainPage(Page):
         self.host, self.graphs = Lines(look, id="host"), Lines(look, id="graphs")
         self.detail, self.notices = Lines(look, id="detail"), Lines(look, id="notices")
         self.prompt = Prompt(look, id="prompt")
-        self.deck = Deck(scene)
+        self.device_panel = DevicePanel(scene)
         self.overview = Overview(scene)
-        self.roll = Roll(scene)
-        self.pane = Pane(scene, self.roll)
-        self.table, self.processes = self.roll.table, self.roll.grid
+        self.process_list = ProcessList(scene)
+        self.detail_pane = DetailPane(scene, self.process_list)
+        self.table, self.processes = self.process_list.table, self.process_list.grid
         self.panel = PROCESSES
-        """Which table has the cursor."""
+        """The table that has the cursor."""
         self._parts: tuple[Lines, ...] = (
             self.host,
-            self.deck.rows,
-            self.deck.tiles,
+            self.device_panel.rows,
+            self.device_panel.tiles,
             self.graphs,
             self.processes,
             self.detail,
@@ -62,66 +62,66 @@ class MainPage(Page):
         return self._parts
 
     def on_screen_resume(self) -> None:
-        self.roll.adopt()
+        self.process_list.adopt()
         super().on_screen_resume()
 
     @property
     def targets(self) -> tuple[Process, ...]:
-        return self.scene.owners if self.panel == DEVICES else self.roll.targets
+        return self.scene.owners if self.panel == DEVICES else self.process_list.targets
 
     def answered(self) -> None:
-        self.roll.untag()
+        self.process_list.untag()
 
     def copied(self) -> str:
-        """What a person wants to have elsewhere: the device's name, or the pid."""
+        """The name of the selected device, or the pid of the selected process."""
         if self.panel == DEVICES:
             return "" if self.scene.device is None else self.scene.device.name
-        return "" if self.roll.selected is None else str(self.roll.selected.pid)
+        return "" if self.process_list.selected is None else str(self.process_list.selected.pid)
 
     def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
-        """One device of each owner: what is known of one has been known of all for as long."""
+        """One device of each owner: its other devices have been known for as long."""
         devices = {d.owners or d.key.process: d for d in snapshot.devices}.values()
         return None, ((filed(snapshot, d, name), name) for d in devices for name in GRAPHED)
 
     def draw_body(self, snapshot: Snapshot) -> None:
         self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])
-        self.roll.draw(snapshot, self.panel == PROCESSES)
+        self.process_list.draw(snapshot, self.panel == PROCESSES)
         if not self.typing:
-            self.prompt.show_text(self.table.filter, typing=False)
+            self.prompt.show_filter(self.table.filter)
         ends = self.scene.ends.lines(self.look, self.size.width)
-        said = chrome.notices(snapshot, self.roll.selected)
-        self._arrange(snapshot, len(ends) + min(len(said), chrome.MOST_NOTICES))
+        notices = chrome.notices(snapshot, self.process_list.selected)
+        self._arrange(snapshot, len(ends) + min(len(notices), chrome.MOST_NOTICES))
         room = self._notices_height - len(ends)
-        self.notices.show([*ends, *chrome.notice_lines(self.look, said, self.size.width, room)])
-        self.detail.show(self.pane.lines(self._detail_height))
+        self.notices.show([*ends, *chrome.notice_lines(self.look, notices, self.size.width, room)])
+        self.detail.show(self.detail_pane.lines(self._detail_height))
 
     def step_back(self) -> bool:
         if self.panel == DEVICES:
             self.action_panel()
-        elif not self.roll.untag():
+        elif not self.process_list.untag():
             self.table.filter = ""
         self.draw()
         return True
 
     def _arrange(self, snapshot: Snapshot, notices: int) -> None:
-        """Give each part its lines; the screen is laid out anew only when that changes."""
+        """Give each part its lines, and draw devices and graphs."""
         width, height = self.size
         filtering = self.typing or bool(self.table.filter)
         processes = len(self.processes.items)
-        self.pane.take(snapshot, width)
-        want = Wanted(
-            devices=self.deck.heights(snapshot, width),
+        self.detail_pane.take(snapshot, width)
+        want = WantedLines(
+            devices=self.device_panel.heights(snapshot, width),
             processes=processes + 1 if processes or filtering else 0,
             notices=notices,
             prompt=int(filtering),
-            detail=self.pane.wanted,
-            graphs=self.overview.height if self.overview.has_something(snapshot) else 0,
-            others=self.pane.others(),
+            detail=self.detail_pane.wanted,
+            graphs=self.overview.height if self.overview.measured(snapshot) else 0,
+            others=self.detail_pane.others(),
         )
-        heights = arrange(want, height, self.deck.view)
+        heights = arrange(want, height, self.device_panel.view)
         self._resize(heights)
         span_s = self.span_s(snapshot)
-        self.deck.draw(snapshot, span_s, heights.view, self.panel == DEVICES)
+        self.device_panel.draw(snapshot, span_s, heights.view, self.panel == DEVICES)
         self.graphs.show(self.overview.lines(snapshot, span_s, width, heights.graphs))
 
     def _resize(self, heights: Heights) -> None:
@@ -147,11 +147,11 @@ class MainPage(Page):
     # -- keys
 
     def action_enter(self) -> None:
-        """Open what is under the cursor."""
+        """Open the page of the selected device or process."""
         self.app.action_open("device" if self.panel == DEVICES else "job")  # type: ignore[attr-defined]
 
     def action_panel(self) -> None:
-        """Give the cursor to the other table."""
+        """Move the cursor to the other table."""
         has_devices = self.scene.device is not None
         self.panel = DEVICES if self.panel == PROCESSES and has_devices else PROCESSES
         self.draw()
@@ -161,7 +161,7 @@ class MainPage(Page):
         self._type(self.table.filter, FILTER)
 
     def action_user(self) -> None:
-        """Type whose processes are shown."""
+        """Type the name of a user whose processes are shown."""
         self._type(user_of(self.table.filter), USER)
 
     def _type(self, text: str, label: str) -> None:
@@ -184,88 +184,81 @@ class MainPage(Page):
     def on_prompt_answered(self, message: Prompt.Answered) -> None:
         self.typing = False
         if message.key and not self.table.sorting.choose_letter(message.key):
-            self.app.say(f"Nothing is sorted by {message.key!r}")  # type: ignore[attr-defined]
+            self.app.say(f"No column has the letter {message.key!r}")  # type: ignore[attr-defined]
         self.draw()
 
     def action_view(self, view: str | int) -> None:
-        """Show the devices that way, or the next."""
-        self.deck.choose(view)
+        """Show the devices in that view, or in the next."""
+        self.device_panel.choose(view)
         self.draw()
 
     def action_graph(self, step: int) -> None:
-        """Draw the next quantity."""
-        self.deck.next_quantity(step)
-        self.app.say(f"Graphs show {self.deck.quantity.title}")  # type: ignore[attr-defined]
+        """Draw the next quantity in graphs."""
+        self.device_panel.next_quantity(step)
+        self.app.say(f"Graphs show {self.device_panel.quantity.title}")  # type: ignore[attr-defined]
         self.draw()
 
     def action_sort(self, step: int) -> None:
-        """Sort by the column that many further on."""
+        """Sort by the column that many steps further on."""
         self.table.sorting.step(step)
         self.draw()
 
     def action_reverse(self) -> None:
-        """Sort the other way round."""
+        """Reverse the sort order."""
         self.table.sorting.choose(self.table.sorting.title)
         self.draw()
 
     def on_grid_titled(self, message: Grid.Titled) -> None:
-        if message.grid is self.processes:
+        if message.sender is self.processes:
             self.table.sorting.choose(message.title)
             self.draw()
 
     def action_tree(self) -> None:
-        """Show processes under what started them, or in a list."""
+        """Show processes as a tree, or as a list."""
         self.table.as_tree = not self.table.as_tree
         self.draw()
 
     def action_tag(self) -> None:
-        """Tag the selected process, or untag it."""
+        """Tag or untag the selected process."""
         if self.panel == PROCESSES:
-            self.roll.tag()
+            self.process_list.tag()
             self.draw()
 
     def action_stale(self) -> None:
         """Select the next stale holder."""
-        if self.roll.find_stale():
+        if self.process_list.find_stale():
             self.panel = PROCESSES
             self.draw()
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor so many rows."""
+        """Move the cursor by that many rows."""
         self._table.move(rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor so many pages."""
+        """Move the cursor by that many pages."""
         self._table.move(pages * self._table.page)
 
     def action_jump(self, index: int) -> None:
-        """Move the cursor to the first, or to the last."""
+        """Move the cursor to the first or the last row."""
         if items := self._table.items:
             self._table.move_to(index % len(items))
 
     def action_devices(self, pages: int) -> None:
         """Scroll the devices."""
-        self.deck.scroll(pages)
+        self.device_panel.scroll(pages)
 
     @property
-    def _table(self) -> Grid[Branch] | Grid[Device] | Tiles[Device]:
-        return self.deck.shown if self.panel == DEVICES else self.processes
+    def _table(self) -> ItemList[Branch] | ItemList[Device]:
+        return self.device_panel.shown if self.panel == DEVICES else self.processes
 
-    def on_grid_moved(self, message: Grid.Moved) -> None:
-        if message.grid is self.processes:
+    def on_item_list_moved(self, message: ItemList.Moved) -> None:
+        if message.sender is self.processes:
             self.panel = PROCESSES
-            self.roll.choose()
+            self.process_list.choose()
         else:
-            self._devices_moved()
+            self.panel = DEVICES
+            self.device_panel.take_cursor()
         self.draw()
 
-    def on_grid_opened(self) -> None:
+    def on_item_list_opened(self) -> None:
         self.action_enter()
-
-    def on_tiles_moved(self) -> None:
-        self._devices_moved()
-        self.draw()
-
-    def _devices_moved(self) -> None:
-        self.panel = DEVICES
-        self.deck.take_cursor()

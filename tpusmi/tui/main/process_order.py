@@ -14,22 +14,22 @@ from tpusmi.tui.draw.look import Look, Row, width_of
 
 
 class Sorting(Generic[Item]):
-    """The column that a table is sorted by, and how another is chosen."""
+    """The column that a table is sorted by, and how the user chooses another."""
 
     def __init__(self, columns: Sequence[Column[Item]], title: str, letters: Mapping[str, str]):
         self._columns = {c.title: c for c in columns if c.sort is not None}
         self._letters = letters
         self.title = title
         self.reversed = False
-        """The other way round than this column is read by itself."""
+        """Against the natural order of this column."""
 
     @property
     def falls(self) -> bool:
-        """True where the largest is first."""
+        """True if the largest is first."""
         return self._columns[self.title].falls != self.reversed
 
     def sorted(self, items: Sequence[Item]) -> list[Item]:
-        """The items in order: equal ones stay as they are, those of unknown value are last."""
+        """The items in order: equal items keep their order, unknown values are last."""
         key = self._columns[self.title].sort
         assert key is not None
         keyed = [(key(item), item) for item in items]
@@ -39,20 +39,20 @@ class Sorting(Generic[Item]):
         return [*(item for _, item in known), *(item for k, item in keyed if k is None)]
 
     def step(self, count: int) -> None:
-        """Sort by the column that many further on."""
+        """Sort by the column that many steps further on."""
         titles = [*self._columns]
         self._take(titles[(titles.index(self.title) + count) % len(titles)])
 
     def choose(self, title: str) -> None:
-        """Sort by the column with that title; the other way round if it is the one already."""
+        """Sort by the column with that title, or reverse the order if it is the current one."""
         if title == self.title:
             self.reversed = not self.reversed
         elif title in self._columns:
             self._take(title)
 
     def choose_letter(self, letter: str) -> bool:
-        """Sort by the column of that letter, the other way round for its capital; False, and
-        nothing is changed, when no column has it.
+        """Sort by the column with that letter, reversed for a capital; False if no column has the
+        letter.
         """
         title = self._letters.get(letter.lower())
         if title is None:
@@ -65,11 +65,11 @@ class Sorting(Generic[Item]):
 
 
 LEAST_COMMAND = 8
-"""So much of a command is drawn, however deep it is in the tree."""
+"""The least width of a command, however deep it is in the tree."""
 
 
 def of_branches(look: Look, columns: Iterable[Column[Process]]) -> tuple[Column[Branch], ...]:
-    """The same columns, the one of commands with the tree in front of them."""
+    """The same columns for a tree, which is drawn before the commands."""
     return tuple(_of_branch(look, column) for column in columns)
 
 
@@ -83,7 +83,12 @@ def _of_branch(look: Look, column: Column[Process]) -> Column[Branch]:
         return (*indent, *_cell(look, column, b, width - width_of(indent)))
 
     return Column(
-        *(column.title, draw, column.width, column.rank, column.most, column.right),
+        title=column.title,
+        draw=draw,
+        width=column.width,
+        rank=column.rank,
+        most=column.most,
+        right=column.right,
         text=None if text is None else lambda b: "" if b.process is None else text(b.process),
         known=None if known is None else lambda b: b.process is not None and known(b.process),
         spare=column.spare,
@@ -93,12 +98,13 @@ def _of_branch(look: Look, column: Column[Process]) -> Column[Branch]:
 def _cell(look: Look, column: Column[Process], b: Branch, width: int) -> Row:
     if b.process is not None:
         return column.draw(b.process, width)
-    told = {"PID": str(b.pid), "COMMAND": words.command(b.command)}
-    return look.cell(told.get(column.title, ""), width, "dim", right=column.right)
+    # What has only started other processes has no values.
+    texts = {"PID": str(b.pid), "COMMAND": words.command(b.command)}
+    return look.cell(texts.get(column.title, ""), width, "dim", right=column.right)
 
 
 def _indent(look: Look, b: Branch, width: int) -> Row:
     text = b.indent.translate(TREE_ASCII) if look.only_ascii else b.indent
-    # The nearest branches are the last ones.
+    # The nearest branches are at the end.
     room = max(0, width - LEAST_COMMAND)
     return look.line((text[-room:] if room else "", "dim"))

@@ -10,17 +10,17 @@ from tpusmi.tui import chrome
 from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.main.processes import ProcessTable
-from tpusmi.tui.process.process_details import About, Details
+from tpusmi.tui.process.process_details import Details
 from tpusmi.tui.scene import Scene
 
 START_S = 5.0
-"""So long after the start the cursor still goes to a stale holder, unless a person has moved it:
-whether one is stale takes a moment to find out.
+"""How long after the start the cursor still jumps to a stale holder, unless the user has moved it:
+it takes a moment to find out whether a holder is stale.
 """
 
 
-class Roll:
-    """Draws them, and answers who is meant."""
+class ProcessList:
+    """The table of processes, its selection and its tags."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -30,9 +30,9 @@ class Roll:
         self.grid: Grid[Branch] = Grid(scene.look, self.table.columns(), "processes")
         self._tags: set[ProcessKey] = set()
         self._place = 0
-        """Where the cursor was: when its process is gone it stays there."""
+        """The row of the cursor, which stays there when its process is gone."""
         self._start_key: Hashable | None = None
-        """Where the cursor was put at the start."""
+        """The row that had the cursor at the start."""
         self._started_s = 0.0
 
     @property
@@ -43,59 +43,59 @@ class Roll:
 
     @property
     def targets(self) -> tuple[Process, ...]:
-        """The tagged ones, whether the filter shows them or not; without any the selected one."""
+        """The tagged processes, hidden by the filter or not; without any, the selected process."""
         s, selected = self._scene.snapshot, self.selected
         if tagged := [p for p in (s.processes if s else ()) if p.key in self._tags]:
             return tuple(tagged)
         return () if selected is None else (selected,)
 
     def draw(self, snapshot: Snapshot, active: bool) -> None:
-        """Draw them; with a cursor that keys move where `active`."""
+        """Draw the table; if `active`, keys move its cursor."""
         table, grid = self.table, self.grid
         table.take(snapshot)
-        shown = table.shown()
+        rows = table.shown()
         self._tags &= {p.key for p in snapshot.processes if not p.is_dead}
-        self._put_cursor(shown, snapshot.at_s)
+        self._put_cursor(rows, snapshot.at_s)
         grid.active, grid.marked = active, self._tags
         grid.note = "  ".join(self._notes())
         grid.sorted_by = (table.sorting.title, table.sorting.falls)
-        grid.show_items(shown)
+        grid.show_items(rows)
         self.choose()
 
     def choose(self) -> None:
-        """What is under the cursor is what the other pages show."""
+        """Let the other pages show the process under the cursor."""
         selected, index = self.selected, self.grid.index
         self._scene.process_key = None if selected is None else selected.key
         self._place = self._place if index is None else index
 
     def adopt(self) -> None:
-        """Put the cursor on the process that was chosen on another page; drawing sees to it if that
-        is not shown.
+        """Move the cursor to the process chosen on another page; drawing moves it on if that is not
+        shown.
         """
         self._start_key = None
         if self.grid.cursor is not None and self._scene.process_key is not None:
             self.grid.cursor = self._scene.process_key
 
     def tag(self) -> None:
-        """Tag the selected process, or untag it, and go on to the next."""
+        """Tag or untag the selected process, and move to the next."""
         selected = self.selected
         if selected is not None and not selected.is_dead:
             self._tags ^= {selected.key}
         self.grid.move(1)
 
     def untag(self) -> bool:
-        """Untag all; False when there is none."""
+        """Untag all processes; False if none was tagged."""
         had, self._tags = bool(self._tags), set()
         return had
 
     def find_stale(self) -> bool:
-        """Select the next stale holder; False when there is none."""
+        """Select the next stale holder; False if there is none."""
         items, at = self.grid.items, self._place + 1
         order = [*range(at, len(items)), *range(min(at, len(items)))]
-        found = next((i for i in order if _is_stale(items[i])), None)
-        if found is not None:
-            self.grid.move_to(found)
-        return found is not None
+        stale = next((i for i in order if _is_stale(items[i])), None)
+        if stale is not None:
+            self.grid.move_to(stale)
+        return stale is not None
 
     def _notes(self) -> Iterator[str]:
         if self.table.as_tree:
@@ -103,21 +103,21 @@ class Roll:
         if self._tags:
             yield f"{len(self._tags)} tagged"
 
-    def _put_cursor(self, shown: list[Branch], at_s: float) -> None:
+    def _put_cursor(self, rows: list[Branch], at_s: float) -> None:
         if self.grid.cursor is None:
             self._started_s = at_s
         grid = self.grid
-        places: dict[Hashable, int] = {b.key: n for n, b in enumerate(shown) if b.key is not None}
+        places: dict[Hashable, int] = {b.key: n for n, b in enumerate(rows) if b.key is not None}
         if not places:
             return
         place = places.get(grid.cursor)
         if grid.cursor is None or (place is not None and self._is_untouched(at_s)):
-            best = min(places.values(), key=lambda n: (_rank(shown[n]), n))
-            place = best if place is None or _rank(shown[best]) < _rank(shown[place]) else place
-            self._start_key = shown[place].key
+            best = min(places.values(), key=lambda n: (_rank(rows[n]), n))
+            place = best if place is None or _rank(rows[best]) < _rank(rows[place]) else place
+            self._start_key = rows[place].key
         elif place is None:
             place = min(places.values(), key=lambda n: abs(n - self._place))
-        grid.cursor = shown[place].key
+        grid.cursor = rows[place].key
 
     def _is_untouched(self, at_s: float) -> bool:
         """True shortly after the start, while the cursor is where it was put."""
@@ -125,8 +125,8 @@ class Roll:
 
 
 def _rank(branch: Branch) -> int:
-    """What is left over from before is what a person has most often come for; no stranger's file is
-    to draw the cursor away from what the kernel shows.
+    """Where the cursor should start: at a stale holder, else at a process that the kernel shows; a
+    mere file of another user comes last.
     """
     if _is_stale(branch):
         return 0
@@ -138,26 +138,26 @@ def _is_stale(branch: Branch) -> bool:
 
 
 STEP = 4
-"""Lines are wanted by so many: one more or less moves nothing."""
+"""The pane asks for lines in this step: one more or less moves nothing."""
 
 
-class Pane:
-    """Says how many lines it wants, and fills those that it gets."""
+class DetailPane:
+    """Details of the selected process and, where there is room, of others."""
 
-    def __init__(self, scene: Scene, roll: Roll) -> None:
-        self._scene, self._roll = scene, roll
+    def __init__(self, scene: Scene, process_list: ProcessList) -> None:
+        self._scene, self._list = scene, process_list
         self._snapshot: Snapshot | None = None
         self._first: Details | None = None
         self._others: dict[int, Details] = {}
         self._width = 0
         self._most = 0
-        """Lines that the selected process has wanted so far: they are not taken away again."""
+        """The most lines of the selected process so far: they are not taken away again."""
         self._most_of: tuple[int, bool] | None = None
-        """For which width these are, and whether any process is selected."""
+        """The width that these lines are for, and whether no process is selected."""
 
     def take(self, snapshot: Snapshot, width: int) -> None:
         """Draw from this snapshot from now on."""
-        selected = self._roll.selected
+        selected = self._list.selected
         if (width, selected is None) != self._most_of:
             self._most_of, self._most = (width, selected is None), 0
         self._snapshot, self._others, self._width = snapshot, {}, width
@@ -165,13 +165,13 @@ class Pane:
 
     @property
     def wanted(self) -> int:
-        """Lines of the selected process, or of why there is none."""
+        """Lines about the selected process, or about why there is none."""
         lines = len(self._nothing()) if self._first is None else self._first.wanted
         self._most = max(self._most, _rounded(lines))
         return self._most
 
     def others(self) -> Iterator[int]:
-        """Lines of each other process, made as far as anybody asks."""
+        """Lines of each other process, made only as far as the caller asks."""
         for details in self._details_of_others():
             yield _rounded(details.wanted + 1)
 
@@ -190,11 +190,11 @@ class Pane:
         return [*first, *[()] * (height - len(below) - len(first)), *below]
 
     def _details_of_others(self) -> Iterator[Details]:
-        """Of each living process but the selected, in the order of the table."""
-        snapshot, selected = self._snapshot, self._roll.selected
+        """Details of the other living processes, in the order of the table."""
+        snapshot, selected = self._snapshot, self._list.selected
         if snapshot is None:
             return
-        for n, branch in enumerate(self._roll.grid.items):
+        for n, branch in enumerate(self._list.grid.items):
             p = branch.process
             if p is None or p is selected or p.is_dead or not p.is_verified:
                 continue
@@ -203,13 +203,12 @@ class Pane:
             yield self._others[n]
 
     def _details(self, s: Snapshot, p: Process) -> Details:
-        table, telling = self._roll.table, self._scene.ends.telling
-        about = About(table.devices(p), telling.get(p.key))
-        return Details(self._scene.look, s, p, about, self._width)
+        ending = self._scene.ends.telling.get(p.key)
+        return Details(self._scene.look, s, p, ending, self._width)
 
     def _nothing(self) -> list[Row]:
         s = self._snapshot
-        return [] if s is None else chrome.nothing(self._scene.look, s, self._roll.table.filter)
+        return [] if s is None else chrome.nothing(self._scene.look, s, self._list.table.filter)
 
 
 def _rounded(lines: int) -> int:

@@ -31,7 +31,7 @@ from tpusmi.tui.memory.allocations import (
 INDENT = 2
 
 
-class Branch(NamedTuple):
+class TreeRow(NamedTuple):
     """A node of the tree as a row."""
 
     node: Node
@@ -43,57 +43,59 @@ class Branch(NamedTuple):
         return self.node.key
 
 
-def branches(nodes: Iterable[Node], is_open: Callable[[Key], bool], depth: int = 0) -> list[Branch]:
-    """The rows that are not folded away, top to bottom."""
+def tree_rows(
+    nodes: Iterable[Node], is_open: Callable[[Key], bool], depth: int = 0
+) -> list[TreeRow]:
+    """The visible rows, top to bottom."""
     return [*_unfolded(nodes, is_open, depth)]
 
 
 def _unfolded(
     nodes: Iterable[Node], is_open: Callable[[Key], bool], depth: int
-) -> Iterator[Branch]:
+) -> Iterator[TreeRow]:
     for node in nodes:
         opened = bool(node.children) and is_open(node.key)
-        yield Branch(node, depth, opened)
+        yield TreeRow(node, depth, opened)
         if opened:
             yield from _unfolded(node.children, is_open, depth + 1)
 
 
 def nearest(key: Key, shown: Collection[Key]) -> Key | None:
-    """The key, or what it is in, that is shown; None when nothing of it is."""
+    """The key, else the nearest shown parent of it; None when none is shown."""
     ways = (key[:length] for length in range(len(key), 0, -1))
     return next((way for way in ways if way in shown), None)
 
 
-class Folds(Grid[Any]):
-    """Rows of Branch; the last column draws the mark."""
+class TreeTable(Grid[Any]):
+    """A table of a tree; its last column draws the mark that folds a row."""
 
     def __init__(self, look: Look, columns: Sequence[Column[Any]], id: str) -> None:
         super().__init__(look, columns, id)
         self._roots: Sequence[Node] = ()
         self._opened: set[Key] = set()
         self._placed: Key | None = None
-        """The row on which a person put the cursor; it need not be there any more. Until then the
-        cursor is on the first row, whichever that is.
+        """The row on which the user put the cursor; it may be gone. Until then the cursor is on
+        the first row, whichever that is.
         """
 
     @property
     def opened(self) -> frozenset[Key]:
-        """The rows that a person has opened."""
+        """The rows that the user has opened."""
         return frozenset(self._opened)
 
     def show_tree(self, nodes: Sequence[Node]) -> None:
-        """Show this tree, folded as it was. The very same nodes are not drawn anew."""
+        """Show this tree, with the same rows open. The very same nodes are not drawn again."""
         if nodes is not self._roots or not nodes:
             self._roots = nodes
             self._unfold()
 
     def fold(self, key: Key) -> None:
-        """Open or shut that row."""
+        """Open or close that row."""
         self._opened ^= {key}
         self._unfold()
 
     def fold_all(self, is_open: bool) -> None:
-        """Open, or shut, every row."""
+        """Open or close every row."""
         self._opened = set()
         todo = [*self._roots] if is_open else []
         while todo:
@@ -103,33 +105,33 @@ class Folds(Grid[Any]):
         self._unfold()
 
     def forget(self) -> None:
-        """Shut every row, and look at the first."""
+        """Close every row, and go to the first."""
         self._opened = set()
         self.to_top()
 
     def to_top(self) -> None:
-        """Look at the first rows, with the cursor on the very first."""
+        """Scroll to the top, with the cursor on the first row."""
         self._top, self._placed = 0, None
         self._unfold()
 
     def move_to(self, index: int, *, up: bool = False) -> None:
-        """Put the cursor on a row by its place."""
+        """Move the cursor to that row."""
         self._placed = self._items[index].key
         super().move_to(index, up=up)
 
     def _unfold(self) -> None:
-        """A cursor that was in sight stays in sight when rows come and go."""
-        was_seen = self._sees(self.index)
-        items = branches(self._roots, self._opened.__contains__)
+        """A visible cursor stays visible when rows come and go."""
+        was_visible = self._is_visible(self.index)
+        items = tree_rows(self._roots, self._opened.__contains__)
         keys = {b.key: None for b in items}
         placed = None if self._placed is None else nearest(self._placed, keys)
         self.cursor = placed if placed is not None else next(iter(keys), None)
-        if not was_seen:
-            self._drawn = self.cursor  # it is where it was, out of sight
+        if not was_visible:
+            self._drawn_cursor = self.cursor  # it is where it was, out of sight
         self.show_items(items)
 
     def on_click(self, event: Click) -> None:
-        # Grid's own handler, which moves the cursor and knows the titles, runs as well.
+        # The handler of the base class, which moves the cursor and knows the titles, runs as well.
         column, offset = self._at(event.x)
         index = self._top + event.y - 1
         if event.y == 0 or index >= len(self._items):
@@ -155,16 +157,16 @@ PROGRAMS = "programs (executables)"
 
 
 class MemoryTable:
-    """Draws cells of branches."""
+    """Draws the cells of the tree."""
 
     def __init__(self, look: Look) -> None:
         self.look = look
         self.live_bytes: int | None = None
-        """What a share is of."""
+        """The bytes that a share is of."""
         self.names: Mapping[int | None, str] = {}
-        """Of devices by their global id."""
+        """Names of devices by their global id."""
         self.is_sure = True
-        """What the mark does not list was not there then."""
+        """The mark lists all arrays: one that it does not list is new."""
         self._shut = SHUT_ASCII if look.only_ascii else SHUT
 
     def columns(self) -> tuple[Column[Any], ...]:
@@ -180,12 +182,12 @@ class MemoryTable:
             text("ALLOCATED BY", self._where, 28, most=400),
         )
 
-    def _bytes(self, b: Branch, width: int) -> Row:
+    def _bytes(self, b: TreeRow, width: int) -> Row:
         style = "dim" if b.node.is_gone else "plain" if b.depth else "bold"
         return self.look.cell(words.size(b.node.held.bytes), width, style, right=True)
 
-    def _share(self, b: Branch, width: int) -> Row:
-        """Of all live arrays; a program is none."""
+    def _share(self, b: TreeRow, width: int) -> Row:
+        """The share of all live arrays; programs are not arrays and have none."""
         size = None if b.node.kind == EXECUTABLE else b.node.held.bytes
         ratio = size / self.live_bytes if size is not None and self.live_bytes else None
         text = words.percent(None if ratio is None else 100 * ratio)
@@ -198,26 +200,26 @@ class MemoryTable:
             return (*number, *gap, *self.look.cell("", room))
         return (*number, *gap, *self.look.bar(ratio, None, room, "graph"))
 
-    def _count(self, b: Branch, width: int) -> Row:
+    def _count(self, b: TreeRow, width: int) -> Row:
         style = "dim" if b.node.is_gone else "plain"
         return self.look.cell(words.count(b.node.held.count), width, style, right=True)
 
-    def _change(self, b: Branch, width: int) -> Row:
+    def _change(self, b: TreeRow, width: int) -> Row:
         change = b.node.change_bytes
         return self.look.cell(signed_size(change), width, _grown(change), right=True)
 
-    def _change_count(self, b: Branch, width: int) -> Row:
+    def _change_count(self, b: TreeRow, width: int) -> Row:
         change = b.node.change_count
         text = words.count(change if change is None else abs(change))
         sign = "" if not change else "-" if change < 0 else "+"
         return self.look.cell(sign + text, width, _grown(change), right=True)
 
-    def _where(self, b: Branch, width: int) -> Row:
-        """Its name behind the mark, and where it is: of a long path the end is what tells."""
+    def _where(self, b: TreeRow, width: int) -> Row:
+        """The name behind the mark, and the place, of which a long path keeps its end."""
         mark = " " if not b.node.children else self.look.glyphs.down if b.is_open else self._shut
         flag = self._flag(b.node)
         before = f"{' ' * (INDENT * b.depth)}{mark} "
-        name, place = self._told(b.node)
+        name, place = self._name_and_place(b.node)
         room = width - cell_len(before + flag + name) - 2
         if place and cell_len(place) > room:
             place = self.look.glyphs.cut + place[len(place) - max(room - 1, 0) :]
@@ -231,13 +233,13 @@ class MemoryTable:
         return (*line, *self.look.cell("", width - used))
 
     def _flag(self, n: Node) -> str:
-        """Of a line of code that came after the mark, or went."""
+        """Says that a line of code is new or gone since the mark."""
         if n.level == BUFFERS or not (n.is_new or n.is_gone):
             return ""
         return "gone " if n.is_gone else "new " if self.is_sure else "new? "
 
-    def _told(self, n: Node) -> tuple[str, str]:
-        """What it is, and where."""
+    def _name_and_place(self, n: Node) -> tuple[str, str]:
+        """The name of a node, and its place."""
         if n.level == GROUP:
             return PROGRAMS, ""
         if n.level == LINE:
@@ -249,7 +251,7 @@ class MemoryTable:
         return n.function, f"{n.file}, {lines}" if several else at_line(n)
 
     def _buffers(self, n: Node) -> str:
-        """What a line keeps on one device, and how large each is."""
+        """The buffers of a line on one device: where, of what kind, and their mean size."""
         where = self.names.get(n.device, f"device {n.device}") if n.device is not None else ""
         kind = n.kind if not where or n.kind == EXECUTABLE else ""
         mean = ""
@@ -259,18 +261,18 @@ class MemoryTable:
 
 
 def signed_size(change: int | None) -> str:
-    """Bytes more or less: `+1.2 GiB`."""
+    """A change in bytes, with its sign: `+1.2 GiB`."""
     if not change:
         return words.size(change)
     return ("-" if change < 0 else "+") + words.size(abs(change))
 
 
 def _grown(change: int | None) -> str:
-    """The style of a change: growth is what a leak looks like."""
+    """The style of a change: growth may be a leak."""
     if not change:
         return "dim"
     return "warn" if change > 0 else "good"
 
 
-def _is_compared(b: Branch) -> bool:
+def _is_compared(b: TreeRow) -> bool:
     return b.node.before is not None

@@ -1,1 +1,1 @@
-"""What several pages show of a process: facts, details, and its memory over time."""
+"""Views of a process that several pages share: facts, details, and its memory over time."""

@@ -1,10 +1,9 @@
-"""The detail pane: everything known of one process, the most useful first."""
+"""The details of one process as the main page shows them, the most useful first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import NamedTuple
 
 from rich.cells import cell_len
 
@@ -15,37 +14,29 @@ from tpusmi.tui.process.process_facts import (
     NO_AGENT,
     JobFacts,
     letter,
-    told,
+    own_warnings,
     verdict_style,
 )
 
 _NAME_WIDTH = 10
-SITES_WANTED, SITES_TO_COME = 12, 8
-"""Lines of code that are worth their room; how many there will be before anybody knows."""
+SITES_WANTED = 12
+"""The largest lines of code that are worth their room."""
+SITES_TO_COME = 8
+"""Lines that are kept free for them until they are known."""
 LEAST_PLACE = 12
-"""Of a file and line, however long the function's name."""
-
-
-class About(NamedTuple):
-    """What is known of a process beside the snapshot."""
-
-    devices: str = ""
-    """Its, as `0-7`."""
-    ending: str | None = None
-    """How far its end is."""
+"""The least width of a file and line, however long the function's name."""
 
 
 class Details:
-    """All that the pane says of one process."""
+    """The lines about one process. `ending` says how far its end is, if it is being ended."""
 
-    def __init__(self, look: Look, s: Snapshot, p: Process, about: About, width: int) -> None:
+    def __init__(self, look: Look, s: Snapshot, p: Process, ending: str | None, width: int) -> None:
         self._look, self._s, self._p, self._width = look, s, p, width
-        detail = _Detail(look, s, p, width)
+        self._facts = JobFacts(s, p)
         title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
-        end = [] if about.ending is None else [detail.line("ending", [about.ending], "warn")]
+        end = [] if ending is None else [self._line("ending", [ending], "warn")]
         doubt = unverified(look, p, width)
-        facts = detail.facts(about.devices)
-        self._lines = [title, *end, *doubt, *_notices(look, s, p, width), *facts]
+        self._lines = [title, *end, *doubt, *self._notices(), *self._fact_lines()]
 
     @property
     def wanted(self) -> int:
@@ -61,89 +52,77 @@ class Details:
         sites, age_s = profile.sites[: room - 1], self._s.at_s - profile.at_s
         return [*self._lines, *site_lines(self._look, age_s, sites, self._width)]
 
-
-class _Detail:
-    """Lines of name and value, for one process in one snapshot."""
-
-    def __init__(self, look: Look, snapshot: Snapshot, process: Process, width: int) -> None:
-        self._look, self._p = look, process
-        self._room = max(0, width - _NAME_WIDTH)
-        self._facts = JobFacts(snapshot, process)
-
-    def facts(self, devices: str) -> list[Row]:
-        """Who it is, what it holds, how its steps go, what it compiled."""
-        facts = self._facts
-        lines = [self.line("job", self._who(devices))]
+    def _fact_lines(self) -> list[Row]:
+        facts, line = self._facts, self._line
+        life = (("process", [*facts.runs()]), ("started", [*facts.place()]))
+        life_lines = [line(name, parts) for name, parts in life if parts]
+        lines = [line("job", self._identity())]
         if self._p.holds:
-            lines.append(self.line("holds", chain(facts.holds(), facts.environment())))
+            lines.append(line("holds", chain(facts.holds(), facts.environment())))
         if self._p.interval_s is None:
-            return [*lines, *self._life(), self.line("agent", [NO_AGENT])]
+            return [*lines, *life_lines, line("agent", [NO_AGENT])]
         steps = [*facts.steps(), *facts.flops(), *facts.last_step()] or [words.UNKNOWN]
         return [
             *lines,
-            self.line("steps", chain(steps, facts.cost())),
-            self.line("step time", facts.step_times()),
-            self.line("compiles", facts.compiles()),
-            self.line("memory", facts.memory()),
-            *self._life(),
+            line("steps", chain(steps, facts.cost())),
+            line("step time", facts.step_times()),
+            line("compiles", facts.compiles()),
+            line("memory", facts.memory()),
+            *life_lines,
         ]
 
-    def line(self, name: str, parts: Iterable[str], style: str = "plain") -> Row:
-        """A line of that name, cut at the edge; grey when the process has ended."""
-        text = f" {self._look.glyphs.dot} ".join(parts) or words.UNKNOWN
-        if cell_len(text) > self._room:
-            text = self._look.fitted(text, self._room)
-        style = "dim" if self._p.is_dead else style
-        return self._look.line((name.ljust(_NAME_WIDTH), "title"), (text, style))
-
-    def _who(self, devices: str) -> Iterator[str]:
-        yield from self._facts.where(devices)
+    def _identity(self) -> Iterator[str]:
+        numbers = [d.number for d in self._s.devices_of(self._p.key)]
+        yield from self._facts.where(words.ranges(numbers) if numbers else "")
         yield from self._facts.rank()
         if self._p.user:
             yield f"user {self._p.user}"
         yield from self._facts.versions()
 
-    def _life(self) -> list[Row]:
-        """What the kernel knows of a holder, as far as it was told."""
-        lines = (("process", [*self._facts.runs()]), ("started", [*self._facts.place()]))
-        return [self.line(name, parts) for name, parts in lines if parts]
+    def _notices(self) -> list[Row]:
+        """The verdict and the warnings, in full: the notices below are cut at the edge."""
+        look, p, width = self._look, self._p, self._width
+        verdict = judged(look, p, width)
+        lines = [
+            row
+            for n in own_warnings(self._s, p)
+            for row in look.wrapped(n.message, width, "warn", "! ")
+        ]
+        return [*verdict, *lines] if p.is_doubtful else [*lines, *verdict]
 
-
-def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
-    """The verdict on it, and what a person can do something about. Whole: the notices below are cut
-    at the edge.
-    """
-    verdict_lines = judged(look, p, width)
-    lines = [row for n in told(s, p) for row in look.wrapped(n.message, width, "warn", "! ")]
-    first = p.is_doubtful
-    return [*verdict_lines, *lines] if first else [*lines, *verdict_lines]
+    def _line(self, name: str, parts: Iterable[str], style: str = "plain") -> Row:
+        """A line of that name, cut at the edge; gray if the process has ended."""
+        text, room = self._look.joined(parts) or words.UNKNOWN, max(0, self._width - _NAME_WIDTH)
+        if cell_len(text) > room:
+            text = self._look.fitted(text, room)
+        style = "dim" if self._p.is_dead else style
+        return self._look.line((name.ljust(_NAME_WIDTH), "title"), (text, style))
 
 
 def sites_wanted(p: Process) -> int:
-    """How many of the largest sites are worth their room, when they are known, or are to come."""
+    """How many of the largest sites are worth their room, or will be once they are known."""
     if p.profile is not None:
         return min(len(p.profile.sites), SITES_WANTED)
     return SITES_TO_COME if p.state == State.LIVE and p.interval_s is not None else 0
 
 
 def unverified(look: Look, p: Process, width: int) -> list[Row]:
-    """That only a file says that there is this process."""
-    if p.is_verified:
-        return []
-    if p.is_dead:
+    """Says that this process is known only from a file."""
+    if p.is_verified or p.is_dead:
         return []
     if p.elsewhere:
         text = (
-            f"{p.elsewhere}: it lives, for its agent has {p.key.claim} locked; its pid is not ours"
+            f"{p.elsewhere}: alive, its agent has {p.key.claim} locked; "
+            "its pid is of another namespace"
         )
         return look.wrapped(text, width, "plain", "  ")
-    whose = f", a file of user {p.user}," if p.user else ""
-    text = f"{words.NOT_VERIFIED}: only {p.key.claim}{whose} says that there is this process"
+    whose = f", a file of user {p.user}" if p.user else ""
+    text = f"{words.NOT_VERIFIED}: known only from {p.key.claim}{whose}"
     return look.wrapped(text, width, "warn", "! ")
 
 
 def judged(look: Look, p: Process, width: int) -> list[Row]:
-    """Whether it is stale, where there is a word to say about it, and its other signs."""
+    """The verdict on whether it is stale, if there is one, and its other signs."""
     mark = "! " if p.is_doubtful else "  "
     text = verdicts.sentence(p) if p.stale_reason else ""
     lines = look.wrapped(text, width, verdict_style(p), mark) if text else []
@@ -158,7 +137,7 @@ def site_lines(look: Look, age_s: float, sites: tuple[Site, ...], width: int) ->
 
 
 def _site(look: Look, s: Site, width: int) -> Row:
-    """A site; of a long path the end is what tells."""
+    """A site, of whose path the end is kept."""
     numbers = f"{words.size(s.bytes):>10} {words.count(s.count):>6}  "
     kind = "" if s.kind == "buffer" else f"  ({s.kind})"
     place = f"{s.file}:{s.line}"

@@ -1,26 +1,42 @@
-"""What is known of one process in words: the parts of lines that several views show. Pure."""
+"""The facts of one process in words: the parts of lines on several pages. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Life, Notice, Process, Snapshot, Verdict
+from tpusmi.model import (
+    STALE_HOLDER,
+    SUSPECT_HOLDER,
+    Life,
+    Notice,
+    Phase,
+    Process,
+    Snapshot,
+    Verdict,
+)
 from tpusmi.report import words
 from tpusmi.text import noun
+from tpusmi.tui.draw.look import Look, Row
 
 SILENT, DEAD, UNKNOWN, STALE, SUSPECT, STOPPED = "!", "X", "?", "L", "M", "T"
 LETTERS: dict[str, str] = {
-    "starting": "S",
-    "compiling": "C",
-    "running": "R",
-    "idle": "I",
-    "ended": DEAD,
+    Phase.STARTING: "S",
+    Phase.COMPILING: "C",
+    Phase.RUNNING: "R",
+    Phase.IDLE: "I",
+    Phase.ENDED: DEAD,
 }
-"""The letter in front of a process for each phase, for those who do not see its colour."""
+"""The letter of each phase, which needs no color to see."""
 _MARKS = {"stale": STALE, "stopped": STOPPED, Verdict.MAYBE: SUSPECT, "silent": SILENT}
 _STYLES = {
-    **{"R": "good", "C": "warn", "S": "warn", SILENT: "bad", STALE: "bad", DEAD: "dim"},
-    **{SUSPECT: "warn", STOPPED: "bad"},
+    "R": "good",
+    "C": "warn",
+    "S": "warn",
+    SILENT: "bad",
+    STALE: "bad",
+    DEAD: "dim",
+    SUSPECT: "warn",
+    STOPPED: "bad",
 }
 VERSIONS = (
     ("jax", "jax_version"),
@@ -28,30 +44,41 @@ VERSIONS = (
     ("libtpu", "libtpu_version"),
     ("python", "python_version"),
 )
-NO_AGENT = "none: `import tpusmi; tpusmi.start()` adds steps, memory, compiles"
+NO_AGENT = "none: add `import tpusmi; tpusmi.start()` for steps, memory, compiles"
 STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 
 
+NAME_WIDTH = 11
+"""The width of a name before its text."""
+
+
+def named(look: Look, name: str, text: str, width: int, style: str = "plain") -> list[Row]:
+    """A text behind its name, in as many lines as it needs, all beginning below each other."""
+    lines = look.wrapped(text, width, style, " " * NAME_WIDTH)
+    first = look.line((name.ljust(NAME_WIDTH), "title"))
+    return [(*first, *lines[0][1:]), *lines[1:]]
+
+
 class JobFacts:
-    """The facts of one process in one snapshot, the most useful of each kind first."""
+    """The facts of one process in one snapshot, each kind as parts of a line."""
 
     def __init__(self, snapshot: Snapshot, process: Process) -> None:
         self._snapshot, self._p = snapshot, process
 
     def where(self, devices: str) -> Iterator[str]:
-        """What it runs on. `devices` are its, as `0-7`."""
+        """The kind of its devices, and their numbers, as `0-7`."""
         facts = self._p.facts
         if facts.get("device_kind") or facts.get("platform"):
             yield f"{facts.get('device_kind') or facts['platform']} {devices}".strip()
 
     def rank(self) -> Iterator[str]:
-        """Which process of its job it is."""
+        """Its index among the processes of its job."""
         facts = self._p.facts
         if facts.get("process_count") is not None:
             yield f"process {facts.get('process_index', '?')} of {facts['process_count']}"
 
     def versions(self) -> Iterator[str]:
-        """What it was made with, as far as it says."""
+        """Its versions of JAX and the like, as far as they are known."""
         for label, name in VERSIONS:
             if self._p.facts.get(name):
                 yield f"{label} {self._p.facts[name]}"
@@ -62,44 +89,44 @@ class JobFacts:
             yield words.nodes(self._p.holds)
 
     def environment(self) -> Iterator[str]:
-        """The variables of its that are known."""
+        """Its known environment variables."""
         for name, value in self._p.environment.items():
             yield f"{name}={value}"
 
     def steps(self) -> Iterator[str]:
-        """How many, how fast, how long ago the last one."""
+        """How many steps, and how fast."""
         if (steps := self.value("steps")) is not None:
             yield f"{steps:,.0f}"
         if (rate := self.value("steps_per_s")) is not None:
             yield f"{words.rate(rate)} per second"
 
     def flops(self) -> Iterator[str]:
-        """How much it computes."""
+        """MFU, and FLOP/s."""
         if (mfu := self.value("mfu_percent")) is not None:
             yield f"MFU {words.percent(mfu)}"
         if (flops := self.value("flops_per_s")) is not None:
             yield words.flops(flops)
 
     def last_step(self) -> Iterator[str]:
-        """How long ago, or before its end."""
+        """How long ago the last step was, or how long before its end."""
         if (since := self.value("since_last_step_s")) is not None:
             when = "before its end" if self._p.is_dead else "ago"
             yield f"last {words.duration(since)} {when}"
 
     def cost(self) -> Iterator[str]:
-        """What the agent takes of the job."""
+        """The agent's cost for the job."""
         if (cost := self.value("agent_cost_percent")) is not None:
             yield f"agent {cost:.2f} % of a core"
 
     def step_times(self) -> Iterator[str]:
-        """The five numbers of the last minute."""
+        """Minimum, mean, percentiles and maximum of the last minute."""
         for part in STEP_PARTS:
             value = self.value(f"step_time_s.{part}")
             if value is not None:
                 yield f"{part} {words.duration(value)}"
 
     def step_body(self) -> Iterator[str]:
-        """How long the bodies of `with tpusmi.step():` take, of the time between steps."""
+        """How long the bodies of `with tpusmi.step():` take, out of the time between steps."""
         body, period = self.value("step_body_s.mean"), self.value("step_time_s.mean")
         if body is None or period is None:
             return
@@ -121,7 +148,7 @@ class JobFacts:
             yield f"{words.count(programs)} {noun(programs, 'program')} in memory"
 
     def memory(self) -> Iterator[str]:
-        """What it holds of its devices' memory."""
+        """Its share of the device memory."""
         if (used := self.value("hbm_used_bytes")) is not None:
             yield f"{words.size(used)} used"
         if (live := self.value("live_array_bytes")) is not None:
@@ -130,7 +157,7 @@ class JobFacts:
             yield f"{words.count(arrays)} {noun(arrays, 'array')}"
 
     def runs(self) -> Iterator[str]:
-        """How long it has run, and what it takes of the host, as the kernel says."""
+        """How long it has run, and its use of CPU and host memory."""
         life = self._p.life
         if life is None:
             return
@@ -144,7 +171,7 @@ class JobFacts:
             yield life.role
 
     def place(self) -> Iterator[str]:
-        """By whom it was started, and where."""
+        """What started it, and where."""
         return iter(()) if self._p.life is None else _place(self._p.life)
 
     def value(self, name: str) -> float | None:
@@ -152,22 +179,22 @@ class JobFacts:
         return self._snapshot.value(name, self._p.key)
 
 
-def told(s: Snapshot, p: Process) -> list[Notice]:
-    """What a person can do something about, each once, without the verdict on it."""
+def own_warnings(s: Snapshot, p: Process) -> list[Notice]:
+    """The warnings about the process, each once, without the verdict on it."""
     of_verdict = (STALE_HOLDER, SUSPECT_HOLDER)
-    others = s.warnings if p.is_verified else ()  # they are about the one that has that number
-    said = (*p.warnings, *(n for n in others if n.pid == p.pid and n.code not in of_verdict))
-    return list({n.message: n for n in said}.values())
+    of_pid = s.warnings if p.is_verified else ()  # they are about the real owner of that pid
+    notices = (*p.warnings, *(n for n in of_pid if n.pid == p.pid and n.code not in of_verdict))
+    return list({n.message: n for n in notices}.values())
 
 
 def _program(command: str) -> str:
-    """Its name alone. A daemon may write its state after it: `sshd: ann@pts/3`."""
+    """The name of a program, without the state that a daemon may write after it."""
     return words.command(command).partition(" ")[0].rstrip(":")
 
 
 def _place(life: Life) -> Iterator[str]:
-    """Of those above it the nearest and the farthest tell."""
-    above = [f"{_program(command)} {pid}" for pid, command in life.ancestors]
+    """Its nearest and its farthest ancestor, terminal, directory and container."""
+    above = [f"{_program(command)} ({pid})" for pid, command in life.ancestors]
     if above:
         yield "by " + " under ".join(dict.fromkeys((above[0], above[-1])))
     elif life.parent is not None:
@@ -188,7 +215,7 @@ def letter(p: Process) -> str:
 
 
 def letter_style(p: Process) -> str:
-    """And its style."""
+    """The style of that letter."""
     return _STYLES.get(letter(p), "plain")
 
 
