@@ -47,15 +47,15 @@ Getter = Callable[[IndexedSnapshot, Any], Cell]
 
 
 class Column(NamedTuple):
-    """One column of a table of devices or processes."""
+    """One column of a table."""
 
     title: str
-    help: str
-    get: Getter | None
-    """None for what only the dashboard can draw."""
-    width: int
+    help: str = ""
+    get: Getter | None = None
+    """None for what only the dashboard can draw, and for cells that are made elsewhere."""
+    width: int = 0
     """The least that the dashboard gives it."""
-    rank: int
+    rank: int = 0
     """Columns of the highest rank go first where there is no room."""
     right: bool = False
     most: int = 0

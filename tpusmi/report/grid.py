@@ -3,10 +3,10 @@
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from tpusmi.report import words
-from tpusmi.report.columns import Ranked, fitting
+from tpusmi.report.columns import Column, fitting
 
 BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
 
@@ -16,26 +16,6 @@ Row = tuple[str, ...]
 
 _LAST_LEAST = 12
 """Characters that are left of a last column that is text."""
-
-
-class Heading(Ranked, Protocol):
-    """A column of a printed table."""
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def right(self) -> bool: ...
-
-
-class Titled(NamedTuple):
-    """A column of which only the title is known."""
-
-    title: str
-    rank: int = 0
-    """Columns of the highest rank go first where a terminal is too narrow."""
-    right: bool = False
-    spare: int = 0
 
 
 class Sheet(NamedTuple):
@@ -54,7 +34,7 @@ def as_text(lines: Iterable[str], ascii_only: bool) -> str:
 
 
 def grid(
-    columns: Sequence[Heading], rows: Sequence[Row], sheet: Sheet, dim: Collection[int] = ()
+    columns: Sequence[Column], rows: Sequence[Row], sheet: Sheet, dim: Collection[int] = ()
 ) -> Iterator[str]:
     """Columns as wide as their widest cell; the last one is ragged."""
     titles = tuple(c.title for c in columns)
@@ -76,7 +56,7 @@ def grid(
         yield painted(line(cells), DIM, sheet.color and i in dim)
 
 
-def _fit(columns: Sequence[Heading], widths: Sequence[int], room: int) -> tuple[str, list[int]]:
+def _fit(columns: Sequence[Column], widths: Sequence[int], room: int) -> tuple[str, list[int]]:
     """The gap between columns, and which of them there is room for."""
     needs = [*widths]
     if not columns[-1].right:

@@ -13,24 +13,25 @@ from tpusmi.model.holding import (
     status,
 )
 from tpusmi.report import verdicts, words
+from tpusmi.report.columns import Column
 from tpusmi.report.family import TREE_ASCII, tree
-from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, Titled, as_text, grid, painted
+from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import is_of
 from tpusmi.text import counted, noun
 
 SUSPECTED = "only suspected (kill --stale leaves them alone, their pid ends them):"
 _ODD_LOCKS = (LockState.BLOCKING, LockState.DELETED)
 _COLUMNS = (
-    Titled("PID", right=True),
-    Titled("USER", 1),
-    Titled("CHIPS"),
-    Titled("STALE"),
-    Titled("S", 2),
-    Titled("AGE", 3, right=True),
-    Titled("CPU", 4, right=True),
-    Titled("RSS", 5, right=True),
-    Titled("TTY", 6),
-    Titled("COMMAND"),
+    Column("PID", right=True),
+    Column("USER", rank=1),
+    Column("CHIPS"),
+    Column("STALE"),
+    Column("S", rank=2),
+    Column("AGE", rank=3, right=True),
+    Column("CPU", rank=4, right=True),
+    Column("RSS", rank=5, right=True),
+    Column("TTY", rank=6),
+    Column("COMMAND"),
 )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
 from tpusmi.report import rows, verdicts, words
-from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, filled
-from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, Titled, as_text, grid, painted
+from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Column, filled
+from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import recent, remarks, uuid
 from tpusmi.text import counted
 
@@ -16,23 +16,20 @@ _HIDDEN = {
     State.UNCERTAIN: "may have ended, and has written nothing for long",
 }
 """Why processes are not listed, by their state."""
+_PERCENTILES = {"COUNT": 3, "MEAN": 2, "P50": 1, "P90": 4, "P95": 0, "P99.9": 0}
+"""Titles of the numbers of a latency, with their ranks."""
 _LATENCIES = (
-    Titled("NETWORK"),
-    Titled("OF"),
-    Titled("COUNT", 3, right=True),
-    Titled("MEAN", 2, right=True),
-    Titled("P50", 1, right=True),
-    Titled("P90", 4, right=True),
-    Titled("P95", right=True),
-    Titled("P99.9", right=True),
+    Column("NETWORK"),
+    Column("OF"),
+    *(Column(title, rank=rank, right=True) for title, rank in _PERCENTILES.items()),
 )
 _CORES = (
-    Titled("CORE", right=True),
-    Titled("CHIP", 2, right=True),
-    Titled("TYPE", 3),
-    Titled("QUEUED", right=True),
-    Titled("PROGRAM", 1),
-    Titled("RUNS"),
+    Column("CORE", right=True),
+    Column("CHIP", rank=2, right=True),
+    Column("TYPE", rank=3),
+    Column("QUEUED", right=True),
+    Column("PROGRAM", rank=1),
+    Column("RUNS"),
 )
 
 
