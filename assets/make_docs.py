@@ -27,7 +27,7 @@ from tpusmi.report.columns import (  # noqa: E402
     DEVICE_COLUMNS,
     PROCESS_COLUMNS,
     SORT_LETTERS,
-    Column,
+    ColumnSpec,
 )
 from tpusmi.tui.ending.kill import KillScreen  # noqa: E402
 from tpusmi.tui.help import HelpScreen  # noqa: E402
@@ -74,7 +74,7 @@ def _order() -> str:
     return table(("key after `o`", "column"), ((_code(k), t) for k, t in SORT_LETTERS.items()))
 
 
-def _columns(columns: Iterable[Column]) -> str:
+def _columns(columns: Iterable[ColumnSpec]) -> str:
     return table(("column", "what it shows"), ((c.title, c.help) for c in columns))
 
 

@@ -14,9 +14,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 METRIC = '    Metric("fan_rpm", DEVICE, "count", "FAN", "Speed of the fan.", (AGENT,)),\n'
-DEVICE_COLUMN = '    of_device("fan_rpm", 5, 1, optional=True),\n'
+DEVICE_COLUMN = '    of_device("fan_rpm", width=5, rank=1, optional=True),\n'
 PROCESS_COLUMN = (
-    '    Column("NICE", "How nice it is.", lambda at, p: Cell("19", 19), 4, 1, letter="z"),\n'
+    '    ColumnSpec("NICE", "How nice.", lambda at, p: Cell("19", 19), width=4, letter="z"),\n'
 )
 SCRIPT = """
 import json, sys
@@ -128,8 +128,8 @@ def test_a_column_is_on_every_view(with_columns: dict[str, Any]) -> None:
 
 def test_a_column_is_explained_in_the_help_and_in_the_docs(with_columns: dict[str, Any]) -> None:
     assert "FAN  Speed of the fan." in with_columns["help"]
-    assert "NICE  How nice it is." in with_columns["help"]
+    assert "NICE  How nice." in with_columns["help"]
     docs = with_columns["docs"]
     assert "| FAN | Speed of the fan. |" in docs["main.md"]["columns of devices"]
-    assert "| NICE | How nice it is. |" in docs["main.md"]["columns of processes"]
+    assert "| NICE | How nice. |" in docs["main.md"]["columns of processes"]
     assert "| `z` | NICE |" in docs["keys.md"]["sort letters"]

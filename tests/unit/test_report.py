@@ -20,7 +20,7 @@ from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapsho
 from tpusmi.report import csv, ending, fields, holding, table, words
 from tpusmi.report.grid import Sheet
 from tpusmi.report.schema import json_schema
-from tpusmi.report.select import Wanted, selected
+from tpusmi.report.select import Selection, selected
 
 GOLDENS = Path(__file__).parent.parent / "goldens"
 ASSETS = Path(__file__).parent.parent.parent / "assets"
@@ -209,17 +209,17 @@ def is_row(line: str) -> bool:
 @pytest.mark.parametrize(
     ("wanted", "pids", "devices"),
     [
-        (Wanted(), [4321, 5000, 999], 3),
-        (Wanted(users=("ann",)), [4321, 999], 2),
-        (Wanted(pids=(5000,)), [5000], 1),
-        (Wanted(devices=("0",)), [4321, 5000], 2),
-        (Wanted(devices=("tpu:9",)), [4321], 1),
-        (Wanted(devices=("cpu:8@5000",)), [5000], 1),
-        (Wanted(users=("nobody",)), [], 0),
+        (Selection(), [4321, 5000, 999], 3),
+        (Selection(users=("ann",)), [4321, 999], 2),
+        (Selection(pids=(5000,)), [5000], 1),
+        (Selection(devices=("0",)), [4321, 5000], 2),
+        (Selection(devices=("tpu:9",)), [4321], 1),
+        (Selection(devices=("cpu:8@5000",)), [5000], 1),
+        (Selection(users=("nobody",)), [], 0),
     ],
 )
 def test_a_selection_keeps_what_was_asked_for(
-    wanted: Wanted, pids: list[int], devices: int
+    wanted: Selection, pids: list[int], devices: int
 ) -> None:
     found = selected(snapshots.everything(), wanted)
     assert [p.pid for p in found.processes] == pids

@@ -19,7 +19,7 @@ from tpusmi.cli.terminal import Looks
 from tpusmi.cli.width import forget_exported_size
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import History, Host, Process, Snapshot
-from tpusmi.report.select import Wanted, recent, selected
+from tpusmi.report.select import Selection, recent, selected
 from tpusmi.settings import Settings
 from tpusmi.threads import WHERE, can_start
 
@@ -36,7 +36,7 @@ class _Feed(NamedTuple):
 
     collector: Collector
     history: History
-    wanted: Wanted
+    wanted: Selection
 
     def snapshot(self) -> Snapshot:
         return recent(selected(self.collector.snapshot(), self.wanted))
@@ -55,7 +55,7 @@ class _Ender(NamedTuple):
         return carry_out(self.host, snapshot.chips, plan, order, say)
 
 
-def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -> int:
+def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Selection) -> int:
     """Show the dashboard until it is quit; the exit code."""
     from tpusmi.tui import UnusableError, run
 

@@ -7,7 +7,7 @@ values, formats and explanations from here. A new column is one line.
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from tpusmi.model import DEVICE, PROCESS, Device, Process, Value, metric
 from tpusmi.report import rows, verdicts, words
@@ -46,7 +46,7 @@ class Cell(NamedTuple):
 Getter = Callable[[IndexedSnapshot, Any], Cell]
 
 
-class Column(NamedTuple):
+class ColumnSpec(NamedTuple):
     """One column of a table."""
 
     title: str
@@ -72,34 +72,9 @@ class Column(NamedTuple):
     """True for percentages that can be drawn as bars."""
 
 
-class Ranked(Protocol):
-    """A column, as far as it decides which columns there is room for."""
-
-    @property
-    def rank(self) -> int: ...
-
-    @property
-    def spare(self) -> int: ...
-
-
-def fitting(columns: Sequence[Ranked], needs: Sequence[int], room: int, gap: int) -> list[int]:
-    """The places of the columns that fit into `room`, with a gap between two of them.
-
-    `needs` is the width of each. Without room the column of the highest rank goes, and of equal
-    ranks the first.
-    """
-    kept = [*range(len(columns))]
-    while len(kept) > 1:
-        first = max(kept, key=lambda n: columns[n].rank)
-        if sum(needs[n] + gap for n in kept) - gap + columns[first].spare <= room:
-            break
-        kept.remove(first)
-    return kept
-
-
 def filled(
-    columns: Sequence[Column], at: IndexedSnapshot, items: Sequence[Device | Process]
-) -> tuple[list[Column], list[list[Cell]]]:
+    columns: Sequence[ColumnSpec], at: IndexedSnapshot, items: Sequence[Device | Process]
+) -> tuple[list[ColumnSpec], list[list[Cell]]]:
     """The columns that can be printed and have something to show, and the cells of each item."""
     printed = [c for c in columns if c.get is not None]
     table = [[c.get(at, item) for c in printed if c.get is not None] for item in items]
@@ -139,20 +114,20 @@ def _valued(value: Value | None, read: Callable[[float | None], str]) -> Cell:
     return _UNKNOWN if value is None else Cell(read(value.value), value.value, value)
 
 
-def of_device(name: str, width: int, rank: int, **more: Any) -> Column:
+def of_device(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
     """The column of a metric of devices; of the whole chip if only that was measured."""
     m = metric(DEVICE, name)
     read = more.pop("read", words.reader(m.unit))
 
     def cell(at: IndexedSnapshot, d: Device) -> Cell:
-        shown = rows.shown(at.snapshot, d, name)
+        shown = rows.device_value(at.snapshot, d, name)
         cell = _valued(shown.value, read)
         return cell._replace(text=rows.DITTO) if shown.repeats else cell
 
-    return Column(m.title, m.help, cell, width, rank, right=True, **more)
+    return ColumnSpec(m.title, m.help, cell, width, rank, right=True, **more)
 
 
-def of_process(name: str, width: int, rank: int, **more: Any) -> Column:
+def of_process(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
     """The column of a metric of processes."""
     m = metric(PROCESS, name)
     read = words.reader(m.unit)
@@ -160,12 +135,14 @@ def of_process(name: str, width: int, rank: int, **more: Any) -> Column:
     def cell(at: IndexedSnapshot, p: Process) -> Cell:
         return _valued(at.snapshot.values.get((p.key, name)), read)
 
-    return Column(m.title, m.help, cell, width, rank, right=True, falls=True, **more)
+    return ColumnSpec(m.title, m.help, cell, width, rank, right=True, falls=True, **more)
 
 
-def _extra(title: str, help: str, get: Getter, width: int, rank: int, letter: str = "") -> Column:
+def _extra(
+    title: str, help: str, get: Getter, width: int, rank: int, letter: str = ""
+) -> ColumnSpec:
     """A column of numbers that is there where they are known and there is much room."""
-    return Column(
+    return ColumnSpec(
         title, help, get, width, rank,
         right=True, optional=True, spare=ROOM_FOR_COMMAND, falls=True, letter=letter,
     )  # fmt: skip
@@ -242,57 +219,62 @@ def _command(at: IndexedSnapshot, p: Process) -> Cell:
 
 # fmt: off
 DEVICE_COLUMNS = (
-    Column("DEVICE", "Its name, with the global id where that is known.",
-           _text(lambda at, d: d.name), 6, 0, most=16),
-    Column("CHIP", "The chip that it belongs to.", _text(_chip), 4, 13, right=True, optional=True),
-    Column("NODE", "Its device node.",
-           _text(lambda at, d: rows.node(d)), 6, 16, most=14, optional=True),
-    Column("PID", "The process that holds it; 4321+2: 4321 and two others.",
-           _text(lambda at, d: rows.pids(d)), 5, 6, right=True, most=10),
-    Column("KIND", "Its kind, as JAX or the table of chips calls it; or why it cannot be read.",
-           _text(lambda at, d: d.error or d.kind), 4, 14, most=16),
-    Column("MEMORY", "HBM in use of its limit, with a mark at the peak; live: of live arrays only.",
-           _device_memory, 15, 1, right=True),
-    of_device("hbm_peak_bytes", 9, 15, optional=True),
-    of_device("live_arrays", 6, 12, optional=True),
-    of_device("live_array_bytes", 9, 11, optional=True),
-    of_device("tensorcore_utilization_percent", 6, 3, is_share=True),
-    of_device("duty_cycle_percent", 6, 2, is_share=True),
-    of_device("hbm_bandwidth_utilization_percent", 6, 4, is_share=True),
-    of_device("idle_s", 8, 8, optional=True, read=words.idle),
-    of_device("hlo_queue_size", 5, 10, optional=True),
-    Column("PHASE", "What the job on it is doing, as its agent reports.",
-           _text(_phase), 9, 9, optional=True),
-    Column("MFU", "Model FLOPs per second of its job over the peak.", _mfu, 6, 7,
-           right=True, optional=True),
-    Column("5 MIN", "What g selects, over the last 1, 2 or 5 minutes; memory at first.",
-           None, 5, 5, most=60),
+    ColumnSpec("DEVICE", "Its name, with the global id where that is known.",
+        _text(lambda at, d: d.name), width=6, rank=0, most=16),
+    ColumnSpec("CHIP", "The chip that it belongs to.",
+        _text(_chip), width=4, rank=13, right=True, optional=True),
+    ColumnSpec("NODE", "Its device node.",
+        _text(lambda at, d: rows.node(d)), width=6, rank=16, most=14, optional=True),
+    ColumnSpec("PID", "The process that holds it; 4321+2: 4321 and two others.",
+        _text(lambda at, d: rows.pids(d)), width=5, rank=6, right=True, most=10),
+    ColumnSpec("KIND", "Its kind, as JAX or the table of chips names it; or why it is unreadable.",
+        _text(lambda at, d: d.error or d.kind), width=4, rank=14, most=16),
+    ColumnSpec("MEMORY", "HBM in use of its limit; the mark is the peak; live: only live arrays.",
+        _device_memory, width=15, rank=1, right=True),
+    of_device("hbm_peak_bytes", width=9, rank=15, optional=True),
+    of_device("live_arrays", width=6, rank=12, optional=True),
+    of_device("live_array_bytes", width=9, rank=11, optional=True),
+    of_device("tensorcore_utilization_percent", width=6, rank=3, is_share=True),
+    of_device("duty_cycle_percent", width=6, rank=2, is_share=True),
+    of_device("hbm_bandwidth_utilization_percent", width=6, rank=4, is_share=True),
+    of_device("idle_s", width=8, rank=8, optional=True, read=words.idle),
+    of_device("hlo_queue_size", width=5, rank=10, optional=True),
+    ColumnSpec("PHASE", "What the job on it is doing, as its agent reports.",
+        _text(_phase), width=9, rank=9, optional=True),
+    ColumnSpec("MFU", "Model FLOPs per second of its job over the peak.",
+        _mfu, width=6, rank=7, right=True, optional=True),
+    ColumnSpec("5 MIN", "What g selects, over the last 1, 2 or 5 minutes; memory at first.",
+        None, width=5, rank=5, most=60),
 )
 PROCESS_COLUMNS = (
-    Column("S", "A letter for its state.", None, 1, 0),
-    Column("PID", "Process id.", _pid, 5, 0, right=True, most=8, letter="p"),
-    Column("USER", "The user that runs it.",
-           _text(lambda at, p: p.user), 4, 7, most=10, letter="u"),
-    Column("DEVICES", "Its devices, by the numbers in their names; or the nodes that it holds.",
-           _devices, 8, 5, most=12, letter="n"),
-    Column("MEMORY", "Memory in use on all its devices; live: only the live arrays are known.",
-           _process_memory, 8, 1, right=True, most=15, falls=True, letter="g"),
-    of_process("steps_per_s", 8, 3, letter="s"),
-    of_process("step_time_s.p50", 8, 4),
-    of_process("step_time_s.p95", 8, 10),
-    of_process("compilations", 5, 9),
+    ColumnSpec("S", "A letter for its state.", None, width=1, rank=0),
+    ColumnSpec("PID", "Process id.",
+        _pid, width=5, rank=0, right=True, most=8, letter="p"),
+    ColumnSpec("USER", "The user that runs it.",
+        _text(lambda at, p: p.user), width=4, rank=7, most=10, letter="u"),
+    ColumnSpec("DEVICES", "Its devices, by the numbers in their names; or the nodes that it holds.",
+        _devices, width=8, rank=5, most=12, letter="n"),
+    ColumnSpec("MEMORY", "Memory in use on all its devices; live: only the live arrays are known.",
+        _process_memory, width=8, rank=1, right=True, most=15, falls=True, letter="g"),
+    of_process("steps_per_s", width=8, rank=3, letter="s"),
+    of_process("step_time_s.p50", width=8, rank=4),
+    of_process("step_time_s.p95", width=8, rank=10),
+    of_process("compilations", width=5, rank=9),
     _extra("MXU", "Mean over its devices: share of the peak matrix throughput.",
-           _mean("tensorcore_utilization_percent"), 6, 14),
+        _mean("tensorcore_utilization_percent"), width=6, rank=14),
     _extra("BW", "Mean over its devices: share of the peak HBM bandwidth.",
-           _mean("hbm_bandwidth_utilization_percent"), 6, 15, "b"),
+        _mean("hbm_bandwidth_utilization_percent"), width=6, rank=15, letter="b"),
     _extra("CPU", "Processor time, in percent of one core.",
-           _of_life("cpu_percent", words.percent), 6, 12, "c"),
-    _extra("RSS", "Memory of the host.", _of_life("rss_bytes", words.size), 9, 13, "m"),
-    _extra("TIME", "How long it has run.", _of_life("age_s", words.elapsed), 6, 11, "t"),
-    Column("PHASE", "What it is doing, in a word.", _doing, 9, 6),
-    Column("AGE", "Age of the newest sample of its agent; not of the job.",
-           _number(_age_s, words.elapsed), 6, 8, right=True),
-    Column("COMMAND", "Its command line, without the directory of the program.", _command, 12, 2),
+        _of_life("cpu_percent", words.percent), width=6, rank=12, letter="c"),
+    _extra("RSS", "Memory of the host.",
+        _of_life("rss_bytes", words.size), width=9, rank=13, letter="m"),
+    _extra("TIME", "How long it has run.",
+        _of_life("age_s", words.elapsed), width=6, rank=11, letter="t"),
+    ColumnSpec("PHASE", "What it is doing, in a word.", _doing, width=9, rank=6),
+    ColumnSpec("AGE", "Age of the newest sample of its agent; not of the job.",
+        _number(_age_s, words.elapsed), width=6, rank=8, right=True),
+    ColumnSpec("COMMAND", "Its command line, without the directory of the program.",
+        _command, width=12, rank=2),
 )
 # fmt: on
 SORT_LETTERS = {c.letter: c.title for c in PROCESS_COLUMNS if c.letter}

@@ -21,8 +21,8 @@ from tpusmi.report.select import uuid
 
 MIB = 1024 * 1024
 
-Cell = str | Number | None
-Getter = Callable[[Snapshot, Device | Process], Cell]
+FieldValue = str | Number | None
+Getter = Callable[[Snapshot, Device | Process], FieldValue]
 
 
 class Field(NamedTuple):
@@ -60,7 +60,7 @@ def _by_name(fields: tuple[Field, ...]) -> dict[str, Field]:
 
 
 def _metric(m: Metric) -> Field:
-    def value(s: Snapshot, row: Device | Process) -> Cell:
+    def value(s: Snapshot, row: Device | Process) -> FieldValue:
         return s.value(m.name, row.key)
 
     return Field((m.name,), _unit(m), m.scope, m.help, value)
@@ -78,16 +78,16 @@ def _unit(m: Metric) -> str:
 # -- getters
 
 
-def _device(get: Callable[[Device], Cell]) -> Getter:
+def _device(get: Callable[[Device], FieldValue]) -> Getter:
     return lambda s, row: get(row) if isinstance(row, Device) else None
 
 
-def _process(get: Callable[[Process], Cell]) -> Getter:
+def _process(get: Callable[[Process], FieldValue]) -> Getter:
     return lambda s, row: get(row) if isinstance(row, Process) else None
 
 
-def _chip(get: Callable[[Chip], Cell]) -> Getter:
-    def of_chip(s: Snapshot, row: Device | Process) -> Cell:
+def _chip(get: Callable[[Chip], FieldValue]) -> Getter:
+    def of_chip(s: Snapshot, row: Device | Process) -> FieldValue:
         chip = s.chip_of(row) if isinstance(row, Device) else None
         return None if chip is None else get(chip)
 
@@ -95,7 +95,7 @@ def _chip(get: Callable[[Chip], Cell]) -> Getter:
 
 
 def _chip_value(metric: str) -> Getter:
-    def value(s: Snapshot, row: Device | Process) -> Cell:
+    def value(s: Snapshot, row: Device | Process) -> FieldValue:
         measured = s.of_chip(metric, row) if isinstance(row, Device) else None
         return None if measured is None else measured.value
 
@@ -105,43 +105,43 @@ def _chip_value(metric: str) -> Getter:
 def _rounded(metric: str, unit: int = 1) -> Getter:
     """The value in whole units."""
 
-    def value(s: Snapshot, row: Device | Process) -> Cell:
+    def value(s: Snapshot, row: Device | Process) -> FieldValue:
         measured = s.value(metric, row.key)
         return None if measured is None else round(measured / unit)
 
     return value
 
 
-def _free(s: Snapshot, row: Device | Process) -> Cell:
+def _free(s: Snapshot, row: Device | Process) -> FieldValue:
     used, limit = s.value("hbm_used_bytes", row.key), s.value("hbm_limit_bytes", row.key)
     return None if used is None or limit is None else round(max(0, limit - used) / MIB)
 
 
-def _mfu(s: Snapshot, row: Device | Process) -> Cell:
+def _mfu(s: Snapshot, row: Device | Process) -> FieldValue:
     measured = rows.mfu(s, row) if isinstance(row, Device) else None
     return None if measured is None else measured.value
 
 
-def _largest_fault(s: Snapshot, row: Device | Process) -> Cell:
+def _largest_fault(s: Snapshot, row: Device | Process) -> FieldValue:
     chip = row.chip if isinstance(row, Device) else None
     return max((link.health for link in s.links if link.chip == chip), default=None)
 
 
-def _uuid(s: Snapshot, row: Device | Process) -> Cell:
+def _uuid(s: Snapshot, row: Device | Process) -> FieldValue:
     return uuid(s, row) if isinstance(row, Device) else None
 
 
-def _timestamp(s: Snapshot, row: Device | Process) -> Cell:
+def _timestamp(s: Snapshot, row: Device | Process) -> FieldValue:
     return s.host.time.rstrip("Z").replace("-", "/").replace("T", " ")
 
 
-def _libtpu(s: Snapshot, row: Device | Process) -> Cell:
+def _libtpu(s: Snapshot, row: Device | Process) -> FieldValue:
     keys = (row.key,) if isinstance(row, Process) else row.owners
     versions = (p.facts.get("libtpu_version") for p in s.processes if p.key in keys)
     return next((version for version in versions if version), s.host.libtpu_version)
 
 
-def _unknown(s: Snapshot, row: Device | Process) -> Cell:
+def _unknown(s: Snapshot, row: Device | Process) -> FieldValue:
     return None
 
 

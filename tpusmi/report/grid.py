@@ -3,10 +3,10 @@
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tpusmi.report import words
-from tpusmi.report.columns import Column, fitting
+from tpusmi.report.columns import ColumnSpec
 
 BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
 
@@ -33,8 +33,33 @@ def as_text(lines: Iterable[str], ascii_only: bool) -> str:
     return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
+class Ranked(Protocol):
+    """A column, as far as it decides which columns there is room for."""
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def spare(self) -> int: ...
+
+
+def fitting(columns: Sequence[Ranked], needs: Sequence[int], room: int, gap: int) -> list[int]:
+    """The places of the columns that fit into `room`, with a gap between two of them.
+
+    `needs` is the width of each. Without room the column of the highest rank goes, and of equal
+    ranks the first.
+    """
+    kept = [*range(len(columns))]
+    while len(kept) > 1:
+        first = max(kept, key=lambda n: columns[n].rank)
+        if sum(needs[n] + gap for n in kept) - gap + columns[first].spare <= room:
+            break
+        kept.remove(first)
+    return kept
+
+
 def grid(
-    columns: Sequence[Column], rows: Sequence[Row], sheet: Sheet, dim: Collection[int] = ()
+    columns: Sequence[ColumnSpec], rows: Sequence[Row], sheet: Sheet, dim: Collection[int] = ()
 ) -> Iterator[str]:
     """Columns as wide as their widest cell; the last one is ragged."""
     titles = tuple(c.title for c in columns)
@@ -56,7 +81,7 @@ def grid(
         yield painted(line(cells), DIM, sheet.color and i in dim)
 
 
-def _fit(columns: Sequence[Column], widths: Sequence[int], room: int) -> tuple[str, list[int]]:
+def _fit(columns: Sequence[ColumnSpec], widths: Sequence[int], room: int) -> tuple[str, list[int]]:
     """The gap between columns, and which of them there is room for."""
     needs = [*widths]
     if not columns[-1].right:

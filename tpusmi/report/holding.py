@@ -13,7 +13,7 @@ from tpusmi.model.holding import (
     status,
 )
 from tpusmi.report import verdicts, words
-from tpusmi.report.columns import Column
+from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.family import TREE_ASCII, tree
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import is_of
@@ -22,16 +22,16 @@ from tpusmi.text import counted, noun
 SUSPECTED = "only suspected (kill --stale leaves them alone, their pid ends them):"
 _ODD_LOCKS = (LockState.BLOCKING, LockState.DELETED)
 _COLUMNS = (
-    Column("PID", right=True),
-    Column("USER", rank=1),
-    Column("CHIPS"),
-    Column("STALE"),
-    Column("S", rank=2),
-    Column("AGE", rank=3, right=True),
-    Column("CPU", rank=4, right=True),
-    Column("RSS", rank=5, right=True),
-    Column("TTY", rank=6),
-    Column("COMMAND"),
+    ColumnSpec("PID", right=True),
+    ColumnSpec("USER", rank=1),
+    ColumnSpec("CHIPS"),
+    ColumnSpec("STALE"),
+    ColumnSpec("S", rank=2),
+    ColumnSpec("AGE", rank=3, right=True),
+    ColumnSpec("CPU", rank=4, right=True),
+    ColumnSpec("RSS", rank=5, right=True),
+    ColumnSpec("TTY", rank=6),
+    ColumnSpec("COMMAND"),
 )
 
 

@@ -10,10 +10,10 @@ from tpusmi.report.columns import (
     DEVICE_COLUMNS,
     PROCESS_COLUMNS,
     Cell,
-    Column,
+    ColumnSpec,
     filled,
-    fitting,
 )
+from tpusmi.report.grid import fitting
 from tpusmi.report.markup import MAP_COLUMNS, OLD, Markup, bar, joined, old, tag, tint
 
 ROWS_MOST = 32
@@ -61,8 +61,8 @@ def processes(s: Snapshot) -> Markup:
 
 
 def _fitted(
-    all_columns: Sequence[Column], at: rows.IndexedSnapshot, items: Sequence[Device | Process]
-) -> tuple[list[Column], list[list[Cell]]]:
+    all_columns: Sequence[ColumnSpec], at: rows.IndexedSnapshot, items: Sequence[Device | Process]
+) -> tuple[list[ColumnSpec], list[list[Cell]]]:
     """The columns that a notebook has room for, and the cells of each item."""
     columns, table = filled(all_columns, at, items)
     texts = [(c.title, *(cells[n].text for cells in table)) for n, c in enumerate(columns)]
@@ -73,7 +73,7 @@ def _fitted(
     return [columns[n] for n in kept], [[cells[n] for n in kept] for cells in table]
 
 
-def _titles(columns: Sequence[Column]) -> Markup:
+def _titles(columns: Sequence[ColumnSpec]) -> Markup:
     return tag("tr", *(tag("th", c.title, class_="" if c.right else "l") for c in columns))
 
 
@@ -84,7 +84,7 @@ def _text(cell: Cell) -> str:
     return old(cell.text, cell.value.age_s)
 
 
-def _device_cell(s: Snapshot, d: Device, column: Column, cell: Cell) -> Markup:
+def _device_cell(s: Snapshot, d: Device, column: ColumnSpec, cell: Cell) -> Markup:
     text, is_drawn = _text(cell), cell.is_fresh and not cell.repeats
     if column.title == "DEVICE":
         about = (d.kind, rows.node(d), f"pid {rows.pids(d)}" if d.owners else "")
@@ -101,7 +101,7 @@ def _device_cell(s: Snapshot, d: Device, column: Column, cell: Cell) -> Markup:
     return tag("td", text, class_="" if column.right else "l")
 
 
-def _process(p: Process, columns: Sequence[Column], cells: Sequence[Cell]) -> Iterator[Markup]:
+def _process(p: Process, columns: Sequence[ColumnSpec], cells: Sequence[Cell]) -> Iterator[Markup]:
     """Its row, and below it why a person has to look."""
     yield tag(
         "tr",
@@ -120,7 +120,7 @@ def _process(p: Process, columns: Sequence[Column], cells: Sequence[Cell]) -> It
 # -- averages
 
 
-def _average(at: rows.IndexedSnapshot, column: Column) -> Markup:
+def _average(at: rows.IndexedSnapshot, column: ColumnSpec) -> Markup:
     """The cell below a column: the sum or mean of all devices."""
     if column.title == "DEVICE":
         return tag("td", f"all {len(at.snapshot.devices)}", class_="l")
@@ -134,7 +134,7 @@ def _summary(at: rows.IndexedSnapshot) -> str:
     return " · ".join((f"all {len(at.snapshot.devices)}: HBM {_all_memory(at.snapshot)}", *shares))
 
 
-def _mean(at: rows.IndexedSnapshot, column: Column) -> str:
+def _mean(at: rows.IndexedSnapshot, column: ColumnSpec) -> str:
     """Over the devices of which it is known, and how many those are when it is not all."""
     cells = [_cell_of(at, column, d) for d in at.snapshot.devices]
     values = [cell.order for cell in cells if cell.is_fresh]
@@ -142,7 +142,7 @@ def _mean(at: rows.IndexedSnapshot, column: Column) -> str:
     return text + _of(len(values), len(cells))
 
 
-def _cell_of(at: rows.IndexedSnapshot, column: Column, d: Device) -> Cell:
+def _cell_of(at: rows.IndexedSnapshot, column: ColumnSpec, d: Device) -> Cell:
     assert column.get is not None
     return column.get(at, d)
 
@@ -195,7 +195,7 @@ def _memory_cell(s: Snapshot, d: Device) -> Markup:
     return _small_cell(f"{d.name} {memory.text}", memory.share, memory.used, look)
 
 
-def _busy_cell(at: rows.IndexedSnapshot, d: Device, busy: Column) -> Markup:
+def _busy_cell(at: rows.IndexedSnapshot, d: Device, busy: ColumnSpec) -> Markup:
     cells = ((c, _cell_of(at, c, d)) for c in _SHARES)
     about = [f"{c.title} {words.percent(cell.order)}" for c, cell in cells if cell.value]
     idle = _cell_of(at, _IDLE, d).order

@@ -23,7 +23,16 @@ from tpusmi.model import (
     Verdict,
 )
 from tpusmi.model.holding import node_states, status
-from tpusmi.report.jsonobject import Getter, Noun, Schema, key, keys, nullable, or_null, rounded
+from tpusmi.report.jsonobject import (
+    Getter,
+    JsonObject,
+    Schema,
+    key,
+    keys,
+    nullable,
+    or_null,
+    rounded,
+)
 
 TEXT: Schema = {"type": "string"}
 TRUTH: Schema = {"type": "boolean"}
@@ -55,7 +64,7 @@ def _dcn(s: Snapshot, _: Any) -> dict[str, Any]:
 
 
 # fmt: off
-_DISTRIBUTION = Noun(
+_DISTRIBUTION = JsonObject(
     key("count", WHOLE_OR_NULL),
     key("mean", NUMBER_OR_NULL, get=lambda s, p: rounded(p.mean)),
     key("p50", NUMBER_OR_NULL, get=lambda s, p: rounded(p.p50)),
@@ -71,7 +80,7 @@ _DISTRIBUTIONS: Schema = {
 _AVERAGES: Schema = {
     "type": ["array", "null"], "items": NUMBER, "minItems": 3, "maxItems": 3,
 }
-_HOST = Noun(
+_HOST = JsonObject(
     key("name", TEXT),
     key("time", TEXT, "RFC 3339, UTC."),
     key("boot_id", TEXT_OR_NULL),
@@ -89,8 +98,8 @@ _HOST = Noun(
     key("dcn", _DISTRIBUTIONS, get=_dcn),
 )
 
-_LINK = Noun(key("name", TEXT), key("health", WHOLE, "0 healthy, 10 unusable."))
-_CHIP = Noun(
+_LINK = JsonObject(key("name", TEXT), key("health", WHOLE, "0 healthy, 10 unusable."))
+_CHIP = JsonObject(
     key("index", WHOLE, "In PCI order, counted from 0."),
     key("generation", TEXT_OR_NULL, "`v5e`; null for one that is not known."),
     key("kind", TEXT),
@@ -107,7 +116,7 @@ _CHIP = Noun(
     metrics=CHIP_METRICS,
 )
 
-_DEVICE = Noun(
+_DEVICE = JsonObject(
     key("index", WHOLE, "Local, counted from 0."),
     key("id", WHOLE_OR_NULL, "Global, as JAX and libtpu say."),
     key("chip", WHOLE_OR_NULL, "Index of the TPU chip."),
@@ -126,8 +135,8 @@ _DEVICE = Noun(
     metrics=DEVICE_METRICS,
 )
 
-_SIGN = Noun(key("code", TEXT), key("message", TEXT))
-_SITE = Noun(
+_SIGN = JsonObject(key("code", TEXT), key("message", TEXT))
+_SITE = JsonObject(
     key("function", TEXT),
     key("file", TEXT),
     key("line", WHOLE),
@@ -135,7 +144,7 @@ _SITE = Noun(
     key("bytes", WHOLE_OR_NULL),
     key("count", WHOLE),
 )
-_MEMORY_PROFILE = Noun(
+_MEMORY_PROFILE = JsonObject(
     key("age_s", NUMBER, get=lambda s, profile: _age_s(s, profile.at_s)),
     keys("sites", _SITE, "Lines of code that hold memory, largest first."),
 )
@@ -145,7 +154,7 @@ _VARIABLES: Schema = {
     "additionalProperties": TEXT,
 }
 _FACT: Schema = {"type": ["string", "integer", "null"]}
-_PROCESS = Noun(
+_PROCESS = JsonObject(
     key("pid", WHOLE),
     key("start_ticks", WHOLE, "Start time. A later process with the same pid has another.",
         lambda s, p: p.key.start_ticks),
@@ -197,14 +206,14 @@ _PROCESS = Noun(
     metrics=PROCESS_METRICS,
 )
 
-_SOURCE = Noun(
+_SOURCE = JsonObject(
     key("name", TEXT, get=lambda s, o: o.source),
     key("status", {"enum": [*Status]}),
     key("message", TEXT),
     key("took_s", NUMBER, get=lambda s, o: rounded(o.took_s)),
     keys("notes", TEXT, "One sentence for each thing that could not be read."),
 )
-_SERVER = Noun(
+_SERVER = JsonObject(
     key("address", TEXT),
     key("pid", WHOLE_OR_NULL, "The process that listens there.",
         lambda s, x: x.stranger if x.process is None else x.process.pid),
@@ -214,7 +223,7 @@ _SERVER = Noun(
     key("status", TEXT),
     key("message", TEXT),
 )
-_CORE = Noun(
+_CORE = JsonObject(
     key("server", TEXT),
     key("id", WHOLE),
     key("chip_id", WHOLE_OR_NULL),
@@ -226,13 +235,13 @@ _CORE = Noun(
     key("error", TEXT_OR_NULL),
 )
 
-_NODE = Noun(
+_NODE = JsonObject(
     key("node", TEXT),
     key("chip", WHOLE_OR_NULL),
     key("state", {"enum": ["free", "no_permission", "held", "stale", "releasing", "not_visible"]}),
     keys("pids", WHOLE, "Every process that holds it."),
 )
-_LOCK_FILE = Noun(
+_LOCK_FILE = JsonObject(
     key("path", TEXT),
     key("state", {"enum": [*LockState]}),
     key("owner", TEXT_OR_NULL),
@@ -242,7 +251,7 @@ _LOCK_FILE = Noun(
 _STATUS: Schema = {
     "enum": ["free", "no_permission", "held", "stale", "not_visible", "no_node", "no_tpu"]
 }
-HOLDING = Noun(
+HOLDING = JsonObject(
     key("status", _STATUS, get=lambda s, _: status(s)),
     keys("nodes", _NODE, "Every device node of a TPU.", lambda s, _: node_states(s)),
     key("not_inspected", WHOLE, "Processes that may hold one and could not be looked at.",
@@ -252,8 +261,8 @@ HOLDING = Noun(
     keys("lock_files", _LOCK_FILE, "libtpu's lock file."),
 )
 
-_WARNING = Noun(key("code", TEXT), key("message", TEXT), key("pid", WHOLE_OR_NULL))
-SNAPSHOT = Noun(
+_WARNING = JsonObject(key("code", TEXT), key("message", TEXT), key("pid", WHOLE_OR_NULL))
+SNAPSHOT = JsonObject(
     key("schema", {"const": SCHEMA}, get=lambda s, _: SCHEMA),
     key("tpusmi_version", TEXT),
     key("simulated", TRUTH, "True when the host is a simulated one."),

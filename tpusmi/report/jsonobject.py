@@ -9,16 +9,16 @@ from typing import Any
 from tpusmi.model import Metric, Number, Snapshot, Subject
 
 Schema = dict[str, Any]
-"""A JSON Schema of plain values, in which a Noun means the schema of its objects."""
+"""A JSON Schema of plain values, in which a JsonObject means the schema of its objects."""
 Getter = Callable[[Snapshot, Any], Any]
 """From a snapshot and the item that an object describes: the value of one key."""
 
 
 # Plain classes: a named tuple takes four times as long to make, at the start of each `--json`.
-class Key:
+class JsonKey:
     """One key of an object."""
 
-    def __init__(self, name: str, kind: Schema | Noun, help: str, read: Getter) -> None:
+    def __init__(self, name: str, kind: Schema | JsonObject, help: str, read: Getter) -> None:
         self.name, self.kind, self.help = name, kind, help
         self.read = read
         """Returns the value that is printed."""
@@ -27,10 +27,10 @@ class Key:
         """True where null takes the place of a whole object."""
 
 
-class Noun:
+class JsonObject:
     """A kind of object: its keys in their order, and the metrics that are measured of it."""
 
-    def __init__(self, *keys: Key, metrics: tuple[Metric, ...] = ()) -> None:
+    def __init__(self, *keys: JsonKey, metrics: tuple[Metric, ...] = ()) -> None:
         self.keys, self.metrics = keys, metrics
         self._readers = [(k.name, k.read) for k in keys]
 
@@ -42,34 +42,34 @@ class Noun:
         return fields
 
 
-def key(name: str, kind: Schema | Noun, help: str = "", get: Getter | None = None) -> Key:
+def key(name: str, kind: Schema | JsonObject, help: str = "", get: Getter | None = None) -> JsonKey:
     """A key whose value is the item's attribute of that name, or what `get` returns."""
     read = get or (lambda s, item: getattr(item, name))
-    if isinstance(kind, Noun):
-        return Key(name, kind, help, lambda s, item: kind.value(s, read(s, item)))
-    return Key(name, kind, help, read)
+    if isinstance(kind, JsonObject):
+        return JsonKey(name, kind, help, lambda s, item: kind.value(s, read(s, item)))
+    return JsonKey(name, kind, help, read)
 
 
-def keys(name: str, kind: Schema | Noun, help: str, get: Getter | None = None) -> Key:
+def keys(name: str, kind: Schema | JsonObject, help: str, get: Getter | None = None) -> JsonKey:
     """A key whose value is a list: of plain values, or of objects."""
     read = get or (lambda s, item: getattr(item, name))
-    if isinstance(kind, Noun):
+    if isinstance(kind, JsonObject):
         of_each = kind.value
-        listed = Key(name, kind, help, lambda s, x: [of_each(s, y) for y in read(s, x)])
+        listed = JsonKey(name, kind, help, lambda s, x: [of_each(s, y) for y in read(s, x)])
     else:
-        listed = Key(name, kind, help, lambda s, item: list(read(s, item)))
+        listed = JsonKey(name, kind, help, lambda s, item: list(read(s, item)))
     listed.is_list = True
     return listed
 
 
-def nullable(name: str, kind: Noun, get: Getter) -> Key:
+def nullable(name: str, kind: JsonObject, get: Getter) -> JsonKey:
     """A key whose value is an object, or null where `get` returns None."""
 
     def read(s: Snapshot, item: Any) -> dict[str, Any] | None:
         whole = get(s, item)
         return None if whole is None else kind.value(s, whole)
 
-    made = Key(name, kind, "", read)
+    made = JsonKey(name, kind, "", read)
     made.is_nullable = True
     return made
 

@@ -12,7 +12,7 @@ DITTO = '"'
 """Shown in place of a value of the whole chip, which is in the row of its first device."""
 
 
-class Shown(NamedTuple):
+class DeviceValue(NamedTuple):
     """A value for a row."""
 
     value: Value | None
@@ -20,16 +20,16 @@ class Shown(NamedTuple):
     """True when it is the whole chip's, and is shown in the row of the chip's first device."""
 
 
-def shown(s: Snapshot, d: Device, name: str) -> Shown:
+def device_value(s: Snapshot, d: Device, name: str) -> DeviceValue:
     """The device's own value; where only its chip was measured, the chip's."""
     own = s.values.get((d.key, name))
     if own is not None:
-        return Shown(own)
+        return DeviceValue(own)
     whole = s.of_chip(name, d)
-    return Shown(whole, repeats=whole is not None and bool(d.core_on_chip))
+    return DeviceValue(whole, repeats=whole is not None and bool(d.core_on_chip))
 
 
-class Memory(NamedTuple):
+class DeviceMemory(NamedTuple):
     """The memory of a device, or of its whole chip: values of the two are never combined."""
 
     used: Value | None
@@ -56,17 +56,17 @@ class Memory(NamedTuple):
         return value.value / self.limit.value
 
 
-def memory(s: Snapshot, d: Device) -> Memory:
+def memory(s: Snapshot, d: Device) -> DeviceMemory:
     """Used, limit and peak of the device; of its chip where only that was measured."""
     read, key = s.values.get, d.key  # every device at every tick
     used = read((key, "hbm_used_bytes"))
-    if used is None and (whole := shown(s, d, "hbm_used_bytes")).value is not None:
-        return Memory(whole.value, _chip_limit(s, d), None, whole.repeats)
+    if used is None and (whole := device_value(s, d, "hbm_used_bytes")).value is not None:
+        return DeviceMemory(whole.value, _chip_limit(s, d), None, whole.repeats)
     limit = read((key, "hbm_limit_bytes"))
     if used is None and limit is None:
-        of_chip = shown(s, d, "hbm_limit_bytes")
-        return Memory(None, of_chip.value, None, of_chip.repeats)
-    return Memory(used, limit, read((key, "hbm_peak_bytes")), False)
+        of_chip = device_value(s, d, "hbm_limit_bytes")
+        return DeviceMemory(None, of_chip.value, None, of_chip.repeats)
+    return DeviceMemory(used, limit, read((key, "hbm_peak_bytes")), False)
 
 
 def _chip_limit(s: Snapshot, d: Device) -> Value | None:
@@ -124,7 +124,7 @@ def _sum_of_devices(at: IndexedSnapshot, p: Process) -> Value | None:
 
 def fresh(s: Snapshot, name: str, devices: Iterable[Device]) -> list[float]:
     """The values of a metric that are not old, of the devices that have one."""
-    values = (shown(s, d, name).value for d in devices)
+    values = (device_value(s, d, name).value for d in devices)
     return [v.value for v in values if v is not None and not v.stale]
 
 

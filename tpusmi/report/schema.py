@@ -11,7 +11,7 @@ from typing import Any
 
 from tpusmi.model import Metric
 from tpusmi.report.jsonkeys import NUMBER, SNAPSHOT, TEXT, TRUTH, WHOLE
-from tpusmi.report.jsonobject import Key, Noun, Schema, or_null
+from tpusmi.report.jsonobject import JsonKey, JsonObject, Schema, or_null
 
 
 def json_schema(strict: bool = False) -> Schema:
@@ -23,7 +23,7 @@ def json_schema(strict: bool = False) -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tpusmi snapshot",
         "description": "What `tpusmi --json` prints: one object, with --loop one per line.",
-        **_of_noun(SNAPSHOT),
+        **_of_object(SNAPSHOT),
     }
     return _strict(schema) if strict else schema
 
@@ -36,8 +36,8 @@ def _strict(schema: Schema) -> Schema:
     return inner
 
 
-def _of_noun(noun: Noun) -> Schema:
-    return _an_object({k.name: _of_key(k) for k in noun.keys} | _measured(noun.metrics))
+def _of_object(of: JsonObject) -> Schema:
+    return _an_object({k.name: _of_key(k) for k in of.keys} | _measured(of.metrics))
 
 
 def _an_object(properties: Schema) -> Schema:
@@ -45,7 +45,7 @@ def _an_object(properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _of_key(key: Key) -> Schema:
+def _of_key(key: JsonKey) -> Schema:
     schema = _whole(key.kind)
     if key.is_list:
         return {"type": "array", "description": key.help, "items": schema}
@@ -55,9 +55,9 @@ def _of_key(key: Key) -> Schema:
 
 
 def _whole(kind: Any) -> Any:
-    """The schema with those of nouns in their places."""
-    if isinstance(kind, Noun):
-        return _of_noun(kind)
+    """The schema with those of objects in their places."""
+    if isinstance(kind, JsonObject):
+        return _of_object(kind)
     return {k: _whole(v) for k, v in kind.items()} if isinstance(kind, dict) else kind
 
 

@@ -24,7 +24,7 @@ DEAD_SHOWN_S = 15 * 60.0
 """A dead job stays on screens this long; --json lists it as long as its segment exists."""
 
 
-class Wanted(NamedTuple):
+class Selection(NamedTuple):
     """What to keep. An empty field keeps everything."""
 
     users: tuple[str, ...] = ()
@@ -63,9 +63,9 @@ def _uuid_without_chip(device: Device) -> str:
     return f"{device.own_name}@{servers[0]}" if servers else device.own_name
 
 
-def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
+def selected(snapshot: Snapshot, wanted: Selection) -> Snapshot:
     """The snapshot with only the wanted processes and devices."""
-    if wanted == Wanted():
+    if wanted == Selection():
         return snapshot
     processes = tuple(p for p in snapshot.processes if _wants_process(wanted, p))
     if wanted.pids:
@@ -136,7 +136,7 @@ def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:
     return not process.is_living and (ended is None or snapshot.at_s - ended > DEAD_SHOWN_S)
 
 
-def _wants_process(wanted: Wanted, process: Process) -> bool:
+def _wants_process(wanted: Selection, process: Process) -> bool:
     by_user = not wanted.users or is_of(process, wanted.users)
     by_text = not wanted.text or contains(process, wanted.text)
     return by_user and by_text and (not wanted.pids or process.pid in wanted.pids)
@@ -154,7 +154,7 @@ def contains(process: Process, text: str) -> bool:
     return text.casefold() in row.casefold()
 
 
-def _is_of(wanted: Wanted, device: Device, kept: set[ProcessKey]) -> bool:
+def _is_of(wanted: Selection, device: Device, kept: set[ProcessKey]) -> bool:
     """True for its devices; and for one without an owner unless users or processes are selected."""
     if wanted.users or wanted.pids or wanted.text:
         return any(owner in kept for owner in device.owners)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
 from tpusmi.report import rows, verdicts, words
-from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Column, filled
+from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, ColumnSpec, filled
 from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import recent, remarks, uuid
 from tpusmi.text import counted
@@ -19,17 +19,17 @@ _HIDDEN = {
 _PERCENTILES = {"COUNT": 3, "MEAN": 2, "P50": 1, "P90": 4, "P95": 0, "P99.9": 0}
 """Titles of the numbers of a latency, with their ranks."""
 _LATENCIES = (
-    Column("NETWORK"),
-    Column("OF"),
-    *(Column(title, rank=rank, right=True) for title, rank in _PERCENTILES.items()),
+    ColumnSpec("NETWORK"),
+    ColumnSpec("OF"),
+    *(ColumnSpec(title, rank=rank, right=True) for title, rank in _PERCENTILES.items()),
 )
 _CORES = (
-    Column("CORE", right=True),
-    Column("CHIP", rank=2, right=True),
-    Column("TYPE", rank=3),
-    Column("QUEUED", right=True),
-    Column("PROGRAM", rank=1),
-    Column("RUNS"),
+    ColumnSpec("CORE", right=True),
+    ColumnSpec("CHIP", rank=2, right=True),
+    ColumnSpec("TYPE", rank=3),
+    ColumnSpec("QUEUED", right=True),
+    ColumnSpec("PROGRAM", rank=1),
+    ColumnSpec("RUNS"),
 )
 
 

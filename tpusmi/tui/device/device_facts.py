@@ -93,7 +93,7 @@ class DeviceFacts:
             name = "HLO p99.9" if part == "p999" else f"HLO {part}"
             yield from self._value(name, f"hlo_execution_time_us.{part}", words.microseconds)
         for fact in self._value("throttled", "throttle_percent", words.percent):
-            slow = rows.shown(self._s, self._d, "throttle_percent").value
+            slow = rows.device_value(self._s, self._d, "throttle_percent").value
             yield fact._replace(style="bad") if slow is not None and slow.value > 0 else fact
 
     # -- its job
@@ -130,7 +130,7 @@ class DeviceFacts:
 
     def _value(self, name: str, metric: str, read: Read, *, always: bool = False) -> Iterator[Fact]:
         """The value of the device, or of its whole chip. A dash if unknown and `always`."""
-        value = rows.shown(self._s, self._d, metric).value
+        value = rows.device_value(self._s, self._d, metric).value
         if value is None:
             if always:
                 yield Fact(name, words.UNKNOWN)

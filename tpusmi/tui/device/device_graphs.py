@@ -66,7 +66,7 @@ class DeviceGraphs:
     def _is_measured(self, q: Quantity) -> bool:
         """True if there is a value in the last minutes, up to now: a look back moves no graph."""
         now, history = self._scene.newest or self._s, self._scene.history
-        if rows.shown(now, self._d, q.metric).value is not None:
+        if rows.device_value(now, self._d, q.metric).value is not None:
             return True
         windows = (
             history.window(q.metric, subject, int(now.at_s), history.span_s)
@@ -82,7 +82,7 @@ class DeviceGraphs:
 
     def _curve(self, q: Quantity, width: int) -> plot.Curve:
         is_size = q in SIZES
-        present = rows.shown(self._s, self._d, q.metric).value
+        present = rows.device_value(self._s, self._d, q.metric).value
         read, value_width = (words.size, SIZE_WIDTH) if is_size else (words.percent, PERCENT_WIDTH)
         values = self.values(q, width)
         top, peak = self._scale(q, values)

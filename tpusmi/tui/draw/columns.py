@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from tpusmi.model import Snapshot, Subject, Value
-from tpusmi.report.columns import Cell, fitting
-from tpusmi.report.columns import Column as SharedColumn
+from tpusmi.report.columns import Cell, ColumnSpec
+from tpusmi.report.grid import fitting
 from tpusmi.report.rows import IndexedSnapshot
 from tpusmi.tui.draw.look import Look, Row
 
@@ -113,7 +113,7 @@ class Cells(Generic[Item]):
         return "dim" if value is not None and value.stale else "plain"
 
     def column(
-        self, shared: SharedColumn, draw: Callable[[Item, Cell, int], Row] | None = None
+        self, shared: ColumnSpec, draw: Callable[[Item, Cell, int], Row] | None = None
     ) -> Column[Item]:
         """A column as all views have it; its cells are drawn plainly unless `draw` does it."""
         get, right = shared.get, shared.right

@@ -92,7 +92,7 @@ class DevicePanel:
             return None
         s = self._table.at.snapshot
         memory = rows.memory(s, d) if quantity.metric == "hbm_used_bytes" else None
-        value = rows.shown(s, d, quantity.metric).value if memory is None else memory.used
+        value = rows.device_value(s, d, quantity.metric).value if memory is None else memory.used
         if value is None or value.stale:
             return None
         return value.value / 100 if memory is None else memory.share
@@ -158,7 +158,9 @@ class Overview:
 
     def measured(self, s: Snapshot) -> list[Quantity]:
         """The quantities that are known of some device."""
-        return [q for q in QUANTITIES if any(rows.shown(s, d, q.metric).value for d in s.devices)]
+        return [
+            q for q in QUANTITIES if any(rows.device_value(s, d, q.metric).value for d in s.devices)
+        ]
 
     def _curve(self, s: Snapshot, quantity: Quantity, span_s: int, count: int) -> plot.Curve:
         name, values = (

@@ -8,8 +8,7 @@ from rich.segment import Segment
 
 from tpusmi.model import Device
 from tpusmi.report import rows, words
-from tpusmi.report.columns import DEVICE_COLUMNS, Cell
-from tpusmi.report.columns import Column as SharedColumn
+from tpusmi.report.columns import DEVICE_COLUMNS, Cell, ColumnSpec
 from tpusmi.tui.draw.columns import Cells, Column, marked
 from tpusmi.tui.draw.graphs import QUANTITIES
 from tpusmi.tui.draw.look import Row, fill_style
@@ -38,7 +37,7 @@ class DeviceTable(Cells[Device]):
         """The table, left to right."""
         return tuple(map(self._column, DEVICE_COLUMNS))
 
-    def _column(self, shared: SharedColumn) -> Column[Device]:
+    def _column(self, shared: ColumnSpec) -> Column[Device]:
         if shared.get is None:
             return replace(self.column(shared, self._graph), heading=self._span)
         if shared.title == "DEVICE":

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from tpusmi.model import Process, ProcessKey, Value
 from tpusmi.report import verdicts, words
-from tpusmi.report.columns import PROCESS_COLUMNS, SORT_LETTERS, Cell
-from tpusmi.report.columns import Column as SharedColumn
+from tpusmi.report.columns import PROCESS_COLUMNS, SORT_LETTERS, Cell, ColumnSpec
 from tpusmi.report.family import Branch, tree
 from tpusmi.tui.draw.columns import Cells, Column
 from tpusmi.tui.draw.look import Look, Row
@@ -86,7 +85,7 @@ class ProcessTable(Cells[Process]):
         chips = () if self.at is None or not p.holds else self.at.snapshot.chips
         return [c.index for c in chips if set(c.nodes) & set(p.holds)]
 
-    def _column(self, shared: SharedColumn) -> Column[Process]:
+    def _column(self, shared: ColumnSpec) -> Column[Process]:
         drawn = {"S": self._letter, "PID": self._pid, "PHASE": self._phase}
         if shared.title == "COMMAND":
             return replace(self.column(shared, self._command), most=COMMAND_MOST)
