@@ -120,9 +120,9 @@ def of_device(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
     read = more.pop("read", words.reader(m.unit))
 
     def cell(at: IndexedSnapshot, d: Device) -> Cell:
-        shown = rows.device_value(at.snapshot, d, name)
-        cell = _valued(shown.value, read)
-        return cell._replace(text=rows.DITTO) if shown.repeats else cell
+        measured = rows.device_value(at.snapshot, d, name)
+        cell = _valued(measured.value, read)
+        return cell._replace(text=rows.DITTO) if measured.repeats else cell
 
     return ColumnSpec(m.title, m.help, cell, width, rank, right=True, **more)
 

@@ -200,9 +200,9 @@ def _busy_cell(at: rows.IndexedSnapshot, d: Device, busy: ColumnSpec) -> Markup:
     about = [f"{c.title} {words.percent(cell.order)}" for c, cell in cells if cell.value]
     idle = _cell_of(at, _IDLE, d).order
     about += [] if idle is None else [f"idle {words.idle(idle)}"]
-    shown = _cell_of(at, busy, d)
-    share = None if shown.order is None else shown.order / 100
-    return _small_cell(" ".join((d.name, *about)), share, shown.value, "")
+    cell = _cell_of(at, busy, d)
+    share = None if cell.order is None else cell.order / 100
+    return _small_cell(" ".join((d.name, *about)), share, cell.value, "")
 
 
 def _small_cell(title: str, share: float | None, value: Value | None, look: str) -> Markup:

@@ -63,24 +63,24 @@ def _uuid_without_chip(device: Device) -> str:
     return f"{device.own_name}@{servers[0]}" if servers else device.own_name
 
 
-def selected(snapshot: Snapshot, wanted: Selection) -> Snapshot:
-    """The snapshot with only the wanted processes and devices."""
-    if wanted == Selection():
+def selected(snapshot: Snapshot, selection: Selection) -> Snapshot:
+    """The snapshot with only the selected processes and devices."""
+    if selection == Selection():
         return snapshot
-    processes = tuple(p for p in snapshot.processes if _wants_process(wanted, p))
-    if wanted.pids:
+    processes = tuple(p for p in snapshot.processes if _wants_process(selection, p))
+    if selection.pids:
         sure = {p.pid for p in processes if p.is_verified}
         processes = tuple(p for p in processes if p.is_verified or p.pid not in sure)
     kept = {p.key for p in processes}
-    named = _named(snapshot, wanted.devices)
+    named = _named(snapshot, selection.devices)
     devices = tuple(
         d
         for d in snapshot.devices
-        if _is_of(wanted, d, kept)
-        and (not wanted.devices or d.key in named)
-        and (not wanted.chips or d.chip in wanted.chips)
+        if _is_of(selection, d, kept)
+        and (not selection.devices or d.key in named)
+        and (not selection.chips or d.chip in selection.chips)
     )
-    if wanted.devices or wanted.chips:
+    if selection.devices or selection.chips:
         owners = {owner for d in devices for owner in d.owners}
         processes = tuple(p for p in processes if p.key in owners)
     pids = {p.pid for p in processes}
@@ -136,10 +136,10 @@ def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:
     return not process.is_living and (ended is None or snapshot.at_s - ended > DEAD_SHOWN_S)
 
 
-def _wants_process(wanted: Selection, process: Process) -> bool:
-    by_user = not wanted.users or is_of(process, wanted.users)
-    by_text = not wanted.text or contains(process, wanted.text)
-    return by_user and by_text and (not wanted.pids or process.pid in wanted.pids)
+def _wants_process(selection: Selection, process: Process) -> bool:
+    by_user = not selection.users or is_of(process, selection.users)
+    by_text = not selection.text or contains(process, selection.text)
+    return by_user and by_text and (not selection.pids or process.pid in selection.pids)
 
 
 def is_of(process: Process, users: Collection[str]) -> bool:
@@ -154,9 +154,9 @@ def contains(process: Process, text: str) -> bool:
     return text.casefold() in row.casefold()
 
 
-def _is_of(wanted: Selection, device: Device, kept: set[ProcessKey]) -> bool:
+def _is_of(selection: Selection, device: Device, kept: set[ProcessKey]) -> bool:
     """True for its devices; and for one without an owner unless users or processes are selected."""
-    if wanted.users or wanted.pids or wanted.text:
+    if selection.users or selection.pids or selection.text:
         return any(owner in kept for owner in device.owners)
     return device.key.process is None or device.key.process in kept
 
