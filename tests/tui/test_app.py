@@ -171,7 +171,7 @@ async def test_escape_while_typing_drops_the_filter() -> None:
 async def test_a_filter_without_a_match_says_so() -> None:
     async with dashboard(two_jobs()) as pilot:
         await press(pilot, "slash", *"nobody", "enter")
-        assert "no process passes" in text(pilot, "detail").lower()
+        assert "no process matches" in text(pilot, "detail").lower()
         await press(pilot, "down", "end", "enter")
         assert pilot.app.is_running
 

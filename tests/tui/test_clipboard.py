@@ -96,8 +96,8 @@ def test_in_tmux_what_is_copied_is_in_a_buffer_whatever_is_set_there(
     tmux("set", "-s", "set-clipboard", setting)
     seen(tmux, "v5e")
     tmux("send-keys", "y")
-    screen = seen(tmux, "put into tmux's buffer")
+    screen = seen(tmux, "copied to the tmux buffer")
     assert "Copied" not in screen
-    pid = screen.split(" put into tmux's buffer")[0].split("pid ")[-1]
+    pid = screen.split(" copied to the tmux buffer")[0].split("pid ")[-1]
     assert tmux("show-buffer") == pid
     assert pid.isdigit()

@@ -138,7 +138,7 @@ async def test_phases_stand_on_a_line_and_in_shares() -> None:
         await press(pilot, "j")
         phases = line(pilot, "   phase").partition("│")[2]
         assert [c for c in phases if c.isalpha()] == list("SCRICR")
-        said = "running 80 % · compiling 10 % · starting 5 % · idle 5 % · in 9m21s"
+        said = "running 80 % · compiling 10 % · starting 5 % · idle 5 % · of 9m21s"
         assert said in page(pilot)
 
 
@@ -194,7 +194,7 @@ async def test_without_an_agent_it_says_how_to_get_one_and_what_the_devices_do()
         await press(pilot, "j")
         assert screen_text(pilot)[1].startswith(f"? {PID}  ada  no agent  TPU v5 lite 0-3")
         assert "tpusmi.start()" in line(pilot, "agent")
-        assert "duty cycle  98 %" in line(pilot, "devices")
+        assert "DUTY  98 %" in line(pilot, "devices")
         for name in ("MXU ", "duty cycle ", "HBM bandwidth "):
             assert line(pilot, name).rstrip().endswith("mean of its devices")
         assert "step time" not in page(pilot)

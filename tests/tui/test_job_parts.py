@@ -35,7 +35,7 @@ def test_shares_are_of_the_time_that_is_known() -> None:
     assert shares([-1.0] * 10 + [R] * 30 + [C] * 10, 50) == [
         "running 75 %",
         "compiling 25 %",
-        "in 40.0 s",
+        "of 40.0 s",
     ]
     assert shares([R] * 499 + [I], 500) == ["running 100 %", "idle 0.2 %"]
     assert shares([R] * 49 + [-1.0], 50) == ["running 100 %"]

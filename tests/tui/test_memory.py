@@ -281,7 +281,7 @@ async def test_a_job_without_an_agent_says_what_to_do() -> None:
         await press(pilot, "down", "down", "m")
         assert "60001 python notebook.py" in shown(pilot)
         assert "import tpusmi; tpusmi.start()" in shown(pilot)
-        assert "Tab shows one that has a profile:\n    41234 python" in head(pilot)
+        assert "Tab shows a job with a profile:\n    41234 python" in head(pilot)
         await press(pilot, "b", "enter", "S", "D", "e", "E", "down", "slash", "x", "escape", "tab")
         assert "41234" in head(pilot)
 

@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable
 
 LIMIT_S = 1.0
-"""For tmux, which takes a few milliseconds. It is the screen: where it hangs nothing is seen."""
+"""A limit for tmux, which takes a few milliseconds. If it hangs, the whole screen hangs."""
 
 
 def copy_text(text: str, write: Callable[[str], object], is_web: bool = False) -> str:
-    """Hand a text to the clipboard; what was done with it, as a sentence.
+    """Send a text to the clipboard; returns a sentence about where it went.
 
-    `write` sends to the terminal. In tmux the text is put into a buffer of it: with most settings
-    tmux ignores what a program sends to the clipboard.
+    `write` sends to the terminal, which does not confirm that it took the text. In tmux the text
+    is put into a buffer: with most settings tmux ignores what programs send to the clipboard.
     """
     what = f"pid {text}" if text.isdigit() else text
     if is_web:
@@ -26,7 +26,7 @@ def copy_text(text: str, write: Callable[[str], object], is_web: bool = False) -
         for option in ("-w", ""):  # tmux before 3.2 cannot send it on
             if _tmux_takes(text, option):
                 sent = " and sent to the terminal's clipboard" if option else ""
-                return f"{what} put into tmux's buffer{sent}"
+                return f"{what} copied to the tmux buffer{sent}"
         write(_wrapped(_sequence(text).replace("\x1b", "\x1b\x1b"), "tmux;"))
     if "STY" in os.environ:
         write(_wrapped(_sequence(text)))
@@ -36,7 +36,7 @@ def copy_text(text: str, write: Callable[[str], object], is_web: bool = False) -
 
 
 def _tmux_takes(text: str, option: str) -> bool:
-    """False where tmux cannot be asked, does not answer in time, or does not know the option."""
+    """True if tmux took the text in time, and knows the option."""
     import subprocess
 
     command = ["tmux", "load-buffer", *filter(None, [option]), "-"]
@@ -55,12 +55,12 @@ def _tmux_takes(text: str, option: str) -> bool:
 
 
 def _sequence(text: str) -> str:
-    """OSC 52."""
+    """The escape sequence OSC 52."""
     return f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\a"
 
 
 def _wrapped(sequence: str, whose: str = "") -> str:
-    """For the terminal around a multiplexer, which it passes on."""
+    """The sequence as a multiplexer passes it on to its terminal."""
     return f"\x1bP{whose}{sequence}\x1b\\"
 
 
@@ -68,9 +68,9 @@ FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', mono
 
 
 def self_contained(svg: str) -> str:
-    """The picture without fonts from elsewhere, which many viewers do not fetch.
+    """The picture without fonts from the web, which many viewers do not fetch.
 
-    Glyphs are stretched to the grid instead, and spaces kept, so that columns line up in any font.
+    Glyphs are stretched to the grid, and spaces kept, so that columns line up in any font.
     """
     svg = re.sub(r"@font-face \{[^{}]*\}\s*", "", svg)
     svg = re.sub(r"font-family: [^;:]*;", f"font-family: {FONTS};", svg)
@@ -79,9 +79,9 @@ def self_contained(svg: str) -> str:
 
 
 def save_screenshot(svg: str, host: str) -> str:
-    """Save it in the working directory under a name of its own, which is returned. Raises OSError.
+    """Save it in the working directory under a new name, which is returned. Raises OSError.
 
-    Never written over another file, nor through a link.
+    Never overwrites a file, nor follows a link.
     """
     name = re.sub(r"[^\w.-]", "_", host) or "host"
     stem = f"tpusmi-{name}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -1,4 +1,4 @@
-"""The terminal from outside: signals, its loss, and giving it back as it was."""
+"""The terminal from outside: signals, its loss, and restoring it."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ class DeviceGraphs:
         return len(self._drawn)
 
     def missing(self) -> str:
-        """What is not measured on a TPU, which sources could, and why they do not; empty where
-        nothing is missing.
+        """The quantities missing on a TPU, the sources that could measure them, and why they do
+        not; empty if none is missing.
         """
         gone = [q for q in QUANTITIES if q not in self._drawn]
         if self._d.platform != "tpu" or not gone:

@@ -171,7 +171,7 @@ class Graphs:
         found = self._averages.get(key)
         if len(self._averages) > AVERAGES_MOST:
             self._averages.clear()
-        # Further apart than neighbours: it was paused, or somebody has looked back.
+        # The moments are not neighbors: the dashboard was paused, or the user has looked back.
         if found is None or s.at_s < found.at_s or until - found.until > 1:
             same = alike(s, devices, metric)
             every = [self.of_device(s, d, metric, span_s, count) for d in same]
@@ -184,7 +184,7 @@ class Graphs:
         return found.slots
 
     def _window(self, graph: _Graph, metric: str, at_s: int, from_s: int) -> array[float] | None:
-        """The seconds from the one to the other; None where nobody knows of any."""
+        """The seconds from the one to the other; None if no value is known."""
         if graph.witness is None or from_s > at_s:
             return None
         return self._history.window(metric, graph.witness, at_s, at_s - from_s + 1)
@@ -259,6 +259,11 @@ def held(slots: Slots, present: Value | None, slot_s: float) -> Slots:
 def stretched(slots: Sequence[float | None], count: int) -> Slots:
     """The slots over `count` places: a slot is a second at least, a place may be less."""
     return [slots[i * len(slots) // count] for i in range(count)] if slots else [None] * count
+
+
+def is_known(slots: Sequence[float | None]) -> bool:
+    """True if any slot has a value."""
+    return any(v is not None for v in slots)
 
 
 def most(values: Sequence[float]) -> float | None:

@@ -14,7 +14,8 @@ from tpusmi.tui.draw.look import Look, Row, width_of
 class Lines(Widget):
     """Lines of text, clipped to the widget and never wrapped.
 
-    Textual's own widgets lay out the screen anew, or paint all of themselves, when a line changes.
+    Textual's own widgets paint all of themselves when a cell changes. In tests/bench/tables.py,
+    with 256 rows, a tick takes 70 ms of CPU in the DataTable of Textual 8.2.8, and 5 ms in `Grid`.
     """
 
     ALLOW_SELECT = False

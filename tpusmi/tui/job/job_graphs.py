@@ -9,7 +9,17 @@ from itertools import groupby
 from tpusmi.model import AGENT, PHASE, PHASES, Phase, Process, Snapshot, State, Value
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import QUANTITIES, Drawn, How, Slots, dominant, filed, held, most
+from tpusmi.tui.draw.graphs import (
+    QUANTITIES,
+    Drawn,
+    How,
+    Slots,
+    dominant,
+    filed,
+    held,
+    is_known,
+    most,
+)
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.process.memory_curve import Holder
 from tpusmi.tui.process.process_facts import LETTERS, NAME_WIDTH, JobFacts, named
@@ -81,11 +91,11 @@ class JobGraphs:
 
     def _steps(self, height: int) -> list[Row]:
         p50, p95 = (self._slots(f"step_time_s.{part}") for part in ("p50", "p95"))
-        if _is_known(p50):
+        if is_known(p50):
             top = plot.round_top(_max((*p50, *p95)))
             text = "median, with the 95th percentile above it"
             curve = plot.Curve("step time", text, p50, top, words.duration(top), line=p95)
-        elif _is_known(rate := self._slots("steps_per_s")):
+        elif is_known(rate := self._slots("steps_per_s")):
             top = plot.round_top(_max(rate))
             curve = plot.Curve("steps/s", "", rate, top, words.rate(top))
         else:
@@ -97,7 +107,7 @@ class JobGraphs:
         """The phases below the step times, and the time axis of both."""
         look, history = self._look, self._scene.history
         slots = self._slots(PHASE, dominant, max(1, self._width - plot.SCALE_WIDTH))
-        if not _is_known(slots):
+        if not is_known(slots):
             return [self._axis()]
         seconds = history.window(PHASE, self._p.key, int(self._s.at_s), self._span_s) or ()
         left = look.cell("phase", plot.SCALE_WIDTH - 1, "dim", right=True)
@@ -108,10 +118,10 @@ class JobGraphs:
 
     def _flops(self, height: int) -> list[Row]:
         text = "  ".join(self._facts.flops()).removeprefix("MFU ")
-        if _is_known(slots := self._slots("mfu_percent")):
+        if is_known(slots := self._slots("mfu_percent")):
             top = max(100.0, plot.round_top(_max(slots)))
             curve = plot.Curve("MFU", text or words.UNKNOWN, slots, top, words.percent(top))
-        elif _is_known(slots := self._slots("flops_per_s")):
+        elif is_known(slots := self._slots("flops_per_s")):
             top = plot.round_top(_max(slots))
             text = f"{text}  (no MFU: unknown peak of {self._kind()})"
             scale = words.flops(top).removesuffix("LOP/s")
@@ -152,7 +162,7 @@ class JobGraphs:
         curves = [
             plot.Curve(q.label, "mean of its devices", slots, 100.0, "100 %")
             for q, slots in means
-            if _is_known(slots)
+            if is_known(slots)
         ]
         if not curves:
             return []
@@ -229,7 +239,7 @@ def shares(seconds: Sequence[float], span_s: int) -> list[str]:
     counts = Counter(phase for v in seconds if (phase := _phase(v)) is not None)
     total = sum(counts.values())
     texts = [f"{name} {_percent(n / total)}" for name, n in counts.most_common()]
-    return [*texts, f"in {words.duration(total)}"] if 0 < total < KNOWN_RATIO * span_s else texts
+    return [*texts, f"of {words.duration(total)}"] if 0 < total < KNOWN_RATIO * span_s else texts
 
 
 def _percent(share: float) -> str:
@@ -240,10 +250,6 @@ def _percent(share: float) -> str:
 def _phase(number: float | None) -> Phase | None:
     """The name of a phase, None for other numbers: they are from a file of another process."""
     return PHASES[int(number)] if number is not None and 0 <= number < len(PHASES) else None
-
-
-def _is_known(slots: Sequence[float | None]) -> bool:
-    return any(v is not None for v in slots)
 
 
 def _max(slots: Sequence[float | None]) -> float:

@@ -218,7 +218,7 @@ class _Page:
         for q in SHARES:
             value = fresh_mean(self._s, q.metric, devices)
             if value is not None:
-                yield f"{q.label} {words.percent(value):>5}"
+                yield f"{q.name} {words.percent(value):>5}"
 
     def _warnings(self, cause: Cause | None, width: int) -> list[Row]:
         covered = () if cause is None else cause.covers

@@ -74,7 +74,7 @@ def without_profile(
         return chrome.nothing(look, snapshot, "")
     lines = [look.cell(_name(process), width, "head"), (), *_why(look, process, width)]
     if others:
-        lines += [(), look.line(("Tab shows one that has a profile:", "plain"))]
+        lines += [(), look.line(("Tab shows a job with a profile:", "plain"))]
         lines += [look.cell(f"    {p.pid} {words.command(p.command)}", width) for p in others]
     return lines
 

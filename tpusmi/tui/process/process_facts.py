@@ -198,7 +198,7 @@ def _place(life: Life) -> Iterator[str]:
     if above:
         yield "by " + " under ".join(dict.fromkeys((above[0], above[-1])))
     elif life.parent is not None:
-        yield f"parent {life.parent}"
+        yield f"by pid {life.parent}"
     if life.terminal:
         yield life.terminal
     if life.cwd:
