@@ -23,7 +23,6 @@ sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("assets", "tests"))]
 from posed import PosedFeed  # noqa: E402
 from support.feeds import Inline  # noqa: E402
 from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
-from tpusmi.tui.picture import self_contained  # noqa: E402
 
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
