@@ -174,9 +174,9 @@ def test_it_is_switched_off_by_a_variable(tmp_path: Path) -> None:
 def test_an_unexpected_error_switches_it_off_with_a_warning(tmp_path: Path) -> None:
     go = (
         """
-from tpusmi.sources.libtpu.own import OwnMetrics
+from tpusmi.agent.utilization import OwnServer
 def fail(self, now_s): raise TypeError("a new grpc")
-OwnMetrics.read = fail
+OwnServer.read = fail
 """
         + GO
     )

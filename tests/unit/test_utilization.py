@@ -12,7 +12,7 @@ from tpusmi.agent import utilization
 from tpusmi.agent.utilization import Utilization, joined
 from tpusmi.model import LIBTPU, Reading, RowKey
 
-DUTY, IDLE, BANDWIDTH = utilization.METRICS
+DUTY, IDLE, BANDWIDTH = utilization.UTILIZATION_FIELDS
 
 
 def row(metric: str, id: int, value: float, at_s: float = 1.0) -> Reading:

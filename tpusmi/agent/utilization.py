@@ -7,9 +7,10 @@ a TPU backend and a server, and if it is installed; grpc never is.
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tpusmi import chips
@@ -18,13 +19,15 @@ from tpusmi.agent.process import block_signals
 from tpusmi.agent.slot import Values
 from tpusmi.agent.threads import Event, Thread
 from tpusmi.model import Reading, RowKey
+from tpusmi.wire.layout import UTILIZATION_FIELDS
 
 if TYPE_CHECKING:
-    from tpusmi.sources.libtpu.own import OwnMetrics
+    from tpusmi.sources.libtpu.pool import Pool
+    from tpusmi.sources.libtpu.ports import Endpoint
 
-METRICS = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
-"""What is asked for, in the order of wire.DEVICE_FIELDS."""
-NOTHING: Values = (None,) * len(METRICS)
+NOTHING: Values = (None,) * len(UTILIZATION_FIELDS)
+LOOK_EVERY_S = 5.0
+"""Between two looks for the ports on which this process listens."""
 END_S = 0.7
 """The thread is given so long to end; one that is asking a server that hangs takes a little longer,
 and is left to it.
@@ -45,7 +48,7 @@ class Server(Protocol):
 
 
 class Busy(NamedTuple):
-    """One answer: a value for each of METRICS and each local device."""
+    """One answer: a value for each of UTILIZATION_FIELDS and each local device."""
 
     at_s: float
     period_s: float
@@ -72,7 +75,7 @@ class Utilization(Thread):
         self._ids = ids
         self._may_be_partial = _has_one_device_per_chip(kind)
         self._budget = Budget(period_s, UTILIZATION_SHARE)
-        self._connect = connect or _OwnServer
+        self._connect = connect or OwnServer
         self._end = Event()
 
     def run(self) -> None:
@@ -141,7 +144,7 @@ def joined(
     On a chip of two devices some metrics are told per chip, and must not pass for a device's: there
     the rows have to be as many as the devices.
     """
-    columns = [_column(readings, name, ids, may_be_partial) for name in METRICS]
+    columns = [_column(readings, name, ids, may_be_partial) for name in UTILIZATION_FIELDS]
     return tuple(zip(*columns, strict=True)) if ids else ()
 
 
@@ -172,34 +175,42 @@ def _has_one_device_per_chip(kind: str | None) -> bool:
     return generation is not None and generation.devices_per_chip == 1
 
 
-class _OwnServer:
-    """The metrics server of this process. Nothing is loaded before this process listens."""
+class OwnServer:
+    """The metrics server of this process; no other process's port is ever asked. Nothing is loaded
+    before this process listens, and grpc never is: its threads and fork handlers do not belong in a
+    job.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self.loading_s = 0.0
-        self._metrics: OwnMetrics | None = None
+        self._environment = environment
+        self._pool: Pool | None = None
+        self._endpoints: Sequence[Endpoint] = ()
+        self._looked_at_s = -math.inf
 
     def read(self, now_s: float) -> Sequence[Reading]:
-        """Its rows; empty when there is none."""
-        if self._metrics is None:
-            self._metrics = self._met()
-        return () if self._metrics is None else self._metrics.read(now_s)
-
-    def _met(self) -> OwnMetrics | None:
-        """The server, once it is there. Raises ImportError where protobuf is not installed."""
+        """Its rows; empty when there is no server. Raises ImportError where protobuf is not
+        installed.
+        """
         began_s = time.thread_time()
         from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find_own
 
-        if not find_own(os.environ.get(PORTS_VARIABLE, "")):
-            return None
-        from tpusmi.metricproto import messages
-        from tpusmi.sources.libtpu.own import OwnMetrics
+        if self._pool is None or now_s - self._looked_at_s >= LOOK_EVERY_S:
+            self._endpoints = find_own(self._environment.get(PORTS_VARIABLE, ""))
+            self._looked_at_s = now_s
+        if self._pool is None:
+            if not self._endpoints:
+                return []
+            from tpusmi.metricproto import messages
+            from tpusmi.sources.libtpu.pool import Pool
 
-        messages()
-        self.loading_s = time.thread_time() - began_s
-        return OwnMetrics()
+            messages()
+            self._pool = Pool(UTILIZATION_FIELDS)
+            self.loading_s = time.thread_time() - began_s
+        answers = self._pool.ask(self._endpoints, now_s)
+        return [r for answer in answers for r in answer.reply.readings]
 
     def close(self) -> None:
         """Close the connection."""
-        if self._metrics is not None:
-            self._metrics.close()
+        if self._pool is not None:
+            self._pool.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-from tpusmi.sources.libtpu.strangers import Strangers
+from tpusmi.sources.libtpu.ports import SocketOwners
 from tpusmi.sources.sockets import listeners
 
 _PIDFD_GETFD = 438
@@ -20,7 +20,7 @@ def shared(port: int) -> list[int]:
     the kernel does not give it.
     """
     found = (listeners() or {}).get(port)
-    pid = None if found is None else Strangers("/proc").pid(found)
+    pid = None if found is None else SocketOwners("/proc").pid(found)
     if found is None or pid is None:
         return []
     try:

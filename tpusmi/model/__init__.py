@@ -29,6 +29,7 @@ from tpusmi.model.metrics import (
 )
 from tpusmi.model.nouns import (
     HOLDERS,
+    SDK_SERVER,
     SYSFS,
     Chip,
     ChipKey,
@@ -127,6 +128,7 @@ __all__ = [
     "PROCESS_METRICS",
     "PROFILE",
     "SCHEMA",
+    "SDK_SERVER",
     "SILENT",
     "STALE_HOLDER",
     "SUSPECT_HOLDER",

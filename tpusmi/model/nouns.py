@@ -15,6 +15,11 @@ HOLDERS = "holders"
 SYSFS = "sysfs"
 """Name of the source that looks for the chips."""
 
+SDK_SERVER = "sdk"
+"""The server in every RowKey of libtpu's SDK, whose rows have no ids: they are numbered by their
+place in its lists.
+"""
+
 Number = float | int
 
 
@@ -67,7 +72,7 @@ class RowKey(NamedTuple):
     """
 
     server: str
-    """Address of the server, or `sdk`."""
+    """Address of the server, or SDK_SERVER."""
     id: int
 
 

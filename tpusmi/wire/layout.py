@@ -62,6 +62,8 @@ PROCESS_FIELDS = (
     "step_body_s.p50",
     "step_body_s.p95",
 )
+UTILIZATION_FIELDS = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
+"""What the agent asks of its own process's libtpu, on a clock of its own."""
 DEVICE_FIELDS = (
     "hbm_used_bytes",
     "hbm_limit_bytes",
@@ -72,9 +74,7 @@ DEVICE_FIELDS = (
     "live_array_bytes",
     "live_arrays",
     # 1.1
-    "duty_cycle_percent",
-    "idle_s",
-    "hbm_bandwidth_utilization_percent",
+    *UTILIZATION_FIELDS,
 )
 
 SLOT_HEAD = struct.Struct("<Q")

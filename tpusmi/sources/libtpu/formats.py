@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tpusmi.model import (
     LIBTPU_SDK,
-    METRICS,
+    SDK_SERVER,
     Latency,
     Link,
     Number,
@@ -19,13 +19,7 @@ from tpusmi.model import (
     RowKey,
     within,
 )
-from tpusmi.sources.libtpu.answers import (
-    DEVICES_MOST,
-    IDLE_MOST_S,
-    PERCENT_MOST,
-    VALUE_MOST,
-    fresh_for_s,
-)
+from tpusmi.sources.libtpu.decode import DEVICES_MOST, LABELS_MOST
 from tpusmi.sources.libtpu.names import (
     EXECUTION,
     GAUGE,
@@ -33,15 +27,14 @@ from tpusmi.sources.libtpu.names import (
     LINKS,
     ORDINAL,
     THROTTLE,
+    VALUE_MOST,
     Name,
+    sane,
 )
 from tpusmi.text import clean
 
-SERVER = "sdk"
-"""The server in every RowKey of the SDK."""
 ITEMS_MOST = 4096
 ITEM_LENGTH_MOST = 256
-LABELS_MOST = 256
 NO_CHIP = -1
 """Of a link whose name does not tell which chip of the host it is of."""
 HEALTH_MOST = 10
@@ -58,8 +51,6 @@ _TRAY_CHIP_SCORE = r"([0-9]{1,9})-([0-9]{1,9})\s*:\s*([0-9]{1,9})"
 _DEVICE_SCORE = r"([0-9]{1,9})-([0-9]{1,9})"
 _SIZE = r"[0-9]+\s*[KMGT]?i?B\+?"
 _NUMBER = r"[+-]?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
-
-_UNITS = {m.name: m for m in METRICS}
 
 Row = tuple[int, int]
 """Tray and chip."""
@@ -87,7 +78,7 @@ def parse(name: Name, data: object, at_s: float) -> Parsed:
 
 def _gauge(name: Name, items: list[str], at_s: float) -> Parsed:
     """`12.50`, `12.50%`, `33550229504`: one for each device or chip, in its order."""
-    values = [_sane(name.metric, number(text.removesuffix("%"))) for text in items]
+    values = [sane(name.metric, number(text.removesuffix("%"))) for text in items]
     # 0 bytes of memory: the runtime still starts.
     is_starting = [name.metric == "hbm_limit_bytes" and value == 0 for value in values]
     rows = [(i, v) for i, v in enumerate(values) if v is not None and not is_starting[i]]
@@ -105,7 +96,7 @@ def _ordinals(name: Name, items: list[str], at_s: float) -> Parsed:
         label, _, told = text.rpartition(":")
         if _is_of_other_core(label):
             continue
-        row, value = ordinal(label), _sane(name.metric, number(told))
+        row, value = ordinal(label), sane(name.metric, number(told))
         if row is None or value is None:
             senseless += 1
         else:
@@ -259,20 +250,8 @@ def _places(rows: set[Row]) -> dict[Row, int]:
     return {(tray, chip): chip for tray, chip in rows} if len(trays) == 1 else {}
 
 
-def _sane(name: str, value: Number | None) -> Number | None:
-    """The value when it can be true; None otherwise."""
-    told = _UNITS[name]
-    if told.unit == "percent":
-        value = within(value, PERCENT_MOST)
-        return None if value is None else min(float(value), 100.0)
-    value = within(value, IDLE_MOST_S if name == "idle_s" else VALUE_MOST)
-    if value is None:
-        return None
-    return int(value) if told.is_integer else float(value)
-
-
 def _reading(name: Name, metric: str, row: int, value: Number, at_s: float) -> Reading:
-    return Reading(metric, RowKey(SERVER, row), value, at_s, LIBTPU_SDK, fresh_for_s(name))
+    return Reading(metric, RowKey(SDK_SERVER, row), value, at_s, LIBTPU_SDK, name.fresh_s)
 
 
 def _text(item: object) -> str:

@@ -4,19 +4,22 @@
 
 from typing import NamedTuple
 
-GAUGE, ORDINAL, EXECUTION, LATENCY, LINKS, THROTTLE = (
-    "gauge",
-    "ordinal",
-    "execution",
-    "latency",
-    "links",
-    "throttle",
-)
+from tpusmi.model import DEVICE_METRICS, Number, within
+
+GAUGE, ORDINAL, EXECUTION = "gauge", "ordinal", "execution"
+LATENCY, LINKS, THROTTLE = "latency", "links", "throttle"
 """Shapes of an answer: a number per device or chip; a number per `device_ordinal`; a distribution
 per `device_ordinal`; a distribution per label; the SDK's lists of links and of throttle scores."""
 
 OFTEN_S, AGAIN_S, SELDOM_S, ONCE_S = 1.0, 2.0, 5.0, 30.0
 """How often each kind of number is worth asking for."""
+FRESH_LEAST_S = 5.0
+FRESH_PERIODS = 3
+VALUE_MOST = 2**62 - 1
+IDLE_MOST_S = 10 * 365.25 * 86400.0
+"""Ten years: no machine has been up for longer."""
+PERCENT_MOST = 100.5
+"""A little over 100 is rounding; more is not a share of anything."""
 
 
 class Name(NamedTuple):
@@ -30,6 +33,11 @@ class Name(NamedTuple):
     """Newest first; empty: only the metrics server has it."""
     shape: str
     every_s: float = OFTEN_S
+
+    @property
+    def fresh_s(self) -> float:
+        """How long a value may be believed."""
+        return max(FRESH_LEAST_S, FRESH_PERIODS * self.every_s)
 
 
 def _latency(metric: str, middle: str, *sdk: str) -> Name:
@@ -120,3 +128,17 @@ NAMES = (
     _latency("grpc_server_call_latency_us", "grpc_server_call_latencies.microsecond"),
 )
 """In the order in which they are asked for."""
+
+_METRICS = {m.name: m for m in DEVICE_METRICS}
+
+
+def sane(metric: str, value: Number | None) -> Number | None:
+    """The value of that device metric when it can be true; None otherwise."""
+    unit, is_integer = _METRICS[metric].unit, _METRICS[metric].is_integer
+    if unit == "percent":
+        value = within(value, PERCENT_MOST)
+        return None if value is None else min(float(value), 100.0)
+    value = within(value, IDLE_MOST_S if metric == "idle_s" else VALUE_MOST)
+    if value is None:
+        return None
+    return int(value) if is_integer else float(value)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.model import Percentiles, within
+from tpusmi.sources.libtpu.names import VALUE_MOST
 
 BUCKETS_MOST = 4096
-VALUE_MOST = 2.0**62
 _QUANTILES = (0.5, 0.9, 0.95, 0.999)
 
 

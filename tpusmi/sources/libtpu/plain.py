@@ -7,7 +7,6 @@ told to stop: a server that floods it takes seconds of CPU time and hundreds of 
 
 from __future__ import annotations
 
-import enum
 import struct
 import time
 from _socket import (
@@ -18,8 +17,7 @@ from _socket import (
 )  # `socket` imports half as much as bare Python does
 from typing import Any
 
-from tpusmi.sources.libtpu.channel import ENDLESS, HTTP1
-from tpusmi.sources.libtpu.trailers import status_in
+from tpusmi.sources.libtpu.grpc_status import ENDLESS, HTTP1, Code, status_in
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
@@ -40,28 +38,6 @@ CHUNK_BYTES = 65536
 
 _FRAME = struct.Struct(">BHBBI")
 _MESSAGE = struct.Struct(">BI")
-
-
-class Code(enum.Enum):
-    """How a call ended, by gRPC's names."""
-
-    OK = 0
-    CANCELLED = 1
-    UNKNOWN = 2
-    INVALID_ARGUMENT = 3
-    DEADLINE_EXCEEDED = 4
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    PERMISSION_DENIED = 7
-    RESOURCE_EXHAUSTED = 8
-    FAILED_PRECONDITION = 9
-    ABORTED = 10
-    OUT_OF_RANGE = 11
-    UNIMPLEMENTED = 12
-    INTERNAL = 13
-    UNAVAILABLE = 14
-    DATA_LOSS = 15
-    UNAUTHENTICATED = 16
 
 
 class PlainChannel:

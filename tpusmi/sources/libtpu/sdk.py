@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from tpusmi.interpreter import why_unknown
 from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome
-from tpusmi.sources.libtpu.answers import fresh_for_s
 from tpusmi.sources.libtpu.child_process import ChildProcess
 from tpusmi.sources.libtpu.formats import Parsed, parse
 from tpusmi.sources.libtpu.names import NAMES, SELDOM_S, Name
@@ -242,7 +241,7 @@ class LibtpuSdk:
             links=tuple(
                 link
                 for k in known
-                if now_s - k.at_s <= fresh_for_s(k.name)  # a link does not say how old it is
+                if now_s - k.at_s <= k.name.fresh_s  # a link does not say how old it is
                 for link in k.parsed.links
             ),
             libtpu_version=self._version,
