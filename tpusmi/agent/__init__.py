@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from tpusmi.agent.process import say
 from tpusmi.agent.sampler import Sampler
 from tpusmi.agent.steps import Steps
-from tpusmi.agent.tracked import Tracked, tracked
+from tpusmi.agent.tracked import Tracked, wrap
 from tpusmi.wire.writer import close_inherited
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -109,7 +109,7 @@ def track(function: Function) -> Function:
     """
     if not _is_enabled() or type(function) is Tracked:
         return function
-    return cast(Function, tracked(function, _steps.flops))
+    return cast(Function, wrap(function, _steps.flops))
 
 
 def _is_enabled() -> bool:

@@ -56,7 +56,7 @@ def _of_jitted(program: Any) -> Cost:
     """XLA's count; where it would count the body of a loop once, the count of what was traced."""
     found = traced.count(program.jaxpr)
     if found.is_endless:
-        return Cost(None, UNKNOWN, "multiplies in a loop whose length nobody knows beforehand")
+        return Cost(None, UNKNOWN, "multiplies matrices inside a loop of unknown length")
     flops = found.flops if found.has_loops else _of_lowered(program.lower())
     if flops is None:
         flops = found.flops or None
