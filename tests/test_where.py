@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 import yaml
-from another import another_user
-from commands import TPUSMI, USER, environment, tpusmi
-from own_dev import ON_A_MACHINE, on_a_machine
-from spaces import inside, shared
-from users import ROOT, acting_as, reachable
+from support import run_as
+from support.commands import TPUSMI, USER, environment, tpusmi
+from support.namespaces import inside, shared
+from support.private_dev import ON_A_MACHINE, on_a_machine
+from support.run_as import another_user
+from support.users import ROOT, acting_as, reachable
 
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments
@@ -112,7 +113,7 @@ def test_a_segment_can_be_kept_from_other_users(tmp_path: Path) -> None:
             assert len(job_of(seen(tmp_path, user=user), job.pid)) == count
 
 
-AS_USER = f"exec 3<&-\nexec {sys.executable} {Path(__file__).with_name('another.py')} {USER} "
+AS_USER = f"exec 3<&-\nexec {sys.executable} {run_as.__file__} {USER} "
 
 
 @ROOT
@@ -326,8 +327,8 @@ def test_a_cell_shows_the_job_of_the_notebook(tmp_path: Path) -> None:
 
 @ROOT
 @claims(
-    "A container with a FUSE file system on `/dev/shm` is not looked into, and tpusmi says so.",
-    "tpusmi looks only at local file systems there",
+    "It does not read a container with a FUSE file system on `/dev/shm`, and says so.",
+    "In other containers, tpusmi reads only local file systems",
 )
 def test_a_dev_shm_on_fuse_is_not_looked_into_and_that_is_said(tmp_path: Path) -> None:
     code = (

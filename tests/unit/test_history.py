@@ -7,7 +7,7 @@ import threading
 
 from hypothesis import given
 from hypothesis import strategies as st
-from timing import takes_at_most
+from support.clocks import takes_at_most
 
 from tpusmi.model import METRICS, UNKNOWN, DeviceKey, History, ProcessKey, Reading, RowKey
 from tpusmi.model.history import SERIES_MOST, UNKEPT

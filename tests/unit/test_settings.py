@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from users import as_another_user
+from support.users import as_another_user
 
 from tpusmi.cli.config import config_text
 from tpusmi.settings import (
@@ -70,39 +70,42 @@ def test_a_missing_or_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("theme", "is not TOML: Expected '=' after a key"),
+        ("theme", "not valid TOML: Expected '=' after a key"),
         ("\n\ntheme = dark", "line 3"),
-        ("a = " + "[" * 9000, "is not TOML"),
-        ("interval = " + "9" * 5000, "is not TOML"),
-        ('theme = "dark"\x1b[2J', "is not TOML"),
-        ('thme = "dark"', "thme: no setting has that name; is theme meant?"),
-        ("[key]\nkill = 'x'", "key: no setting has that name; is keys meant?"),
-        ('theme = "drak"', 'theme: "drak" is not a theme; is dark meant?'),
+        ("a = " + "[" * 9000, "not valid TOML"),
+        ("interval = " + "9" * 5000, "not valid TOML"),
+        ('theme = "dark"\x1b[2J', "not valid TOML"),
+        ('thme = "dark"', 'thme: no setting has that name; did you mean "theme"?'),
+        ("[key]\nkill = 'x'", 'key: no setting has that name; did you mean "keys"?'),
+        ('theme = "drak"', 'theme: "drak" is not a theme; did you mean "dark"?'),
         ('theme = "#"', "choose one of dark, light, colorblind, ansi, mono"),
-        ("theme = 3", 'theme: text in "quotes", not a number'),
-        ('view = "heet"', 'view: "heet" is not a view; is heat meant?'),
-        ('ascii = "yes"', "ascii: true or false, not text"),
-        ("ascii = 1979-05-27", "ascii: true or false, not a date or a time"),
-        ("interval = true", "interval: a number of seconds, not true or false"),
+        ("theme = 3", 'theme: must be text in "quotes", not a number'),
+        ('view = "heet"', 'view: "heet" is not a view; did you mean "heat"?'),
+        ('ascii = "yes"', "ascii: must be true or false, not text"),
+        ("ascii = 1979-05-27", "ascii: must be true or false, not a date or a time"),
+        ("interval = true", "interval: must be a number of seconds, not true or false"),
         ("interval = nan", "interval: not between 0.1 and 86400 seconds"),
         ("interval = 0.01", "interval: not between 0.1 and 86400 seconds"),
         ("interval = " + "9" * 400, "interval: not between"),
         ('only_user = "\\u202Eann"', "only_user"),
-        ("keys = 3", "keys: a table, [keys], not a number"),
-        ('[keys]\nkil = "x"', "[keys] kil: no key has that name; is kill meant?"),
+        ("keys = 3", "keys: must be a table, [keys], not a number"),
+        ('[keys]\nkil = "x"', '[keys] kil: no key has that name; did you mean "kill"?'),
         ('[keys]\nkill = "bogus"', '[keys] kill: "bogus": no key has that name'),
-        ("[keys]\nkill = 3", '[keys] kill: text in "quotes", not a number'),
+        ("[keys]\nkill = 3", '[keys] kill: must be text in "quotes", not a number'),
         ('[keys]\nkill = ""', "[keys] kill"),
         ('[keys]\nkill = "x,,y"', "the comma's is comma"),
-        ('[keys]\nkill = "q"', "[keys] kill: q is the key of quit, too"),
-        ('[keys]\nkill = "?"', "[keys] kill: question_mark is the key of help, too"),
-        ('[keys]\nkill = "x"\nquit = "x"', "x is the key of"),
-        ("[colors.graph]\nx = 1", '[colors] graph: text in "quotes", not a table'),
-        ('[colors]\ngrpah = "red"', "[colors] grpah: no style has that name; is graph meant?"),
-        ('[colors]\ngraph = "#zz"', '[colors] graph: "#zz" is not a style of Rich'),
-        ('[colors]\ngraph = "yelow"', "is yellow meant?"),
-        ('[colors]\ngraph = "red on"', '"red on" is not a style of Rich'),
-        ('[colors]\ngraph = "link http://x"', "is more than colours"),
+        ('[keys]\nkill = "q"', "[keys] kill: q is already the key of quit"),
+        ('[keys]\nkill = "?"', "[keys] kill: question_mark is already the key of help"),
+        ('[keys]\nkill = "x"\nquit = "x"', "x is already the key of"),
+        ("[colors.graph]\nx = 1", '[colors] graph: must be text in "quotes", not a table'),
+        (
+            '[colors]\ngrpah = "red"',
+            '[colors] grpah: no style has that name; did you mean "graph"?',
+        ),
+        ('[colors]\ngraph = "#zz"', '[colors] graph: "#zz" is not a valid Rich style'),
+        ('[colors]\ngraph = "yelow"', 'did you mean "yellow"?'),
+        ('[colors]\ngraph = "red on"', '"red on" is not a valid Rich style'),
+        ('[colors]\ngraph = "link http://x"', "has more than colors"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence_with_file_and_key(
@@ -146,9 +149,9 @@ def test_what_is_no_readable_file_is_said(tmp_path: Path) -> None:
     latin.write_bytes(b'# ok\nonly_user = "j\xf6rg"\n')
     for path, sentence in (
         (str(tmp_path), "Is a directory"),
-        (str(fifo), "is not a file"),
-        ("/dev/zero", "is not a file"),
-        (str(huge), "is larger than 64 KiB"),
+        (str(fifo), "not a regular file"),
+        ("/dev/zero", "not a regular file"),
+        (str(huge), "larger than 64 KiB"),
         (str(latin), "line 2 is not UTF-8"),
         ("a\0b", "embedded null"),
     ):

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server
+from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server, Status
 from tpusmi.sources.libtpu.client import ServerReply
 from tpusmi.sources.libtpu.names import NAMES
 from tpusmi.sources.libtpu.pool import EndpointReply, Pool
@@ -127,7 +127,7 @@ class Libtpu:
 
     def _status(
         self, good: list[EndpointReply], failed: list[EndpointReply], answers: list[EndpointReply]
-    ) -> tuple[str, str]:
+    ) -> tuple[Status, str]:
         if good:
             if not any(a.reply.readings or a.reply.latencies for a in good):
                 return OK, "no program loaded yet"

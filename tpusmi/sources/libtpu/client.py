@@ -14,7 +14,7 @@ from tpusmi.metricproto import (
     UnusableProtobufError,
     messages,
 )
-from tpusmi.model import ABSENT, FAILED, OK, Core, Latency, ProcessKey, Reading, RowKey
+from tpusmi.model import ABSENT, FAILED, OK, Core, Latency, ProcessKey, Reading, RowKey, Status
 from tpusmi.sources.libtpu.decode import MetricValues, Origin, cores, message, metric_values
 from tpusmi.sources.libtpu.grpc_status import NOT_THE_SERVICE, Code, reason
 from tpusmi.sources.libtpu.names import GAUGE, NAMES, Name
@@ -45,7 +45,7 @@ _MEMORY = ("hbm_used_bytes", "hbm_limit_bytes")
 class ServerReply(NamedTuple):
     """What a server reported last, or why it reported nothing."""
 
-    status: str
+    status: Status
     """ABSENT: nothing listens. FAILED: a process listens, and `message` says what is wrong."""
     message: str = ""
     is_service: bool = True

@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.interpreter import why_unknown
-from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome
+from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome, Status
 from tpusmi.sources.libtpu.child_process import ChildProcess
 from tpusmi.sources.libtpu.formats import Parsed, parse
 from tpusmi.sources.libtpu.names import NAMES, SELDOM_S, Name
@@ -247,7 +247,7 @@ class LibtpuSdk:
             libtpu_version=self._version,
         )
 
-    def _status(self) -> tuple[str, str]:
+    def _status(self) -> tuple[Status, str]:
         if self._failure:
             return FAILED, self._failure
         if not self._has_answered:
