@@ -61,8 +61,8 @@ class Libtpu:
             self._find_endpoints()
             # Where a holder is known, no other process has its numbers.
             usable = self._endpoints.usable
-            asked = [e for e in usable if e.stranger is None or not self._holding]
-            answers = self._pool.ask(asked, now_s, self.with_programs)
+            endpoints = [e for e in usable if e.stranger is None or not self._holding]
+            answers = self._pool.ask(endpoints, now_s, self.with_programs)
             self._lacking = _lacking(answers)
             self._has_looked.set()
             return self._outcome(answers, time.monotonic() - started_s)
@@ -95,29 +95,29 @@ class Libtpu:
         good = [a for a in answers if a.reply.status == OK]
         failed = [a for a in answers if a.reply.status == FAILED and not a.endpoint.is_guess]
         gone = [a for a in answers if a.reply.status == ABSENT and a.reply.readings]
-        shown = good + failed + gone
+        listed = good + failed + gone
         status, message = self._status(good, failed, answers)
         notes = [note for a in good for note in a.reply.notes]
         notes += [a.reply.message for a in failed + gone if status == OK]
         notes += self._mute_holders(good + failed, answers)
-        servers = (*(_server(a) for a in shown), *self._unasked(shown))
+        servers = (*(_server(a) for a in listed), *self._unasked(listed))
         notes += [s.message for s in servers if s.stranger is not None and self._holding]
         return Outcome(
             self.name,
             status,
             message,
             took_s,
-            readings=tuple(r for a in shown for r in a.reply.readings),
-            latencies=tuple(x for a in shown for x in a.reply.latencies),
+            readings=tuple(r for a in listed for r in a.reply.readings),
+            latencies=tuple(x for a in listed for x in a.reply.latencies),
             cores=tuple(core for a in good for core in a.reply.cores),
             servers=servers,
             notes=tuple(notes[:NOTES_MOST]),
             missing=self._unreachable(answers),
         )
 
-    def _unasked(self, shown: list[EndpointReply]) -> list[Server]:
+    def _unasked(self, listed: list[EndpointReply]) -> list[Server]:
         """The ports of strangers, listed without having been asked."""
-        ports = {a.endpoint.port for a in shown}
+        ports = {a.endpoint.port for a in listed}
         servers = []
         for e in self._endpoints.usable:
             if e.stranger is not None and e.port not in ports:
@@ -141,22 +141,22 @@ class Libtpu:
         ports = ", ".join(map(str, self._host.metrics_ports))
         return ABSENT, f"nothing serves libtpu metrics{f' on port {ports}' if ports else ''}"
 
-    def _mute_holders(self, shown: list[EndpointReply], answers: list[EndpointReply]) -> list[str]:
+    def _mute_holders(self, listed: list[EndpointReply], answers: list[EndpointReply]) -> list[str]:
         """A sentence for each holder that serves no metrics, as far as that is known."""
-        serving = {a.endpoint.process for a in shown}
+        serving = {a.endpoint.process for a in listed}
         return [
             f"pid {p.pid} {self._why_mute(p, answers)}"
             for p in self._holding
             if p.key in self._endpoints.elsewhere
-            or not (p.key in serving or self._may_serve(p, shown))
+            or not (p.key in serving or self._may_serve(p, listed))
         ]
 
-    def _may_serve(self, process: Process, shown: list[EndpointReply]) -> bool:
+    def _may_serve(self, process: Process, listed: list[EndpointReply]) -> bool:
         """True when a server whose process cannot be seen may belong to that process."""
         if self._listening is not None and process.key not in self._endpoints.closed:
             return False
         unowned = [
-            a.endpoint for a in shown if a.endpoint.process is None and a.endpoint.stranger is None
+            a.endpoint for a in listed if a.endpoint.process is None and a.endpoint.stranger is None
         ]
         return any(e.uid in (None, process.uid) for e in unowned)
 
@@ -183,7 +183,7 @@ class Libtpu:
         return ""
 
     def _why_mute(self, process: Process, answers: list[EndpointReply]) -> str:
-        """Why a holder reports nothing: what stands in our way first, then what it does itself."""
+        """Why a holder reports nothing: our own obstacles first, then its settings."""
         if why := self._in_our_way(process, answers):
             return why
         variable = process.environment.get(PORTS_VARIABLE, "")

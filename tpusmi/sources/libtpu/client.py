@@ -61,17 +61,15 @@ class ServerReply(NamedTuple):
 
 
 class _ServerError(Exception):
-    """Why the whole server is of no use now."""
+    """Why the whole server is of no use now, and the code of the call that showed it."""
 
-    def __init__(self, why: str, is_service: bool = True, is_lost: bool = False) -> None:
+    def __init__(self, why: str, code: Code) -> None:
         super().__init__(why)
-        self.is_service = is_service
-        self.is_lost = is_lost
-        """True when the connection broke."""
+        self.code = code
 
 
 class Client:
-    """Keeps one connection open between reads, and opens another when it is lost."""
+    """Asks one server, over a connection that stays open between reads."""
 
     def __init__(self, port: int, metrics: Container[str] | None = None) -> None:
         """`metrics` are the names to ask for; None is all of them."""
@@ -89,12 +87,12 @@ class Client:
         self._channel: PlainChannel | None = None
         self._retry_at_s = -math.inf
         self._silent_since_s: float | None = None
-        """When nothing of what was asked began to be answered."""
+        """When the server stopped to answer anything; None while it answers."""
         self._failed = ServerReply(ABSENT)
         self._forget()
 
     def _forget(self) -> None:
-        """Start anew: the server has ended, or another has taken its place."""
+        """Start over: the server has ended, or another has taken its place."""
         self._failures = 0
         self._has_answered = False
         """True makes a late server slow; it is mute otherwise."""
@@ -104,8 +102,7 @@ class Client:
         self._due_at_s: dict[Name, float] = {}
         self._values: dict[Name, MetricValues] = {}
         self._cores: tuple[Core, ...] = ()
-        # By whether memory was about them, the one reported last at the end: the others are dropped
-        # first.
+        # Ids of memory, and of anything else. Where there are too many, the oldest are dropped.
         self._ids: dict[bool, list[int]] = {True: [], False: []}
 
     def read(self, now_s: float) -> ServerReply:
@@ -121,7 +118,7 @@ class Client:
                 try:
                     return self._read(now_s, until_s, most_s)
                 except _ServerError as failure:
-                    if not failure.is_lost:
+                    if failure.code != Code.UNAVAILABLE:
                         raise
                     self.close()
                     self._forget()
@@ -135,7 +132,9 @@ class Client:
             self._retry_at_s = now_s + RETRY_S[min(self._failures, len(RETRY_S) - 1)]
             self._failures += 1
             self._failed = self._reply()._replace(
-                status=FAILED, message=f"port {self.port} {failure}", is_service=failure.is_service
+                status=FAILED,
+                message=f"port {self.port} {failure}",
+                is_service=failure.code not in (Code.OK, Code.UNIMPLEMENTED, Code.UNAVAILABLE),
             )
             return self._failed
 
@@ -163,7 +162,7 @@ class Client:
         return None
 
     def _read(self, now_s: float, until_s: float, most_s: float) -> ServerReply:
-        """`until_s` is for what is asked first; what comes second has until `most_s`."""
+        """The list, where it is due, has until `until_s`; the metrics after it, until `most_s`."""
         if now_s >= self._list_at_s:
             self._list(until_s)
             self._list_at_s = now_s + LIST_EVERY_S
@@ -192,7 +191,7 @@ class Client:
         )
 
     def _list(self, until_s: float) -> None:
-        """Ask which metrics the server has. One that cannot list them is asked for all we know."""
+        """Ask which metrics the server has. Where it cannot list them, all are asked for."""
         call = self._call(LIST_METRICS, messages()["ListSupportedMetricsRequest"](), until_s)
         response = message(call, "ListSupportedMetricsResponse")
         if response is None and call.code() != Code.UNIMPLEMENTED:
@@ -253,18 +252,15 @@ class Client:
         assert self._channel is not None
         return self._channel.call(method, request, max(0.0, until_s - time.monotonic()))
 
-    def _judge(self, failed: "list[PlainCall]", asked: int) -> None:
-        """Raises _ServerError when the failed calls speak for the whole server."""
-        lost = [call for call in failed if call.code() == Code.UNAVAILABLE]
-        if lost:
-            raise self._failure(lost[0])
-        if not failed or len(failed) < asked:
-            return
-        whole = [call for call in failed if call.code() not in _HAS_NOT]
-        if whole:
-            raise self._failure(whole[0])
-        if self._listed is None and all(c.code() == Code.UNIMPLEMENTED for c in failed):
-            raise self._failure(failed[0])
+    def _judge(self, failed: "list[PlainCall]", count: int) -> None:
+        """Raises _ServerError when the failed calls mean that the whole server fails."""
+        worst = [call for call in failed if call.code() == Code.UNAVAILABLE]
+        if failed and len(failed) == count:
+            worst += [call for call in failed if call.code() not in _HAS_NOT]
+            if self._listed is None and all(c.code() == Code.UNIMPLEMENTED for c in failed):
+                worst += failed
+        if worst:
+            raise self._failure(worst[0])
 
     def _keep(self, name: Name, values: MetricValues) -> None:
         """Keep the newest values, also where the server reports none any longer."""
@@ -291,10 +287,7 @@ class Client:
         return [f"port {self.port} {why}: {', '.join(names)}" for why, names in reasons.items()]
 
     def _failure(self, call: "PlainCall") -> _ServerError:
-        """The error of a whole server, by a call that failed or brought nonsense."""
-        code = call.code()
-        is_service = code not in (Code.OK, Code.UNIMPLEMENTED, Code.UNAVAILABLE)
-        return _ServerError(self._why(call), is_service, is_lost=code == Code.UNAVAILABLE)
+        return _ServerError(self._why(call), call.code())
 
     def _why(self, call: "PlainCall") -> str:
         code, since_s = call.code(), self._silent_since_s

@@ -190,7 +190,7 @@ def _text(value: Any) -> str:
 
 
 def _execution(row: Any) -> Values | None:
-    """The numbers of a distribution of execution times; None when the row is none."""
+    """The numbers of a distribution of execution times; None when the row has no distribution."""
     if row.WhichOneof("measure") != "distribution":
         return None
     parts = percentiles(row.distribution)
@@ -214,7 +214,7 @@ def _gauge(name: Name) -> Callable[[Any], Values | None]:
 
 
 def _number(row: Any) -> Number | None:
-    """The number of a gauge or counter, in whichever of its fields it stands."""
+    """The number of a gauge or counter, in whichever of its fields it is."""
     measure = row.WhichOneof("measure")
     if measure not in ("gauge", "counter"):
         return None
@@ -257,7 +257,7 @@ def _latencies(name: Name, rows: Any, origin: Origin) -> tuple[Latency, ...]:
 
 
 def _percentiles(distributions: list[Any]) -> Percentiles:
-    """Of all together; where they cannot be added up, of the one that counts most."""
+    """Percentiles of all together; where they cannot be added up, of the one that counts most."""
     whole = summed(distributions)
     return percentiles(max(distributions, key=lambda d: d.count) if whole is None else whole)
 

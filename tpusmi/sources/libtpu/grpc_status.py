@@ -47,8 +47,8 @@ _NOT_FOUND = 13
 def reason(code: Code, details: str) -> str:
     """Why a call failed, to follow "port 8431"."""
     if code == Code.UNAVAILABLE:
-        known = {HTTP1: "answers HTTP/1, not gRPC", ENDLESS: "sends without end"}
-        return known.get(details, "accepts connections but does not speak gRPC")
+        reasons = {HTTP1: "answers HTTP/1, not gRPC", ENDLESS: "sends without end"}
+        return reasons.get(details, "accepts connections but does not speak gRPC")
     if code == Code.DEADLINE_EXCEEDED:
         return "accepts connections but does not respond"
     if code == Code.UNIMPLEMENTED:

@@ -52,16 +52,16 @@ class Pool:
         """The reply of each endpoint that is not given up, and the last ones of servers that are
         gone. Waits ANSWER_S at most. Raises what no server should be able to cause: our own bugs.
         """
-        asked = self._asked(endpoints)
-        servers = [e for e in asked.values() if e.port in USUAL or not e.is_guess]
+        by_key = self._live(endpoints)
+        servers = [e for e in by_key.values() if e.port in USUAL or not e.is_guess]
         is_alone = sum(e.socket is not None for e in servers) <= 1
-        for key, endpoint in asked.items():
+        for key, endpoint in by_key.items():
             client = self._clients[key]
             client.process, client.with_programs = endpoint.process, with_programs
             client.is_alone = is_alone
-        replies = self._replies({key: self._clients[key] for key in asked}, now_s)
+        replies = self._replies({key: self._clients[key] for key in by_key}, now_s)
         newest = []
-        for key, endpoint in asked.items():
+        for key, endpoint in by_key.items():
             reply = replies.get(key) or ServerReply(FAILED, f"port {endpoint.port} hangs")
             if endpoint.is_guess and reply.status == FAILED:
                 self._clients[key].failed_reads += 1 if reply.is_service else GUESSES_FAILED_MOST
@@ -74,7 +74,7 @@ class Pool:
             client.close()
         self._clients.clear()
 
-    def _asked(self, endpoints: Iterable[Endpoint]) -> dict[_Key, Endpoint]:
+    def _live(self, endpoints: Iterable[Endpoint]) -> dict[_Key, Endpoint]:
         """The endpoints worth asking, each with a client; the clients of others are closed."""
         by_key = {(e.port, e.socket): e for e in endpoints}
         for key in self._clients.keys() - by_key.keys():
@@ -108,16 +108,16 @@ class Pool:
 
     def _completed(self, newest: list[EndpointReply], now_s: float) -> list[EndpointReply]:
         """The replies, those of servers that are gone or fail with what they reported before."""
-        asked = {a.endpoint.port for a in newest}
+        ports = {a.endpoint.port for a in newest}
         gone = [
             EndpointReply(a.endpoint, ServerReply(ABSENT, f"nothing listens on port {port}"))
             for port, a in self._last.items()
-            if port not in asked
+            if port not in ports
         ]
         completed = [self._with_last(a, now_s) for a in (*newest, *gone)]
         good = [a for a in completed if a.reply.readings or a.reply.latencies]
         self._last = {a.endpoint.port: a for a in good[:PORTS_MOST]}
-        return [a for a in completed if a.endpoint.port in asked or a.endpoint.port in self._last]
+        return [a for a in completed if a.endpoint.port in ports or a.endpoint.port in self._last]
 
     def _with_last(self, newest: EndpointReply, now_s: float) -> EndpointReply:
         endpoint, reply = newest

@@ -225,7 +225,7 @@ def find_own(named: str) -> tuple[Endpoint, ...]:
 
 
 def named_ports(text: str) -> list[int]:
-    """The ports in a list such as `8431,8432`; what is not a port is left out."""
+    """The ports in a list such as `8431,8432`; anything else is left out."""
     words = (word.strip() for word in text.split(",")[:NAMED_MOST])
     numbers = (int(word) for word in words if word.isascii() and word.isdigit() and len(word) < 6)
     return [port for port in dict.fromkeys(numbers) if 0 < port < 65536 and port not in NEVER]
