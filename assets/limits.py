@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpusmi import collect, memprofile, pprof, text
-from tpusmi.agent import budget as shares
-from tpusmi.agent import output, process, sampler, utilization
+from tpusmi.agent import output, process, sampler, threads, utilization
 from tpusmi.model import history
 from tpusmi.sources import sockets, users
 from tpusmi.sources.holders import allowance, loaded, lockfile, peers, procfs, ties
@@ -183,8 +182,8 @@ PROCESSES: Sequence[Row] = (
 AGENT: Sequence[Row] = (
     (
         "processor time of wall time: for samples, memory profiles, asking its own libtpu",
-        f"{percent(shares.SAMPLE_SHARE)} / {percent(shares.PROFILE_SHARE)} / "
-        f"{percent(shares.UTILIZATION_SHARE)}",
+        f"{percent(threads.SAMPLE_SHARE)} / {percent(threads.PROFILE_SHARE)} / "
+        f"{percent(threads.UTILIZATION_SHARE)}",
     ),
     ("one memory profile; a slower one is the last", seconds(sampler.PROFILE_COST_MOST_S)),
     ("pause for a server that does not answer", f"up to {seconds(utilization.QUIET_MOST_S)}"),

@@ -59,7 +59,7 @@ server = socket.create_server(("127.0.0.1", 0))
 os.environ["TPU_RUNTIME_METRICS_PORTS"] = str(server.getsockname()[1])
 """
 GO = """
-from tpusmi.agent import facts; facts.LEAST_S = 0.0
+from tpusmi.agent import segment; segment.FACTS_LEAST_S = 0.0
 tpusmi.start(interval_s=0.05)
 say("ready"); hear()
 """

@@ -558,9 +558,8 @@ def test_flops_that_are_no_number_are_a_warning_of_the_job(tmp_path: Path) -> No
     place = tmp_path / "segments"
     place.mkdir()
     code = TRAINING.replace("STEP", "tpusmi.step(flops=x)").replace("CASE", "''")
-    code = code.replace(
-        "tpusmi.start(", "from tpusmi.agent import facts; facts.LEAST_S = 0.0\ntpusmi.start("
-    )
+    at_once = "from tpusmi.agent import segment; segment.FACTS_LEAST_S = 0.0\n"
+    code = code.replace("tpusmi.start(", f"{at_once}tpusmi.start(")
     with job(place, code) as training:
         training.hear()
         _, process = seen(collector(place), training.pid, lambda s, p: p.warnings)

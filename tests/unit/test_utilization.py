@@ -71,7 +71,7 @@ def test_only_a_tpu_is_asked_and_only_unless_told_not_to(
     monkeypatch.delenv("TPUSMI_UTILIZATION", raising=False)
     if variable is not None:
         monkeypatch.setenv("TPUSMI_UTILIZATION", variable)
-    assert utilization.is_wanted(platform) is wanted
+    assert utilization.is_enabled(platform) is wanted
 
 
 class Server:
@@ -125,7 +125,7 @@ def test_nobody_who_does_not_answer_is_asked_often(monkeypatch: pytest.MonkeyPat
         return False
 
     monkeypatch.setattr(thread._end, "wait", wait)
-    monkeypatch.setattr(thread._budget, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
+    monkeypatch.setattr(thread._pace, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
     server = Server(lambda now_s: [])
     thread.start()
     thread.join(10)
@@ -145,7 +145,7 @@ def test_what_was_answered_before_is_not_a_new_answer(monkeypatch: pytest.Monkey
         return False
 
     monkeypatch.setattr(thread._end, "wait", wait)
-    monkeypatch.setattr(thread._budget, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
+    monkeypatch.setattr(thread._pace, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
     server = Server(lambda now_s: [row(DUTY, 0, 42.0, at_s=7.0)])
     thread.start()
     thread.join(10)
@@ -199,5 +199,5 @@ def test_a_dear_answer_is_asked_for_less_often() -> None:
         return [row(DUTY, 0, 1.0, now_s)]
 
     thread = asking(Server(burn))
-    until(lambda: thread._budget.period_s > 10, 5)
+    until(lambda: thread._pace.period_s > 10, 5)
     thread.stop()

@@ -22,7 +22,7 @@ SEVERAL = -1
 """In place of a number of programs: the next call may be of any of them."""
 SHARE = 0.001
 """The share of the job's time that looks at calls may take, where there are several programs."""
-ESTIMATE = "runs programs of different cost and counts each call as the last one seen: an estimate"
+ESTIMATE = "runs programs of different cost and counts each call as the newest: an estimate"
 
 
 def wrap(function: Callable[..., Any], flops: Flops) -> Callable[..., Any]:
@@ -36,7 +36,7 @@ def wrap(function: Callable[..., Any], flops: Flops) -> Callable[..., Any]:
         core = _core()
         if core is not None and has_costs(function):
             return Tracked(function, flops, core)
-    except Exception:  # noqa: BLE001  # an object of the job's may raise what it likes
+    except Exception:  # noqa: BLE001  # an object of the job's may raise anything
         pass
     note(flops, function, UNKNOWN, "is not a jitted function")
     return function
@@ -64,10 +64,10 @@ class Tracked:
         trace = calls.core.trace_ctx.trace
         if trace is not calls.core.eval_trace:
             calls.note_trace(trace)
-        elif calls.programs() == calls.known:
+        elif calls.count_programs() == calls.programs:
             calls.flops.tracked += calls.each
         else:
-            calls.count(args, kwargs)
+            calls.add(args, kwargs)
         return result
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -103,29 +103,29 @@ class _Calls:
         "_look_at_s",
         "_size",
         "core",
+        "count_programs",
         "each",
         "flops",
         "function",
-        "known",
         "programs",
     )
 
     def __init__(self, function: Callable[..., Any], flops: Flops, core: Any) -> None:
         self.function, self.flops, self.core = function, flops, core
         size = getattr(function, "_cache_size", None)
-        self.programs: Callable[[], int] = size if callable(size) else _one
+        self.count_programs: Callable[[], int] = size if callable(size) else _one
         """How many programs JAX has compiled: another number means that there may be a new one."""
-        self.known = 0
+        self.programs = 0
         """How many there were at the last look: 1, or SEVERAL."""
         self.each = 0.0
         """FLOPs of a call, as of the last look."""
         self._size = 0
         self._look_at_s = 0.0
 
-    def count(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def add(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Count a call that may be of another program than the last one looked at."""
         try:
-            size = self.programs()
+            size = self.count_programs()
             if size != self._size or perf_counter() >= self._look_at_s:
                 self._look(size, args, kwargs)
         except Exception as error:  # noqa: BLE001  # the job's own call has succeeded
@@ -139,7 +139,7 @@ class _Calls:
         # The first one, also after the job cleared the cache, differs from none.
         is_first, before = size < self._size or self._size == 0, self.each
         self._size = size
-        self.known = size if size == 1 else SEVERAL
+        self.programs = size if size == 1 else SEVERAL
         started_s = perf_counter()
         try:
             self.each = self._cost(args, kwargs)
@@ -177,7 +177,7 @@ def note(flops: Flops, function: Any, code: str, reason: str) -> None:
     """Publish what is wrong with the count of a function's FLOPs. Raises nothing."""
     try:
         name = str(getattr(function, "__name__", None) or type(function).__name__)
-    except Exception:  # noqa: BLE001  # an object of the job's may raise what it likes
+    except Exception:  # noqa: BLE001  # an object of the job's may raise anything
         name = "?"
     flops.note(code, f"track({name}): {reason}; use step(flops=) instead")
 

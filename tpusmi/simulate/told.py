@@ -10,7 +10,7 @@ import platform
 import time
 from typing import Any
 
-from tpusmi.agent.slot import doubles
+from tpusmi.agent.segment import doubles
 from tpusmi.chips import by_name, peak_flops_per_device
 from tpusmi.simulate import vm
 from tpusmi.simulate.answers import HBM_BYTES
