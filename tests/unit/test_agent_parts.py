@@ -366,7 +366,7 @@ def test_tpu_functions_are_told_from_other_cards_of_the_same_vendor(tmp_path: Pa
 def test_a_job_that_runs_on_the_cpu_of_a_tpu_host_is_warned_about(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(jaxread, "is_told_cpu", lambda: False)
+    monkeypatch.setattr(jaxread, "is_cpu_chosen", lambda: False)
     monkeypatch.setattr(jaxread, "tpu_functions", lambda: 1)
     (warning,) = process.fallback_warning("cpu")
     assert warning["message"].endswith("although 1 TPU function is on the PCI bus")

@@ -103,9 +103,10 @@ def asking(server: Server, ids: Sequence[int] = (0, 1), period_s: float = 0.01) 
 def test_an_answer_is_kept_with_its_age_and_its_period() -> None:
     server = Server(lambda now_s: [row(DUTY, 0, 42.0, now_s), row(DUTY, 1, 43.0, now_s - 1)])
     thread = asking(server)
-    until(lambda: thread.busy, 5)
+    until(lambda: thread.busy.devices, 5)
     busy = thread.busy
-    assert busy is not None
+    assert busy.at_s is not None
+    assert busy.period_s is not None
     assert busy.devices == ((42.0, None, None), (43.0, None, None))
     assert busy.at_s + 1 in server.asked_at_s  # as old as its oldest row
     assert busy.period_s >= 0.01
@@ -130,7 +131,7 @@ def test_nobody_who_does_not_answer_is_asked_often(monkeypatch: pytest.MonkeyPat
     thread.start()
     thread.join(10)
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert thread.busy is None
+    assert thread.busy.devices == ()
     assert thread.failure is None
 
 
@@ -150,7 +151,7 @@ def test_what_was_answered_before_is_not_a_new_answer(monkeypatch: pytest.Monkey
     thread.start()
     thread.join(10)
     assert waits[1:] == [1, 2, 4]
-    assert thread.busy is not None
+    assert thread.busy.devices
     assert thread.busy.at_s == 7.0
 
 

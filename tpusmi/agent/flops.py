@@ -1,4 +1,4 @@
-"""Model FLOPs, passed to step() or counted by track(): a sum in the job's threads, a rate in ours."""
+"""Model FLOPs, passed to step() or counted by track(): a sum, and a rate in the agent's thread."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def static_facts(backend: Any) -> dict[str, Any]:
     }
 
 
-def is_told_cpu() -> bool:
+def is_cpu_chosen() -> bool:
     """True when a person has chosen the CPU for the job, and JAX has not fallen back on it."""
     chosen = (_setting("jax_platforms"), _setting("jax_platform_name"))
     return any(text.partition(",")[0].strip().lower() == "cpu" for text in chosen)

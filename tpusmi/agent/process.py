@@ -90,7 +90,7 @@ def fallback_warning(platform: str | None) -> list[dict[str, str]]:
     """A warning about the classic silent failure: the machine has TPUs, and the job runs on the CPU
     without having chosen it. Empty where that is not so.
     """
-    if platform != "cpu" or jaxread.is_told_cpu():
+    if platform != "cpu" or jaxread.is_cpu_chosen():
         return []
     functions = jaxread.tpu_functions()
     if not functions:

@@ -19,7 +19,7 @@ from tpusmi.agent.flops import mfu_percent
 from tpusmi.agent.segment import Segment, Values, doubles
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.threads import PROFILE_SHARE, SAMPLE_SHARE, Event, Pace, Thread
-from tpusmi.agent.utilization import NOTHING, Busy, Utilization, begin
+from tpusmi.agent.utilization import Busy, Utilization, begin
 from tpusmi.model import PHASES
 from tpusmi.pprof import ProfileError
 from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES
@@ -62,7 +62,8 @@ class Sampler(Thread):
         self._device_ids: list[int | None] = []
         self._spent: deque[tuple[float, float]] = deque(maxlen=COST_WINDOW)
         self._peak_flops_per_s: float | None = None
-        self._utilization: Utilization | None = None
+        self._utilization = Utilization([], None, interval_s)
+        """Not started before there are devices."""
 
     def run(self) -> None:
         """The thread. Ends when it is stopped, or at the first unexpected error."""
@@ -78,12 +79,10 @@ class Sampler(Thread):
     def finish(self, keep: bool, wait_s: float = 2.0) -> None:
         """Stop the thread and close the segment: kept as a black box, or removed."""
         self._end.set()
-        if self._utilization is not None:
-            self._utilization.stop()
+        self._utilization.stop()
         if not self.is_current():
             self.join(wait_s)
-        if self._utilization is not None:  # begun in between
-            self._utilization.stop()
+        self._utilization.stop()  # another one may have been started in between
         if not self.is_alive():
             works = keep and self.failure is None
             last = self._values(time.monotonic(), "ended") if works else None
@@ -100,8 +99,7 @@ class Sampler(Thread):
     def _switch_off(self, error: Exception) -> None:
         self.failure = f"{type(error).__name__}: {error}"
         self.compilations.close()
-        if self._utilization is not None:
-            self._utilization.stop()
+        self._utilization.stop()
         # The segment stays open and locked: this process lives, and viewers call it silent.
         process.say(f"agent switched off: {self.failure}")
         try:
@@ -152,15 +150,12 @@ class Sampler(Thread):
         self._device_ids = [d["id"] for d in facts["devices"]]
         self._states = []
         self.segment.open(len(self._device_ids))
-        if self._utilization is not None:
-            self._utilization.stop()
+        self._utilization.stop()
         period_s = self._samples.asked_s
         self._utilization = begin(self._device_ids, facts["platform"], kind, period_s)
-        if (
-            self._utilization is not None and self._end.is_set()
-        ):  # finish() may not have seen this one
+        if self._end.is_set():  # finish() may not have seen this one
             self._utilization.stop()
-        self._samples = Pace(self._samples.asked_s, SAMPLE_SHARE)
+        self._samples = Pace(period_s, SAMPLE_SHARE)
         self._spent.clear()
 
     def _tick(self) -> None:
@@ -211,8 +206,7 @@ class Sampler(Thread):
         if [s.id for s in states] != self._device_ids:
             self._adopt_backend(backend)  # the job made another backend
         self._states = states
-        asking_s = 0.0 if self._utilization is None else self._utilization.cpu_s
-        self._spent.append((now_s, time.thread_time() + asking_s))
+        self._spent.append((now_s, time.thread_time() + self._utilization.cpu_s))
         self.segment.append(self._values(now_s))
         errors = [s.error for s in self._states]
         compiled = self.compilations.recent(now_s)
@@ -221,25 +215,24 @@ class Sampler(Thread):
     def _notes(self) -> dict[str, str]:
         """Sentences to publish as warnings, by code."""
         notes = {**self._steps.flops.notes, **self.compilations.notes}
-        failure = None if self._utilization is None else self._utilization.failure
-        if failure is not None:
+        if failure := self._utilization.failure:
             notes["no_utilization"] = f"libtpu's metrics of this job are no longer read: {failure}"
         return notes
 
     def _values(self, now_s: float, phase: str | None = None) -> list[float]:
         """The doubles of one slot, in the order of the layout."""
-        busy = None if self._utilization is None else self._utilization.busy
+        busy = self._utilization.busy
         devices = []
         for i, device_id in enumerate(self._device_ids):
             memory = self._states[i].memory if i < len(self._states) else NO_MEMORY
             live: Values = (None, None)
             if self._profile_at_s is not None:
                 live = _live(self._totals, device_id, len(self._device_ids))
-            devices.append(memory + live + (NOTHING if busy is None else busy.devices[i]))
+            devices.append(memory + live + busy.values(i))
         return doubles(now_s, self._process_fields(now_s, phase, busy), devices)
 
     def _process_fields(
-        self, now_s: float, phase: str | None, busy: Busy | None
+        self, now_s: float, phase: str | None, busy: Busy
     ) -> dict[str, float | None]:
         compilations = self.compilations
         times = self._steps.times(now_s)
@@ -264,8 +257,8 @@ class Sampler(Thread):
             "profile_cost_s": self._profiles.cost_s,
             "flops_per_s": flops_per_s,
             "mfu_percent": mfu_percent(flops_per_s, self._peak_flops_per_s),
-            "utilization_at_s": None if busy is None else busy.at_s,
-            "utilization_period_s": None if busy is None else busy.period_s,
+            "utilization_at_s": busy.at_s,
+            "utilization_period_s": busy.period_s,
         }
         if times is not None:
             fields["steps_per_s"] = times.per_s

@@ -116,7 +116,7 @@ class Pace:
 
 @cache
 def _thread() -> Any:
-    """A `_thread` module of our own with Python's functions, even where the shared one was changed."""
+    """Our own `_thread` module, with Python's functions even where the shared one was changed."""
     spec: Any = shared.__spec__
     own = spec.loader.create_module(spec)
     spec.loader.exec_module(own)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tpusmi.sources.libtpu.pool import Pool
     from tpusmi.sources.libtpu.ports import Endpoint
 
-NOTHING: Values = (None,) * len(UTILIZATION_FIELDS)
 LOOK_EVERY_S = 5.0
 """Between two looks for the ports on which this process listens."""
 END_S = 0.7
@@ -47,11 +46,15 @@ class MetricsServer(Protocol):
 
 
 class Busy(NamedTuple):
-    """One answer: a value for each of UTILIZATION_FIELDS and each local device."""
+    """One answer; without any value before the first."""
 
-    at_s: float
-    period_s: float
-    devices: tuple[Values, ...]
+    at_s: float | None = None
+    period_s: float | None = None
+    devices: tuple[Values, ...] = ()
+
+    def values(self, device: int) -> Values:
+        """One of each of UTILIZATION_FIELDS for that local device."""
+        return self.devices[device] if self.devices else (None,) * len(UTILIZATION_FIELDS)
 
 
 class Utilization(Thread):
@@ -65,7 +68,7 @@ class Utilization(Thread):
         connect: Callable[[], MetricsServer] | None = None,
     ) -> None:
         super().__init__()
-        self.busy: Busy | None = None
+        self.busy = Busy()
         """The newest answer."""
         self.cpu_s = 0.0
         """CPU time of this thread so far."""
@@ -117,15 +120,14 @@ class Utilization(Thread):
 
 def begin(
     ids: Sequence[int | None], platform: str | None, kind: str | None, period_s: float
-) -> Utilization | None:
-    """The thread for those devices, started; None where it is turned off or cannot be started."""
-    if not is_enabled(platform):
-        return None
+) -> Utilization:
+    """The thread for those devices; not started where it is turned off, or no thread can start."""
     thread = Utilization(ids, kind, period_s)
-    try:
-        thread.start()
-    except RuntimeError:  # no more threads
-        return None
+    if is_enabled(platform):
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads
+            pass
     return thread
 
 
