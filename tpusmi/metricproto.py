@@ -112,8 +112,8 @@ def messages() -> dict[str, Any]:
 
 
 def _version() -> str:
-    """The version of the package, if it is new enough. Checked before its C core is loaded: a core of
-    another version would crash the process.
+    """The version of the package, if it is new enough. Checked before its C core is loaded, which
+    would crash the process if it were of another version.
     """
     try:
         import google.protobuf

@@ -28,6 +28,7 @@ from tpusmi.model.metrics import (
     metric,
 )
 from tpusmi.model.nouns import (
+    FRESH_LEAST_S,
     HOLDERS,
     SDK_SERVER,
     SYSFS,
@@ -42,6 +43,7 @@ from tpusmi.model.nouns import (
     RowKey,
     Subject,
     Visibility,
+    fresh_for_s,
     within,
 )
 from tpusmi.model.process import (
@@ -99,6 +101,7 @@ __all__ = [
     "DEVICE_METRICS",
     "ENDING_CODES",
     "FAILED",
+    "FRESH_LEAST_S",
     "HISTORY_S",
     "HOLDERS",
     "LIBTPU",
@@ -158,6 +161,7 @@ __all__ = [
     "Value",
     "Verdict",
     "Visibility",
+    "fresh_for_s",
     "metric",
     "within",
 ]

@@ -11,15 +11,17 @@ from tpusmi.model.process import LockFile, Missing, Process, ProcessKey
 from tpusmi.model.servers import Core, Latency, Link, Server
 from tpusmi.model.states import Status
 
+SDK_SERVER = "sdk"
+"""The server in every RowKey of libtpu's SDK, whose rows have no ids: they are numbered by their
+place in its lists.
+"""
 HOLDERS = "holders"
 """Name of the source that looks for who holds a TPU."""
 SYSFS = "sysfs"
 """Name of the source that looks for the chips."""
 
-SDK_SERVER = "sdk"
-"""The server in every RowKey of libtpu's SDK, whose rows have no ids: they are numbered by their
-place in its lists.
-"""
+FRESH_LEAST_S, FRESH_PERIODS = 5.0, 3
+"""A value may be believed for this many of its own periods, and for so long at least."""
 
 Number = float | int
 
@@ -92,6 +94,11 @@ class Reading(NamedTuple):
     at_s: float
     source: str
     fresh_s: float
+
+
+def fresh_for_s(period_s: float) -> float:
+    """How long a value may be believed that is measured every `period_s` seconds."""
+    return max(FRESH_LEAST_S, FRESH_PERIODS * period_s)
 
 
 class Device(NamedTuple):

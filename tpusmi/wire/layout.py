@@ -63,7 +63,7 @@ PROCESS_FIELDS = (
     "step_body_s.p95",
 )
 UTILIZATION_FIELDS = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
-"""What the agent asks of its own process's libtpu, on a clock of its own."""
+"""Fields of a device that the agent asks libtpu for."""
 DEVICE_FIELDS = (
     "hbm_used_bytes",
     "hbm_limit_bytes",
@@ -73,8 +73,7 @@ DEVICE_FIELDS = (
     "allocations",
     "live_array_bytes",
     "live_arrays",
-    # 1.1
-    *UTILIZATION_FIELDS,
+    *UTILIZATION_FIELDS,  # 1.1
 )
 
 SLOT_HEAD = struct.Struct("<Q")

@@ -5,7 +5,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-from tpusmi.model import DEVICE_METRICS, Number, within
+from tpusmi.model import DEVICE_METRICS, Number, fresh_for_s, within
 
 
 class Shape(str, Enum):
@@ -29,8 +29,6 @@ GAUGE, ORDINAL, EXECUTION, LATENCY, LINKS, THROTTLE = Shape
 
 OFTEN_S, AGAIN_S, SELDOM_S, ONCE_S = 1.0, 2.0, 5.0, 30.0
 """How often each kind of number is worth asking for."""
-FRESH_LEAST_S = 5.0
-FRESH_PERIODS = 3
 VALUE_MOST = 2**62 - 1
 IDLE_MOST_S = 10 * 365.25 * 86400.0
 """Ten years: no machine has been up for longer."""
@@ -53,7 +51,7 @@ class Name(NamedTuple):
     @property
     def fresh_s(self) -> float:
         """How long a value may be believed."""
-        return max(FRESH_LEAST_S, FRESH_PERIODS * self.every_s)
+        return fresh_for_s(self.every_s)
 
 
 def _latency(metric: str, middle: str, *sdk: str) -> Name:

@@ -20,7 +20,7 @@ from tpusmi.model import (
     metric,
     within,
 )
-from tpusmi.wire.layout import DEVICE_FIELDS, PROCESS_FIELDS, UTILIZATION_FIELDS
+from tpusmi.wire.layout import DEVICE_FIELDS, PROCESS_FIELDS
 from tpusmi.wire.reader import Fields, Sample
 
 FRESH_PERIODS = 3
@@ -31,6 +31,8 @@ _NAMES = {(m.scope, m.name) for m in METRICS}
 _PROCESS = {f: metric(PROCESS, f) for f in PROCESS_FIELDS if (PROCESS, f) in _NAMES}
 _DEVICE = {f: metric(DEVICE, f) for f in DEVICE_FIELDS if (DEVICE, f) in _NAMES}
 _PROFILED = ("live_array_bytes", "live_arrays", "executables")
+_ASKED = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
+"""What the agent asked of libtpu, on a clock of its own."""
 _MOST = {
     "duty_cycle_percent": 100.0,
     "hbm_bandwidth_utilization_percent": 100.0,
@@ -74,7 +76,7 @@ def readings(
     process = sample.process
     clocks = {
         **dict.fromkeys(_PROFILED, _clock(sample, "profile", shift, interval_s)),
-        **dict.fromkeys(UTILIZATION_FIELDS, _clock(sample, "utilization", shift, interval_s)),
+        **dict.fromkeys(_ASKED, _clock(sample, "utilization", shift, interval_s)),
     }
     current = (sample.at_s + shift, fresh_for_s(interval_s))
 
