@@ -1,4 +1,4 @@
-"""What the lines of the simulated job keep alive on its devices, as JAX would tell it."""
+"""What the lines of the simulated job keep alive on its devices, as JAX would report it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def profile(devices: Iterable[tuple[str, Iterable[Kept]]]) -> bytes:
         for label, every in devices
         for k in every
     ]
-    # Of an executable a TPU does not know the size, and says minus one byte.
+    # A TPU does not know the size of an executable, and reports minus one byte.
     samples.append(_sample(table, COMPILED, "executable", EXECUTABLES, -EXECUTABLES, None))
     packer = zlib.compressobj(level=1, wbits=31)
     data = b"".join((*samples, *_places(table), *table.packed()))
