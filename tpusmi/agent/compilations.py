@@ -11,7 +11,7 @@ LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 COMPILED = "/jax/core/compile/backend_compile_duration"
 RECENT_S = 60.0
 WARM_UP_S = 60.0
-"""Compilations this soon after the first are a job starting up, and are not counted as recent."""
+"""Compilations this soon after the first belong to the start of a job, and are not recent."""
 COMPILING_MOST_S = 1800.0
 """A program lowered longer ago than this was only lowered, not compiled."""
 MISSED = "compilations_missed"

@@ -26,7 +26,7 @@ class Cost(NamedTuple):
     flops: float | None
     code: str | None = None
     note: str = ""
-    """Why they are unknown, or what they leave out."""
+    """Why the FLOPs are unknown, or which ones are left out."""
 
 
 def has_costs(function: Any) -> bool:
@@ -111,11 +111,11 @@ class Count(NamedTuple):
 
     flops: float = 0.0
     has_loops: bool = False
-    """There is a product in a loop."""
+    """True when there is a product in a loop."""
     is_endless: bool = False
-    """There is a product in a loop whose length is not known beforehand."""
+    """True when there is a product in a loop of unknown length."""
     has_opaque: bool = False
-    """There is a kernel that does not report its FLOPs."""
+    """True when there is a kernel that does not report its FLOPs."""
 
     def times(self, factor: float, *, is_loop: bool = False, is_endless: bool = False) -> Count:
         """The same, repeated: perhaps by a loop."""

@@ -15,7 +15,7 @@ RESOLUTION_S = 0.5
 
 IGNORED = "flops_ignored"
 STEP_MOST = 1e30
-"""No job computes more in one step."""
+"""The most that a job could compute in one step."""
 
 
 class Flops:

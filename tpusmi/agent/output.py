@@ -16,7 +16,9 @@ from tpusmi.wire.writer import SegmentWriter
 
 KEEP_DEAD_S = 24 * 3600.0
 KEEP_DEAD_MOST = 8
-"""A script restarted a thousand times a day must not fill /dev/shm with its black boxes."""
+"""How many dead segments are kept: a script that is restarted a thousand times a day must not fill
+/dev/shm with its black boxes.
+"""
 ENDED = PHASES.index(Phase.ENDED)
 HALF_SUFFIX = f"{places.SUFFIX}.new"
 WRITES_EVERY_S = 60.0

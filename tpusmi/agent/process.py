@@ -17,7 +17,7 @@ COMMAND_MOST_BYTES, ARGUMENT_MOST = 3000, 200
 
 
 LINE_MOST = 500
-"""Characters: as many as a pipe takes at once that takes any."""
+"""The length of a line in characters: a pipe that has room at all takes that much at once."""
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
 """Signals that a thread raises itself: if blocked, they would end the process silently."""
 

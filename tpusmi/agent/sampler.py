@@ -45,7 +45,7 @@ class Sampler(Thread):
     ) -> None:
         super().__init__()
         self._on_backend = on_backend
-        """Called once, from the thread, when the job has made a backend."""
+        """Called once, in this thread, when the job has made a backend."""
         self.compilations = Compilations()
         self.segment = Segment(override, mode)
         self.failure: str | None = None
@@ -63,7 +63,7 @@ class Sampler(Thread):
         self._spent: deque[tuple[float, float]] = deque(maxlen=COST_WINDOW)
         self._peak_flops_per_s: float | None = None
         self._utilization = Utilization([], None, interval_s)
-        """Not started before there are devices."""
+        """Reads libtpu's metrics; started when there are devices."""
 
     def run(self) -> None:
         """The thread. Ends when it is stopped, or at the first unexpected error."""

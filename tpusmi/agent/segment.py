@@ -17,11 +17,11 @@ from tpusmi.wire.layout import FACTS_JSON, PROCESS_FIELDS, Identity
 from tpusmi.wire.writer import SegmentWriter
 
 CHECK_S = 2.0
-"""Between two checks that the file is still there, which take a few system calls."""
+"""Time between two checks that the file is still there, which take a few system calls."""
 RETRY_S, RETRY_MOST_S = 10.0, 160.0
-"""Between two tries where there was no room for it: the pause doubles."""
+"""Time between two tries where there is no room for the file: the pause doubles."""
 FACTS_LEAST_S = 5.0
-"""Between two rewritings of the facts because of a change."""
+"""Time between two rewritings of the facts because of a change."""
 RECOMPILED_MOST = 3
 NAN = float("nan")
 

@@ -36,7 +36,7 @@ class StepTimes(NamedTuple):
 
     per_s: float
     period: Spread
-    """From the end of one step to the end of the next."""
+    """The time from the end of one step to the end of the next."""
     body: Spread | None
     """The time inside `with tpusmi.step():`; None where it is not used."""
 

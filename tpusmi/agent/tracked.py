@@ -116,7 +116,7 @@ class _Calls:
         self.count_programs: Callable[[], int] = size if callable(size) else _one
         """How many programs JAX has compiled: another number means that there may be a new one."""
         self.programs = 0
-        """How many there were at the last look: 1, or SEVERAL."""
+        """How many programs there were at the last look: 1, or SEVERAL."""
         self.each = 0.0
         """FLOPs of a call, as of the last look."""
         self._size = 0

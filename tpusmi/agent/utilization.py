@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tpusmi.sources.libtpu.ports import Endpoint
 
 LOOK_EVERY_S = 5.0
-"""Between two looks for the ports on which this process listens."""
+"""Time between two looks for the ports on which this process listens."""
 END_S = 0.7
 """The time for the thread to end; where its server hangs, it takes a little longer, and is not
 waited for.

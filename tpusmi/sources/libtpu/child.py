@@ -21,7 +21,7 @@ ENOUGH_S = 0.5
 """No further metric is asked for that long after the first: a mute server costs each its timeout.
 """
 MODULES = ("tpumonitoring", "monitoring")
-"""Newest first."""
+"""The SDK's module by release, newest first."""
 
 QUIET = {
     # Without this the import asks the metadata server, for minutes where there is none.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 ANSWER_BYTES_MOST = 1024 * 1024
 TALK_BYTES_MOST = 1024 * 1024
-"""Read from its stderr in one go: a child that prints more is not answering."""
+"""The most that is read from stderr in one go: a child that prints more is not answering."""
 TALK_BYTES_KEPT = 8192
 CHUNK_BYTES = 65536
 LOOK_EVERY_S = 0.1
@@ -31,7 +31,7 @@ class ChildProcess:
     def __init__(self, command: Sequence[str]) -> None:
         """Start it. Raises OSError when that fails."""
         self.broken = ""
-        """Why it no longer answers; empty while it may."""
+        """Why the child no longer answers; empty while it may."""
         self._line = bytearray()
         self._talk = bytearray()
         self._ended: str | None = None

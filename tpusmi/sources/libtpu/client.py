@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from tpusmi.sources.libtpu.plain import PlainCall, PlainChannel
 
 DEADLINE_S = 1.0
-"""For everything that is asked of a server at one time."""
+"""The time for everything that is asked of a server at once."""
 READ_MOST_S = 1.7
-"""For the list and then the metrics of a slow server: less than a one-shot run waits."""
+"""The time for the list and then the metrics of a slow server: less than a one-shot run waits."""
 ANSWER_LEAST_S = 0.6
 RETRY_S = (1.0, 2.0, 4.0)
 """How long a server that failed is left alone: after the first, second, and every later time."""
@@ -76,7 +76,7 @@ class Client:
         self.port = port
         self.address = f"localhost:{port}"
         self.process: ProcessKey | None = None
-        """The process whose server it is."""
+        """The process that runs the server."""
         self.is_alone = True
         """False makes the server answer for its own devices only, where it could for the host."""
         self.with_programs = False
@@ -87,7 +87,7 @@ class Client:
         self._channel: PlainChannel | None = None
         self._retry_at_s = -math.inf
         self._silent_since_s: float | None = None
-        """When the server stopped to answer anything; None while it answers."""
+        """When the server stopped answering; None while it answers."""
         self._failed = ServerReply(ABSENT)
         self._forget()
 
@@ -95,7 +95,7 @@ class Client:
         """Start over: the server has ended, or another has taken its place."""
         self._failures = 0
         self._has_answered = False
-        """True makes a late server slow; it is mute otherwise."""
+        """True where a server that is late is slow; otherwise it is mute."""
         self._listed: frozenset[str] | None = None
         """The metrics that the server says it has; None when it cannot list them."""
         self._list_at_s = self._programs_at_s = -math.inf

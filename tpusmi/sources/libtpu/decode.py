@@ -24,11 +24,11 @@ from tpusmi.text import clean, counted, noun
 
 ROWS_MOST = 4096
 DEVICES_MOST = 1024
-"""Rows of one metric that are about devices."""
+"""The most rows of one metric that are about devices."""
 LABELS_MOST = 256
 PAIRS_MOST = 32
 ID_TEXT_MOST = TEXT_MOST = 64
-"""Characters of what names a device, and of what a distribution is about."""
+"""The longest id of a device, and the longest label of a distribution, in characters."""
 CORES_MOST = 4096
 LOCATION_MOST = 400
 FINGERPRINT_MOST_BYTES = 64
@@ -43,7 +43,7 @@ _SIZE_KEYS = ("buffer_size",)
 
 
 Values = Sequence[tuple[str, Number]]
-"""What one row measured, by the names of our metrics."""
+"""The values in one row, by the names of our metrics."""
 
 
 class Origin(NamedTuple):
@@ -52,7 +52,7 @@ class Origin(NamedTuple):
     server: str
     process: ProcessKey | None
     now_s: float
-    """CLOCK_MONOTONIC."""
+    """The time of the request, of CLOCK_MONOTONIC."""
     wall_s: float
 
 

@@ -31,9 +31,9 @@ OFTEN_S, AGAIN_S, SELDOM_S, ONCE_S = 1.0, 2.0, 5.0, 30.0
 """How often each kind of number is worth asking for."""
 VALUE_MOST = 2**62 - 1
 IDLE_MOST_S = 10 * 365.25 * 86400.0
-"""Ten years: no machine has been up for longer."""
+"""The longest time idle: no machine has been up for ten years."""
 PERCENT_MOST = 100.5
-"""A little over 100 is rounding; more is not a share of anything."""
+"""The most that a percentage can be: a little over 100 is rounding."""
 
 
 class Name(NamedTuple):
@@ -93,7 +93,7 @@ NAMES = (
     _latency("grpc_client_call_latency_us", "grpc_client_call_latencies.microsecond"),
     _latency("grpc_server_call_latency_us", "grpc_server_call_latencies.microsecond"),
 )  # fmt: skip
-"""In the order in which they are asked for."""
+"""Every quantity, in the order in which they are asked for."""
 
 _METRICS = {m.name: m for m in DEVICE_METRICS}
 

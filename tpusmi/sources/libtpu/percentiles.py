@@ -125,14 +125,9 @@ def _exponential(options: Any) -> _Buckets | None:
 
 
 def _linear(width: float, offset: float, finite: int) -> _Buckets | None:
-    if not (0 < width < math.inf and math.isfinite(offset)) or finite < 1:
+    if not 1 <= finite <= BUCKETS_MOST:
         return None
-
-    def bounds(i: int) -> tuple[float, float]:
-        lower = offset + width * max(0, i - 1)
-        return lower, lower + width if 1 <= i <= finite else lower
-
-    return _Buckets(finite + 2, bounds)
+    return _between([offset + width * i for i in range(finite + 1)])
 
 
 def _between(edges: Sequence[float]) -> _Buckets | None:

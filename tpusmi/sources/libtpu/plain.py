@@ -30,9 +30,9 @@ take a hundred times as much.
 ROUND_MOST_BYTES = 4 << 20
 """The most that a server may send to all calls that are under way together."""
 FRAMES_MOST = 512
-"""For each call under way: real servers send about five."""
+"""The most frames for each call under way: real servers send about five."""
 FRAME_MOST_BYTES = 16384
-"""No server sends more without being allowed to: more is not HTTP/2."""
+"""The largest frame that HTTP/2 allows unless told otherwise: a larger one is not HTTP/2."""
 CONNECT_S = 0.5
 CHUNK_BYTES = 65536
 
@@ -52,7 +52,7 @@ class PlainChannel:
         self._received = bytearray()
         self._frames_left = self._bytes_left = 0
         self.failure: str | None = None
-        """Why this connection is of no more use; None while it works."""
+        """Why this connection cannot be used; None while it works."""
         # Sent with the first call: a server that does not speak HTTP/2 then answers, and does not
         # reset the connection.
         self._unsent = _hello()

@@ -42,7 +42,7 @@ class Pool:
         self._metrics = metrics
         self._clients: dict[_Key, Client] = {}
         self._hanging: dict[_Key, threading.Thread] = {}
-        """Threads still waiting for a server, which is asked again once they have let go."""
+        """Threads that wait for a server, which is asked again once its thread has ended."""
         self._last: dict[int, EndpointReply] = {}
         """The last good reply on each port."""
 

@@ -25,10 +25,10 @@ megabytes.
 NEVER = frozenset((*range(8470, 8483), 8353, 8466, 9012, 9999))
 """Other services of a TPU host: slice builder, coordinator, vbar agent, profiler."""
 CONNECT_S = 0.1
-"""For a connect on this machine, which the kernel answers: only a full backlog takes longer."""
+"""The time to connect on this machine: the kernel answers, and only a full backlog takes longer."""
 PROCESSES_MOST = 32768
 CPU_MOST_S, LOOK_MOST_S = 0.05, 0.1
-"""For one look through the descriptors of a user's processes, and for all looks of one read."""
+"""CPU time of one look through the descriptors of a user's processes, and of all in one read."""
 AGAIN_S = 10.0
 """The owner of a socket that was not found is looked for again after that."""
 
@@ -38,13 +38,13 @@ class Endpoint(NamedTuple):
 
     port: int
     process: ProcessKey | None
-    """The holder that listens there. Where the kernel does not tell, the one that names it."""
+    """The holder that listens there; where the kernel does not show it, the one that names the port."""
     socket: int | None
     """Inode of the listening socket: another inode means another server."""
     is_guess: bool
     """True when no setting names the port: a holder just happens to listen there."""
     uid: int | None = None
-    """The user whose socket it is, by the kernel."""
+    """The user that owns the socket, as the kernel reports."""
     stranger: int | None = None
     """The process that listens there and holds no TPU; None when that is not certain."""
 

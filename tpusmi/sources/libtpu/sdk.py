@@ -27,7 +27,7 @@ from tpusmi.text import clean, noun
 WAIT_S = 1.3
 """A read waits no longer than this."""
 FIRST_ANSWER_S = 10.0
-"""Loading libtpu takes two seconds from a cold disk."""
+"""The time for the first answer: loading libtpu takes two seconds from a cold disk."""
 ANSWER_S = 5.0
 RETRY_MOST_S = 60.0
 STILLBORN_MOST = 3
