@@ -38,7 +38,7 @@ class Endpoint(NamedTuple):
 
     port: int
     process: ProcessKey | None
-    """The holder that listens there; where the kernel does not show it, the one that names the port."""
+    """The holder that listens there; where the kernel does not show it, the one that names it."""
     socket: int | None
     """Inode of the listening socket: another inode means another server."""
     is_guess: bool
