@@ -215,9 +215,9 @@ def said_directory(process: subprocess.Popen[str]) -> str:
     return directory
 
 
-def segments(directory: str) -> list[places.Place]:
+def segments(directory: str) -> list[places.SegmentFile]:
     try:
-        return places.segments(f"{directory}/segments", None).places
+        return places.segments(f"{directory}/segments", None).files
     except FileNotFoundError:
         return []
 

@@ -32,7 +32,7 @@ from tpusmi.sources.libtpu.decode import (
 )
 from tpusmi.sources.libtpu.formats import parse
 from tpusmi.sources.libtpu.names import IDLE_MOST_S, LATENCY, NAMES, Name
-from tpusmi.sources.segments.samples import readings
+from tpusmi.sources.segments.contents import readings
 from tpusmi.wire.reader import Sample
 
 NOW_S, WALL_S = 1000.0, 1_800_000_000.0

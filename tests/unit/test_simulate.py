@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.users import ROOT, as_another_user
 
 from tpusmi.chips import GENERATIONS
-from tpusmi.memprofile import held, totals
+from tpusmi.memprofile import held_memory, totals
 from tpusmi.metricproto import messages
 from tpusmi.model import PHASES, Host
 from tpusmi.simulate import description, faults, files, sdk, workload
@@ -513,7 +513,7 @@ def test_the_profile_of_the_simulated_job_tells_its_devices_apart() -> None:
         expected = (sum(k.bytes for k in every), sum(k.arrays for k in every))
         assert totals(data).devices[device] == expected
     assert len({usage.bytes for usage in totals(data).devices.values()}) == 3
-    assert ("log_metrics", 27) in {(site.function, site.line) for site in held(data).sites}
+    assert ("log_metrics", 27) in {(site.function, site.line) for site in held_memory(data).sites}
 
 
 @given(TIMES, st.integers(0, 9))

@@ -11,6 +11,7 @@ from tpusmi.model.history import (
     History,
 )
 from tpusmi.model.host import HostFacts
+from tpusmi.model.memory_profile import Allocation, MemoryProfile, Site
 from tpusmi.model.metrics import (
     AGENT,
     CHIP,
@@ -54,16 +55,13 @@ from tpusmi.model.process import (
     PROCESS_FACTS,
     STALE_HOLDER,
     SUSPECT_HOLDER,
-    Allocation,
     Life,
     LockFile,
-    MemoryProfile,
     Missing,
     Notice,
     Process,
     ProcessKey,
     Sign,
-    Site,
 )
 from tpusmi.model.servers import (
     Core,
