@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import leftovers, requirements
+from support.goldens import IS_ACCEPTING
 from support.hosts import is_marked
 
 # A CI that runs in the background, or under nohup, ignores these, and all that it starts does too.
@@ -31,6 +32,12 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     workers must agree on the names of the tests.
     """
     return argname if isinstance(val, bytes) and len(val) > 16 else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One way to accept goldens and pictures."""
+    if IS_ACCEPTING:
+        config.option.update_snapshots = True
 
 
 MOST_WORKERS = 4
