@@ -56,7 +56,7 @@ def test_a_job_is_watched_from_its_first_step_to_its_death(tmp_path: Path) -> No
         assert screen.end() == 0
         assert LEFT_ALTERNATE_SCREEN in screen.written
         assert b"Traceback" not in screen.written
-        seen(collector(directory), watched.pid, lambda s, p: p.state == "dead")
+        seen(collector(directory), watched.pid, lambda s, p: p.is_dead)
 
 
 def test_random_keys_and_sizes_never_break_the_dashboard(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_killed_job_is_dead_and_leaves_its_last_word(directory: Path) -> None:
         seen(reader, victim.pid, stepped(5))
         victim.process.send_signal(signal.SIGKILL)
         victim.process.wait()
-        snapshot, process = seen(reader, victim.pid, lambda s, p: p.state == "dead")
+        snapshot, process = seen(reader, victim.pid, lambda s, p: p.is_dead)
         assert process.phase == "ended"
         assert snapshot.value("steps", process.key) == 5
         assert snapshot.devices == ()

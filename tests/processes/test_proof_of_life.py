@@ -186,7 +186,7 @@ def test_a_job_in_a_pid_namespace_ends_for_its_host_while_its_child_has_the_lock
         try:
             it.kill()
             (process,) = here(tmp_path / "s").processes
-            assert process.state == "dead"
+            assert process.is_dead
         finally:
             os.kill(child, signal.SIGKILL)
 
@@ -256,7 +256,7 @@ def test_a_job_of_another_time_namespace_lives_and_has_its_age(
         assert process.sampled_at_s == pytest.approx(time.monotonic() - age_s, abs=5)
         it.kill()
         (process,) = here(tmp_path / "s").processes
-        assert process.state == "dead"
+        assert process.is_dead
         assert process.sampled_at_s == pytest.approx(time.monotonic() - age_s, abs=10)
 
 

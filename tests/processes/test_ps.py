@@ -130,7 +130,8 @@ def test_a_free_node_that_i_may_not_open_is_not_free_for_me() -> None:
             f"host = attach({host.root!r})\n"
             "collect.look(host)\n"
             f"os.setuid({NOBODY})\n"
-            "s = collect.look(host)._replace(hidden=0)\n"
+            "s = collect.look(host)\n"
+            "s = s._replace(visibility=s.visibility._replace(not_inspected=0))\n"
             "print(report.summary(s))"
         )
         command = [sys.executable, "-c", code]
@@ -201,7 +202,8 @@ def test_whoever_cannot_look_is_told_so_and_never_that_the_tpu_is_free() -> None
             "collect.look(host)\n"  # whoever is nobody may be unable to import anything
             f"os.setuid({NOBODY})\n"
             "s = collect.look(host)\n"
-            "print(report.summary(s), s.hidden > 0, [p.pid for p in s.processes if p.holds])"
+            "hidden = s.visibility.not_inspected > 0\n"
+            "print(report.summary(s), hidden, [p.pid for p in s.processes if p.holds])"
         )
         found = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=60

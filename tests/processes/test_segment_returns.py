@@ -337,7 +337,7 @@ def test_a_job_that_became_another_program_has_let_go(directory: Path) -> None:
         until(lambda: Path(f"/proc/{trainer.pid}/comm").read_text() == "sleep\n")
         assert locks(directory) == [False]
         reader = collector(directory)
-        snapshot, process = seen(reader, trainer.pid, lambda s, p: p.state == "dead")
+        snapshot, process = seen(reader, trainer.pid, lambda s, p: p.is_dead)
         assert (process.phase, snapshot.devices) == ("ended", ())
         place = places.segments(str(directory), os.getuid()).places[0]
         assert output.is_dead(place, identity.me())

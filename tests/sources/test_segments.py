@@ -139,7 +139,7 @@ def test_a_segment_of_an_earlier_boot_is_dead(tmp_path: Path) -> None:
     )
     writer.append(segments.slot(9e9, segments.RUNNING, [segments.device()], time.time() - 100))
     (process,) = read(tmp_path).processes
-    assert process.state == "dead"
+    assert process.is_dead
     assert process.sampled_at_s == pytest.approx(time.monotonic() - 100, abs=2)
 
 

@@ -34,6 +34,7 @@ from tpusmi.model import (
     Site,
     Snapshot,
     Subject,
+    Visibility,
 )
 
 NOW = 5000.0
@@ -195,9 +196,11 @@ def _machine_outcomes() -> list[Outcome]:
             0.01,
             processes=holders,
             lock_files=lock_files,
-            hidden=3,
-            unseen="3 processes of other users not inspected, try sudo",
-            nodes=(*nodes, "/dev/accel2"),
+            visibility=Visibility(
+                nodes=(*nodes, "/dev/accel2"),
+                not_inspected=3,
+                reason="3 processes of other users not inspected, try sudo",
+            ),
         ),
         _served(),
         _said_by_the_sdk(),
@@ -315,7 +318,7 @@ def many(count: int, **values: Number | None) -> Snapshot:
     devices = tuple(_device(TRAIN, i)._replace(id=i) for i in range(count))
     agent = Outcome(AGENT, OK, "", 0.004, tuple(readings), devices=devices, processes=(train,))
     holder = train._replace(phase=None, sampled_at_s=None, interval_s=None, holds=nodes)
-    holders = Outcome("holders", OK, processes=(holder,), nodes=nodes)
+    holders = Outcome("holders", OK, processes=(holder,), visibility=Visibility(nodes=nodes))
     return merge([agent, Outcome("sysfs", OK, chips=chips), holders], HOST, NOW, "9.9.9")
 
 

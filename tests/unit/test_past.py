@@ -70,8 +70,8 @@ def test_of_the_machine_only_what_lasts_is_said_of_then() -> None:
     assert any(c.notes for c in now.chips)
     assert not any(c.notes for c in s.chips)
     assert not any(d.error for d in s.devices)
-    assert now.nodes
-    assert (s.nodes, s.links, s.latencies, s.cores, s.warnings) == ((), (), (), (), ())
+    assert now.visibility.nodes
+    assert (s.visibility.nodes, s.links, s.latencies, s.cores, s.warnings) == ((), (), (), (), ())
     assert [d.key for d in s.devices] == [d.key for d in now.devices]
     assert {name for _, name in s.values} == {"hbm_limit_bytes"}
 

@@ -48,7 +48,7 @@ def judged(verdict: Verdict | None, state: str = "S", **more: object) -> Process
 def test_each_verdict_has_marks_of_its_own(
     p: Process, mark: str, state: str, doing: str, sign: str
 ) -> None:
-    assert (verdicts.mark(p), verdicts.state(p), verdicts.doing(p)) == (mark, state, doing)
+    assert (verdicts.mark(p), p.status, verdicts.doing(p)) == (mark, state, doing)
     assert letter(p) == sign
 
 

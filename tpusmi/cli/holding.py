@@ -6,28 +6,20 @@ import argparse
 import sys
 from collections.abc import Callable
 
+from tpusmi import cli
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import add_colors, words
 from tpusmi.merge.staleness import IDLE_S, STUCK_S, Limits
-from tpusmi.model import Host, Snapshot
-from tpusmi.model.holding import (
-    FREE,
-    HELD,
-    NO_NODE,
-    NO_PERMISSION,
-    NO_TPU,
-    NOT_VISIBLE,
-    STALE,
-)
+from tpusmi.model import Holding, Host, Snapshot
 
 EXITS = {
-    FREE: Exit.ANSWERED,
-    NO_TPU: Exit.NOTHING_HERE,
-    NO_NODE: Exit.NO_NODE,
-    NOT_VISIBLE: Exit.PERMISSION,
-    NO_PERMISSION: Exit.PERMISSION,
-    HELD: Exit.BUSY,
-    STALE: Exit.STALE,
+    Holding.FREE: Exit.ANSWERED,
+    Holding.NO_TPU: Exit.NOTHING_HERE,
+    Holding.NO_NODE: Exit.NO_NODE,
+    Holding.NOT_VISIBLE: Exit.PERMISSION,
+    Holding.NO_PERMISSION: Exit.PERMISSION,
+    Holding.HELD: Exit.BUSY,
+    Holding.STALE: Exit.STALE,
 }
 
 
@@ -69,20 +61,14 @@ def on_host(
     """Do it on this host, or on the simulated one that is asked for; the exit code."""
     # Commands are any bytes: what the terminal cannot show must not end us half-way.
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    if options.simulate is not None:
-        from tpusmi.cli.simulated import on_simulated
-
-        return on_simulated(parse, options.simulate, act)
-    from tpusmi.collect import this_host
-
-    return act(this_host())
+    return cli.on_host(parse, options.simulate, act)
 
 
 def check_chips(s: Snapshot, chips: list[int] | None, parse: argparse.ArgumentParser) -> None:
     """End with usage when a chip is asked for that is not here."""
     known = {c.index for c in s.chips}
     missing = [n for n in chips or () if n not in known]
-    if missing and (known or s.nodes):
+    if missing and (known or s.visibility.nodes):
         from tpusmi.report.words import ranges
 
         here = f"there are chips {ranges(list(known))}" if known else "no PCI bus tells of any"

@@ -50,10 +50,11 @@ class Join:
         self._simulated = simulated
         self.processes = joined(p for o in outcomes for p in o.processes)
         self._holds = {p.key: p.holds for p in self.processes if p.holds}
-        self._dead = {p.key for p in self.processes if p.state == "dead"}
+        self._dead = {p.key for p in self.processes if p.is_dead}
         self._users = {p.key: p.uid for p in self.processes}
         self._sees_holders = any(
-            o.source == HOLDERS and o.status == OK and not o.hidden for o in outcomes
+            o.source == HOLDERS and o.status == OK and not o.visibility.not_inspected
+            for o in outcomes
         )
         told = by_process(d for o in outcomes for d in o.devices)
         self._claimed = {key: own for key, own in told.items() if is_claim(key)}
