@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from support import leftovers, requirements
+from support import costs, leftovers, requirements
 from support.goldens import IS_ACCEPTING
 from support.hosts import is_marked
 
@@ -35,9 +35,17 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One way to accept goldens and pictures."""
+    for name, meaning in costs.MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
     if IS_ACCEPTING:
-        config.option.update_snapshots = True
+        config.option.update_snapshots = True  # pictures are accepted as goldens are
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function):
+            costs.mark(item)
 
 
 MOST_WORKERS = 4

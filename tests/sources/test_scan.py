@@ -529,7 +529,7 @@ def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
         assert mine in held
         left_out = [child.pid for child in crowd if child.pid not in held]
         assert left_out
-        assert found.hidden >= len(left_out)
+        assert found.visibility.not_inspected >= len(left_out)
         assert not [link for link in read if link.split("/")[-3] in map(str, left_out)]
     assert not allowance.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
 
@@ -560,7 +560,7 @@ def test_a_process_of_which_nothing_may_be_read_is_hidden_and_not_gone(
             gone.install(patch)
             patch.setattr(os.path, "isdir", lambda p: True)
             found = source(machine).read(0.0)
-    assert found.hidden >= 1
+    assert found.visibility.not_inspected >= 1
     assert "no holder visible (" in found.message
 
 
