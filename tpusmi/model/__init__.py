@@ -11,6 +11,7 @@ from tpusmi.model.history import (
     History,
 )
 from tpusmi.model.host import HostFacts
+from tpusmi.model.memory_profile import Allocation, MemoryProfile, Site
 from tpusmi.model.metrics import (
     AGENT,
     CHIP,
@@ -28,6 +29,7 @@ from tpusmi.model.metrics import (
     metric,
 )
 from tpusmi.model.nouns import (
+    FRESH_LEAST_S,
     HOLDERS,
     SYSFS,
     Chip,
@@ -41,6 +43,7 @@ from tpusmi.model.nouns import (
     RowKey,
     Subject,
     Visibility,
+    fresh_for_s,
     within,
 )
 from tpusmi.model.process import (
@@ -51,16 +54,13 @@ from tpusmi.model.process import (
     PROCESS_FACTS,
     STALE_HOLDER,
     SUSPECT_HOLDER,
-    Allocation,
     Life,
     LockFile,
-    MemoryProfile,
     Missing,
     Notice,
     Process,
     ProcessKey,
     Sign,
-    Site,
 )
 from tpusmi.model.servers import (
     Core,
@@ -98,6 +98,7 @@ __all__ = [
     "DEVICE_METRICS",
     "ENDING_CODES",
     "FAILED",
+    "FRESH_LEAST_S",
     "HISTORY_S",
     "HOLDERS",
     "LIBTPU",
@@ -156,6 +157,7 @@ __all__ = [
     "Value",
     "Verdict",
     "Visibility",
+    "fresh_for_s",
     "metric",
     "within",
 ]
