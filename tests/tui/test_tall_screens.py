@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.dashboards import dashboard, height, press, screen_text, settle, shown, text
-from support.feeds import Job, ScriptedFeed, many_devices
+from support.feeds import Job, ScriptedFeed, computed_once, many_devices
 from support.job_feeds import Bare, story
 from support.memory_feeds import MemoryJob, held, profile
 from support.screens import GoldenScreen, Size
@@ -17,6 +17,7 @@ BLANK = 6
 """So many lines below the last text are no waste: lines are shared by fours."""
 
 
+@computed_once
 def jobs(count: int, chips: int) -> ScriptedFeed:
     """So many jobs with equal shares of the chips."""
     each = max(1, chips // max(count, 1))
