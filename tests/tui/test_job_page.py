@@ -8,8 +8,17 @@ import pytest
 from support.dashboards import dashboard, press, screen_text, settle, shown, text, until
 from support.feeds import ScriptedFeed, two_jobs
 from support.holder_feeds import ScriptedEnder, holders
-from support.job_feeds import OTHER, PID, Bare, StoryFeed, StoryJob, on_cpu, recompiling, story
-from test_snapshots import old_jobs
+from support.job_feeds import (
+    OTHER,
+    PID,
+    Bare,
+    StoryFeed,
+    StoryJob,
+    old_jobs,
+    on_cpu,
+    recompiling,
+    story,
+)
 from textual.pilot import Pilot
 
 from tpusmi.model import Notice, Number, Subject

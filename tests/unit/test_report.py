@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import csv as csvlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
 import pytest
 from support import snapshots
+from support.goldens import same_as_golden
 
 from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
@@ -80,15 +80,11 @@ VIEWS: dict[str, Callable[[Snapshot], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.golden
 @pytest.mark.parametrize("moment", ["everything", "machine", "nothing"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_is_its_golden(view: str, moment: str) -> None:
-    """TPUSMI_ACCEPT=1 writes the goldens anew: read the diff before you commit it."""
-    text = VIEWS[view](getattr(snapshots, moment)())
-    path = GOLDENS / f"{moment}.{view}"
-    if os.environ.get("TPUSMI_ACCEPT"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    same_as_golden(VIEWS[view](getattr(snapshots, moment)()), GOLDENS / f"{moment}.{view}")
 
 
 @pytest.mark.parametrize("moment", [snapshots.everything, snapshots.machine, snapshots.nothing])
