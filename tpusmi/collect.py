@@ -1,4 +1,4 @@
-"""Runs each source on its own clock, keeps the newest outcome of each, appends to History."""
+"""Runs each source on its own clock, and merges their newest outcomes. History records them all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tpusmi import __version__
-from tpusmi.merge import merge
+from tpusmi.merge import Moment, joined, snapshot_of
 from tpusmi.merge.staleness import USUAL, Limits, judged
 from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
@@ -47,7 +47,8 @@ class Collector:
         self.limits = limits
         """For how long a holder may do nothing."""
         self._host = host
-        self._runners = [_Runner(source, self.history) for source in sources]
+        self._recording = threading.Lock()
+        self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
     def start(self) -> None:
         """Read every source again and again, until stop()."""
@@ -97,11 +98,17 @@ class Collector:
 
     def snapshot(self) -> Snapshot:
         """What the sources said last, merged. Does not wait for any of them."""
-        now = time.monotonic()
-        outcomes = [runner.outcome(now) for runner in self._runners]
-        facts = host_facts(self._host)
-        told = (__version__, self._host.simulated)
-        return merge(outcomes, facts, now, *told, judge=self._judged)
+        moment = self._record()
+        return snapshot_of(moment, host_facts(self._host), __version__, self._judged)
+
+    def _record(self) -> Moment:
+        """The newest outcomes, joined, and what they show in the history."""
+        with self._recording:
+            now = time.monotonic()
+            outcomes = [runner.outcome(now) for runner in self._runners]
+            moment = joined(outcomes, now, self._host.simulated)
+            self.history.record(moment.readings, moment.join.places, now)
+        return moment
 
     def _judged(self, s: Snapshot) -> Snapshot:
         return judged(s, self.limits, self.history)
@@ -110,11 +117,16 @@ class Collector:
 class _Runner:
     """One source, its thread, and its newest outcome."""
 
-    def __init__(self, source: Source, history: History) -> None:
+    def __init__(
+        self, source: Source, history: History, record: Callable[[], object]
+    ) -> None:
         self.end = threading.Event()
         self._source = source
         self._history = history
+        self._record = record
         self._newest: Outcome | None = None
+        self._is_recorded = True
+        """Whether the newest outcome has been in a moment that was recorded."""
         self._answered_at_s = time.monotonic()
         self._asking: threading.Event | None = None
         """Of the question that was asked last, where one is asked at a time."""
@@ -162,6 +174,7 @@ class _Runner:
         """The newest outcome; FAILED beside what it found before when the source no longer
         answers.
         """
+        self._is_recorded = True
         silent_s = now_s - self._answered_at_s
         found = self._newest
         if found is not None and not self._is_hung(silent_s):
@@ -195,10 +208,10 @@ class _Runner:
         except Exception as error:  # noqa: BLE001  # must not take the screen with it
             message = clean(f"{type(error).__name__}: {error}", 200)
             found = Outcome(self._source.name, FAILED, message, time.monotonic() - started)
+        if not self._is_recorded:  # the screen is paused, or drawn more seldom
+            self._record()
         self._history.add(found.past)
-        self._history.add(found.readings)
-        self._history.forget(started)
-        self._newest = found
+        self._newest, self._is_recorded = found, False
         self._answered_at_s = time.monotonic()
         if done is not None:
             done.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tpusmi.merge.join import Join
 from tpusmi.merge.notices import notices
@@ -10,7 +11,6 @@ from tpusmi.merge.processes import process_of, proven
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import explained, missing_witnesses
 from tpusmi.model import (
-    METRICS,
     NOMINAL,
     PHASE,
     Chip,
@@ -25,15 +25,32 @@ from tpusmi.model import (
     Snapshot,
     Subject,
     Value,
+    trust_rank,
 )
 
 DROP_AFTER_S = 60.0
 """A value this much older than it may be believed is no longer shown, unless its process is dead.
 """
 
-Values = dict[tuple[Subject, str], Value]
+Key = tuple[Subject, str]
 
-_RANK = {(m.name, source): rank for m in METRICS for rank, source in enumerate(m.trust)}
+
+class Moment(NamedTuple):
+    """What the sources say at one moment, each reading joined to what it is about."""
+
+    outcomes: Sequence[Outcome]
+    join: Join
+    at_s: float
+    simulated: bool
+    readings: Mapping[Key, Reading]
+    """Of every metric of every subject the one that is shown; the phases of processes as well."""
+
+
+def joined(outcomes: Sequence[Outcome], now_s: float, simulated: bool = False) -> Moment:
+    """Of every metric the first fresh reading in its order of trust."""
+    outcomes = proven(outcomes)
+    join = Join(outcomes, simulated)
+    return Moment(outcomes, join, now_s, simulated, _best(outcomes, join, now_s))
 
 
 def merge(
@@ -44,33 +61,32 @@ def merge(
     simulated: bool = False,
     judge: Callable[[Snapshot], Snapshot] = judged,
 ) -> Snapshot:
-    """The snapshot of one moment: of every metric the first fresh reading in its order of trust.
+    """The snapshot of one moment. `judge` says of every holder whether it is stale."""
+    return snapshot_of(joined(outcomes, now_s, simulated), host, version, judge)
 
-    `judge` says of every holder whether it is stale.
-    """
-    outcomes = proven(outcomes)
-    join = Join(outcomes, simulated)
+
+def snapshot_of(
+    moment: Moment, host: HostFacts, version: str, judge: Callable[[Snapshot], Snapshot] = judged
+) -> Snapshot:
+    """The same, of what has been joined already."""
+    join, chips = moment.join, moment.join.chips
     known, others = join.devices
     processes = _ordered(join.processes)
-    outcomes, servers = explained(outcomes, processes)
-    dead = frozenset(p.key for p in processes if p.state == "dead")
-    readings = ((join.subject(r), r) for o in outcomes for r in o.readings)
-    chips = join.chips
-    values = _values(readings, now_s, dead)
+    outcomes, servers = explained(moment.outcomes, processes)
+    values = _values(moment.readings, moment.at_s)
     _add_nominal(values, known, chips)
-    shown = {p.key: rank for rank, p in enumerate(processes)}
-    devices = sorted(known, key=lambda d: _place(d, shown))
+    order = {p.key: rank for rank, p in enumerate(processes)}
     snapshot = Snapshot(
         version,
-        simulated,
-        now_s,
+        moment.simulated,
+        moment.at_s,
         _with_versions(host, outcomes, processes, chips),
-        tuple(devices),
+        tuple(sorted(known, key=lambda d: _place(d, order))),
         processes,
         tuple(_bare(o, join.notes.get(o.source, ())) for o in outcomes),
         (),
         values,
-        tuple(sorted(others, key=lambda d: _place(d, shown))),
+        tuple(sorted(others, key=lambda d: _place(d, order))),
         chips,
         servers,
         _latencies(outcomes, join),
@@ -95,11 +111,11 @@ def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:
     return tuple(x for x in every if x.server is not None or x.name not in served)
 
 
-def _place(d: Device, shown: Mapping[ProcessKey, int]) -> tuple[int, int, int]:
+def _place(d: Device, order: Mapping[ProcessKey, int]) -> tuple[int, int, int]:
     """Devices of the machine in its order, then those of processes in theirs."""
-    if d.chip is not None:
+    if d.chip is not None or d.key.process is None:
         return (-1, d.index, 0)
-    return (shown.get(d.key.process, -1) if d.key.process else -1, d.key.index, d.index)
+    return (order.get(d.key.process, -1), d.key.index, d.index)
 
 
 def _bare(o: Outcome, notes: Sequence[str]) -> Outcome:
@@ -130,7 +146,7 @@ def _libtpu_version(outcomes: Iterable[Outcome], processes: Iterable[Process]) -
     return next((version for version in said if version), None)
 
 
-def _add_nominal(values: Values, devices: Iterable[Device], chips: Sequence[Chip]) -> None:
+def _add_nominal(values: dict[Key, Value], devices: Iterable[Device], chips: Sequence[Chip]) -> None:
     """The table's memory where nobody measured a limit."""
     by_index = {c.index: c for c in chips}
     for d in devices:
@@ -155,31 +171,39 @@ def _ordered(processes: Iterable[Process]) -> tuple[Process, ...]:
     return (*living, *dead)
 
 
-def _values(
-    readings: Iterable[tuple[Subject | None, Reading]], now_s: float, dead: frozenset[ProcessKey]
-) -> Values:
-    """The best reading of every metric of every subject. Those of nobody knows what are left out,
-    and the phase, which the process itself has.
+def _best(outcomes: Iterable[Outcome], join: Join, now_s: float) -> dict[Key, Reading]:
+    """The best reading of every metric of every subject; none whose subject is not known.
 
     This runs for every number on the screen at every tick: most have one witness and no rival.
     """
-    best: dict[tuple[Subject, str], Reading] = {}
-    for subject, r in readings:
-        if subject is None or r.metric == PHASE:
+    best: dict[Key, Reading] = {}
+    subject_of, dead = join.subject, join.dead
+    for r in (r for o in outcomes for r in o.readings):
+        subject = subject_of(r)
+        if subject is None:
             continue
         if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and process_of(subject) not in dead:
             continue
         key = (subject, r.metric)
         rival = best.get(key)
-        if rival is None or _rank(r, now_s) < _rank(rival, now_s):
+        if rival is None or _is_better(r, rival, now_s):
             best[key] = r
+    return best
+
+
+def _values(readings: Mapping[Key, Reading], now_s: float) -> dict[Key, Value]:
+    """The readings as values; not the phase, which the process itself has."""
     return {
         key: Value(r.value, r.source, max(0.0, now_s - r.at_s), now_s - r.at_s > r.fresh_s)
-        for key, r in best.items()
+        for key, r in readings.items()
+        if r.metric != PHASE
     }
 
 
-def _rank(r: Reading, now_s: float) -> tuple[bool, int, float]:
+def _is_better(r: Reading, rival: Reading, now_s: float) -> bool:
     """Fresh before stale, then by trust, then the newer."""
-    age_s = now_s - r.at_s
-    return (age_s > r.fresh_s, _RANK.get((r.metric, r.source), len(_RANK)), age_s)
+    is_stale, was_stale = now_s - r.at_s > r.fresh_s, now_s - rival.at_s > rival.fresh_s
+    if is_stale != was_stale:
+        return was_stale
+    rank, rival_rank = trust_rank(r.metric, r.source), trust_rank(rival.metric, rival.source)
+    return rank < rival_rank or (rank == rival_rank and r.at_s > rival.at_s)

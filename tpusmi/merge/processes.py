@@ -12,7 +12,6 @@ from tpusmi.model import (
     Outcome,
     Process,
     ProcessKey,
-    RowKey,
     Subject,
 )
 
@@ -117,13 +116,12 @@ def told_apart(devices: Iterable[Device]) -> list[Device]:
 
 
 def _pid_or_port(d: Device) -> str:
-    """Of a row its server's port; empty for a device of the chips, which needs neither."""
+    """The port of the server that numbers it, else its job's pid; empty for a device of the chips,
+    which needs neither.
+    """
     if d.chip is not None:
         return ""
-    if d.key.process is not None:
-        return str(d.key.process.pid)
-    servers = [row.server for row in d.aka if isinstance(row, RowKey)]
-    return servers[0].rpartition(":")[2] if servers else ""
+    return d.key.server.rpartition(":")[2] if d.key.process is None else str(d.key.process.pid)
 
 
 def _pid_and_start(d: Device) -> str:

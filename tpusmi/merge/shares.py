@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from tpusmi.merge.machine import order_of
 from tpusmi.model import Chip, Device, Process, ProcessKey
 from tpusmi.text import whole_number
 
@@ -36,7 +35,8 @@ def shares(
     for nodes, group in groups.items():
         held = [c for c in chips if set(c.nodes) & set(nodes)]
         parts = {p.key: _part(p, held, machine) for p in group} if len(group) > 1 else {}
-        whole = {d.index for d in machine if d.chip in {c.index for c in held}}
+        indexes = {c.index for c in held}
+        whole = {d.index for d in machine if d.chip in indexes}
         if parts and _are_certain(parts, whole, ids):
             found.update(parts)
     return found
@@ -47,6 +47,12 @@ def used_first(device: Device, found: Shares) -> Device:
     return device._replace(
         owners=tuple(sorted(device.owners, key=lambda o: device.index not in found.get(o, ())))
     )
+
+
+def order_of(node: str) -> tuple[str, int]:
+    """By what to sort nodes: `/dev/vfio/9` comes before `/dev/vfio/10`."""
+    name = node.rstrip("0123456789")
+    return name, int(node[len(name) :] or 0)
 
 
 def _part(p: Process, held: Sequence[Chip], machine: Sequence[Device]) -> frozenset[int]:

@@ -6,12 +6,12 @@ No I/O, no clock.
 from tpusmi.model.history import (
     HISTORY_S,
     UNKEPT,
-    UNKNOWN,
     History,
 )
 from tpusmi.model.host import HostFacts
 from tpusmi.model.metrics import (
     AGENT,
+    ASKED_OF_LIBTPU,
     CHIP,
     CHIP_METRICS,
     DEVICE,
@@ -26,6 +26,7 @@ from tpusmi.model.metrics import (
     PROFILE,
     Metric,
     metric,
+    trust_rank,
 )
 from tpusmi.model.nouns import (
     HOLDERS,
@@ -74,6 +75,7 @@ from tpusmi.model.process import (
     Site,
     Verdict,
 )
+from tpusmi.model.series import UNKNOWN, Series
 from tpusmi.model.servers import (
     ABSENT,
     DENIED,
@@ -94,6 +96,7 @@ from tpusmi.model.snapshot import (
 __all__ = [
     "ABSENT",
     "AGENT",
+    "ASKED_OF_LIBTPU",
     "CHIP",
     "CHIP_METRICS",
     "DEAD",
@@ -158,6 +161,7 @@ __all__ = [
     "ProcessKey",
     "Reading",
     "RowKey",
+    "Series",
     "Server",
     "Sign",
     "Site",
@@ -166,5 +170,6 @@ __all__ = [
     "Value",
     "Verdict",
     "metric",
+    "trust_rank",
     "within",
 ]

@@ -5,7 +5,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tpusmi.model import Device, DeviceKey, Outcome, Process, ProcessKey, RowKey, Snapshot
+from tpusmi.model import Device, DeviceKey, Outcome, Process, ProcessKey, Snapshot
 
 WAYS = 4
 """In which a word can name a device."""
@@ -48,8 +48,8 @@ def _uuid_without_chip(device: Device) -> str:
         return f"{device.own_name}@{process.pid}-{process.start_ticks}"
     if device.node is not None:
         return f"TPU-{device.node}"
-    servers = [row.server for row in device.aka if isinstance(row, RowKey)]
-    return f"{device.own_name}@{servers[0]}" if servers else device.own_name
+    server = device.key.server
+    return f"{device.own_name}@{server}" if server else device.own_name
 
 
 def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from tpusmi.merge.owned import fresh, fresh_mean, least
 from tpusmi.merge.staleness.case import BUSY, WORKED_LATELY_S, Case, minutes
-from tpusmi.model import LOST_AFTER_S, Device, History, Snapshot
-from tpusmi.model.history import WATCHED
+from tpusmi.model import LOST_AFTER_S, ChipKey, Device, History, Snapshot
 
 WORKING_PERCENT = 0.05
 WORKING_CPU_PERCENT = 20.0
@@ -70,7 +69,7 @@ def idle_s(c: Case) -> float | None:
         return stepped_s
     if c.history is None or fresh_mean(c.snapshot, "duty_cycle_percent", c.devices) is None:
         return None
-    quiet = [_quiet_since_s(c.snapshot, d, c.history) for d in c.devices]
+    quiet = [_quiet_since_s(d, c.history) for d in c.devices]
     known = [since_s for since_s in quiet if since_s is not None]
     return c.snapshot.at_s - max(known) if known and len(known) == len(quiet) else None
 
@@ -95,9 +94,9 @@ def _works_on_the_host(c: Case) -> str:
     return "" if used is None or used < WORKING_CPU_PERCENT else f"it uses {used:.0f} % of a core"
 
 
-def _quiet_since_s(s: Snapshot, d: Device, history: History) -> float | None:
+def _quiet_since_s(d: Device, history: History) -> float | None:
     """Since when a device's duty cycle, or its chip's, is known to have been nothing."""
-    chips = (c for c in s.chips if c.index == d.chip)
-    subjects = [*d.filed(WATCHED), *(key for c in chips for key in c.filed(WATCHED))]
-    known = (history.nothing_since_s(subject) for subject in subjects)
-    return next((since_s for since_s in known if since_s is not None), None)
+    since_s = history.nothing_since_s(d.key)
+    if since_s is None and d.chip is not None:
+        since_s = history.nothing_since_s(ChipKey(d.chip))
+    return since_s

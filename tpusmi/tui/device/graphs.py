@@ -67,11 +67,8 @@ class DeviceGraphs:
         now, history = self._scene.newest or self._s, self._scene.history
         if rows.shown(now, self._d, g.metric).value is not None:
             return True
-        windows = (
-            history.window(g.metric, subject, int(now.at_s), history.span_s)
-            for subject in filed(self._s, self._d, g.metric)
-        )
-        return any(w is not None and max(w) >= 0 for w in windows)
+        subjects = filed(self._s, self._d, g.metric)
+        return history.series(g.metric, subjects, int(now.at_s), history.span_s) is not None
 
     def _who(self, name: str) -> list[str]:
         """The sources of this host that can measure it."""

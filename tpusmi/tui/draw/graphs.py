@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject, Value
+from tpusmi.model import ChipKey, Device, History, ProcessKey, Series, Snapshot, Subject, Value
 from tpusmi.report import rows
 
 HELD_S = 5.0
@@ -30,7 +30,8 @@ class _Graph(NamedTuple):
 
     until: int
     slots: Slots
-    witness: Subject | None
+    series: Series | None
+    """What it is drawn from; None where nothing is known."""
 
 
 class _Average:
@@ -104,20 +105,18 @@ class Graphs:
         until, graph = int(at_s // slot_s), self._graphs.get(key)
         if len(self._graphs) > GRAPHS_MOST:
             self._graphs.clear()
-        if graph is None or graph.witness not in subjects or not 0 <= until - graph.until < count:
-            first = until - count + 1
-            witness = self._witness(subjects, metric, int(at_s), ceil(slot_s * count))
-            graph = self._graphs[key] = _Graph(until, [None] * count, witness)
-        elif until > graph.until:
+        series = self._history.series(metric, subjects, int(at_s), ceil(slot_s * count))
+        if graph is None or graph.series is not series or not 0 <= until - graph.until < count:
+            first, slots = until - count + 1, [None] * count
+        else:
             first = graph.until
             slots = graph.slots[until - first :] + [None] * (until - first)
-            graph = self._graphs[key] = _Graph(until, slots, graph.witness)
-        else:
-            first = until
-        window = self._window(graph, metric, int(at_s), ceil(first * slot_s))
-        if window is not None:
+        graph = self._graphs[key] = _Graph(until, slots, series)
+        from_s = ceil(first * slot_s)
+        if series is not None and from_s <= at_s:
+            window = series.window(int(at_s), int(at_s) - from_s + 1)
             _fill(graph, window, first, slot_s, how)
-        return graph.slots
+        return slots
 
     def first_s(self, drawn: Iterable[Drawn], at_s: float) -> int | None:
         """The second of the oldest value in graphs of these; None where they are empty."""
@@ -157,21 +156,9 @@ class Graphs:
             found.add(present_mean(s, devices, metric), until, s.at_s)
         return found.slots
 
-    def _window(self, graph: _Graph, metric: str, at_s: int, from_s: int) -> array[float] | None:
-        """The seconds from the one to the other; None where nobody knows of any."""
-        if graph.witness is None or from_s > at_s:
-            return None
-        return self._history.window(metric, graph.witness, at_s, at_s - from_s + 1)
-
     def _first_s(self, subjects: Iterable[Subject], metric: str, until_s: int) -> int | None:
         found = (self._history.first_s(metric, subject, until_s) for subject in subjects)
         return next((first for first in found if first is not None), None)
-
-    def _witness(
-        self, subjects: Iterable[Subject], metric: str, until_s: int, seconds: int
-    ) -> Subject | None:
-        known = (s for s in subjects if self._history.window(metric, s, until_s, seconds))
-        return next(known, None)
 
 
 def _fill(
@@ -195,12 +182,12 @@ def filed(s: Snapshot, d: Device, metric: str) -> tuple[Subject, ...]:
     measured. Where neither is, of the first that was; but a graph of memory has one scale, and then
     it is the device's.
     """
-    own, chip = d.filed(metric), None if (d.key, metric) in s.values else s.chip_of(d)
-    if chip is None:
-        return own
-    if (chip.key, metric) in s.values:
-        return chip.filed(metric)
-    return own if metric in MOST_OF else (*own, *chip.filed(metric))
+    chip = None if d.chip is None else ChipKey(d.chip)
+    if chip is None or (d.key, metric) in s.values:
+        return (d.key,)
+    if (chip, metric) in s.values:
+        return (chip,)
+    return (d.key,) if metric in MOST_OF else (d.key, chip)
 
 
 def alike(s: Snapshot, devices: Sequence[Device], metric: str) -> Sequence[Device]:
