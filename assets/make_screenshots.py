@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("assets", "tests", "tests/tui"))]
+sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("assets", "tests"))]
 
-from held import ScriptedEnder, holders  # noqa: E402
 from posed import PosedFeed  # noqa: E402
-from scripted import Inline  # noqa: E402
+from support.feeds import Inline  # noqa: E402
+from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
 
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402

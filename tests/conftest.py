@@ -9,10 +9,9 @@ import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-import leftovers
-import programs
 import pytest
-from holding import is_marked
+from support import leftovers, requirements
+from support.hosts import is_marked
 
 # A CI that runs in the background, or under nohup, ignores these, and all that it starts does too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -82,7 +81,7 @@ def _skips_without_a_program() -> Generator[None, object, object]:
     try:
         return (yield)
     except FileNotFoundError as error:
-        if error.filename in programs.USUAL:
+        if error.filename in requirements.USUAL:
             pytest.skip(f"no {error.filename} here")
         raise
 

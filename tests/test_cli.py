@@ -10,11 +10,11 @@ import sys
 import time
 from pathlib import Path
 
-import forge
 import jsonschema
 import pytest
-from commands import TPUSMI, environment, tpusmi
-from users import reachable
+from support import segments
+from support.commands import TPUSMI, environment, tpusmi
+from support.users import reachable
 
 import tpusmi as package
 from tpusmi.report.schema import json_schema
@@ -23,7 +23,7 @@ from tpusmi.report.schema import json_schema
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
     """A directory with the segment of one living job (this process)."""
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     return tmp_path
 
 
@@ -44,7 +44,7 @@ def test_once_is_the_same_table(job: Path, flag: str) -> None:
 def test_json_is_one_object_of_the_schema(job: Path) -> None:
     found = json.loads(tpusmi(job, "--json").stdout)
     jsonschema.validate(found, json_schema(strict=True))
-    assert found["devices"][0]["hbm_used_bytes"] == forge.GIB
+    assert found["devices"][0]["hbm_used_bytes"] == segments.GIB
     assert found["processes"][0]["pid"] == os.getpid()
     assert found["simulated"] is False
 
@@ -114,7 +114,7 @@ def test_a_query_prints_csv_as_nvidia_smi_does(job: Path) -> None:
 
 
 def test_a_query_of_processes_prints_the_living_ones(job: Path) -> None:
-    forge.segment(job, forge.dead_identity(), devices=1)
+    segments.segment(job, segments.dead_identity(), devices=1)
     found = tpusmi(job, "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
     assert found.stdout == f"{os.getpid()}, 3072\n"
 
@@ -233,7 +233,7 @@ def test_what_may_not_be_seen_exits_3(tmp_path: Path) -> None:
         "main(['--once'])  # as root: everything is imported\n"
         "os.seteuid(65534); code = main(['--once']); os.seteuid(0); sys.exit(code)"
     )
-    os.chmod(forge.my_segment(tmp_path).path, 0o600)
+    os.chmod(segments.my_segment(tmp_path).path, 0o600)
     with reachable(tmp_path):
         found = subprocess.run(
             [sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, text=True
@@ -243,13 +243,15 @@ def test_what_may_not_be_seen_exits_3(tmp_path: Path) -> None:
 
 
 def test_a_job_that_ended_long_ago_is_no_answer_but_for_json(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, forge.dead_identity(), devices=1)
+    writer = segments.segment(tmp_path, segments.dead_identity(), devices=1)
     then = time.monotonic() - 3000
-    writer.append(forge.slot(max(then, 1.0), forge.RUNNING, [forge.device()], time.time() - 3000))
-    who = forge.dead_identity()._replace(boot_id=b"x" * 16)
+    writer.append(
+        segments.slot(max(then, 1.0), segments.RUNNING, [segments.device()], time.time() - 3000)
+    )
+    who = segments.dead_identity()._replace(boot_id=b"x" * 16)
     os.unlink(writer.path)
-    writer = forge.segment(tmp_path, who, devices=1)
-    writer.append(forge.slot(50.0, forge.RUNNING, [forge.device()], time.time() - 3000))
+    writer = segments.segment(tmp_path, who, devices=1)
+    writer.append(segments.slot(50.0, segments.RUNNING, [segments.device()], time.time() - 3000))
     assert tpusmi(tmp_path, "--once").returncode == 1
     assert tpusmi(tmp_path, "-L").returncode == 1
     assert json.loads(tpusmi(tmp_path, "--json").stdout)["processes"][0]["state"] == "dead"

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import TPUSMI, environment
+from support.commands import TPUSMI, environment
 
 TESTS = Path(__file__).parent
 VARIABLE = re.compile(r"\bPYTHON[A-Z0-9]{3,}\b")

@@ -8,10 +8,10 @@ import re
 import sys
 from pathlib import Path
 
-import forge
 import pytest
-from commands import TPUSMI, environment, tpusmi
-from terminal import LEFT_ALTERNATE_SCREEN, terminal
+from support import segments
+from support.commands import TPUSMI, environment, tpusmi
+from support.terminals import LEFT_ALTERNATE_SCREEN, terminal
 
 from tpusmi.settings import Settings, load
 from tpusmi.tui.draw.themes import THEMES
@@ -42,7 +42,7 @@ SGR = re.compile(rb"\x1b\[([\d;]*)m")
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     return tmp_path
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import forge
-from commands import TPUSMI, environment
-from terminal import terminal
+from support import segments
+from support.commands import TPUSMI, environment
+from support.terminals import terminal
 
 FILE = """
 theme = "dark"
@@ -19,7 +19,7 @@ bold = "#ff8700"
 
 
 def test_the_dashboard_has_the_theme_the_colors_and_the_keys_of_the_file(tmp_path: Path) -> None:
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     (tmp_path / "my.toml").write_text(FILE)
     env = environment(tmp_path, TPUSMI_CONFIG=str(tmp_path / "my.toml"), COLORTERM="truecolor")
     with terminal([*TPUSMI, "--only", "text=no such job"], env, 120, 40) as found:

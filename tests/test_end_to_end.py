@@ -7,11 +7,11 @@ import random
 import subprocess
 from pathlib import Path
 
-import forge
 import pytest
-from commands import TPUSMI, environment
-from jobs import collector, job, seen
-from terminal import LEFT_ALTERNATE_SCREEN, terminal
+from support import segments
+from support.commands import TPUSMI, environment
+from support.jobs import collector, job, seen
+from support.terminals import LEFT_ALTERNATE_SCREEN, terminal
 
 HAS_JAX = importlib.util.find_spec("jax") is not None
 
@@ -56,12 +56,12 @@ def test_a_job_is_watched_from_its_first_step_to_its_death(tmp_path: Path) -> No
         assert screen.end() == 0
         assert LEFT_ALTERNATE_SCREEN in screen.written
         assert b"Traceback" not in screen.written
-        seen(collector(directory), watched.pid, lambda s, p: p.state == "dead")
+        seen(collector(directory), watched.pid, lambda s, p: p.is_dead)
 
 
 def test_random_keys_and_sizes_never_break_the_dashboard(tmp_path: Path) -> None:
-    forge.my_segment(tmp_path, devices=8)
-    forge.segment(tmp_path, forge.dead_identity(), devices=1)
+    segments.my_segment(tmp_path, devices=8)
+    segments.segment(tmp_path, segments.dead_identity(), devices=1)
     chance = random.Random(7)
     keys = [
         *"?hoRp+-/abc.<>,[]rZ=_ 0~",
@@ -92,7 +92,7 @@ def test_random_keys_and_sizes_never_break_the_dashboard(tmp_path: Path) -> None
 def test_on_a_terminal_that_cannot_it_prints_the_table_and_says_why(
     tmp_path: Path, term: str | None
 ) -> None:
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     with terminal(TPUSMI, environment(tmp_path, TERM=term)) as screen:
         assert screen.end() == 0
         screen.see("tpu:8")
@@ -101,7 +101,7 @@ def test_on_a_terminal_that_cannot_it_prints_the_table_and_says_why(
 
 
 def test_a_redirected_stderr_does_not_take_the_dashboard_with_it(tmp_path: Path) -> None:
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     command = ["sh", "-c", '"$0" "$@" 2>/dev/null', *TPUSMI]
     with terminal(command, environment(tmp_path)) as screen:
         screen.see("tpu:8")

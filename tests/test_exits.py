@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from another import another_user
-from commands import TPUSMI, USER, environment, tpusmi
+from support.commands import TPUSMI, USER, environment, tpusmi
+from support.run_as import another_user
 
 from tpusmi.model import Host
 from tpusmi.simulate.host import Plan, start

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import forge
 import pytest
-from commands import environment
+from support import segments
+from support.commands import environment
 
 HEAVY = {"textual", "rich", "jax", "jaxlib", "libtpu", "grpc", "google", "numpy", "psutil"}
 
@@ -74,7 +74,7 @@ def test_the_reader_loads_the_standard_library_only(tmp_path: Path, call: str) -
 @pytest.mark.usefixtures("no_server")
 @pytest.mark.parametrize("flags", ["--json", "--once", "-L", "--query-tpu=index --format=csv"])
 def test_a_one_shot_command_loads_no_heavy_library(tmp_path: Path, flags: str) -> None:
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     code = f"from tpusmi.cli import main; main({flags.split()!r})"
     found = loaded_by(code, tmp_path)
     assert not roots(found) & HEAVY
@@ -102,7 +102,7 @@ ONE_SHOTS = (
 @pytest.mark.parametrize("flags", ONE_SHOTS)
 def test_a_one_shot_command_compiles_no_annotation(tmp_path: Path, flags: str) -> None:
     """The first costs a millisecond, as much as a whole look at the machine."""
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     code = (
         "import typing; seen = []; init = typing.ForwardRef.__init__\n"
         "def noted(self, *words, **more): seen.append(words); init(self, *words, **more)\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import machine as machines
 import pytest
+from support import machines
 
 from tpusmi.merge import merge
 from tpusmi.model import (

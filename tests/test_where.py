@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 import yaml
-from another import another_user
-from commands import TPUSMI, USER, environment, tpusmi
-from own_dev import ON_A_MACHINE, on_a_machine
-from spaces import inside, shared
-from users import ROOT, acting_as, reachable
+from support import run_as
+from support.commands import TPUSMI, USER, environment, tpusmi
+from support.namespaces import inside, shared
+from support.private_dev import ON_A_MACHINE, on_a_machine
+from support.run_as import another_user
+from support.users import ROOT, acting_as, reachable
 
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments
@@ -112,7 +113,7 @@ def test_a_segment_can_be_kept_from_other_users(tmp_path: Path) -> None:
             assert len(job_of(seen(tmp_path, user=user), job.pid)) == count
 
 
-AS_USER = f"exec 3<&-\nexec {sys.executable} {Path(__file__).with_name('another.py')} {USER} "
+AS_USER = f"exec 3<&-\nexec {sys.executable} {run_as.__file__} {USER} "
 
 
 @ROOT

@@ -22,7 +22,7 @@ def holders(deadline_s: float = LOOK_DEADLINE_S) -> tuple[Process, ...]:
     ask `snapshot().hidden`, too, the number of processes that could not be inspected.
     """
     s = look(this_host(), deadline_s=deadline_s)
-    return tuple(p for p in s.processes if p.holds and p.state != "dead")
+    return tuple(p for p in s.processes if p.holds and not p.is_dead)
 
 
 def free(  # noqa: PLR0913  # the options of `tpusmi kill`, by their names

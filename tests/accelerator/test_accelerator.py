@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobs import collector, job, seen
+from support.jobs import collector, job, seen
 
 from tpusmi.model import DeviceKey
 

@@ -29,9 +29,9 @@ NEEDLE = b"DEVICE"
 
 CHILD = """
 import sys
-sys.path[:0] = [{root!r}, {root!r} + "/tests/tui"]
+sys.path[:0] = [{root!r}, {root!r} + "/tests"]
 from tpusmi.tui import Options, run
-from scripted import many_devices
+from support.feeds import many_devices
 sys.exit(run(many_devices({devices}, tick_s=1.0, busy=True), Options()))
 """
 

@@ -34,7 +34,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from holding import NODE, chip, running  # noqa: E402
+from support.hosts import NODE, chip, running  # noqa: E402
 
 from tpusmi.model import Host  # noqa: E402
 from tpusmi.sources.holders import Holders  # noqa: E402

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import forge
+from support import segments as made
 
 from fuzz.target import DATA, Target, target
 from tpusmi.memprofile import held, packed_sites, totals, unpacked_sites
@@ -73,7 +73,7 @@ def _double(value: float) -> bytes:
 
 def _segment(directory: Path, devices: int) -> bytes:
     """A segment without spare room, so that a change is likely to meet something."""
-    who = forge.KNOWN._replace(uid=os.getuid())
+    who = made.KNOWN._replace(uid=os.getuid())
     usual = plan(who, devices, 100.0, 1_700_000_000.0)
     facts_half, profile_half = 2048, 6 * 1024
     profile_offset = usual.facts_offset + 2 * facts_half
@@ -89,11 +89,11 @@ def _segment(directory: Path, devices: int) -> bytes:
     path = directory / "made"
     writer = SegmentWriter(str(path), header)
     for n in range(4):
-        rows = [forge.device(i) for i in range(devices)]
-        writer.append(forge.slot(96.0 + n, forge.RUNNING, rows))
-    assert writer.facts.write(FACTS_JSON, json.dumps(forge.facts(devices)).encode(), 99.0)
+        rows = [made.device(i) for i in range(devices)]
+        writer.append(made.slot(96.0 + n, made.RUNNING, rows))
+    assert writer.facts.write(FACTS_JSON, json.dumps(made.facts(devices)).encode(), 99.0)
     profile = (DATA / "microjax.prof").read_bytes() if devices < 8 else None
-    sites = packed_sites(forge.profile_of_two())
+    sites = packed_sites(made.profile_of_two())
     for kind, payload in ((PROFILE_SITES, sites), (PROFILE_PPROF, profile)):
         assert payload is None or writer.profile.write(kind, payload, 99.5)
     writer.close()
@@ -134,7 +134,7 @@ def _sum(made: bytearray, start: int, end: int) -> None:
 def profiles(directory: Path) -> Iterator[Target]:
     """Memory profiles, unpacked and packed again."""
     inputs = [gzip.decompress(path.read_bytes()) for path in sorted(DATA.glob("*.prof"))]
-    inputs.append(gzip.decompress(forge.profile_of_two()))
+    inputs.append(gzip.decompress(made.profile_of_two()))
 
     def run(data: bytes) -> None:
         packed = gzip.compress(data, 1)
@@ -210,7 +210,7 @@ def sites(directory: Path) -> Iterator[Target]:
     unpacker = zlib.decompressobj(wbits=31)
     first = unpacker.decompress(packed)
     second = gzip.decompress(unpacker.unused_data)
-    facts = json.dumps(forge.facts(4, warnings=[{"code": "x", "message": "y"}])).encode()
+    facts = json.dumps(made.facts(4, warnings=[{"code": "x", "message": "y"}])).encode()
 
     def run(data: bytes) -> None:
         for whole in (gzip.compress(data, 1), gzip.compress(first, 1) + gzip.compress(data, 1)):

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from metric_server import DUTY, EXECUTION, HBM_TOTAL, TRANSFER, gauge, labelled
+from support.metric_servers import DUTY, EXECUTION, HBM_TOTAL, TRANSFER, gauge, labelled
 
 from fuzz.target import Target, target
 from tpusmi.metricproto import GET_METRIC, messages

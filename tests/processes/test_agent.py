@@ -15,8 +15,9 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import TPUSMI, environment, tpusmi
-from jobs import collector, job, seen, until
+from support.commands import TPUSMI, environment, tpusmi
+from support.jobs import collector, job, seen
+from support.waits import until
 
 from tpusmi.collect import open_collector
 from tpusmi.model import DeviceKey, Host, Process, Snapshot
@@ -108,7 +109,7 @@ def test_a_killed_job_is_dead_and_leaves_its_last_word(directory: Path) -> None:
         seen(reader, victim.pid, stepped(5))
         victim.process.send_signal(signal.SIGKILL)
         victim.process.wait()
-        snapshot, process = seen(reader, victim.pid, lambda s, p: p.state == "dead")
+        snapshot, process = seen(reader, victim.pid, lambda s, p: p.is_dead)
         assert process.phase == "ended"
         assert snapshot.value("steps", process.key) == 5
         assert snapshot.devices == ()
@@ -464,9 +465,9 @@ def test_where_no_memory_profile_can_be_taken_the_agent_says_so_and_goes_on(
 WRITER = """
 import sys, time
 sys.path.append(sys.argv[2])
-import forge
+from support import segments
 from tpusmi.wire import identity
-writer = forge.segment(sys.argv[1], identity.me(), devices=8)
+writer = segments.segment(sys.argv[1], identity.me(), devices=8)
 print(writer.path, flush=True)
 from tpusmi.wire.layout import DEVICE_FIELDS, PROCESS_FIELDS, PROFILE_PPROF
 n = 0
@@ -474,7 +475,7 @@ while True:
     n += 1
     value = float(n)
     devices = [dict.fromkeys(DEVICE_FIELDS, value)] * 8
-    writer.append(forge.slot(value, dict.fromkeys(PROCESS_FIELDS, value), devices, value))
+    writer.append(segments.slot(value, dict.fromkeys(PROCESS_FIELDS, value), devices, value))
     writer.profile.write(PROFILE_PPROF, str(n).encode() * (n % 5000), value)
 """
 

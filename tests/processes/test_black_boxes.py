@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import forge
 import pytest
-from commands import environment
-from jobs import until
-from users import ROOT
+from support import segments
+from support.commands import environment
+from support.users import ROOT
+from support.waits import until
 
 from tpusmi.agent import output
 from tpusmi.model import Host
@@ -84,7 +84,7 @@ def segments_in(directory: Path) -> list[str]:
 def dead(count: int, directory: Path) -> list[str]:
     """Segments of dead processes of this user."""
     me = identity.me()
-    made = [forge.segment(directory, me._replace(start_ticks=2 + n)) for n in range(count)]
+    made = [segments.segment(directory, me._replace(start_ticks=2 + n)) for n in range(count)]
     for writer in made:
         writer.close()
     return [writer.path for writer in made]
@@ -153,8 +153,8 @@ def test_where_no_lock_tells_a_segment_that_was_written_lately_is_of_a_living_jo
     tmp_path: Path, phase: float, age_s: float, is_dead: bool
 ) -> None:
     """As on a network file system, from another machine, whose lock cannot be seen here."""
-    writer = forge.segment(tmp_path, NO_LOCK)
-    writer.append(forge.slot(7.0, {"phase": phase}, [{}, {}]))
+    writer = segments.segment(tmp_path, NO_LOCK)
+    writer.append(segments.slot(7.0, {"phase": phase}, [{}, {}]))
     writer.close()
     age(writer.path, age_s)
     (place,) = places.segments(str(tmp_path), os.getuid()).places
@@ -218,7 +218,7 @@ def test_a_living_process_of_another_container_with_our_number_keeps_its_file(
     tmp_path: Path,
 ) -> None:
     me = identity.me()
-    other = forge.segment(tmp_path, me._replace(pid_namespace=99))
+    other = segments.segment(tmp_path, me._replace(pid_namespace=99))
     mine = output.create(me, 1, str(tmp_path))
     assert other.is_in_place()
     assert mine.is_in_place()

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from holding import IS_FREE, MARK, NODE, _kill, add_chips, host, marked
-from own_dev import on_a_machine
-from users import ROOT
+from support.hosts import IS_FREE, MARK, NODE, _kill, add_chips, host, marked
+from support.private_dev import on_a_machine
+from support.users import ROOT
 
 from tpusmi.actions.end import carry_out
 from tpusmi.actions.order import Order
@@ -167,7 +167,7 @@ finally:
 """
     # Its own descriptor would be one more holder.
     script = "exec 3<>/dev/vfio/0\n"
-    from own_dev import ON_A_MACHINE
+    from support.private_dev import ON_A_MACHINE
 
     command = (sys.executable, "-c", code, str(tmp_path / "pid"))
     found = on_a_machine(tmp_path, *command, script=ON_A_MACHINE.replace(script, ""))

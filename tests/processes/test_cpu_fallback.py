@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import environment
+from support.commands import environment
 
 JOB = """
 import json, os, sys

@@ -8,12 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import pytest
+from support.waits import until
 
 from tpusmi import demo
 from tpusmi.collect import open_collector
@@ -21,8 +21,6 @@ from tpusmi.model import Host, Snapshot
 from tpusmi.simulate import description
 from tpusmi.wire import identity, places
 from tpusmi.wire.reader import Sample, SegmentReader
-
-T = TypeVar("T")
 
 LIMIT_S = 60.0
 GONE_WITHIN_S = 8.0
@@ -79,7 +77,7 @@ def test_the_job_shows_its_steps_on_eight_devices_and_ends_with_the_dashboard() 
 
     def watch_two_steps(host: Host) -> int:
         found.append(running(host.root))
-        sample = eventually(lambda: sample_after_steps(found[0].directory, 2))
+        sample = until(lambda: sample_after_steps(found[0].directory, 2))
         assert len(sample.devices) == 8
         assert all(device["live_array_bytes"] > 0 for device in sample.devices)
         return 7
@@ -148,7 +146,7 @@ def test_nothing_is_left_after_a(ending: str, demo_process: subprocess.Popen[str
     left = running(said_directory(demo_process))
     demo_process.send_signal(signal.Signals[ending])
     demo_process.wait(LIMIT_S)
-    eventually(left.is_gone, GONE_WITHIN_S)
+    until(left.is_gone, GONE_WITHIN_S)
 
 
 def test_nothing_is_left_when_the_whole_process_group_is_killed(
@@ -157,7 +155,7 @@ def test_nothing_is_left_when_the_whole_process_group_is_killed(
     left = running(said_directory(demo_process))
     os.killpg(demo_process.pid, signal.SIGKILL)
     demo_process.wait(LIMIT_S)
-    eventually(left.is_gone, GONE_WITHIN_S)
+    until(left.is_gone, GONE_WITHIN_S)
 
 
 def test_everything_dies_with_the_keeper_and_the_directory_is_cleared() -> None:
@@ -169,7 +167,7 @@ def test_everything_dies_with_the_keeper_and_the_directory_is_cleared() -> None:
         return 0
 
     assert demo.run(kill_the_keeper) == 0
-    eventually(found[0].is_gone, GONE_WITHIN_S)
+    until(found[0].is_gone, GONE_WITHIN_S)
 
 
 def test_a_job_that_dies_under_the_dashboard_is_told_when_it_quits(
@@ -178,7 +176,7 @@ def test_a_job_that_dies_under_the_dashboard_is_told_when_it_quits(
     def kill_the_trainer(host: Host) -> int:
         pid, _ = running(host.root).trainer
         os.kill(pid, signal.SIGKILL)
-        eventually(lambda: not os.path.exists(f"/proc/{pid}"))  # reaped: the keeper knows
+        until(lambda: not os.path.exists(f"/proc/{pid}"))  # reaped: the keeper knows
         assert os.path.isdir(host.root), "the dead job's segment can still be looked at"
         return 0
 
@@ -226,7 +224,7 @@ def segments(directory: str) -> list[places.Place]:
 
 def running(directory: str) -> Running:
     """The processes behind the one segment of the simulated host in that directory."""
-    place = eventually(lambda: next(iter(segments(directory)), None))
+    place = until(lambda: next(iter(segments(directory)), None))
     told = description.read(directory)
     pids = [told["keeper"][0], *(process["pid"] for process in told["processes"])]
     simulation = tuple(started(pid) for pid in pids)
@@ -238,7 +236,7 @@ def seen(host: Host, is_whole: Callable[[Snapshot], bool]) -> Snapshot:
     """What a viewer of that host sees, once it is whole."""
     collector = open_collector(host)
     try:
-        return eventually(lambda: next(filter(is_whole, [collector.read_once()]), None), 20)
+        return until(lambda: next(filter(is_whole, [collector.read_once()]), None), 20)
     finally:
         collector.stop()
 
@@ -263,14 +261,3 @@ def sample_after_steps(directory: str, steps: int) -> Sample | None:
         if sample is not None and sample.process.get("steps", 0) >= steps:
             return sample
     return None
-
-
-def eventually(found: Callable[[], T | None], limit_s: float = LIMIT_S) -> T:
-    """The first truthy answer; fails when there is none in time."""
-    until = time.monotonic() + limit_s
-    while True:
-        answer = found()
-        if answer:
-            return answer
-        assert time.monotonic() < until, f"not within {limit_s:.0f} s"
-        time.sleep(0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from jobs import Job, collector, job, seen
+from support.jobs import Job, collector, job, seen
 
 from tpusmi.collect import Collector
 from tpusmi.model import Process, Snapshot

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from commands import TPUSMI, environment, tpusmi
-from ipv6 import HAS_IPV6
-from terminal import terminal
+from support.commands import TPUSMI, environment, tpusmi
+from support.requirements import HAS_IPV6
+from support.terminals import terminal
 
 from tpusmi.model import Host
 from tpusmi.simulate import description

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from commands import environment
-from holding import running
+from support.commands import environment
+from support.hosts import running
 
 from tpusmi.agent import output
 from tpusmi.wire import identity, places

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from holding import (
+from support.hosts import (
     IS_FREE,
     IS_ROOT,
     NODE,
@@ -29,8 +29,8 @@ from holding import (
     host,
     running,
 )
-from programs import needs
-from users import NOBODY, ROOT, acting_as, reachable
+from support.requirements import needs
+from support.users import NOBODY, ROOT, acting_as, reachable
 
 from tpusmi.actions.end import carry_out
 from tpusmi.actions.me import me

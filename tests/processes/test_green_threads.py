@@ -6,7 +6,8 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from jobs import collector, job, seen, until
+from support.jobs import collector, job, seen
+from support.waits import until
 
 PATCHES = {
     "gevent": "from gevent import monkey; monkey.patch_all()",

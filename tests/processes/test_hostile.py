@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
-import hostile
 import pytest
-from commands import environment
-from users import ROOT
+from support import hostile_machine
+from support.commands import environment
+from support.users import ROOT
 
 MOST_MIB = 150
 MOST_S = 2.0
@@ -26,7 +27,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     if subprocess.run(["unshare", "-m", "-n", "true"], check=False).returncode:
         pytest.skip("namespaces may not be made here")
     done = subprocess.run(
-        [sys.executable, hostile.__file__, str(directory)],
+        [sys.executable, "-m", "support.hostile_machine", str(directory)],
+        cwd=Path(__file__).parents[1],
         env=environment(directory, TPUSMI_DIR=None),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -38,7 +40,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", [*hostile.COMMANDS, "dashboard"])
+@pytest.mark.parametrize("name", [*hostile_machine.COMMANDS, "dashboard"])
 def test_a_look_takes_little_memory_and_ends(seen: dict[str, Any], name: str) -> None:
     look = seen["looks"][name]
     assert look["mib"] < MOST_MIB
@@ -56,11 +58,11 @@ def test_the_own_job_has_its_own_numbers(seen: dict[str, Any]) -> None:
     shown = json.loads(seen["looks"]["json"]["out"])
     own = [p for p in shown["processes"] if p["pid"] == seen["own"] and p["verified"]]
     assert [(p["user"], p["uid"], p["command"], p["steps"]) for p in own] == [
-        ("root", 0, " ".join(hostile.OWN_ARGV), hostile.OWN_STEPS)
+        ("root", 0, " ".join(hostile_machine.OWN_ARGV), hostile_machine.OWN_STEPS)
     ]
     assert own[0]["devices"]
     used = {d["hbm_used_bytes"] for d in shown["devices"] if d["pids"] == [seen["own"]]}
-    assert used == {hostile.forge.GIB * n for n in (1, 2)}
+    assert used == {hostile_machine.segments.GIB * n for n in (1, 2)}
 
 
 @pytest.mark.parametrize("name", ["once", "processes", "dashboard"])
@@ -82,7 +84,7 @@ def test_the_command_line_of_the_holder_is_read_and_the_holder_is_seen(
     for name in ("ps", "ps_json"):
         assert seen["looks"][name]["code"] in (5, 6)
     holders = [p for p in json.loads(seen["looks"]["ps_json"]["out"])["processes"] if p["holds"]]
-    assert [(p["uid"], p["verified"]) for p in holders] == [(hostile.STRANGER, True)]
+    assert [(p["uid"], p["verified"]) for p in holders] == [(hostile_machine.STRANGER, True)]
 
 
 def test_nothing_is_ended_for_what_the_stranger_says(seen: dict[str, Any]) -> None:

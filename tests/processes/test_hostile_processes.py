@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from holding import NODE, SEES_ALL, chip, host, running
+from support.hosts import NODE, SEES_ALL, chip, host, running
 
 from tpusmi.model import DENIED, OK
 from tpusmi.sources.holders import Holders

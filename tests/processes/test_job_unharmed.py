@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import environment
-from flooding import KINDS, flooding
-from users import ROOT
+from support.commands import environment
+from support.flooding_servers import KINDS, flooding
+from support.users import ROOT
 
 import tpusmi
 from tpusmi.agent.utilization import Utilization

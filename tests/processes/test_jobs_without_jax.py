@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holding import NODE, SECOND, Running, add_chips, host, running
-from jobs import collector, seen
-from jobs import job as jax_job
+from support.hosts import NODE, SECOND, Running, add_chips, host, running
+from support.jobs import collector, seen
+from support.jobs import job as jax_job
 
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import Process, Snapshot

@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from holding import HOLD, NODE, add_chips, host, running
-from programs import needs
-from users import ROOT
+from support.hosts import HOLD, NODE, add_chips, host, running
+from support.requirements import needs
+from support.users import ROOT
 
 from tpusmi.collect import look
 from tpusmi.model import Host, Process, Verdict

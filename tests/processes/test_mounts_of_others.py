@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import USER
-from spaces import inside, shared
-from users import ROOT
+from support.commands import USER
+from support.namespaces import inside, shared
+from support.users import ROOT
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Host, Missing, Outcome, Process, ProcessKey
 from tpusmi.sources.segments import Segments, namespaces

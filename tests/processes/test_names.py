@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_machine import TRIES, scene
-from users import ROOT
+from support.private_machine import TRIES, scene
+from support.users import ROOT
 
 pytestmark = ROOT
 
 FOUR = """
 from contextlib import ExitStack
-from metric_server import *
+from support.metric_servers import *
 with ExitStack() as stack:
     for n in range(4):
         rows = {HBM_USED: {0: (n + 1) * GIB}, DUTY: {0: 10.0 * n}, TRANSFER: {5: 7.0 * n}}
@@ -87,7 +87,7 @@ def test_a_user_who_cannot_see_the_owners_gets_the_rows_of_every_usual_port_apar
 
 WORKERS = """
 from contextlib import ExitStack
-from metric_server import *
+from support.metric_servers import *
 def devices(ids, **variables):
     with ExitStack() as stack:
         pids = []
@@ -117,7 +117,7 @@ def test_workers_that_opened_all_nodes_are_told_apart_by_their_variables_and_ids
 
 
 BARE = """
-from metric_server import *
+from support.metric_servers import *
 ids = (404, 405, 412, 413)
 rows = {HBM_USED: {id: (n + 1) * GIB for n, id in enumerate(ids)}, QUEUE: {n: n for n in range(4)}}
 rows[BANDWIDTH] = {n: 10.0 * n for n in range(4)}

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import TPUSMI, USER, tpusmi
-from holding import running
-from own_dev import on_a_machine
-from spaces import OWN, inside, shared
-from users import ROOT, acting_as
+from support.commands import TPUSMI, USER, tpusmi
+from support.hosts import running
+from support.namespaces import OWN, inside, shared
+from support.private_dev import on_a_machine
+from support.users import ROOT, acting_as
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Host, Outcome, Process
 from tpusmi.sources import mounts
@@ -322,12 +322,12 @@ become({USER})
 own_users(0)
 mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777")
 here()
-import forge
+from support import segments
 from tpusmi.wire import identity
 victim, ticks, ns = map(int, sys.argv[1:4])
 os.mkdir("/dev/shm/tpusmi-0", 0o700)
 who = identity.me()._replace(pid=victim, start_ticks=ticks, uid=0)
-forge.segment("/dev/shm/tpusmi-0", who)
+segments.segment("/dev/shm/tpusmi-0", who)
 """
     from tpusmi.wire import identity
 

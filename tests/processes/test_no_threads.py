@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from another import another_user
-from commands import TPUSMI, environment
-from simulated import host_of
-from terminal import terminal
-from users import ROOT
+from support.commands import TPUSMI, environment
+from support.run_as import another_user
+from support.simulated_hosts import host_of
+from support.terminals import terminal
+from support.users import ROOT
 
 from tpusmi.model import Host
 

@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import forge
 import pytest
-from commands import environment
-from kernel import Kernel, Message, kernel, manager_of
-from terminal import terminal
+from support import segments
+from support.commands import environment
+from support.notebook_kernels import Kernel, Message, kernel, manager_of
+from support.terminals import terminal
 
 from tpusmi.simulate.host import Plan, start
 from tpusmi.wire.writer import SegmentWriter
@@ -27,15 +27,15 @@ class Job:
     """A job on the host that the kernel looks at: this process, by its segment."""
 
     def __init__(self, directory: Path) -> None:
-        self._writer: SegmentWriter = forge.my_segment(directory)
+        self._writer: SegmentWriter = segments.my_segment(directory)
         self.says(4.0)
 
     def says(self, steps_per_s: float) -> None:
         """Publish a sample that is fresh."""
         now_s = time.monotonic()
-        process = {**forge.RUNNING, "steps_per_s": steps_per_s, "utilization_at_s": now_s}
-        devices = [forge.device(i) for i in range(2)]
-        self._writer.append(forge.slot(now_s, process, devices, time.time()))
+        process = {**segments.RUNNING, "steps_per_s": steps_per_s, "utilization_at_s": now_s}
+        devices = [segments.device(i) for i in range(2)]
+        self._writer.append(segments.slot(now_s, process, devices, time.time()))
 
     def close(self) -> None:
         self._writer.close()

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from commands import TPUSMI, environment
-from kernel import Kernel, Message, kernel, manager_of
-from simulated import host_of
-from terminal import terminal
+from support.commands import TPUSMI, environment
+from support.notebook_kernels import Kernel, Message, kernel, manager_of
+from support.simulated_hosts import host_of
+from support.terminals import terminal
 
 from tpusmi.model import Host
 

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import TPUSMI, environment, tpusmi
-from simulated import host_of
-from terminal import terminal
+from support.commands import TPUSMI, environment, tpusmi
+from support.simulated_hosts import host_of
+from support.terminals import terminal
 
 from tpusmi.model import Host
 

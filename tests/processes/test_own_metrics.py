@@ -14,7 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from jobs import Job, job, seen, until
+from support.jobs import Job, job, seen
+from support.waits import until
 
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import DeviceKey, Host, Process, Snapshot
@@ -46,7 +47,7 @@ sys.modules.update({"jax": jax, "jax._src.xla_bridge": bridge})
 """
 )
 SERVER = """
-import metric_server as m
+from support import metric_servers as m
 answers = m.of_devices(SERVED)
 answers[m.IDLE] = m.gauge(m.IDLE, {i: 0.25 for i in SERVED})
 server = m.MetricServer(answers)

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from another import another_user
-from commands import TPUSMI, environment
-from jobs import until
-from terminal import terminal
-from users import ROOT, reachable
+from support.commands import TPUSMI, environment
+from support.run_as import another_user
+from support.terminals import terminal
+from support.users import ROOT, reachable
+from support.waits import until
 
 from tpusmi.model import Host, Outcome
 from tpusmi.sources.segments import Segments
@@ -34,12 +34,12 @@ LONG_S = 60.0
 JOB = f"""
 import os, sys, time
 sys.path.insert(0, {TESTS!r})
-import forge
+from support import segments
 from tpusmi.wire import identity
-writer = forge.segment(sys.argv[1], identity.me(), 1, forge.facts(1, argv=["train.py"]))
+writer = segments.segment(sys.argv[1], identity.me(), 1, segments.facts(1, argv=["train.py"]))
 def write(age_s=0.0):
     at_s = time.monotonic() - age_s
-    writer.append(forge.slot(at_s, forge.RUNNING, [forge.device()], time.time() - age_s))
+    writer.append(segments.slot(at_s, segments.RUNNING, [segments.device()], time.time() - age_s))
 write(float(sys.argv[2]))
 print(os.getpid(), flush=True)
 for line in sys.stdin:
@@ -186,7 +186,7 @@ def test_a_job_in_a_pid_namespace_ends_for_its_host_while_its_child_has_the_lock
         try:
             it.kill()
             (process,) = here(tmp_path / "s").processes
-            assert process.state == "dead"
+            assert process.is_dead
         finally:
             os.kill(child, signal.SIGKILL)
 
@@ -256,7 +256,7 @@ def test_a_job_of_another_time_namespace_lives_and_has_its_age(
         assert process.sampled_at_s == pytest.approx(time.monotonic() - age_s, abs=5)
         it.kill()
         (process,) = here(tmp_path / "s").processes
-        assert process.state == "dead"
+        assert process.is_dead
         assert process.sampled_at_s == pytest.approx(time.monotonic() - age_s, abs=10)
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from commands import TPUSMI, environment, tpusmi
-from holding import FREED, IS_FREE, SEES_ALL, holder, running
-from own_dev import ON_A_MACHINE, on_a_machine
-from terminal import terminal
-from users import NOBODY, ROOT
+from support.commands import TPUSMI, environment, tpusmi
+from support.hosts import FREED, IS_FREE, SEES_ALL, holder, running
+from support.private_dev import ON_A_MACHINE, on_a_machine
+from support.terminals import terminal
+from support.users import NOBODY, ROOT
 
 from tpusmi.model import Host
 from tpusmi.report.schema import json_schema
@@ -130,7 +130,8 @@ def test_a_free_node_that_i_may_not_open_is_not_free_for_me() -> None:
             f"host = attach({host.root!r})\n"
             "collect.look(host)\n"
             f"os.setuid({NOBODY})\n"
-            "s = collect.look(host)._replace(hidden=0)\n"
+            "s = collect.look(host)\n"
+            "s = s._replace(visibility=s.visibility._replace(not_inspected=0))\n"
             "print(report.summary(s))"
         )
         command = [sys.executable, "-c", code]
@@ -201,7 +202,8 @@ def test_whoever_cannot_look_is_told_so_and_never_that_the_tpu_is_free() -> None
             "collect.look(host)\n"  # whoever is nobody may be unable to import anything
             f"os.setuid({NOBODY})\n"
             "s = collect.look(host)\n"
-            "print(report.summary(s), s.hidden > 0, [p.pid for p in s.processes if p.holds])"
+            "hidden = s.visibility.not_inspected > 0\n"
+            "print(report.summary(s), hidden, [p.pid for p in s.processes if p.holds])"
         )
         found = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=60

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import netns
 import pytest
+from support import networks, official_clients
 
 from tpusmi.metricproto import messages
 from tpusmi.simulate.workload import Workload
@@ -70,10 +69,9 @@ class Seen(NamedTuple):
 @pytest.fixture(scope="module", params=MACHINES)
 def seen(request: pytest.FixtureRequest) -> Seen:
     machine: str = request.param
-    script = Path(netns.__file__).with_name("real_clients.py")
     worker = str(MACHINES[machine][0])
     found = subprocess.run(
-        netns.alone(sys.executable, str(script), machine, worker, "101.5"),
+        networks.alone(sys.executable, official_clients.__file__, machine, worker, "101.5"),
         capture_output=True,
         text=True,
         timeout=LIMIT_S,

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from holding import IS_FREE, IS_ROOT, NODE, SECOND, add_chips, as_stale, holder, host, running
-from users import NOBODY, ROOT, reachable
+from support.hosts import IS_FREE, IS_ROOT, NODE, SECOND, add_chips, as_stale, holder, host, running
+from support.users import NOBODY, ROOT, reachable
 
 import tpusmi
 from tpusmi.actions.me import me

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import netns
 import pytest
-from metric_server import EXECUTION, labelled
+from support import networks
+from support.metric_servers import EXECUTION, labelled
 
 from tpusmi.metricproto import messages
 from tpusmi.sources.libtpu.percentiles import percentiles
@@ -26,7 +26,7 @@ PORT = 8431
 RUN = f"""
 import subprocess, sys
 sys.path.append(sys.argv[2])
-from metric_server import EXECUTION, serving
+from support.metric_servers import EXECUTION, serving
 from tpusmi.metricproto import messages
 answer = messages()["MetricResponse"].FromString(sys.stdin.buffer.read())
 with serving({{EXECUTION: answer}}, address="127.0.0.1:{PORT}"):
@@ -50,7 +50,7 @@ def sdk_rows(distributions: list[Any]) -> dict[int, list[float]]:
         row.distribution.CopyFrom(distribution)
     tests = str(Path(__file__).parent.parent)
     said = subprocess.run(
-        netns.alone(sys.executable, "-c", RUN, SDK, tests),
+        networks.alone(sys.executable, "-c", RUN, SDK, tests),
         input=answer.SerializeToString(),
         env={**os.environ, "TPU_SKIP_MDS_QUERY": "1"},
         capture_output=True,

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import another
 import pytest
-from commands import TPUSMI, USER, environment
-from jobs import Job, collector, job, seen, until
-from users import ROOT
+from support import run_as
+from support.commands import TPUSMI, USER, environment
+from support.jobs import Job, collector, job, seen
+from support.users import ROOT
+from support.waits import until
 
 from tpusmi.agent import output
 from tpusmi.collect import open_collector
@@ -142,7 +143,7 @@ PRIVATE = ["unshare", "-m", "--propagation", "private", "sh", "-c"]
 OWN_PLACES = """
 for place in /dev/shm /tmp; do mount -t tmpfs -o mode=1777 none $place; done; exec "$@"
 """
-AS_USER = [sys.executable, another.__file__, str(USER)]
+AS_USER = [sys.executable, run_as.__file__, str(USER)]
 
 
 def taken_by_another_user(usual: Path) -> None:
@@ -156,7 +157,7 @@ def taken_by_another_user(usual: Path) -> None:
 def test_a_directory_that_another_user_took_is_left_for_another_one(
     tmp_path: Path, user: int
 ) -> None:
-    another.another_user(USER)  # or there is no way to become one here
+    run_as.another_user(USER)  # or there is no way to become one here
     prefix = [*PRIVATE, OWN_PLACES, "sh", *(AS_USER if user else [])]
     more = {"TPUSMI_DIR": None, "XDG_RUNTIME_DIR": None, "HOME": "/"}
     with job(tmp_path / "none", QUICK + TRAINING, *prefix, **more) as trainer:
@@ -336,7 +337,7 @@ def test_a_job_that_became_another_program_has_let_go(directory: Path) -> None:
         until(lambda: Path(f"/proc/{trainer.pid}/comm").read_text() == "sleep\n")
         assert locks(directory) == [False]
         reader = collector(directory)
-        snapshot, process = seen(reader, trainer.pid, lambda s, p: p.state == "dead")
+        snapshot, process = seen(reader, trainer.pid, lambda s, p: p.is_dead)
         assert (process.phase, snapshot.devices) == ("ended", ())
         place = places.segments(str(directory), os.getuid()).places[0]
         assert output.is_dead(place, identity.me())

@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import another
 import pytest
-from commands import USER
-from jobs import collector, job, seen
-from spaces import shared
-from users import NOBODY, ROOT
+from support import run_as
+from support.commands import USER
+from support.jobs import collector, job, seen
+from support.namespaces import shared
+from support.users import NOBODY, ROOT
 
 from tpusmi.model import Process, Snapshot
 
@@ -52,7 +52,7 @@ def test_a_name_that_another_user_took_is_left_for_another_name(
     shared: str, ending: str, take: Callable[[Path], None]
 ) -> None:
     directory = Path(shared)
-    with job(directory, TRAINING, *another.another_user(USER)) as trainer:
+    with job(directory, TRAINING, *run_as.another_user(USER)) as trainer:
         assert trainer.hear() == "ready"
         seen(collector(directory), trainer.pid, stepped(1))
         path = next(directory.glob(f"{trainer.pid}-*.seg"))

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from another import another_user
-from commands import TPUSMI, USER, environment, tpusmi
-from holding import MARK, _kill, marked
-from users import ROOT
+from support.commands import TPUSMI, USER, environment, tpusmi
+from support.hosts import MARK, _kill, marked
+from support.run_as import another_user
+from support.users import ROOT
 
 from tpusmi.simulate import directory, faults
 from tpusmi.simulate.attached import is_running

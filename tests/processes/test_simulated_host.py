@@ -14,14 +14,15 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
-import netns
 import pytest
-from commands import TPUSMI, environment, tpusmi
-from ipv6 import HAS_IPV6, IPV6
-from terminal import terminal
+from support import networks
+from support.commands import TPUSMI, environment, tpusmi
+from support.requirements import HAS_IPV6, IPV6
+from support.terminals import terminal
+from support.waits import until
 
 from tpusmi.collect import open_collector
 from tpusmi.merge.roofline import roofline
@@ -36,8 +37,6 @@ from tpusmi.sources.machine import host_facts
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.sysfs import read_chips
 from tpusmi.wire import identity
-
-T = TypeVar("T")
 
 LIMIT_S = 30.0
 GONE_WITHIN_S = 8.0
@@ -85,17 +84,6 @@ def status_of(call: Callable[[], Any]) -> grpc.StatusCode:
         call()
     code: grpc.StatusCode = failed.value.code()
     return code
-
-
-def eventually(found: Callable[[], T | None], limit_s: float = LIMIT_S) -> T:
-    """The first truthy answer; fails when there is none in time."""
-    until_s = time.monotonic() + limit_s
-    while True:
-        answer = found()
-        if answer:
-            return answer
-        assert time.monotonic() < until_s, f"not within {limit_s:.0f} s"
-        time.sleep(0.02)
 
 
 def ask_sdk(host: Host, line: str = "null") -> subprocess.CompletedProcess[str]:
@@ -228,10 +216,10 @@ def test_a_killed_keeper_takes_its_processes_along_and_the_directory_is_cleared(
     with start(Plan("v5e-4", processes=2)) as host:
         left = identities(host)
         os.kill(told(host)["keeper"][0], signal.SIGKILL)
-        eventually(lambda: not is_running(host.root), GONE_WITHIN_S)
+        until(lambda: not is_running(host.root), GONE_WITHIN_S)
         with pytest.raises(ValueError, match="not running any more"):
             attach(host.root)
-    eventually(lambda: is_gone(host.root, left), GONE_WITHIN_S)
+    until(lambda: is_gone(host.root, left), GONE_WITHIN_S)
 
 
 @pytest.mark.parametrize("ending", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
@@ -241,7 +229,7 @@ def test_nothing_is_left_of_a_simulation_in_the_foreground_after(ending: str) ->
         process.send_signal(signal.Signals[ending])
         code = process.wait(LIMIT_S)
         assert code == {"SIGINT": 130, "SIGKILL": -9}.get(ending, 0)
-        eventually(lambda: is_gone(host.root, left), GONE_WITHIN_S)
+        until(lambda: is_gone(host.root, left), GONE_WITHIN_S)
 
 
 def test_the_foreground_says_where_it_is_on_stdout_and_the_rest_on_stderr() -> None:
@@ -276,7 +264,7 @@ def test_the_stand_in_for_the_sdk_ends_with_its_host() -> None:
             child.stdin.flush()
             assert "tensorcore_util" in child.stdout.readline()
             os.kill(told(host)["keeper"][0], signal.SIGKILL)
-            eventually(lambda: not is_running(host.root), GONE_WITHIN_S)
+            until(lambda: not is_running(host.root), GONE_WITHIN_S)
             _, words = child.communicate("null\n", timeout=LIMIT_S)
     assert child.returncode == 1
     assert words == "the simulated host has ended\n"
@@ -324,7 +312,7 @@ def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
         directory = Path(os.readlink(f"/proc/{pids[0]}/fd/3")).parents[2]
         process.kill()
     assert left
-    eventually(lambda: is_gone(str(directory), left), GONE_WITHIN_S)
+    until(lambda: is_gone(str(directory), left), GONE_WITHIN_S)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +406,7 @@ def test_libtpus_own_port_can_be_asked_for(tmp_path: Path) -> None:
         "with start(Plan('v5e-8', processes=2, port=8431)) as host: print(host.metrics_ports)"
     )
     found = subprocess.run(
-        netns.alone(sys.executable, "-c", code),
+        networks.alone(sys.executable, "-c", code),
         env=environment(tmp_path), capture_output=True, text=True, timeout=LIMIT_S,
     )  # fmt: skip
     assert found.stdout == "(8431, 8432)\n", found.stderr
@@ -445,7 +433,7 @@ def faulty(v5e_4: Host) -> Iterator[Callable[..., Host]]:
 
     yield go_wrong
     set_faults(v5e_4.root, ())
-    eventually(lambda: _answers(v5e_4))
+    until(lambda: _answers(v5e_4))
 
 
 def _answers(host: Host) -> bool:
@@ -457,10 +445,10 @@ def _answers(host: Host) -> bool:
 
 def test_a_server_can_go_away_and_come_back(faulty: Callable[..., Host]) -> None:
     host = faulty("no-server")
-    eventually(lambda: not _answers(host))
+    until(lambda: not _answers(host))
     assert status_of(lambda: duty(host)) is grpc.StatusCode.UNAVAILABLE
     faulty()
-    eventually(lambda: _answers(host))
+    until(lambda: _answers(host))
 
 
 def _accepts(host: Host) -> bool:
@@ -474,7 +462,7 @@ def _accepts(host: Host) -> bool:
 
 def test_a_port_can_accept_and_be_silent(faulty: Callable[..., Host]) -> None:
     host = faulty("silent")
-    eventually(lambda: not _answers(host) and _accepts(host))
+    until(lambda: not _answers(host) and _accepts(host))
     with socket.create_connection(("127.0.0.1", host.metrics_ports[0]), 5) as connection:
         connection.settimeout(0.3)
         connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
@@ -484,7 +472,7 @@ def test_a_port_can_accept_and_be_silent(faulty: Callable[..., Host]) -> None:
 
 def test_a_web_server_can_be_on_the_port(faulty: Callable[..., Host]) -> None:
     host = faulty("http")
-    eventually(lambda: not _answers(host) and _accepts(host))
+    until(lambda: not _answers(host) and _accepts(host))
     url = f"http://127.0.0.1:{host.metrics_ports[0]}/"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(url, timeout=5) as page:
@@ -493,14 +481,14 @@ def test_a_web_server_can_be_on_the_port(faulty: Callable[..., Host]) -> None:
 
 def test_another_service_can_be_on_the_port(faulty: Callable[..., Host]) -> None:
     host = faulty("not-libtpu")
-    eventually(lambda: not _answers(host))
-    eventually(lambda: status_of(lambda: duty(host)) is grpc.StatusCode.UNIMPLEMENTED)
+    until(lambda: not _answers(host))
+    until(lambda: status_of(lambda: duty(host)) is grpc.StatusCode.UNIMPLEMENTED)
 
 
 @IPV6
 def test_a_server_can_be_on_ipv6_alone(faulty: Callable[..., Host]) -> None:
     host = faulty("ipv6-only")
-    eventually(lambda: not _answers(host))
+    until(lambda: not _answers(host))
 
     def on_ipv6() -> list[float] | None:
         try:
@@ -508,7 +496,7 @@ def test_a_server_can_be_on_ipv6_alone(faulty: Callable[..., Host]) -> None:
         except grpc.RpcError:
             return None  # for a moment it is on neither
 
-    assert len(eventually(on_ipv6)) == 4
+    assert len(until(on_ipv6)) == 4
 
 
 def test_a_server_can_be_slow(faulty: Callable[..., Host]) -> None:
@@ -535,9 +523,9 @@ def test_an_answer_can_lack_rows(faulty: Callable[..., Host], fault: str, rows: 
 
 def test_the_job_can_stop_while_it_runs(faulty: Callable[..., Host]) -> None:
     host = faulty("idle")
-    eventually(lambda: max(duty(host)) == 0)
+    until(lambda: max(duty(host)) == 0)
     faulty("hang")
-    eventually(lambda: min(duty(host)) > 95)
+    until(lambda: min(duty(host)) > 95)
     assert json.loads(ask_sdk(host).stdout)["metrics"]["tensorcore_util"]["data"] == ["0.00"] * 4
 
 
@@ -651,8 +639,8 @@ def test_a_leak_shows_in_the_memory_and_on_its_line_and_in_the_agent_it_brings()
                         return allocation.bytes
             return None
 
-        first = eventually(leaked)
-        eventually(lambda: (leaked() or 0) > first)
+        first = until(leaked)
+        until(lambda: (leaked() or 0) > first)
         source.close()
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import environment
-from jobs import collector, job, seen
+from support.commands import environment
+from support.jobs import collector, job, seen
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="no JAX here"),

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import environment, tpusmi
-from users import ROOT
+from support.commands import environment, tpusmi
+from support.users import ROOT
 
 from tpusmi import collect
 from tpusmi.model import FAILED, Host, Process

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import forge
-import holding
 import pytest
-from users import ROOT
+from support import hosts, segments
+from support.users import ROOT
 
 from tpusmi.memprofile import Held, held
 from tpusmi.model import ABSENT, OK, Host, Missing, Outcome
@@ -37,8 +36,8 @@ STRANGER, ANOTHER, HONEST = 1001, 1002, 1500
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     """With a job of this user."""
-    found = holding.host(tmp_path)._replace(segment_dir=None)
-    forge.my_segment(directory(found, os.getuid()))
+    found = hosts.host(tmp_path)._replace(segment_dir=None)
+    segments.my_segment(directory(found, os.getuid()))
     return found
 
 
@@ -58,7 +57,7 @@ def hostile(host: Host, uid: int, count: int, devices: int = OF_OTHER_USER.devic
     """Segments of that user, each with many devices."""
     for number in range(count):
         place = directory(host, uid)
-        writer = forge.small_segment(place, elsewhere(uid, number), devices)
+        writer = segments.small_segment(place, elsewhere(uid, number), devices)
         writer.close()
         os.chown(writer.path, uid, uid)
 
@@ -71,9 +70,9 @@ def honest(host: Host, uid: int = HONEST, pid: int | None = None) -> str:
         ticks = identity.start_ticks("/proc", pid)
         assert ticks is not None
         who = me._replace(uid=uid, pid=pid, start_ticks=ticks)
-    writer = forge.segment(directory(host, uid), who)
-    devices = [forge.device(), forge.device(1)]
-    writer.append(forge.slot(time.monotonic(), forge.RUNNING, devices, time.time()))
+    writer = segments.segment(directory(host, uid), who)
+    devices = [segments.device(), segments.device(1)]
+    writer.append(segments.slot(time.monotonic(), segments.RUNNING, devices, time.time()))
     writer.close()
     os.chown(writer.path, uid, uid)
     return writer.path
@@ -130,7 +129,7 @@ def test_what_stands_in_a_segments_place_costs_itself(host: Host, what: str) -> 
 def test_one_users_mess_is_no_failure_of_the_source_and_nothing_is_said_of_the_host(
     tmp_path: Path,
 ) -> None:
-    alone = holding.host(tmp_path)._replace(segment_dir=None)
+    alone = hosts.host(tmp_path)._replace(segment_dir=None)
     assert read(Segments(alone)).message == "no job that called tpusmi.start() can be seen here"
     path = directory(alone, STRANGER) / "7-8.seg"
     path.write_bytes(b"garbage" * 99)
@@ -175,7 +174,7 @@ def test_many_users_together_have_a_bound_too_and_each_is_heard(host: Host) -> N
 
 
 def test_a_users_many_old_files_do_not_hide_his_living_job(host: Host) -> None:
-    with holding.running("say('here'); wait()", user=HONEST) as child:
+    with hosts.running("say('here'); wait()", user=HONEST) as child:
         assert child.line() == "here"
         silent = honest(host, HONEST, child.pid)
         os.utime(silent, (1.0, 1.0))
@@ -204,7 +203,7 @@ def dear(payload: bytes, by_device: bool) -> Held:
     until_s = time.thread_time() + 3 * OF_OTHER_USER.cpu_s
     while time.thread_time() < until_s:
         pass
-    return held(forge.profile_bytes(), by_device)
+    return held(segments.profile_bytes(), by_device)
 
 
 def test_directories_of_very_many_users_are_not_listed_once_the_share_of_all_is_spent(
@@ -237,8 +236,8 @@ def test_a_profile_that_is_dear_is_paid_by_its_user(
     monkeypatch.setitem(job._DECODERS, PROFILE_PPROF, dear)
     honest(host)
     who = elsewhere(STRANGER, 0)
-    writer = forge.segment(directory(host, STRANGER), who)
-    writer.append(forge.slot(time.monotonic(), forge.RUNNING, [{}, {}], time.time()))
+    writer = segments.segment(directory(host, STRANGER), who)
+    writer.append(segments.slot(time.monotonic(), segments.RUNNING, [{}, {}], time.time()))
     os.chown(writer.path, STRANGER, STRANGER)
     source = Segments(host)
     skipped = 0
@@ -253,12 +252,12 @@ def test_a_profile_that_is_dear_is_paid_by_its_user(
 
 def test_the_past_of_all_segments_together_is_bounded(host: Host) -> None:
     now = time.monotonic()
-    rows = [forge.device(i) for i in range(8)]
+    rows = [segments.device(i) for i in range(8)]
     for uid in (STRANGER, ANOTHER):
         for number in range(4):
-            writer = forge.segment(directory(host, uid), elsewhere(uid, number), devices=8)
+            writer = segments.segment(directory(host, uid), elsewhere(uid, number), devices=8)
             for ago in range(600, 0, -1):
-                writer.append(forge.slot(now - ago, forge.RUNNING, rows, time.time() - ago))
+                writer.append(segments.slot(now - ago, segments.RUNNING, rows, time.time() - ago))
             writer.close()
             os.chown(writer.path, uid, uid)
     source = Segments(host, with_past=True)
@@ -279,7 +278,7 @@ def test_descriptors_of_what_is_not_read_are_closed(host: Host) -> None:
     for turn in range(4):
         for number in range(OF_OTHER_USER.segments):
             who = elsewhere(STRANGER, turn * 1000 + number)
-            writer = forge.small_segment(place, who, 1)
+            writer = segments.small_segment(place, who, 1)
             writer.close()
             os.chown(writer.path, STRANGER, STRANGER)
         for old in place.iterdir():
@@ -336,7 +335,7 @@ def test_who_crowds_a_place_hides_no_job_and_no_verdict_rests_on_what_was_seen(
     host: Host, crowd: str
 ) -> None:
     place = Path(host.path("/dev/shm"))
-    with holding.running("say('here'); wait()", user=HONEST) as child:
+    with hosts.running("say('here'); wait()", user=HONEST) as child:
         assert child.line() == "here"
         honest(host, HONEST, child.pid)
         for number in range(300):

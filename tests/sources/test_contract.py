@@ -11,10 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import forge
-import machine as machines
 import pytest
-from users import as_another_user
+from support import machines, segments
+from support.users import as_another_user
 
 from tpusmi.collect import Source
 from tpusmi.model import ABSENT, DENIED, FAILED, OK, Host, Outcome
@@ -60,7 +59,7 @@ def _bad_function(root: Path) -> str:
 
 SEGMENTS = Case(
     open=lambda root: Segments(Host(root=str(root))),
-    good=lambda root: forge.my_segment(_segments_of(root)),
+    good=lambda root: segments.my_segment(_segments_of(root)),
     found=lambda outcome: bool(outcome.readings),
     garbage=_bad_segment,
     closed=lambda root: next(_segments_of(root).glob("*.seg")),

@@ -6,10 +6,9 @@ import os
 import time
 from pathlib import Path
 
-import forge
-import holding
 import pytest
-from users import ROOT
+from support import hosts, segments
+from support.users import ROOT
 
 from tpusmi.model import AGENT, Host, Missing, Outcome
 from tpusmi.sources.segments import Segments, proof
@@ -23,15 +22,17 @@ USER = 1002
 
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
-    return holding.host(tmp_path)._replace(segment_dir=None)
+    return hosts.host(tmp_path)._replace(segment_dir=None)
 
 
 def segment(host: Host, who: Identity) -> str:
     directory = Path(host.path(f"/dev/shm/tpusmi-{USER}"))
     directory.mkdir(parents=True, exist_ok=True)
-    writer = forge.segment(directory, who._replace(uid=USER))
-    writer.append(forge.slot(time.monotonic(), forge.RUNNING, [forge.device()] * 2, time.time()))
-    forge.without_lock(writer)
+    writer = segments.segment(directory, who._replace(uid=USER))
+    writer.append(
+        segments.slot(time.monotonic(), segments.RUNNING, [segments.device()] * 2, time.time())
+    )
+    segments.without_lock(writer)
     for path in (str(directory), writer.path):
         os.chown(path, USER, USER)
     return writer.path

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import holding
 import pytest
-from users import ROOT
+from support import hosts
+from support.users import ROOT
 
 from tpusmi.model import Host, Outcome
 from tpusmi.sources.segments import Segments
@@ -25,7 +25,7 @@ def texts(found: Outcome) -> Iterator[str]:
 
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
-    found = holding.host(tmp_path)._replace(segment_dir=None)
+    found = hosts.host(tmp_path)._replace(segment_dir=None)
     Path(found.path("/dev/shm")).mkdir(parents=True)
     return found
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from holding import IS_ROOT, chip, holder, host, running
-from users import ROOT, as_another_user, reachable
+from support.hosts import IS_ROOT, chip, holder, host, running
+from support.users import ROOT, as_another_user, reachable
 
 from tpusmi.model import ABSENT, DENIED, OK
 from tpusmi.sources.holders import Holders

@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import forge
-import holding
 import pytest
-from holding import seen
-from users import ROOT, reachable
+from support import hosts, segments
+from support.hosts import seen
+from support.users import ROOT, reachable
 
 from tpusmi.model import Host, Outcome, Process, ProcessKey, Snapshot
 from tpusmi.report import csv, fields
@@ -32,7 +31,7 @@ pytestmark = ROOT
 
 FORGER, VICTIM = 1001, 1500
 """In this order: the forger's directory is read first."""
-IDLE = {**forge.RUNNING, "phase": 3.0, "since_last_step_s": 7200.0}
+IDLE = {**segments.RUNNING, "phase": 3.0, "since_last_step_s": 7200.0}
 SAID = {"argv": ["xmrig", "--coin=monero"], "warnings": [{"code": "x", "message": "forged words"}]}
 
 
@@ -61,14 +60,16 @@ def segment(
     directory = Path(host.path(f"/dev/shm/tpusmi-{uid}"))
     directory.mkdir(parents=True, exist_ok=True)
     os.chown(directory, uid, uid)
-    said = {"said": forge.facts(2, **more.pop("told", {})), "devices": 2}
+    said = {"said": segments.facts(2, **more.pop("told", {})), "devices": 2}
     who = identity_of(pid)._replace(uid=uid, **more)
-    writer = forge.segment(directory, who, **said)
+    writer = segments.segment(directory, who, **said)
     now = time.monotonic() - age_s
-    sample = {**(fields_ or forge.RUNNING), "profile_at_s": now, "utilization_at_s": now}
-    writer.append(forge.slot(now, sample, [forge.device(), forge.device(1)], time.time() - age_s))
+    sample = {**(fields_ or segments.RUNNING), "profile_at_s": now, "utilization_at_s": now}
+    writer.append(
+        segments.slot(now, sample, [segments.device(), segments.device(1)], time.time() - age_s)
+    )
     if held is None:
-        forge.without_lock(writer)
+        segments.without_lock(writer)
     elif held:
         _OPEN.append(writer)
     else:
@@ -86,14 +87,14 @@ def identity_of(pid: int) -> Identity:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Host:
-    return holding.open_machine(tmp_path, 2)._replace(segment_dir=None)
+    return hosts.open_machine(tmp_path, 2)._replace(segment_dir=None)
 
 
 @contextmanager
 def victim(machine: Host, user: int | None = None) -> Iterator[int]:
     """A process of root, or of that user, that holds both chips."""
     nodes = [Path(machine.path(f"/dev/vfio/{n}")) for n in range(2)]
-    with reachable(Path(machine.root)), holding.holder(*nodes, user=user) as pid:
+    with reachable(Path(machine.root)), hosts.holder(*nodes, user=user) as pid:
         yield pid
 
 
@@ -190,7 +191,7 @@ def test_where_every_process_is_seen_none_is_said_to_be_in_a_namespace_unseen(
 ) -> None:
     own = identity.pid_namespace("/proc")
     monkeypatch.setattr(proof, "FIRST_PID_NAMESPACE", own if sees_all else 1)
-    host = holding.host(tmp_path)._replace(segment_dir=None)
+    host = hosts.host(tmp_path)._replace(segment_dir=None)
     segment(host, FORGER, os.getpid(), held=True, pid_namespace=1)
     (process,) = Segments(host).read(time.monotonic()).processes
     assert (process.state, process.is_verified) == ("live", False)
@@ -234,7 +235,7 @@ def test_who_asks_for_a_pid_gets_the_process_and_not_the_claim(
 
 
 def test_a_number_that_nobody_has_is_shown_as_what_a_file_says(machine: Host) -> None:
-    who = forge.dead_identity()
+    who = segments.dead_identity()
     segment(machine, FORGER, os.getpid(), start_ticks=who.start_ticks, pid_namespace=1)
     s = seen(machine)
     (claimed,) = selected(s, Wanted(pids=(os.getpid(),))).processes
@@ -245,9 +246,9 @@ def test_a_number_that_nobody_has_is_shown_as_what_a_file_says(machine: Host) ->
 def test_a_process_that_has_changed_its_user_is_not_the_one_that_wrote(tmp_path: Path) -> None:
     code = "say('mine'); sys.stdin.readline(); os.setresuid(0, 0, 0); say(1)"
     become = f"os.setresuid({FORGER}, 0, 0); "
-    host = holding.host(tmp_path)._replace(segment_dir=None)
+    host = hosts.host(tmp_path)._replace(segment_dir=None)
     source = Segments(host)
-    with holding.running(f"{become}{code}; wait()") as child:
+    with hosts.running(f"{become}{code}; wait()") as child:
         assert child.line() == "mine"
         segment(host, FORGER, child.pid)
         (process,) = source.read(time.monotonic()).processes
@@ -258,9 +259,9 @@ def test_a_process_that_has_changed_its_user_is_not_the_one_that_wrote(tmp_path:
 
 
 def test_a_job_that_has_ended_keeps_its_row(tmp_path: Path) -> None:
-    host = holding.host(tmp_path)._replace(segment_dir=None)
+    host = hosts.host(tmp_path)._replace(segment_dir=None)
     source = Segments(host)
-    with holding.running("say('here'); wait()", user=VICTIM) as child:
+    with hosts.running("say('here'); wait()", user=VICTIM) as child:
         assert child.line() == "here"
         segment(host, VICTIM, child.pid)
         (process,) = source.read(time.monotonic()).processes
@@ -273,8 +274,8 @@ def test_a_job_that_has_ended_keeps_its_row(tmp_path: Path) -> None:
 
 
 def test_two_users_black_boxes_of_one_process_are_told_apart(tmp_path: Path) -> None:
-    host = holding.host(tmp_path)._replace(segment_dir=None)
-    ticks = forge.dead_identity().start_ticks
+    host = hosts.host(tmp_path)._replace(segment_dir=None)
+    ticks = segments.dead_identity().start_ticks
     for uid in (FORGER, VICTIM):
         segment(host, uid, os.getpid(), start_ticks=ticks)
     found = Segments(host).read(time.monotonic())
@@ -292,16 +293,16 @@ ELSEWHERE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", sys.e
 INNER_JOB = """
 import sys, time
 sys.path[:0] = [{tests!r}]
-import forge
+from support import segments
 from tpusmi.wire import identity
-writer = forge.my_segment(sys.argv[1])
+writer = segments.my_segment(sys.argv[1])
 print(identity.me().pid, flush=True)
 sys.stdin.read()
 """
 
 
 def test_a_containers_job_is_the_process_that_the_host_sees(tmp_path: Path) -> None:
-    host = holding.host(tmp_path)._replace(segment_dir=None)
+    host = hosts.host(tmp_path)._replace(segment_dir=None)
     directory = tmp_path / "dev/shm/tpusmi-0"
     directory.mkdir(parents=True)
     code = INNER_JOB.format(tests=str(Path(__file__).parent.parent))
@@ -344,10 +345,10 @@ print(json.dumps([[p.uid, p.state, p.is_verified] for p in found.processes]))
 def test_where_proc_hides_others_ones_own_dead_job_is_dead_and_others_by_their_lock(
     tmp_path: Path, hidepid: int
 ) -> None:
-    host = holding.host(tmp_path)._replace(segment_dir=None)
+    host = hosts.host(tmp_path)._replace(segment_dir=None)
     users = {VICTIM: None, FORGER: None, FORGER + 1: True, FORGER + 2: False}
     for uid, held in users.items():
-        ticks = forge.dead_identity().start_ticks + uid
+        ticks = segments.dead_identity().start_ticks + uid
         segment(host, uid, os.getpid() if uid != FORGER + 1 else 1, held=held, start_ticks=ticks)
     code = VIEWER.format(tests=str(Path(__file__).parent.parent), uid=VICTIM, root=str(tmp_path))
     script = f'mount -t proc -o hidepid={hidepid} proc /proc && exec "$@"'
@@ -372,8 +373,8 @@ def missing(found: Outcome) -> list[tuple[int | None, ProcessKey | None]]:
 def test_a_segment_that_cannot_be_read_is_a_missing_witness_of_its_own_process(
     tmp_path: Path,
 ) -> None:
-    host = holding.host(tmp_path)._replace(segment_dir=None)
-    with holding.running("say('here'); wait()", user=VICTIM) as child:
+    host = hosts.host(tmp_path)._replace(segment_dir=None)
+    with hosts.running("say('here'); wait()", user=VICTIM) as child:
         assert child.line() == "here"
         path = segment(host, VICTIM, child.pid)
         forged = segment(host, FORGER, child.pid)

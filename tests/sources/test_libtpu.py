@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import metric_server
 import pytest
-from ipv6 import HAS_IPV6, IPV6
-from metric_server import (
+from support import metric_servers
+from support.metric_servers import (
     DUTY,
     EXECUTION,
     GIB,
@@ -35,6 +34,7 @@ from metric_server import (
     serving,
     silent_port,
 )
+from support.requirements import HAS_IPV6, IPV6
 
 from tpusmi.metricproto import messages
 from tpusmi.model import ABSENT, FAILED, OK, Host, Outcome, Process, ProcessKey, RowKey
@@ -644,6 +644,6 @@ def test_the_agent_reads_its_own_process_and_no_other() -> None:
     with serving(of_devices([0, 1])) as server:
         own = OwnMetrics(environment={"TPU_RUNTIME_METRICS_PORTS": f"1,{server.port}"})
         found = own.read(time.monotonic())
-        assert server.asked() == [metric_server.DUTY]
+        assert server.asked() == [metric_servers.DUTY]
         own.close()
     assert {r.subject.id: r.value for r in found} == {0: 50.0, 1: 51.0}  # type: ignore[union-attr]

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import needs
-from users import ROOT
+from support.requirements import needs
+from support.users import ROOT
 
 from tpusmi.sources.holders.life import life_of
 from tpusmi.sources.holders.procfs import read_stat, read_status

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from holding import NODE, holder, host, running
-from users import NOBODY, ROOT
+from support.hosts import NODE, holder, host, running
+from support.users import NOBODY, ROOT
 
 from tpusmi.actions.lockfile import Cleared, clear
 from tpusmi.collect import look

@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import forge
-import holding
 import pytest
-from spaces import OWN
-from users import ROOT, reachable
+from support import hosts, segments
+from support.namespaces import OWN
+from support.users import ROOT, reachable
 
 from tpusmi.model import Host, Outcome, Process
 from tpusmi.report.table import table
@@ -31,9 +30,9 @@ USER = 1001
 def old(directory: Path | str, number: int = 1, age_s: float = 60.0) -> SegmentWriter:
     """A segment of a job of another pid namespace whose newest sample is old."""
     who = identity.me()._replace(pid=number, start_ticks=number, pid_namespace=1)
-    writer = forge.segment(directory, who, devices=1)
+    writer = segments.segment(directory, who, devices=1)
     at_s = time.monotonic() - age_s
-    writer.append(forge.slot(at_s, forge.RUNNING, [forge.device()], time.time() - age_s))
+    writer.append(segments.slot(at_s, segments.RUNNING, [segments.device()], time.time() - age_s))
     return writer
 
 
@@ -86,7 +85,7 @@ def test_on_a_file_system_of_this_machine_the_lock_decides(tmp_path: Path, kind:
 
 
 def test_on_a_network_file_system_a_process_that_is_there_lives(tmp_path: Path) -> None:
-    forge.my_segment(tmp_path).close()
+    segments.my_segment(tmp_path).close()
     found = read(mounted_as(tmp_path, "nfs4"))
     assert [p.state for p in found.processes] == ["live"]
     assert found.notes == ()
@@ -95,8 +94,8 @@ def test_on_a_network_file_system_a_process_that_is_there_lives(tmp_path: Path) 
 def test_a_job_that_may_have_ended_is_not_listed_as_living_and_has_no_device(
     tmp_path: Path,
 ) -> None:
-    forge.without_lock(old(tmp_path))
-    s = holding.seen(Host(segment_dir=str(tmp_path), metrics_ports=()))
+    segments.without_lock(old(tmp_path))
+    s = hosts.seen(Host(segment_dir=str(tmp_path), metrics_ports=()))
     assert [p.state for p in s.processes] == ["unknown"]
     assert s.devices == ()
     assert len(s.dead_devices) == 1
@@ -119,7 +118,7 @@ def test_a_reader_cannot_make_an_ended_job_look_alive(tmp_path: Path) -> None:
 def test_a_living_job_does_not_fall_out_among_very_many_files(
     tmp_path: Path, living_in: str
 ) -> None:
-    host = holding.host(tmp_path)._replace(segment_dir=None)
+    host = hosts.host(tmp_path)._replace(segment_dir=None)
     directory = tmp_path / f"dev/shm/tpusmi-{USER}"
     directory.mkdir(parents=True)
     dead = old(directory, 4_000_000)
@@ -127,7 +126,7 @@ def test_a_living_job_does_not_fall_out_among_very_many_files(
     for number in range(4_000_001, 4_000_000 + (300 if living_in != "this one" else 5000)):
         os.link(dead.path, directory / f"{number}-{number}.seg")
     if living_in == "this one":
-        writer = forge.my_segment(directory)
+        writer = segments.my_segment(directory)
     else:
         writer = old(directory, 9_999_999)
         os.utime(writer.path, (1.7e9, 1.7e9))
@@ -171,7 +170,7 @@ class WithoutLock:
             os.pwrite(self._fd, data, offset)
         else:
             self._writer.append(
-                forge.slot(time.monotonic(), forge.RUNNING, [forge.device()], time.time())
+                segments.slot(time.monotonic(), segments.RUNNING, [segments.device()], time.time())
             )
 
 
@@ -205,12 +204,12 @@ def become_root_of_its_own(user):
         say("[]"); sys.exit()
 """
 IN_A_USER_NAMESPACE = f"""{AS_ROOT_OF_ITS_OWN}
-import forge
+from support import segments
 directory = sys.argv[1] + "/tpusmi-0"
-forge.identity.me()  # what it imports, that user may not read
+segments.identity.me()  # what it imports, that user may not read
 become_root_of_its_own(int(sys.argv[2]))
 os.mkdir(directory)
-writer = forge.my_segment(directory)
+writer = segments.my_segment(directory)
 say(os.getuid()); wait()
 """
 
@@ -218,7 +217,7 @@ say(os.getuid()); wait()
 @contextmanager
 def in_a_user_namespace(user: int, directory: Path) -> Iterator[int]:
     """The pid of that user's job, which is root for itself."""
-    with holding.running(IN_A_USER_NAMESPACE, directory, user) as child, reachable(directory):
+    with hosts.running(IN_A_USER_NAMESPACE, directory, user) as child, reachable(directory):
         found = child.line()
         if found == "[]":
             pytest.skip("no user namespaces here")
@@ -229,7 +228,7 @@ def in_a_user_namespace(user: int, directory: Path) -> Iterator[int]:
 @ROOT
 @pytest.mark.parametrize("user", [USER, 100_000])
 def test_a_job_of_a_user_namespace_is_shown_under_its_outer_user(tmp_path: Path, user: int) -> None:
-    host = holding.host(tmp_path)._replace(segment_dir=None)
+    host = hosts.host(tmp_path)._replace(segment_dir=None)
     shared = tmp_path / "dev/shm"
     shared.mkdir(parents=True)
     shared.chmod(0o1777)
@@ -245,11 +244,11 @@ def test_a_job_of_a_user_namespace_is_shown_under_its_outer_user(tmp_path: Path,
 
 @ROOT
 def test_who_takes_the_name_of_roots_directory_speaks_for_himself_alone(tmp_path: Path) -> None:
-    host = holding.host(tmp_path)._replace(segment_dir=None)
+    host = hosts.host(tmp_path)._replace(segment_dir=None)
     directory = tmp_path / "dev/shm/tpusmi-0"
     directory.mkdir(parents=True)
     os.chown(directory, USER, USER)
-    mine, roots = forge.my_segment(directory), old(directory)
+    mine, roots = segments.my_segment(directory), old(directory)
     os.chown(mine.path, USER, USER)
     process = one(host)
     assert (process.pid, process.uid, process.is_verified) == (os.getpid(), USER, False)
@@ -259,12 +258,12 @@ def test_who_takes_the_name_of_roots_directory_speaks_for_himself_alone(tmp_path
 @ROOT
 def test_users_who_have_one_number_in_a_user_namespace_are_not_one_user(tmp_path: Path) -> None:
     """In there all users of the machine are 65534: that proves nobody to be anybody."""
-    with holding.running("say(1); wait()", user=USER) as victim:
+    with hosts.running("say(1); wait()", user=USER) as victim:
         victim.line()
         ticks = identity.start_ticks("/proc", victim.pid)
         assert ticks is not None
         who = identity.me()._replace(pid=victim.pid, start_ticks=ticks)
-        writer = forge.segment(tmp_path, who, devices=1)
+        writer = segments.segment(tmp_path, who, devices=1)
         os.chown(writer.path, USER + 2, USER + 2)
         with reachable(tmp_path):
             found = holding_view(tmp_path)
@@ -286,7 +285,7 @@ say(json.dumps([[p.uid, p.is_verified] for p in found.processes]))
 
 def holding_view(directory: Path) -> list[list[object]]:
     """Uid and proof of what is seen by somebody in a user namespace."""
-    with holding.running(VIEWER, directory) as viewer:
+    with hosts.running(VIEWER, directory) as viewer:
         found: list[list[object]] = json.loads(viewer.line())
     if not found:
         pytest.skip("no user namespaces here")
@@ -312,14 +311,14 @@ def test_a_list_of_mounts_that_cannot_be_read_now_is_not_taken_for_one_without_n
     mountinfo = tmp_path / "own_proc/self/mountinfo"
     mountinfo.rename(mountinfo.with_name("aside"))
     mountinfo.mkdir()  # to read it is an error, as where too many files are open
-    segments = Segments(host)
+    source = Segments(host)
     writer.close()
-    found = segments.read(time.monotonic())
+    found = source.read(time.monotonic())
     assert [p.state for p in found.processes] == ["unknown"]
     assert any("may be on a network file system" in note for note in found.notes)
     mountinfo.rmdir()
     mountinfo.with_name("aside").rename(mountinfo)
-    found = segments.read(time.monotonic())
+    found = source.read(time.monotonic())
     assert [p.state for p in found.processes] == ["unknown"]
     assert any("is on a network file system (nfs4)" in note for note in found.notes)
 
@@ -330,7 +329,7 @@ def test_very_many_files_in_a_shared_directory_hide_no_job_that_lives_here(
     monkeypatch.setattr(places, "ENTRIES_MOST", 8)
     for number in range(1000):
         (tmp_path / f"{4_000_000 + number}-1.seg").touch()
-    with contextlib.closing(forge.my_segment(tmp_path)):
+    with contextlib.closing(segments.my_segment(tmp_path)):
         found = Segments(Host(segment_dir=str(tmp_path))).read(time.monotonic())
     assert [(p.pid, p.state) for p in found.processes] == [(os.getpid(), "live")]
     assert any("has over 8 files: not all read" in note for note in found.notes)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import holding
 import pytest
-from users import ROOT, reachable
+from support import hosts
+from support.users import ROOT, reachable
 
 from tpusmi.model import Host
 from tpusmi.sources.holders import Holders
@@ -112,8 +112,8 @@ def _enter() -> None:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Host]:
-    found = holding.host(tmp_path, holding.NODE, device=True)
-    os.chmod(found.path(holding.NODE), 0o666)
+    found = hosts.host(tmp_path, hosts.NODE, device=True)
+    os.chmod(found.path(hosts.NODE), 0o666)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/x").touch()
     with reachable(tmp_path):
@@ -121,14 +121,14 @@ def machine(tmp_path: Path) -> Iterator[Host]:
 
 
 def source(machine: Host) -> Holders:
-    return Holders(machine, lambda: [holding.chip(0, holding.NODE)])
+    return Holders(machine, lambda: [hosts.chip(0, hosts.NODE)])
 
 
 @pytest.mark.parametrize("work", [by_its_name, under_a_usual_name, under_a_name_of_its_own])
 def test_a_node_is_known_among_other_mounts_under_any_name(
     machine: Host, work: Callable[[Path], None]
 ) -> None:
-    with stranger(work, Path(machine.path(holding.NODE))) as pid:
+    with stranger(work, Path(machine.path(hosts.NODE))) as pid:
         looked = source(machine)
         first, again = (looked.read(time.monotonic()) for _ in range(2))
         assert [p.pid for p in first.processes] == [p.pid for p in again.processes] == [pid]
@@ -139,7 +139,7 @@ def test_what_a_process_has_open_on_an_unknown_mount_is_not_taken_for_nothing(
     machine: Host, work: Callable[[Path], None]
 ) -> None:
     before = source(machine).read(time.monotonic()).hidden
-    with stranger(work, Path(machine.path(holding.NODE))) as pid:
+    with stranger(work, Path(machine.path(hosts.NODE))) as pid:
         found = source(machine).read(time.monotonic())
         assert found.hidden == before + 1 or [p.pid for p in found.processes] == [pid]
 
@@ -147,7 +147,7 @@ def test_what_a_process_has_open_on_an_unknown_mount_is_not_taken_for_nothing(
 def test_streams_from_outside_make_no_process_of_other_mounts_uninspected(machine: Host) -> None:
     """As a container has them from the runtime that started it."""
     before = source(machine).read(time.monotonic()).hidden
-    node = Path(machine.path(holding.NODE))
+    node = Path(machine.path(hosts.NODE))
     with stranger(with_streams_alone, node):
         assert source(machine).read(time.monotonic()).hidden == before
 

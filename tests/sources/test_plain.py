@@ -8,10 +8,10 @@ import time
 
 import grpc
 import pytest
-from flooding import KINDS, flooding
 from hypothesis import given
 from hypothesis import strategies as st
-from metric_server import (
+from support.flooding_servers import KINDS, flooding
+from support.metric_servers import (
     DUTY,
     gauge,
     of_devices,

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from holding import running
-from users import NOBODY, ROOT, as_another_user, reachable
+from support.hosts import running
+from support.users import NOBODY, ROOT, as_another_user, reachable
 
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.platform import is_platform_agent

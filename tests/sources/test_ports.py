@@ -13,12 +13,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import holding
-import netns
 import pytest
-from holding import seen
-from metric_server import free_port
-from users import ROOT, reachable
+from support import hosts, networks
+from support.hosts import seen
+from support.metric_servers import free_port
+from support.users import ROOT, reachable
 
 from tpusmi.model import Host, Process, ProcessKey, Snapshot
 from tpusmi.sources.libtpu import ports
@@ -33,7 +32,7 @@ USED = "hbm_used_bytes"
 
 SERVING = f"""
 sys.path[:0] = [{TESTS!r}]
-from metric_server import MetricServer, of_devices
+from support.metric_servers import MetricServer, of_devices
 answers = of_devices(range(2))
 MetricServer(answers).stop()  # what it imports, the other user may not read
 os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(int(sys.argv[1]))
@@ -47,7 +46,7 @@ wait()
 @pytest.fixture
 def machine(tmp_path: Path) -> Host:
     """Four chips with nodes that all may open, and one port that is asked."""
-    return holding.open_machine(tmp_path, 4)._replace(metrics_ports=(free_port(),), sdk_command=())
+    return hosts.open_machine(tmp_path, 4)._replace(metrics_ports=(free_port(),), sdk_command=())
 
 
 @contextmanager
@@ -55,7 +54,7 @@ def serving(machine: Host, user: int, *chips: int) -> Iterator[int]:
     """A process of that user that serves metrics of two devices and holds those chips."""
     paths = [machine.path(f"/dev/vfio/{n}") for n in chips]
     port = machine.metrics_ports[0]
-    with reachable(Path(machine.root)), holding.running(SERVING, user, port, *paths) as child:
+    with reachable(Path(machine.root)), hosts.running(SERVING, user, port, *paths) as child:
         assert child.line() == "serves"
         yield child.pid
 
@@ -75,7 +74,7 @@ def naming(machine: Host, *chips: int, user: int = NAMES) -> Iterator[int]:
     """A process of that user that holds those chips and names the port in its environment."""
     paths = [machine.path(f"/dev/vfio/{n}") for n in chips]
     variable = {"TPU_RUNTIME_METRICS_PORTS": str(machine.metrics_ports[0])}
-    running = holding.running(NAMING, user, *paths, env=variable)
+    running = hosts.running(NAMING, user, *paths, env=variable)
     with reachable(Path(machine.root)), running as child:
         assert child.line() == "holds"
         yield child.pid
@@ -172,7 +171,7 @@ def test_on_a_machine_whose_chips_are_free_a_strangers_numbers_are_left_out(mach
 
 
 def test_where_no_tpu_can_be_seen_a_server_is_shown_as_what_it_is(tmp_path: Path) -> None:
-    host = holding.host(tmp_path)._replace(metrics_ports=(free_port(),), sdk_command=())
+    host = hosts.host(tmp_path)._replace(metrics_ports=(free_port(),), sdk_command=())
     with serving(host, STRANGER):
         s = seen(host)
     assert len(s.devices) == 2
@@ -222,7 +221,7 @@ USUAL = f"""
 import subprocess
 sys.path[:0] = [{TESTS!r}]
 from contextlib import ExitStack
-from metric_server import server_process, saying_port
+from support.metric_servers import server_process, saying_port
 with ExitStack() as stack:
     for n in (0, 1, 3):
         stack.enter_context(server_process(f"127.0.0.1:{{8431 + n}}", str(4 * n)))
@@ -240,7 +239,7 @@ print(json.dumps(asked))
 def test_who_cannot_see_the_holders_asks_the_usual_ports_that_listen() -> None:
     """Another user, and root in a container that shares the network of its host."""
     said = subprocess.run(
-        netns.alone(sys.executable, "-c", USUAL), capture_output=True, text=True, timeout=60
+        networks.alone(sys.executable, "-c", USUAL), capture_output=True, text=True, timeout=60
     )
     assert said.returncode == 0, said.stderr
     root, *others = json.loads(said.stdout)
@@ -256,7 +255,7 @@ def test_an_environment_that_was_read_and_is_empty_is_not_unknown(machine: Host)
     code = "os.execve(sys.executable, ['x', '-c', sys.argv[1]], {})"
     inner = "import os, sys; os.open(sys.argv[1], 2); os.write(1, b'holds\\n'); sys.stdin.read()"
     node = machine.path("/dev/vfio/0")
-    with holding.running(code, inner.replace("sys.argv[1]", repr(node))) as child:
+    with hosts.running(code, inner.replace("sys.argv[1]", repr(node))) as child:
         assert child.line() == "holds"
         s = seen(machine)
         os.kill(child.pid, 9)
@@ -269,7 +268,7 @@ def test_devices_whose_ids_are_the_same_are_told_apart_by_their_index(machine: H
     with ExitStack() as stack:
         for n in range(4):
             node = machine.path(f"/dev/vfio/{n}")
-            child = stack.enter_context(holding.running(code, 0, 0, node))
+            child = stack.enter_context(hosts.running(code, 0, 0, node))
             assert child.line() == "serves"
         s = seen(machine)
     assert [d.id for d in s.devices] == [0] * 4
@@ -299,7 +298,7 @@ def test_a_user_with_very_many_ports_is_asked_at_some_and_hides_no_other_users(
         **{port: Listener(port, NAMES) for port in range(9000, 9002)},
         **{port: Listener(port, os.geteuid()) for port in range(9100, 9116)},
     }
-    host = holding.host(tmp_path)
+    host = hosts.host(tmp_path)
     found = ports.find(host, [*theirs, other, own], listening, Strangers("/proc"))
     asked = Counter(place.uid for place in found.places)
     assert asked == {STRANGER: ports.OF_USER_MOST, NAMES: 2, os.geteuid(): 16}
@@ -311,7 +310,7 @@ def test_ports_of_very_many_users_have_a_bound_and_who_is_not_asked_is_a_missing
 ) -> None:
     holders = [holder(n, 3000 + n, range(9000 + 8 * n, 9008 + 8 * n)) for n in range(20)]
     listening = {9000 + n: Listener(n + 1, 3000 + n // 8) for n in range(160)}
-    host = holding.host(tmp_path)
+    host = hosts.host(tmp_path)
     found = ports.find(host, holders, listening, Strangers("/proc"))
     assert len(found.places) == ports.OF_OTHERS_MOST
     assert found.unasked == {p.key for p in holders[ports.OF_OTHERS_MOST // 8 :]}

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from holding import BUS, NODE, SECOND, add_chips, chip, holder, host, running
-from users import NOBODY, ROOT, reachable
+from support.hosts import BUS, NODE, SECOND, add_chips, chip, holder, host, running
+from support.users import NOBODY, ROOT, reachable
 
 from tpusmi.collect import look
 from tpusmi.model import Chip, Host

@@ -6,9 +6,9 @@ import json
 import sys
 from pathlib import Path
 
-import holding
-from metric_server import DUTY, HBM_USED, QUEUE, TRANSFER, free_port
-from own_machine import worker
+from support import hosts
+from support.metric_servers import DUTY, HBM_USED, QUEUE, TRANSFER, free_port
+from support.private_machine import worker
 
 from tpusmi.model import LIBTPU, LIBTPU_SDK, Snapshot
 
@@ -38,13 +38,13 @@ def looked(tmp_path: Path, rows: dict[str, dict[int, float]]) -> tuple[Snapshot,
     """
     tmp_path.mkdir(exist_ok=True)
     asked = tmp_path / "asked"
-    host = holding.host(tmp_path / "host", "/dev/vfio/0", "/dev/vfio/1")
-    holding.add_chips(tmp_path / "host", 2)
+    host = hosts.host(tmp_path / "host", "/dev/vfio/0", "/dev/vfio/1")
+    hosts.add_chips(tmp_path / "host", 2)
     port = free_port()
     command = (sys.executable, "-S", "-c", SDK, str(asked))
     host = host._replace(sdk_command=command, metrics_ports=(port,))
     with worker(port, rows, *(host.path(f"/dev/vfio/{n}") for n in range(2))):
-        found = holding.seen(host)
+        found = hosts.seen(host)
     return found, {name for line in asked.read_text().splitlines() for name in json.loads(line)}
 
 

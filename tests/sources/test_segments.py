@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import forge
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from users import ROOT, as_another_user
+from support import segments
+from support.users import ROOT, as_another_user
 
 from tpusmi.collect import open_collector
 from tpusmi.memprofile import packed_sites, totals
@@ -61,7 +61,7 @@ def test_an_agent_from_before_the_lock_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_living_job_is_shown_with_its_facts_and_values(tmp_path: Path) -> None:
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     found = read(tmp_path)
     (process,) = found.processes
     me = identity.me()
@@ -74,46 +74,46 @@ def test_a_living_job_is_shown_with_its_facts_and_values(tmp_path: Path) -> None
     assert found.devices[1].coords == (1, 0, 0)
     assert found.devices[1].name == "tpu:9"
     second = DeviceKey(ProcessKey(*process.key), 1)
-    assert value(found, "hbm_used_bytes", second) == 2 * forge.GIB
+    assert value(found, "hbm_used_bytes", second) == 2 * segments.GIB
     assert value(found, "steps_per_s", process.key) == 4.0
-    assert value(found, "hbm_used_bytes", process.key) == 3 * forge.GIB
+    assert value(found, "hbm_used_bytes", process.key) == 3 * segments.GIB
 
 
 def test_bytes_and_counts_are_whole_numbers(tmp_path: Path) -> None:
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     whole = [r for r in read(tmp_path).readings if r.metric in ("hbm_used_bytes", "compilations")]
     assert whole
     assert all(isinstance(r.value, int) for r in whole)
 
 
 def test_what_the_job_does_not_know_is_missing_and_not_zero(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, identity.me(), devices=1)
-    writer.append(forge.slot(time.monotonic(), {"phase": 2.0}, [{}], time.time()))
+    writer = segments.segment(tmp_path, identity.me(), devices=1)
+    writer.append(segments.slot(time.monotonic(), {"phase": 2.0}, [{}], time.time()))
     assert [r.metric for r in read(tmp_path).readings] == [PHASE]
 
 
 def test_a_value_that_cannot_be_true_is_missing(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, identity.me(), devices=1)
+    writer = segments.segment(tmp_path, identity.me(), devices=1)
     fields = {"steps": -1.0, "compilations": 2.0**80}
-    writer.append(forge.slot(time.monotonic(), fields, [{"hbm_used_bytes": -5.0}], time.time()))
+    writer.append(segments.slot(time.monotonic(), fields, [{"hbm_used_bytes": -5.0}], time.time()))
     assert read(tmp_path).readings == ()
 
 
 def test_a_percentage_that_cannot_be_true_is_missing(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, identity.me(), devices=2)
+    writer = segments.segment(tmp_path, identity.me(), devices=2)
     share = "hbm_bandwidth_utilization_percent"
     devices = [{"duty_cycle_percent": 100.1, share: 1e6}, {"duty_cycle_percent": 100.0, share: 0.0}]
     process = {"mfu_percent": 1e9, "flops_per_s": 1e30}
-    writer.append(forge.slot(time.monotonic(), process, devices, time.time()))
+    writer.append(segments.slot(time.monotonic(), process, devices, time.time()))
     found = [(r.metric, r.value) for r in read(tmp_path).readings]
     assert found == [("duty_cycle_percent", 100.0), (share, 0.0)]
 
 
 def test_what_the_agent_asked_of_libtpu_is_as_old_as_the_answer(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, identity.me(), devices=1)
+    writer = segments.segment(tmp_path, identity.me(), devices=1)
     now = time.monotonic()
     process = {"utilization_at_s": now - 30, "utilization_period_s": 4.0, "interval_s": 1.0}
-    writer.append(forge.slot(now, process, [forge.device()], time.time()))
+    writer.append(segments.slot(now, process, [segments.device()], time.time()))
     readings = {r.metric: r for r in read(tmp_path).readings}
     for name in ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent"):
         assert (readings[name].at_s, readings[name].fresh_s) == (now - 30, 12.0)
@@ -121,21 +121,25 @@ def test_what_the_agent_asked_of_libtpu_is_as_old_as_the_answer(tmp_path: Path) 
 
 
 def test_a_segment_whose_process_has_ended_is_dead_and_keeps_its_last_word(tmp_path: Path) -> None:
-    who = forge.dead_identity()
-    writer = forge.segment(tmp_path, who, devices=1)
+    who = segments.dead_identity()
+    writer = segments.segment(tmp_path, who, devices=1)
     now = time.monotonic()
-    writer.append(forge.slot(now - 500, forge.RUNNING, [forge.device()], time.time() - 500))
+    writer.append(
+        segments.slot(now - 500, segments.RUNNING, [segments.device()], time.time() - 500)
+    )
     found = read(tmp_path)
     (process,) = found.processes
     assert (process.state, process.phase) == ("dead", "ended")
-    assert value(found, "hbm_used_bytes", DeviceKey(process.key, 0)) == forge.GIB
+    assert value(found, "hbm_used_bytes", DeviceKey(process.key, 0)) == segments.GIB
 
 
 def test_a_segment_of_an_earlier_boot_is_dead(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, forge.dead_identity()._replace(boot_id=b"x" * 16), devices=1)
-    writer.append(forge.slot(9e9, forge.RUNNING, [forge.device()], time.time() - 100))
+    writer = segments.segment(
+        tmp_path, segments.dead_identity()._replace(boot_id=b"x" * 16), devices=1
+    )
+    writer.append(segments.slot(9e9, segments.RUNNING, [segments.device()], time.time() - 100))
     (process,) = read(tmp_path).processes
-    assert process.state == "dead"
+    assert process.is_dead
     assert process.sampled_at_s == pytest.approx(time.monotonic() - 100, abs=2)
 
 
@@ -143,16 +147,18 @@ def test_a_segment_of_an_earlier_boot_is_dead(tmp_path: Path) -> None:
 def test_a_process_that_is_there_lives_whatever_boot_it_tells(
     tmp_path: Path, boot_id: bytes
 ) -> None:
-    writer = forge.segment(tmp_path, identity.me()._replace(boot_id=boot_id), devices=1)
-    writer.append(forge.slot(time.monotonic(), forge.RUNNING, [forge.device()], time.time()))
+    writer = segments.segment(tmp_path, identity.me()._replace(boot_id=boot_id), devices=1)
+    writer.append(
+        segments.slot(time.monotonic(), segments.RUNNING, [segments.device()], time.time())
+    )
     found = read(tmp_path)
     assert [(p.state, p.is_verified) for p in found.processes] == [("live", True)]
     assert len(found.devices) == 1
 
 
 def test_a_job_whose_agent_stopped_writing_is_silent(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, identity.me(), devices=1)
-    writer.append(forge.slot(time.monotonic() - 60, forge.RUNNING, [{}], time.time() - 60))
+    writer = segments.segment(tmp_path, identity.me(), devices=1)
+    writer.append(segments.slot(time.monotonic() - 60, segments.RUNNING, [{}], time.time() - 60))
     (process,) = read(tmp_path).processes
     assert process.state == "silent"
 
@@ -161,7 +167,7 @@ def test_a_job_whose_agent_stopped_writing_is_silent(tmp_path: Path) -> None:
 def test_a_job_in_another_pid_namespace_without_a_lock_is_known_to_live_while_it_writes(
     tmp_path: Path, age_s: float, state: str
 ) -> None:
-    forge.without_lock(elsewhere(tmp_path, age_s))
+    segments.without_lock(elsewhere(tmp_path, age_s))
     found = read(tmp_path)
     (process,) = found.processes
     assert (process.state, process.is_living) == (state, state == "live")
@@ -188,21 +194,25 @@ def test_a_job_in_another_pid_namespace_lives_as_long_as_its_agent_has_the_lock(
 
 def elsewhere(directory: Path, age_s: float) -> SegmentWriter:
     """The segment of a job of another pid namespace, with a sample of that age."""
-    writer = forge.segment(directory, forge.dead_identity()._replace(pid_namespace=1), devices=1)
+    writer = segments.segment(
+        directory, segments.dead_identity()._replace(pid_namespace=1), devices=1
+    )
     at = time.monotonic() - age_s
-    writer.append(forge.slot(at, forge.RUNNING, [{}], time.time() - age_s))
+    writer.append(segments.slot(at, segments.RUNNING, [{}], time.time() - age_s))
     return writer
 
 
 def test_a_job_that_has_just_started_is_live_without_a_sample(tmp_path: Path) -> None:
-    forge.segment(tmp_path, identity.me(), devices=0, said={"argv": ["x"]})
+    segments.segment(tmp_path, identity.me(), devices=0, said={"argv": ["x"]})
     (process,) = read(tmp_path).processes
     assert (process.state, process.phase, process.sampled_at_s) == ("live", None, None)
 
 
 def test_a_sample_from_the_future_is_refused(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, identity.me(), devices=1)
-    writer.append(forge.slot(time.monotonic() + 1000, forge.RUNNING, [{}], time.time() + 1000))
+    writer = segments.segment(tmp_path, identity.me(), devices=1)
+    writer.append(
+        segments.slot(time.monotonic() + 1000, segments.RUNNING, [{}], time.time() + 1000)
+    )
     found = read(tmp_path)
     assert found.processes == ()
     assert "future" in found.message
@@ -210,11 +220,11 @@ def test_a_sample_from_the_future_is_refused(tmp_path: Path) -> None:
 
 def test_a_replaced_segment_is_read_anew(tmp_path: Path) -> None:
     source = Segments(Host(segment_dir=str(tmp_path)))
-    forge.my_segment(tmp_path, devices=0)
+    segments.my_segment(tmp_path, devices=0)
     assert len(source.read(time.monotonic()).devices) == 0
-    forge.my_segment(tmp_path, devices=2)
+    segments.my_segment(tmp_path, devices=2)
     assert len(source.read(time.monotonic()).devices) == 2
-    writer = forge.my_segment(tmp_path)
+    writer = segments.my_segment(tmp_path)
     assert len(source.read(time.monotonic()).processes) == 1
     os.unlink(writer.path)
     assert len(source.read(time.monotonic()).processes) == 1  # its agent makes another one soon
@@ -224,9 +234,9 @@ def test_a_replaced_segment_is_read_anew(tmp_path: Path) -> None:
 
 def test_new_facts_are_noticed(tmp_path: Path) -> None:
     source = Segments(Host(segment_dir=str(tmp_path)))
-    writer = forge.my_segment(tmp_path, devices=1)
+    writer = segments.my_segment(tmp_path, devices=1)
     source.read(time.monotonic())
-    said = forge.facts(1, errors=["device lost"])
+    said = segments.facts(1, errors=["device lost"])
     writer.facts.write(FACTS_JSON, json.dumps(said).encode(), 1.0)
     (device,) = source.read(time.monotonic()).devices
     assert device.error == "device lost"
@@ -235,16 +245,16 @@ def test_new_facts_are_noticed(tmp_path: Path) -> None:
 def test_the_memory_profile_is_decoded_here_and_again_only_when_it_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = forge.my_segment(tmp_path)
+    writer = segments.my_segment(tmp_path)
     source = Segments(Host(segment_dir=str(tmp_path)))
-    writer.profile.write(PROFILE_PPROF, forge.profile_bytes(), time.monotonic())
+    writer.profile.write(PROFILE_PPROF, segments.profile_bytes(), time.monotonic())
     (process,) = source.read(time.monotonic()).processes
     assert process.profile is not None
     assert process.profile.sites[0].function == "set_key_and_train"
     before = process.profile
     (process,) = source.read(time.monotonic()).processes
     assert process.profile is before
-    writer.profile.write(PROFILE_PPROF, forge.profile_bytes(), time.monotonic())
+    writer.profile.write(PROFILE_PPROF, segments.profile_bytes(), time.monotonic())
     (process,) = source.read(time.monotonic()).processes
     assert process.profile is not before
 
@@ -260,7 +270,7 @@ def test_the_memory_profile_is_decoded_here_and_again_only_when_it_is_new(
 def test_a_profile_that_cannot_be_read_gives_a_sentence_and_the_job_is_shown(
     tmp_path: Path, kind: int, payload: bytes, reason: str
 ) -> None:
-    forge.my_segment(tmp_path).profile.write(kind, payload, time.monotonic())
+    segments.my_segment(tmp_path).profile.write(kind, payload, time.monotonic())
     source = Segments(Host(segment_dir=str(tmp_path)))
     for _ in range(2):
         found = source.read(time.monotonic())
@@ -285,8 +295,8 @@ HUGE_SIZE = b'[["f", "x.py", 1, "buffer", 1' + b"0" * 400 + b", 1]]"
 def test_a_hostile_profile_costs_little_and_nobody_elses_job(
     tmp_path: Path, kind: int, plain: bytes
 ) -> None:
-    forge.my_segment(tmp_path)
-    hostile = forge.segment(tmp_path, forge.dead_identity(), devices=1)
+    segments.my_segment(tmp_path)
+    hostile = segments.segment(tmp_path, segments.dead_identity(), devices=1)
     hostile.profile.write(kind, gzip.compress(plain, 9), 1.0)
     started = time.process_time()
     found = read(tmp_path)
@@ -296,7 +306,7 @@ def test_a_hostile_profile_costs_little_and_nobody_elses_job(
 
 
 def test_a_ring_whose_hint_is_wrong_still_gives_its_newest_sample(tmp_path: Path) -> None:
-    writer = forge.my_segment(tmp_path)
+    writer = segments.my_segment(tmp_path)
     with open(writer.path, "r+b") as file:
         file.seek(writer.header.newest_offset)
         file.write(b"\xff" * 8)
@@ -312,9 +322,9 @@ def test_times_that_no_clock_shows_never_reach_the_json(
     tmp_path: Path, at_s: float, wall_s: float, profile_at_s: float
 ) -> None:
     who = identity.me()._replace(boot_id=b"x" * 16)
-    writer = forge.segment(tmp_path, who, devices=1)
-    process = {**forge.RUNNING, "profile_at_s": profile_at_s}
-    writer.append(forge.slot(at_s, process, [forge.device()], wall_s))
+    writer = segments.segment(tmp_path, who, devices=1)
+    process = {**segments.RUNNING, "profile_at_s": profile_at_s}
+    writer.append(segments.slot(at_s, process, [segments.device()], wall_s))
     collector = open_collector(Host(segment_dir=str(tmp_path), metrics_ports=()))
     json.dumps(collector.read_once().to_dict(), allow_nan=False)
 
@@ -332,7 +342,7 @@ def test_one_users_files_do_not_hide_anothers_job(tmp_path: Path) -> None:
         directory.mkdir(parents=True)
     for i in range(600):
         (full / f"{i}-1.seg").touch()
-    forge.my_segment(mine)
+    segments.my_segment(mine)
     found = Segments(Host(root=str(tmp_path))).read(time.monotonic())
     assert len(found.processes) == 1
     assert any("not read: more than" in note for note in found.notes)
@@ -341,7 +351,7 @@ def test_one_users_files_do_not_hide_anothers_job(tmp_path: Path) -> None:
 def test_a_job_elsewhere_that_said_it_ended_is_dead(tmp_path: Path) -> None:
     writer = elsewhere(tmp_path, 0.5)
     now = time.monotonic()
-    writer.append(forge.slot(now, {**forge.RUNNING, "phase": 4.0}, [{}], time.time()))
+    writer.append(segments.slot(now, {**segments.RUNNING, "phase": 4.0}, [{}], time.time()))
     (process,) = read(tmp_path).processes
     assert (process.state, process.phase) == ("dead", "ended")
 
@@ -350,24 +360,26 @@ def test_without_proc_a_job_lives_as_long_as_it_writes(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     directory = tmp_path / f"dev/shm/tpusmi-{os.getuid()}"
     directory.mkdir(parents=True)
-    forge.my_segment(directory)
+    segments.my_segment(directory)
     found = Segments(Host(root=str(tmp_path))).read(time.monotonic())
     assert [p.state for p in found.processes] == ["live"]
 
 
 def test_a_limit_of_zero_is_no_limit(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, identity.me(), devices=1)
+    writer = segments.segment(tmp_path, identity.me(), devices=1)
     fields = {"hbm_used_bytes": 5.0, "hbm_limit_bytes": 0.0}
-    writer.append(forge.slot(time.monotonic(), forge.RUNNING, [fields], time.time()))
+    writer.append(segments.slot(time.monotonic(), segments.RUNNING, [fields], time.time()))
     found = read(tmp_path)
     assert not [r for r in found.readings if r.metric == "hbm_limit_bytes"]
 
 
 def test_the_past_ten_minutes_come_with_the_first_read_only(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, identity.me(), devices=1)
+    writer = segments.segment(tmp_path, identity.me(), devices=1)
     now = time.monotonic()
     for ago in range(300, -1, -1):
-        writer.append(forge.slot(now - ago, forge.RUNNING, [forge.device()], time.time() - ago))
+        writer.append(
+            segments.slot(now - ago, segments.RUNNING, [segments.device()], time.time() - ago)
+        )
     source = Segments(Host(segment_dir=str(tmp_path)), with_past=True)
     past = source.read(now).past
     used = [r for r in past if r.metric == "hbm_used_bytes" and isinstance(r.subject, DeviceKey)]
@@ -384,12 +396,12 @@ GRAPHED = {
 
 
 def test_the_past_has_everything_that_a_graph_can_show_and_no_more(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, identity.me(), devices=2)
+    writer = segments.segment(tmp_path, identity.me(), devices=2)
     now = time.monotonic()
     for ago in (3, 2, 1):
         said = {"phase": 4.0 - ago, "profile_at_s": now - ago, "utilization_at_s": now - ago}
-        process, devices = {**forge.RUNNING, **said}, [forge.device(), forge.device(1)]
-        writer.append(forge.slot(now - ago, process, devices, time.time() - ago))
+        process, devices = {**segments.RUNNING, **said}, [segments.device(), segments.device(1)]
+        writer.append(segments.slot(now - ago, process, devices, time.time() - ago))
     past = read(tmp_path, with_past=True).past
     key = ProcessKey(identity.me().pid, identity.me().start_ticks)
     assert {r.metric for r in past} == GRAPHED
@@ -405,11 +417,11 @@ def test_the_past_of_many_devices_is_coarser_and_as_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "PAST_MOST", 5000)
-    writer = forge.segment(tmp_path, identity.me(), devices=16)
+    writer = segments.segment(tmp_path, identity.me(), devices=16)
     now = time.monotonic()
     for ago in range(599, -1, -1):
-        rows = [forge.device(i) for i in range(16)]
-        writer.append(forge.slot(now - ago, forge.RUNNING, rows, time.time() - ago))
+        rows = [segments.device(i) for i in range(16)]
+        writer.append(segments.slot(now - ago, segments.RUNNING, rows, time.time() - ago))
     past = read(tmp_path, with_past=True).past
     assert 2500 < len(past) <= 5000
     used = [r.at_s for r in past if r.metric == PHASE]
@@ -418,9 +430,9 @@ def test_the_past_of_many_devices_is_coarser_and_as_long(
 
 
 def test_a_phase_that_is_none_is_not_told(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, identity.me(), devices=0)
+    writer = segments.segment(tmp_path, identity.me(), devices=0)
     for number in (-1.0, 5.0, float("nan")):
-        writer.append(forge.slot(time.monotonic(), {"phase": number}, [], time.time()))
+        writer.append(segments.slot(time.monotonic(), {"phase": number}, [], time.time()))
         found = read(tmp_path)
         assert (found.readings, found.processes[0].phase) == ((), None)
 
@@ -433,8 +445,8 @@ def test_a_phase_that_is_none_is_not_told(tmp_path: Path) -> None:
 def test_what_each_device_holds_is_told_to_who_asks_for_it(
     tmp_path: Path, kind: int, pack: Callable[[bytes], bytes]
 ) -> None:
-    data = forge.profile_of_two()
-    forge.my_segment(tmp_path).profile.write(kind, pack(data), time.monotonic())
+    data = segments.profile_of_two()
+    segments.my_segment(tmp_path).profile.write(kind, pack(data), time.monotonic())
     assert profile_of(Segments(Host(segment_dir=str(tmp_path)))).allocations == ()
     found = profile_of(Segments(Host(segment_dir=str(tmp_path)), by_device=True))
     for device, usage in totals(data).devices.items():
@@ -454,7 +466,7 @@ def test_a_segment_that_claims_to_be_another_process_is_refused(
     tmp_path: Path, change: dict[str, Any]
 ) -> None:
     me = identity.me()
-    forge.segment(tmp_path, me._replace(**change), name=f"{me.pid}-{me.start_ticks}.seg")
+    segments.segment(tmp_path, me._replace(**change), name=f"{me.pid}-{me.start_ticks}.seg")
     found = read(tmp_path)
     assert found.processes == ()
     assert "is not what its name and header say" in found.message
@@ -466,7 +478,7 @@ def test_a_file_that_another_user_put_into_my_directory_is_no_segment(tmp_path: 
     directory = tmp_path / "dev/shm/tpusmi-0"
     directory.mkdir(parents=True)
     foreign = identity.me()._replace(uid=65534)
-    writer = forge.segment(directory, foreign)
+    writer = segments.segment(directory, foreign)
     os.chown(writer.path, 65534, 65534)
     assert Segments(Host(root=str(tmp_path))).read(time.monotonic()).processes == ()
 
@@ -474,7 +486,7 @@ def test_a_file_that_another_user_put_into_my_directory_is_no_segment(tmp_path: 
 def test_a_directory_full_of_garbage_does_not_fill_the_screen(tmp_path: Path) -> None:
     for i in range(30):
         (tmp_path / f"{i}-1.seg").write_bytes(b"garbage" * 9)
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     notes = read(tmp_path).notes
     assert len(notes) == 9
     assert notes[-1] == "and 22 more of that kind"
@@ -489,7 +501,7 @@ def test_directories_of_every_user_are_searched_and_new_ones_found_in_time(tmp_p
     for parent in (f"dev/shm/tpusmi-{uid}", f"run/user/7/tpusmi-{uid}", f"tmp/tpusmi-{uid}"):
         directory = tmp_path / parent
         directory.mkdir(parents=True)
-        forge.my_segment(directory)
+        segments.my_segment(directory)
     (tmp_path / "tmp/tpusmi-screenshots").mkdir()
     assert len(source.read(now + 6).processes) == 3
 
@@ -505,7 +517,7 @@ def test_a_directory_that_may_not_be_read_is_denied(tmp_path: Path) -> None:
 
 @ROOT
 def test_segments_that_another_user_may_not_read_are_denied(tmp_path: Path) -> None:
-    os.chmod(forge.my_segment(tmp_path).path, 0o600)
+    os.chmod(segments.my_segment(tmp_path).path, 0o600)
     with as_another_user(tmp_path):
         found = read(tmp_path)
     assert (found.status, found.message) == (
@@ -537,7 +549,7 @@ def test_facts_of_any_shape_become_a_job(said: dict[str, Any]) -> None:
 
 
 def test_facts_that_are_text_with_terminal_codes_are_cleaned(tmp_path: Path) -> None:
-    forge.my_segment(tmp_path, argv=["a\x1b[2Jb", "--token=s3cret"], platform="t\x07pu")
+    segments.my_segment(tmp_path, argv=["a\x1b[2Jb", "--token=s3cret"], platform="t\x07pu")
     (process,) = read(tmp_path).processes
     assert process.command == "a [2Jb --token=***"
     assert process.facts["platform"] == "t pu"

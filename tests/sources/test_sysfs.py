@@ -9,9 +9,9 @@ import threading
 import time
 from pathlib import Path
 
-import machine as machines
 import pytest
-from users import ROOT, as_another_user
+from support import machines
+from support.users import ROOT, as_another_user
 
 from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host
 from tpusmi.sources.sysfs import BUS, Sysfs, read_chips

@@ -11,10 +11,10 @@ import threading
 import time
 from pathlib import Path
 
-import forge
 import pytest
-from commands import tpusmi
-from users import NOBODY, ROOT
+from support import segments
+from support.commands import tpusmi
+from support.users import NOBODY, ROOT
 
 from tpusmi.sources import users
 from tpusmi.sources.users import WAIT_MOST_S, _Names, user_number
@@ -89,7 +89,7 @@ def slow_names(tmp_path: Path) -> str:
 
 
 def test_numbers_do_not_wait_for_names(tmp_path: Path, slow_names: str) -> None:
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     (job,) = json.loads(tpusmi(tmp_path, "--json", PYTHONPATH=slow_names).stdout)["processes"]
     assert (job["user"], job["uid"], job["steps"]) == (str(os.getuid()), os.getuid(), 1200)
 
@@ -98,7 +98,7 @@ def test_numbers_do_not_wait_for_names(tmp_path: Path, slow_names: str) -> None:
 def test_a_user_named_while_names_do_not_come_is_not_said_to_have_nothing(
     tmp_path: Path, slow_names: str, command: str
 ) -> None:
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     asked = (*command.split(), "-u", "ann")
     found = tpusmi(tmp_path, *asked, PYTHONPATH=slow_names)
     assert (found.returncode, found.stderr.count("\n")) == (4, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from memory_jobs import HERE, MIB, held, profile, sums
+from support.memory_feeds import HERE, MIB, held, profile, sums
 
 from tpusmi.model import Allocation, MemoryProfile
 from tpusmi.tui.memory.allocations import (

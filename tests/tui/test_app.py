@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from piloted import dashboard, height, order, press, screen_text, selected, settle, text
-from scripted import Inline, Job, ScriptedFeed, many_devices, two_jobs
+from support.dashboards import dashboard, height, order, press, screen_text, selected, settle, text
+from support.feeds import Inline, Job, ScriptedFeed, many_devices, two_jobs
 
 from tpusmi.model import History, Notice, Snapshot
 from tpusmi.tui import Options

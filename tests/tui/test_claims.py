@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from held import HEALTHY, STALE, ScriptedEnder, armed, holders
-from piloted import press, shown, text
-from scripted import Job
+from support.dashboards import press, shown, text
+from support.feeds import Job
+from support.holder_feeds import HEALTHY, STALE, ScriptedEnder, armed, holders
 from test_kill import KEYS, is_asking
 from textual.pilot import Pilot
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from commands import TPUSMI, environment
-from simulated import host_of
+from support.commands import TPUSMI, environment
+from support.simulated_hosts import host_of
 
 from tpusmi.model import Host
 from tpusmi.tui.clipboard import copy

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import equipped
-import moments
 import pytest
-from piloted import dashboard, press, screen_text, settle, shown
-from scripted import START_S, MomentFeed, ScriptedFeed
+from support import device_feeds, snapshots
+from support.dashboards import dashboard, press, screen_text, settle, shown
+from support.feeds import START_S, MomentFeed, ScriptedFeed
 from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
@@ -27,7 +26,7 @@ def first_line(pilot: Pilot[None]) -> str:
 
 
 async def test_d_opens_the_first_device_and_escape_leaves_it() -> None:
-    async with dashboard(equipped.chips(), SIZE) as pilot:
+    async with dashboard(device_feeds.chips(), SIZE) as pilot:
         await press(pilot, "d")
         assert first_line(pilot).startswith("tpu:0  1 of 8  TPU v5 lite · id 0 · at 0,0,0 · chip 0")
         assert "/dev/vfio/0" in first_line(pilot)
@@ -36,14 +35,14 @@ async def test_d_opens_the_first_device_and_escape_leaves_it() -> None:
 
 
 async def test_enter_opens_the_device_under_the_cursor() -> None:
-    async with dashboard(equipped.chips(), SIZE) as pilot:
+    async with dashboard(device_feeds.chips(), SIZE) as pilot:
         await press(pilot, "tab", "down", "down", "enter")
         assert first_line(pilot).startswith("tpu:2  3 of 8")
 
 
 @pytest.mark.parametrize(("forth", "back"), [("tab", "shift+tab"), ("down", "up")])
 async def test_the_next_device_and_the_one_before_go_round(forth: str, back: str) -> None:
-    async with dashboard(equipped.chips(), SIZE) as pilot:
+    async with dashboard(device_feeds.chips(), SIZE) as pilot:
         await press(pilot, "d", forth)
         assert first_line(pilot).startswith("tpu:1  2 of 8")
         await press(pilot, back, back)
@@ -53,7 +52,7 @@ async def test_the_next_device_and_the_one_before_go_round(forth: str, back: str
 
 
 async def test_w_draws_ten_five_two_and_one_minutes_in_turn() -> None:
-    async with dashboard(equipped.chips(), SIZE) as pilot:
+    async with dashboard(device_feeds.chips(), SIZE) as pilot:
         await press(pilot, "d")
         for oldest in ("-10m", "-5m", "-2m", "-1m", "-10m"):
             axis = next(line for line in screen_text(pilot) if line.strip().endswith("now"))
@@ -62,7 +61,7 @@ async def test_w_draws_ten_five_two_and_one_minutes_in_turn() -> None:
 
 
 async def test_page_down_and_up_scroll_the_values_that_do_not_fit() -> None:
-    async with dashboard(equipped.chips(), (80, 24)) as pilot:
+    async with dashboard(device_feeds.chips(), (80, 24)) as pilot:
         await press(pilot, "d")
         assert "more: PgDn" in shown(pilot)
         assert "memory-bound" not in shown(pilot)
@@ -75,7 +74,7 @@ async def test_page_down_and_up_scroll_the_values_that_do_not_fit() -> None:
 
 
 async def test_the_wheel_scrolls_them_too() -> None:
-    async with dashboard(equipped.chips(), (80, 24)) as pilot:
+    async with dashboard(device_feeds.chips(), (80, 24)) as pilot:
         await press(pilot, "d")
         before = shown(pilot)
         await pilot._post_mouse_events([MouseScrollDown], "#device", offset=(5, 20))
@@ -87,7 +86,7 @@ async def test_the_wheel_scrolls_them_too() -> None:
 
 
 async def test_the_arrow_keys_show_the_values_of_then_and_n_those_of_now() -> None:
-    feed = equipped.chips()
+    feed = device_feeds.chips()
     async with dashboard(feed, SIZE) as pilot:
         await press(pilot, "d")
         now = screen_text(pilot)
@@ -105,7 +104,7 @@ async def test_the_arrow_keys_show_the_values_of_then_and_n_those_of_now() -> No
 
 
 async def test_a_look_back_to_before_anything_was_measured_moves_no_graph() -> None:
-    async with dashboard(equipped.chips(past_s=30, tick_s=1.0), SIZE) as pilot:
+    async with dashboard(device_feeds.chips(past_s=30, tick_s=1.0), SIZE) as pilot:
         await press(pilot, "d")
         now = page_text(pilot)
         await press(pilot, *["left"] * 4)
@@ -117,7 +116,7 @@ async def test_a_look_back_to_before_anything_was_measured_moves_no_graph() -> N
 
 
 async def test_the_job_page_and_the_end_are_for_the_owner_of_the_device() -> None:
-    async with dashboard(equipped.chips(), SIZE) as pilot:
+    async with dashboard(device_feeds.chips(), SIZE) as pilot:
         await press(pilot, "d", "up")
         assert isinstance(pilot.app, Dashboard)
         assert [p.pid for p in pilot.app.page.targets] == [52870]
@@ -127,7 +126,7 @@ async def test_the_job_page_and_the_end_are_for_the_owner_of_the_device() -> Non
 
 
 async def test_a_device_of_no_chip_has_no_links_rates_or_complaints() -> None:
-    async with dashboard(equipped.cpus(), SIZE) as pilot:
+    async with dashboard(device_feeds.cpus(), SIZE) as pilot:
         await press(pilot, "d")
         page = page_text(pilot)
         assert page.startswith("cpu:0  1 of 4  cpu · id 0")
@@ -138,7 +137,7 @@ async def test_a_device_of_no_chip_has_no_links_rates_or_complaints() -> None:
 
 
 async def test_a_gpu_has_its_memory() -> None:
-    async with dashboard(equipped.gpus(), SIZE) as pilot:
+    async with dashboard(device_feeds.gpus(), SIZE) as pilot:
         await press(pilot, "d")
         page = page_text(pilot)
         assert "NVIDIA H100 80GB HBM3" in page.splitlines()[0]
@@ -148,7 +147,7 @@ async def test_a_gpu_has_its_memory() -> None:
 
 
 async def test_what_nobody_measures_is_no_empty_graph_but_told_once_with_the_reason() -> None:
-    async with dashboard(equipped.without_sdk(), SIZE) as pilot:
+    async with dashboard(device_feeds.without_sdk(), SIZE) as pilot:
         await press(pilot, "d")
         page = page_text(pilot)
         assert "not measured here: MXU (libtpu_sdk), duty cycle (" in page
@@ -158,7 +157,7 @@ async def test_what_nobody_measures_is_no_empty_graph_but_told_once_with_the_rea
 
 
 async def test_a_value_of_the_whole_chip_has_a_ditto_mark() -> None:
-    async with dashboard(MomentFeed(moments.machine()), SIZE) as pilot:
+    async with dashboard(MomentFeed(snapshots.machine()), SIZE) as pilot:
         await press(pilot, "d", "tab")
         page = page_text(pilot)
         assert "core 1" in page.splitlines()[0]
@@ -168,7 +167,7 @@ async def test_a_value_of_the_whole_chip_has_a_ditto_mark() -> None:
 
 
 async def test_an_error_and_a_bad_link_are_told_under_the_name() -> None:
-    feed = equipped.chips()
+    feed = device_feeds.chips()
     broken = tuple(
         d._replace(error="device lost") if d.index == 1 and d.id == 1 else d
         for d in feed.snapshot().devices
@@ -182,7 +181,7 @@ async def test_an_error_and_a_bad_link_are_told_under_the_name() -> None:
 
 
 async def test_an_old_value_says_how_old_it_is() -> None:
-    feed = equipped.chips()
+    feed = device_feeds.chips()
     now = feed.snapshot()
     feed.change(values={key: Value(v.value, v.source, 70.0, True) for key, v in now.values.items()})
     async with dashboard(feed, SIZE) as pilot:
@@ -194,7 +193,7 @@ async def test_an_old_value_says_how_old_it_is() -> None:
 
 
 async def test_text_from_outside_is_text() -> None:
-    feed = equipped.cpus()
+    feed = device_feeds.cpus()
     evil = tuple(d._replace(kind="[red]cpu[/red]") for d in feed.snapshot().devices)
     feed.change(devices=evil)
     async with dashboard(feed, SIZE) as pilot:
@@ -212,7 +211,7 @@ async def test_a_host_without_devices_says_so() -> None:
 @pytest.mark.parametrize("ascii", [False, True])
 @pytest.mark.parametrize("size", [(1, 1), (5, 3), (20, 6), (40, 10), (33, 50), (400, 100)])
 async def test_every_size_is_filled_and_never_exceeded(size: tuple[int, int], ascii: bool) -> None:
-    async with dashboard(equipped.chips(), SIZE, ascii=ascii) as pilot:
+    async with dashboard(device_feeds.chips(), SIZE, ascii=ascii) as pilot:
         await press(pilot, "d")
         await pilot.resize_terminal(*size)
         await settle(pilot)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import equipped
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import START_S
+from support import device_feeds
+from support.feeds import START_S
 
 from tpusmi.chips import GENERATIONS, by_name
 from tpusmi.merge.roofline import Roofline
@@ -84,7 +84,7 @@ def test_rates_are_told_of_the_device_and_of_its_chip_apart(generation: str) -> 
     g = by_name(generation)
     assert g is not None
     device = Device(DeviceKey(None, 0), 0, 0, "tpu", g.jax_kinds[0], None, 0)
-    block = rates(Look(), equipped.chips().snapshot(), device)
+    block = rates(Look(), device_feeds.chips().snapshot(), device)
     assert block is not None
     assert block.title == g.kind
     rows = [line.split() for line in plain(block.draw(blocks.LEAST_WIDTH, block.height))]
@@ -97,7 +97,7 @@ def test_rates_are_told_of_the_device_and_of_its_chip_apart(generation: str) -> 
 
 def test_nothing_is_told_of_a_chip_that_nobody_knows() -> None:
     device = Device(DeviceKey(None, 0), 0, 0, "gpu", "NVIDIA H100", None, None)
-    assert rates(Look(), equipped.gpus().snapshot(), device) is None
+    assert rates(Look(), device_feeds.gpus().snapshot(), device) is None
 
 
 def test_the_roofline_in_words() -> None:
@@ -159,7 +159,7 @@ def test_graphs_are_put_in_columns_by_the_shape_of_the_page(
 
 @pytest.mark.parametrize("span_s", [600, 300, 120, 60])
 def test_graphs_fill_their_lines_whatever_the_size(span_s: int) -> None:
-    feed = equipped.chips()
+    feed = device_feeds.chips()
     scene = Scene(Look(), Options(), feed.history)
     scene.take(snapshot := feed.snapshot())
     scene.refresh()
@@ -175,7 +175,7 @@ def test_graphs_fill_their_lines_whatever_the_size(span_s: int) -> None:
 
 
 def test_the_newest_second_is_at_the_right_edge_of_every_span() -> None:
-    feed = equipped.chips()
+    feed = device_feeds.chips()
     key = feed.jobs[0].devices()[0].key
     scene = Scene(Look(ascii=True), Options(), feed.history)
     scene.take(snapshot := feed.snapshot())

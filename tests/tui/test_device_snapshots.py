@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import equipped
-import moments
 import pytest
-from piloted import press, settle
-from scripted import Inline, MomentFeed, many_devices
+from support import device_feeds, snapshots
+from support.dashboards import press, settle
+from support.feeds import Inline, MomentFeed, many_devices
 from textual.pilot import Pilot
 
 from tpusmi.model import Value
@@ -38,29 +37,29 @@ def pictured(
 
 
 def test_a_chip_that_is_known_in_full(snap_compare: Compare, size: tuple[int, int]) -> None:
-    assert pictured(snap_compare, equipped.chips(), size)
+    assert pictured(snap_compare, device_feeds.chips(), size)
 
 
 def test_a_chip_with_a_bad_link_a_minute_ago(snap_compare: Compare, size: tuple[int, int]) -> None:
-    assert pictured(snap_compare, equipped.chips(), size, "tab", "shift+left")
+    assert pictured(snap_compare, device_feeds.chips(), size, "tab", "shift+left")
 
 
 def test_a_chip_in_ascii_without_colour(snap_compare: Compare, size: tuple[int, int]) -> None:
-    assert pictured(snap_compare, equipped.chips(), size, "w", ascii=True, color=False)
+    assert pictured(snap_compare, device_feeds.chips(), size, "w", ascii=True, color=False)
 
 
 def test_a_chip_of_which_the_sdk_does_not_tell(
     snap_compare: Compare, size: tuple[int, int]
 ) -> None:
-    assert pictured(snap_compare, equipped.without_sdk(), size)
+    assert pictured(snap_compare, device_feeds.without_sdk(), size)
 
 
 def test_a_core_of_a_chip_that_has_two(snap_compare: Compare, size: tuple[int, int]) -> None:
-    assert pictured(snap_compare, MomentFeed(moments.machine()), size, "tab")
+    assert pictured(snap_compare, MomentFeed(snapshots.machine()), size, "tab")
 
 
 def test_stale_values(snap_compare: Compare, size: tuple[int, int]) -> None:
-    feed = equipped.chips()
+    feed = device_feeds.chips()
     now = feed.snapshot().values
     feed.change(values={key: Value(v.value, v.source, 70.0, True) for key, v in now.items()})
     assert pictured(snap_compare, feed, size)
@@ -72,12 +71,12 @@ def test_one_of_256_devices(snap_compare: Compare, size: tuple[int, int]) -> Non
 
 
 def test_a_cpu(snap_compare: Compare, size: tuple[int, int]) -> None:
-    assert pictured(snap_compare, equipped.cpus(), size)
+    assert pictured(snap_compare, device_feeds.cpus(), size)
 
 
 def test_a_gpu(snap_compare: Compare, size: tuple[int, int]) -> None:
-    assert pictured(snap_compare, equipped.gpus(), size)
+    assert pictured(snap_compare, device_feeds.gpus(), size)
 
 
 def test_no_device(snap_compare: Compare, size: tuple[int, int]) -> None:
-    assert pictured(snap_compare, MomentFeed(moments.nothing()), size)
+    assert pictured(snap_compare, MomentFeed(snapshots.nothing()), size)

@@ -8,7 +8,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from held import (
+from support.dashboards import HostFeed, dashboard, order, press, row, selected, shown, text, until
+from support.holder_feeds import (
     HEALTHY,
     STALE,
     ScriptedEnder,
@@ -16,9 +17,7 @@ from held import (
     holders,
     report,
 )
-from holding import NODE, SECOND, add_chips, host, running
-from piloted import dashboard, order, press, row, selected, shown, text, until
-from seen import HostFeed
+from support.hosts import NODE, SECOND, add_chips, host, running
 
 from tpusmi.actions.end import Report
 from tpusmi.cli.dashboard import _Ender

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from held import ScriptedEnder
-from memory_jobs import trainer
-from piloted import dashboard, press, row, selected, shown, text
-from scripted import Job, ScriptedFeed, many_devices, two_jobs
+from support.dashboards import dashboard, press, row, selected, shown, text
+from support.feeds import Job, ScriptedFeed, many_devices, two_jobs
+from support.holder_feeds import ScriptedEnder
+from support.memory_feeds import trainer
 
 from tpusmi.tui.app import Dashboard
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from held import ScriptedEnder, holders
-from histories import OTHER, PID, Bare, StoryFeed, StoryJob, on_cpu, recompiling, story
-from piloted import dashboard, press, screen_text, settle, shown, text, until
-from scripted import ScriptedFeed, two_jobs
+from support.dashboards import dashboard, press, screen_text, settle, shown, text, until
+from support.feeds import ScriptedFeed, two_jobs
+from support.holder_feeds import ScriptedEnder, holders
+from support.job_feeds import OTHER, PID, Bare, StoryFeed, StoryJob, on_cpu, recompiling, story
 from test_snapshots import old_jobs
 from textual.pilot import Pilot
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from held import ScriptedEnder, holders
-from histories import Bare, StoryFeed, on_cpu, recompiling, story
-from scripted import Inline
+from support.feeds import Inline
+from support.holder_feeds import ScriptedEnder, holders
+from support.job_feeds import Bare, StoryFeed, on_cpu, recompiling, story
 from test_snapshots import old_jobs
 from textual.pilot import Pilot
 

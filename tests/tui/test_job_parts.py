@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from histories import PID, story
-from scripted import START_S
+from support.feeds import START_S
+from support.job_feeds import PID, story
 
 from tpusmi.merge.past import past
 from tpusmi.model import PHASES, History, ProcessKey, Reading

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from held import ScriptedEnder
-from histories import LIFE, OTHER, PID, Bare, StoryFeed, StoryJob, story
-from piloted import dashboard, press, screen_text, text, until
+from support.dashboards import dashboard, press, screen_text, text, until
+from support.holder_feeds import ScriptedEnder
+from support.job_feeds import LIFE, OTHER, PID, Bare, StoryFeed, StoryJob, story
 
 from tpusmi.model import Value
 from tpusmi.tui.draw.graphs import Graphs

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from piloted import dashboard, press, shown, text
-from scripted import two_jobs
+from support.dashboards import dashboard, press, shown, text
+from support.feeds import two_jobs
 
 from tpusmi.tui.ending.kill import KillScreen
 from tpusmi.tui.keymap import KeyNameError, clash, remapped, spelled, textual_keys

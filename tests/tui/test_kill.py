@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 
 import pytest
-from held import (
+from support.dashboards import dashboard, order, press, screen_text, selected, shown, text, until
+from support.feeds import Job, ScriptedFeed
+from support.holder_feeds import (
     BESIDE,
     HEALTHY,
     LOADED,
@@ -18,8 +20,6 @@ from held import (
     holders,
     report,
 )
-from piloted import dashboard, order, press, screen_text, selected, shown, text, until
-from scripted import Job, ScriptedFeed
 from textual.pilot import Pilot
 
 from tpusmi.actions.order import Order

@@ -6,11 +6,20 @@ import signal
 from pathlib import Path
 
 import pytest
-from families import WORKERS, family
-from held import HEALTHY, LOADED, STALE, ScriptedEnder, armed, beside, holders, report
-from holding import NODE, SECOND, add_chips, host, running
-from piloted import dashboard, press, row, screen_text, shown, text, until
-from seen import HostFeed
+from support.dashboards import HostFeed, dashboard, press, row, screen_text, shown, text, until
+from support.holder_feeds import (
+    HEALTHY,
+    LOADED,
+    STALE,
+    WORKERS,
+    ScriptedEnder,
+    armed,
+    beside,
+    family,
+    holders,
+    report,
+)
+from support.hosts import NODE, SECOND, add_chips, host, running
 from textual.pilot import Pilot
 
 from tpusmi.actions.order import Order

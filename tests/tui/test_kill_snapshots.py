@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from held import BESIDE, HEALTHY, LOCK, ME, STALE, ScriptedEnder, beside, holders, report
-from piloted import press, settle, text, until
-from scripted import Inline, ScriptedFeed
+from support.dashboards import press, settle, text, until
+from support.feeds import Inline, ScriptedFeed
+from support.holder_feeds import (
+    BESIDE,
+    HEALTHY,
+    LOCK,
+    ME,
+    STALE,
+    ScriptedEnder,
+    beside,
+    holders,
+    report,
+)
 from textual.pilot import Pilot
 
 from tpusmi.tui import Options

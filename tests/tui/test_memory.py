@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from memory_jobs import MIB, MemoryJob, held, profile, sums, trainer
-from piloted import dashboard, press, screen_text, settle, shown
-from scripted import Job, ScriptedFeed
+from support.dashboards import dashboard, press, screen_text, settle, shown
+from support.feeds import Job, ScriptedFeed
+from support.memory_feeds import MIB, MemoryJob, held, profile, sums, trainer
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import TPUSMI, environment
-from terminal import Terminal, terminal
+from support.commands import TPUSMI, environment
+from support.terminals import Terminal, terminal
 
 from tpusmi.simulate.host import Plan, start
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from memory_jobs import MemoryJob, held, profile, trainer
-from scripted import LIMIT, ScriptedFeed
+from support.feeds import LIMIT, ScriptedFeed
+from support.memory_feeds import MemoryJob, held, profile, trainer
 
 from tpusmi.model import NOMINAL, MemoryProfile, Snapshot, Value
 from tpusmi.tui.draw.folds import Branch, branches, nearest

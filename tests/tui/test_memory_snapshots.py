@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from memory_jobs import MIB, MemoryJob, held, profile, trainer
-from scripted import Inline, ScriptedFeed
+from support.feeds import Inline, ScriptedFeed
+from support.memory_feeds import MIB, MemoryJob, held, profile, trainer
 from textual.pilot import Pilot
 
 from tpusmi.tui import Options

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from piloted import dashboard, press, text
-from scripted import two_jobs
+from support.dashboards import dashboard, press, text
+from support.feeds import two_jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "assets" / "make_screenshots.py"

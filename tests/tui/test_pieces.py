@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from scripted import START_S, Job, ScriptedFeed
+from support.feeds import START_S, Job, ScriptedFeed
 
 from tpusmi.merge.past import past
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice

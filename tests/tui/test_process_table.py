@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from families import SERVER_SHELL, WORKERS, family
-from held import HEALTHY, LOADED, STALE
-from piloted import dashboard, height, press, row, screen_text, selected, settle, text
-from scripted import Job, ScriptedFeed, many_devices, two_jobs
+from support.dashboards import dashboard, height, press, row, screen_text, selected, settle, text
+from support.feeds import Job, ScriptedFeed, many_devices, two_jobs
+from support.holder_feeds import HEALTHY, LOADED, SERVER_SHELL, STALE, WORKERS, family
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 

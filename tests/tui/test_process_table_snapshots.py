@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from families import family
-from held import ME, ScriptedEnder
-from piloted import press, settle
-from scripted import Inline
+from support.dashboards import press, settle
+from support.feeds import Inline
+from support.holder_feeds import ME, ScriptedEnder, family
 from textual.pilot import Pilot
 
 from tpusmi.tui import Options

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import environment
-from terminal import LEFT_ALTERNATE_SCREEN, Terminal, terminal
+from support.commands import environment
+from support.terminals import LEFT_ALTERNATE_SCREEN, Terminal, terminal
 
 from tpusmi.tui.pages import every_key as bindings
 
@@ -18,8 +18,8 @@ KEYS, RESIZES = 2000, 100
 CHILD = f"""
 import sys
 sys.path[:0] = {[*map(os.path.abspath, sys.path)]!r}
-from held import ScriptedEnder, holders
-from scripted import Job, many_devices
+from support.holder_feeds import ScriptedEnder, holders
+from support.feeds import Job, many_devices
 from tpusmi.tui import Options, run
 DEVICES = int(sys.argv[1])
 feed = many_devices(DEVICES, busy=True, tick_s=1.0, past_s=60) if DEVICES else holders()

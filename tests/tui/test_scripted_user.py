@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import TPUSMI, environment
-from terminal import Terminal, terminal
-from users import ROOT
+from support.commands import TPUSMI, environment
+from support.terminals import Terminal, terminal
+from support.users import ROOT
 
 from tpusmi.collect import look
 from tpusmi.model import Host

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import moments
 import pytest
-from scripted import Inline, Job, MomentFeed, ScriptedFeed, many_devices, two_jobs
+from support import snapshots
+from support.feeds import Inline, Job, MomentFeed, ScriptedFeed, many_devices, two_jobs
 from textual.pilot import Pilot
 
 from tpusmi.model import DENIED, OK, Notice, Outcome, Value
@@ -99,7 +99,7 @@ def test_a_simulated_host_in_ascii_without_colour(
 
 
 def test_a_machine_whose_chips_have_two_cores(snap_compare: Compare, size: tuple[int, int]) -> None:
-    app = dashboard(MomentFeed(moments.machine()))
+    app = dashboard(MomentFeed(snapshots.machine()))
     assert snap_compare(app, terminal_size=size, run_before=settle)
 
 

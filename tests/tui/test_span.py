@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from equipped import chips
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_jobs import MemoryJob
-from piloted import dashboard, press, screen_text, shown, text
-from scripted import START_S, Job, ScriptedFeed, many_devices
+from support.dashboards import dashboard, press, screen_text, shown, text
+from support.device_feeds import chips
+from support.feeds import START_S, Job, ScriptedFeed, many_devices
+from support.memory_feeds import MemoryJob
 from textual.pilot import Pilot
 
 from tpusmi.model import History, ProcessKey, Reading, Value

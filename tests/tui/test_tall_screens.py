@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from histories import Bare, story
-from memory_jobs import MemoryJob, held, profile
-from piloted import dashboard, height, press, screen_text, shown, text
-from scripted import Inline, Job, ScriptedFeed, many_devices
+from support.dashboards import dashboard, height, press, screen_text, shown, text
+from support.feeds import Inline, Job, ScriptedFeed, many_devices
+from support.job_feeds import Bare, story
+from support.memory_feeds import MemoryJob, held, profile
 from test_snapshots import settle
 from textual.pilot import Pilot
 

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import TPUSMI, environment
-from terminal import LEFT_ALTERNATE_SCREEN, Terminal, terminal
+from support.commands import TPUSMI, environment
+from support.terminals import LEFT_ALTERNATE_SCREEN, Terminal, terminal
 
 from tpusmi.tui.leaving import ENDINGS
 
 CHILD = f"""
 import sys
 sys.path[:0] = {[*map(os.path.abspath, sys.path)]!r}
-from scripted import two_jobs
+from support.feeds import two_jobs
 from tpusmi.tui import Options, run
 sys.exit(run(two_jobs(tick_s=1.0), Options()))
 """

@@ -12,7 +12,7 @@ import termios
 import time
 
 import pytest
-from commands import TPUSMI, environment
+from support.commands import TPUSMI, environment
 
 from tpusmi.simulate.host import Plan, start
 from tpusmi.tui.leaving import ENDED_WITHIN_S

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import sys
 
-from held import holders
-from piloted import dashboard, press, row, text
-from scripted import ScriptedFeed, many_devices, two_jobs
+from support.dashboards import dashboard, press, row, text
+from support.feeds import ScriptedFeed, many_devices, two_jobs
+from support.holder_feeds import holders
 
 
 async def test_arrows_look_back_and_forth_and_a_key_returns_to_now() -> None:

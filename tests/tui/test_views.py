@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 import pytest
-from piloted import dashboard, height, press, shown, text
-from scripted import Job, ScriptedFeed, many_devices, two_jobs
+from support.dashboards import dashboard, height, press, shown, text
+from support.feeds import Job, ScriptedFeed, many_devices, two_jobs
 
 
 def showing(pilot: object) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from piloted import dashboard, press, screen_text, text
-from scripted import GIB, Job, ScriptedFeed
+from support.dashboards import dashboard, press, screen_text, text
+from support.feeds import GIB, Job, ScriptedFeed
 
 from tpusmi.merge.past import past
 from tpusmi.model import Chip, ChipKey, Device, Number, Snapshot, Subject, Value

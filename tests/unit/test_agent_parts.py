@@ -10,9 +10,9 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
-import forge
 import pytest
-from clocks import Clock, stopped
+from support import segments
+from support.clocks import Clock, stopped
 
 from tpusmi.agent import activity, jaxread, output, process, sampler, steps
 from tpusmi.agent.activity import Activity
@@ -400,7 +400,7 @@ def aged(path: str, seconds: float) -> str:
 
 def left(directory: Path, who: Identity) -> str:
     """A segment that its process has let go of."""
-    writer = forge.segment(directory, who)
+    writer = segments.segment(directory, who)
     writer.close()
     return writer.path
 
@@ -409,9 +409,9 @@ def test_dead_segments_older_than_a_day_are_removed_by_their_owners_next_start(
     tmp_path: Path,
 ) -> None:
     me = identity.me()
-    old = aged(left(tmp_path, forge.dead_identity()), 25 * 3600)
+    old = aged(left(tmp_path, segments.dead_identity()), 25 * 3600)
     young = aged(left(tmp_path, me._replace(start_ticks=2)), 3600)
-    alive = aged(forge.segment(tmp_path, me).path, 25 * 3600)
+    alive = aged(segments.segment(tmp_path, me).path, 25 * 3600)
     other = tmp_path / "notes.txt"
     other.touch()
     aged(str(other), 90 * 3600)
@@ -425,7 +425,7 @@ def test_dead_segments_older_than_a_day_are_removed_by_their_owners_next_start(
 def test_another_users_segments_are_never_removed(tmp_path: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("needs root to make another user's file")
-    path = aged(left(tmp_path, forge.dead_identity()), 90 * 3600)
+    path = aged(left(tmp_path, segments.dead_identity()), 90 * 3600)
     os.chown(path, 65534, 65534)
     output.remove_old(identity.me(), str(tmp_path))
     assert os.path.exists(path)
@@ -515,7 +515,7 @@ def test_black_boxes_of_this_very_minute_are_removed_as_well(tmp_path: Path) -> 
     me = identity.me()
     for ticks in range(2, 30):
         left(tmp_path, me._replace(start_ticks=ticks))
-    elsewhere = forge.segment(tmp_path, me._replace(start_ticks=1, pid_namespace=7)).path
+    elsewhere = segments.segment(tmp_path, me._replace(start_ticks=1, pid_namespace=7)).path
     half = tmp_path / "5-5.seg.new"
     half.touch()
     os.utime(half, (1.0, 1.0))

@@ -8,9 +8,9 @@ import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import forge
 import pytest
-from clocks import Clock
+from support import segments
+from support.clocks import Clock
 
 from tpusmi.agent import facts, sampler, segment
 from tpusmi.agent.segment import CHECK_S, RETRY_MOST_S, RETRY_S, Segment
@@ -51,7 +51,7 @@ def opened(directory: Path) -> Segment:
     _opened.append(made)
     made.facts.said = {"argv": ["train.py"]}
     made.open(1)
-    made.append(forge.slot(7.0, {"steps": 5.0}, [{}]))
+    made.append(segments.slot(7.0, {"steps": 5.0}, [{}]))
     made.write_profile(PROFILE_PPROF, b"profile", 6.0)
     return made
 
@@ -161,7 +161,7 @@ def test_a_file_that_takes_nothing_any_more_stays_locked_and_as_it_is(
 ) -> None:
     made = opened(tmp_path)
     monkeypatch.setattr(writer, "check_limit", lambda size: (_ for _ in ()).throw(OSError("over")))
-    made.append(forge.slot(8.0, {"steps": 6.0}, [{}]))
+    made.append(segments.slot(8.0, {"steps": 6.0}, [{}]))
     assert not made.keep(clock.now_s)
     reader = only(tmp_path)
     sample = reader.newest()
@@ -192,7 +192,7 @@ def test_a_file_of_others_in_its_place_is_neither_written_nor_removed(
     path = tmp_path / os.listdir(tmp_path)[0]
     path.unlink()
     path.write_bytes(b"precious")
-    made.append(forge.slot(8.0, {}, [{}]))
+    made.append(segments.slot(8.0, {}, [{}]))
     made.end(keep=False)
     assert path.read_bytes() == b"precious"
 

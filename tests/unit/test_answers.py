@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metric_server import (
+from support.metric_servers import (
     DUTY,
     EXECUTION,
     HBM_TOTAL,

@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 import pytest
-from clocks import Clock, stopped
+from support.clocks import Clock, stopped
 
 from tpusmi.agent.compilations import COMPILED, LOWERED, MISSED, RECENT_S, WARM_UP_S, Compilations
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import forge
 import pytest
+from support import segments
 
 import tpusmi
 from tpusmi import collect
@@ -197,11 +197,11 @@ def test_the_snapshot_of_python_is_the_one_of_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TPUSMI_DIR", str(tmp_path))
-    forge.my_segment(tmp_path)
+    segments.my_segment(tmp_path)
     found = tpusmi.snapshot()
     assert found.tpusmi_version == tpusmi.__version__
     mine = [d for d in found.to_dict()["devices"] if d["pid"] == os.getpid()]
-    assert mine[0]["hbm_used_bytes"] == forge.GIB
+    assert mine[0]["hbm_used_bytes"] == segments.GIB
     assert found.host.boot_id
 
 

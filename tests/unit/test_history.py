@@ -7,7 +7,7 @@ import threading
 
 from hypothesis import given
 from hypothesis import strategies as st
-from timing import takes_at_most
+from support.clocks import takes_at_most
 
 from tpusmi.model import (
     ASKED_OF_LIBTPU,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 
-import moments
 import pytest
+from support import snapshots
 
 from tpusmi.model import ChipKey, Snapshot, Value, Verdict
 from tpusmi.report.html import fragment
@@ -68,7 +68,7 @@ class Page(HTMLParser):
 
 @pytest.mark.parametrize("count", [1, 8, 32])
 def test_every_device_has_a_row(count: int) -> None:
-    page = Page(fragment(moments.many(count)))
+    page = Page(fragment(snapshots.many(count)))
     assert f"{count} × TPU v5e" in page.text
     for i in range(count):
         assert page.row(f"tpu:{i}").startswith(f"tpu:{i} | 12.0/16.0 GiB")
@@ -78,7 +78,7 @@ def test_every_device_has_a_row(count: int) -> None:
 
 @pytest.mark.parametrize("count", [33, 256])
 def test_many_devices_are_a_heat_map_of_numbers(count: int) -> None:
-    text = fragment(moments.many(count))
+    text = fragment(snapshots.many(count))
     page = Page(text)
     assert not any(line.startswith("tpu:") for line in page.lines)
     assert page.texts.count("75") == page.texts.count("55") == count
@@ -89,69 +89,69 @@ def test_many_devices_are_a_heat_map_of_numbers(count: int) -> None:
 
 
 def test_a_panel_of_eight_devices_is_small() -> None:
-    assert len(fragment(moments.many(8)).encode()) < 8_000
+    assert len(fragment(snapshots.many(8)).encode()) < 8_000
 
 
 def test_what_nobody_knows_is_a_dash_and_nothing_is_zero() -> None:
-    unknown = Page(fragment(moments.many(1, duty_cycle_percent=None, idle_s=None)))
+    unknown = Page(fragment(snapshots.many(1, duty_cycle_percent=None, idle_s=None)))
     assert unknown.row("tpu:0") == "tpu:0 | 12.0/16.0 GiB | 55 % | – | 61 % | –"
-    zero = Page(fragment(moments.many(1, duty_cycle_percent=0.0, hbm_used_bytes=0)))
+    zero = Page(fragment(snapshots.many(1, duty_cycle_percent=0.0, hbm_used_bytes=0)))
     assert zero.row("tpu:0") == "tpu:0 | 0.0/16.0 GiB | 55 % | 0 % | 61 % | 0 s"
 
 
 def test_a_dash_and_a_zero_differ_in_the_heat_map() -> None:
-    nothing_known = moments.many(
+    nothing_known = snapshots.many(
         40,
         tensorcore_utilization_percent=None,
         duty_cycle_percent=None,
         hbm_bandwidth_utilization_percent=None,
     )
     assert Page(fragment(nothing_known)).texts.count("–") == 40
-    zero = Page(fragment(moments.many(40, tensorcore_utilization_percent=0.0)))
+    zero = Page(fragment(snapshots.many(40, tensorcore_utilization_percent=0.0)))
     assert (zero.texts.count("0"), zero.texts.count("–")) == (40, 0)
 
 
 def test_an_old_value_is_grey_with_its_age_and_counts_for_no_average() -> None:
-    page = Page(fragment(moments.many(4, idle_s=None)))
+    page = Page(fragment(snapshots.many(4, idle_s=None)))
     row = page.row("tpu:1")
     assert row.count("(30 s old)") == 4
     assert sum("old" in found for found in page.classes) == 4
     assert page.row("all 4") == (
         "all 4 | 36.0/48.0 GiB (3 of 4) | 55 % (3 of 4) | 97 % (3 of 4) | 61 % (3 of 4)"
     )
-    many = Page(fragment(moments.many(40)))
+    many = Page(fragment(snapshots.many(40)))
     assert "tpu:1 12.0/16.0 GiB (30 s old)" in many.titles
 
 
 def test_what_was_measured_of_a_whole_chip_stands_once() -> None:
-    page = Page(fragment(moments.machine()))
+    page = Page(fragment(snapshots.machine()))
     assert "98 % | 61 %" in page.row("tpu:0")
     assert '" | 60 %' in page.row("tpu:1")
     assert "4 × TPU v3 (8 devices)" in page.text
 
 
 def test_memory_of_a_whole_chip_is_counted_once() -> None:
-    s = moments.machine()
+    s = snapshots.machine()
     values = {key: v for key, v in s.values.items() if "hbm" not in key[1]}
     for chip in range(4):
         for name, value in (("hbm_used_bytes", 8), ("hbm_limit_bytes", 32)):
-            values[ChipKey(chip), name] = Value(value * moments.GIB, "libtpu", 0.1, False)
+            values[ChipKey(chip), name] = Value(value * snapshots.GIB, "libtpu", 0.1, False)
     page = Page(fragment(s._replace(values=values)))
     assert page.row("all 8").startswith("all 8 | 32.0/128.0 GiB | ")
 
 
 def test_a_host_without_a_tpu_says_what_to_do() -> None:
-    page = Page(fragment(moments.nothing()))
+    page = Page(fragment(snapshots.nothing()))
     assert "no TPU" in page.text
     assert "import tpusmi; tpusmi.start()" in page.text
     assert page.lines == []
 
 
 def test_simulated_and_stopped_are_said_out_loud() -> None:
-    assert "SIMULATED" in Page(fragment(moments.machine())).texts
-    live = Page(fragment(moments.everything(), "live, every 1 s"))
+    assert "SIMULATED" in Page(fragment(snapshots.machine())).texts
+    live = Page(fragment(snapshots.everything(), "live, every 1 s"))
     assert "SIMULATED" not in live.texts
-    ended = Page(fragment(moments.everything(), "stopped at 12:03:04", ended=True))
+    ended = Page(fragment(snapshots.everything(), "stopped at 12:03:04", ended=True))
     assert "stopped at 12:03:04" in ended.texts
     is_grey = {"old"}
     assert ended.classes.count(is_grey) == live.classes.count(is_grey) + 1
@@ -159,14 +159,14 @@ def test_simulated_and_stopped_are_said_out_loud() -> None:
 
 
 def test_processes_tell_what_they_do_and_the_dead_come_last() -> None:
-    page = Page(fragment(moments.everything()))
+    page = Page(fragment(snapshots.everything()))
     assert page.row("4321").startswith("4321 | ann | 8-9 | running | 3.21 | 340 ms | python")
     assert page.row("5000") == "5000 | bob | 8 | idle (silent) | – | – | python -m serve"
     assert page.lines[-1].startswith("999 | ann | 8 | ended")
 
 
 def test_a_stale_holder_is_told_with_its_reason_and_once() -> None:
-    s = moments.machine()
+    s = snapshots.machine()
     reason = (
         "its launcher, process 4990, has ended; its chips run nothing, and it used 0.0 % of a core"
     )
@@ -179,7 +179,7 @@ def test_a_stale_holder_is_told_with_its_reason_and_once() -> None:
 def test_one_that_may_be_stale_is_told_with_what_speaks_for_it() -> None:
     reason = "its launcher has ended, but it is only 3.0 s old"
     s = _first_process(
-        moments.machine(), verdict=Verdict.MAYBE, stale_code="orphaned", stale_reason=reason
+        snapshots.machine(), verdict=Verdict.MAYBE, stale_code="orphaned", stale_reason=reason
     )
     page = Page(fragment(s))
     assert "running (maybe stale)" in page.row("4321")
@@ -187,13 +187,13 @@ def test_one_that_may_be_stale_is_told_with_what_speaks_for_it() -> None:
 
 
 def test_notices_and_sources_that_failed_are_lines() -> None:
-    text = Page(fragment(moments.everything())).text
+    text = Page(fragment(snapshots.everything())).text
     assert "! libtpu denied: port 8431 of pid 4321 cannot be seen, try sudo" in text
     assert "! pid 4321: JAX runs on the CPU although there is a TPU" in text
 
 
 def test_there_is_room_for_a_few_processes_and_notices_only() -> None:
-    s = moments.everything()
+    s = snapshots.everything()
     warnings = tuple(s.warnings[0]._replace(message=f"trouble {i}") for i in range(100))
     page = Page(fragment(_crowded(s)._replace(warnings=warnings)))
     assert len(page.lines) < 30
@@ -235,23 +235,23 @@ def _first_process(s: Snapshot, **fields: object) -> Snapshot:
 
 @pytest.mark.parametrize("place", HOSTILE_PLACES)
 def test_markup_from_outside_stays_text(place: str) -> None:
-    page = Page(fragment(HOSTILE_PLACES[place](moments.everything())))
+    page = Page(fragment(HOSTILE_PLACES[place](snapshots.everything())))
     assert "alert(1)" in "\n".join((page.text, *page.titles))
 
 
 def test_control_characters_and_lone_surrogates_do_not_get_through() -> None:
     command = "python \x1b[31m\u202etrain\ud800\x00.py"
-    text = fragment(_first_process(moments.everything(), command=command))
+    text = fragment(_first_process(snapshots.everything(), command=command))
     text.encode()
     assert not {"\x1b", "\u202e", "\x00"} & set(text)
 
 
 def test_a_notebook_is_told_to_look_for_no_formulas() -> None:
-    first = Page(fragment(moments.everything())).classes[0]
+    first = Page(fragment(snapshots.everything())).classes[0]
     assert {"tex2jax_ignore", "mathjax_ignore"} <= first
 
 
-@pytest.mark.parametrize("moment", [moments.everything, moments.machine, moments.nothing])
+@pytest.mark.parametrize("moment", [snapshots.everything, snapshots.machine, snapshots.nothing])
 def test_nothing_is_fetched_from_elsewhere(moment: Callable[[], Snapshot]) -> None:
     text = fragment(moment())
     assert not re.search(r"url\(|@import|https?:|src=|href=", text)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from timing import takes_at_most
+from support.clocks import takes_at_most
 
 from tpusmi.memprofile import (
     ALLOCATIONS_MOST,

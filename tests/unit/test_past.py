@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import moments
+from support import snapshots
 
 from tpusmi.merge.past import past
 from tpusmi.model import (
@@ -40,7 +40,7 @@ def process(now: Snapshot, **fields: Any) -> Process:
 
 
 def then(history: History, **fields: Any) -> Snapshot:
-    now = moments.machine()
+    now = snapshots.machine()
     s = now._replace(processes=(process(now, **fields),))
     return past(s, history, s.at_s - BACK_S)
 
@@ -48,7 +48,7 @@ def then(history: History, **fields: Any) -> Snapshot:
 def lived_through(phase: str) -> History:
     """In that phase a minute ago."""
     history = History()
-    at_s = moments.machine().at_s - BACK_S
+    at_s = snapshots.machine().at_s - BACK_S
     number = float(PHASES.index(phase))
     history.add([Reading(PHASE, ProcessKey(7, 70), number, at_s, "agent", 5.0)])
     return history
@@ -64,14 +64,14 @@ def test_what_is_said_of_now_is_not_said_of_then() -> None:
 
 
 def test_of_the_machine_only_what_lasts_is_said_of_then() -> None:
-    now = moments.machine()
+    now = snapshots.machine()
     now = now._replace(devices=tuple(d._replace(error="cannot be opened") for d in now.devices))
     s = past(now, History(), now.at_s - BACK_S)
     assert any(c.notes for c in now.chips)
     assert not any(c.notes for c in s.chips)
     assert not any(d.error for d in s.devices)
-    assert now.nodes
-    assert (s.nodes, s.links, s.latencies, s.cores, s.warnings) == ((), (), (), (), ())
+    assert now.visibility.nodes
+    assert (s.visibility.nodes, s.links, s.latencies, s.cores, s.warnings) == ((), (), (), (), ())
     assert [d.key for d in s.devices] == [d.key for d in now.devices]
     assert {name for _, name in s.values} == {"hbm_limit_bytes"}
 
@@ -98,7 +98,7 @@ def test_a_process_that_has_ended_since_lived_and_its_end_is_not_told() -> None:
 
 
 def test_a_process_that_had_ended_says_when_and_none_ends_in_the_future() -> None:
-    at_s = moments.machine().at_s
+    at_s = snapshots.machine().at_s
     dead: dict[str, Any] = {"state": "dead", "phase": "ended", "life": None}
     (p,) = then(History(), **dead, sampled_at_s=at_s - 90).processes
     assert (p.state, p.sampled_at_s) == ("dead", at_s - 90)

@@ -26,6 +26,7 @@ from tpusmi.model import (
     ProcessKey,
     Snapshot,
     Verdict,
+    Visibility,
 )
 from tpusmi.model.holding import node_states, status
 from tpusmi.report import ending
@@ -54,9 +55,11 @@ def process(pid: int, *holds: str, **more: Any) -> Process:
 
 def snapshot(*processes: Process, **more: Any) -> Snapshot:
     """Two chips and those processes; everybody could be seen, unless `more` says otherwise."""
-    known = {"nodes": NODES, "chips": CHIPS, "sources": (Outcome("holders", OK),), **more}
+    of_sight = {name: more.pop(name) for name in Visibility._fields if name in more}
+    sight = Visibility(nodes=NODES)._replace(**of_sight)
+    usual = {"visibility": sight, "chips": CHIPS, "sources": (Outcome("holders", OK),)}
     s = Snapshot("1", False, 0.0, HOST, (), processes, (), (), {})
-    return s._replace(**known)
+    return s._replace(**{**usual, **more})
 
 
 def planned(s: Snapshot, **request: Any) -> tuple[list[int], dict[int, str]]:
@@ -186,7 +189,7 @@ def test_a_request_ends_whom_it_names_and_nobody_else(
 
 
 def test_where_not_everybody_can_be_seen_a_pid_may_hold_all_the_same() -> None:
-    s = snapshot(hidden=3, unseen="3 processes not inspected")
+    s = snapshot(not_inspected=3, reason="3 processes not inspected")
     assert planned(s, pids=(9,)) == ([], {9: "is not seen to hold a TPU"})
     assert make_plan(s, Request(chips=(0,)), ME).unseen == "3 processes not inspected"
 
@@ -227,13 +230,16 @@ RELEASING = A._replace(verdict=Verdict.STALE, stale_code="releasing")
             snapshot(A._replace(state="dead")), ["free", "free"], "free", id="one has ended"
         ),
         pytest.param(
-            snapshot(hidden=1), ["not_visible"] * 2, "not_visible", id="some cannot be inspected"
+            snapshot(not_inspected=1),
+            ["not_visible"] * 2,
+            "not_visible",
+            id="some cannot be inspected",
         ),
         pytest.param(
-            snapshot(own_namespace=True), ["not_visible"] * 2, "not_visible", id="a container"
+            snapshot(own_pid_namespace=True), ["not_visible"] * 2, "not_visible", id="a container"
         ),
         pytest.param(
-            snapshot(A, hidden=1), ["held", "not_visible"], "held", id="one seen, some not"
+            snapshot(A, not_inspected=1), ["held", "not_visible"], "held", id="one seen, some not"
         ),
         pytest.param(
             snapshot(nodes=NODES[:1]),

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
-import moments
 import pytest
+from support import snapshots
 
 from tpusmi.actions.order import Order
 from tpusmi.actions.plan import Me, Request, make_plan
@@ -84,14 +84,14 @@ VIEWS: dict[str, Callable[[Snapshot], str]] = {
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_is_its_golden(view: str, moment: str) -> None:
     """TPUSMI_ACCEPT=1 writes the goldens anew: read the diff before you commit it."""
-    text = VIEWS[view](getattr(moments, moment)())
+    text = VIEWS[view](getattr(snapshots, moment)())
     path = GOLDENS / f"{moment}.{view}"
     if os.environ.get("TPUSMI_ACCEPT"):
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("moment", [moments.everything, moments.machine, moments.nothing])
+@pytest.mark.parametrize("moment", [snapshots.everything, snapshots.machine, snapshots.nothing])
 def test_the_json_obeys_the_schema_in_assets(moment: Callable[[], Snapshot]) -> None:
     schema = json.loads((ASSETS / "tpusmi.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -109,14 +109,14 @@ def test_the_schema_in_assets_is_the_one_the_metrics_make() -> None:
 
 
 def test_the_schema_refuses_a_zero_where_a_null_or_a_string_is_wrong() -> None:
-    wrong = moments.everything().to_dict()
+    wrong = snapshots.everything().to_dict()
     wrong["devices"][0]["hbm_used_bytes"] = "12 GiB"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(wrong, json_schema())
 
 
 def test_every_metric_is_a_key_of_its_scope_and_unknown_ones_are_null() -> None:
-    found = moments.everything().to_dict()
+    found = snapshots.everything().to_dict()
     for metrics, row in (
         (DEVICE_METRICS, found["devices"][1]),
         (PROCESS_METRICS, found["processes"][1]),
@@ -128,7 +128,7 @@ def test_every_metric_is_a_key_of_its_scope_and_unknown_ones_are_null() -> None:
 
 
 def test_every_known_value_has_its_witness() -> None:
-    found = moments.everything().to_dict()
+    found = snapshots.everything().to_dict()
     device = found["devices"][0]
     plain = (m.name for m in DEVICE_METRICS if "." not in m.name)
     known = {name for name in plain if device[name] is not None}
@@ -141,15 +141,17 @@ def test_every_known_value_has_its_witness() -> None:
 
 
 def test_a_dead_job_shows_what_its_devices_held_last_but_not_among_the_devices() -> None:
-    found = moments.everything().to_dict()
+    found = snapshots.everything().to_dict()
     dead = found["processes"][-1]
     assert dead["state"] == "dead"
-    assert dead["last_devices"][0]["hbm_used_bytes"] == 15 * moments.GIB
+    assert dead["last_devices"][0]["hbm_used_bytes"] == 15 * snapshots.GIB
     assert all(d["pid"] != dead["pid"] for d in found["devices"])
 
 
 def test_every_csv_line_has_as_many_fields_as_the_header() -> None:
-    text = VIEWS["devices.csv"](moments.everything()) + VIEWS["processes.csv"](moments.nothing())
+    text = VIEWS["devices.csv"](snapshots.everything()) + VIEWS["processes.csv"](
+        snapshots.nothing()
+    )
     lines = list(csvlib.reader(text.splitlines(), skipinitialspace=True))
     assert {len(line) for line in lines[:-1]} == {12}
 
@@ -173,11 +175,11 @@ def test_every_metric_can_be_queried_under_its_own_name() -> None:
 
 
 def test_no_line_of_the_ascii_table_needs_more_than_ascii() -> None:
-    table.table(moments.everything(), ascii_only=True).encode("ascii")
+    table.table(snapshots.everything(), ascii_only=True).encode("ascii")
 
 
 @pytest.mark.parametrize("columns", [300, 120, 100, 80, 72, 60, 40, 12])
-@pytest.mark.parametrize("moment", [moments.everything, moments.machine])
+@pytest.mark.parametrize("moment", [snapshots.everything, snapshots.machine])
 def test_no_row_of_the_table_is_wider_than_the_terminal(
     moment: Callable[[], Snapshot], columns: int
 ) -> None:
@@ -190,7 +192,7 @@ def test_no_row_of_the_table_is_wider_than_the_terminal(
 
 
 def test_a_narrow_table_keeps_what_people_come_for() -> None:
-    text = table.table(moments.machine(), columns=80)
+    text = table.table(snapshots.machine(), columns=80)
     for title in ("DEV", "PID", "MEMORY", "MXU", "DUTY", "BW", "USER", "COMMAND"):
         assert title in text
 
@@ -219,7 +221,7 @@ def is_row(line: str) -> bool:
 def test_a_selection_keeps_what_was_asked_for(
     wanted: Wanted, pids: list[int], devices: int
 ) -> None:
-    found = selected(moments.everything(), wanted)
+    found = selected(snapshots.everything(), wanted)
     assert [p.pid for p in found.processes] == pids
     assert len(found.devices) == devices
     assert all(n.pid in pids for n in found.warnings)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from users import as_another_user
+from support.users import as_another_user
 
 from tpusmi.cli.config import config_text
 from tpusmi.settings import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from users import ROOT, as_another_user
+from support.users import ROOT, as_another_user
 
 from tpusmi.chips import GENERATIONS
 from tpusmi.memprofile import held, totals

@@ -30,6 +30,7 @@ from tpusmi.model import (
     Sign,
     Snapshot,
     Verdict,
+    Visibility,
 )
 from tpusmi.model.holding import node_states, status
 
@@ -79,7 +80,7 @@ def snapshot(  # noqa: PLR0913  # a row of the table says what is other
     held = Process(KEY, "ann", "x", "live", None, None, None, {}, holds=(NODE,), life=kernel)
     outcomes = [
         Outcome("sysfs", OK, chips=(chip,)),
-        Outcome("holders", OK, processes=(held,), nodes=(NODE,)),
+        Outcome("holders", OK, processes=(held,), visibility=Visibility(nodes=(NODE,))),
     ]
     if ids is not None or rows:
         row = RowKey(ADDRESS, 0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from clocks import Clock, stopped
+from support.clocks import Clock, stopped
 
 from tpusmi.agent import steps
 from tpusmi.agent.steps import Spread, Steps, StepTimes

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from timing import takes_at_most
+from support.clocks import takes_at_most
 
 from tpusmi.text import (
     ARGV_MOST,

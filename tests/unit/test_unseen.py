@@ -17,6 +17,7 @@ from tpusmi.model import (
     Process,
     ProcessKey,
     Snapshot,
+    Visibility,
 )
 from tpusmi.report.table import table
 from tpusmi.tui import chrome
@@ -35,8 +36,7 @@ def snapshot(
     holders = Outcome(
         *(HOLDERS, status, message),
         processes=(process,) if holds else (),
-        unseen=unseen,
-        nodes=NODES,
+        visibility=Visibility(nodes=NODES, reason=unseen),
     )
     host = HostFacts("vm", "2026-01-02T03:04:05.678Z", "", False)
     return merge([Outcome(AGENT, OK, missing=missing), holders], host, 100.0, "9")

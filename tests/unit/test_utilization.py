@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
+from support.waits import until
 
 from tpusmi.agent import utilization
 from tpusmi.agent.utilization import Utilization, joined
@@ -99,17 +100,10 @@ def asking(server: Server, ids: Sequence[int] = (0, 1), period_s: float = 0.01) 
     return thread
 
 
-def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 5
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 def test_an_answer_is_kept_with_its_age_and_its_period() -> None:
     server = Server(lambda now_s: [row(DUTY, 0, 42.0, now_s), row(DUTY, 1, 43.0, now_s - 1)])
     thread = asking(server)
-    until(lambda: thread.busy)
+    until(lambda: thread.busy, 5)
     busy = thread.busy
     assert busy is not None
     assert busy.devices == ((42.0, None, None), (43.0, None, None))
@@ -205,5 +199,5 @@ def test_a_dear_answer_is_asked_for_less_often() -> None:
         return [row(DUTY, 0, 1.0, now_s)]
 
     thread = asking(Server(burn))
-    until(lambda: thread._budget.period_s > 10)
+    until(lambda: thread._budget.period_s > 10, 5)
     thread.stop()

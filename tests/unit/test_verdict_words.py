@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import moments
 import pytest
+from support import snapshots
 
 from tpusmi.model import Life, Process, Sign, Snapshot, Verdict
 from tpusmi.report import holding, table, verdicts
@@ -18,7 +18,7 @@ SILENT = Sign("server_silent", "its metrics server: port 8431 does not answer")
 
 def judged(verdict: Verdict | None, state: str = "S", **more: object) -> Process:
     """The holder without an agent."""
-    (p,) = (p for p in moments.machine().processes if p.pid == moments.SERVE.pid)
+    (p,) = (p for p in snapshots.machine().processes if p.pid == snapshots.SERVE.pid)
     assert p.life is not None
     doubtful = verdict not in (None, Verdict.NOT_STALE)
     return p._replace(
@@ -48,7 +48,7 @@ def judged(verdict: Verdict | None, state: str = "S", **more: object) -> Process
 def test_each_verdict_has_marks_of_its_own(
     p: Process, mark: str, state: str, doing: str, sign: str
 ) -> None:
-    assert (verdicts.mark(p), verdicts.state(p), verdicts.doing(p)) == (mark, state, doing)
+    assert (verdicts.mark(p), p.status, verdicts.doing(p)) == (mark, state, doing)
     assert letter(p) == sign
 
 
@@ -78,6 +78,6 @@ def _lines(p: Process) -> Iterator[str]:
 
 
 def _with(p: Process) -> Snapshot:
-    s = moments.machine()
+    s = snapshots.machine()
     assert isinstance(p.life, Life)
     return s._replace(processes=tuple(p if q.key == p.key else q for q in s.processes))

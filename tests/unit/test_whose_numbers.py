@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_join import JOB, OTHER, PORT, USED, agent, chips, column, holder, joined, libtpu, notes
 
-from tpusmi.model import AGENT, DENIED, DeviceKey, Outcome, Reading, Snapshot
+from tpusmi.model import AGENT, DENIED, DeviceKey, Outcome, Reading, Snapshot, Visibility
 
 STRANGER = 1001
 NODES = ("/dev/vfio/0", "/dev/vfio/1")
@@ -46,15 +46,15 @@ def test_the_agent_of_another_user_lays_no_numbers_over_held_chips(holds: tuple[
 def test_an_agent_whose_process_may_not_be_inspected_gets_no_chip_that_another_user_holds() -> None:
     (own,) = of_user(STRANGER, holder(JOB, NODES[0]))
     (theirs,) = of_user(0, agent(OTHER, (8,)))
-    s = joined(chips("v5e", 2), own._replace(hidden=3), theirs)
+    s = joined(chips("v5e", 2), own._replace(visibility=Visibility(not_inspected=3)), theirs)
     assert s.value(USED, s.devices[1].key) == 5
     assert s.devices[1].owners == (OTHER,)
-    s = joined(chips("v5e", 1), own._replace(hidden=3), theirs)
+    s = joined(chips("v5e", 1), own._replace(visibility=Visibility(not_inspected=3)), theirs)
     assert on_chips(s, USED) == [None]
 
 
 def test_an_agent_that_cannot_be_seen_to_hold_a_chip_still_gets_the_free_ones() -> None:
-    unseen = Outcome("holders", DENIED, hidden=3)
+    unseen = Outcome("holders", DENIED, visibility=Visibility(not_inspected=3))
     s = joined(chips("v5e", 2), unseen, agent(JOB, (8, 9)))
     assert on_chips(s, USED) == [5, 5]
 

@@ -8,10 +8,10 @@ import struct
 import zlib
 from pathlib import Path
 
-import forge
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import segments
 
 from tpusmi.wire import layout, lock
 from tpusmi.wire.dump import dump
@@ -24,7 +24,7 @@ SEGMENTS = Path(__file__).parent.parent / "segments"
 
 @pytest.fixture
 def written(tmp_path: Path) -> str:
-    return forge.golden(tmp_path)
+    return segments.golden(tmp_path)
 
 
 def patched(path: str, offset: int, data: bytes) -> str:
@@ -42,10 +42,10 @@ def refusal(path: str) -> str:
 
 def test_every_field_comes_back_at_its_extremes(tmp_path: Path) -> None:
     extremes = [0.0, 5e-324, 1.7e308, 2.0**62, 1e-9]
-    writer = forge.segment(tmp_path, forge.KNOWN, devices=3)
+    writer = segments.segment(tmp_path, segments.KNOWN, devices=3)
     for value in extremes:
         process = dict.fromkeys(PROCESS_FIELDS, value)
-        writer.append(forge.slot(7.0, process, [dict.fromkeys(DEVICE_FIELDS, value)] * 3))
+        writer.append(segments.slot(7.0, process, [dict.fromkeys(DEVICE_FIELDS, value)] * 3))
         sample = SegmentReader(writer.path).newest()
         assert sample is not None
         assert sample.process == process
@@ -54,8 +54,8 @@ def test_every_field_comes_back_at_its_extremes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unknown", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_no_number_is_unknown_and_not_zero(tmp_path: Path, unknown: float) -> None:
-    writer = forge.segment(tmp_path, forge.KNOWN, devices=1)
-    writer.append(forge.slot(7.0, {"steps": unknown}, [{"hbm_used_bytes": unknown}]))
+    writer = segments.segment(tmp_path, segments.KNOWN, devices=1)
+    writer.append(segments.slot(7.0, {"steps": unknown}, [{"hbm_used_bytes": unknown}]))
     sample = SegmentReader(writer.path).newest()
     assert sample is not None
     assert sample.process == {}
@@ -64,14 +64,14 @@ def test_a_value_that_is_no_number_is_unknown_and_not_zero(tmp_path: Path, unkno
 
 def test_the_header_says_who_wrote_the_segment(written: str) -> None:
     header = SegmentReader(written).header
-    assert header[:5] == tuple(forge.KNOWN)
+    assert header[:5] == tuple(segments.KNOWN)
     assert header.devices == 2
 
 
 def test_a_segment_for_eight_devices_holds_ten_minutes_in_less_than_one_and_a_half_megabytes() -> (
     None
 ):
-    header = layout.plan(forge.KNOWN, 8, 0.0, 0.0)
+    header = layout.plan(segments.KNOWN, 8, 0.0, 0.0)
     assert header.slots >= 600
     assert header.size < 1_500_000
 
@@ -80,32 +80,32 @@ def test_a_segment_for_eight_devices_holds_ten_minutes_in_less_than_one_and_a_ha
 def test_a_job_of_many_devices_keeps_a_past_that_fits_into_shared_memory(
     devices: int, seconds: int
 ) -> None:
-    header = layout.plan(forge.KNOWN, devices, 0.0, 0.0)
+    header = layout.plan(segments.KNOWN, devices, 0.0, 0.0)
     assert header.slots >= seconds
     assert header.size < 14 * 1024 * 1024
 
 
 def test_the_ring_keeps_the_newest_samples_in_order(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, forge.KNOWN)
+    writer = segments.segment(tmp_path, segments.KNOWN)
     count = writer.header.slots + 17
     for i in range(count):
-        writer.append(forge.slot(float(i), {}, [{}, {}]))
+        writer.append(segments.slot(float(i), {}, [{}, {}]))
     past = list(SegmentReader(writer.path).past())
     assert [s.at_s for s in past] == [float(i) for i in range(17, count)]
 
 
 def test_every_byte_is_reserved_when_the_segment_is_made(tmp_path: Path) -> None:
-    writer = forge.segment(tmp_path, forge.KNOWN)
+    writer = segments.segment(tmp_path, segments.KNOWN)
     found = os.stat(writer.path)
     assert found.st_size == writer.header.size
     assert found.st_blocks * 512 >= writer.header.size
 
 
 def test_a_segment_appears_whole_under_its_name_and_replaces_the_one_before(tmp_path: Path) -> None:
-    first = forge.segment(tmp_path, forge.KNOWN, devices=0)
-    before = forge.inode(first.path)
-    second = forge.segment(tmp_path, forge.KNOWN, devices=2)
-    assert forge.inode(second.path) != before
+    first = segments.segment(tmp_path, segments.KNOWN, devices=0)
+    before = segments.inode(first.path)
+    second = segments.segment(tmp_path, segments.KNOWN, devices=2)
+    assert segments.inode(second.path) != before
     assert os.listdir(tmp_path) == [os.path.basename(second.path)]
 
 
@@ -115,14 +115,14 @@ def test_a_link_in_the_place_of_the_new_file_is_not_followed(tmp_path: Path) -> 
     directory = tmp_path / "d"
     directory.mkdir()
     (directory / "4321-987654.seg.new").symlink_to(victim)
-    forge.segment(directory, forge.KNOWN)
+    segments.segment(directory, segments.KNOWN)
     assert victim.read_bytes() == b"precious"
 
 
 def test_a_facts_blob_too_large_for_its_place_is_refused_and_the_old_one_stays(
     tmp_path: Path,
 ) -> None:
-    writer = forge.segment(tmp_path, forge.KNOWN)
+    writer = segments.segment(tmp_path, segments.KNOWN)
     assert not writer.facts.write(FACTS_JSON, b" " * (writer.facts.capacity + 1), 1.0)
     assert SegmentReader(writer.path).facts()[1]["platform"] == "tpu"
 
@@ -149,7 +149,7 @@ def test_every_released_version_can_still_be_read(path: Path) -> None:
 
 
 def test_fields_of_a_newer_minor_version_are_skipped(tmp_path: Path) -> None:
-    base = layout.plan(forge.KNOWN, 1, 0.0, 0.0)
+    base = layout.plan(segments.KNOWN, 1, 0.0, 0.0)
     doubles = layout.fields_in_slot(base.process_fields + 2, base.device_fields + 1, 1)
     newer = base._replace(
         process_fields=base.process_fields + 2,
@@ -173,7 +173,7 @@ def test_fields_that_an_older_minor_version_lacks_are_unknown() -> None:
     assert sample is not None
     assert "duty_cycle_percent" not in sample.devices[1]
     assert "mfu_percent" not in sample.process
-    assert sample.devices[1]["live_arrays"] == 2 * forge.GIB + 7
+    assert sample.devices[1]["live_arrays"] == 2 * segments.GIB + 7
 
 
 def test_a_foreign_file_is_refused_by_its_magic(written: str) -> None:
@@ -244,7 +244,7 @@ def read_all(path: str) -> None:
 
 
 def test_a_segment_cut_at_any_length_never_raises_anything_else(tmp_path: Path) -> None:
-    whole = Path(forge.golden(tmp_path)).read_bytes()
+    whole = Path(segments.golden(tmp_path)).read_bytes()
     path = tmp_path / "cut.seg"
     path.write_bytes(whole)
     lengths = [*range(len(whole) - 1, len(whole) - 400, -7), *range(1200, 0, -1)]
@@ -300,7 +300,7 @@ def test_a_true_header_with_absurd_numbers_never_raises_anything_else(
 
 
 def test_the_lock_tells_who_may_only_read_that_the_writer_lives(tmp_path: Path) -> None:
-    writer = forge.my_segment(tmp_path)
+    writer = segments.my_segment(tmp_path)
     reader = SegmentReader(writer.path)
     assert reader.header.locked
     assert reader.is_locked()

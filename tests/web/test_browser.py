@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from chromium import Browser, chromium
-from serving import Serving, eventually, serving
+from support.browsers import Browser, chromium
+from support.waits import until
+from support.web_servers import LIMIT_S, Serving, serving
 
 from tpusmi.model import Host
 from tpusmi.simulate.host import Plan, start
@@ -132,9 +133,9 @@ def test_each_tab_has_its_own_dashboard_which_ends_with_it(
         page.see(DEVICES[0])
     assert len(server.dashboards) == 2
     first.tab.close()
-    eventually(lambda: len(server.dashboards) == 1, "the first ends")
+    until(lambda: len(server.dashboards) == 1, LIMIT_S, "the first ends")
     second.tab.goto("about:blank")
-    eventually(lambda: server.dashboards == [], "the second ends")
+    until(lambda: server.dashboards == [], LIMIT_S, "the second ends")
     second.tab.close()
 
 
@@ -144,7 +145,7 @@ def test_after_q_a_button_starts_another(browser: Browser, server: Serving) -> N
     assert not page.tab.is_visible("#again")
     page.press("q")
     page.tab.wait_for_selector("#again", state="visible")
-    eventually(lambda: server.dashboards == [], "it ends")
+    until(lambda: server.dashboards == [], LIMIT_S, "it ends")
     page.tab.click("#again")
     page.see(DEVICES[0])
     page.tab.close()
@@ -209,7 +210,7 @@ def test_nor_under_a_name_that_it_has_given_this_machine(browser: Browser, serve
 def test_nor_show_one_in_a_frame_of_its_own(browser: Browser, server: Serving) -> None:
     with page_of_somebody_else(f'<iframe src="{server.url}"></iframe>') as url:
         page = browser.open(url)
-        eventually(lambda: page.tab.title() is not None and page.errors, "it is refused")
+        until(lambda: page.tab.title() is not None and page.errors, LIMIT_S, "it is refused")
         assert "frame-ancestors" in page.errors[0]
         page.tab.close()
     assert server.dashboards == []

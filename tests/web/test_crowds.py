@@ -10,16 +10,17 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
-from another import another_user
-from commands import USER, environment
-from serving import LIMIT_S, Serving, eventually, serving
-from simulated import host_of
+from support.commands import USER, environment
+from support.run_as import another_user
+from support.simulated_hosts import host_of
+from support.waits import until
+from support.web_servers import LIMIT_S, Serving, serving, serving_here
 
 from tpusmi.model import Host
 from tpusmi.web import doors, log
@@ -141,20 +142,6 @@ async def test_nor_do_those_of_another_user(tmp_path: Path, host: Host) -> None:
             attacker.kill()
 
 
-@asynccontextmanager
-async def serving_here(said: list[str]) -> AsyncIterator[str]:
-    """The address of a server in this process."""
-    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    plan = web.Plan(DASHBOARD, "127.0.0.1", 0)
-    serving = web.serve(plan, port.set_result, {signal.SIGUSR1: 7}, said.append)
-    serve = asyncio.ensure_future(serving)
-    try:
-        yield f"http://127.0.0.1:{await port}"
-    finally:
-        signal.raise_signal(signal.SIGUSR1)
-        assert await asyncio.wait_for(serve, LIMIT_S) == 7
-
-
 async def ended(connection: socket.socket) -> bool:
     """True when the server closes it in time."""
     connection.setblocking(False)
@@ -171,7 +158,7 @@ async def test_who_asks_for_nothing_in_time_is_closed(
 ) -> None:
     assert 5 <= doors.HEAD_S <= 30
     monkeypatch.setattr(doors, "HEAD_S", 0.3)
-    async with serving_here([]) as url:
+    async with serving_here(DASHBOARD) as url:
         with closing(socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))) as one:
             one.sendall(sent)
             assert await ended(one)
@@ -181,7 +168,7 @@ async def test_who_asks_for_nothing_more_is_closed(monkeypatch: pytest.MonkeyPat
     assert 30 <= doors.REQUEST_S <= 120
     monkeypatch.setattr(doors, "REQUEST_S", 0.3)
     said: list[str] = []
-    async with serving_here(said) as url, aiohttp.ClientSession() as http:
+    async with serving_here(DASHBOARD, said) as url, aiohttp.ClientSession() as http:
         for _ in range(2):
             async with http.get(url) as answer:
                 assert answer.status == 200
@@ -191,7 +178,10 @@ async def test_who_asks_for_nothing_more_is_closed(monkeypatch: pytest.MonkeyPat
 
 async def test_a_tab_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors, "REQUEST_S", 0.3)
-    async with serving_here([]) as url, aiohttp.ClientSession(headers={"Origin": url}) as http:
+    async with (
+        serving_here(DASHBOARD) as url,
+        aiohttp.ClientSession(headers={"Origin": url}) as http,
+    ):
         tab = await http.ws_connect(f"{url}/ws")
         with pytest.raises(asyncio.TimeoutError):
             await tab.receive(timeout=2.5)
@@ -212,7 +202,7 @@ async def test_without_descriptors_it_says_so_and_goes_on(
             for tab in tabs:
                 if isinstance(tab, aiohttp.ClientWebSocketResponse):
                     await tab.close()
-        await asyncio.to_thread(eventually, lambda: server.dashboards == [], "all end")
+        await asyncio.to_thread(until, lambda: server.dashboards == [], LIMIT_S, "all end")
         assert await page(server.url) == 200
         said = rest_of_stderr(server)
         assert "Too many open files" in said
@@ -244,7 +234,10 @@ async def test_one_user_cannot_keep_all_tabs_from_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(web, "TABS_MOST", 4)
-    async with serving_here([]) as url, aiohttp.ClientSession(headers={"Origin": url}) as http:
+    async with (
+        serving_here(DASHBOARD) as url,
+        aiohttp.ClientSession(headers={"Origin": url}) as http,
+    ):
         command = another_user(USER, sys.executable, "-c", TABS, url, "6")
         theirs = await asyncio.create_subprocess_exec(
             *command, stdout=asyncio.subprocess.PIPE, env=environment("/")
@@ -263,18 +256,23 @@ async def test_one_user_cannot_keep_all_tabs_from_the_others(
 
 async def test_a_tab_that_closes_before_its_dashboard_has_started_is_not_talked_of() -> None:
     said: list[str] = []
-    async with serving_here(said) as url, aiohttp.ClientSession(headers={"Origin": url}) as http:
+    async with (
+        serving_here(DASHBOARD, said) as url,
+        aiohttp.ClientSession(headers={"Origin": url}) as http,
+    ):
         for _ in range(4):
             await (await http.ws_connect(f"{url}/ws")).close()
     assert said == []
 
 
 async def test_a_dashboard_that_dies_is_told_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "DASHBOARD", "exit 3")
     said: list[str] = []
-    async with serving_here(said) as url, aiohttp.ClientSession(headers={"Origin": url}) as http:
+    async with (
+        serving_here("exit 3", said) as url,
+        aiohttp.ClientSession(headers={"Origin": url}) as http,
+    ):
         for _ in range(3):
             tab = await http.ws_connect(f"{url}/ws")
             while not tab.closed:

@@ -8,16 +8,16 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from commands import tpusmi
-from serving import LIMIT_S, Serving, eventually, serving
-from simulated import host_of
+from support.commands import tpusmi
+from support.simulated_hosts import host_of
+from support.waits import until
+from support.web_servers import LIMIT_S, Serving, serving, serving_here
 
 from tpusmi.model import Host
 from tpusmi.web import server as web
@@ -41,7 +41,7 @@ async def opened(http: aiohttp.ClientSession, server: Serving, **headers: str) -
 
 async def soon(what: Callable[[], object], name: str) -> None:
     """Wait until that is so, while tabs go on."""
-    await asyncio.to_thread(eventually, what, name)
+    await asyncio.to_thread(until, what, LIMIT_S, name)
 
 
 async def see(tab: Any, text: str) -> None:
@@ -183,20 +183,6 @@ async def test_one_that_can_end_processes_answers_only_who_knows_its_address(
                     assert answer.status == 404
             async with await opened(http, server) as tab:
                 await see(tab, LAST_DEVICE)
-
-
-@asynccontextmanager
-async def serving_here(command: str) -> AsyncIterator[str]:
-    """The address of a server in this process, with another command in a dashboard's place."""
-    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    plan = web.Plan(command, "127.0.0.1", 0)
-    serving = web.serve(plan, port.set_result, {signal.SIGUSR1: 7}, [].append)
-    serve = asyncio.ensure_future(serving)
-    try:
-        yield f"http://127.0.0.1:{await port}"
-    finally:
-        signal.raise_signal(signal.SIGUSR1)
-        assert await asyncio.wait_for(serve, LIMIT_S) == 7
 
 
 def own_page(url: str) -> aiohttp.ClientSession:

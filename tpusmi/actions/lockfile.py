@@ -7,7 +7,7 @@ import os
 import stat
 from typing import NamedTuple
 
-from tpusmi.model import LOCK_BLOCKING, LOCK_LOCKED, LOCK_UNKNOWN, Host, LockFile
+from tpusmi.model import Host, LockFile, LockState
 from tpusmi.sources.holders import is_inside
 from tpusmi.sources.holders.lockfile import lock_files
 from tpusmi.sources.holders.scan import Found
@@ -31,12 +31,12 @@ def clear(host: Host, found: Found) -> tuple[Cleared, ...]:
     return tuple(
         _cleared(host, file, found)
         for file in lock_files(host, found.files, sees_all)
-        if file.state in (LOCK_LOCKED, LOCK_UNKNOWN, LOCK_BLOCKING)
+        if file.state in (LockState.LOCKED, LockState.UNKNOWN, LockState.BLOCKING)
     )
 
 
 def _cleared(host: Host, file: LockFile, found: Found) -> Cleared:
-    kept = "" if file.state == LOCK_BLOCKING else file.message
+    kept = "" if file.state == LockState.BLOCKING else file.message
     if not kept and found.holders:
         kept = f"pid {', '.join(map(str, found.holders))} holds the TPU"
     elif not kept and found.hidden:

@@ -9,8 +9,8 @@ from tpusmi.model import (
     DENIED,
     FAILED,
     HOLDERS,
-    LOCK_BLOCKING,
     OTHER_MOUNTS,
+    LockState,
     Process,
     Snapshot,
     Verdict,
@@ -107,7 +107,7 @@ class Plan(NamedTuple):
 
 def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
     """The plan for a request on that snapshot. An empty request ends nobody."""
-    holders = [p for p in s.processes if p.holds and p.is_verified and p.state != "dead"]
+    holders = [p for p in s.processes if p.holds and p.is_verified and not p.is_dead]
     meant = [] if request.is_empty else _asked_for(s, request, holders)
     targets: list[Target] = []
     refused = [_not_a_holder(s, pid, holders) for pid in _missing(request.pids, holders)]
@@ -126,8 +126,8 @@ def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
         tuple(refused),
         nodes,
         _also(others, targets, refused, nodes),
-        tuple(f.path for f in s.lock_files if f.state == LOCK_BLOCKING and not others),
-        s.unseen,
+        tuple(f.path for f in s.lock_files if f.state == LockState.BLOCKING and not others),
+        s.visibility.reason,
         blind(s),
         tuple(_spared(holders, request, me)),
         _unasked(s),
@@ -139,7 +139,7 @@ def _nodes(
     s: Snapshot, request: Request, holders: Sequence[Process], asked: Iterable[Sequence[str]]
 ) -> tuple[str, ...]:
     """The nodes that were asked for."""
-    known = dict.fromkeys((*(node for c in s.chips for node in c.nodes), *s.nodes))
+    known = dict.fromkeys((*(node for c in s.chips for node in c.nodes), *s.visibility.nodes))
     found = dict.fromkeys(node for nodes in asked for node in nodes)
     if not request.pids and not request.is_empty:
         needed = {node for p in holders if request.stale and not p.stale for node in p.holds}
@@ -170,7 +170,7 @@ def _missing(pids: Iterable[int], holders: Iterable[Process]) -> list[int]:
 
 
 def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
-    same = (p for p in s.processes if p.pid == pid and p.is_verified and p.state != "dead")
+    same = (p for p in s.processes if p.pid == pid and p.is_verified and not p.is_dead)
     known = next(same, None)
     below = [p for p in holders if p.life is not None and _is_below(p, pid)]
     nodes = tuple(dict.fromkeys(node for p in below for node in p.holds))
@@ -178,7 +178,7 @@ def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
         return Refusal(pid, known, "has libtpu loaded, and holds no TPU")
     if blind(s):
         return Refusal(pid, known, blind(s))
-    holds_none = "is not seen to hold a TPU" if s.hidden or s.own_namespace else "holds no TPU"
+    holds_none = "is not seen to hold a TPU" if not s.visibility.is_complete else "holds no TPU"
     children = ", ".join(f"{p.pid}" for p in below)
     but = f": pid {children}, which it started, holds {', '.join(nodes)}" if below else ""
     return Refusal(pid, known, f"{holds_none}{but}", nodes)

@@ -8,6 +8,7 @@ from time import monotonic
 
 from tpusmi.agent.compilations import Compilations
 from tpusmi.agent.steps import Steps, StepTimes
+from tpusmi.model import Phase
 
 IDLE_AFTER_S = 30.0
 IDLE_AFTER_STEPS = 10
@@ -46,7 +47,7 @@ class Activity:
         Call once per sample; the first answer rests on little.
         """
         if self._is_starting(now_s):
-            return "starting"
+            return Phase.STARTING
         elapsed = None if self._at_s is None else max(1e-3, now_s - self._at_s)
         compiled = self._compilations.seconds - self._compile_s
         worked = elapsed is None or self._worked(elapsed, allocations)
@@ -55,18 +56,18 @@ class Activity:
         if worked or self._busy_at_s is None:
             self._busy_at_s = now_s
         if self._compilations.is_compiling(now_s, self._steps.last_at_s):
-            return "compiling"
+            return Phase.COMPILING
         if elapsed is not None and compiled / elapsed > COMPILING_SHARE:
-            return "compiling"
+            return Phase.COMPILING
         last_step = self._steps.last_at_s
         if last_step is None:
-            return "running" if now_s - self._busy_at_s < IDLE_AFTER_S else "idle"
+            return Phase.RUNNING if now_s - self._busy_at_s < IDLE_AFTER_S else "idle"
         patience = (
             IDLE_AFTER_S
             if times is None
             else max(IDLE_AFTER_S, IDLE_AFTER_STEPS * times.period.p95)
         )
-        return "running" if now_s - last_step < patience else "idle"
+        return Phase.RUNNING if now_s - last_step < patience else "idle"
 
     def _is_starting(self, now_s: float) -> bool:
         if self.has_backend or self._steps.last_at_s is not None:

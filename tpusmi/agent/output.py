@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from tpusmi.model import PHASES
+from tpusmi.model import PHASES, Phase
 from tpusmi.wire import identity, lock, places
 from tpusmi.wire.layout import Header, Identity, SegmentError, plan
 from tpusmi.wire.reader import SegmentReader
@@ -17,7 +17,7 @@ from tpusmi.wire.writer import SegmentWriter
 KEEP_DEAD_S = 24 * 3600.0
 KEEP_DEAD_MOST = 8
 """A script restarted a thousand times a day must not fill /dev/shm with its black boxes."""
-ENDED = PHASES.index("ended")
+ENDED = PHASES.index(Phase.ENDED)
 HALF_SUFFIX = f"{places.SUFFIX}.new"
 WRITES_EVERY_S = 60.0
 """A live agent does so more often."""

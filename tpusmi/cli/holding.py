@@ -9,25 +9,16 @@ from collections.abc import Callable
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import add_colors, words
 from tpusmi.merge.staleness import IDLE_S, STUCK_S, Limits
-from tpusmi.model import Host, Snapshot
-from tpusmi.model.holding import (
-    FREE,
-    HELD,
-    NO_NODE,
-    NO_PERMISSION,
-    NO_TPU,
-    NOT_VISIBLE,
-    STALE,
-)
+from tpusmi.model import Holding, Host, Snapshot
 
 EXITS = {
-    FREE: Exit.ANSWERED,
-    NO_TPU: Exit.NOTHING_HERE,
-    NO_NODE: Exit.NO_NODE,
-    NOT_VISIBLE: Exit.PERMISSION,
-    NO_PERMISSION: Exit.PERMISSION,
-    HELD: Exit.BUSY,
-    STALE: Exit.STALE,
+    Holding.FREE: Exit.ANSWERED,
+    Holding.NO_TPU: Exit.NOTHING_HERE,
+    Holding.NO_NODE: Exit.NO_NODE,
+    Holding.NOT_VISIBLE: Exit.PERMISSION,
+    Holding.NO_PERMISSION: Exit.PERMISSION,
+    Holding.HELD: Exit.BUSY,
+    Holding.STALE: Exit.STALE,
 }
 
 
@@ -82,7 +73,7 @@ def check_chips(s: Snapshot, chips: list[int] | None, parse: argparse.ArgumentPa
     """End with usage when a chip is asked for that is not here."""
     known = {c.index for c in s.chips}
     missing = [n for n in chips or () if n not in known]
-    if missing and (known or s.nodes):
+    if missing and (known or s.visibility.nodes):
         from tpusmi.report.words import ranges
 
         here = f"there are chips {ranges(list(known))}" if known else "no PCI bus tells of any"

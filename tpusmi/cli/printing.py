@@ -175,9 +175,9 @@ def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
     if wanted != Wanted():
         what = "nothing here matches"
-    elif snapshot.nodes and snapshot.unseen:
+    elif snapshot.visibility.nodes and snapshot.visibility.reason:
         what, code = "no agent that may be seen from here", Exit.PERMISSION
-    elif snapshot.nodes:
+    elif snapshot.visibility.nodes:
         code = Exit.ANSWERED  # no bus tells that they are TPUs, and nothing that they are not
     if any(o.status == DENIED for o in snapshot.sources):
         what, code = "nothing that may be seen here, try sudo", Exit.PERMISSION

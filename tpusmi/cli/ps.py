@@ -13,8 +13,8 @@ from tpusmi.cli.holding import EXITS, add_options, check_chips, limits, numbers,
 from tpusmi.cli.options import Help, seconds
 from tpusmi.cli.terminal import looks_of
 from tpusmi.cli.width import columns
-from tpusmi.model import Host, Snapshot
-from tpusmi.model.holding import HELD, NOT_VISIBLE, STALE, status
+from tpusmi.model import Holding, Host, Snapshot
+from tpusmi.model.holding import status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
         _print(shown, options)
     except BrokenPipeError:
         pass  # `| head` has read enough; the code is what was asked for
-    return Exit.ANSWERED if found == NOT_VISIBLE and options.visible_only else code
+    return Exit.ANSWERED if found == Holding.NOT_VISIBLE and options.visible_only else code
 
 
 def _filters(options: argparse.Namespace) -> Filters:
@@ -128,7 +128,7 @@ def _awaited(host: Host, options: argparse.Namespace) -> Snapshot:
             snapshot = collector.read_once(LOOK_DEADLINE_S)
             left_s = until_s - time.monotonic()
             on_chips = view(snapshot, _filters(options)).on_chips
-            if left_s <= 0 or status(on_chips) not in (HELD, STALE):
+            if left_s <= 0 or status(on_chips) not in (Holding.HELD, Holding.STALE):
                 return snapshot
             if time.monotonic() - said_s >= SAY_EVERY_S:
                 said_s = time.monotonic()

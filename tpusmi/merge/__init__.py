@@ -11,6 +11,7 @@ from tpusmi.merge.processes import process_of, proven
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import explained, missing_witnesses
 from tpusmi.model import (
+    HOLDERS,
     NOMINAL,
     PHASE,
     Chip,
@@ -25,6 +26,7 @@ from tpusmi.model import (
     Snapshot,
     Subject,
     Value,
+    Visibility,
     trust_rank,
 )
 
@@ -77,31 +79,32 @@ def snapshot_of(
     _add_nominal(values, known, chips)
     order = {p.key: rank for rank, p in enumerate(processes)}
     snapshot = Snapshot(
-        version,
-        moment.simulated,
-        moment.at_s,
-        _with_versions(host, outcomes, processes, chips),
-        tuple(sorted(known, key=lambda d: _place(d, order))),
-        processes,
-        tuple(_bare(o, join.notes.get(o.source, ())) for o in outcomes),
-        (),
-        values,
-        tuple(sorted(others, key=lambda d: _place(d, order))),
-        chips,
-        servers,
-        _latencies(outcomes, join),
-        tuple(link for o in outcomes for link in o.links),
-        tuple(core for o in outcomes for core in o.cores if core.server not in join.ignored),
-        tuple(file for o in outcomes for file in o.lock_files),
-        sum(o.hidden for o in outcomes),
-        any(o.own_namespace for o in outcomes),
-        next((o.unseen for o in outcomes if o.unseen), ""),
-        tuple(node for o in outcomes for node in o.nodes),
-        tuple(node for o in outcomes for node in o.closed_nodes),
-        missing_witnesses(outcomes),
+        tpusmi_version=version,
+        simulated=moment.simulated,
+        at_s=moment.at_s,
+        host=_with_versions(host, outcomes, processes, chips),
+        devices=tuple(sorted(known, key=lambda d: _place(d, order))),
+        processes=processes,
+        sources=tuple(_bare(o, join.notes.get(o.source, ())) for o in outcomes),
+        warnings=(),
+        values=values,
+        dead_devices=tuple(sorted(others, key=lambda d: _place(d, order))),
+        chips=chips,
+        servers=servers,
+        latencies=_latencies(outcomes, join),
+        links=tuple(link for o in outcomes for link in o.links),
+        cores=tuple(core for o in outcomes for core in o.cores if core.server not in join.ignored),
+        lock_files=tuple(file for o in outcomes for file in o.lock_files),
+        visibility=_visibility(outcomes),
+        missing=missing_witnesses(outcomes),
     )
     snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))
+
+
+def _visibility(outcomes: Iterable[Outcome]) -> Visibility:
+    """That of the only source that looks for holders."""
+    return next((o.visibility for o in outcomes if o.source == HOLDERS), Visibility())
 
 
 def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:
@@ -120,7 +123,13 @@ def _place(d: Device, order: Mapping[ProcessKey, int]) -> tuple[int, int, int]:
 
 def _bare(o: Outcome, notes: Sequence[str]) -> Outcome:
     """How the source did, without what it found."""
-    return Outcome(o.source, o.status, o.message, o.took_s, notes=(*o.notes, *notes))
+    return Outcome(
+        source=o.source,
+        status=o.status,
+        message=o.message,
+        took_s=o.took_s,
+        notes=(*o.notes, *notes),
+    )
 
 
 def _with_versions(
@@ -141,7 +150,7 @@ def _with_versions(
 def _libtpu_version(outcomes: Iterable[Outcome], processes: Iterable[Process]) -> str | None:
     """What the SDK says, else what a living job says of its own."""
     said = [o.libtpu_version for o in outcomes]
-    living = (p for p in processes if p.state != "dead" and p.is_verified)
+    living = (p for p in processes if not p.is_dead and p.is_verified)
     said += [p.facts.get("libtpu_version") for p in living]
     return next((version for version in said if version), None)
 

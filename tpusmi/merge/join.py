@@ -80,8 +80,9 @@ class Join:
         """The devices by what stays the same when a job's agent begins or ends: their index on the
         machine, or the row of a server where no chips can be seen.
         """
-        on_chips = {d.index: d.key for d in self._shown.values() if d.chip is not None}
-        return {**self._row_places, **on_chips}
+        places = self._row_places.copy()
+        places.update((d.index, d.key) for d in self._shown.values() if d.chip is not None)
+        return places
 
     def subject(self, r: Reading) -> Subject | None:
         """What a reading is about; None when that is not known."""
@@ -241,7 +242,7 @@ class Join:
         """
         holds = {} if self._machine.devices else self._machine.holds
         held = holds.get(process, ()) if process else ()
-        return sorted(held, key=order_of) if len(held) == count else [None] * count
+        return [None] * count if len(held) != count else sorted(held, key=order_of)
 
 
 def _whose(server: Server) -> str:

@@ -19,10 +19,11 @@ class Machine:
     ) -> None:
         self.chips = tuple(c for o in outcomes for c in o.chips)
         self.holds = {p.key: p.holds for p in processes if p.holds}
-        self.dead = frozenset(p.key for p in processes if p.state == "dead")
+        self.dead = frozenset(p.key for p in processes if p.is_dead)
         self._users = {p.key: p.uid for p in processes}
         self._sees_holders = any(
-            o.source == HOLDERS and o.status == OK and not o.hidden for o in outcomes
+            o.source == HOLDERS and o.status == OK and not o.visibility.not_inspected
+            for o in outcomes
         )
         devices = _devices(self.chips, self.holds)
         ids = {key: i for key, i in _ids(outcomes, agents).items() if key not in self.dead}

@@ -9,8 +9,6 @@ from tpusmi.merge.witnesses import stopped
 from tpusmi.model import (
     HOLDERS,
     LIBTPU,
-    LOCK_BLOCKING,
-    LOCK_DELETED,
     LOST_AFTER_S,
     LOST_CODES,
     OK,
@@ -20,10 +18,13 @@ from tpusmi.model import (
     Chip,
     Device,
     Link,
+    LockState,
     Notice,
+    Phase,
     Process,
     Server,
     Snapshot,
+    State,
     Verdict,
 )
 from tpusmi.text import counted
@@ -45,7 +46,7 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
     """
     found = [*_of_sight(s), *_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
     for p in s.processes:
-        if p.state != "dead" and p.is_verified:
+        if not p.is_dead and p.is_verified:
             found += _of_verdict(p)
             found += p.warnings
             found += _of_job(s, p)
@@ -55,10 +56,10 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
 
 def _of_sight(s: Snapshot) -> Iterator[Notice]:
     """That a node may have a holder that cannot be seen."""
-    held = {node for p in s.processes if p.state != "dead" for node in p.holds}
-    if s.unseen and not held.issuperset(s.nodes):
+    held = {node for p in s.processes if not p.is_dead for node in p.holds}
+    if s.visibility.reason and not held.issuperset(s.visibility.nodes):
         said = next((o.message for o in s.sources if o.source == HOLDERS), "")
-        yield Notice("unseen_holders", said if s.unseen in said else s.unseen)
+        yield Notice("unseen_holders", said if s.visibility.reason in said else s.visibility.reason)
 
 
 def _of_verdict(p: Process) -> Iterator[Notice]:
@@ -91,7 +92,7 @@ def _of_chips(s: Snapshot) -> Iterator[Notice]:
 def _of_lock_files(s: Snapshot) -> Iterator[Notice]:
     """A lock file that keeps somebody out, or no longer keeps anybody out."""
     for file in s.lock_files:
-        if file.state in (LOCK_BLOCKING, LOCK_DELETED):
+        if file.state in (LockState.BLOCKING, LockState.DELETED):
             yield Notice("lock_file", f"{file.path}: {file.message}")
 
 
@@ -124,7 +125,7 @@ def _of_job(s: Snapshot, p: Process) -> Iterator[Notice]:
     recent = s.values.get((p.key, "recent_compilations"))
     if recent is not None and not recent.stale and recent.value >= RECOMPILATIONS_LEAST:
         yield _recompiling(p, int(recent.value))
-    if p.state == "silent":
+    if p.state == State.SILENT:
         why = f"it is {stopped(p)}" if stopped(p) else "hung, stopped, or switched off"
         yield Notice("silent_agent", f"its agent has stopped writing: {why}", p.pid)
 
@@ -221,4 +222,4 @@ def _libtpus_reason(s: Snapshot, p: Process) -> str:
 
 def _is_stepping(s: Snapshot, p: Process) -> bool:
     rate = s.values.get((p.key, "steps_per_s"))
-    return p.phase == "running" and rate is not None and not rate.stale and rate.value > 0
+    return p.phase == Phase.RUNNING and rate is not None and not rate.stale and rate.value > 0

@@ -10,12 +10,13 @@ from tpusmi.model import (
     PHASE,
     PHASES,
     PROCESS_METRICS,
-    UNCERTAIN,
     UNKEPT,
     History,
     Metric,
+    Phase,
     Process,
     Snapshot,
+    State,
     Subject,
     Value,
 )
@@ -58,7 +59,7 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
         links=(),
         latencies=(),
         cores=(),
-        nodes=(),
+        visibility=s.visibility._replace(nodes=()),
     )
 
 
@@ -75,13 +76,15 @@ def _then(p: Process, history: History, at_s: float, back_s: float) -> Process |
     p = p._replace(life=life, warnings=(), verdict=None, stale_code=None, stale_reason=None)
     number = history.at(PHASE, p.key, at_s, WITHIN_S)
     phase = None if number is None else PHASES[int(number)]
-    if p.state == UNCERTAIN and phase is None:
+    if p.state == State.UNCERTAIN and phase is None:
         return p._replace(profile=None, phase=None, sampled_at_s=None)
-    if phase == "ended" or (phase is None and p.state == "dead"):
+    if phase == Phase.ENDED or (phase is None and p.is_dead):
         has_ended = p.sampled_at_s is not None and p.sampled_at_s <= at_s
         ended_at_s = p.sampled_at_s if has_ended else None
-        return p._replace(profile=None, phase="ended", state="dead", sampled_at_s=ended_at_s)
-    return p._replace(profile=None, phase=phase, state="live", sampled_at_s=None)
+        return p._replace(
+            profile=None, phase=Phase.ENDED, state=State.DEAD, sampled_at_s=ended_at_s
+        )
+    return p._replace(profile=None, phase=phase, state=State.LIVE, sampled_at_s=None)
 
 
 def _earlier(seconds: float | None, back_s: float) -> float | None:

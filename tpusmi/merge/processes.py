@@ -12,6 +12,7 @@ from tpusmi.model import (
     Outcome,
     Process,
     ProcessKey,
+    State,
     Subject,
 )
 
@@ -61,12 +62,12 @@ def joined(processes: Iterable[Process]) -> tuple[Process, ...]:
         if seen.interval_s is not None:
             continue  # two segments of one process
         # A leader may have ended, for its agent, and leave threads that hold: the kernel sees them.
-        lives = seen.holds and told.state == "dead"
+        lives = seen.holds and told.is_dead
         found[p.key] = told._replace(
             user=seen.user,
             uid=seen.uid,
             command=seen.command or told.command,
-            state="silent" if lives else told.state,
+            state=State.SILENT if lives else told.state,
             holds=seen.holds,
             environment=seen.environment,
             loaded_only=seen.loaded_only,

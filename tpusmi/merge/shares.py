@@ -29,7 +29,7 @@ def shares(
     """
     groups: dict[tuple[str, ...], list[Process]] = {}
     for p in processes:
-        if len(p.holds) > 1 and p.key in ids and p.state != "dead":
+        if len(p.holds) > 1 and p.key in ids and not p.is_dead:
             groups.setdefault(tuple(sorted(p.holds, key=order_of)), []).append(p)
     found: Shares = {}
     for nodes, group in groups.items():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.merge.owned import fresh_mean
-from tpusmi.model import Process, Snapshot
+from tpusmi.model import Phase, Process, Snapshot, State
 
 BUSY_PERCENT, STARVED_PERCENT = 80.0, 50.0
 """Duty cycles of a chip that has enough to do, and of one that mostly waits."""
@@ -24,7 +24,7 @@ SETTLED_S = 120.0
 class Use(NamedTuple):
     """What is known of how a job uses its devices: means over them, None where not all tell."""
 
-    phase: str | None = None
+    phase: Phase | None = None
     stepping: bool = False
     """It runs, and its steps go on."""
     stepped_s: float | None = None
@@ -59,7 +59,7 @@ class _Case(NamedTuple):
 
 def slow(s: Snapshot, p: Process) -> Cause | None:
     """The likeliest reason why the process is slow; None when nothing speaks for one."""
-    return None if p.state != "live" else cause(use(s, p))
+    return None if p.state != State.LIVE else cause(use(s, p))
 
 
 def cause(u: Use) -> Cause | None:
@@ -75,7 +75,7 @@ def use(s: Snapshot, p: Process) -> Use:
     steps = _own(s, p, "steps")
     return Use(
         p.phase,
-        p.phase == "running" and bool(rate),
+        p.phase == Phase.RUNNING and bool(rate),
         steps / rate if rate and steps is not None else None,
         fresh_mean(s, "duty_cycle_percent", devices),
         fresh_mean(s, "tensorcore_utilization_percent", devices),
@@ -149,7 +149,7 @@ CASES = (
             "it compiles, and takes no step meanwhile",
             "JAX's persistent compilation cache saves this at the next start",
         ),
-        lambda u: u.phase == "compiling",
+        lambda u: u.phase == Phase.COMPILING,
     ),
     _Case(  # its phase says so
         Cause(
@@ -157,7 +157,7 @@ CASES = (
             "it takes no steps: it evaluates, saves, waits for input or for another host",
             "see when its phase changed, and what it writes to its log",
         ),
-        lambda u: u.phase == "idle",
+        lambda u: u.phase == Phase.IDLE,
     ),
     _Case(  # steps go on while the chips wait; MXU low, or not told
         Cause(

@@ -5,12 +5,8 @@
 from typing import NamedTuple
 
 from tpusmi.model.nouns import HOLDERS
-from tpusmi.model.servers import FAILED
 from tpusmi.model.snapshot import Snapshot
-
-FREE, HELD, STALE, RELEASING = "free", "held", "stale", "releasing"
-NOT_VISIBLE, NO_PERMISSION = "not_visible", "no_permission"
-NO_NODE, NO_TPU = "no_node", "no_tpu"
+from tpusmi.model.states import Holding, Status
 
 
 class NodeState(NamedTuple):
@@ -19,50 +15,49 @@ class NodeState(NamedTuple):
     node: str
     chip: int | None
     """None where no PCI bus tells."""
-    state: str
-    """`free`; `held`; `stale` when every holder is; `releasing` when every holder is ending;
-    `not_visible` when no holder is seen, but not every process could be inspected; `no_permission`
-    when it is free, and not for me: I may not open it.
-    """
+    state: Holding
     pids: tuple[int, ...]
 
 
 def node_states(s: Snapshot) -> tuple[NodeState, ...]:
     """Every node of the TPUs that has been seen, in the order of the chips."""
     chips = {node: chip.index for chip in s.chips for node in chip.nodes}
-    return tuple(_state(s, node, chips.get(node)) for node in dict.fromkeys((*chips, *s.nodes)))
+    nodes = dict.fromkeys((*chips, *s.visibility.nodes))
+    return tuple(_state(s, node, chips.get(node)) for node in nodes)
 
 
-def status(s: Snapshot) -> str:
-    """`stale` when any holder is stale, else `held` when there is one; `not_visible` when none was
-    seen, but not every process could be inspected; `no_permission` when I may not open a node;
-    `free`; `no_node` when there are chips and no device node of them; `no_tpu`.
-    """
+def status(s: Snapshot) -> Holding:
+    """Whether the TPU is free: `stale` when any holder is stale, else `held` when there is one."""
     states = node_states(s)
     pids = {pid for n in states for pid in n.pids}
     if pids:
-        return STALE if any(p.stale for p in s.processes if p.pid in pids) else HELD
+        has_stale = any(p.stale for p in s.processes if p.pid in pids)
+        return Holding.STALE if has_stale else Holding.HELD
     if not states:
-        return NOT_VISIBLE if blind(s) else NO_NODE if s.chips else NO_TPU
-    found = {n.state for n in states}
-    return next(state for state in (NOT_VISIBLE, NO_PERMISSION, FREE) if state in found)
+        if blind(s):
+            return Holding.NOT_VISIBLE
+        return Holding.NO_NODE if s.chips else Holding.NO_TPU
+    of_nodes = {n.state for n in states}
+    order = (Holding.NOT_VISIBLE, Holding.NO_PERMISSION, Holding.FREE)
+    return next(state for state in order if state in of_nodes)
 
 
 def _state(s: Snapshot, node: str, chip: int | None) -> NodeState:
-    holders = [p for p in s.processes if node in p.holds and p.state != "dead"]
+    holders = [p for p in s.processes if node in p.holds and not p.is_dead]
     pids = tuple(p.pid for p in holders)
     if not holders:
-        seen = node in s.nodes and not s.hidden and not s.own_namespace
-        free = NO_PERMISSION if node in s.closed_nodes else FREE
-        return NodeState(node, chip, free if seen else NOT_VISIBLE, ())
+        looked_for = node in s.visibility.nodes and s.visibility.is_complete
+        free = Holding.NO_PERMISSION if node in s.visibility.closed_nodes else Holding.FREE
+        return NodeState(node, chip, free if looked_for else Holding.NOT_VISIBLE, ())
     if all(p.stale_code == "releasing" for p in holders):
-        return NodeState(node, chip, RELEASING, pids)
-    return NodeState(node, chip, STALE if all(p.stale for p in holders) else HELD, pids)
+        return NodeState(node, chip, Holding.RELEASING, pids)
+    state = Holding.STALE if all(p.stale for p in holders) else Holding.HELD
+    return NodeState(node, chip, state, pids)
 
 
 def blind(s: Snapshot) -> str:
-    """Why nobody could look for holders at all; empty when somebody did."""
-    found = next((o for o in s.sources if o.source == HOLDERS), None)
-    if found is None or found.status != FAILED:
+    """Why holders could not be looked for at all; empty when they were."""
+    outcome = next((o for o in s.sources if o.source == HOLDERS), None)
+    if outcome is None or outcome.status != Status.FAILED:
         return ""
-    return f"holders could not be looked for: {found.message}"
+    return f"holders could not be looked for: {outcome.message}"

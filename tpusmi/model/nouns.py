@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tpusmi.model.process import LockFile, Missing, Process, ProcessKey
 from tpusmi.model.servers import Core, Latency, Link, Server
+from tpusmi.model.states import Status
 
 HOLDERS = "holders"
 """Name of the source that looks for who holds a TPU."""
@@ -167,6 +168,26 @@ class Chip(NamedTuple):
         return ChipKey(self.index)
 
 
+class Visibility(NamedTuple):
+    """How much of who holds the TPU this user can see."""
+
+    nodes: tuple[str, ...] = ()
+    """Device nodes whose holders were looked for."""
+    closed_nodes: tuple[str, ...] = ()
+    """Nodes that this user may not open."""
+    not_inspected: int = 0
+    """Number of processes that may hold a TPU and could not be inspected."""
+    own_pid_namespace: bool = False
+    """True when only the processes of this container can be seen."""
+    reason: str = ""
+    """Why not everything could be inspected, and what helps; empty when everything could."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True when every process that may hold a TPU was inspected."""
+        return not self.not_inspected and not self.own_pid_namespace
+
+
 class Outcome(NamedTuple):
     """A source's answer: what it found, or why it found nothing.
 
@@ -174,7 +195,7 @@ class Outcome(NamedTuple):
     """
 
     source: str
-    status: str
+    status: Status
     message: str = ""
     took_s: float = 0.0
     readings: tuple[Reading, ...] = ()
@@ -191,15 +212,6 @@ class Outcome(NamedTuple):
     cores: tuple[Core, ...] = ()
     libtpu_version: str | None = None
     lock_files: tuple[LockFile, ...] = ()
-    hidden: int = 0
-    """Processes that may hold a TPU and could not be inspected."""
-    own_namespace: bool = False
-    """Only the processes of this container can be seen."""
-    unseen: str = ""
-    """What could not be inspected, in words; empty when everything could."""
-    nodes: tuple[str, ...] = ()
-    """Device nodes whose holders were looked for."""
-    closed_nodes: tuple[str, ...] = ()
-    """Those that this user may not open."""
+    visibility: Visibility = Visibility()
     missing: tuple[Missing, ...] = ()
     """Witnesses of whether a holder works that could not be asked, beside a source that FAILED."""

@@ -6,8 +6,9 @@ No I/O, no clock.
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import Any, NamedTuple
+
+from tpusmi.model.states import LockState, Phase, State, Verdict
 
 
 class ProcessKey(NamedTuple):
@@ -84,10 +85,6 @@ PROCESS_FACTS = (
 """What a job says of itself once: strings and integers, None when it does not say."""
 
 
-PHASES = ("starting", "compiling", "running", "idle", "ended")
-"""What a job can be doing. Segments hold the number, so new ones come last."""
-
-
 STALE_HOLDER, SUSPECT_HOLDER = "stale_holder", "suspect_holder"
 """Codes of the notices of a holder that is stale, and of one that may be."""
 ENDING_CODES = ("releasing", "unkillable")
@@ -103,19 +100,6 @@ class Sign(NamedTuple):
 
     code: str
     message: str
-
-
-class Verdict(str, Enum):
-    """Whether a holder will do work again. One function gives it: `merge.staleness.judged`."""
-
-    STALE = "stale"
-    """Signs, and answers to everything that could have spoken against them."""
-    MAYBE = "maybe"
-    """Signs that are not enough: `--stale` leaves it alone."""
-    UNKNOWN = "unknown"
-    """A witness that could have changed the verdict could not be asked."""
-    NOT_STALE = "not_stale"
-    """It works, or nothing speaks for its being stale."""
 
 
 OTHER_MOUNTS = "other_mounts"
@@ -194,30 +178,16 @@ class Life(NamedTuple):
         return self.state in ("T", "t")
 
 
-LOCK_STATES = ("absent", "harmless", "blocking", "locked", "deleted", "unknown")
-LOCK_ABSENT, LOCK_HARMLESS, LOCK_BLOCKING, LOCK_LOCKED, LOCK_DELETED, LOCK_UNKNOWN = LOCK_STATES
-
-
 class LockFile(NamedTuple):
     """libtpu's lock file, which decides whether another process may start on the TPU."""
 
     path: str
-    state: str
-    """Of LOCK_STATES. `harmless`: nobody's lock, and mine; `blocking`: nobody's lock, and not for
-    me to open; `deleted` while it was locked: the next process will not see the lock; `unknown`
-    where nobody tells.
-    """
+    state: LockState
     owner: str | None
     """User whose file it is."""
     pids: tuple[int, ...]
     """Who locks it, or still has the deleted one open."""
     message: str
-
-
-LIVE, SILENT, DEAD, UNCERTAIN = "live", "silent", "dead", "unknown"
-"""States of a process: it is there; it is there, but its agent stopped writing; it has ended; it
-does not write any more, and nothing tells whether it lives.
-"""
 
 
 class Process(NamedTuple):
@@ -226,16 +196,14 @@ class Process(NamedTuple):
     key: ProcessKey
     user: str | None
     command: str
-    state: str
-    """`live`, `silent` (alive, but its agent stopped writing), `dead`, or `unknown` (its agent
-    stopped writing, and nothing tells whether it lives).
-    """
-    phase: str | None
-    """`starting`, `compiling`, `running`, `idle` or `ended`; None when unknown."""
-    sampled_at_s: float | None
-    interval_s: float | None
+    state: State = State.LIVE
+    phase: Phase | None = None
+    """None when unknown."""
+    sampled_at_s: float | None = None
+    """CLOCK_MONOTONIC of its agent's newest sample; None without one."""
+    interval_s: float | None = None
     """Period of its agent's samples; None without an agent."""
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Any] = {}
     """PROCESS_FACTS by name."""
     profile: MemoryProfile | None = None
     warnings: tuple[Notice, ...] = ()
@@ -286,7 +254,48 @@ class Process(NamedTuple):
     @property
     def is_living(self) -> bool:
         """False of one that has ended, and of one that may have and does not write any more."""
-        return self.state in (LIVE, SILENT)
+        return self.state in (State.LIVE, State.SILENT)
+
+    @property
+    def is_dead(self) -> bool:
+        """True for a process that has ended and is kept for what it left."""
+        return self.state == State.DEAD
+
+    @property
+    def is_stale(self) -> bool:
+        """True for a process that holds the TPU and will not do work again."""
+        return self.verdict == Verdict.STALE and not self.is_dead
+
+    @property
+    def is_suspect(self) -> bool:
+        """True for a holder that may be stale: only its pid ends it."""
+        return self.verdict == Verdict.MAYBE and not self.is_dead
+
+    @property
+    def is_doubtful(self) -> bool:
+        """True where a person has to look: it is, may be, or looks stale."""
+        is_unknown = self.verdict == Verdict.UNKNOWN and self.stale_code is not None
+        return self.is_stale or self.is_suspect or (is_unknown and not self.is_dead)
+
+    @property
+    def is_stopped(self) -> bool:
+        """True while a signal or a debugger keeps it from running."""
+        return not self.is_dead and self.life is not None and self.life.is_stopped
+
+    @property
+    def status(self) -> str:
+        """What it is doing, in one word; empty when unknown. That it is stale comes first."""
+        if self.is_dead:
+            return Phase.ENDED
+        if self.verdict == Verdict.STALE:
+            return Verdict.STALE
+        if self.is_stopped:
+            return "stopped"
+        if self.verdict == Verdict.MAYBE:
+            return Verdict.MAYBE
+        if not self.is_verified and not self.elsewhere:
+            return ""
+        return State.SILENT if self.state == State.SILENT else self.phase or ""
 
     @property
     def pid(self) -> int:

@@ -5,9 +5,7 @@
 from typing import NamedTuple
 
 from tpusmi.model.process import Process, ProcessKey
-
-OK, ABSENT, DENIED, FAILED = "ok", "absent", "denied", "failed"
-"""How a source or a server answered."""
+from tpusmi.model.states import Status
 
 
 class Server(NamedTuple):
@@ -18,7 +16,7 @@ class Server(NamedTuple):
     """None when no holder could be seen that listens there."""
     ids: tuple[int, ...] = ()
     """Every device id that it has ever reported, sorted."""
-    status: str = OK
+    status: Status = Status.OK
     message: str = ""
     is_service: bool = True
     """False when what answers there is not libtpu's metrics service."""

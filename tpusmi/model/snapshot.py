@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tpusmi.model.host import HostFacts
 from tpusmi.model.metrics import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS, Metric
-from tpusmi.model.nouns import Chip, ChipKey, Device, Number, Outcome, Subject
+from tpusmi.model.nouns import Chip, ChipKey, Device, Number, Outcome, Subject, Visibility
 from tpusmi.model.process import (
     PROCESS_FACTS,
     Life,
@@ -57,16 +57,7 @@ class Snapshot(NamedTuple):
     """What each core runs; empty unless asked for."""
     lock_files: tuple[LockFile, ...] = ()
     """libtpu's lock file in its state; empty where there is no TPU."""
-    hidden: int = 0
-    """Processes that may hold a TPU and could not be inspected."""
-    own_namespace: bool = False
-    """Only the processes of this container can be seen."""
-    unseen: str = ""
-    """What could not be inspected, in words; empty when everything could."""
-    nodes: tuple[str, ...] = ()
-    """Device nodes whose holders were looked for."""
-    closed_nodes: tuple[str, ...] = ()
-    """Those that this user may not open."""
+    visibility: Visibility = Visibility()
     missing: tuple[Missing, ...] = ()
     """Witnesses of whether a holder works that could not be asked."""
 
@@ -129,8 +120,8 @@ class Snapshot(NamedTuple):
         return {
             "status": status(self),
             "nodes": [node._asdict() for node in node_states(self)],
-            "not_inspected": self.hidden,
-            "own_pid_namespace": self.own_namespace,
+            "not_inspected": self.visibility.not_inspected,
+            "own_pid_namespace": self.visibility.own_pid_namespace,
             "lock_files": [file._asdict() for file in self.lock_files],
         }
 
@@ -195,7 +186,7 @@ class Snapshot(NamedTuple):
             "environment": dict(p.environment),
             "loaded_only": p.loaded_only,
             "stale": p.stale,
-            "verdict": None if p.verdict is None else p.verdict.value,
+            "verdict": p.verdict,
             "stale_code": p.stale_code,
             "stale_reason": p.stale_reason,
             "signs": [sign._asdict() for sign in p.signs],

@@ -45,7 +45,7 @@ class _Family:
     def __init__(self, processes: Sequence[Process]) -> None:
         self._processes = {p.key: p for p in processes}
         # The pid of one that has ended, or that only a file names, may be another one's.
-        self._keys = {p.pid: p.key for p in processes if p.state != "dead" and p.is_verified}
+        self._keys = {p.pid: p.key for p in processes if not p.is_dead and p.is_verified}
         self._commands: dict[Node, str] = {}
         self._above: dict[Node, Node] = {}
         self._children: dict[Node | None, list[Node]] = {}
@@ -90,7 +90,7 @@ class _Family:
         """Its ancestors up to the leader of its session, or to the last that is shown: who started
         it, and not the whole machine.
         """
-        if p.life is None or p.state == "dead":
+        if p.life is None or p.is_dead:
             return ()
         pids = [pid for pid, _ in p.life.ancestors]
         shown = max((n for n, pid in enumerate(pids, 1) if pid in self._keys), default=0)

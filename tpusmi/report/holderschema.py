@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpusmi.model import LOCK_STATES
+from tpusmi.model import LockState
 from tpusmi.report.shapes import (
     NUMBER,
     TEXT,
@@ -65,7 +65,7 @@ def holding() -> Schema:
     }
     lock_file = {
         "path": TEXT,
-        "state": {"enum": list(LOCK_STATES)},
+        "state": {"enum": list(LockState)},
         "owner": or_null(TEXT),
         "pids": a_list(WHOLE, "Who locks it, or has the deleted one open."),
         "message": TEXT,

@@ -5,14 +5,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.model import LOCK_ABSENT, LOCK_BLOCKING, LOCK_DELETED, Process, Snapshot, Verdict
+from tpusmi.model import Holding, LockState, Process, Snapshot, Verdict
 from tpusmi.model.holding import (
-    HELD,
-    NO_NODE,
-    NO_PERMISSION,
-    NO_TPU,
-    NOT_VISIBLE,
-    STALE,
     NodeState,
     blind,
     node_states,
@@ -25,6 +19,7 @@ from tpusmi.report.select import is_of
 from tpusmi.text import counted, noun
 
 SUSPECTED = "only suspected (kill --stale leaves them alone, their pid ends them):"
+_ODD_LOCKS = (LockState.BLOCKING, LockState.DELETED)
 _TITLES = ("PID", "USER", "CHIPS", "STALE", "S", "AGE", "CPU", "RSS", "TTY", "COMMAND")
 
 
@@ -40,19 +35,21 @@ class Filters(NamedTuple):
 def narrowed(s: Snapshot, filters: Filters) -> Snapshot:
     """The snapshot with the chips that are asked for, and the processes that pass."""
     chips = tuple(c for c in s.chips if not filters.chips or c.index in filters.chips)
-    nodes = {node for c in chips for node in c.nodes} if filters.chips else set(s.nodes)
+    nodes = {node for c in chips for node in c.nodes} if filters.chips else set(s.visibility.nodes)
     processes = tuple(p for p in s.processes if _passes(p, filters, nodes))
     pids = {p.pid for p in processes}
     return s._replace(
         chips=chips,
-        nodes=tuple(node for node in s.nodes if node in nodes),
+        visibility=s.visibility._replace(
+            nodes=tuple(node for node in s.visibility.nodes if node in nodes)
+        ),
         processes=processes,
         warnings=tuple(n for n in s.warnings if n.pid is None or n.pid in pids),
     )
 
 
 def _passes(p: Process, filters: Filters, nodes: set[str]) -> bool:
-    if p.state == "dead" or not (p.holds or p.loaded_only):
+    if p.is_dead or not (p.holds or p.loaded_only):
         return False
     return (
         (not filters.users or is_of(p, filters.users))
@@ -92,21 +89,21 @@ def summary(s: Snapshot) -> str:
     """Whether the TPU is free, in a sentence. Never `free` when somebody may have been missed."""
     states = node_states(s)
     found = status(s)
-    if found == NO_TPU:
+    if found == Holding.NO_TPU:
         return "no TPU here"
-    if found == NO_NODE:
+    if found == Holding.NO_NODE:
         return f"{counted(len(s.chips), 'TPU chip')} without a device node"
-    if found in (HELD, STALE):
+    if found in (Holding.HELD, Holding.STALE):
         pids = {pid for n in states for pid in n.pids}
         by = counted(len(pids), "process", "processes")
         rest = [n for n in states if not n.pids]
         others = f", no holder of {_places_of(rest)}" if rest else ""
         return f"{_places_of([n for n in states if n.pids])} held by {by}{others}"
-    if found == NOT_VISIBLE:
-        why = blind(s) or s.unseen or "holders were not looked for"
+    if found == Holding.NOT_VISIBLE:
+        why = blind(s) or s.visibility.reason or "holders were not looked for"
         return f"no holder visible ({why})"
-    if found == NO_PERMISSION:
-        closed = [n for n in states if n.state == NO_PERMISSION]
+    if found == Holding.NO_PERMISSION:
+        closed = [n for n in states if n.state == Holding.NO_PERMISSION]
         return f"no holder of {_places_of(states)}, but you may not open {_places_of(closed)}"
     return _unheld(s, states)
 
@@ -150,11 +147,11 @@ def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[
         if p.loaded_only
     ]
     said += [
-        f"{'!' if file.state in (LOCK_BLOCKING, LOCK_DELETED) else ' '} {file.path}: {file.message}"
+        f"{'!' if file.state in _ODD_LOCKS else ' '} {file.path}: {file.message}"
         for file in s.lock_files
-        if file.state != LOCK_ABSENT
+        if file.state != LockState.ABSENT
     ]
-    said += [f"  {s.unseen}"] if holders and s.unseen else []
+    said += [f"  {s.visibility.reason}"] if holders and s.visibility.reason else []
     for block in (said, [*_suspects(holders)]):
         if block:
             yield ""
@@ -176,7 +173,7 @@ def _verdicts(holders: Sequence[Process]) -> Iterator[str]:
 
 def _suspects(holders: Sequence[Process]) -> Iterator[str]:
     """Those that may be stale, apart from all the rest."""
-    suspects = [p for p in holders if verdicts.is_suspect(p)]
+    suspects = [p for p in holders if p.is_suspect]
     if suspects:
         yield SUSPECTED
         yield from (f"  pid {p.pid} is {verdicts.sentence(p)}" for p in suspects)

@@ -90,8 +90,8 @@ def _process(s: Snapshot, p: Process) -> Iterator[Markup]:
         tag("td", command or words.UNKNOWN, class_="l"),
         class_=OLD if verdicts.is_faint(p) else "",
     )
-    if verdicts.is_doubtful(p):
-        style = "bad" if verdicts.is_stale(p) else "warn"
+    if p.is_doubtful:
+        style = "bad" if p.is_stale else "warn"
         reason = tag("div", verdicts.sentence(p), class_=style)
         yield tag("tr", tag("td", reason, class_="l", colspan="7"))
 

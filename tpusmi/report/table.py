@@ -16,6 +16,7 @@ from tpusmi.model import (
     Outcome,
     Process,
     Snapshot,
+    State,
 )
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
@@ -36,8 +37,8 @@ _PROCESS_TITLES = (
     *("COMPILES", "PHASE", "AGE", "COMMAND"),
 )
 _HIDDEN = {
-    "dead": "ended earlier",
-    "unknown": "may have ended, and wrote nothing for long",
+    State.DEAD: "ended earlier",
+    State.UNCERTAIN: "may have ended, and wrote nothing for long",
 }
 """What is said of processes that are not shown, by their state."""
 _CORE_TITLES = ("CORE", "CHIP", "TYPE", "QUEUED", "PROGRAM", "RUNS")
@@ -84,7 +85,7 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         if any(rows.DITTO in cell for d in devices for cell in _device(s, d)):
             yield painted(f"{rows.DITTO} measured of the whole chip: see the row above", DIM, color)
     if processes:
-        old = {i for i, p in enumerate(processes) if p.state != "live" or verdicts.is_faint(p)}
+        old = {i for i, p in enumerate(processes) if p.state != State.LIVE or verdicts.is_faint(p)}
         yield ""
         yield from grid(_PROCESS_TITLES, [_process(s, p) for p in processes], sheet, old)
     latencies = [pair for pair in s.labelled_latencies() if pair[1].percentiles.count != 0]
@@ -108,7 +109,7 @@ def _known(titles: Row, cells: list[Row]) -> tuple[Row, list[Row]]:
 
 
 def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
-    if not anything and s.nodes and not s.chips:
+    if not anything and s.visibility.nodes and not s.chips:
         yield _of_nodes(s)
     elif not anything and any(source.status == "ok" for source in s.sources):
         yield "Nothing here matches, or all of it ended long ago."
@@ -131,7 +132,7 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
 
 def _of_nodes(s: Snapshot) -> str:
     """Device nodes that may be TPUs, and whether they are held unless a warning says so."""
-    named = f"No PCI bus tells of a TPU; named like one: {words.nodes(s.nodes)}"
+    named = f"No PCI bus tells of a TPU; named like one: {words.nodes(s.visibility.nodes)}"
     warned = [notice.message for notice in s.warnings]
     said = [o.message for o in s.sources if o.source == HOLDERS and o.message not in warned]
     return ": ".join([named, *said])
@@ -147,15 +148,19 @@ def _of_sources(s: Snapshot, color: bool) -> Iterator[str]:
         for note in told(s, source):
             yield painted(f"{source.source}: {note}", DIM, color)
     said = [*warned, *(source.message for source in failed)]
-    if s.unseen and s.nodes and not any(s.unseen in text for text in said):
-        yield painted(f"{HOLDERS}: {s.unseen}", YELLOW, color)
+    if (
+        s.visibility.reason
+        and s.visibility.nodes
+        and not any(s.visibility.reason in text for text in said)
+    ):
+        yield painted(f"{HOLDERS}: {s.visibility.reason}", YELLOW, color)
 
 
 def _is_said(s: Snapshot, source: Outcome) -> bool:
     """True of a source whose message stands below the table. Where there are nodes and no chip, it
     is the PCI bus that does not tell whether they are TPUs.
     """
-    has_bare_nodes = source.source == SYSFS and bool(s.nodes) and not s.chips
+    has_bare_nodes = source.source == SYSFS and bool(s.visibility.nodes) and not s.chips
     return source.status in (DENIED, FAILED) or has_bare_nodes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.model import PHASES
+from tpusmi.model import PHASES, Phase
 from tpusmi.simulate.workload import (
     COMPILE_S,
     COMPILING,
@@ -26,7 +26,12 @@ MODEL_SHARE = 0.93
 """Of what the MXUs do: the rest is done twice, to save memory."""
 UNEVEN = 0.07
 """How much the time of a step varies."""
-_PHASES = {LOADING: "starting", COMPILING: "compiling", IDLE: "idle", HUNG: "idle"}
+_PHASES = {
+    LOADING: Phase.STARTING,
+    COMPILING: Phase.COMPILING,
+    IDLE: Phase.IDLE,
+    HUNG: Phase.IDLE,
+}
 
 
 def progress(job: Workload, t_s: float, peak_flops_per_s: float | None) -> dict[str, float | None]:
@@ -39,7 +44,7 @@ def progress(job: Workload, t_s: float, peak_flops_per_s: float | None) -> dict[
     mfu = MODEL_SHARE * sum(_in_window(job, t_s, MXU)) / WINDOW_S
     steps = job.steps(t_s)
     fields: dict[str, float | None] = {
-        "phase": PHASES.index(_PHASES.get(activity, "running")),
+        "phase": PHASES.index(_PHASES.get(activity, Phase.RUNNING)),
         "steps": steps or None,
         "compilations": compiled,
         "compile_s": compiled * COMPILE_EACH_S,

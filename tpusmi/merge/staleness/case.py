@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tpusmi.merge.owned import fresh
 from tpusmi.merge.staleness.limits import Limits
-from tpusmi.model import OK, Device, History, Life, Process, Server, Snapshot
+from tpusmi.model import OK, Device, History, Life, Process, Server, Snapshot, State
 
 WORKED_LATELY_S = 60.0
 BUSY = (
@@ -41,7 +41,7 @@ class Case(NamedTuple):
     @property
     def has_agent(self) -> bool:
         """Whether its agent writes."""
-        return self.process.interval_s is not None and self.process.state == "live"
+        return self.process.interval_s is not None and self.process.state == State.LIVE
 
     def is_measured(self, *names: str) -> bool:
         """Whether somebody measures one of those of its devices."""

@@ -8,7 +8,7 @@ from tpusmi.merge.owned import fresh
 from tpusmi.merge.staleness.case import BUSY, Case, minutes
 from tpusmi.merge.staleness.work import WORKING_CPU_PERCENT, idle_s
 from tpusmi.merge.witnesses import stopped
-from tpusmi.model import FAILED, Sign
+from tpusmi.model import FAILED, Phase, Sign, State
 
 QUIET_CPU_PERCENT = 5.0
 """Of one core since its start: a program that ran for long has used more."""
@@ -48,7 +48,7 @@ def _stuck_s(c: Case) -> float | None:
 
     A runtime that starts begins threads: since the newest one began, none has started.
     """
-    starting = c.has_agent and c.process.phase == "starting"
+    starting = c.has_agent and c.process.phase == Phase.STARTING
     if not (c.has_server or starting) or any(server.ids for server in c.servers):
         return None
     if any(fresh(c.snapshot, "hbm_used_bytes", d) for d in c.devices):
@@ -89,6 +89,6 @@ def _silent(c: Case) -> Iterator[Sign]:
         if server.status == FAILED and server.is_service:
             yield Sign("server_silent", f"its metrics server: {server.message}")
     sampled_s = c.process.sampled_at_s
-    if c.process.state == "silent" and sampled_s is not None:
+    if c.process.state == State.SILENT and sampled_s is not None:
         silent_s = max(0.0, c.snapshot.at_s - sampled_s)
         yield Sign("agent_silent", f"its agent has written nothing for {silent_s:.0f} s{why}")

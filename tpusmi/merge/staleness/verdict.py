@@ -42,7 +42,7 @@ def with_verdict(s: Snapshot, p: Process, limits: Limits, history: History | Non
     """The holder with its verdict, its signs, and why; a dead one, or one of which the kernel tells
     nothing, as it is.
     """
-    if p.state == "dead" or p.life is None:
+    if p.is_dead or p.life is None:
         return p
     devices = [d for d in s.devices if p.key in d.owners]
     case = Case(s, p, p.life, devices, limits, history)

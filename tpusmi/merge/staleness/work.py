@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tpusmi.merge.owned import fresh, fresh_mean, least
 from tpusmi.merge.staleness.case import BUSY, WORKED_LATELY_S, Case, minutes
-from tpusmi.model import LOST_AFTER_S, ChipKey, Device, History, Snapshot
+from tpusmi.model import LOST_AFTER_S, ChipKey, Device, History, Phase, Snapshot
 
 WORKING_PERCENT = 0.05
 WORKING_CPU_PERCENT = 20.0
@@ -15,7 +15,7 @@ RESTING_CPU_PERCENT = 1.0
 the shortest time over which it is measured.
 """
 NOT_MEASURED = "what it uses of the processor has not been measured yet"
-_WORKING_PHASES = ("compiling", "running")
+_WORKING_PHASES = (Phase.COMPILING, Phase.RUNNING)
 
 
 class Answer(NamedTuple):
@@ -48,7 +48,7 @@ def lack_of_work(c: Case) -> Answer:
     rests_s = idle_s(c)
     if rests_s is not None and rests_s >= LOST_AFTER_S:
         return Answer(True, f"it has run nothing for {minutes(rests_s)}")
-    if c.has_agent and c.process.phase != "idle":
+    if c.has_agent and c.process.phase != Phase.IDLE:
         return Answer(False, f"its agent says that it is {c.process.phase or 'alive'}")
     used, over_s = c.life.recent_cpu_percent, c.life.recent_s
     if used is None or over_s is None:
@@ -65,7 +65,7 @@ def idle_s(c: Case) -> float | None:
     if told is not None:
         return told
     stepped_s = c.agent_value("since_last_step_s")
-    if c.has_agent and c.process.phase == "idle" and stepped_s is not None:
+    if c.has_agent and c.process.phase == Phase.IDLE and stepped_s is not None:
         return stepped_s
     if c.history is None or fresh_mean(c.snapshot, "duty_cycle_percent", c.devices) is None:
         return None

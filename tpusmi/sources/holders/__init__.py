@@ -12,7 +12,20 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import ABSENT, DENIED, FAILED, HOLDERS, OK, Chip, Host, LockFile, Outcome, Process
+from tpusmi.model import (
+    ABSENT,
+    DENIED,
+    FAILED,
+    HOLDERS,
+    OK,
+    Chip,
+    Host,
+    LockFile,
+    Outcome,
+    Process,
+    Status,
+    Visibility,
+)
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.loaded import Loaded
 from tpusmi.sources.holders.lockfile import PATHS, lock_files
@@ -126,14 +139,16 @@ class Holders:
             self.name,
             status,
             message,
-            time.monotonic() - started_s,
+            took_s=time.monotonic() - started_s,
             processes=processes,
             lock_files=self._lock_files(found.files, not why, now_s),
-            hidden=found.hidden,
-            own_namespace=bool(why),
-            unseen=unseen,
-            nodes=tuple(nodes.names),
-            closed_nodes=nodes.closed(self._host),
+            visibility=Visibility(
+                nodes=tuple(nodes.names),
+                closed_nodes=nodes.closed(self._host),
+                not_inspected=found.hidden,
+                own_pid_namespace=bool(why),
+                reason=unseen,
+            ),
             notes=self._loaded.notes(),
         )
 
@@ -187,7 +202,7 @@ def _why_unseen(host: Host, found: Found) -> str:
     return "; ".join(reasons)
 
 
-def _status(found: Sequence[Process], is_refused: bool, unseen: str) -> tuple[str, str]:
+def _status(found: Sequence[Process], is_refused: bool, unseen: str) -> tuple[Status, str]:
     """Never `free` when there are processes that could not be inspected. DENIED where root could
     have inspected them.
     """

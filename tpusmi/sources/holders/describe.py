@@ -124,14 +124,9 @@ class Describer:
             life = life._replace(**meter.read(life.age_s)._asdict())
         uid = status.uid
         process = Process(
-            key,
-            None if uid is None else user_name(uid),
-            procfs.command_of(words, path),
-            "live",
-            None,
-            None,
-            None,
-            {},
+            key=key,
+            user=None if uid is None else user_name(uid),
+            command=procfs.command_of(words, path),
             environment=variables,
             life=life,
             uid=uid,

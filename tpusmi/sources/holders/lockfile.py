@@ -11,16 +11,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import (
-    LOCK_ABSENT,
-    LOCK_BLOCKING,
-    LOCK_DELETED,
-    LOCK_HARMLESS,
-    LOCK_LOCKED,
-    LOCK_UNKNOWN,
-    Host,
-    LockFile,
-)
+from tpusmi.model import Host, LockFile, LockState
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.scan import DELETED, Opened
 from tpusmi.sources.users import user_before_sudo, user_name
@@ -47,7 +38,7 @@ def lock_files(host: Host, opened: Sequence[Opened], sees_all: bool = True) -> t
     who = who_wants_it(host)
     found = [_state(host, path, opened, locks, who) for path in PATHS]
     found += _deleted(host, opened, locks)
-    return tuple(f for f in found if f.state != LOCK_ABSENT or f.path == PATHS[0])
+    return tuple(f for f in found if f.state != LockState.ABSENT or f.path == PATHS[0])
 
 
 def who_wants_it(host: Host) -> Who:
@@ -122,27 +113,29 @@ def _state(host: Host, path: str, opened: Iterable[Opened], locks: _Locks, who: 
     try:
         found, directory = os.lstat(here), os.stat(os.path.dirname(here))
     except OSError:
-        return LockFile(path, LOCK_ABSENT, None, (), "no lock file")
+        return LockFile(path, LockState.ABSENT, None, (), "no lock file")
     owner = user_name(found.st_uid)
     if not stat.S_ISREG(found.st_mode):
         kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
-        return LockFile(path, LOCK_UNKNOWN, owner, (), f"{kind}: not libtpu's, and left alone")
+        return LockFile(path, LockState.UNKNOWN, owner, (), f"{kind}: not libtpu's, and left alone")
     users = [o for o in opened if o.path == here and _is_same(o, found)]
     pids = [o.pid for o in users if locks.by(o)] or locks.on(found)
     if pids is not None:
         seen = tuple(sorted({p for p in pids if p > 0}))
         by = _pids(seen) if seen else "a process that cannot be seen"
-        return LockFile(path, LOCK_LOCKED, owner, seen, f"locked by {by}")
+        return LockFile(path, LockState.LOCKED, owner, seen, f"locked by {by}")
     if not locks.is_known:
         message = "whether somebody locks it cannot be seen from here"
-        return LockFile(path, LOCK_UNKNOWN, owner, (), message)
+        return LockFile(path, LockState.UNKNOWN, owner, (), message)
     if not is_in_the_way(found, directory, who):
-        return LockFile(path, LOCK_HARMLESS, owner, (), "left over, locked by nobody: harmless")
+        return LockFile(
+            path, LockState.HARMLESS, owner, (), "left over, locked by nobody: harmless"
+        )
     message = (
         f"left by {owner}, locked by nobody, and in the way: {user_name(who.uid)} cannot open it, "
         f"which libtpu takes for a lock. {owner} or root can remove it: tpusmi kill --stale"
     )
-    return LockFile(path, LOCK_BLOCKING, owner, (), message)
+    return LockFile(path, LockState.BLOCKING, owner, (), message)
 
 
 def _is_same(opened: Opened, file: os.stat_result) -> bool:
@@ -183,7 +176,7 @@ def _deleted(host: Host, opened: Iterable[Opened], locks: _Locks) -> list[LockFi
     return [
         LockFile(
             here[path.removesuffix(DELETED)],
-            LOCK_DELETED,
+            LockState.DELETED,
             owners[path],
             tuple(sorted(pids)),
             f"deleted while {_pids(pids)} holds its lock: a second process may start on the TPU",

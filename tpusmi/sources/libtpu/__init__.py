@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server
+from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server, Status
 from tpusmi.sources.libtpu.channel import AnyChannel, connected
 from tpusmi.sources.libtpu.client import Told
 from tpusmi.sources.libtpu.memory import Memory
@@ -121,7 +121,7 @@ class Libtpu:
 
     def _status(
         self, told: list[Answered], failed: list[Answered], answered: list[Answered]
-    ) -> tuple[str, str]:
+    ) -> tuple[Status, str]:
         if told:
             if not any(a.told.readings or a.told.latencies for a in told):
                 return OK, "no program loaded yet"
@@ -199,10 +199,16 @@ def _server(answered: Answered) -> Server:
     place, told = answered
     address = f"localhost:{place.port}"
     user = None if place.uid is None else user_name(place.uid)
-    told_of = (told.ids, told.status, told.message)
     return Server(
-        *(address, place.process, *told_of, told.is_service),
-        *(place.uid, user, place.stranger),
+        address=address,
+        process=place.process,
+        ids=told.ids,
+        status=told.status,
+        message=told.message,
+        is_service=told.is_service,
+        uid=place.uid,
+        user=user,
+        stranger=place.stranger,
     )
 
 

@@ -14,7 +14,7 @@ from tpusmi.metricproto import (
     UnusableProtobufError,
     messages,
 )
-from tpusmi.model import ABSENT, FAILED, OK, Core, Latency, ProcessKey, Reading
+from tpusmi.model import ABSENT, FAILED, OK, Core, Latency, ProcessKey, Reading, Status
 from tpusmi.sources.libtpu.answers import Answer, Asked, answer
 from tpusmi.sources.libtpu.channel import LATE, AnyChannel, connected, status, target, words
 from tpusmi.sources.libtpu.names import Name
@@ -39,7 +39,7 @@ _NOT_THE_SERVICE = "is not libtpu's metrics service"
 class Told(NamedTuple):
     """What a server said last, or why it said nothing."""
 
-    status: str
+    status: Status
     """ABSENT: nothing listens. FAILED: somebody does, and `message` says what is wrong."""
     message: str = ""
     is_service: bool = True

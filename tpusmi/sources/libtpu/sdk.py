@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.interpreter import why_unknown
-from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome
+from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome, Status
 from tpusmi.sources.libtpu.answers import fresh_for_s
 from tpusmi.sources.libtpu.child_process import ChildProcess
 from tpusmi.sources.libtpu.formats import Parsed, parse
@@ -248,7 +248,7 @@ class LibtpuSdk:
             libtpu_version=self._version,
         )
 
-    def _status(self) -> tuple[str, str]:
+    def _status(self) -> tuple[Status, str]:
         if self._failure:
             return FAILED, self._failure
         if not self._has_answered:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable
 
-from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process
+from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process, Status
 from tpusmi.sources.segments.budget import NOTHING, Budget, spent
 from tpusmi.sources.segments.gaps import Gaps
 from tpusmi.sources.segments.job import Found, Job
@@ -72,12 +72,12 @@ class Segments:
             self.name,
             status,
             message,
-            time.monotonic() - now_s,
-            tuple(r for f in found for r in f.readings),
-            tuple(r for f in found for r in f.past),
-            tuple(d for f in found for d in f.devices),
-            tuple(f.process for f in found),
-            gaps.notes(),
+            took_s=time.monotonic() - now_s,
+            readings=tuple(r for f in found for r in f.readings),
+            past=tuple(r for f in found for r in f.past),
+            devices=tuple(d for f in found for d in f.devices),
+            processes=tuple(f.process for f in found),
+            notes=gaps.notes(),
             missing=gaps.missing(),
         )
 
@@ -194,9 +194,9 @@ def _refusal(directory: str | None) -> Outcome | None:
     return None
 
 
-def _status(found: list[Process], gaps: Gaps) -> tuple[str, str]:
+def _status(found: list[Process], gaps: Gaps) -> tuple[Status, str]:
     if found:
-        ended = sum(p.state == "dead" for p in found)
+        ended = sum(p.is_dead for p in found)
         some = f"{ended} of them ended" if ended < len(found) else "ended"
         jobs = f"{counted(len(found), 'job')} with an agent{f', {some}' if ended else ''}"
         return OK, f"{jobs}; {gaps.wall}" if gaps.wall else jobs

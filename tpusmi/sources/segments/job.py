@@ -7,18 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.memprofile import Held, held, unpacked_sites
-from tpusmi.model import (
-    DEAD,
-    LIVE,
-    PHASES,
-    SILENT,
-    UNCERTAIN,
-    Device,
-    MemoryProfile,
-    Process,
-    ProcessKey,
-    Reading,
-)
+from tpusmi.model import PHASES, Device, MemoryProfile, Phase, Process, ProcessKey, Reading, State
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import facts
 from tpusmi.sources.segments.clocks import shift_of
@@ -36,7 +25,7 @@ SITES_MOST = 50
 PAST_MOST = 100_000
 """Values of the past one segment may give: beyond that, every second or third sample will do."""
 
-ENDED = PHASES.index("ended")
+ENDED = PHASES.index(Phase.ENDED)
 
 _DECODERS: dict[int, Callable[[bytes, bool], Held]] = {
     PROFILE_PPROF: held,
@@ -112,7 +101,7 @@ class Job:
     @property
     def is_written(self) -> bool:
         """True while its agent has it open, by the lock, and had written to it at the last read."""
-        is_live = self.newest is not None and self.newest.process.state == LIVE
+        is_live = self.newest is not None and self.newest.process.state == State.LIVE
         return is_live and self._reader.is_locked() is True
 
     def look_elsewhere(self) -> None:
@@ -155,16 +144,16 @@ class Job:
         self._read_facts()
         self._read_profile(shift, now_s)
         process = Process(
-            self._key,
-            user_name(self._claim.owner),
-            self._facts.command,
-            state,
-            _phase(sample, state),
-            at_s,
-            interval_s,
-            self._facts.known,
-            self._profile,
-            self._facts.notices,
+            key=self._key,
+            user=user_name(self._claim.owner),
+            command=self._facts.command,
+            state=state,
+            phase=_phase(sample, state),
+            sampled_at_s=at_s,
+            interval_s=interval_s,
+            facts=self._facts.known,
+            profile=self._profile,
+            warnings=self._facts.notices,
             uid=self._claim.owner,
             elsewhere=self._elsewhere(),
         )
@@ -193,7 +182,7 @@ class Job:
         found = self.standing
         h = self._claim.header
         key = found.process
-        has_left = state == DEAD and not found.is_gone
+        has_left = state == State.DEAD and not found.is_gone
         if key is None or has_left:
             is_known = found.is_gone and not is_contested
             key = ProcessKey(h.pid, h.start_ticks, "" if is_known else self._claim.path)
@@ -205,20 +194,21 @@ class Job:
         is_other_boot = self._machine.is_other_boot(self._claim.header.boot_id)
         return shift_of(sample, now_s, is_other_boot and not self.standing.lives)
 
-    def _state(self, writes: bool, ended: bool, starts: bool) -> str:
+    def _state(self, writes: bool, ended: bool, starts: bool) -> State:
         """What the kernel says of the process and of its agent's lock; where it says nothing, only
         writing tells.
         """
         found = self.standing
         if found.is_gone or (found.is_held is False and self._has_left(writes, ended)):
-            return DEAD
+            return State.DEAD
         if ended and found.process is None:
-            return DEAD
+            return State.DEAD
         if found.lives:
-            return LIVE if writes or starts else SILENT
+            return State.LIVE if writes or starts else State.SILENT
         if writes:
-            return LIVE
-        return DEAD if self._machine.is_other_boot(self._claim.header.boot_id) else UNCERTAIN
+            return State.LIVE
+        is_past_boot = self._machine.is_other_boot(self._claim.header.boot_id)
+        return State.DEAD if is_past_boot else State.UNCERTAIN
 
     def _has_left(self, writes: bool, ended: bool) -> bool:
         """Whether an agent without the lock is gone. One whose process is still there may have lost
@@ -293,8 +283,8 @@ class Job:
         return [r for s in past for r in readings(s, self._key, shift, interval_s, GRAPHED)]
 
 
-def _phase(sample: Sample | None, state: str) -> str | None:
-    if state == DEAD:
-        return "ended"
-    number = None if sample is None or state == UNCERTAIN else phase_of(sample)
+def _phase(sample: Sample | None, state: State) -> Phase | None:
+    if state == State.DEAD:
+        return Phase.ENDED
+    number = None if sample is None or state == State.UNCERTAIN else phase_of(sample)
     return None if number is None else PHASES[number]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome
+from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Status
 from tpusmi.sources.sysfs.functions import Function, Survey, survey
 from tpusmi.sources.sysfs.nodes import Nodes, find_nodes, lookalikes
 
@@ -23,7 +23,7 @@ SURVEY_EVERY_S = 30.0
 class Bus(NamedTuple):
     """What the PCI bus says of TPUs."""
 
-    status: str
+    status: Status
     message: str
     chips: tuple[Chip, ...] = ()
     notes: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ def _notes(f: Function, nodes: Nodes) -> list[str]:
     return [*troubles, *f.notes, *nodes.notes[f.address]]
 
 
-def _status(chips: Sequence[Chip], found: Survey) -> tuple[str, str]:
+def _status(chips: Sequence[Chip], found: Survey) -> tuple[Status, str]:
     if chips:
         kinds = Counter(chip.kind for chip in chips)
         return OK, ", ".join(f"{count} × {kind}" for kind, count in kinds.items())

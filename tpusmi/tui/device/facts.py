@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tpusmi.model import LIBTPU_SDK, NOMINAL, Device, Link, Process, Snapshot, Value
-from tpusmi.report import rows, verdicts, words
+from tpusmi.report import rows, words
 from tpusmi.tui.draw.blocks import Block, Fact, of_facts
 from tpusmi.tui.draw.cells import age
 from tpusmi.tui.draw.look import Look
@@ -110,7 +110,7 @@ class DeviceFacts:
             yield from self._of_job(owners[0])
 
     def _of_job(self, p: Process) -> Iterator[Fact]:
-        state = verdicts.state(p)
+        state = p.status
         if state:
             yield Fact("phase", f"{letter(p)} {state}")
         for name, metric, read in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.model import Device, Snapshot
+from tpusmi.model import Device, Holding, Snapshot
 from tpusmi.report import rows, verdicts, words
 from tpusmi.tui.device.facts import HEALTHY, health, links_of, short_name
 from tpusmi.tui.draw.look import Look, Row
@@ -49,7 +49,7 @@ def _owners(look: Look, s: Snapshot, d: Device) -> list[Row]:
     found = [p for p in s.processes if p.key in d.owners]
     lines = []
     for p in found[:MOST_OWNERS]:
-        style, doubtful = verdict_style(p), verdicts.is_doubtful(p)
+        style, doubtful = verdict_style(p), p.is_doubtful
         lines.append(
             look.line(
                 (f"{letter(p)} ", style),
@@ -66,12 +66,12 @@ def _owners(look: Look, s: Snapshot, d: Device) -> list[Row]:
 
 
 def _nobody(s: Snapshot, d: Device) -> str:
-    from tpusmi.model.holding import FREE, node_states
+    from tpusmi.model.holding import node_states
 
-    if d.node not in s.nodes:
+    if d.node not in s.visibility.nodes:
         return "no process is known to hold it"
     state = next((n.state for n in node_states(s) if n.node == d.node), "")
-    if state == FREE:
+    if state == Holding.FREE:
         return "free: no process holds it"
     return state.replace("_", " ") or "no process is known to hold it"
 

@@ -107,7 +107,8 @@ class Graphs:
             self._graphs.clear()
         series = self._history.series(metric, subjects, int(at_s), ceil(slot_s * count))
         if graph is None or graph.series is not series or not 0 <= until - graph.until < count:
-            first, slots = until - count + 1, [None] * count
+            first = until - count + 1
+            slots: Slots = [None] * count
         else:
             first = graph.until
             slots = graph.slots[until - first :] + [None] * (until - first)

@@ -37,7 +37,7 @@ class Question(NamedTuple):
 
 def still_there(s: Snapshot, processes: Iterable[Process]) -> tuple[Process, ...]:
     """The processes as they are now, without those whose pid is another one's, or only claimed."""
-    now = {p.pid: p for p in s.processes if p.state != "dead" and p.is_verified}
+    now = {p.pid: p for p in s.processes if not p.is_dead and p.is_verified}
     sure = (p for p in processes if p.is_verified)
     return tuple(now.get(p.pid, p) for p in sure if now.get(p.pid, p).key == p.key)
 

@@ -26,7 +26,7 @@ def other_job(look: Look, s: Snapshot, p: Process, width: int, room: int) -> lis
     """Details of the next living process, as on the main page; nothing without room for all."""
     at = next((n for n, other in enumerate(s.processes) if other.key == p.key), 0)
     order = (*s.processes[at + 1 :], *s.processes[:at])
-    other = next((o for o in order if o.state != "dead" and o.is_verified), None)
+    other = next((o for o in order if not o.is_dead and o.is_verified), None)
     if other is None:
         return []
     numbers = [d.number for d in s.devices_of(other.key)]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Life, Notice, Process, Snapshot
 from tpusmi.report import words
 from tpusmi.text import noun
-from tpusmi.tui.main.processes import is_dead
 
 VERSIONS = (
     ("jax", "jax_version"),
@@ -70,7 +69,7 @@ class JobFacts:
     def last_step(self) -> Iterator[str]:
         """How long ago, or before its end."""
         if (since := self.value("since_last_step_s")) is not None:
-            when = "before its end" if is_dead(self._p) else "ago"
+            when = "before its end" if self._p.is_dead else "ago"
             yield f"last {words.duration(since)} {when}"
 
     def cost(self) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import AGENT, PHASE, PHASES, History, Process, Snapshot, Value
+from tpusmi.model import AGENT, PHASE, PHASES, History, Process, Snapshot, State, Value
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Drawn, Graphs, How, Slots, dominant, filed, held, most
@@ -193,7 +193,7 @@ class JobGraphs:
         any more there is none.
         """
         m, phase = self._moment, self._moment.process.phase
-        if m.process.state != "live":
+        if m.process.state != State.LIVE:
             return None
         if metric != PHASE:
             return m.snapshot.values.get((m.process.key, metric))

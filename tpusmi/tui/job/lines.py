@@ -11,15 +11,15 @@ from textual.geometry import Size
 
 from tpusmi.merge.owned import fresh_mean
 from tpusmi.merge.slow import Cause, slow
-from tpusmi.model import LIVE, SILENT, UNCERTAIN
-from tpusmi.report import verdicts, words
+from tpusmi.model import State
+from tpusmi.report import words
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.draw.named import NAME_WIDTH, named
 from tpusmi.tui.job.devices import device_lines, other_job
 from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
 from tpusmi.tui.job.graphs import SHARES, JobGraphs, Moment
 from tpusmi.tui.main.detail import SITES_WANTED, judged, site_lines, sites_wanted, unverified
-from tpusmi.tui.main.processes import is_dead, letter, letter_style
+from tpusmi.tui.main.processes import letter, letter_style
 
 TWO_COLUMNS_FROM = 140
 GAP = 3
@@ -86,7 +86,7 @@ class _Page:
             lines += named(self._look, "ending", around.ending, width, "warn")
         lines += around.ends
         lines += unverified(self._look, self._p, width)
-        if verdicts.is_doubtful(self._p):
+        if self._p.is_doubtful:
             lines += judged(self._look, self._p, width)
         cause = slow(self._s, self._p)
         lines += self._step_lines()
@@ -107,7 +107,7 @@ class _Page:
             *named("versions", facts.versions(), width),
             *named("variables", facts.environment(), width),
         ]
-        if not verdicts.is_doubtful(self._p):
+        if not self._p.is_doubtful:
             lines += judged(self._look, self._p, width)
         return lines
 
@@ -125,7 +125,7 @@ class _Page:
     def wanted_sites(self) -> int:
         """Lines that those will fill, or would if it was known, a few more or less."""
         few = -(-sites_wanted(self._p) // SITES_STEP) * SITES_STEP
-        has_living_agent = self._p.interval_s is not None and self._p.state == LIVE
+        has_living_agent = self._p.interval_s is not None and self._p.state == State.LIVE
         return few + AROUND_SITES if has_living_agent else 0
 
     def sites(self, width: int, most: int = SITES_WANTED) -> list[Row]:
@@ -158,11 +158,11 @@ class _Page:
         """What it is doing, in words."""
         p, sampled_s = self._p, self._p.sampled_at_s
         old = "" if sampled_s is None else words.duration(max(0.0, self._s.at_s - sampled_s))
-        if is_dead(p):
+        if p.is_dead:
             return f"ended {old} ago" if old else "ended"
-        if verdicts.state(p) in ("stale", "stopped"):
-            return verdicts.state(p)
-        if p.state in (SILENT, UNCERTAIN):
+        if p.status in ("stale", "stopped"):
+            return p.status
+        if p.state in (State.SILENT, State.UNCERTAIN):
             return f"{p.state}: its agent wrote nothing for {old}" if old else p.state
         since_s = self._facts.value("since_last_step_s")
         if p.phase == "idle" and since_s is not None:
@@ -189,7 +189,7 @@ class _Page:
     def _step_times(self) -> Row:
         """Each in its own place: nothing moves when the numbers change."""
         values = [self._s.values.get((self._p.key, f"step_time_s.{part}")) for part in _STEP_TIMES]
-        dim = is_dead(self._p) or any(v is not None and v.stale for v in values)
+        dim = self._p.is_dead or any(v is not None and v.stale for v in values)
         parts = [("step time".ljust(NAME_WIDTH), "title")]
         for name, v in zip(_STEP_TIMES, values, strict=True):
             text = words.duration(None if v is None else v.value)
@@ -230,19 +230,19 @@ class _Page:
             yield NO_AGENT
             return
         yield f"looks every {words.duration(p.interval_s)}"
-        if p.sampled_at_s is not None and not is_dead(p):
+        if p.sampled_at_s is not None and not p.is_dead:
             yield f"last {words.duration(max(0.0, self._s.at_s - p.sampled_at_s))} ago"
         yield from (text.removeprefix("agent ") for text in self._facts.cost())
 
     def _measured(self, name: str, parts: Iterable[str]) -> Row:
         """A line that may be cut at the edge; grey when it is of the past of a job."""
         text = self._joined(parts) or words.UNKNOWN
-        style = "plain" if self._p.state == "live" else "dim"
+        style = "plain" if self._p.state == State.LIVE else "dim"
         return self._look.line((name.ljust(NAME_WIDTH), "title"), (text, style))
 
     def _wrapped(self, name: str, parts: Iterable[str], width: int) -> list[Row]:
         """The parts behind their name; no line when there are none."""
-        text, style = self._joined(parts), "dim" if is_dead(self._p) else "plain"
+        text, style = self._joined(parts), "dim" if self._p.is_dead else "plain"
         return named(self._look, name, text, width, style) if text else []
 
     def _joined(self, parts: Iterable[str]) -> str:

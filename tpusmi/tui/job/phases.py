@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from tpusmi.model import PHASES
+from tpusmi.model import PHASES, Phase
 from tpusmi.report import words
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.main.processes import LETTERS
 
 STYLES = {
-    "starting": "graph",
-    "compiling": "warn",
-    "running": "good",
-    "idle": "dim",
-    "ended": "dim",
+    Phase.STARTING: "graph",
+    Phase.COMPILING: "warn",
+    Phase.RUNNING: "good",
+    Phase.IDLE: "dim",
+    Phase.ENDED: "dim",
 }
-THIN = ("idle", "ended")
+THIN = (Phase.IDLE, Phase.ENDED)
 """Phases without work are drawn thin: they are told apart without colours, too."""
 KNOWN_RATIO = 0.98
 """The newest seconds are on their way."""
@@ -55,6 +55,6 @@ def _percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %") if share >= 0.01 else words.percent(100 * share)
 
 
-def _phase(number: float | None) -> str | None:
+def _phase(number: float | None) -> Phase | None:
     """Numbers are from a file that another process wrote."""
     return PHASES[int(number)] if number is not None and 0 <= number < len(PHASES) else None

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from tpusmi.model import LIVE, Process, Site, Snapshot
+from tpusmi.model import Process, Site, Snapshot, State
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.cells import age
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.job.facts import NO_AGENT, JobFacts, told
-from tpusmi.tui.main.processes import is_dead, letter, verdict_style
+from tpusmi.tui.main.processes import letter, verdict_style
 
 _NAME_WIDTH = 10
 SITES_WANTED, SITES_TO_COME = 12, 8
@@ -89,7 +89,7 @@ class _Detail:
         text = f" {self._look.glyphs.dot} ".join(parts) or words.UNKNOWN
         if cell_len(text) > self._room:
             text = self._look.fitted(text, self._room)
-        style = "dim" if is_dead(self._p) else style
+        style = "dim" if self._p.is_dead else style
         return self._look.line((name.ljust(_NAME_WIDTH), "title"), (text, style))
 
     def _who(self, devices: str) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _notices(look: Look, s: Snapshot, p: Process, width: int) -> list[Row]:
     """
     verdict_lines = judged(look, p, width)
     lines = [row for n in told(s, p) for row in look.wrapped(n.message, width, "warn", "! ")]
-    first = verdicts.is_doubtful(p)
+    first = p.is_doubtful
     return [*verdict_lines, *lines] if first else [*lines, *verdict_lines]
 
 
@@ -119,14 +119,14 @@ def sites_wanted(p: Process) -> int:
     """How many of the largest sites are worth their room, when they are known, or are to come."""
     if p.profile is not None:
         return min(len(p.profile.sites), SITES_WANTED)
-    return SITES_TO_COME if p.state == LIVE and p.interval_s is not None else 0
+    return SITES_TO_COME if p.state == State.LIVE and p.interval_s is not None else 0
 
 
 def unverified(look: Look, p: Process, width: int) -> list[Row]:
     """That only a file says that there is this process."""
     if p.is_verified:
         return []
-    if p.state == "dead":
+    if p.is_dead:
         return []
     if p.elsewhere:
         text = (
@@ -140,7 +140,7 @@ def unverified(look: Look, p: Process, width: int) -> list[Row]:
 
 def judged(look: Look, p: Process, width: int) -> list[Row]:
     """Whether it is stale, where there is a word to say about it, and its other signs."""
-    mark = "! " if verdicts.is_doubtful(p) else "  "
+    mark = "! " if p.is_doubtful else "  "
     text = verdicts.sentence(p) if p.stale_reason else ""
     lines = look.wrapped(text, width, verdict_style(p), mark) if text else []
     signs = "; ".join(verdicts.other_signs(p))

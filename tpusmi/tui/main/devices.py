@@ -8,7 +8,7 @@ from dataclasses import replace
 from rich.segment import Segment
 
 from tpusmi.model import Device, Process, Value
-from tpusmi.report import rows, verdicts, words
+from tpusmi.report import rows, words
 from tpusmi.tui.draw.cells import Cells, age, marked
 from tpusmi.tui.draw.columns import Column
 from tpusmi.tui.draw.look import Row, fill_style
@@ -106,7 +106,7 @@ class DeviceTable(Cells[Device]):
     def _phase(self, d: Device, width: int) -> Row:
         """What the job on it does, by its agent."""
         p = self._owning(d)
-        return self.look.cell((p and verdicts.state(p)) or words.UNKNOWN, width)
+        return self.look.cell((p and p.status) or words.UNKNOWN, width)
 
     def _has_phase(self, d: Device) -> bool:
         return self._owning(d) is not None

@@ -8,7 +8,6 @@ from tpusmi.model import Process, Snapshot
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.main.detail import About, Details
-from tpusmi.tui.main.processes import is_dead
 from tpusmi.tui.main.roll import Roll
 from tpusmi.tui.scene import Scene
 
@@ -71,7 +70,7 @@ class Pane:
             return
         for n, branch in enumerate(self._roll.grid.items):
             p = branch.process
-            if p is None or p is selected or is_dead(p) or not p.is_verified:
+            if p is None or p is selected or p.is_dead or not p.is_verified:
                 continue
             if n not in self._others:
                 self._others[n] = self._details(snapshot, p)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tpusmi.model import Device, Process, ProcessKey, Snapshot, Value
+from tpusmi.model import Device, Phase, Process, ProcessKey, Snapshot, Value, Verdict
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.family import Branch, tree
 from tpusmi.tui.draw.cells import Cells, age
@@ -18,9 +18,15 @@ from tpusmi.tui.main.branches import of_branches
 from tpusmi.tui.main.sorting import Sorting
 
 SILENT, DEAD, UNKNOWN, STALE, SUSPECT, STOPPED = "!", "X", "?", "L", "M", "T"
-LETTERS = {"starting": "S", "compiling": "C", "running": "R", "idle": "I", "ended": DEAD}
+LETTERS: dict[str, str] = {
+    Phase.STARTING: "S",
+    Phase.COMPILING: "C",
+    Phase.RUNNING: "R",
+    Phase.IDLE: "I",
+    Phase.ENDED: DEAD,
+}
 """The letter in front of a process for each phase, for those who do not see its colour."""
-_MARKS = {"stale": STALE, "stopped": STOPPED, verdicts.MAYBE_MARK: SUSPECT, "silent": SILENT}
+_MARKS = {"stale": STALE, "stopped": STOPPED, Verdict.MAYBE: SUSPECT, "silent": SILENT}
 _STYLES = {
     **{"R": "good", "C": "warn", "S": "warn", SILENT: "bad", STALE: "bad", DEAD: "dim"},
     **{SUSPECT: "warn", STOPPED: "bad"},
@@ -122,7 +128,7 @@ class ProcessTable(Cells[Process]):
             self._extra("CPU", _of_life("cpu_percent"), words.percent, 6, 10),
             self._extra("RSS", _of_life("rss_bytes"), words.size, 9, 11),
             self._extra("TIME", _of_life("age_s"), span, 6, 9),
-            text("PHASE", self._phase, 9, 6, sort=lambda p: verdicts.state(p) or None),
+            text("PHASE", self._phase, 9, 6, sort=lambda p: p.status or None),
             text("AGE", self._age, 4, 5, right=True, sort=old),
             text("COMMAND", self._command, 14, 2, most=400, sort=_command),
         )
@@ -143,8 +149,8 @@ class ProcessTable(Cells[Process]):
 
     def _about(self, p: Process) -> filters.About:
         numbers = self._numbers(p) or self._chips(p)
-        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {verdicts.state(p)}"
-        return filters.About(p.pid, p.user, numbers, verdicts.is_stale(p), text)
+        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {p.status}"
+        return filters.About(p.pid, p.user, numbers, p.is_stale, text)
 
     def _chips(self, p: Process) -> list[int]:
         """Those whose nodes it holds: of a holder that nobody has told a device of."""
@@ -156,7 +162,7 @@ class ProcessTable(Cells[Process]):
 
         def mean(p: Process) -> float | None:
             s = self.snapshot
-            if s is None or is_dead(p):
+            if s is None or p.is_dead:
                 return None
             found = [rows.shown(s, d, name).value for d in self._devices.get(p.key, ())]
             known = [v.value for v in found if v is not None and not v.stale]
@@ -179,12 +185,12 @@ class ProcessTable(Cells[Process]):
             return self.look.cell("ending", width, "warn")
         marked = letter(p) in (STALE, SUSPECT, STOPPED)
         style = letter_style(p) if marked else self.style(p)
-        return self.look.cell(verdicts.state(p) or words.UNKNOWN, width, style)
+        return self.look.cell(p.status or words.UNKNOWN, width, style)
 
     def _command(self, p: Process, width: int) -> Row:
         """Its command, after how far its end is."""
         command, told = _command(p) or words.UNKNOWN, self.telling.get(p.key)
-        told = told if p.is_verified or p.state == "dead" else verdicts.doubt(p)
+        told = told if p.is_verified or p.is_dead else verdicts.doubt(p)
         if told is None:
             return self.look.cell(command, width, self.style(p))
         if len(told) > width:
@@ -240,7 +246,7 @@ class ProcessTable(Cells[Process]):
 
 def letter(p: Process) -> str:
     """The letter for the state of a process."""
-    state = verdicts.state(p)
+    state = p.status
     return _MARKS.get(state) or LETTERS.get(state, UNKNOWN)
 
 
@@ -251,12 +257,12 @@ def letter_style(p: Process) -> str:
 
 def verdict_style(p: Process) -> str:
     """The style of the verdict in words."""
-    return "bad" if p.stale else "warn" if verdicts.is_doubtful(p) else "plain"
+    return "bad" if p.stale else "warn" if p.is_doubtful else "plain"
 
 
 def is_dead(p: Process) -> bool:
     """True for a process that ended and is kept for what it left."""
-    return p.state == "dead"
+    return p.is_dead
 
 
 def span(seconds: float | None) -> str:

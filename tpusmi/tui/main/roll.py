@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from tpusmi.model import Process, ProcessKey, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui.draw.grid import Grid
-from tpusmi.tui.main.processes import ProcessTable, is_dead
+from tpusmi.tui.main.processes import ProcessTable
 from tpusmi.tui.scene import Scene
 
 START_S = 5.0
@@ -51,7 +51,7 @@ class Roll:
         table, grid = self.table, self.grid
         table.take(snapshot)
         shown = table.shown()
-        self._tags &= {p.key for p in snapshot.processes if not is_dead(p)}
+        self._tags &= {p.key for p in snapshot.processes if not p.is_dead}
         self._put_cursor(shown, snapshot.at_s)
         grid.active, grid.marked = active, self._tags
         grid.note = "  ".join(self._notes())
@@ -76,7 +76,7 @@ class Roll:
     def tag(self) -> None:
         """Tag the selected process, or untag it, and go on to the next."""
         selected = self.selected
-        if selected is not None and not is_dead(selected):
+        if selected is not None and not selected.is_dead:
             self._tags ^= {selected.key}
         self.grid.move(1)
 

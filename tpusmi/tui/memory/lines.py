@@ -12,7 +12,7 @@ from tpusmi.report import words
 from tpusmi.text import counted, noun
 from tpusmi.tui.draw.cells import age
 from tpusmi.tui.draw.look import Look, Row, fill_style, width_of
-from tpusmi.tui.main.processes import is_dead, letter
+from tpusmi.tui.main.processes import letter
 from tpusmi.tui.memory.allocations import Tree, is_by_device
 from tpusmi.tui.memory.table import signed_size
 
@@ -70,7 +70,7 @@ def figures(s: Snapshot, devices: Sequence[Device]) -> Figures:
 def head_lines(look: Look, shown: Shown, width: int, height: int) -> list[Row]:
     """As many of the lines as there is room for, the most telling first."""
     found = figures(shown.snapshot, shown.devices)
-    dim = is_dead(shown.process) or any(v is not None and v.stale for v in found)
+    dim = shown.process.is_dead or any(v is not None and v.stale for v in found)
     live, other, free = _glyphs(look)
     lines = [
         _title(look, shown, width),

@@ -1,0 +1,1 @@
+"""What tests build and start; a module is named after what it makes."""
