@@ -117,9 +117,7 @@ class Collector:
 class _Runner:
     """One source, its thread, and its newest outcome."""
 
-    def __init__(
-        self, source: Source, history: History, record: Callable[[], object]
-    ) -> None:
+    def __init__(self, source: Source, history: History, record: Callable[[], object]) -> None:
         self.end = threading.Event()
         self._source = source
         self._history = history

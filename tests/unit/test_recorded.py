@@ -28,6 +28,7 @@ from tpusmi.model import (
     RowKey,
     Server,
     Snapshot,
+    Visibility,
 )
 
 NOW = 1000.0
@@ -50,7 +51,7 @@ def chips(generation: str, count: int) -> Outcome:
 
 def holder(key: ProcessKey, *nodes: str) -> Outcome:
     process = Process(key, "me", "train.py", "live", None, None, None, {}, holds=nodes, uid=1)
-    return Outcome(HOLDERS, OK, processes=(process,), nodes=nodes)
+    return Outcome(HOLDERS, OK, processes=(process,), visibility=Visibility(nodes=nodes))
 
 
 def libtpu(server: str = PORT, at_s: float = NOW, **rows: list[float]) -> Outcome:

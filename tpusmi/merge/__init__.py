@@ -155,7 +155,9 @@ def _libtpu_version(outcomes: Iterable[Outcome], processes: Iterable[Process]) -
     return next((version for version in said if version), None)
 
 
-def _add_nominal(values: dict[Key, Value], devices: Iterable[Device], chips: Sequence[Chip]) -> None:
+def _add_nominal(
+    values: dict[Key, Value], devices: Iterable[Device], chips: Sequence[Chip]
+) -> None:
     """The table's memory where nobody measured a limit."""
     by_index = {c.index: c for c in chips}
     for d in devices:

@@ -166,8 +166,7 @@ class Join:
         return all(
             server.may_be_of(p)
             for p in self.processes
-            if (p.key in self._machine.holds or p.key in self._agents)
-            and p.key not in self.dead
+            if (p.key in self._machine.holds or p.key in self._agents) and p.key not in self.dead
         )
 
     def _shown_of(self, machine: Iterable[Device]) -> list[Device]:

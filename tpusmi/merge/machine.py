@@ -46,18 +46,14 @@ class Machine:
             return mine
         # A process may show only one of the nodes of a chip.
         chips = {c.index for c in self.chips if not held.isdisjoint(c.nodes)}
-        return [
-            d for d in mine if d.node in held or d.chip in chips or (with_bare and not d.node)
-        ]
+        return [d for d in mine if d.node in held or d.chip in chips or (with_bare and not d.node)]
 
     def _is_of_others(self, d: Device, process: ProcessKey) -> bool:
         """True when a process of another user holds it: two users' numbers are not one chip's."""
         return any(self._users.get(o) != self._users.get(process) for o in d.owners)
 
 
-def _devices(
-    chips: Iterable[Chip], holds: Mapping[ProcessKey, tuple[str, ...]]
-) -> list[Device]:
+def _devices(chips: Iterable[Chip], holds: Mapping[ProcessKey, tuple[str, ...]]) -> list[Device]:
     holders: dict[str, list[ProcessKey]] = {}
     for process, held in holds.items():
         for node in held:

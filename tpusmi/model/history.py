@@ -216,8 +216,7 @@ class History:
         origins = Counter(of)
         too_large = {origin for origin, count in origins.items() if count > SHARE}
         ranked = sorted(
-            (of[rank] not in too_large, series.at_s, rank)
-            for rank, (_, series) in enumerate(every)
+            (of[rank] not in too_large, series.at_s, rank) for rank, (_, series) in enumerate(every)
         )
         gone: list[tuple[Key, Series]] = []
         for is_modest, _, rank in ranked:
