@@ -412,7 +412,7 @@ def test_a_link_of_a_chip_that_is_not_there_is_told_without_one() -> None:
 def test_busy_chips_without_matrix_work_are_told() -> None:
     held = holder(JOB, "/dev/vfio/0")
     s = joined(chips("v5e", 1), held, libtpu({DUTY: {0: 100.0}}), libtpu({MXU: {0: 3.0}}, "sdk"))
-    assert "busy 100 % but MXU 3 %" in warned(s)["busy_without_mxu"]
+    assert "busy 100 %, MXU 3 %" in warned(s)["busy_without_mxu"]
     fine = joined(
         chips("v5e", 1), held, libtpu({DUTY: {0: 100.0}}), libtpu({MXU: {0: 40.0}}, "sdk")
     )

@@ -374,3 +374,14 @@ def test_a_quiet_time_longer_than_the_history_is_known() -> None:
         history.forget(at_s)
     s = snapshot(life(), rows=QUIET)
     assert [p.stale_code for p in judged(s, history=history).processes] == ["idle"]
+
+
+def test_a_chip_that_has_rested_for_long_is_no_sign_about_a_process_that_is_younger() -> None:
+    history = History()
+    for ago_s in range(4000, 0, -10):
+        duty = Reading("duty_cycle_percent", DeviceKey(None, 0), 0.0, NOW - ago_s, LIBTPU, 5.0)
+        history.add([duty])
+    young = snapshot(life(age_s=20.0), rows=QUIET)
+    assert [p.stale_code for p in judged(young, history=history).processes] == [None]
+    old = snapshot(life(age_s=1900.0), rows=QUIET)
+    assert [p.stale_code for p in judged(old, history=history).processes] == ["idle"]

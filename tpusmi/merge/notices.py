@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpusmi.merge.owned import fresh, fresh_mean, least
+from tpusmi.merge.causes import warnings
 from tpusmi.merge.witnesses import stopped
 from tpusmi.model import (
     HOLDERS,
@@ -20,20 +20,15 @@ from tpusmi.model import (
     Link,
     LockState,
     Notice,
-    Phase,
     Process,
     Server,
     Snapshot,
     State,
     Verdict,
 )
+from tpusmi.model.several import fresh, least
 from tpusmi.text import counted
 
-RECOMPILATIONS_LEAST = 2
-BUSY_PERCENT = 95.0
-LITTLE_MXU_PERCENT = 5.0
-NOTHING_PERCENT = 0.05
-STARVED_PERCENT = 50.0
 UNUSED_S = 300.0
 PERSISTENT, UNUSABLE = 6, 10
 """Health of a link from which on it is more than a passing fault."""
@@ -49,7 +44,7 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
         if not p.is_dead and p.is_verified:
             found += _of_verdict(p)
             found += p.warnings
-            found += _of_job(s, p)
+            found += _of_job(p)
             found += _of_use(s, p)
     return tuple(found)
 
@@ -121,24 +116,10 @@ def _link(link: Link, chips: Sequence[Chip]) -> str:
     return f"ICI link {link.name}{of} {state} (health {link.health})"
 
 
-def _of_job(s: Snapshot, p: Process) -> Iterator[Notice]:
-    recent = s.values.get((p.key, "recent_compilations"))
-    if recent is not None and not recent.stale and recent.value >= RECOMPILATIONS_LEAST:
-        yield _recompiling(p, int(recent.value))
+def _of_job(p: Process) -> Iterator[Notice]:
     if p.state == State.SILENT:
         why = f"it is {stopped(p)}" if stopped(p) else "hung, stopped, or switched off"
         yield Notice("silent_agent", f"its agent has stopped writing: {why}", p.pid)
-
-
-def _recompiling(p: Process, count: int) -> Notice:
-    names = p.facts.get("recompiled")
-    what = f" ({names})" if names else ""
-    return Notice(
-        "recompiling",
-        f"{count} compilations in the last minute{what}: "
-        "shapes or static arguments that change make XLA compile again",
-        p.pid,
-    )
 
 
 def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
@@ -149,37 +130,10 @@ def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
         yield notice
     if p.holds and wall:
         yield Notice("other_mounts", wall, p.pid)
-    duty = fresh_mean(s, "duty_cycle_percent", devices)
-    mxu = fresh_mean(s, "tensorcore_utilization_percent", devices)
     idle_s = least(s, "idle_s", devices)
-    if duty is not None and mxu is not None and duty >= BUSY_PERCENT and mxu < LITTLE_MXU_PERCENT:
-        bandwidth = fresh_mean(s, "hbm_bandwidth_utilization_percent", devices)
-        yield _busy_for_little(p, duty, mxu, bandwidth)
     if idle_s is not None and idle_s >= UNUSED_S and p.stale_code != "idle":
-        yield Notice(
-            "unused", f"holds the TPU and has run nothing on it for {idle_s / 60:.0f} min", p.pid
-        )
-    elif duty is not None and duty < STARVED_PERCENT and _is_stepping(s, p):
-        yield Notice(
-            "starved",
-            f"steps, but its chips are busy only {duty:.0f} %: they wait for input or the host",
-            p.pid,
-        )
-
-
-def _busy_for_little(p: Process, duty: float, mxu: float, bandwidth: float | None) -> Notice:
-    if mxu < NOTHING_PERCENT and bandwidth is not None and bandwidth < NOTHING_PERCENT:
-        return Notice(
-            "busy_for_nothing",
-            f"busy {duty:.0f} % but MXU and HBM bandwidth are at 0 %: its program hangs, or waits "
-            "for another host",
-            p.pid,
-        )
-    return Notice(
-        "busy_without_mxu",
-        f"busy {duty:.0f} % but MXU {mxu:.0f} %: not a matrix-heavy program, or tiny batches",
-        p.pid,
-    )
+        yield Notice("unused", f"has held the TPU idle for {idle_s / 60:.0f} min", p.pid)
+    yield from warnings(s, p)
 
 
 def _wall(s: Snapshot, p: Process) -> str:
@@ -218,8 +172,3 @@ def _libtpus_reason(s: Snapshot, p: Process) -> str:
     if p.environment.get("TPU_PROCESS_ADDRESSES") == "local" and not missing:
         reason = "serves no metrics: TPU_PROCESS_ADDRESSES=local (unset it)"
     return reason
-
-
-def _is_stepping(s: Snapshot, p: Process) -> bool:
-    rate = s.values.get((p.key, "steps_per_s"))
-    return p.phase == Phase.RUNNING and rate is not None and not rate.stale and rate.value > 0

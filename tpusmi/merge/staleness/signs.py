@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.merge.owned import fresh
-from tpusmi.merge.staleness.case import BUSY, Case, minutes
-from tpusmi.merge.staleness.work import WORKING_CPU_PERCENT, idle_s
+from tpusmi.merge.staleness.work import BUSY, WORKING_CPU_PERCENT, Case, idle_s, minutes
 from tpusmi.merge.witnesses import stopped
 from tpusmi.model import FAILED, Phase, Sign, State
+from tpusmi.model.several import fresh
 
 QUIET_CPU_PERCENT = 5.0
 """Of one core since its start: a program that ran for long has used more."""

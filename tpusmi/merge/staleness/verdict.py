@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tpusmi.merge.staleness.case import Case, minutes
-from tpusmi.merge.staleness.limits import Limits
+from tpusmi.merge.staleness import Limits
 from tpusmi.merge.staleness.signs import (
     NEVER_ENOUGH,
     WITHOUT_WEIGHT,
     signs_of,
     works_since_its_start,
 )
-from tpusmi.merge.staleness.work import NOT_MEASURED, lack_of_work, why_working
+from tpusmi.merge.staleness.work import (
+    NOT_MEASURED,
+    Case,
+    lack_of_work,
+    minutes,
+    why_working,
+)
 from tpusmi.merge.witnesses import in_words, missing_for, stopped
 from tpusmi.model import (
     ENDING_CODES,

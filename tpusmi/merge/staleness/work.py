@@ -1,14 +1,34 @@
 """Whether a holder works: what shows that it does, and what answers that it does not. Pure."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from tpusmi.merge.owned import fresh, fresh_mean, least
-from tpusmi.merge.staleness.case import BUSY, WORKED_LATELY_S, Case, minutes
-from tpusmi.model import LOST_AFTER_S, ChipKey, Device, History, Phase, Snapshot
+from tpusmi.merge.staleness import Limits
+from tpusmi.model import (
+    LOST_AFTER_S,
+    OK,
+    ChipKey,
+    Device,
+    History,
+    Life,
+    Phase,
+    Process,
+    Server,
+    Snapshot,
+    State,
+)
+from tpusmi.model.history import NOTHING_PERCENT
+from tpusmi.model.several import fresh, least, mean
 
-WORKING_PERCENT = 0.05
+WORKED_LATELY_S = 60.0
+BUSY = (
+    "duty_cycle_percent",
+    "tensorcore_utilization_percent",
+    "hbm_bandwidth_utilization_percent",
+)
+"""Metrics that say whether a device works."""
 WORKING_CPU_PERCENT = 20.0
 RESTING_CPU_PERCENT = 1.0
 """Of one core: a process that uses no more does nothing. It is one tick of the kernel's clock in
@@ -16,6 +36,43 @@ the shortest time over which it is measured.
 """
 NOT_MEASURED = "what it uses of the processor has not been measured yet"
 _WORKING_PHASES = (Phase.COMPILING, Phase.RUNNING)
+
+
+class Case(NamedTuple):
+    """A holder at one moment, before its verdict."""
+
+    snapshot: Snapshot
+    process: Process
+    life: Life
+    devices: Sequence[Device]
+    limits: Limits
+    history: History | None
+
+    @property
+    def servers(self) -> list[Server]:
+        """Its own metrics servers, those that are silent as well."""
+        return [server for server in self.snapshot.servers if server.process == self.process.key]
+
+    @property
+    def has_server(self) -> bool:
+        """Whether one of them answers."""
+        return any(server.status == OK for server in self.servers)
+
+    @property
+    def has_agent(self) -> bool:
+        """Whether its agent writes."""
+        return self.process.interval_s is not None and self.process.state == State.LIVE
+
+    def is_measured(self, *names: str) -> bool:
+        """Whether somebody measures one of those of its devices."""
+        return any(
+            fresh(self.snapshot, name, d) is not None for name in names for d in self.devices
+        )
+
+    def agent_value(self, name: str) -> float | None:
+        """A value of its agent's own; None when unknown or old."""
+        found = self.snapshot.values.get((self.process.key, name))
+        return None if found is None or found.stale else found.value
 
 
 class Answer(NamedTuple):
@@ -36,7 +93,7 @@ def why_working(c: Case) -> str:
     for d in c.devices:
         for name in BUSY:
             found = fresh(c.snapshot, name, d)
-            if found is not None and found.value > WORKING_PERCENT:
+            if found is not None and found.value > NOTHING_PERCENT:
                 return f"{d.name} is busy"
     return "" if c.is_measured(*BUSY) else _works_on_the_host(c)
 
@@ -67,11 +124,15 @@ def idle_s(c: Case) -> float | None:
     stepped_s = c.agent_value("since_last_step_s")
     if c.has_agent and c.process.phase == Phase.IDLE and stepped_s is not None:
         return stepped_s
-    if c.history is None or fresh_mean(c.snapshot, "duty_cycle_percent", c.devices) is None:
+    if c.history is None or mean(c.snapshot, "duty_cycle_percent", c.devices) is None:
         return None
     quiet = [_quiet_since_s(d, c.history) for d in c.devices]
     known = [since_s for since_s in quiet if since_s is not None]
-    return c.snapshot.at_s - max(known) if known and len(known) == len(quiet) else None
+    if not known or len(known) < len(quiet):
+        return None
+    rests_s = c.snapshot.at_s - max(known)
+    # The chip may have rested for longer than this process has been there.
+    return rests_s if c.life.age_s is None else min(rests_s, c.life.age_s)
 
 
 def _who_answers(c: Case) -> str:
@@ -100,3 +161,8 @@ def _quiet_since_s(d: Device, history: History) -> float | None:
     if since_s is None and d.chip is not None:
         since_s = history.nothing_since_s(ChipKey(d.chip))
     return since_s
+
+
+def minutes(seconds: float) -> str:
+    """`12 min`, `2.5 h`."""
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from rich.segment import Segment
 from textual.geometry import Size
 
-from tpusmi.merge.owned import fresh_mean
-from tpusmi.merge.slow import Cause, slow
+from tpusmi.merge.causes import Cause, likeliest
 from tpusmi.model import State
+from tpusmi.model.several import mean
 from tpusmi.report import words
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.draw.named import NAME_WIDTH, named
@@ -88,7 +88,7 @@ class _Page:
         lines += unverified(self._look, self._p, width)
         if self._p.is_doubtful:
             lines += judged(self._look, self._p, width)
-        cause = slow(self._s, self._p)
+        cause = likeliest(self._s, self._p)
         lines += self._step_lines()
         lines += self._warnings(cause, width)
         if cause is not None:
@@ -206,13 +206,13 @@ class _Page:
         if used is not None:
             yield f"HBM {words.size_pair(used, limit)}"
         for name, metric in SHARES:
-            value = fresh_mean(self._s, metric, devices)
+            value = mean(self._s, metric, devices)
             if value is not None:
                 yield f"{name} {words.percent(value):>5}"
 
     def _warnings(self, cause: Cause | None, width: int) -> list[Row]:
-        covered = () if cause is None else cause.covers
-        notices = [n for n in told(self._s, self._p) if n.code not in covered]
+        covered = "" if cause is None else cause.notice
+        notices = [n for n in told(self._s, self._p) if n.code != covered]
         return [row for n in notices for row in self._look.wrapped(n.message, width, "warn", "! ")]
 
     def _cause(self, cause: Cause, width: int) -> list[Row]:
