@@ -1,4 +1,4 @@
-"""Writes the tables of the documentation that the program itself knows: keys, metrics, limits.
+"""Writes the tables of the documentation that the program itself knows: keys, metrics, files.
 
     python assets/make_docs.py [--check]
 
@@ -8,6 +8,7 @@ by hand. With --check it writes nothing, and fails when a table is not the one t
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -30,6 +31,7 @@ from tpusmi.tui.pages import keys_by_page  # noqa: E402
 from tpusmi.tui.palette import PaletteScreen  # noqa: E402
 
 DOCS = ROOT / "docs"
+PACKAGE = ROOT / "tpusmi"
 SOURCES = {AGENT: "agent", LIBTPU: "metrics server", LIBTPU_SDK: "SDK", PROFILE: ""}
 """As the text calls them; empty for what nothing reads yet."""
 
@@ -106,6 +108,29 @@ def _chips() -> str:
     return table(("chip", *of_a_chip, *rates), rows)
 
 
+def _summary(path: Path) -> str:
+    """What the module's docstring says first."""
+    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return " ".join(doc.partition("\n\n")[0].split())
+
+
+def _files() -> str:
+    """A table for each folder of the package, with its modules."""
+    folders = sorted({path.parent for path in PACKAGE.rglob("*.py")})
+    return "\n\n".join(map(_folder, folders))
+
+
+def _folder(folder: Path) -> str:
+    name = folder.relative_to(PACKAGE.parent)
+    modules = [p for p in sorted(folder.glob("*.py")) if p.name != "__init__.py"]
+    head = f"**`{name}/`**: {_summary(folder / '__init__.py')}"
+    if not modules:
+        return head
+    return (
+        f"{head}\n\n{table(('file', 'its job'), ((_code(p.name), _summary(p)) for p in modules))}"
+    )
+
+
 TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "keys.md": {
         "keys of every page": lambda: _of_page(EVERYWHERE),
@@ -118,6 +143,7 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "keys of the help": partial(_of_dialog, HelpScreen),
         "keys of the palette": partial(_of_dialog, PaletteScreen),
     },
+    "architecture.md": {"files": _files},
     "numbers.md": {"metrics": _metrics, "chips": _chips},
     "security.md": {name: partial(table, *told) for name, told in limits.TABLES.items()},
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tpusmi.agent import _mode
+from tpusmi.cli.exits import Exit
 from tpusmi.merge.causes import CASES
 from tpusmi.merge.staleness import IDLE_S
 from tpusmi.model import LOST_AFTER_S, History
@@ -24,9 +25,10 @@ from tpusmi.tui.scene import Scene
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "assets" / "make_docs.py"
-TOP = ("README.md", "CHANGELOG.md", "SECURITY.md")
+TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 PAGES = [*(ROOT / name for name in TOP), *sorted((ROOT / "docs").glob("*.md"))]
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+PATH = re.compile(r".*/|.*\.(?:py|md|json|svg|toml|txt|ya?ml)|\.ci/run")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -69,11 +71,40 @@ def test_the_tables_in_docs_are_those_of_the_program() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_readme_names_every_theme() -> None:
-    line = next(
-        line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("theme =")
-    )
+def test_the_page_of_settings_names_every_theme() -> None:
+    lines = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8").splitlines()
+    line = next(line for line in lines if line.startswith("theme ="))
     assert [name for name in THEMES if name not in line] == []
+
+
+def test_the_page_of_commands_explains_every_exit_code() -> None:
+    codes = {name for name in _first_cells("commands.md") if name.isdigit()}
+    assert codes == {str(code.value) for code in Exit}
+
+
+@pytest.mark.parametrize("name", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_file_that_a_guide_to_the_code_names_is_there(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```|<!-- files .*<!-- /files ", "", text, flags=re.DOTALL | re.M)
+    paths = [word for word in re.findall(r"`([\w./-]+)`", text) if PATH.fullmatch(word)]
+    assert len(paths) > 30
+    absent = [p for p in paths if not (ROOT / p).exists() and not (ROOT / "tpusmi" / p).exists()]
+    assert absent == []
+
+
+def test_every_package_and_module_is_on_the_map_of_the_architecture() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    map_ = page.partition("## The map")[2].partition("\n## ")[0]
+    package = ROOT / "tpusmi"
+    folders = {f"{p.parent.relative_to(package)}/" for p in package.glob("*/**/__init__.py")}
+    modules = {p.name for p in package.glob("*.py") if p.name != "__init__.py"}
+    assert {name for name in folders | modules if f"`{name}`" not in map_} == set()
+
+
+def test_the_glossary_has_at_most_twenty_words() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    glossary = page.partition("## Glossary")[2].partition("\n## ")[0]
+    assert 10 < glossary.count("\n| ") - 1 <= 20
 
 
 def _first_cells(page: str) -> set[str]:

@@ -327,8 +327,8 @@ def test_a_cell_shows_the_job_of_the_notebook(tmp_path: Path) -> None:
 
 @ROOT
 @claims(
-    "A container with a FUSE file system on `/dev/shm` is not looked into, and tpusmi says so.",
-    "tpusmi looks only at local file systems there",
+    "It does not read a container with a FUSE file system on `/dev/shm`, and says so.",
+    "In other containers, tpusmi reads only local file systems",
 )
 def test_a_dev_shm_on_fuse_is_not_looked_into_and_that_is_said(tmp_path: Path) -> None:
     code = (

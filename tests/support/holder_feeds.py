@@ -25,6 +25,7 @@ from tpusmi.model import (
     Snapshot,
     Subject,
     Verdict,
+    Visibility,
 )
 
 STALE, HEALTHY, BESIDE, LOADED = 41234, 52870, 53911, 60017
@@ -93,7 +94,8 @@ def holders(*others: Job, **changes: Any) -> ScriptedFeed:
     chips = tuple(
         Chip(n, "v5e", "TPU v5 lite", (f"0000:00:0{n}.0",), _nodes(n, n + 1), 1) for n in range(8)
     )
-    return ScriptedFeed(jobs, changes={"chips": chips, "nodes": _nodes(0, 8), **changes})
+    visibility = Visibility(nodes=_nodes(0, 8))
+    return ScriptedFeed(jobs, changes={"chips": chips, "visibility": visibility, **changes})
 
 
 def beside() -> Job:

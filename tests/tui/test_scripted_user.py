@@ -10,8 +10,8 @@ from support.terminals import Terminal, terminal
 from support.users import ROOT
 
 from tpusmi.collect import look
-from tpusmi.model import Host
-from tpusmi.model.holding import FREE, status
+from tpusmi.model import Holding, Host
+from tpusmi.model.holding import status
 from tpusmi.simulate.host import Plan, start
 
 KEYS_MOST = 5
@@ -40,7 +40,7 @@ def test_a_stale_holder_is_found_and_freed(tmp_path: Path) -> None:
         screen.see("orphaned")
         user.press(ENTER)
         screen.see_match(r"ended by SIG(TERM|KILL)")
-        assert status(look(host)) == FREE
+        assert status(look(host)) == Holding.FREE
         assert user.pressed <= KEYS_MOST
 
 

@@ -87,7 +87,7 @@ def test_it_warns_when_others_can_reach_it(
 ) -> None:
     with serving(tmp_path, "--host", "0.0.0.0", *flags) as server:
         warning, address = server.said.splitlines()
-        assert warning.startswith("tpusmi: warning: whoever reaches 0.0.0.0 can ")
+        assert warning.startswith("tpusmi: warning: anyone who reaches 0.0.0.0 can ")
         assert words in warning
         assert f"http://{socket.gethostname()}:{server.port}/" in address
         assert server.end(signal.SIGTERM) == 0

@@ -1,4 +1,4 @@
-"""The dashboard's settings: the file's, with the command line's on top; and `--print-config`."""
+"""The dashboard's settings: the file, overridden by the command line; and `--print-config`."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from tpusmi.tui.main.arrange import VIEWS
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """What holds for this command. Ends it with a sentence when the file cannot be understood."""
+    """The settings for this command. Ends it with a sentence if the file has an error."""
     try:
         path = options.config
         if path is not None and not os.path.lexists(path):
-            # That of the usual place may be missing; one that is asked for may not.
+            # The default file may be missing, but not one that the user names.
             raise SettingsError(f"{clean(path)}: there is no such file")
-        found = load(settings_path() if path is None else path)
+        settings = load(settings_path() if path is None else path)
     except SettingsError as error:
         sys.stderr.write(f"tpusmi: {error}\n")
         raise SystemExit(Exit.USAGE) from None
-    return found._replace(
-        theme=options.theme or found.theme,
-        interval_s=options.interval or found.interval_s,
-        view=options.view or found.view,
-        ascii=options.ascii or found.ascii,
+    return settings._replace(
+        theme=options.theme or settings.theme,
+        interval_s=options.interval or settings.interval_s,
+        view=options.view or settings.view,
+        ascii=options.ascii or settings.ascii,
     )
 
 
 def print_config(options: argparse.Namespace) -> Exit:
-    """Print the settings as the file that would give them."""
+    """Print the current settings as a TOML file."""
     text = config_text(settings_of(options))
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # as TOML is
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # TOML's encoding
     sys.stdout.write(text)
     return Exit.ANSWERED
 
 
 def config_text(settings: Settings) -> str:
-    """A TOML file of every setting, with what it means."""
+    """A TOML file with every setting and its meaning."""
     return "\n".join((*_plain(settings), "", *_keys(settings), "", *_colors(settings), ""))
 
 
@@ -51,18 +51,18 @@ def _plain(settings: Settings) -> Iterator[str]:
 
     yield f"# The dashboard of tpusmi reads this from {clean(settings_path())}"
     yield ""
-    yield _line("theme", settings.theme, f"{', '.join(THEMES)}; ansi is the terminal's own colours")
-    yield _line("interval", settings.interval_s, "seconds between two looks")
+    yield _line("theme", settings.theme, f"{', '.join(THEMES)}; ansi is the terminal's own colors")
+    yield _line("interval", settings.interval_s, "seconds between refreshes")
     yield _line("view", settings.view, ", ".join(VIEWS))
-    yield _line("ascii", settings.ascii, "true where other characters cannot be shown")
-    yield _line("only_user", settings.only_user, "whose processes to show; empty is everybody's")
+    yield _line("ascii", settings.ascii, "true if the terminal cannot show other characters")
+    yield _line("only_user", settings.only_user, "show only this user's processes; empty: all")
 
 
 def _keys(settings: Settings) -> Iterator[str]:
     from tpusmi.tui.keymap import remapped
     from tpusmi.tui.pages import every_key
 
-    yield "[keys] # comma separated: letters, or names as ?, Esc, PgUp, Ctrl-X, comma"
+    yield "[keys] # comma-separated: letters, or names such as ?, Esc, PgUp, Ctrl-X, comma"
     for binding in remapped(every_key(), settings.keys):
         if binding.id:
             yield _line(binding.id, binding.key, binding.tooltip)
@@ -78,7 +78,7 @@ def _colors(settings: Settings) -> Iterator[str]:
 
 
 def _line(name: str, value: str | float, meaning: str = "") -> str:
-    # JSON's text, numbers, true and false are TOML's, too, as long as nothing but quotes has to be
-    # escaped: what cannot be printed is no setting.
+    # JSON's text, numbers, true and false are also TOML's if only quotes need escaping: settings
+    # contain only printable characters.
     text = json.dumps(value, ensure_ascii=False)
     return f"{name} = {text}" + (f"  # {meaning}" if meaning else "")

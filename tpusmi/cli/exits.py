@@ -20,7 +20,7 @@ TAKEN_WITHIN_S = 30.0
 
 
 class Exit(IntEnum):
-    """Exit codes of every command. The README prints this table."""
+    """Exit codes of every command. docs/commands.md explains them."""
 
     ANSWERED = 0
     NOTHING_HERE = 1

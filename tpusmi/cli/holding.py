@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
+from tpusmi import cli
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import add_colors, words
 from tpusmi.merge.staleness import IDLE_S, STUCK_S, Limits
@@ -60,13 +61,7 @@ def on_host(
     """Do it on this host, or on the simulated one that is asked for; the exit code."""
     # Commands are any bytes: what the terminal cannot show must not end us half-way.
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    if options.simulate is not None:
-        from tpusmi.cli.simulated import on_simulated
-
-        return on_simulated(parse, options.simulate, act)
-    from tpusmi.collect import this_host
-
-    return act(this_host())
+    return cli.on_host(parse, options.simulate, act)
 
 
 def check_chips(s: Snapshot, chips: list[int] | None, parse: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The command line of `tpusmi` without a subcommand."""
+"""The options of `tpusmi` without a subcommand, and types of arguments for all commands."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ LOOP_DEFAULT_S = 5.0
 HELP_COLUMNS = 100
 
 COMMANDS = """commands:
-  ps                    who holds the TPU, and is it free: see tpusmi ps --help
-  kill                  end holders and wait until the TPU is free: see tpusmi kill --help
-  simulate TYPE         a simulated TPU host, such as v5e-8, to try scripts and dashboards on;
-                        see tpusmi simulate --help
-  demo                  a simulated TPU host with a real JAX training job on it, and watch it
-  serve-tui             the dashboard in a browser: see tpusmi serve-tui --help
+  tpusmi                show the dashboard; one plain table if stdout is not a terminal
+  tpusmi ps             show which processes hold the TPU, and whether it is free
+  tpusmi kill           end holders and wait until the TPU is free
+  tpusmi simulate TYPE  run a simulated TPU host, such as v5e-8, to try scripts and dashboards on
+  tpusmi demo           show a simulated TPU host with a real JAX training job on it
+  tpusmi serve-tui      serve the dashboard to a browser
 
-exit codes: 0 answered, 1 no TPU and no agent here, 2 usage, 3 permission needed,
+Each command has --help. The options below are those of tpusmi, tpusmi demo and tpusmi serve-tui."""
+
+EXIT_CODES = """exit codes: 0 success, 1 no TPU and no agent here, 2 usage, 3 permission needed,
 4 a source failed (--strict, or nothing was found), 5 busy or could not free, 6 a stale holder (ps),
 7 a TPU without a node (ps), 74 cannot write, 130 interrupted
 """
@@ -29,21 +31,18 @@ def parser() -> argparse.ArgumentParser:
     """The parser of every option; its help is the manual."""
     p = argparse.ArgumentParser(
         prog="tpusmi",
-        usage="tpusmi [options]\n"
-        "       tpusmi ps [options]\n       tpusmi kill [PID ...] [--stale] [--chip N] [options]\n"
-        "       tpusmi simulate TYPE [options]\n       tpusmi demo [options]\n"
-        "       tpusmi serve-tui [options]",
-        description="What nvidia-smi and nvitop are to GPUs, for TPUs. "
-        "The dashboard on a terminal; one plain table elsewhere.",
-        epilog=COMMANDS,
+        usage="tpusmi [COMMAND] [options]",
+        description=f"nvidia-smi and nvitop for Google TPUs.\n\n{COMMANDS}",
+        epilog=EXIT_CODES,
         formatter_class=Help,
         allow_abbrev=False,
     )
     p.add_argument("-V", "-v", "--version", action="version", version=f"tpusmi {__version__}")
-    _add_outputs(p.add_argument_group("what to print"))
-    _add_timing(p.add_argument_group("how often"))
-    _add_filters(p.add_argument_group("of what"))
-    _add_looks(p.add_argument_group("how it looks"))
+    _add_outputs(p.add_argument_group("output"))
+    _add_timing(p.add_argument_group("timing"))
+    _add_filters(p.add_argument_group("filters"))
+    _add_appearance(p.add_argument_group("appearance"))
+    _add_more(p.add_argument_group("more"))
     return p
 
 
@@ -56,46 +55,48 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 def _add_outputs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "-1", "--once", "-s", "--snapshot", action="store_true", help="one plain table"
+        "-1", "--once", "-s", "--snapshot", action="store_true", help="print one plain table"
     )
-    group.add_argument(
-        "--format", metavar="csv[,noheader][,nounits]", help="how a query is printed"
-    )
+    group.add_argument("--format", metavar="csv[,noheader][,nounits]", help="the format of a query")
     group.add_argument(
         "--programs",
         action="store_true",
-        help="ask libtpu what each core runs, too: expensive for the job",
+        help="also ask libtpu which program each core runs: expensive for the job",
     )
     g = group.add_mutually_exclusive_group()
-    g.add_argument("--json", action="store_true", help="one object; with --loop one per line")
+    g.add_argument(
+        "--json", action="store_true", help="print one JSON object; with --loop, one per line"
+    )
     g.add_argument(
         "-m",
         "--monitor",
         action="store_true",
-        help="the dashboard, also where keys seem to be of no use: in a notebook cell",
+        help="show the dashboard, even in a notebook cell, which takes no keys",
     )
     g.add_argument(
-        "--print-config", action="store_true", help="the dashboard's settings, as a file of them"
+        "--print-config", action="store_true", help="print the current settings as a TOML file"
     )
     g.add_argument("-L", "--list-tpus", "--list-gpus", action="store_true", help="list the devices")
     g.add_argument(
         "--query-tpu",
         "--query-gpu",
         metavar="FIELDS",
-        help="chosen fields of every device: see --help-query-tpu",
+        help="print these fields of every device",
     )
     g.add_argument(
         "--query-processes",
         "--query-compute-apps",
         metavar="FIELDS",
-        help="chosen fields of every process: see --help-query-processes",
+        help="print these fields of every process",
     )
-    g.add_argument("--help-query-tpu", "--help-query-gpu", action="store_true", help="its fields")
+    g.add_argument(
+        "--help-query-tpu", "--help-query-gpu", action="store_true", help="list the device fields"
+    )
     g.add_argument(
         "--help-query-processes",
         "--help-query-compute-apps",
         action="store_true",
-        help="its fields",
+        help="list the process fields",
     )
 
 
@@ -107,24 +108,26 @@ def _add_timing(g: argparse._ArgumentGroup) -> None:
         type=seconds,
         const=LOOP_DEFAULT_S,
         metavar="SECONDS",
-        help=f"print again and again (default every {LOOP_DEFAULT_S:.0f} s)",
+        help=f"print again and again (default: every {LOOP_DEFAULT_S:.0f} s)",
     )
-    g.add_argument("--loop-ms", type=milliseconds, dest="loop", metavar="MS", help="the same")
+    g.add_argument(
+        "--loop-ms", type=milliseconds, dest="loop", metavar="MS", help="--loop in milliseconds"
+    )
     g.add_argument(
         "-i",
         "--interval",
         "--watch",
         type=seconds,
         metavar="SECONDS",
-        help="refresh of the dashboard (default 1 s); of a loop, where that is what is printed",
+        help="refresh interval of the dashboard (default: 1 s); printed output loops at it",
     )
 
 
 def _add_filters(g: argparse._ArgumentGroup) -> None:
     g.add_argument(
-        "--id", type=words, metavar="DEVICES", help="devices by index, name or uuid: 0,1"
+        "--id", type=words, metavar="DEVICES", help="devices by index, name or UUID: 0,1"
     )
-    g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, me")
+    g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, you")
     g.add_argument(
         "-p", "--pid", nargs="+", type=words, metavar="PID", help="processes: 1,2 or 1 2"
     )
@@ -134,34 +137,32 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="WHAT=WHICH",
-        help="user=NAME, pid=N, chip=0,1 or id=tpu:8; text=WORD for processes with it in their "
-        "command, or elsewhere in their row; repeatable",
-    )
-    g.add_argument(
-        "--simulate",
-        metavar="TYPE",
-        help="a simulated TPU host such as v5e-8, for as long as this command runs; or the "
-        "directory of one that runs: `tpusmi simulate` prints it, and has more options",
+        help="user=NAME, pid=N, chip=0,1, id=tpu:8, or text=WORD for processes with that word in "
+        "their command or elsewhere in their row; repeatable",
     )
 
 
 def add_colors(g: argparse._ActionsContainer) -> None:
-    """The options of every command for what its terminal can show."""
-    g.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR)")
+    """The options that every command has for its terminal."""
+    g.add_argument("--no-color", action="store_true", help="no colors (also NO_COLOR)")
     g.add_argument(
-        "--color", "--force-color", "--colorful", action="store_true", help="colours in a pipe too"
+        "--color",
+        "--force-color",
+        "--colorful",
+        action="store_true",
+        help="colors even if stdout is not a terminal",
     )
     g.add_argument("--ascii", "-U", "--no-unicode", action="store_true", help="ASCII only")
 
 
-def _add_looks(g: argparse._ArgumentGroup) -> None:
+def _add_appearance(g: argparse._ArgumentGroup) -> None:
     add_colors(g)
     g.add_argument(
         "--theme",
         type=lambda text: _setting("theme", text),
         metavar="NAME",
-        help="of the dashboard: dark, light, colorblind, ansi (the default: the terminal's own 16 "
-        "colours) or mono",
+        help="theme of the dashboard: dark, light, colorblind, ansi (the default: the terminal's "
+        "own 16 colors) or mono",
     )
     g.add_argument(
         "--light", action="store_const", const="light", dest="theme", help="--theme light"
@@ -170,13 +171,22 @@ def _add_looks(g: argparse._ArgumentGroup) -> None:
         "--view",
         type=lambda text: _setting("view", text),
         metavar="{auto,full,compact,heat}",
-        help="how the dashboard shows devices; auto is by how many there are",
+        help="how the dashboard shows devices; auto depends on their number",
     )
     g.add_argument(
         "--config",
         metavar="PATH",
-        help="the dashboard's settings (also TPUSMI_CONFIG); default: tpusmi/config.toml in "
+        help="settings file of the dashboard (also TPUSMI_CONFIG); default: tpusmi/config.toml in "
         "$XDG_CONFIG_HOME or ~/.config",
+    )
+
+
+def _add_more(g: argparse._ArgumentGroup) -> None:
+    g.add_argument(
+        "--simulate",
+        metavar="TYPE",
+        help="run on a simulated TPU host such as v5e-8 that ends with this command, or on a "
+        "running one: the directory that `tpusmi simulate` printed",
     )
     g.add_argument(
         "--readonly",
@@ -184,36 +194,39 @@ def _add_looks(g: argparse._ArgumentGroup) -> None:
         default=is_readonly(),
         help="no key of the dashboard ends a process (also TPUSMI_MODE=readonly)",
     )
-    g.add_argument("--strict", action="store_true", help="exit 4 when a source failed")
+    g.add_argument("--strict", action="store_true", help="exit with 4 if a source failed")
     g.add_argument("--debug", action="store_true", help="show tracebacks")
 
 
 def words(text: str) -> list[str]:
-    """The words of a comma list. Raises ArgumentTypeError when there is none."""
-    found = [word.strip() for word in text.split(",") if word.strip()]
-    if not found:
+    """The words of a comma-separated list. Raises ArgumentTypeError when it is empty."""
+    parts = [word.strip() for word in text.split(",") if word.strip()]
+    if not parts:
         raise argparse.ArgumentTypeError("is empty")
-    return found
+    return parts
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers of a comma-separated list. Raises ArgumentTypeError."""
+    parts = words(text)
+    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in parts):
+        raise argparse.ArgumentTypeError(f"{text} is not a comma-separated list of numbers")
+    return [int(word) for word in parts]
 
 
 ONLY = ("user", "pid", "chip", "id", "text")
 
 
 def only(text: str) -> tuple[str, list[str]]:
-    """What to show only: a kind, and which of it. Raises ArgumentTypeError."""
+    """A kind of filter, and the names to keep. Raises ArgumentTypeError."""
     kind, equals, which = text.partition("=")
     if not equals or kind not in ONLY:
-        raise argparse.ArgumentTypeError(f"{text} is none of {'=, '.join(ONLY)}=")
-    if kind == "text" or (kind == "user" and not which):  # no user is everybody
+        raise argparse.ArgumentTypeError(f"takes {'=, '.join(ONLY)}=; got {text}")
+    if kind == "text" or (kind == "user" and not which):  # user= selects all users
         return kind, [which]
-    found = words(which)
-    if kind in ("pid", "chip") and not all(map(_is_number, found)):
-        raise argparse.ArgumentTypeError(f"{which} is not a list of numbers")
-    return kind, found
-
-
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) < 10
+    if kind in ("pid", "chip"):
+        return kind, [str(number) for number in numbers(which)]
+    return kind, words(which)
 
 
 def _setting(name: str, text: str) -> str:
@@ -227,20 +240,23 @@ def _setting(name: str, text: str) -> str:
 
 
 def seconds(text: str) -> float:
-    """A time that can be waited. Raises ArgumentTypeError."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds") from None
-    # Not for --version.
-    from tpusmi.settings import checked
+    """A time to wait, in seconds. Raises ArgumentTypeError."""
+    from tpusmi.settings import checked  # here, because --version does not need it
 
     try:
-        return float(checked("interval", value))
+        return float(checked("interval", number(text, "seconds")))
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text} is {error}") from None
 
 
 def milliseconds(text: str) -> float:
-    """A time in milliseconds, as seconds."""
-    return seconds(str(float(text) / 1000))
+    """A time in milliseconds, as seconds. Raises ArgumentTypeError."""
+    return seconds(str(number(text, "milliseconds") / 1000))
+
+
+def number(text: str, unit: str) -> float:
+    """A number of some unit. Raises ArgumentTypeError."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of {unit}") from None

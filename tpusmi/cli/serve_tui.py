@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from tpusmi.cli import on_host
 from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import Help
@@ -27,19 +28,18 @@ if TYPE_CHECKING:
     from tpusmi.web.server import Plan
 
 PORT = 8780
-"""Of no program that runs beside a TPU: libtpu has 8431 and 8470 upwards."""
-
+"""A port that no program next to a TPU uses: libtpu has 8431, and 8470 and above."""
 NOT_INSTALLED = "textual-serve is not installed here: pip install 'tpusmi[web]'"
 THREADS = 2
-"""At least: one reads the files of the page."""
+"""The minimum: one of them reads the files of the page."""
 NOT_USABLE = "pip install 'tpusmi[web]' into an environment of its own"
 TEXT = (
-    *("once", "json", "list_tpus", "query_tpu", "query_processes", "loop", "format"),
-    *("help_query_tpu", "help_query_processes", "print_config"),
-)
-"""What the options of `tpusmi` that print something are called in its parser."""
+    "once", "json", "list_tpus", "query_tpu", "query_processes", "loop", "format",
+    "help_query_tpu", "help_query_processes", "print_config",
+)  # fmt: skip
+"""The options of `tpusmi` that print something, as its parser names them."""
 
-ENDS = {
+EXIT_CODES = {
     signal.SIGINT: int(Exit.INTERRUPTED),
     signal.SIGTERM: int(Exit.ANSWERED),
     signal.SIGHUP: int(Exit.ANSWERED),
@@ -57,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
         return _refuse(f"no dashboard can be started: {reason}", Exit.NOTHING_HERE)
     if not can_start(THREADS):
         return _refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
-    settings_of(options)  # a file that no dashboard can read is told before there is one
+    settings_of(options)  # reports a bad settings file before any dashboard starts
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _exit)
     may_end = mine.allow_kill and not options.readonly
@@ -65,9 +65,7 @@ def run(arguments: Sequence[str]) -> int:
         theirs.append("--readonly")
     if options.simulate is None:
         return _serve(mine, theirs, may_end)
-    from tpusmi.cli.simulated import on_simulated
-
-    return on_simulated(  # one host for every tab
+    return on_host(  # one simulated host for all tabs
         parse,
         options.simulate,
         lambda host: _serve(mine, [*theirs, "--simulate", host.root], may_end),
@@ -75,41 +73,42 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of what is not an option of the dashboard's."""
+    """The parser of the options that the dashboard does not have."""
     p = argparse.ArgumentParser(
         prog="tpusmi serve-tui",
         usage="tpusmi serve-tui [--host HOST] [--port PORT] [--allow-kill] [options]",
-        description="The dashboard in a browser: one for every tab, which ends with its tab. "
-        "Ctrl-C ends them all.\nFrom another machine: ssh -L PORT:localhost:PORT HOST.",
-        epilog="Options of the dashboard are taken too, --interval, --simulate and the others:\n"
-        "see tpusmi --help.",
+        description="Serves the dashboard to a browser. Each tab has its own dashboard, which ends "
+        "with the tab.\nCtrl-C ends them all. From another machine, use: "
+        "ssh -L PORT:localhost:PORT HOST.",
+        epilog="The options of the dashboard, such as --interval and --simulate, also work: see\n"
+        "tpusmi --help.",
         formatter_class=Help,
         allow_abbrev=False,
     )
     p.add_argument(
         "--host",
         default="127.0.0.1",
-        help="address or name to listen on (default: %(default)s, which only this machine reaches)",
+        help="address or name to listen on (default: %(default)s, for this machine only)",
     )
     p.add_argument(
-        "--port", type=_port, default=PORT, help="default: %(default)s; 0 takes a free one"
+        "--port", type=_port, default=PORT, help="port (default: %(default)s; 0: a free one)"
     )
     p.add_argument(
         "--allow-kill",
         action="store_true",
-        help="processes can be ended from the browser, by whoever knows the address, which is "
-        "another one each time; without it a browser only looks",
+        help="let the browser end processes. Anyone who knows the address can then do so; it "
+        "contains a new secret at each start. Without this option the browser only shows",
     )
     return p
 
 
 def _checked(parse: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """The dashboard's options, as every tab will read them; or the end of the command."""
+    """The dashboard's options, as every tab will parse them. Ends the command on wrong usage."""
     from tpusmi.cli.printing import wanted_of
 
     options = dashboard_parser().parse_args(arguments)
     if any(getattr(options, name) for name in TEXT):
-        parse.error("a browser shows the dashboard: nothing can be printed or queried with it")
+        parse.error("a browser shows only the dashboard: options that print do not work")
     try:
         wanted_of(options)
     except ValueError as error:
@@ -132,20 +131,22 @@ def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) ->
     if not is_loopback(mine.host):
         what = "watch this host and end processes" if may_end else "watch this host"
         _say(
-            f"warning: whoever reaches {mine.host} can {what}, unencrypted. "
-            "Safer: leave --host out, and ssh -L PORT:localhost:PORT HOST"
+            f"warning: anyone who reaches {mine.host} can {what}, unencrypted. "
+            "Safer: without --host, through ssh -L PORT:localhost:PORT HOST"
         )
     try:
-        with redirect_stdout(sys.stderr):  # textual-serve prints there what a dashboard died of
-            return asyncio.run(serve(plan, lambda port: _say(_address(plan, port)), ENDS, _say))
+        with redirect_stdout(sys.stderr):  # textual-serve prints a dashboard's error to stdout
+            coroutine = serve(plan, lambda port: _say(_address(plan, port)), EXIT_CODES, _say)
+            return asyncio.run(coroutine)
     except OSError as error:
         return _cannot_listen(plan, error)
 
 
 def _command(arguments: Sequence[str]) -> str:
-    """For a shell, which it replaces: the dashboard behind a tab, with our Python's modules.
+    """A shell command for the dashboard behind a tab, with the modules of this Python.
 
-    `-m` puts the current directory first, where the user may have a random.py.
+    It changes the directory: `-m` searches the current one first, where the user may have a
+    random.py.
     """
     path = os.pathsep.join(map(os.path.abspath, sys.path))
     python = [sys.executable, "-m", "tpusmi.cli.behind_tab", *arguments]

@@ -1,4 +1,4 @@
-"""`tpusmi simulate`: a simulated TPU host in the foreground."""
+"""`tpusmi simulate`, `tpusmi demo` and `--simulate TYPE`: commands on a simulated TPU host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 from tpusmi.cli.exits import Exit
@@ -19,21 +19,23 @@ from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
 from tpusmi.simulate.vbar import METRICS_PORT
 from tpusmi.text import clean
 
-LOOK_S = 0.5
+CHECK_EVERY_S = 0.5
+AGENT_WITHIN_S = 30.0
+"""How long a printed demo waits for the job's first sample."""
 SDK_ON_IT = (
     "TPU_SKIP_MDS_QUERY=1 TPU_WORKER_HOSTNAMES=localhost python -c "
     "'from libtpu.sdk import tpumonitoring as sdk; "
     """print(sdk.get_metric("duty_cycle_pct").data())'    # where libtpu is installed"""
 )
 STRANGER = (
-    f"  On port {METRICS_PORT} it looks like libtpu to everybody on this machine: tpusmi without "
-    "--simulate\n  shows its rows too, as those of a process that it cannot place."
+    f"  On port {METRICS_PORT} it looks like libtpu to every program on this machine: tpusmi "
+    "without\n  --simulate also shows its rows, as rows of a process that it cannot identify."
 )
 
 TYPES = """
-types are those of Google Cloud: v2-8, v3-8, v4-8, v5litepod-8 or v5e-8, v5p-8, v6e-8, tpu7x-8 or
-7x-8, and larger slices, of which one host is simulated: --worker picks it, counted from 0. The
-number counts chips on v5e and v6e, TensorCores on the others.
+TYPE is an accelerator type of Google Cloud: v2-8, v3-8, v4-8, v5litepod-8 or v5e-8, v5p-8, v6e-8,
+tpu7x-8 or 7x-8, or a larger slice. For a larger slice, one of its hosts is simulated: --worker
+selects it, counted from 0. The number counts chips on v5e and v6e, TensorCores on the others.
 """
 
 
@@ -49,20 +51,62 @@ def run(arguments: Sequence[str]) -> int:
             _watch(host)
     except (StartError, PortBusyError) as error:
         return refuse(error)
-    sys.stderr.write("tpusmi: something has ended the simulated host\n")
+    sys.stderr.write("tpusmi: the simulated host was ended by something else\n")
     return Exit.SOURCE_FAILED
 
 
+def on_new_host(parse: argparse.ArgumentParser, machine: str, act: Callable[[Host], int]) -> int:
+    """Act on a new simulated host of that type, which runs until then; the exit code."""
+    plan = checked(Plan(machine), parse)
+    try:
+        with start(plan) as host:
+            return act(host)
+    except (StartError, PortBusyError) as error:
+        return refuse(error)
+
+
+def run_demo(parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    """Start the demo's job, show it as the options say, and leave nothing behind; the exit code."""
+    from tpusmi import demo
+    from tpusmi.cli import printing, show, wants_text
+    from tpusmi.cli.terminal import looks_of
+
+    if options.simulate is not None:
+        parse.error("the demo starts its own simulated host: leave --simulate or demo out")
+    try:
+        printing.prepare(options, looks_of(options))
+    except ValueError as error:
+        parse.error(str(error))
+
+    def watch(host: Host) -> int:
+        if wants_text(options):
+            _wait_for_agent(host)
+        return show(host, parse, options)
+
+    return demo.run(watch)
+
+
+def _wait_for_agent(host: Host) -> None:
+    """Wait, with a limit, until the job's agent has written a sample."""
+    from tpusmi.collect import Collector
+    from tpusmi.sources.segments import Segments
+
+    until_s = time.monotonic() + AGENT_WITHIN_S
+    collector = Collector(host, [Segments(host)])
+    while time.monotonic() < until_s and not collector.read_once().devices:
+        time.sleep(0.05)
+
+
 def _watch(host: Host) -> None:
-    """Wait for the host's end; say so when its file of faults is not understood."""
-    file, said = faults.FaultFile(host.root), ""
+    """Wait for the host's end; report a file of faults that has an error, once for each error."""
+    file, reported = faults.FaultFile(host.root), ""
     while is_running(host.root):
         file.refresh()
-        if file.wrong and file.wrong != said:
+        if file.wrong and file.wrong != reported:
             sys.stderr.write(f"tpusmi: {faults.FILE}: {clean(file.wrong)}\n")
             sys.stderr.flush()
-        said = file.wrong
-        time.sleep(LOOK_S)
+        reported = file.wrong
+        time.sleep(CHECK_EVERY_S)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,16 +114,16 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="tpusmi simulate",
         usage="tpusmi simulate TYPE [options]",
-        description="A simulated TPU host: its files, processes that hold its device nodes, and "
-        "their metrics servers. It runs until Ctrl-C; one in the background until `kill`. Its "
-        "directory is printed on stdout.",
+        description="Runs a simulated TPU host: its files, processes that hold its device nodes, "
+        "and their metrics servers. It runs until Ctrl-C, or in the background until `kill`, and "
+        "prints its directory on stdout.",
         epilog=TYPES + _faults_help(),
         formatter_class=Help,
         allow_abbrev=False,
     )
-    p.add_argument("type", metavar="TYPE", help="an accelerator type: v5e-8")
+    p.add_argument("type", metavar="TYPE", help="an accelerator type, such as v5e-8")
     p.add_argument("--worker", type=int, default=0, metavar="N", help="which host of a slice")
-    p.add_argument("--chips", type=int, metavar="N", help="give it another number of chips")
+    p.add_argument("--chips", type=int, metavar="N", help="number of chips")
     p.add_argument(
         "--processes", type=int, default=1, metavar="N", help="split the chips among processes"
     )
@@ -87,21 +131,29 @@ def parser() -> argparse.ArgumentParser:
         "--port",
         type=int,
         metavar="PORT",
-        help="of the first process's metrics, the next ones follow; libtpu's own clients look at "
-        f"{METRICS_PORT}; default: free ones",
+        help="metrics port of the first process, the others follow; libtpu's own clients use "
+        f"{METRICS_PORT} (default: free ports)",
     )
     p.add_argument(
-        "--fault", action="append", default=[], metavar="NAME[:ARG]", help="see below; repeatable"
+        "--fault",
+        action="append",
+        default=[],
+        metavar="NAME[:ARG]",
+        help="make something fail, see below; repeatable",
     )
     p.add_argument(
-        "--agent", action="store_true", help="the job has tpusmi's agent: steps, phases, memory"
+        "--agent", action="store_true", help="give the job tpusmi's agent: steps, phases, memory"
     )
-    p.add_argument("--seed", type=int, default=0, metavar="N", help="another course of events")
+    p.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the events")
     p.add_argument(
-        "--age", type=_seconds, default=0.0, metavar="SECONDS", help="so long has the job run"
+        "--age",
+        type=_seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="how long the job has run at the start",
     )
     p.add_argument(
-        "--freeze", type=_seconds, metavar="SECONDS", help="time stands still at that age"
+        "--freeze", type=_seconds, metavar="SECONDS", help="stop the clock at that age of the job"
     )
     return p
 
@@ -131,36 +183,36 @@ def checked(plan: Plan, parse: argparse.ArgumentParser) -> Plan:
 
 
 def _faults_help() -> str:
-    """Every fault, a line each."""
+    """A line for every fault."""
 
-    def lines(known: dict[str, str]) -> str:
-        return "".join(f"  {name:<22}{words}\n" for name, words in known.items())
+    def lines(texts: dict[str, str]) -> str:
+        return "".join(f"  {name:<22}{text}\n" for name, text in texts.items())
 
     return (
-        f"\nfaults, for --fault or, a line each, in the file `{faults.FILE}` of its directory at "
-        f"any time:\n{lines(faults.ANY_TIME)}\nfaults for --fault:\n{lines(faults.AT_START)}"
+        f"\nfaults for --fault, or at any time, one per line, in the file `{faults.FILE}` of its "
+        f"directory:\n{lines(faults.ANY_TIME)}\nfaults for --fault:\n{lines(faults.AT_START)}"
     )
 
 
 def _introduce(host: Host, plan: Plan) -> None:
-    """Say how to look at the host: its directory on stdout, for scripts; the rest on stderr."""
+    """Print how to view the host: its directory on stdout, for scripts; the rest on stderr."""
     ports = ", ".join(map(str, host.metrics_ports)) or "none"
-    words = [
+    lines = [
         f"A simulated {plan.machine}. Metrics ports: {ports}. "
         f"Ctrl-C ends it; in the background: kill {os.getpid()}.",
         f"  tpusmi --simulate {host.root}",
-        f"  echo silent > {host.root}/{faults.FILE}    # go wrong; tpusmi simulate --help",
+        f"  echo silent > {host.root}/{faults.FILE}    # a fault; see tpusmi simulate --help",
     ]
     if METRICS_PORT in host.metrics_ports:
-        words[2:2] = [f"  {SDK_ON_IT}", STRANGER]
-    sys.stderr.write("\n".join(words) + "\n")
+        lines[2:2] = [f"  {SDK_ON_IT}", STRANGER]
+    sys.stderr.write("\n".join(lines) + "\n")
     sys.stderr.flush()
-    sys.stdout.write(f"{host.root}\n")  # last: whoever reads it may end us at once
+    sys.stdout.write(f"{host.root}\n")  # last: its reader may end this process at once
     sys.stdout.flush()
 
 
 def refuse(error: Exception) -> int:
-    """Say why there is no host; the exit code."""
+    """Print why there is no host; the exit code."""
     sys.stderr.write(f"tpusmi: {error}\n")
     return Exit.BUSY if isinstance(error, PortBusyError) else Exit.NOTHING_HERE
 

@@ -1,4 +1,4 @@
-"""How wide the terminal is. Imports nothing that --version has no use for."""
+"""How wide the terminal is. Imports nothing that --version does not need."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 
 
 def columns() -> int | None:
-    """Of the terminal on stdout; None where there is none, or one that does not say.
+    """Columns of the terminal on stdout; None without one, or if it does not report its size.
 
-    Not with shutil, whose import nobody else here needs.
+    Does not use shutil, which no other module here imports.
     """
     try:
         return os.get_terminal_size().columns or None
@@ -17,13 +17,13 @@ def columns() -> int | None:
 
 
 def forget_exported_size() -> None:
-    """Take COLUMNS and LINES out of the environment where the terminal on stdout tells its size:
-    they are of another one, or of before, and Textual believes them first.
+    """Remove COLUMNS and LINES from the environment if the terminal on stdout reports its size:
+    they may be another terminal's or old, but Textual trusts them more.
     """
     try:
         size = os.get_terminal_size()
     except OSError:
         return
-    for name, told in (("COLUMNS", size.columns), ("LINES", size.lines)):
-        if told:
+    for name, value in (("COLUMNS", size.columns), ("LINES", size.lines)):
+        if value:
             os.environ.pop(name, None)

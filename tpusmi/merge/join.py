@@ -239,9 +239,11 @@ class Join:
         """The nodes of so many devices of a process, where no PCI bus tells: those that it holds,
         when they are as many.
         """
-        holds = {} if self._machine.devices else self._machine.holds
-        held = holds.get(process, ()) if process else ()
-        return [None] * count if len(held) != count else sorted(held, key=order_of)
+        holds = self._machine.holds
+        held = holds.get(process, ()) if process and not self._machine.devices else ()
+        if len(held) != count:
+            return [None] * count
+        return sorted(held, key=order_of)
 
 
 def _whose(server: Server) -> str:
