@@ -25,13 +25,13 @@ HUNG_AFTER_PERIODS = 5
 
 
 class Source(Protocol):
-    """A place where facts are found."""
+    """A place to read facts from."""
 
     name: str
     period_s: float
 
     def read(self, now_s: float) -> Outcome:
-        """What is there now. Answers; does not raise."""
+        """The facts at present. Answers; does not raise."""
         ...
 
     def close(self) -> None:
@@ -45,7 +45,7 @@ class Collector:
     def __init__(self, host: Host, sources: Sequence[Source], limits: Limits = USUAL) -> None:
         self.history = History()
         self.limits = limits
-        """For how long a holder may do nothing."""
+        """How long a holder may do nothing."""
         self._host = host
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
@@ -56,7 +56,7 @@ class Collector:
             runner.start()
 
     def stop(self) -> None:
-        """Let the threads end; one that hangs is left to its fate, it is a daemon."""
+        """Let the threads end; a thread that hangs is left alone, it is a daemon."""
         for runner in self._runners:
             runner.stop()
 
@@ -97,7 +97,7 @@ class Collector:
         return all(runner.has_answered for runner in self._runners)
 
     def snapshot(self) -> Snapshot:
-        """What the sources said last, merged. Does not wait for any of them."""
+        """The newest answers of all sources, merged. Does not wait for any of them."""
         moment = self._record()
         return snapshot_of(moment, host_facts(self._host), __version__, self._judged)
 
@@ -127,7 +127,7 @@ class _Runner:
         """Whether the newest outcome has been in a moment that was recorded."""
         self._answered_at_s = time.monotonic()
         self._asking: threading.Event | None = None
-        """Of the question that was asked last, where one is asked at a time."""
+        """Set once the last question is answered; None for a source on a clock of its own."""
 
     def start(self) -> None:
         """Read the source again and again, on a thread. Where there is none it has FAILED."""
@@ -169,21 +169,19 @@ class _Runner:
         return self._newest is not None
 
     def outcome(self, now_s: float) -> Outcome:
-        """The newest outcome; FAILED beside what it found before when the source no longer
-        answers.
-        """
+        """The newest outcome; FAILED, with its last results, when the source no longer answers."""
         self._is_recorded = True
         silent_s = now_s - self._answered_at_s
-        found = self._newest
-        if found is not None and not self._is_hung(silent_s):
-            return found
-        message = f"has not answered for {silent_s:.{1 if found is None else 0}f} s"
-        if found is None:
+        newest = self._newest
+        if newest is not None and not self._is_hung(silent_s):
+            return newest
+        message = f"has not answered for {silent_s:.{1 if newest is None else 0}f} s"
+        if newest is None:
             return Outcome(self._source.name, FAILED, message, silent_s)
         # Its servers answered then: it is the source itself that is silent now.
         witness = Missing(self._source.name, message)
-        missing = (*found.missing, witness) if self._source.name in SHARED else found.missing
-        return found._replace(status=FAILED, message=message, took_s=silent_s, missing=missing)
+        missing = (*newest.missing, witness) if self._source.name in SHARED else newest.missing
+        return newest._replace(status=FAILED, message=message, took_s=silent_s, missing=missing)
 
     def _is_hung(self, silent_s: float) -> bool:
         """Whether it owes an answer: to the question that was asked of it, else to its clock.
@@ -202,14 +200,14 @@ class _Runner:
     def _answer(self, done: threading.Event | None = None) -> None:
         started = time.monotonic()
         try:
-            found = self._source.read(started)
+            outcome = self._source.read(started)
+            if not self._is_recorded:  # the screen is paused, or drawn more seldom
+                self._record()
         except Exception as error:  # noqa: BLE001  # must not take the screen with it
             message = clean(f"{type(error).__name__}: {error}", 200)
-            found = Outcome(self._source.name, FAILED, message, time.monotonic() - started)
-        if not self._is_recorded:  # the screen is paused, or drawn more seldom
-            self._record()
-        self._history.add(found.past)
-        self._newest, self._is_recorded = found, False
+            outcome = Outcome(self._source.name, FAILED, message, time.monotonic() - started)
+        self._history.add(outcome.past)
+        self._newest, self._is_recorded = outcome, False
         self._answered_at_s = time.monotonic()
         if done is not None:
             done.set()
@@ -224,8 +222,8 @@ def open_collector(
 ) -> Collector:
     """The collector of a host, with every source this version has.
 
-    `with_past` and `detailed` are for who looks for longer: what was before, what a holder is, and
-    what each device's memory holds.
+    `with_past` and `detailed` are for a screen that stays: the past of each job, the origin of each
+    holder, and the contents of each device's memory.
     """
     from tpusmi.sources.holders import Holders
     from tpusmi.sources.libtpu import Libtpu
@@ -249,8 +247,8 @@ def open_collector(
 
 
 def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:
-    """The collector of who holds the TPU, and of everything that tells whether they use it: a
-    verdict is the same as where all is shown.
+    """The collector of the TPU's holders and of all evidence of their work: its verdicts are those
+    of the dashboard.
     """
     collector = open_collector(host, detailed=True)
     collector.limits = limits
@@ -258,7 +256,7 @@ def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:
 
 
 def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S) -> Snapshot:
-    """The host as it matters to who wants the TPU: chips, holders, whether they work, the lock."""
+    """The host as a program sees it that wants the TPU: chips, holders and their work, the lock."""
     collector = holding_collector(host, limits)
     try:
         return collector.read_once(deadline_s)

@@ -45,11 +45,11 @@ class Moment(NamedTuple):
     at_s: float
     simulated: bool
     readings: Mapping[Key, Reading]
-    """Of every metric of every subject the one that is shown; the phases of processes as well."""
+    """The one that is shown of every metric of every subject; the phases of processes as well."""
 
 
 def joined(outcomes: Sequence[Outcome], now_s: float, simulated: bool = False) -> Moment:
-    """Of every metric the first fresh reading in its order of trust."""
+    """The sources joined: for every metric the first fresh reading in its order of trust."""
     outcomes = proven(outcomes)
     join = Join(outcomes, simulated)
     return Moment(outcomes, join, now_s, simulated, _best(outcomes, join, now_s))
@@ -70,20 +70,20 @@ def merge(
 def snapshot_of(
     moment: Moment, host: HostFacts, version: str, judge: Callable[[Snapshot], Snapshot] = judged
 ) -> Snapshot:
-    """The same, of what has been joined already."""
+    """The same, from sources that are joined already."""
     join, chips = moment.join, moment.join.chips
-    known, others = join.devices
+    living, others = join.devices
     processes = _ordered(join.processes)
     outcomes, servers = explained(moment.outcomes, processes)
     values = _values(moment.readings, moment.at_s)
-    _add_nominal(values, known, chips)
+    _add_nominal(values, living, chips)
     order = {p.key: rank for rank, p in enumerate(processes)}
     snapshot = Snapshot(
         tpusmi_version=version,
         simulated=moment.simulated,
         at_s=moment.at_s,
         host=_with_versions(host, outcomes, processes, chips),
-        devices=tuple(sorted(known, key=lambda d: _place(d, order))),
+        devices=tuple(sorted(living, key=lambda d: _place(d, order))),
         processes=processes,
         sources=tuple(_bare(o, join.notes.get(o.source, ())) for o in outcomes),
         warnings=(),
@@ -108,10 +108,10 @@ def _visibility(outcomes: Iterable[Outcome]) -> Visibility:
 
 
 def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:
-    """Those of this machine's servers, and of the SDK what no server tells."""
-    every = [x for o in outcomes for x in o.latencies if x.server not in join.ignored]
-    served = {latency.name for latency in every if latency.server is not None}
-    return tuple(x for x in every if x.server is not None or x.name not in served)
+    """The latencies of this machine's servers, and those of the SDK that no server reports."""
+    latencies = [x for o in outcomes for x in o.latencies if x.server not in join.ignored]
+    served = {latency.name for latency in latencies if latency.server is not None}
+    return tuple(x for x in latencies if x.server is not None or x.name not in served)
 
 
 def _place(d: Device, order: Mapping[ProcessKey, int]) -> tuple[int, int, int]:
@@ -122,7 +122,7 @@ def _place(d: Device, order: Mapping[ProcessKey, int]) -> tuple[int, int, int]:
 
 
 def _bare(o: Outcome, notes: Sequence[str]) -> Outcome:
-    """How the source did, without what it found."""
+    """How the source did, without its results."""
     return Outcome(
         source=o.source,
         status=o.status,
@@ -138,7 +138,7 @@ def _with_versions(
     processes: Iterable[Process],
     chips: Iterable[Chip],
 ) -> HostFacts:
-    """The host with what is known of its TPUs' software."""
+    """The host with the versions of its TPUs' software."""
     driven = next((c for c in chips if c.driver is not None), None)
     return host._replace(
         libtpu_version=host.libtpu_version or _libtpu_version(outcomes, processes),
@@ -148,17 +148,17 @@ def _with_versions(
 
 
 def _libtpu_version(outcomes: Iterable[Outcome], processes: Iterable[Process]) -> str | None:
-    """What the SDK says, else what a living job says of its own."""
-    said = [o.libtpu_version for o in outcomes]
+    """The SDK's, else that of a living job."""
+    versions = [o.libtpu_version for o in outcomes]
     living = (p for p in processes if not p.is_dead and p.is_verified)
-    said += [p.facts.get("libtpu_version") for p in living]
-    return next((version for version in said if version), None)
+    versions += [p.facts.get("libtpu_version") for p in living]
+    return next((version for version in versions if version), None)
 
 
 def _add_nominal(
     values: dict[Key, Value], devices: Iterable[Device], chips: Sequence[Chip]
 ) -> None:
-    """The table's memory where nobody measured a limit."""
+    """The chip table's memory where no limit was measured."""
     by_index = {c.index: c for c in chips}
     for d in devices:
         chip = by_index.get(d.chip) if d.chip is not None else None
@@ -169,16 +169,15 @@ def _add_nominal(
             values[keys[0]] = Value(chip.hbm_nominal_bytes // chip.devices, NOMINAL, 0.0, False)
 
 
-def _ordered(processes: Iterable[Process]) -> tuple[Process, ...]:
-    """Living ones first, each group by start; then those that are not verified, then the dead and
-    those that may be, the newest first.
+def _ordered(processes: Sequence[Process]) -> tuple[Process, ...]:
+    """Verified living processes by their start, then other living ones; then those that are dead or
+    may be, the newest first.
     """
-    found = list(processes)
     living = sorted(
-        (p for p in found if p.is_living),
+        (p for p in processes if p.is_living),
         key=lambda p: (not p.is_verified, p.key.start_ticks, p.pid),
     )
-    dead = sorted((p for p in found if not p.is_living), key=lambda p: -(p.sampled_at_s or 0.0))
+    dead = sorted((p for p in processes if not p.is_living), key=lambda p: -(p.sampled_at_s or 0.0))
     return (*living, *dead)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from tpusmi.model import Notice, Phase, Process, Snapshot, State
 from tpusmi.model.history import NOTHING_PERCENT
-from tpusmi.model.several import mean
+from tpusmi.model.several import fresh_own, mean
 
 BUSY_PERCENT, STARVED_PERCENT = 80.0, 50.0
 """Duty cycles of a chip that has enough to do, and of one that mostly waits."""
@@ -59,7 +60,7 @@ class Cause(NamedTuple):
 
 
 def likeliest(s: Snapshot, p: Process) -> Cause | None:
-    """The likeliest reason why the process does badly; None when nothing speaks for one."""
+    """The likeliest reason why the process does badly; None when there is no sign of one."""
     return next(causes(use(s, p)), None)
 
 
@@ -79,12 +80,12 @@ def causes(u: Use) -> Iterator[Cause]:
 
 
 def use(s: Snapshot, p: Process) -> Use:
-    """What is known, and fresh, of a living process and its devices."""
+    """The fresh numbers of a living process and its devices."""
     if not p.is_living:
         return Use()
     devices = [d for d in s.devices if p.key in d.owners]
-    rate = _own(s, p, "steps_per_s")
-    steps = _own(s, p, "steps")
+    own = partial(fresh_own, s, subject=p.key)
+    rate, steps = own("steps_per_s"), own("steps")
     phase = p.phase if p.state == State.LIVE else None
     return Use(
         phase=phase,
@@ -93,17 +94,12 @@ def use(s: Snapshot, p: Process) -> Use:
         duty_percent=mean(s, "duty_cycle_percent", devices),
         mxu_percent=mean(s, "tensorcore_utilization_percent", devices),
         bandwidth_percent=mean(s, "hbm_bandwidth_utilization_percent", devices),
-        mfu_percent=_own(s, p, "mfu_percent"),
-        p50_s=_own(s, p, "step_time_s.p50"),
-        p95_s=_own(s, p, "step_time_s.p95"),
-        recent_compilations=_own(s, p, "recent_compilations"),
+        mfu_percent=own("mfu_percent"),
+        p50_s=own("step_time_s.p50"),
+        p95_s=own("step_time_s.p95"),
+        recent_compilations=own("recent_compilations"),
         recompiled=f" ({p.facts['recompiled']})" if p.facts.get("recompiled") else "",
     )
-
-
-def _own(s: Snapshot, p: Process, name: str) -> float | None:
-    v = s.values.get((p.key, name))
-    return None if v is None or v.stale else v.value
 
 
 def _below(value: float | None, limit: float) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from tpusmi.merge.machine import Machine, laid_over
 from tpusmi.merge.match import SDK, Match
-from tpusmi.merge.processes import by_process, is_claim, joined, of_claims, told_apart
+from tpusmi.merge.processes import by_process, is_claim, joined, of_claims, with_names
 from tpusmi.merge.shares import order_of
 from tpusmi.model import (
     AGENT,
@@ -73,7 +73,7 @@ class Join:
         living: list[Device] = []
         for d in (*self._shown.values(), *claimed):
             (dead if d.key.process in self.dead else living).append(d)
-        return tuple(told_apart(living)), (*dead, *apart)
+        return tuple(with_names(living)), (*dead, *apart)
 
     @property
     def places(self) -> dict[Hashable, DeviceKey]:
@@ -123,7 +123,7 @@ class Join:
         for address, by_metric in rows.items():
             server = servers.get(address, Server(address, None))
             if self._has_ended(server.process):
-                continue  # a server's last answer is kept for a while, and its devices are not its
+                continue  # a server's last answer is kept for a while
             alone = len(rows) - (SDK in rows) == 1
             targets = self._targets(server, alone)
             certain = server.process is not None or self._may_be_theirs(server)
@@ -185,10 +185,10 @@ class Join:
             lost = self._matched(server, Match(server, rest, apart, ()), rest)
             left = {m: row for m, row in left.items() if m not in rest or m in lost}
         if left:
-            self._note(server, f"left out, as nobody can tell whose they are: {_counted(left)}")
+            self._note(server, f"dropped, as they cannot be matched to a device: {_counted(left)}")
 
     def _matched(self, server: Server, match: Match, by_metric: Mapping[str, list[int]]) -> Rows:
-        """Put every row down to its subject; those whose subject is not certain, by metric."""
+        """Note the subject of every row. The rows whose subject is not certain, by metric."""
         left: Rows = {}
         for metric, row in by_metric.items():
             for i, subject in zip(row, match.subjects(metric, row), strict=True):
@@ -213,7 +213,11 @@ class Join:
     def _set_apart(self, server: Server, ids: Sequence[int], expected: int) -> list[Device]:
         """Rows that fit no device are devices of their own, and a note says why."""
         if expected or self._machine.devices:
-            of = f"where {expected} are expected" if expected else "and nobody knows of which chips"
+            of = (
+                f"where {expected} are expected"
+                if expected
+                else "and it is not known of which chips"
+            )
             count = counted(len(ids), "device")
             self._note(server, f"{server.address} reports {count} {of}: shown apart")
         nodes = self._nodes_of(server.process, len(ids))
@@ -247,7 +251,8 @@ class Join:
 
 
 def _whose(server: Server) -> str:
-    return f"{server.address} belongs to pid {server.stranger} of user {server.user}, no holder"
+    owner = f"pid {server.stranger} of user {server.user}"
+    return f"{server.address} belongs to {owner}, which holds no TPU"
 
 
 def _counted(rows: Rows) -> str:

@@ -28,7 +28,7 @@ class Machine:
         devices = _devices(self.chips, self.holds)
         ids = {key: i for key, i in _ids(outcomes, agents).items() if key not in self.dead}
         self._shares = shares(processes, devices, self.chips, ids)
-        """Of holders that have opened the same nodes, the part that each of them uses."""
+        """The devices that each holder uses, where several have opened the same nodes."""
         self.devices = [used_first(d, self._shares) for d in devices]
 
     def of(self, process: ProcessKey | None, with_bare: bool = False) -> list[Device]:
@@ -59,16 +59,16 @@ def _devices(chips: Iterable[Chip], holds: Mapping[ProcessKey, tuple[str, ...]])
         for node in held:
             holders.setdefault(node, []).append(process)
     order = {process: rank for rank, process in enumerate(holds)}
-    found: list[Device] = []
+    devices: list[Device] = []
     for chip in chips:
         has_node_each = len(chip.nodes) == chip.devices
         for core in range(chip.devices):
             nodes = chip.nodes[core : core + 1] if has_node_each else chip.nodes
             owners = {process for node in nodes for process in holders.get(node, ())}
-            found.append(
+            devices.append(
                 Device(
-                    key=DeviceKey(None, len(found)),
-                    index=len(found),
+                    key=DeviceKey(None, len(devices)),
+                    index=len(devices),
                     id=None,
                     platform="tpu",
                     kind=chip.kind,
@@ -79,17 +79,17 @@ def _devices(chips: Iterable[Chip], holds: Mapping[ProcessKey, tuple[str, ...]])
                     owners=tuple(sorted(owners, key=order.__getitem__)),
                 )
             )
-    return found
+    return devices
 
 
 def _ids(outcomes: Sequence[Outcome], agents: Agents) -> dict[ProcessKey, tuple[int, ...]]:
     """The ids of the devices of each process, as its server or its agent has them."""
-    found = {s.process: s.ids for o in outcomes for s in o.servers if s.process and s.ids}
+    ids = {s.process: s.ids for o in outcomes for s in o.servers if s.process and s.ids}
     for process, devices in agents.items():
-        ids = [d.id for d in devices if d.platform == "tpu" and d.id is not None]
-        if process and ids:
-            found.setdefault(process, tuple(sorted(ids)))
-    return found
+        own = [d.id for d in devices if d.platform == "tpu" and d.id is not None]
+        if process and own:
+            ids.setdefault(process, tuple(sorted(own)))
+    return ids
 
 
 def laid_over(machine: Device, own: Device) -> Device:

@@ -39,26 +39,27 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
 
     None of a process that is not verified: its number may be another's.
     """
-    found = [*_of_sight(s), *_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
+    collected = [*_of_sight(s), *_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
     for p in s.processes:
         if not p.is_dead and p.is_verified:
-            found += _of_verdict(p)
-            found += p.warnings
-            found += _of_job(p)
-            found += _of_use(s, p)
-    return tuple(found)
+            collected += _of_verdict(p)
+            collected += p.warnings
+            collected += _of_job(p)
+            collected += _of_use(s, p)
+    return tuple(collected)
 
 
 def _of_sight(s: Snapshot) -> Iterator[Notice]:
     """That a node may have a holder that cannot be seen."""
     held = {node for p in s.processes if not p.is_dead for node in p.holds}
     if s.visibility.reason and not held.issuperset(s.visibility.nodes):
-        said = next((o.message for o in s.sources if o.source == HOLDERS), "")
-        yield Notice("unseen_holders", said if s.visibility.reason in said else s.visibility.reason)
+        message = next((o.message for o in s.sources if o.source == HOLDERS), "")
+        reason = s.visibility.reason
+        yield Notice("unseen_holders", message if reason in message else reason)
 
 
 def _of_verdict(p: Process) -> Iterator[Notice]:
-    """That a holder is stale, or may be. One that has just been detached from its shell is none."""
+    """That a holder is stale, or may be. A process just detached from its shell is not."""
     age_s = None if p.life is None else p.life.age_s
     is_new = p.stale_code in LOST_CODES and age_s is not None and age_s < LOST_AFTER_S
     if p.verdict == Verdict.STALE:
@@ -76,23 +77,21 @@ def _of_chips(s: Snapshot) -> Iterator[Notice]:
             yield Notice("chip", f"chip {chip.index}: {note}")
         throttle = s.value("throttle_percent", chip.key)
         if throttle:
-            yield Notice(
-                "throttled", f"chip {chip.index} slows itself down: throttled by {throttle:.0f} %"
-            )
+            yield Notice("throttled", f"chip {chip.index} is throttled by {throttle:.0f} %")
     for link in s.links:
         if link.health:
             yield Notice("ici_link", _link(link, s.chips))
 
 
 def _of_lock_files(s: Snapshot) -> Iterator[Notice]:
-    """A lock file that keeps somebody out, or no longer keeps anybody out."""
+    """A lock file that keeps this user out, or that no longer keeps any process out."""
     for file in s.lock_files:
         if file.state in (LockState.BLOCKING, LockState.DELETED):
             yield Notice("lock_file", f"{file.path}: {file.message}")
 
 
 def _of_strangers(s: Snapshot) -> Iterator[Notice]:
-    """Servers on a machine where nobody can see a TPU."""
+    """Servers on a machine where no TPU can be seen."""
     if s.chips or any(p.holds for p in s.processes):
         return
     for server in s.servers:
@@ -140,16 +139,16 @@ def _wall(s: Snapshot, p: Process) -> str:
     """Why its agent cannot be seen, if it has one; empty where it can."""
     if p.interval_s is not None:
         return ""
-    found = (m for m in s.missing if m.code == OTHER_MOUNTS and m.process == p.key)
-    return next((m.message.removeprefix(f"pid {p.pid} ") for m in found), "")
+    walls = (m for m in s.missing if m.code == OTHER_MOUNTS and m.process == p.key)
+    return next((m.message.removeprefix(f"pid {p.pid} ") for m in walls), "")
 
 
 def _why_no_metrics(
     s: Snapshot, p: Process, devices: Sequence[Device], has_no_agent: bool
 ) -> Notice | None:
-    """Why nothing is known of a holder's use, with what to do; None when something is."""
-    known = ("hbm_used_bytes", "duty_cycle_percent")
-    if any(fresh(s, name, d) is not None for name in known for d in devices):
+    """Why a holder has no metrics, with what to do; None when it has some."""
+    metrics = ("hbm_used_bytes", "duty_cycle_percent")
+    if any(fresh(s, name, d) is not None for name in metrics for d in devices):
         return None
     held = f"holds {', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
     servers = [server for server in s.servers if server.may_be_of(p)]
@@ -158,12 +157,12 @@ def _why_no_metrics(
         message = f"{held} and has no program loaded yet: numbers come with the first one"
         return Notice("no_program", message, p.pid) if empty else None
     is_advised = p.interval_s is None and has_no_agent
-    cure = " (tpusmi.start() in it tells more)" if is_advised else ""
+    cure = " (call tpusmi.start() in it to see more)" if is_advised else ""
     return Notice("no_metrics", f"{held} and {_libtpus_reason(s, p)}{cure}", p.pid)
 
 
 def _libtpus_reason(s: Snapshot, p: Process) -> str:
-    """What the source that asked for its metrics says: not served, not reachable, not installed."""
+    """Why libtpu gave none: not served, not reachable, grpcio not installed."""
     about = f"pid {p.pid} "
     libtpu = [source for source in s.sources if source.source == LIBTPU]
     missing = [source.message for source in libtpu if "not installed" in source.message]

@@ -1,4 +1,7 @@
-"""A moment of the last ten minutes: the present devices and jobs with the values of then. Pure."""
+"""A moment of the last ten minutes: the present devices and jobs with their values at that time.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,14 @@ from tpusmi.model import (
 )
 
 WITHIN_S = 5.0
-"""A value of then is one that was measured at most so long before."""
+"""How long before a moment a value of that moment may have been measured."""
 
 
 def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
-    """The snapshot with what was measured at that time; what nobody measured then is unknown.
+    """The snapshot with what was measured at that time; what was not measured then is unknown.
 
-    Who is there is as of now, without those that began later; its phase is that of then. What else
-    there is to say of a process, a device, a link or the host is not kept: unknown.
+    The processes are the present ones, without those that began later, each in its phase at that
+    time. Other facts about a process, a device, a link or the host are not kept: unknown.
     """
     values = {}
     for subject, metric in _measurable(s):
@@ -42,7 +45,7 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
             number = int(reading[0]) if metric.is_integer else reading[0]
             values[key] = Value(number, reading[1], s.at_s - at_s, False)
     back_s = s.at_s - at_s
-    then = (_then(p, history, at_s, back_s) for p in s.processes)
+    processes = (_earlier_process(p, history, at_s, back_s) for p in s.processes)
     host = s.host._replace(
         load_averages=None,
         memory_available_bytes=None,
@@ -54,7 +57,7 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
         devices=tuple(d._replace(error=None) for d in s.devices),
         chips=tuple(c._replace(notes=()) for c in s.chips),
         values=values,
-        processes=tuple(p for p in then if p is not None),
+        processes=tuple(p for p in processes if p is not None),
         warnings=(),
         links=(),
         latencies=(),
@@ -63,9 +66,9 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     )
 
 
-def _then(p: Process, history: History, at_s: float, back_s: float) -> Process | None:
-    """The process with its phase and age of then: one that has ended since still lived. None of one
-    that began later.
+def _earlier_process(p: Process, history: History, at_s: float, back_s: float) -> Process | None:
+    """The process with its phase and age at that time: if it has ended since, it still lived. None
+    if it began later.
     """
     life = p.life
     if life is not None:
@@ -88,7 +91,7 @@ def _then(p: Process, history: History, at_s: float, back_s: float) -> Process |
 
 
 def _earlier(seconds: float | None, back_s: float) -> float | None:
-    """How long something had lasted then; None when it had not begun, or nobody knows."""
+    """How long something had lasted then; None when it had not begun, or is unknown."""
     return None if seconds is None or seconds < back_s else seconds - back_s
 
 

@@ -19,7 +19,7 @@ SERIES_MOST = 16_384
 SHARE = SERIES_MOST // 4
 """How many of them one origin can have, where there are more than ROOMY."""
 ROOMY = SERIES_MOST * 3 // 4
-"""An origin that names its devices anew at each look must not take every place."""
+"""An origin that gives its devices new names at each look must not take every place."""
 SWEEP_EVERY_S = 1.0
 UNKEPT = frozenset(("hbm_limit_bytes",))
 """Metrics that do not change: the present value stands for the past one."""
@@ -29,7 +29,7 @@ WATCHED = "duty_cycle_percent"
 NOTHING_PERCENT = 0.05
 """A share below this is nothing."""
 GAP_S = 60.0
-"""A value that was not measured for so long may have been anything."""
+"""A value that was not measured for that time may have been anything."""
 
 Key = tuple[Subject, str]
 """What a snapshot has its values under: a subject, and the name of a metric."""
@@ -55,7 +55,7 @@ class History:
         self._series: dict[Key, tuple[Series, ...]] = {}
         """The witnesses of each value, the most trusted first."""
         self._quiet: dict[Subject, tuple[float, float]] = {}
-        """Of subjects whose WATCHED metric is nothing: since when, and when that was last seen."""
+        """Subjects whose WATCHED metric is nothing: since when, and when it was last measured."""
         self._places: dict[Hashable, DeviceKey] = {}
         """The devices of the newest snapshot, as record() got them."""
         self._origins: Counter[_Origin] = Counter()
@@ -148,8 +148,8 @@ class History:
         """What a graph of `count` seconds up to `until_s` is drawn from: of the first of these
         subjects of which anything is known, the most trusted witness; None where nothing is.
         """
-        every = (x for subject in subjects for x in self._series.get((subject, name), ()))
-        return next((x for x in every if x.is_within(until_s, count)), None)
+        kept = (x for subject in subjects for x in self._series.get((subject, name), ()))
+        return next((x for x in kept if x.is_within(until_s, count)), None)
 
     def window(self, name: str, subject: Subject, until_s: int, count: int) -> array[float] | None:
         """`count` seconds of one metric of one witness, oldest first and second `until_s` last,
@@ -167,8 +167,8 @@ class History:
 
     def at(self, name: str, subject: Subject, at_s: float, within_s: float) -> Number | None:
         """The newest value up to that time, none older than `within_s`; None when there is none."""
-        found = self.with_source(name, subject, at_s, within_s)
-        return None if found is None else found[0]
+        value = self.with_source(name, subject, at_s, within_s)
+        return None if value is None else value[0]
 
     def with_source(
         self, name: str, subject: Subject, at_s: float, within_s: float
@@ -192,11 +192,11 @@ class History:
         return self._quiet.get(subject, (None,))[0]
 
     def _watch(self, subject: Subject, r: Reading) -> None:
-        since_s, seen_at_s = self._quiet.get(subject, (r.at_s, r.at_s))
+        since_s, last_s = self._quiet.get(subject, (r.at_s, r.at_s))
         if r.value > NOTHING_PERCENT:
             self._quiet.pop(subject, None)
         else:
-            self._quiet[subject] = (since_s if r.at_s - seen_at_s <= GAP_S else r.at_s, r.at_s)
+            self._quiet[subject] = (since_s if r.at_s - last_s <= GAP_S else r.at_s, r.at_s)
 
     def forget(self, now_s: float) -> None:
         """Drop series that have had no value in the span, and make room when there is none. Looks
@@ -210,18 +210,18 @@ class History:
             self._sweep(now_s)
 
     def _sweep(self, now_s: float) -> None:
-        """Drop what is no longer fed, and of origins that have too much, until there is room."""
-        every = [*self._all()]
-        of = [_origin(key[0], series.witness) for key, series in every]
+        """Drop series until there is room: no longer fed ones, and those of too large origins."""
+        kept = [*self._all()]
+        of = [_origin(key[0], series.witness) for key, series in kept]
         origins = Counter(of)
         too_large = {origin for origin, count in origins.items() if count > SHARE}
         ranked = sorted(
-            (of[rank] not in too_large, series.at_s, rank) for rank, (_, series) in enumerate(every)
+            (of[rank] not in too_large, series.at_s, rank) for rank, (_, series) in enumerate(kept)
         )
         gone: list[tuple[Key, Series]] = []
         for is_modest, _, rank in ranked:
-            key, series = every[rank]
-            if len(every) - len(gone) <= ROOMY:
+            key, series = kept[rank]
+            if len(kept) - len(gone) <= ROOMY:
                 break
             if series.is_fed(now_s) and (is_modest or origins[of[rank]] <= SHARE):
                 continue
@@ -238,14 +238,14 @@ class History:
             self._series.pop(key, None)
             if key[1] == WATCHED:
                 self._quiet.pop(key[0], None)
-        # Counted anew: another thread may have added some meanwhile.
+        # Counted again: another thread may have added some meanwhile.
         self._origins = Counter(_origin(key[0], x.witness) for key, x in self._all())
         self.size = self._origins.total()
 
     def _all(self) -> Iterator[tuple[Key, Series]]:
         """Every series with its key, of a copy that is taken in one step: several threads add."""
-        for key, every in self._series.copy().items():
-            for series in every:
+        for key, witnesses in self._series.copy().items():
+            for series in witnesses:
                 yield key, series
 
 

@@ -29,9 +29,9 @@ class Series:
 
     def copy(self) -> Series:
         """The same values, to be fed apart from these."""
-        found = Series(self.witness, self._ring[:], self.at_s)
-        found.source, found._born_s, found._fresh_s = self.source, self._born_s, self._fresh_s
-        return found
+        twin = Series(self.witness, self._ring[:], self.at_s)
+        twin.source, twin._born_s, twin._fresh_s = self.source, self._born_s, self._fresh_s
+        return twin
 
     @property
     def first_s(self) -> float:
@@ -80,9 +80,9 @@ class Series:
         if not seconds:
             return array("f", [UNKNOWN]) * count
         a, b = seconds.start % len(ring), (seconds.stop - 1) % len(ring) + 1
-        known = ring[a:b] if a < b else ring[a:] + ring[:b]
+        values = ring[a:b] if a < b else ring[a:] + ring[:b]
         before, after = seconds.start - (until_s - count + 1), until_s + 1 - seconds.stop
-        return array("f", [UNKNOWN]) * before + known + array("f", [UNKNOWN]) * after
+        return array("f", [UNKNOWN]) * before + values + array("f", [UNKNOWN]) * after
 
     def _seconds(self, until_s: int, count: int) -> range:
         """Those of the `count` up to `until_s` of which the ring may have a value."""

@@ -4,7 +4,7 @@
 
 from collections.abc import Sequence
 
-from tpusmi.model.nouns import Device
+from tpusmi.model.nouns import Device, Number, Subject
 from tpusmi.model.snapshot import Snapshot, Value
 
 MEMORY = ("hbm_used_bytes", "live_array_bytes")
@@ -23,6 +23,12 @@ def fresh(s: Snapshot, name: str, d: Device) -> Value | None:
     return None if value is None or value.stale else value
 
 
+def fresh_own(s: Snapshot, name: str, subject: Subject) -> Number | None:
+    """The subject's own value; None when it is unknown or old."""
+    value = s.values.get((subject, name))
+    return None if value is None or value.stale else value.value
+
+
 def mean(s: Snapshot, name: str, devices: Sequence[Device], of_some: bool = False) -> float | None:
     """The mean of the fresh values; None unless every device has one, or with `of_some` when none
     of them has.
@@ -37,7 +43,9 @@ def least(s: Snapshot, name: str, devices: Sequence[Device]) -> float | None:
 
 
 def total(s: Snapshot, name: str, devices: Sequence[Device]) -> Value | None:
-    """The sum of the devices' own values, as old as its oldest part; None unless every one has it."""
+    """The sum of the devices' own values, as old as its oldest part; None unless every device has
+    one.
+    """
     values = [v for d in devices if (v := s.values.get((d.key, name))) is not None]
     if not values or len(values) < len(devices):
         return None

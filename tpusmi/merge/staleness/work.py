@@ -20,7 +20,7 @@ from tpusmi.model import (
     State,
 )
 from tpusmi.model.history import NOTHING_PERCENT
-from tpusmi.model.several import fresh, least, mean
+from tpusmi.model.several import fresh, fresh_own, least, mean
 
 WORKED_LATELY_S = 60.0
 BUSY = (
@@ -31,8 +31,8 @@ BUSY = (
 """Metrics that say whether a device works."""
 WORKING_CPU_PERCENT = 20.0
 RESTING_CPU_PERCENT = 1.0
-"""Of one core: a process that uses no more does nothing. It is one tick of the kernel's clock in
-the shortest time over which it is measured.
+"""Share of one core: a process that uses no more does nothing. It is one tick of the kernel's clock
+in the shortest time over which it is measured.
 """
 NOT_MEASURED = "what it uses of the processor has not been measured yet"
 _WORKING_PHASES = (Phase.COMPILING, Phase.RUNNING)
@@ -64,15 +64,10 @@ class Case(NamedTuple):
         return self.process.interval_s is not None and self.process.state == State.LIVE
 
     def is_measured(self, *names: str) -> bool:
-        """Whether somebody measures one of those of its devices."""
+        """Whether one of those metrics of its devices is measured."""
         return any(
             fresh(self.snapshot, name, d) is not None for name in names for d in self.devices
         )
-
-    def agent_value(self, name: str) -> float | None:
-        """A value of its agent's own; None when unknown or old."""
-        found = self.snapshot.values.get((self.process.key, name))
-        return None if found is None or found.stale else found.value
 
 
 class Answer(NamedTuple):
@@ -92,15 +87,15 @@ def why_working(c: Case) -> str:
         return f"one of its devices ran a program {idle_s:.0f} s ago" if idle_s < lately_s else ""
     for d in c.devices:
         for name in BUSY:
-            found = fresh(c.snapshot, name, d)
-            if found is not None and found.value > NOTHING_PERCENT:
+            share = fresh(c.snapshot, name, d)
+            if share is not None and share.value > NOTHING_PERCENT:
                 return f"{d.name} is busy"
     return "" if c.is_measured(*BUSY) else _works_on_the_host(c)
 
 
 def lack_of_work(c: Case) -> Answer:
     """Whether it is known to do nothing. That nothing shows its work is not enough: a program that
-    loads its data, saves a checkpoint or waits for other hosts is at work, too.
+    loads its data, saves a checkpoint or waits for other hosts is also at work.
     """
     rests_s = idle_s(c)
     if rests_s is not None and rests_s >= LOST_AFTER_S:
@@ -118,25 +113,24 @@ def lack_of_work(c: Case) -> Answer:
 
 def idle_s(c: Case) -> float | None:
     """For how long all its devices have run nothing; None when that is not known of every one."""
-    told = least(c.snapshot, "idle_s", c.devices)
-    if told is not None:
-        return told
-    stepped_s = c.agent_value("since_last_step_s")
+    measured_s = least(c.snapshot, "idle_s", c.devices)
+    if measured_s is not None:
+        return measured_s
+    stepped_s = fresh_own(c.snapshot, "since_last_step_s", c.process.key)
     if c.has_agent and c.process.phase == Phase.IDLE and stepped_s is not None:
         return stepped_s
     if c.history is None or mean(c.snapshot, "duty_cycle_percent", c.devices) is None:
         return None
-    quiet = [_quiet_since_s(d, c.history) for d in c.devices]
-    known = [since_s for since_s in quiet if since_s is not None]
-    if not known or len(known) < len(quiet):
+    since_s = [s for d in c.devices if (s := _quiet_since_s(d, c.history)) is not None]
+    if not since_s or len(since_s) < len(c.devices):
         return None
-    rests_s = c.snapshot.at_s - max(known)
+    rests_s = c.snapshot.at_s - max(since_s)
     # The chip may have rested for longer than this process has been there.
     return rests_s if c.life.age_s is None else min(rests_s, c.life.age_s)
 
 
 def _who_answers(c: Case) -> str:
-    """What its agent and its server say of it, if they say anything."""
+    """What its agent and its server say about its work."""
     if c.has_agent:
         return "its agent says that it is idle"
     if c.devices and all(_is_measured(c.snapshot, d) for d in c.devices):
