@@ -124,7 +124,7 @@ class _Runner:
         self._record = record
         self._newest: Outcome | None = None
         self._is_recorded = True
-        """Whether the newest outcome has been in a moment that was recorded."""
+        """Whether the history has the readings of the newest outcome."""
         self._answered_at_s = time.monotonic()
         self._asking: threading.Event | None = None
         """Set once the last question is answered; None for a source on a clock of its own."""
@@ -207,7 +207,7 @@ class _Runner:
             message = clean(f"{type(error).__name__}: {error}", 200)
             outcome = Outcome(self._source.name, FAILED, message, time.monotonic() - started)
         self._history.add(outcome.past)
-        self._newest, self._is_recorded = outcome, False
+        self._newest, self._is_recorded = outcome, not outcome.readings
         self._answered_at_s = time.monotonic()
         if done is not None:
             done.set()
