@@ -23,6 +23,7 @@ from tpusmi.model import (
     Process,
     ProcessKey,
     Reading,
+    RowKey,
     Snapshot,
     Subject,
     Value,
@@ -187,24 +188,25 @@ def _best(outcomes: Iterable[Outcome], join: Join, now_s: float) -> dict[Key, Re
     This runs for every number on the screen at every tick: most have one witness and no rival.
     """
     best: dict[Key, Reading] = {}
-    subject_of, dead = join.subject, join.dead
+    subjects, dead = join.subjects, join.dead
     for r in (r for o in outcomes for r in o.readings):
-        subject = subject_of(r)
-        if subject is None:
-            continue
+        subject, metric = r.subject, r.metric
+        if isinstance(subject, RowKey):
+            if (row := (subject, metric)) not in subjects:
+                continue
+            subject = subjects[row]
         if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and process_of(subject) not in dead:
             continue
-        key = (subject, r.metric)
-        rival = best.get(key)
+        rival = best.get((subject, metric))
         if rival is None or _is_better(r, rival, now_s):
-            best[key] = r
+            best[subject, metric] = r
     return best
 
 
 def _values(readings: Mapping[Key, Reading], now_s: float) -> dict[Key, Value]:
     """The readings as values; not the phase, which the process itself has."""
     return {
-        key: Value(r.value, r.source, max(0.0, now_s - r.at_s), now_s - r.at_s > r.fresh_s)
+        key: Value(r.value, r.source, max(0.0, age_s := now_s - r.at_s), age_s > r.fresh_s)
         for key, r in readings.items()
         if r.metric != PHASE
     }

@@ -56,8 +56,8 @@ class Join:
         self._canonical: dict[DeviceKey, DeviceKey] = {}
         """Keys of the machine's devices, with those of the agents' devices that lie over them."""
         self._row_places: dict[Hashable, DeviceKey] = {}
-        self._subjects: dict[tuple[RowKey, str], Subject] = {}
-        """The device or chip that a row of one metric is about."""
+        self.subjects: dict[tuple[RowKey, str], Subject] = {}
+        """The device or chip that a row is about, by the row and the metric."""
         for process, devices in self._agents.items():
             self._adopt(process, devices)
         self._join_rows(outcomes)
@@ -83,12 +83,6 @@ class Join:
         places = self._row_places.copy()
         places.update((d.index, d.key) for d in self._shown.values() if d.chip is not None)
         return places
-
-    def subject(self, r: Reading) -> Subject | None:
-        """What a reading is about; None when that is not known."""
-        if isinstance(r.subject, RowKey):
-            return self._subjects.get((r.subject, r.metric))
-        return r.subject
 
     def _adopt(self, process: ProcessKey | None, devices: list[Device]) -> None:
         """Lay an agent's devices over those of the machine, if it is certain which they are."""
@@ -195,7 +189,7 @@ class Join:
                 if subject is None:
                     left.setdefault(metric, []).append(i)
                 else:
-                    self._subjects[RowKey(server.address, i), metric] = subject
+                    self.subjects[RowKey(server.address, i), metric] = subject
         return left
 
     def _note(self, server: Server, text: str) -> None:

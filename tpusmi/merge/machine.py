@@ -29,7 +29,7 @@ class Machine:
         ids = {key: i for key, i in _ids(outcomes, agents).items() if key not in self.dead}
         self._shares = shares(processes, devices, self.chips, ids)
         """The devices that each holder uses, where several have opened the same nodes."""
-        self.devices = [used_first(d, self._shares) for d in devices]
+        self.devices = [used_first(d, self._shares) for d in devices] if self._shares else devices
 
     def of(self, process: ProcessKey | None, with_bare: bool = False) -> list[Device]:
         """The devices that only that process's user can have: of the nodes it holds; all if the
