@@ -21,7 +21,7 @@ from tpusmi.sources.libtpu import (
     questions,
     strangers,
 )
-from tpusmi.sources.segments import budget, job, listing, proof
+from tpusmi.sources.segments import evidence, job_segment, listing, quota
 from tpusmi.web import doors, log, server, tab
 from tpusmi.wire import layout, mountinfo, places, reader
 
@@ -53,7 +53,7 @@ def percent(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-SHARES: Sequence[budget.Limits] = (budget.OF_OTHER_USER, budget.OF_ALL_OTHERS, budget.OF_TRUSTED)
+SHARES: Sequence[quota.ReadCost] = (quota.OF_OTHER_USER, quota.OF_ALL_OTHERS, quota.OF_TRUSTED)
 
 SEGMENT_SHARES: Sequence[Row] = (
     ("names in their directories", *(number(of.files) for of in SHARES)),
@@ -71,7 +71,7 @@ SEGMENTS: Sequence[Row] = (
         f"every {seconds(listing.DIRECTORIES_EVERY_S)}",
     ),
     ("segment directories of one user there", number(places.OF_USER_MOST)),
-    ("a debt of processor time that carries over", seconds(budget.DEBT_MOST_S)),
+    ("a debt of processor time that carries over", seconds(quota.DEBT_MOST_S)),
     ("a segment", size(reader.MOST_BYTES)),
     ("devices, samples in it", f"{number(reader.MOST_DEVICES)} / {number(reader.MOST_SLOTS)}"),
     (
@@ -96,12 +96,12 @@ SEGMENTS: Sequence[Row] = (
     ),
     (
         "sites, allocations that are kept",
-        f"{number(job.SITES_MOST)} / {number(memprofile.ALLOCATIONS_MOST)}",
+        f"{number(job_segment.SITES_MOST)} / {number(memprofile.ALLOCATIONS_MOST)}",
     ),
     (
         "looking for processes of other pid namespaces",
-        f"{number(proof.ELSEWHERE_MOST)} processes, {seconds(proof.ELSEWHERE_CPU_S)}, "
-        f"every {seconds(proof.ELSEWHERE_AGAIN_S)}",
+        f"{number(evidence.ELSEWHERE_MOST)} processes, {seconds(evidence.ELSEWHERE_CPU_S)}, "
+        f"every {seconds(evidence.ELSEWHERE_AGAIN_S)}",
     ),
 )
 

@@ -1,9 +1,7 @@
 """JAX's device memory profile: bytes per device, and the lines of code that hold them.
 
-Bytes are those of live arrays, not of memory in use.
+The bytes are those of live arrays, not of all memory in use.
 """
-
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import json
 import zlib
@@ -17,7 +15,7 @@ from tpusmi.pprof import MOST_STRING_BYTES, Profile, ProfileError, members
 BUFFER, EXECUTABLE = "buffer", "executable"
 SITES_MOST, ALLOCATIONS_MOST = 1000, 2000
 MOST_JSON_BYTES = 1024 * 1024
-"""Of sites, unpacked."""
+"""Most bytes of packed sites, unpacked."""
 
 SiteKey = tuple[str, str, int, str]
 """Function, file, line, kind."""
@@ -25,7 +23,7 @@ Rows = dict[SiteKey, list[int]]
 """Bytes and buffers of each site."""
 
 
-class Usage(NamedTuple):
+class LiveBuffers(NamedTuple):
     """Live buffers of one device."""
 
     bytes: int
@@ -38,12 +36,12 @@ class Totals(NamedTuple):
     Devices are keyed by global id; None where a sample names no device.
     """
 
-    devices: dict[int | None, Usage]
+    devices: dict[int | None, LiveBuffers]
     executables: int
 
 
-class Held(NamedTuple):
-    """What a profile holds, and where: as MemoryProfile has it."""
+class HeldMemory(NamedTuple):
+    """The memory that a profile lists, by what holds it: as MemoryProfile has it."""
 
     sites: tuple[Site, ...]
     allocations: tuple[Allocation, ...] = ()
@@ -59,21 +57,20 @@ def totals(profile: bytes) -> Totals:
         sums = counts.setdefault(sample.labels, [0, 0])
         sums[0] += sample.size
         sums[1] += sample.buffers
-    devices: dict[int | None, Usage] = {}
+    devices: dict[int | None, LiveBuffers] = {}
     executables = 0
     for packed, (size, count) in counts.items():
-        labels = table.labels(packed)
-        if labels.get("kind") == EXECUTABLE:
+        kind, device = _labels(table, packed)
+        if kind == EXECUTABLE:
             executables += count
             continue
-        device = device_id(labels.get("device", "none"))
-        before = devices.get(device, Usage(0, 0))
-        devices[device] = Usage(before.bytes + size, before.buffers + count)
+        before = devices.get(device, LiveBuffers(0, 0))
+        devices[device] = LiveBuffers(before.bytes + size, before.buffers + count)
     return Totals(devices, executables)
 
 
-def held(profile: bytes, by_device: bool = False) -> Held:
-    """What a profile says is held, and where. Raises ProfileError.
+def held_memory(profile: bytes, by_device: bool = False) -> HeldMemory:
+    """The memory in a profile, by what holds it. Raises ProfileError.
 
     A site is the innermost frame outside JAX and the usual libraries; when there is none, the
     innermost frame.
@@ -94,7 +91,7 @@ def held(profile: bytes, by_device: bool = False) -> Held:
         if by_device:
             _add(devices.setdefault(device, {}), site, size, count)
     sites = tuple(sorted((Site(*_row(*row)) for row in rows.items()), key=_largest_first))
-    return Held(sites, *_largest(devices)) if by_device else Held(sites)
+    return HeldMemory(sites, *_largest(devices)) if by_device else HeldMemory(sites)
 
 
 def _labels(table: Profile, packed: bytes) -> tuple[str, int | None]:
@@ -117,15 +114,15 @@ def _row(site: SiteKey, sums: Sequence[int]) -> tuple[str, str, int, str, int | 
 
 def _largest(devices: Mapping[int | None, Rows]) -> tuple[tuple[Allocation, ...], int, int]:
     """The largest allocations, then bytes and buffers of the others."""
-    every = [
-        (sums, site, device) for device, rows in devices.items() for site, sums in rows.items()
+    rows = [
+        (sums, site, device) for device, sites in devices.items() for site, sums in sites.items()
     ]
-    every.sort(key=itemgetter(0), reverse=True)  # there may be 50,000, of which few are wanted
+    rows.sort(key=itemgetter(0), reverse=True)  # there may be 50,000, of which few are kept
     largest = []
-    for sums, site, device in every[:ALLOCATIONS_MOST]:
+    for sums, site, device in rows[:ALLOCATIONS_MOST]:
         row = _row(site, sums)
         largest.append(Allocation(*row[:4], device, *row[4:]))
-    rest = [sums for sums, _, _ in every[ALLOCATIONS_MOST:]]
+    rest = [sums for sums, _, _ in rows[ALLOCATIONS_MOST:]]
     left_out = (sum(size for size, _ in rest), sum(count for _, count in rest))
     return (tuple(sorted(largest, key=_largest_first)), *left_out)
 
@@ -134,82 +131,74 @@ def _largest_first(row: Site | Allocation) -> tuple[int, int, str, int]:
     return (-(row.bytes or 0), -row.count, row.file, row.line)
 
 
-def sites(profile: bytes, most: int = 200) -> tuple[Site, ...]:
-    """The lines of code that hold memory, largest first. Raises ProfileError."""
-    return held(profile).sites[:most]
-
-
 def packed_sites(profile: bytes, most: int = 200) -> bytes:
     """The sites of a profile that is too large for its place, as gzip'ed JSON, and in a second
     gzip member what each device has of them. Raises ProfileError.
 
     Readers of format 1.1 unpack the first member, and do not look for another.
     """
-    found = held(profile, by_device=True)
-    rows = [tuple(site) for site in found.sites[:most]]
+    memory = held_memory(profile, by_device=True)
+    rows = [tuple(site) for site in memory.sites[:most]]
     places = {site[:4]: i for i, site in enumerate(rows)}
-    left_out = [found.left_out_bytes or 0, found.left_out_count or 0]
-    apart = []
-    for a in found.allocations:
+    left_out = [memory.left_out_bytes or 0, memory.left_out_count or 0]
+    by_site = []
+    for a in memory.allocations:
         if a[:4] in places:
-            apart.append((places[a[:4]], a.device, a.bytes, a.count))
+            by_site.append((places[a[:4]], a.device, a.bytes, a.count))
         else:
             left_out[0] += a.bytes or 0
             left_out[1] += a.count
-    return b"".join(_packed(json.dumps(part).encode()) for part in (rows, [left_out, apart]))
+    return b"".join(_packed(json.dumps(part).encode()) for part in (rows, [left_out, by_site]))
 
 
-def unpacked_sites(packed: bytes, by_device: bool = False) -> Held:
+def unpacked_sites(packed: bytes, by_device: bool = False) -> HeldMemory:
     """The sites that packed_sites() packed. Raises ProfileError."""
     try:
         first, more = members(packed, MOST_JSON_BYTES)
-        rows = tuple(_checked_site(*row) for row in _few(json.loads(first), SITES_MOST))
+        sites = tuple(_checked_site(*row) for row in _short_list(json.loads(first), SITES_MOST))
         if not by_device:
-            return Held(rows)
-        if not more:  # of format 1.1, which says neither of which device nor what it left out
-            return Held(
-                rows, tuple(Allocation(*s[:4], None, s.bytes, s.count) for s in rows), None, None
-            )
-        (size, count), apart = json.loads(members(more, MOST_JSON_BYTES)[0])
-        return Held(
-            rows,
-            tuple(_checked(rows, *row) for row in _few(apart, ALLOCATIONS_MOST)),
-            *_sane(size, count),
+            return HeldMemory(sites)
+        if not more:  # format 1.1 says neither which device nor what was left out
+            unnamed = tuple(Allocation(*s[:4], None, s.bytes, s.count) for s in sites)
+            return HeldMemory(sites, unnamed, left_out_bytes=None, left_out_count=None)
+        (size, count), rows = json.loads(members(more, MOST_JSON_BYTES)[0])
+        allocations = tuple(
+            _checked_allocation(sites, *row) for row in _short_list(rows, ALLOCATIONS_MOST)
         )
+        return HeldMemory(sites, allocations, *_sane(size, count))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise ProfileError(f"has sites that cannot be read: {error}") from None
 
 
-def _few(rows: Any, most: int) -> list[Any]:
+def _short_list(rows: Any, most: int) -> list[Any]:
     if not isinstance(rows, list) or len(rows) > most:
-        raise ValueError(f"no list of at most {most}")
+        raise ValueError(f"not a list of at most {most}")
     return rows
 
 
 def _checked_site(
     function: str, file: str, line: int, kind: str, size: int | None, count: int
 ) -> Site:
-    number, known, buffers = _sane(line, size or 0, count)
-    words = (_text(function), _text(file))
-    return Site(*words, number, _text(kind), None if size is None else known, buffers)
+    number, sane_size, buffers = _sane(line, size or 0, count)
+    names = (_text(function), _text(file))
+    return Site(*names, number, _text(kind), None if size is None else sane_size, buffers)
 
 
-def _checked(
+def _checked_allocation(
     sites: Sequence[Site], index: int, device: int | None, size: int | None, count: int
 ) -> Allocation:
-    place, number, known, buffers = _sane(index, device or 0, size or 0, count)
-    site = sites[place]
+    place, number, sane_size, buffers = _sane(index, device or 0, size or 0, count)
     return Allocation(
-        *site[:4],
-        None if device is None else number,
-        None if size is None else known,
-        buffers,
+        *sites[place][:4],
+        device=None if device is None else number,
+        bytes=None if size is None else sane_size,
+        count=buffers,
     )
 
 
 def _text(text: str) -> str:
     if not isinstance(text, str):
-        raise TypeError("a name that is no text")
+        raise TypeError("a name that is not text")
     return text[:MOST_STRING_BYTES]
 
 
@@ -220,7 +209,7 @@ def _sane(*numbers: int) -> list[int]:
 
 
 def device_id(label: str) -> int | None:
-    """The global device id a label names, in any spelling JAX has used; None when it names none."""
+    """The global device id in a label, in any spelling JAX has used; None when it has none."""
     # The id ends the label, or stands before the place: `TPU_4(process=1,(2,0,0,0))`, `cuda:0`,
     # `TFRT_CPU_0`, or a bare `0`.
     name = label.partition("(")[0]

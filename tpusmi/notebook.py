@@ -119,7 +119,7 @@ class Panel:
 
     def _simulated(self, name: str) -> Host:
         if os.sep in name or os.path.isdir(name):
-            from tpusmi.simulate.attached import attach
+            from tpusmi.simulate.directory import attach
 
             return attach(name)
         from tpusmi.simulate.host import Plan, start

@@ -1,10 +1,7 @@
-"""The bytes of a pprof profile: samples, labels and stacks, decoded only as far as they are asked
-for.
+"""The bytes of a pprof profile: samples, labels and stacks, decoded only as far as needed.
 
-By hand, because the job must get no protobuf module, and the schema is small.
+By hand, because no protobuf module may be loaded into the job, and the schema is small.
 """
-
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import itertools
 import struct
@@ -14,23 +11,23 @@ from typing import NamedTuple
 
 MOST_UNPACKED_BYTES = 8 * 1024 * 1024
 MOST_ROWS = 100_000
-"""Of samples, of locations, of functions, of strings: real jobs have a few thousand."""
+"""Most samples, locations, functions and strings, each: real jobs have a few thousand."""
 WORK_MOST, WORK_LEAST, WORK_PER_BYTE = 1_000_000, 100_000, 8
-"""Fields and frames that are looked at, in proportion to the packed bytes: a few kilobytes may
-unpack to so much that looking at it takes seconds. Real profiles need one for each byte, or two.
+"""Most fields and frames that are decoded, in proportion to the packed bytes: a few kilobytes may
+unpack to so much that decoding it takes seconds. Real profiles have one or two for each byte.
 """
 TOO_MUCH = "has more in it than its size allows"
 MOST_FRAMES = 1024
 MOST_LINES = 64
-"""Of a location: more than one are functions inlined into each other."""
+"""Most lines of one location: more than one are functions inlined into each other."""
 MOST_STRING_BYTES = 4096
 MOST_LINE = 2**31
 MOST_NUMBER = 2**45
-"""Bytes or buffers of one sample: no host has so many."""
+"""More bytes or buffers of one sample than any host has."""
 
 _LIBRARIES = frozenset(("jax", "jaxlib", "flax", "optax", "haiku", "equinox", "orbax", "numpy"))
 _LIBRARY_FILES = ("/functools.py", "/contextlib.py", "/tpusmi/agent/tracked.py")
-"""Frames between the user's line and the allocation, which do not tell who keeps the memory."""
+"""Files of frames between the user's line and the allocation, which is not who keeps the memory."""
 _COMPREHENSIONS = frozenset(("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"))
 
 
@@ -42,7 +39,9 @@ Frame = tuple[str, str, int]
 """Function, file, line."""
 
 
-class Sample(NamedTuple):
+class ProfileSample(NamedTuple):
+    """One sample, its stack and its labels still packed."""
+
     locations: bytes
     buffers: int
     size: int
@@ -78,7 +77,7 @@ class Profile:
         self._function_places: dict[int, tuple[int, int]] = {}
         self._functions: dict[int, _Function] = {}
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[ProfileSample]:
         """Every sample, its stack and labels still packed: most are alike, and are decoded once."""
         data = self._data
         for start, end in self._rows[2]:
@@ -89,24 +88,25 @@ class Profile:
                 if number == 1 and b >= 0:
                     locations += data[a:b]
                 elif number == 1:
-                    locations += _varint_bytes(a)
+                    locations += packed_varint(a)
                 elif number == 2:
                     values += _first_two(data, a, b) if b >= 0 else (a,)
                 elif number == 3 and b >= 0:
-                    labels = min(labels, _label_start(data, a, b))
+                    # The field begins with a tag of one byte and the length of its content.
+                    labels = min(labels, a - 1 - len(packed_varint(b - a)))
             if len(values) >= 2:
                 yield _sample(bytes(locations), values, data[labels:end])
 
     def labels(self, packed: bytes) -> dict[str, str]:
         """The string labels of a sample."""
         if packed not in self._labels:
-            found = self._labels[packed] = {}
+            labels = self._labels[packed] = {}
             for number, start, end in self._fields(packed, 0, len(packed)):
                 if number == 3 and end >= 0:
                     label = self._numbers(packed, start, end)
                     # Very old jaxlibs gave the device as a number, and 0 is not sent at all.
                     text = self.string(label[2]) if label.get(2) else str(label.get(3, 0))
-                    found[self.string(label.get(1, 0))] = text
+                    labels[self.string(label.get(1, 0))] = text
         return self._labels[packed]
 
     def site(self, locations: bytes) -> Frame:
@@ -136,7 +136,7 @@ class Profile:
             yield from frames
 
     def string(self, index: int) -> str:
-        """The beginning of the string of that number; empty when there is none."""
+        """The string of that number, up to MOST_STRING_BYTES of it; empty when there is none."""
         if index not in self._strings:
             rows = self._rows[6]
             start, end = rows[index] if 0 <= index < len(rows) else (0, 0)
@@ -145,7 +145,7 @@ class Profile:
         return self._strings[index]
 
     def _frames_at(self, location: int) -> list[tuple[Frame, bool]]:
-        """The frames of a location, innermost first; most locations are never asked for."""
+        """The frames of a location, innermost first; most locations are never needed."""
         if self._places is None:
             self._places = self._by_id(4)
             self._function_places = self._by_id(5)
@@ -173,14 +173,14 @@ class Profile:
         return self._functions[id]
 
     def _by_id(self, kind: int) -> dict[int, tuple[int, int]]:
-        """Where each location or function lies, by the id that is its first field."""
-        found = {}
+        """Where each location or function is, by the id that is its first field."""
+        places = {}
         for start, end in self._rows[kind]:
             for number, value, last in self._fields(self._data, start, end):
                 if number == 1 and last < 0:
-                    found[value] = (start, end)
+                    places[value] = (start, end)
                     break
-        return found
+        return places
 
     def _numbers(self, data: bytes, start: int, end: int) -> dict[int, int]:
         """The varints of a message by their numbers."""
@@ -193,9 +193,9 @@ class Profile:
         Raises ProfileError when it is malformed, and for too many in all. Skips fixed-width fields.
         """
         most = self._left
-        looked_at = 0
+        decoded = 0
         while at < end:
-            # One-byte numbers are nearly all there are, and a call for each would double the time.
+            # Nearly all numbers have one byte, and a call for each would double the time.
             tag = data[at]
             at += 1
             if tag > 0x7F:
@@ -215,10 +215,10 @@ class Profile:
                 yield tag >> 3, value, -1
             else:
                 at = _after_fixed(wire_type, at)
-            looked_at += 1
-            if looked_at > most:
+            decoded += 1
+            if decoded > most:
                 raise ProfileError(TOO_MUCH)
-        self._left -= looked_at
+        self._left -= decoded
 
 
 def _after_fixed(wire_type: int, at: int) -> int:
@@ -227,22 +227,22 @@ def _after_fixed(wire_type: int, at: int) -> int:
     return at + (8 if wire_type == 1 else 4)
 
 
-def _sample(locations: bytes, values: Sequence[int], labels: bytes) -> Sample:
+def _sample(locations: bytes, values: Sequence[int], labels: bytes) -> ProfileSample:
     buffers, size = _signed(values[0]), _signed(values[1])
     if not 0 <= buffers < MOST_NUMBER or abs(size) >= MOST_NUMBER:
         raise ProfileError("has a sample of impossible size")
-    return Sample(locations, buffers, size, labels)
+    return ProfileSample(locations, buffers, size, labels)
 
 
 def _is_library(file: str) -> bool:
     parts = file.replace("\\", "/").split("/")
-    # A notebook cell is called `<ipython-input-3-…>`, and is the user's.
-    frozen = file.startswith("<frozen ")
-    return frozen or not _LIBRARIES.isdisjoint(parts[:-1]) or file.endswith(_LIBRARY_FILES)
+    # `<ipython-input-3-…>` is a cell of the user's notebook.
+    is_frozen = file.startswith("<frozen ")
+    return is_frozen or not _LIBRARIES.isdisjoint(parts[:-1]) or file.endswith(_LIBRARY_FILES)
 
 
 def members(profile: bytes, most: int = MOST_UNPACKED_BYTES) -> tuple[bytes, bytes]:
-    """The first gzip member unpacked, up to so many bytes of it, and what follows it."""
+    """The first gzip member unpacked, up to `most` bytes, and the bytes that follow it."""
     if profile[:2] != b"\x1f\x8b":
         raise ProfileError("is not a gzip'ed memory profile")
     unpacker = zlib.decompressobj(wbits=31)
@@ -278,18 +278,15 @@ def _first_two(data: bytes, at: int, end: int) -> tuple[int, ...]:
     return (first, _varint(data, at, end)[0]) if at < end else (first,)
 
 
-def _varint_bytes(value: int) -> bytes:
+def packed_varint(value: int) -> bytes:
+    """An int64 as protobuf writes it."""
+    value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
     return bytes(out)
-
-
-def _label_start(data: bytes, start: int, end: int) -> int:
-    """Where a label field's tag stands: one tag byte and its length before the content."""
-    return start - 1 - len(_varint_bytes(end - start))
 
 
 def _signed(value: int) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tpusmi.memprofile import held, totals
+from tpusmi.memprofile import held_memory, totals
 
 RECORDED = Path(__file__).parent.parent / "data"
 
@@ -52,8 +52,11 @@ def main() -> None:
 def show(name: str, profile: bytes, take_ms: float | None) -> None:
     """Print a line of what a profile costs."""
     taken = "   –  " if take_ms is None else f"{take_ms:6.2f}"
-    summed, decoded = milliseconds(lambda: totals(profile)), milliseconds(lambda: held(profile))
-    apart = milliseconds(lambda: held(profile, by_device=True))
+    summed, decoded = (
+        milliseconds(lambda: totals(profile)),
+        milliseconds(lambda: held_memory(profile)),
+    )
+    apart = milliseconds(lambda: held_memory(profile, by_device=True))
     print(
         f"{name:>20}: taken in {taken}, summed up in {summed:6.2f}, decoded in {decoded:6.2f}, "
         f"by device in {apart:6.2f} ms, {len(profile) / 1024:5.1f} KiB"

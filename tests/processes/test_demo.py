@@ -181,7 +181,7 @@ def test_a_job_that_dies_under_the_dashboard_is_told_when_it_quits(
         return 0
 
     assert demo.run(kill_the_trainer) == 0
-    assert "The training job ended by signal 9." in capfd.readouterr().err
+    assert "The job ended by signal 9." in capfd.readouterr().err
 
 
 def test_a_job_that_cannot_start_shows_its_last_words_and_no_dashboard(
@@ -191,7 +191,7 @@ def test_a_job_that_cannot_start_shows_its_last_words_and_no_dashboard(
     monkeypatch.syspath_prepend(tmp_path)
     assert demo.run(never) == 1
     told = capfd.readouterr()
-    assert "The training job ended with status 1." in told.err
+    assert "The job ended with status 1." in told.err
     assert "ImportError: this jax is broken" in told.err
     assert told.out == ""
 
@@ -215,9 +215,9 @@ def said_directory(process: subprocess.Popen[str]) -> str:
     return directory
 
 
-def segments(directory: str) -> list[places.Place]:
+def segments(directory: str) -> list[places.SegmentFile]:
     try:
-        return places.segments(f"{directory}/segments", None).places
+        return places.segments(f"{directory}/segments", None).files
     except FileNotFoundError:
         return []
 

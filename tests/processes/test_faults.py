@@ -15,11 +15,12 @@ from typing import NamedTuple
 import pytest
 from support.commands import TPUSMI, environment, tpusmi
 from support.requirements import HAS_IPV6
+from support.simulated_hosts import set_faults
 from support.terminals import terminal
 
 from tpusmi.model import Host
 from tpusmi.simulate import description
-from tpusmi.simulate.host import Plan, set_faults, start
+from tpusmi.simulate.host import Plan, start
 
 ANSWERS_WITHIN_S = 2.0
 STARTS_WITHIN_S = 1.0

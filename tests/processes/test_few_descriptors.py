@@ -84,7 +84,7 @@ def test_a_process_that_cannot_be_asked_for_is_not_gone() -> None:
         with pytest.raises(OSError, match="Too many open files"):
             identity.start_ticks_if_there("/proc", own)
         assert identity.start_ticks("/proc", own) is None
-        assert output._runs(places.Place("", own, 0, os.getuid(), 0, 0.0))
+        assert output._runs(places.SegmentFile("", own, 0, os.getuid(), 0, 0.0))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert identity.start_ticks_if_there("/proc", own) is not None

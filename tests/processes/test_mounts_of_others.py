@@ -14,8 +14,8 @@ from support.users import ROOT
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Host, Missing, Outcome, Process, ProcessKey
 from tpusmi.sources.segments import Segments, namespaces
-from tpusmi.sources.segments.budget import Budget
 from tpusmi.sources.segments.namespaces import Namespaces
+from tpusmi.sources.segments.quota import Quota
 
 __all__ = ["shared"]
 pytestmark = ROOT
@@ -71,8 +71,8 @@ def test_who_mounts_pays_for_the_directories_of_others_behind_it(shared: str) ->
     os.mkdir(f"{shared}/tpusmi-0")
     code = f"{OWN_USERS}; mount({shared!r}, '/tmp', '', BIND); here()"
     with inside(code) as stranger:
-        seen = Namespaces("/proc").look(Budget())
-        theirs = [d for d in seen.directories if d.within == f"/proc/{stranger.pid}"]
+        scan = Namespaces("/proc").scan(Quota())
+        theirs = [d for d in scan.directories if d.within == f"/proc/{stranger.pid}"]
         assert {(d.uid, d.payer) for d in theirs} == {(OTHER_USER, USER), (0, USER)}
 
 

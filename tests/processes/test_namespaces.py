@@ -168,7 +168,7 @@ def test_of_the_processes_asked_the_newest_come_first(monkeypatch: pytest.Monkey
     with inside("own(); here(); start()") as job:
         found = looked()
         assert of(job.pid, found) == []
-        assert any("were not asked whether they are in a container" in n for n in found.notes)
+        assert any("not checked for being in a container" in n for n in found.notes)
 
 
 IN_A_BATCH_JOB = """
@@ -258,12 +258,12 @@ def test_a_directory_of_ours_that_never_answers_holds_up_neither_a_viewer_nor_a_
     view = (
         "from tpusmi.model import Host\nfrom tpusmi.sources.segments import Segments\n"
         "found = Segments(Host()).read(time.monotonic())\n"
-        "say([p.state for p in found.processes if p.pid == os.getpid()], *found.notes)\n"
+        "say([str(p.state) for p in found.processes if p.pid == os.getpid()], *found.notes)\n"
     )
     then = "say('ready'); sys.stdin.readline()\nimport time\n"
     with inside(f"{OURS}here(); start()\n{then}{view}") as job:
         said = job.go_on()
-    assert said.startswith("['live'] /dev/shm/tpusmi-0 is a file system that may never answer")
+    assert said.startswith("['live'] /dev/shm/tpusmi-0 is a FUSE file system, which may never")
 
 
 OPENED = """

@@ -126,7 +126,7 @@ def test_a_free_node_that_i_may_not_open_is_not_free_for_me() -> None:
             "import os\n"
             "from tpusmi import collect\n"
             "from tpusmi.report import holding as report\n"
-            "from tpusmi.simulate.attached import attach\n"
+            "from tpusmi.simulate.directory import attach\n"
             f"host = attach({host.root!r})\n"
             "collect.look(host)\n"
             f"os.setuid({NOBODY})\n"
@@ -197,7 +197,7 @@ def test_whoever_cannot_look_is_told_so_and_never_that_the_tpu_is_free() -> None
             "import os\n"
             "from tpusmi import collect\n"
             "from tpusmi.report import holding as report\n"
-            "from tpusmi.simulate.attached import attach\n"
+            "from tpusmi.simulate.directory import attach\n"
             f"host = attach({host.root!r})\n"
             "collect.look(host)\n"  # whoever is nobody may be unable to import anything
             f"os.setuid({NOBODY})\n"

@@ -19,7 +19,7 @@ from support.run_as import another_user
 from support.users import ROOT
 
 from tpusmi.simulate import directory, faults
-from tpusmi.simulate.attached import is_running
+from tpusmi.simulate.directory import is_running
 from tpusmi.simulate.host import Plan, start
 
 LIMIT_S = 30.0

@@ -21,6 +21,7 @@ import pytest
 from support import networks
 from support.commands import TPUSMI, environment, tpusmi
 from support.requirements import HAS_IPV6, IPV6
+from support.simulated_hosts import set_faults
 from support.terminals import terminal
 from support.waits import until
 
@@ -28,9 +29,9 @@ from tpusmi.collect import open_collector
 from tpusmi.merge.roofline import roofline
 from tpusmi.metricproto import GET_METRIC, LIST_METRICS, messages
 from tpusmi.model import AGENT, Host
-from tpusmi.simulate import description, faults, hardware
-from tpusmi.simulate.attached import attach, is_running
-from tpusmi.simulate.host import Plan, PortBusyError, StartError, set_faults, start
+from tpusmi.simulate import description, faults
+from tpusmi.simulate.directory import attach, is_running
+from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
 from tpusmi.simulate.running import Running
 from tpusmi.sources.holders import Holders
 from tpusmi.sources.machine import host_facts
@@ -217,7 +218,7 @@ def test_a_killed_keeper_takes_its_processes_along_and_the_directory_is_cleared(
         left = identities(host)
         os.kill(told(host)["keeper"][0], signal.SIGKILL)
         until(lambda: not is_running(host.root), GONE_WITHIN_S)
-        with pytest.raises(ValueError, match="not running any more"):
+        with pytest.raises(ValueError, match="no longer running"):
             attach(host.root)
     until(lambda: is_gone(host.root, left), GONE_WITHIN_S)
 
@@ -321,7 +322,7 @@ def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
         (["--simulate", "v5e-9", "--json"], "did you mean"),
         (["--simulate", "/no/such/place", "--json"], "no simulated host in /no/such/place"),
         (["--simulate"], "expected one argument"),
-        (["demo", "--simulate", "v5e-8"], "simulates a host of its own"),
+        (["demo", "--simulate", "v5e-8"], "starts its own simulated host"),
         (["simulate"], "TYPE"),
         (["simulate", "v5e-8", "--nonsense"], "--nonsense"),
         (["simulate", "v5e-8", "--processes", "3"], "8 chips cannot be split"),
@@ -593,7 +594,7 @@ def test_a_host_can_leave_its_nodes_to_somebody_else() -> None:
         assert holders(host) == {}
         assert len(duty(host)) == 4
         # Whoever holds them, the job runs: its MXUs agree with its duty cycle.
-        percents = hardware.mxu_percent(Running(host.root))
+        percents = Running(host.root).mxu_percents()
         assert len(percents) == 4
         assert min(percents) > 30
 

@@ -11,8 +11,8 @@ from support import hosts, segments
 from support.users import ROOT
 
 from tpusmi.model import AGENT, Host, Missing, Outcome
-from tpusmi.sources.segments import Segments, proof
-from tpusmi.sources.segments.budget import OF_OTHER_USER
+from tpusmi.sources.segments import Segments, evidence
+from tpusmi.sources.segments.quota import OF_OTHER_USER
 from tpusmi.wire import identity, places
 from tpusmi.wire.layout import Identity
 
@@ -51,11 +51,11 @@ def test_a_job_that_was_not_found_among_very_many_processes_is_a_missing_witness
 ) -> None:
     path = segment(host, in_a_container())
     assert read(host).missing == ()
-    monkeypatch.setattr(proof, "ELSEWHERE_CPU_S", -1.0)
-    why = f"{path} is of a process that was not found among very many"
+    monkeypatch.setattr(evidence, "ELSEWHERE_CPU_S", -1.0)
+    why = f"{path} names a process that was not found among very many"
     assert read(host).missing == (Missing(AGENT, why, USER),)
     monkeypatch.undo()
-    monkeypatch.setattr(proof, "ELSEWHERE_MOST", 2)
+    monkeypatch.setattr(evidence, "ELSEWHERE_MOST", 2)
     assert read(host).missing == (Missing(AGENT, why, USER),)
 
 
@@ -72,7 +72,7 @@ def test_no_user_pays_for_the_processes_of_others(
             pass
         return real(directory, most)
 
-    monkeypatch.setattr(proof.places, "names", long)
+    monkeypatch.setattr(evidence.places, "names", long)
     found = read(host)
     assert len(found.processes) == 2
     assert not [m for m in found.missing if "took over" in m.message]

@@ -22,7 +22,7 @@ from tpusmi.report import csv, fields
 from tpusmi.report.html import fragment
 from tpusmi.report.select import Wanted, selected
 from tpusmi.report.table import table
-from tpusmi.sources.segments import Segments, proof
+from tpusmi.sources.segments import Segments, evidence
 from tpusmi.wire import identity
 from tpusmi.wire.layout import Identity
 from tpusmi.wire.writer import SegmentWriter
@@ -190,7 +190,7 @@ def test_where_every_process_is_seen_none_is_said_to_be_in_a_namespace_unseen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees_all: bool
 ) -> None:
     own = identity.pid_namespace("/proc")
-    monkeypatch.setattr(proof, "FIRST_PID_NAMESPACE", own if sees_all else 1)
+    monkeypatch.setattr(evidence, "FIRST_PID_NAMESPACE", own if sees_all else 1)
     host = hosts.host(tmp_path)._replace(segment_dir=None)
     segment(host, FORGER, os.getpid(), held=True, pid_namespace=1)
     (process,) = Segments(host).read(time.monotonic()).processes
@@ -331,7 +331,7 @@ VIEWER = """
 import json, os, sys, time
 sys.path[:0] = [{tests!r}]
 from tpusmi.model import Host
-from tpusmi.sources.segments import Segments, proof
+from tpusmi.sources.segments import Segments, evidence
 if os.getuid() == 0:
     import pwd
     Segments(Host(root={root!r})).read(time.monotonic())  # what it imports, he may not read

@@ -332,4 +332,4 @@ def test_very_many_files_in_a_shared_directory_hide_no_job_that_lives_here(
     with contextlib.closing(segments.my_segment(tmp_path)):
         found = Segments(Host(segment_dir=str(tmp_path))).read(time.monotonic())
     assert [(p.pid, p.state) for p in found.processes] == [(os.getpid(), "live")]
-    assert any("has over 8 files: not all read" in note for note in found.notes)
+    assert any("has more than 8 files: not all were read" in note for note in found.notes)

@@ -138,18 +138,20 @@ def test_a_node_is_known_among_other_mounts_under_any_name(
 def test_what_a_process_has_open_on_an_unknown_mount_is_not_taken_for_nothing(
     machine: Host, work: Callable[[Path], None]
 ) -> None:
-    before = source(machine).read(time.monotonic()).hidden
+    before = source(machine).read(time.monotonic()).visibility.not_inspected
     with stranger(work, Path(machine.path(hosts.NODE))) as pid:
         found = source(machine).read(time.monotonic())
-        assert found.hidden == before + 1 or [p.pid for p in found.processes] == [pid]
+        assert found.visibility.not_inspected == before + 1 or [p.pid for p in found.processes] == [
+            pid
+        ]
 
 
 def test_streams_from_outside_make_no_process_of_other_mounts_uninspected(machine: Host) -> None:
     """As a container has them from the runtime that started it."""
-    before = source(machine).read(time.monotonic()).hidden
+    before = source(machine).read(time.monotonic()).visibility.not_inspected
     node = Path(machine.path(hosts.NODE))
     with stranger(with_streams_alone, node):
-        assert source(machine).read(time.monotonic()).hidden == before
+        assert source(machine).read(time.monotonic()).visibility.not_inspected == before
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from tpusmi.model import (
     Outcome,
     ProcessKey,
 )
-from tpusmi.sources.segments import Segments, facts, job, proof
+from tpusmi.sources.segments import Segments, contents, evidence, job_segment
 from tpusmi.wire import identity, places
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES
 from tpusmi.wire.reader import SegmentReader
@@ -54,10 +54,26 @@ def test_an_agent_from_before_the_lock_is_named_as_such(tmp_path: Path) -> None:
     reader.close()
     shutil.copy(golden, tmp_path / places.segment_name(pid, start_ticks))
     source = Segments(Host(segment_dir=str(tmp_path)))
-    source._machine.pid_namespace += 1  # as in a container: numbers tell nothing
+    source._kernel.pid_namespace += 1  # as in a container: numbers tell nothing
     found = source.read(time.monotonic())
     assert [p.state for p in found.processes] == ["dead"]  # of another boot
     assert "its agent is of an older tpusmi" in " ".join(found.notes)
+
+
+def test_a_mistake_of_ours_is_not_taken_for_a_bad_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(*_: object) -> None:
+        raise TypeError("ours")
+
+    segments.my_segment(tmp_path)
+    source = Segments(Host(segment_dir=str(tmp_path)))
+    monkeypatch.setattr(contents, "checked_facts", mistaken)
+    with pytest.raises(TypeError, match="ours"):
+        source.read(time.monotonic())
+    monkeypatch.undo()
+    assert len(source.read(time.monotonic()).processes) == 1
+    source.close()
 
 
 def test_a_living_job_is_shown_with_its_facts_and_values(tmp_path: Path) -> None:
@@ -179,7 +195,7 @@ def test_a_job_in_another_pid_namespace_without_a_lock_is_known_to_live_while_it
 def test_a_job_in_another_pid_namespace_lives_as_long_as_its_agent_has_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age_s: float, state: str
 ) -> None:
-    monkeypatch.setattr(proof, "FIRST_PID_NAMESPACE", 1)  # we may see all there are
+    monkeypatch.setattr(evidence, "FIRST_PID_NAMESPACE", 1)  # we may see all there are
     writer = elsewhere(tmp_path, age_s)
     found = read(tmp_path)
     assert [(p.state, p.phase, p.elsewhere) for p in found.processes] == [
@@ -331,7 +347,7 @@ def test_times_that_no_clock_shows_never_reach_the_json(
 
 def test_coordinates_that_are_none_are_dropped() -> None:
     rows = [{"id": 1, "coords": [10**4000, True]}, {"id": True, "coords": [1, 2]}]
-    said = facts.parsed({"devices": rows}, ProcessKey(1, 2), 2)
+    said = contents.checked_facts({"devices": rows}, ProcessKey(1, 2), 2)
     assert [d.coords for d in said.devices] == [None, (1, 2)]
 
 
@@ -416,7 +432,7 @@ def test_the_past_has_everything_that_a_graph_can_show_and_no_more(tmp_path: Pat
 def test_the_past_of_many_devices_is_coarser_and_as_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "PAST_MOST", 5000)
+    monkeypatch.setattr(job_segment, "PAST_MOST", 5000)
     writer = segments.segment(tmp_path, identity.me(), devices=16)
     now = time.monotonic()
     for ago in range(599, -1, -1):
@@ -469,7 +485,7 @@ def test_a_segment_that_claims_to_be_another_process_is_refused(
     segments.segment(tmp_path, me._replace(**change), name=f"{me.pid}-{me.start_ticks}.seg")
     found = read(tmp_path)
     assert found.processes == ()
-    assert "is not what its name and header say" in found.message
+    assert "has a name that does not match its header" in found.message
 
 
 @ROOT
@@ -542,10 +558,10 @@ ANYTHING = st.recursive(
 @given(st.dictionaries(st.sampled_from(FACT_NAMES), ANYTHING))
 @settings(max_examples=200, deadline=None)
 def test_facts_of_any_shape_become_a_job(said: dict[str, Any]) -> None:
-    found = facts.parsed(said, ProcessKey(1, 2), 3)
+    found = contents.checked_facts(said, ProcessKey(1, 2), 3)
     assert len(found.devices) == 3
     assert all(d.name.isprintable() for d in found.devices)
-    json.dumps(found.known)
+    json.dumps(found.by_name)
 
 
 def test_facts_that_are_text_with_terminal_codes_are_cleaned(tmp_path: Path) -> None:

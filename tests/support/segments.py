@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tpusmi.memprofile import packed_sites
-from tpusmi.simulate.memory import kept, profile
+from tpusmi.simulate.memory_profile import kept, profile
 from tpusmi.simulate.workload import Workload
 from tpusmi.wire import identity
 from tpusmi.wire.layout import (

@@ -1,13 +1,15 @@
-"""One simulated host for all tests of a file."""
+"""Simulated hosts for tests: one for all tests of a file, and faults on a running one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from tpusmi.model import Host
+from tpusmi.simulate import faults
 from tpusmi.simulate.host import Plan, start
 
 
@@ -20,3 +22,12 @@ def host_of(machine: str) -> Any:
             yield found
 
     return host
+
+
+def set_faults(directory: str, texts: Sequence[str]) -> None:
+    """Make a running host fail in these ways and no others: `("slow:3", "idle")`, `()`."""
+    faults.parse(list(texts))
+    path = f"{directory}/{faults.FILE}"
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        file.write("".join(f"{text}\n" for text in texts))
+    os.replace(f"{path}.new", path)

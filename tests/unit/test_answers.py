@@ -26,7 +26,7 @@ from tpusmi.sources.libtpu.answers import DEVICES_MOST, IDLE_MOST_S, Answer, Ask
 from tpusmi.sources.libtpu.formats import parse
 from tpusmi.sources.libtpu.names import LATENCY, NAMES, Name
 from tpusmi.sources.libtpu.programs import cores
-from tpusmi.sources.segments.samples import readings
+from tpusmi.sources.segments.contents import readings
 from tpusmi.wire.reader import Sample
 
 NOW_S, WALL_S = 1000.0, 1_800_000_000.0

@@ -16,16 +16,19 @@ from support.clocks import takes_at_most
 from tpusmi.memprofile import (
     ALLOCATIONS_MOST,
     device_id,
-    held,
+    held_memory,
     packed_sites,
-    sites,
     totals,
     unpacked_sites,
 )
-from tpusmi.model import Allocation
+from tpusmi.model import Allocation, Site
 from tpusmi.pprof import ProfileError
 
 DATA = Path(__file__).parent.parent / "data"
+
+
+def sites(profile: bytes) -> tuple[Site, ...]:
+    return held_memory(profile).sites
 
 
 def varint(value: int) -> bytes:
@@ -189,19 +192,19 @@ SPREAD = profile(
 
 
 def test_a_line_is_told_apart_by_device_with_the_largest_first() -> None:
-    assert held(SPREAD, by_device=True).allocations == (
+    assert held_memory(SPREAD, by_device=True).allocations == (
         Allocation("f", "/me.py", 10, "buffer", 12, 300, 1),
         Allocation("f", "/me.py", 10, "buffer", 4, 150, 3),
         Allocation("f", "/me.py", 10, "executable", None, None, 3),
     )
-    assert held(SPREAD).allocations == ()
-    assert held(SPREAD).sites == held(SPREAD, by_device=True).sites
+    assert held_memory(SPREAD).allocations == ()
+    assert held_memory(SPREAD).sites == held_memory(SPREAD, by_device=True).sites
 
 
 @pytest.mark.parametrize("name", ["ajax", "microjax", "ledgetter", "exploration"])
 def test_the_allocations_of_a_real_profile_add_up_to_its_totals_and_to_its_sites(name: str) -> None:
     data = (DATA / f"{name}.prof").read_bytes()
-    found = held(data, by_device=True)
+    found = held_memory(data, by_device=True)
     assert sum(a.count for a in found.allocations) == sum(s.count for s in found.sites)
     buffers = [a for a in found.allocations if a.kind == "buffer"]
     assert {a.device for a in buffers} == {0}
@@ -211,15 +214,17 @@ def test_the_allocations_of_a_real_profile_add_up_to_its_totals_and_to_its_sites
 def test_what_the_list_of_allocations_has_no_room_for_is_summed_up() -> None:
     many = ALLOCATIONS_MOST + 500
     samples = [(2, 10 + i, {"kind": "buffer", "device": f"cpu:{i}"}) for i in range(many)]
-    found = held(profile(samples, [("f", "/me.py")]), by_device=True)
+    found = held_memory(profile(samples, [("f", "/me.py")]), by_device=True)
     assert [a.bytes for a in found.allocations] == [*range(many + 9, many + 9 - 2000, -1)]
     assert (found.left_out_bytes, found.left_out_count) == (sum(range(10, 510)), 1000)
 
 
 def test_a_profile_too_large_for_its_place_tells_its_devices_too() -> None:
-    assert unpacked_sites(packed_sites(SPREAD), by_device=True) == held(SPREAD, by_device=True)
+    assert unpacked_sites(packed_sites(SPREAD), by_device=True) == held_memory(
+        SPREAD, by_device=True
+    )
     data = (DATA / "ledgetter.prof").read_bytes()
-    some, every = unpacked_sites(packed_sites(data, 5), True), held(data, by_device=True)
+    some, every = unpacked_sites(packed_sites(data, 5), True), held_memory(data, by_device=True)
     assert len(some.allocations) == 5
     assert some.left_out_count == sum(a.count for a in every.allocations[5:])
     assert (some.left_out_bytes or 0) + sum(a.bytes or 0 for a in some.allocations) == sum(
@@ -269,7 +274,7 @@ def test_devices_of_sites_that_make_no_sense_give_a_reason(text: str) -> None:
 def test_a_profile_too_large_for_its_place_travels_as_its_sites() -> None:
     data = (DATA / "ledgetter.prof").read_bytes()
     packed = packed_sites(data, most=20)
-    assert unpacked_sites(packed).sites == sites(data, most=20)
+    assert unpacked_sites(packed).sites == sites(data)[:20]
     assert len(packed) < len(data)
 
 
@@ -339,14 +344,14 @@ def test_a_few_kilobytes_take_neither_long_nor_much_memory(name: str) -> None:
     data = HOSTILE[name]()
     assert len(data) < 20_000
     with takes_at_most(1.0):  # 0.1 s on a machine that has time
-        for decode in (totals, lambda d: held(d, by_device=True)):
+        for decode in (totals, lambda d: held_memory(d, by_device=True)):
             try:
                 decode(data)
             except ProfileError:
                 pass
     tracemalloc.start()
     try:
-        held(data, by_device=True)
+        held_memory(data, by_device=True)
     except ProfileError:
         pass
     finally:
@@ -372,7 +377,7 @@ def test_what_is_over_a_bound_is_refused_and_never_a_wrong_number(
         assert sum(site.count for site in sites(data)) == 10
     else:
         with pytest.raises(ProfileError, match=reason):
-            held(data)
+            held_memory(data)
 
 
 def test_a_name_is_cut_and_its_bytes_still_count() -> None:
@@ -416,6 +421,6 @@ def test_a_mutated_profile_never_raises_anything_else(data: st.DataObject) -> No
     mutated = gzip.compress(bytes(plain), 1)
     try:
         totals(mutated)
-        held(mutated, by_device=True)
+        held_memory(mutated, by_device=True)
     except ProfileError:
         pass

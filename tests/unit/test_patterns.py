@@ -25,7 +25,7 @@ FUNCTIONS = {
     **dict.fromkeys(("compile", "findall", "finditer", "search", "split", "sub", "subn"), "find"),
     **{"match": "match", "fullmatch": "fullmatch"},
 }
-OF_OTHERS = {("tpusmi.simulate.answers", "pattern")}
+OF_OTHERS = {("tpusmi.simulate.metric_answers", "pattern")}
 """Not a pattern of ours: a client of the simulated server sends it, as libtpu lets it."""
 LONG = 64 * 1024
 SHORT = 4096

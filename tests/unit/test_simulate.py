@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 from support.users import ROOT, as_another_user
 
 from tpusmi.chips import GENERATIONS
-from tpusmi.memprofile import held, totals
+from tpusmi.memprofile import held_memory, totals
 from tpusmi.metricproto import messages
 from tpusmi.model import PHASES, Host
-from tpusmi.simulate import description, faults, sdk, tree, workload
-from tpusmi.simulate.answers import UPTIME, Answers
-from tpusmi.simulate.environment import job_environment
+from tpusmi.simulate import description, faults, files, sdk, workload
 from tpusmi.simulate.host import Plan
-from tpusmi.simulate.machine import parse
-from tpusmi.simulate.memory import kept, profile
-from tpusmi.simulate.progress import progress
+from tpusmi.simulate.machine import job_environment, parse
+from tpusmi.simulate.memory_profile import kept, profile
+from tpusmi.simulate.metric_answers import UPTIME, Answers
 from tpusmi.simulate.running import Running
+from tpusmi.simulate.simulated_agent import progress
 from tpusmi.simulate.workload import COMPILE_S, CYCLE_S, LOAD_S, Workload
 from tpusmi.sources.libtpu.names import NAMES
 from tpusmi.sources.sysfs import read_chips
@@ -133,7 +132,7 @@ def test_another_number_of_chips_gives_ids_in_a_row() -> None:
 @pytest.mark.parametrize("generation", GENERATIONS, ids=lambda g: g.name)
 def test_the_tree_of_each_generation_is_read_as_its_chips(generation: Any, tmp_path: Path) -> None:
     machine = parse(f"{generation.name}-8")
-    nodes = tree.build(str(tmp_path), machine, ())
+    nodes = files.build(str(tmp_path), machine, ())
     found = read_chips(Host(root=str(tmp_path)))
     assert found.status == "ok", found.message
     assert [chip.generation for chip in found.chips] == [generation.name] * machine.chips
@@ -143,16 +142,16 @@ def test_the_tree_of_each_generation_is_read_as_its_chips(generation: Any, tmp_p
 
 
 def test_a_network_card_has_the_first_group(tmp_path: Path) -> None:
-    nodes = tree.build(str(tmp_path), parse("v5e-4"), ())
-    group = (tmp_path / "sys/bus/pci/devices" / tree.NETWORK_CARD / "iommu_group").readlink()
+    nodes = files.build(str(tmp_path), parse("v5e-4"), ())
+    group = (tmp_path / "sys/bus/pci/devices" / files.NETWORK_CARD / "iommu_group").readlink()
     assert group.name == "0"
     assert nodes[0] == ["/dev/vfio/1"]
 
 
 def test_a_large_host_has_more_than_one_bus(tmp_path: Path) -> None:
     machine = parse("v5e-8", chips_here=256)
-    assert len({function.address for function in tree.functions(machine)}) == 256
-    tree.build(str(tmp_path), machine, ())
+    assert len({function.address for function in files.functions(machine)}) == 256
+    files.build(str(tmp_path), machine, ())
     chips = read_chips(Host(root=str(tmp_path))).chips
     assert [chip.nodes[0] for chip in chips] == [f"/dev/vfio/{i}" for i in range(1, 257)]
 
@@ -162,7 +161,7 @@ def test_a_large_host_has_more_than_one_bus(tmp_path: Path) -> None:
 def test_a_chip_without_node_tells_why_and_the_others_are_whole(
     name: str, fault: str, tmp_path: Path
 ) -> None:
-    nodes = tree.build(str(tmp_path), parse(name), (fault,))
+    nodes = files.build(str(tmp_path), parse(name), (fault,))
     found = read_chips(Host(root=str(tmp_path)))
     whole = [chip for chip in found.chips if chip.nodes]
     assert len(whole) == len(nodes) == 3
@@ -176,7 +175,7 @@ def test_who_may_make_no_devices_gets_plain_files_in_their_place(tmp_path: Path)
     (tmp_path / "host").mkdir(mode=0o777)
     (tmp_path / "host").chmod(0o777)
     with as_another_user(tmp_path):
-        nodes = tree.build(str(tmp_path / "host"), parse("v5e-4"), ())
+        nodes = files.build(str(tmp_path / "host"), parse("v5e-4"), ())
     paths = [tmp_path / f"host{node}" for (node,) in nodes.values()]
     assert all(path.is_file() for path in paths)
     assert len({path.stat().st_ino for path in paths}) == 4
@@ -514,7 +513,7 @@ def test_the_profile_of_the_simulated_job_tells_its_devices_apart() -> None:
         expected = (sum(k.bytes for k in every), sum(k.arrays for k in every))
         assert totals(data).devices[device] == expected
     assert len({usage.bytes for usage in totals(data).devices.values()}) == 3
-    assert ("log_metrics", 27) in {(site.function, site.line) for site in held(data).sites}
+    assert ("log_metrics", 27) in {(site.function, site.line) for site in held_memory(data).sites}
 
 
 @given(TIMES, st.integers(0, 9))

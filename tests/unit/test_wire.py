@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import segments
 
 from tpusmi.wire import layout, lock
-from tpusmi.wire.dump import dump
+from tpusmi.wire.__main__ import dump
 from tpusmi.wire.layout import DEVICE_FIELDS, FACTS_JSON, HEADER_BYTES, PROCESS_FIELDS, SegmentError
 from tpusmi.wire.reader import SegmentReader
 from tpusmi.wire.writer import SegmentWriter

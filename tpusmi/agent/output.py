@@ -66,7 +66,7 @@ def remove_old(who: Identity, directory: str) -> None:
     the rest; and empty directories of its own beside this one.
     """
     try:
-        found = places.segments(directory, who.uid).places
+        found = places.segments(directory, who.uid).files
     except OSError:
         return
     now = time.time()
@@ -85,7 +85,7 @@ def remove_old(who: Identity, directory: str) -> None:
         _remove_empty(who.uid, os.path.dirname(directory), now)
 
 
-def is_dead(place: places.Place, who: Identity) -> bool:
+def is_dead(place: places.SegmentFile, who: Identity) -> bool:
     """True when the process of that segment has surely ended, or has let go of it.
 
     The lock tells. Where it does not, a number of another pid namespace or machine means nothing
@@ -115,7 +115,7 @@ def _is_of_machine(h: Header, who: Identity) -> bool:
     return h.pid_namespace == who.pid_namespace
 
 
-def _runs(place: places.Place) -> bool:
+def _runs(place: places.SegmentFile) -> bool:
     """True also where that cannot be asked, as without a free descriptor."""
     try:
         return identity.start_ticks_if_there("/proc", place.pid) == place.start_ticks
@@ -123,7 +123,7 @@ def _runs(place: places.Place) -> bool:
         return True
 
 
-def _is_old(place: places.Place) -> bool:
+def _is_old(place: places.SegmentFile) -> bool:
     return time.time() - place.written_s >= WRITES_EVERY_S
 
 

@@ -76,7 +76,7 @@ def on_host(
         from tpusmi.cli.simulate import on_new_host
 
         return on_new_host(parse, simulate, act)
-    from tpusmi.simulate.attached import attach
+    from tpusmi.simulate.directory import attach
 
     try:
         host = attach(simulate)

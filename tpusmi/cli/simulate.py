@@ -14,9 +14,9 @@ from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import Help
 from tpusmi.model import Host
 from tpusmi.simulate import faults
-from tpusmi.simulate.attached import is_running
+from tpusmi.simulate.directory import is_running
 from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
-from tpusmi.simulate.vbar import METRICS_PORT
+from tpusmi.simulate.metric_server import METRICS_PORT
 from tpusmi.text import clean
 
 CHECK_EVERY_S = 0.5

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import importlib.util
-import select
-import subprocess
 import sys
 from collections.abc import Callable
 
 from tpusmi.model import Host
-from tpusmi.simulate.attached import attach
-from tpusmi.simulate.directory import sweep
-from tpusmi.simulate.offspring import start_module
+from tpusmi.simulate.host import Keeper, Plan, PortBusyError, StartError
 
 __all__ = ["run"]
 
 FAILED = 1
 START_S = 60.0
 """For JAX to be imported, from a cold disk."""
-END_S = 10.0
-"""More than the keeper gives the training job."""
+XLA_FLAGS = "--xla_force_host_platform_device_count=8 --xla_cpu_multi_thread_eigen=false"
+"""As many devices as the simulated machine has."""
+PLAN = Plan(
+    machine="v5e-8",
+    age_s=22.0,  # it has loaded and compiled, and its steps begin as those of JAX do here
+    hold=False,
+    program=("-m", "tpusmi.demo.training"),
+    variables=(("JAX_PLATFORMS", "cpu"), ("XLA_FLAGS", XLA_FLAGS)),
+)
 
 
 def run(open_dashboard: Callable[[Host], int]) -> int:
@@ -32,40 +35,21 @@ def run(open_dashboard: Callable[[Host], int]) -> int:
         return FAILED
     _say("Starting a JAX training job on 8 CPU devices, on a simulated TPU host …")
     try:
-        keeper = start_module("tpusmi.demo.keeper")
-    except OSError as error:
-        _say(f"The demo's Python cannot be run: {error.strerror}")
+        keeper = Keeper(PLAN)
+    except (StartError, PortBusyError) as error:
+        _say(f"There is no simulated host: {error}")
         return FAILED
     try:
-        directory, words = _line(keeper), _line(keeper)
-        if words.startswith("training"):
-            return open_dashboard(attach(directory))
-        _say(words or f"The training job did not start within {START_S:.0f} s.")
+        line = keeper.line(START_S)
+        if line and line.startswith("training"):
+            return open_dashboard(keeper.host)
+        _say(line or f"The training job did not start within {START_S:.0f} s.")
         return FAILED
     finally:
-        _end(keeper)
+        _say(keeper.end())  # how the job ended, if it has
 
 
-def _line(keeper: subprocess.Popen[bytes]) -> str:
-    """The next line the keeper says; empty when it ended or says nothing for too long."""
-    assert keeper.stdout is not None
-    if not select.select([keeper.stdout], [], [], START_S)[0]:
-        return ""
-    return keeper.stdout.readline().decode("utf-8", "replace").strip()
-
-
-def _end(keeper: subprocess.Popen[bytes]) -> None:
-    """Let the keeper clear up, and show what it still had to say: the end of a job that died."""
-    try:
-        words, _ = keeper.communicate(timeout=END_S)
-    except subprocess.TimeoutExpired:
-        keeper.kill()  # the job dies with it
-        words, _ = keeper.communicate(timeout=END_S)
-    sweep()  # in case it was killed
-    _say(words.decode("utf-8", "replace").strip())
-
-
-def _say(words: str) -> None:
-    if words:
-        sys.stderr.write(f"{words}\n")
+def _say(text: str) -> None:
+    if text:
+        sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

@@ -22,7 +22,7 @@ VOCABULARY, WIDTH, LAYERS = 64, 128, 2
 BATCH, LENGTH, STRIDES = 16, 32, 8
 EVALUATE_EVERY = 45
 EVALUATION_LENGTHS = (40, 48, 56, 64, 80, 96, 112, 128)
-"""Each is compiled when it first comes up: about two minutes of now and then, then no more."""
+"""Each is compiled at its first use: for about two minutes, one now and then."""
 EPOCH = 120
 """Steps; about 40 seconds."""
 READ_S = 0.27

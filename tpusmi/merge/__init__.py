@@ -1,6 +1,6 @@
 """Many readings into one Snapshot, each value with its witness and age. Pure."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple

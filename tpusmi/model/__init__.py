@@ -10,6 +10,7 @@ from tpusmi.model.history import (
     History,
 )
 from tpusmi.model.host import HostFacts
+from tpusmi.model.memory_profile import Allocation, MemoryProfile, Site
 from tpusmi.model.metrics import (
     AGENT,
     ASKED_OF_LIBTPU,
@@ -29,6 +30,7 @@ from tpusmi.model.metrics import (
     trust_rank,
 )
 from tpusmi.model.nouns import (
+    FRESH_LEAST_S,
     HOLDERS,
     SYSFS,
     Chip,
@@ -42,6 +44,7 @@ from tpusmi.model.nouns import (
     RowKey,
     Subject,
     Visibility,
+    fresh_for_s,
     within,
 )
 from tpusmi.model.process import (
@@ -52,16 +55,13 @@ from tpusmi.model.process import (
     PROCESS_FACTS,
     STALE_HOLDER,
     SUSPECT_HOLDER,
-    Allocation,
     Life,
     LockFile,
-    MemoryProfile,
     Missing,
     Notice,
     Process,
     ProcessKey,
     Sign,
-    Site,
 )
 from tpusmi.model.series import UNKNOWN, Series
 from tpusmi.model.servers import (
@@ -101,6 +101,7 @@ __all__ = [
     "DEVICE_METRICS",
     "ENDING_CODES",
     "FAILED",
+    "FRESH_LEAST_S",
     "HISTORY_S",
     "HOLDERS",
     "LIBTPU",
@@ -160,6 +161,7 @@ __all__ = [
     "Value",
     "Verdict",
     "Visibility",
+    "fresh_for_s",
     "metric",
     "trust_rank",
     "within",

@@ -1,6 +1,6 @@
 """Whether a host's TPU is free: of each device node, and of all of them together."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
 from typing import NamedTuple
 

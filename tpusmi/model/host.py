@@ -3,13 +3,13 @@
 No I/O, no clock.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
 from typing import Any, NamedTuple
 
 
 class HostFacts(NamedTuple):
-    """This machine, as the snapshot shows it. None is what could not be read."""
+    """This machine, as the snapshot shows it. None means that it could not be read."""
 
     name: str
     time: str
@@ -20,17 +20,17 @@ class HostFacts(NamedTuple):
     load_averages: tuple[float, float, float] | None = None
     """Tasks that ran, wanted to or waited for a disk, over the last 1, 5 and 15 minutes."""
     cpus: int | None = None
-    """That are online."""
+    """Number of processors that are online."""
     memory_total_bytes: int | None = None
     memory_available_bytes: int | None = None
     """What programs can still have without swapping, as the kernel estimates it."""
     uptime_s: float | None = None
     kernel: str | None = None
-    """Its release: `6.8.0-1015-gcp`."""
+    """Release of the kernel: `6.8.0-1015-gcp`."""
     tpu_driver: str | None = None
-    """What drives the chips: `vfio-pci`."""
+    """Driver of the chips: `vfio-pci`."""
     tpu_driver_version: str | None = None
-    """None for a driver without a version of its own: the kernel's is then its."""
+    """None for a driver without a version of its own."""
 
     def to_dict(self) -> dict[str, Any]:
         """The same in plain lists, strings and numbers."""

@@ -2,7 +2,7 @@
 here.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
 from typing import NamedTuple
 

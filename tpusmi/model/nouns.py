@@ -3,7 +3,7 @@
 No I/O, no clock.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
 from typing import NamedTuple
 
@@ -16,11 +16,14 @@ HOLDERS = "holders"
 SYSFS = "sysfs"
 """Name of the source that looks for the chips."""
 
+FRESH_LEAST_S, FRESH_PERIODS = 5.0, 3
+"""A value may be believed for this many of its own periods, and for so long at least."""
+
 Number = float | int
 
 
 def within(value: Number | None, most: float) -> Number | None:
-    """The value when a quantity can have it: known, finite, not negative, no more than that."""
+    """The value if it is known, finite, not negative and at most `most`; otherwise None."""
     # Minus zero becomes zero: it would be printed as -0.0.
     return value + 0 if value is not None and 0 <= value <= most else None
 
@@ -32,16 +35,16 @@ class Host(NamedTuple):
     segment_dir: str | None = None
     """The only directory searched for segments (TPUSMI_DIR); None searches the usual places."""
     metrics_ports: tuple[int, ...] = (8431,)
-    """Asked for libtpu's metrics besides those that the holders of the TPU tell."""
+    """Ports asked for libtpu's metrics, besides those of the holders of the TPU."""
     sdk_command: tuple[str, ...] | None = None
-    """The child that reads libtpu's SDK; None is our own, () is none at all."""
+    """Command of the child that reads libtpu's SDK; None starts our own child, () none at all."""
     simulated: bool = False
     own_proc: str = "/proc"
     """Where the machine's own loadavg, meminfo and uptime are. A simulated host has the processes
     of the real one in its /proc, but a load and a memory of its own.
     """
     older_s: float = 0.0
-    """So much older than the kernel says are its processes: a simulated job has run for a while."""
+    """Added to the age of its processes: a simulated job has run for a while."""
 
     def path(self, absolute: str) -> str:
         """That absolute path under this host's root."""
@@ -54,7 +57,7 @@ class DeviceKey(NamedTuple):
     """
 
     process: ProcessKey | None
-    index: int  # type: ignore[assignment]  # hides tuple.index, which is of no use here
+    index: int  # type: ignore[assignment]  # hides tuple.index, which has no use here
     server: str = ""
     """Address of the metrics server that numbers it; empty for every device that is known."""
 
@@ -93,6 +96,11 @@ class Reading(NamedTuple):
     fresh_s: float
 
 
+def fresh_for_s(period_s: float) -> float:
+    """How long a value may be believed that is measured every `period_s` seconds."""
+    return max(FRESH_LEAST_S, FRESH_PERIODS * period_s)
+
+
 class Device(NamedTuple):
     """What JAX and libtpu number: a core on v2 and v3, a chip on v4 to v6e, a chiplet on 7x, or a
     CPU or GPU.
@@ -100,9 +108,9 @@ class Device(NamedTuple):
 
     key: DeviceKey
     index: int  # type: ignore[assignment]
-    """Local, counted from 0."""
+    """Local number, counted from 0."""
     id: int | None
-    """Global, as JAX and libtpu say."""
+    """Global id of JAX and libtpu; None when unknown."""
     platform: str | None
     kind: str | None
     coords: tuple[int, ...] | None
@@ -117,7 +125,9 @@ class Device(NamedTuple):
     by_index: bool = False
     """True where devices of the machine share their ids: each of four processes calls its own 0."""
     apart_by: str = ""
-    """Pid or port that tells it from another device of the same name; empty where none has it."""
+    """Pid or port that distinguishes it from another device of the same name; empty when no other
+    device has its name.
+    """
 
     @property
     def name(self) -> str:
@@ -139,7 +149,7 @@ class Chip(NamedTuple):
     """One TPU package as the kernel shows it."""
 
     index: int  # type: ignore[assignment]
-    """In PCI order, counted from 0."""
+    """Place in PCI order, counted from 0."""
     generation: str | None
     """`v5e`; None for a TPU that this version does not know."""
     kind: str
@@ -157,11 +167,11 @@ class Chip(NamedTuple):
     notes: tuple[str, ...] = ()
     """One sentence for each thing about it that is missing or could not be read."""
     other_nodes: tuple[tuple[str, str], ...] = ()
-    """Of a node, another one that opens the same: `("/dev/vfio/0", "/dev/vfio/devices/vfio0")`."""
+    """Pairs of nodes that open the same: `("/dev/vfio/0", "/dev/vfio/devices/vfio0")`."""
     driver: str | None = None
-    """What the kernel has bound to it: `vfio-pci`."""
+    """Driver that the kernel has bound to it: `vfio-pci`."""
     driver_version: str | None = None
-    """Of a driver that has one."""
+    """None when the driver has no version of its own."""
 
     @property
     def key(self) -> ChipKey:
@@ -214,4 +224,4 @@ class Outcome(NamedTuple):
     lock_files: tuple[LockFile, ...] = ()
     visibility: Visibility = Visibility()
     missing: tuple[Missing, ...] = ()
-    """Witnesses of whether a holder works that could not be asked, beside a source that FAILED."""
+    """Witnesses that could not be asked whether a holder works, besides sources that FAILED."""

@@ -3,11 +3,12 @@
 No I/O, no clock.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from tpusmi.model.memory_profile import MemoryProfile
 from tpusmi.model.states import LockState, Phase, State, Verdict
 
 
@@ -20,46 +21,6 @@ class ProcessKey(NamedTuple):
     """Path of the segment that names this process, when the kernel has not confirmed that it is the
     segment's writer; empty for a process that the kernel shows. A claim is equal to no process.
     """
-
-
-class Site(NamedTuple):
-    """A line of code and what it keeps alive on the devices."""
-
-    function: str
-    file: str
-    line: int
-    kind: str
-    """`buffer` or `executable`."""
-    bytes: int | None
-    """None when the backend does not know the size (executables on a TPU)."""
-    count: int  # type: ignore[assignment]  # hides tuple.count
-
-
-class Allocation(NamedTuple):
-    """What a line of code keeps alive on one device."""
-
-    function: str
-    file: str
-    line: int
-    kind: str
-    """`buffer` or `executable`."""
-    device: int | None
-    """Global id, as JAX says; None where the profile names no device."""
-    bytes: int | None
-    """None when the backend does not know the size (executables on a TPU)."""
-    count: int  # type: ignore[assignment]  # hides tuple.count
-
-
-class MemoryProfile(NamedTuple):
-    """The newest device memory profile of a process, largest sites first."""
-
-    at_s: float
-    sites: tuple[Site, ...]
-    allocations: tuple[Allocation, ...] = ()
-    """The same by device, largest first; empty unless asked for."""
-    allocations_left_out_bytes: int | None = 0
-    """Of the smallest, which the list has no room for; None when nobody told."""
-    allocations_left_out_count: int | None = 0
 
 
 class Notice(NamedTuple):
@@ -82,21 +43,21 @@ PROCESS_FACTS = (
     "libtpu_version",
     "recompiled",
 )
-"""What a job says of itself once: strings and integers, None when it does not say."""
+"""What a job reports once: strings and integers, None when it does not."""
 
 
 STALE_HOLDER, SUSPECT_HOLDER = "stale_holder", "suspect_holder"
-"""Codes of the notices of a holder that is stale, and of one that may be."""
+"""Codes of the notices about a stale holder, and about one that may be stale."""
 ENDING_CODES = ("releasing", "unkillable")
-"""Codes of signs of a process that another signal does not change."""
+"""Codes of signs that another signal does not change."""
 LOST_CODES = ("orphaned", "session_gone")
-"""Codes of signs of a process that has lost who started it: many jobs are started so on purpose."""
+"""Codes of signs that a process has outlived what started it. Many jobs do so on purpose."""
 LOST_AFTER_S = 600.0
-"""A younger process that has lost who started it is not stale for that."""
+"""A younger process is not stale because it has outlived what started it."""
 
 
 class Sign(NamedTuple):
-    """Something about a holder that speaks for its being stale: a code, and why in a sentence."""
+    """Something about a holder that suggests that it is stale: a code, and why in a sentence."""
 
     code: str
     message: str
@@ -112,13 +73,13 @@ class Missing(NamedTuple):
     message: str
     """Which witness, and why it could not be asked."""
     uid: int | None = None
-    """Whose processes it could have spoken for; None when that may be any process."""
+    """User whose processes it could have known about; None when that may be any user."""
     process: ProcessKey | None = None
-    """The only process that it could have spoken for, if that is known."""
+    """The only process that it could have known about, if that is known."""
     code: str = ""
     """`other_mounts` where it may be among the mounts of that process, out of sight."""
     among: frozenset[int] = frozenset()
-    """The only pids of which it could have spoken, where that is known of many."""
+    """The only pids that it could have known about; empty when that may be any."""
 
     def concerns(self, process: "Process") -> bool:
         """Whether it could have changed the verdict on that process."""
@@ -130,10 +91,10 @@ class Missing(NamedTuple):
 
 
 class Life(NamedTuple):
-    """What the kernel says of a holder. None is what nobody could tell or nobody asked."""
+    """What the kernel says about a holder. None is unknown, or was not asked for."""
 
     state: str
-    """Letter of its main thread: `R`, `S`, `D`, `T`, `t`, `Z`."""
+    """State letter of its main thread: `R`, `S`, `D`, `T`, `t`, `Z`."""
     parent: int | None
     group: int | None
     session: int | None
@@ -142,33 +103,35 @@ class Life(NamedTuple):
     container: str | None = None
     """Id of the container that it runs in."""
     inner_pid: int | None = None
-    """Its pid in there."""
+    """Its pid inside the container."""
     signs: tuple[Sign, ...] = ()
-    """What speaks for its being stale, the weightiest first."""
+    """Signs that it is stale, the strongest first."""
     platform: bool = False
     """One of the platform's own agents, which are never stale."""
     role: str | None = None
     """What it is in its job, when its command line tells: `resource tracker`, `fork server`."""
     newest_thread_s: float | None = None
-    """So long ago its newest thread began: what it began with threads, it did not begin later."""
+    """Age of its newest thread. Nothing that it does with threads began later."""
     mean_cpu_percent: float | None = None
-    """Of one core, since its start."""
+    """CPU time since its start, in percent of one core."""
     ties: tuple[str, ...] = ()
-    """What still ties it to a living process, or may, in words; asked of suspects alone."""
+    """What ties it to a living process, or may, in words; looked for on suspects only."""
     ancestors: tuple[tuple[int, str], ...] = ()
     """Pid and command of its parent, its parent's parent, …, without the init process."""
     ports: tuple[int, ...] = ()
     """TCP ports on which it listens."""
     client_ports: tuple[int, ...] = ()
-    """Those that are no service of libtpu's own, by their numbers or by the process's variables."""
+    """Ports that do not belong to libtpu, by their numbers or by the process's variables."""
     recent_cpu_percent: float | None = None
-    """Of one core, by it and all that it started; asked of suspects alone."""
+    """CPU time of the process and all that it started, in percent of one core; measured on suspects
+    only.
+    """
     recent_s: float | None = None
-    """Over how long that was measured."""
+    """Time over which `recent_cpu_percent` was measured."""
     terminal: str | None = None
-    """`pts/0`."""
+    """Its terminal: `pts/0`."""
     cpu_percent: float | None = None
-    """Of one core, since the last look."""
+    """CPU time since the last look, in percent of one core."""
     rss_bytes: int | None = None
     cwd: str | None = None
 
@@ -186,12 +149,12 @@ class LockFile(NamedTuple):
     owner: str | None
     """User whose file it is."""
     pids: tuple[int, ...]
-    """Who locks it, or still has the deleted one open."""
+    """Processes that lock it, or still have the deleted file open."""
     message: str
 
 
 class Process(NamedTuple):
-    """A process with devices, and what it said of itself."""
+    """A process with devices, and what its agent reports about it."""
 
     key: ProcessKey
     user: str | None
@@ -220,18 +183,18 @@ class Process(NamedTuple):
     stale_reason: str | None = None
     """Why the verdict is what it is, in a sentence; None when there is nothing to say."""
     signs: tuple[Sign, ...] = ()
-    """Everything that speaks for its being stale, the weightiest first."""
+    """All signs that it is stale, the strongest first."""
     life: Life | None = None
     uid: int | None = None
     """Real uid of the process by the kernel; of a claim the owner of its segment's file."""
     elsewhere: str = ""
-    """Where a process is that lives, for its agent has its segment locked, and that /proc does not
-    show: `in another pid namespace`; empty of every other one.
+    """Where it is, if its agent's lock proves it alive and /proc does not show it: `in another pid
+    namespace`. Empty for every other process.
     """
 
     @property
     def stale(self) -> bool | None:
-        """True and False are certain; None of what holds nothing, and where the verdict is `maybe`
+        """True and False are certain. None when it holds nothing, and when the verdict is `maybe`
         or `unknown`.
         """
         certain = {Verdict.STALE: True, Verdict.NOT_STALE: False}
@@ -253,7 +216,7 @@ class Process(NamedTuple):
 
     @property
     def is_living(self) -> bool:
-        """False of one that has ended, and of one that may have and does not write any more."""
+        """False when it has ended, and when it may have: its agent stopped writing."""
         return self.state in (State.LIVE, State.SILENT)
 
     @property

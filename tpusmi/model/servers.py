@@ -1,6 +1,6 @@
-"""What libtpu tells of a machine: metrics servers, the network, the links, the cores. No I/O."""
+"""What libtpu reports about a machine: metrics servers, network, links, cores. No I/O."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ class Server(NamedTuple):
 
     address: str
     process: ProcessKey | None
-    """None when no holder could be seen that listens there."""
+    """Holder that listens there; None when none could be seen."""
     ids: tuple[int, ...] = ()
     """Every device id that it has ever reported, sorted."""
     status: Status = Status.OK
@@ -21,7 +21,7 @@ class Server(NamedTuple):
     is_service: bool = True
     """False when what answers there is not libtpu's metrics service."""
     uid: int | None = None
-    """Whose socket listens there, by the kernel; None where it does not tell."""
+    """User of the socket that listens there, by the kernel; None when unknown."""
     user: str | None = None
     """That user's name."""
     stranger: int | None = None
@@ -35,7 +35,7 @@ class Server(NamedTuple):
         return None if self.stranger is None else False
 
     def may_be_of(self, process: Process) -> bool:
-        """True for its own, and for one whose process cannot be seen and that may be its."""
+        """True when the process listens there, and when it may: the listener cannot be seen."""
         if self.process is not None or self.stranger is not None:
             return self.process == process.key
         return None in (self.uid, process.uid) or self.uid == process.uid
@@ -45,7 +45,7 @@ class Percentiles(NamedTuple):
     """A distribution in numbers; every one but the count is None when the count is 0."""
 
     count: int | None  # type: ignore[assignment]  # hides tuple.count
-    """None where it is not told: libtpu's SDK prints no counts."""
+    """None when unknown: libtpu's SDK prints no counts."""
     mean: float | None
     p50: float | None
     p90: float | None
@@ -65,11 +65,11 @@ class Latency(NamedTuple):
     source: str
     process: ProcessKey | None
     server: str | None = None
-    """Address of the server that told it; None of the SDK."""
+    """Address of the server that reported it; None for the SDK."""
 
     @property
-    def teller(self) -> str:
-        """Whose server told it: `pid 4321`, else `port 8431`; empty of the SDK."""
+    def reporter(self) -> str:
+        """Whose server reported it: `pid 4321`, else `port 8431`; empty for the SDK."""
         if self.process is not None:
             return f"pid {self.process.pid}"
         return f"port {self.server.rpartition(':')[2]}" if self.server else ""
@@ -93,9 +93,9 @@ class Core(NamedTuple):
     type: str | None
     """`TENSOR_CORE`, `SPARSE_CORE`."""
     index: int | None  # type: ignore[assignment]
-    """Of this type, on its chip."""
+    """Number among the cores of this type on its chip."""
     hlo_location: str | None
     program_fingerprint: str | None
-    """In hexadecimal."""
+    """Fingerprint in hexadecimal."""
     queued_programs: int | None
     error: str | None

@@ -1,18 +1,18 @@
 """One moment of a host, with a witness for every value, and the plain object that scripts get."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.model.host import HostFacts
+from tpusmi.model.memory_profile import MemoryProfile
 from tpusmi.model.metrics import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS, Metric
 from tpusmi.model.nouns import Chip, ChipKey, Device, Number, Outcome, Subject, Visibility
 from tpusmi.model.process import (
     PROCESS_FACTS,
     Life,
     LockFile,
-    MemoryProfile,
     Missing,
     Notice,
     Process,
@@ -40,14 +40,14 @@ class Snapshot(NamedTuple):
     at_s: float
     host: HostFacts
     devices: tuple[Device, ...]
-    """Of living processes only."""
+    """Devices of the machine and of living processes."""
     processes: tuple[Process, ...]
     sources: tuple[Outcome, ...]
     warnings: tuple[Notice, ...]
     values: Mapping[tuple[Subject, str], Value]
     dead_devices: tuple[Device, ...] = ()
-    """Of dead processes: what they held when they ended, for a post-mortem; and of processes that
-    are not verified, where better ones are known.
+    """Devices of dead processes, with what they held when they ended, for a post-mortem; and of
+    processes that are not verified, where better ones are known.
     """
     chips: tuple[Chip, ...] = ()
     servers: tuple[Server, ...] = ()
@@ -59,17 +59,17 @@ class Snapshot(NamedTuple):
     """libtpu's lock file in its state; empty where there is no TPU."""
     visibility: Visibility = Visibility()
     missing: tuple[Missing, ...] = ()
-    """Witnesses of whether a holder works that could not be asked."""
+    """Witnesses that could not be asked whether a holder works."""
 
     def value(self, name: str, subject: Subject) -> Number | None:
-        """The value of that metric for a device or process key; None when nobody measured it."""
+        """The value of that metric for a device or process key; None when it was not measured."""
         found = self.values.get((subject, name))
         return None if found is None else found.value
 
     def of_chip(self, name: str, device: Device) -> Value | None:
-        """What was measured of the device's whole chip; None where nobody did.
+        """What was measured on the device's whole chip; None when nothing was.
 
-        Never to be shown as if it were the device's own.
+        Never show it as if it were the device's own.
         """
         return None if device.chip is None else self.values.get((ChipKey(device.chip), name))
 
@@ -91,10 +91,10 @@ class Snapshot(NamedTuple):
         return sum(known) if known and len(known) == len(values) else None
 
     def labelled_latencies(self) -> list[tuple[str, Latency]]:
-        """Each with what it is of: its label, and whose server told it where there are several."""
-        if len({x.teller for x in self.latencies}) < 2:
+        """Each latency with a label that is unique among those of its name."""
+        if len({x.reporter for x in self.latencies}) < 2:
             return [(x.label, x) for x in self.latencies]
-        return [(f"{x.label or 'all'} {x.teller}".strip(), x) for x in self.latencies]
+        return [(f"{x.label or 'all'} {x.reporter}".strip(), x) for x in self.latencies]
 
     def to_dict(self) -> dict[str, Any]:
         """The object `tpusmi --json` prints: plain numbers, strings, lists, dicts and None."""

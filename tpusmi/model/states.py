@@ -24,7 +24,7 @@ class State(Word):
     """Alive, but its agent stopped writing."""
     DEAD = "dead"
     UNCERTAIN = "unknown"
-    """Its agent stopped writing, and nothing tells whether the process lives."""
+    """Its agent stopped writing, and the process may or may not be alive."""
 
 
 class Phase(Word):
@@ -87,7 +87,7 @@ class Holding(Word):
     FREE = "free"
     HELD = "held"
     STALE = "stale"
-    """Of a node: every holder is stale. Of the TPU: at least one is."""
+    """On a node: every holder is stale. On the TPU: at least one is."""
     RELEASING = "releasing"
     """Every holder of the node is ending."""
     NOT_VISIBLE = "not_visible"

@@ -58,7 +58,7 @@ def read(directory: str) -> dict[str, Any]:
 
 
 def content(path: str) -> bytes:
-    """What a file holds that may be anybody's. Raises OSError, and waits for nobody."""
+    """Content of a file that any user may have written. Raises OSError, and never waits."""
     return _content(os.open(path, _READ))
 
 
@@ -66,7 +66,7 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def _content(file: int, only_ours: bool = False) -> bytes:
-    """Of a file that is open: its path may lead elsewhere by now. Closes it."""
+    """Content of an open file, whose path may lead elsewhere since. Closes it."""
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):

@@ -1,17 +1,18 @@
-"""The directory of a simulated host: locked for as long as its keeper lives, swept after that.
+"""The directory of a simulated host: how it is made, found again, and swept.
 
-A keeper that is killed clears nothing away. The kernel then lets go of its lock, and the next host
-that starts, or the command that asked for this one, removes what no lock protects.
+It is locked for as long as its keeper lives. A keeper that is killed clears nothing away: the
+kernel then releases its lock, and the next host that starts, or the command that asked for this
+one, removes what no lock protects.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
-import tempfile
+from typing import Any
 
-from tpusmi.simulate.attached import is_running
+from tpusmi.model import Host
+from tpusmi.simulate import description, sdk
+from tpusmi.wire import identity
 
 PREFIX = "tpusmi-simulated-"
 SHARED_MEMORY = "/dev/shm"
@@ -20,11 +21,43 @@ TRIES = 100
 """A new directory may be swept before it is locked: then another one is made."""
 
 
+def attach(directory: str) -> Host:
+    """The simulated host in that directory. Raises ValueError when there is none."""
+    directory = os.path.abspath(directory)
+    described = description.read(directory)
+    if not _is_kept(described):
+        raise ValueError(f"the simulated host in {directory} is no longer running")
+    return Host(
+        root=directory,
+        segment_dir=f"{directory}/segments",
+        metrics_ports=tuple(int(port) for port in described["ports"]),
+        sdk_command=sdk.command(directory),  # ours: the directory may be another user's
+        simulated=True,
+        own_proc=description.OWN_PROC,
+        older_s=float(described.get("older_s", 0.0)),
+    )
+
+
+def is_running(directory: str) -> bool:
+    """True while the host in that directory has a keeper."""
+    try:
+        return _is_kept(description.read(directory))
+    except ValueError:
+        return False
+
+
+def _is_kept(described: dict[str, Any]) -> bool:
+    pid, ticks = described["keeper"]
+    return bool(identity.start_ticks("/proc", pid) == ticks)
+
+
 def make() -> tuple[str, int]:
     """A new directory, empty and locked, and the descriptor that holds the lock.
 
     Raises OSError when none can be made.
     """
+    import tempfile
+
     for _ in range(TRIES):
         path = tempfile.mkdtemp(prefix=PREFIX, dir=_parent())
         lock = _lock(path)
@@ -32,23 +65,28 @@ def make() -> tuple[str, int]:
             return path, lock
         if lock is not None:
             os.close(lock)
-    raise FileNotFoundError("a directory that was made is gone at once")
+    raise FileNotFoundError("every new directory was removed at once")
 
 
 def sweep() -> None:
-    """Remove this user's directories that no keeper has any more."""
+    """Remove this user's directories that have no keeper."""
+    import shutil
+    import tempfile
+
     for parent in {SHARED_MEMORY, tempfile.gettempdir()}:
         for name in _names(parent):
             path = f"{parent}/{name}"
             lock = _lock(path)
             if lock is not None:
-                if not is_running(path):  # one that another version keeps has no lock
+                if not is_running(path):  # a host of an older version has no lock
                     shutil.rmtree(path, ignore_errors=True)
                 os.close(lock)
 
 
 def _parent() -> str | None:
     """Shared memory when it has room, where a file costs a hundredth; None is the usual place."""
+    import shutil
+
     if os.environ.get("TMPDIR"):
         return None
     try:
@@ -66,9 +104,9 @@ def _names(parent: str) -> list[str]:
 
 
 def _lock(path: str) -> int | None:
-    """A descriptor that has locked that directory; None when another has it locked, or there is no
-    directory of ours.
-    """
+    """A descriptor that has locked that directory; None when it is locked, or is not ours."""
+    import fcntl
+
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

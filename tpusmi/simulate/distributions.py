@@ -18,7 +18,7 @@ class Spread(NamedTuple):
 
 
 SIZES = {"8MB+": 1.0, "4MB+": 0.24}
-"""Of the buffers, and how their times compare."""
+"""Sizes of buffers, and how their times compare."""
 BY_SIZE = {
     "buffer_transfer_latency_us": Spread(44_000, 0.45, 4, 10),
     "inbound_buffer_transfer_latency_us": Spread(18_900, 0.5, 4, 10),

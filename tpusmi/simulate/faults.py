@@ -26,13 +26,13 @@ AT_START = {
 ANY_TIME = {
     "no-server": "no process serves metrics",
     "silent": "the metrics port accepts, and never answers",
-    "slow:SECONDS": "every answer of the metrics server takes so long (5)",
+    "slow:SECONDS": "every answer of the metrics server takes this long (5)",
     "http": "a web server is on the metrics port",
     "not-libtpu": "another gRPC service is on the metrics port",
     "ipv6-only": "the metrics server listens on ::1 alone",
     "not-found:METRIC": "the server does not know this metric, as libtpu or tpusmi calls it "
     "(hbm_bandwidth_utilization_percent)",
-    "missing-device:COUNT": "the server leaves out so many devices (1)",
+    "missing-device:COUNT": "the server leaves out this many devices (1)",
     "empty": "no program is loaded: answers without rows",
     "string-ids": "device ids are text",
     "int-ordinals": "ordinals are integers, as in older releases of libtpu",

@@ -1,19 +1,21 @@
-"""Starts a simulated host."""
+"""Starts a simulated host: a keeper process makes it and clears it away."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
+import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from tpusmi.interpreter import this_python
 from tpusmi.model import Host
-from tpusmi.simulate.attached import attach
-from tpusmi.simulate.directory import sweep
-from tpusmi.simulate.offspring import start_module
+from tpusmi.simulate.directory import attach, sweep
 from tpusmi.text import counted
 
 START_S = 25.0
@@ -21,6 +23,7 @@ START_S = 25.0
 END_S = 15.0
 SETTLED_S = 60.0
 """Age of a job at which its numbers are those of training."""
+PR_SET_PDEATHSIG = 1
 
 
 class PortBusyError(Exception):
@@ -38,20 +41,26 @@ class Plan(NamedTuple):
     """An accelerator type: `v5e-8`."""
     worker: int = 0
     chips: int | None = None
-    """Another number of local chips."""
+    """Number of local chips; None is as many as the type has."""
     processes: int = 1
     port: int | None = None
-    """Of the first process; None takes free ones."""
+    """Metrics port of the first process; None takes free ones."""
     faults: tuple[str, ...] = ()
     seed: int = 0
     age_s: float = SETTLED_S
-    """So long has the job run already."""
+    """How long the job has run when the host starts."""
     freeze_s: float | None = None
-    """Its age for ever: every answer is the same."""
+    """Age of the job for ever, so that every answer is the same; None lets time pass."""
     hold: bool = True
-    """False leaves the device nodes and the lock to somebody else."""
+    """False leaves the device nodes and the lock to another process."""
     agent: bool = False
     """The job has tpusmi's agent: its processes write segments."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables of the program, beside those of a job on this machine."""
+    program: tuple[str, ...] = ()
+    """Arguments of a Python that runs a real program as the job: it has the nodes, the lock and the
+    socket of the metrics. Goes with `hold=False`. Empty for a job that is all simulated.
+    """
 
     def check(self) -> None:
         """Raises ValueError with a sentence when there can be no such host."""
@@ -66,59 +75,94 @@ class Plan(NamedTuple):
             raise ValueError(f"{self.port} is not a port")
 
 
+class Keeper:
+    """The process that keeps a simulated host, which is there once this exists.
+
+    Raises ValueError, PortBusyError or StartError.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        plan.check()
+        try:
+            self._process = _start_keeper()
+        except OSError as error:
+            reason = f"its Python cannot be run: {error.strerror}"
+            raise StartError(f"the simulated host did not start: {reason}") from error
+        try:
+            self.host = attach(self._directory(plan))
+        except BaseException:
+            self.end()
+            raise
+
+    def line(self, limit_s: float) -> str | None:
+        """The next line that the keeper prints; empty when it has ended, None after the limit."""
+        assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], limit_s)[0]:
+            return None
+        return self._process.stdout.readline().decode("utf-8", "replace").strip()
+
+    def end(self) -> str:
+        """Let the keeper clear up, or do that for it where it was killed; its last lines."""
+        try:
+            lines, _ = self._process.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # its processes die with it
+            lines, _ = self._process.communicate(timeout=END_S)
+        sweep()
+        return lines.decode("utf-8", "replace").strip()
+
+    def _directory(self, plan: Plan) -> str:
+        """Where the keeper has made the host. Raises PortBusyError or StartError."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{json.dumps(plan._asdict())}\n".encode())
+        except BrokenPipeError:
+            pass  # it has ended, which its stdout shows
+        line = self.line(START_S)
+        if line is None:
+            raise StartError(f"the simulated host did not start within {START_S:.0f} s")
+        if not line:
+            raise StartError("the simulated host did not start: its Python has ended")
+        reply = json.loads(line)
+        if "directory" in reply:
+            return str(reply["directory"])
+        raise (PortBusyError if reply["failed"] == "busy" else StartError)(reply["message"])
+
+
 @contextmanager
 def start(plan: Plan) -> Iterator[Host]:
     """The host, while its processes run; they and its files are gone afterwards.
 
     Everything listens when it is handed out. Raises ValueError, PortBusyError or StartError.
     """
-    plan.check()
+    keeper = Keeper(plan)
     try:
-        keeper = start_module("tpusmi.simulate.keeper")
-    except OSError as error:
-        reason = f"its Python cannot be run: {error.strerror}"
-        raise StartError(f"the simulated host did not start: {reason}") from error
-    try:
-        yield attach(_directory(keeper, plan))
+        yield keeper.host
     finally:
-        _end(keeper)
+        keeper.end()
 
 
-def set_faults(directory: str, texts: Sequence[str]) -> None:
-    """Make a running host go wrong in other ways, or right: `("slow:3", "idle")`, `()`."""
-    from tpusmi.simulate import faults
+def _start_keeper() -> subprocess.Popen[bytes]:
+    """The keeper in a Python of its own, which reads and writes pipes of ours.
 
-    faults.parse(list(texts))
-    path = f"{directory}/{faults.FILE}"
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        file.write("".join(f"{text}\n" for text in texts))
-    os.replace(f"{path}.new", path)
-
-
-def _directory(keeper: subprocess.Popen[bytes], plan: Plan) -> str:
-    """Where the keeper has made the host. Raises PortBusyError or StartError."""
-    assert keeper.stdin is not None
-    assert keeper.stdout is not None
-    try:
-        keeper.stdin.write(f"{json.dumps(plan._asdict())}\n".encode())
-    except BrokenPipeError:
-        pass  # it has ended, which its stdout tells
-    if not select.select([keeper.stdout], [], [], START_S)[0]:
-        raise StartError(f"the simulated host did not start within {START_S:.0f} s")
-    words = keeper.stdout.readline()
-    if not words:
-        raise StartError("the simulated host did not start: its Python has ended")
-    said = json.loads(words)
-    if "directory" in said:
-        return str(said["directory"])
-    raise (PortBusyError if said["failed"] == "busy" else StartError)(said["message"])
+    Ctrl-C is for us: it goes when its pipe does. Raises OSError where it cannot be started.
+    """
+    # It finds what this process finds, also in a source tree, and nothing else: `-m` puts the
+    # current directory first, where the user may have a random.py.
+    path = os.pathsep.join(map(os.path.abspath, sys.path))
+    return subprocess.Popen(
+        [this_python(), "-m", "tpusmi.simulate.keeper"],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd="/",
+        bufsize=0,  # select() knows nothing of what a buffer holds
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
-def _end(keeper: subprocess.Popen[bytes]) -> None:
-    """Let the keeper clear up; do it ourselves where it was killed."""
-    try:
-        keeper.communicate(timeout=END_S)
-    except subprocess.TimeoutExpired:
-        keeper.kill()  # its processes die with it
-        keeper.communicate(timeout=END_S)
-    sweep()
+def die_with(parent: int) -> None:
+    """In a child, before it is a program: end when the parent does, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)  # it ended before the kernel knew

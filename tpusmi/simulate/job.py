@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 
-from tpusmi.simulate.holding import lock, open_lockfile, open_nodes
+from tpusmi.simulate.files import lock, open_lockfile, open_nodes
 from tpusmi.simulate.running import Running
 from tpusmi.threads import WHERE, can_start
 
@@ -47,29 +47,28 @@ def main(directory: str, process: int) -> None:
 def _serve(running: Running, process: int, number: int) -> None:
     """Serve metrics, as the faults of the moment allow, until stdin ends."""
     from tpusmi.simulate.host import PortBusyError
-    from tpusmi.simulate.server import IPV4, IPV6, Port, open_grpc
-    from tpusmi.simulate.told import Told
-    from tpusmi.simulate.vbar import HostMetrics
+    from tpusmi.simulate.metric_server import IPV4, IPV6, HardwareMetrics, Port, open_grpc
+    from tpusmi.simulate.simulated_agent import JobFiles
 
     if not can_start(THREADS):
         sys.exit(f"no threads can be started for its metrics server: {WHERE}")
     port = Port(running, process, number)
-    vbar_port = running.description["vbar_port"]
-    served = []  # a server ends when nobody knows it any more
+    hardware_port = running.description["hardware_port"]
+    servers = []  # a server ends with the last reference to it
     try:
         port.update()
-        if vbar_port is not None and process == 0:
-            served.append(open_grpc(HostMetrics(running), (IPV4, IPV6), vbar_port))
+        if hardware_port is not None and process == 0:
+            servers.append(open_grpc(HardwareMetrics(running), (IPV4, IPV6), hardware_port))
     except PortBusyError as error:
         _say(f"busy {error}")
         os._exit(1)
-    told = Told(running, process)
-    told.update()
+    files = JobFiles(running, process)
+    files.update()
     _say(f"ready {os.getpid()}")
     while not _wait_s(LOOK_S):
         running.refresh()
         port.update()
-        told.update()
+        files.update()
 
 
 def _wait_s(limit_s: float | None) -> bool:
@@ -90,8 +89,8 @@ def _become_an_orphan() -> None:
 
 
 def _let_go_of_output() -> int:
-    """Of what the keeper reads: it would speak for the orphan. A descriptor of it for the last
-    words, so that everything is as it stays when they are read.
+    """Close what the keeper reads, which would be a sign of life of the orphan. Returns a copy for
+    the last line, so that nothing changes after the keeper has read it.
     """
     output = os.dup(sys.stdout.fileno())
     nowhere = os.open(os.devnull, os.O_WRONLY)

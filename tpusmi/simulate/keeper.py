@@ -1,8 +1,9 @@
 """Keeps a simulated host: makes it, starts its processes, and clears it away in the end.
 
-It reads a pipe that only its user holds open: however that one ends, by SIGKILL too, the kernel
-closes the pipe. First it reads a plan there, a line of JSON; then it says on stdout, in a line of
-JSON, where the host is or why there is none.
+It reads a pipe that only the process that asked for the host holds open: however that process
+ends, even by SIGKILL, the kernel closes the pipe. First it reads a plan there, a line of JSON; then
+it writes to stdout, in a line of JSON, where the host is or why there is none; then what a real
+program on the host prints.
 """
 
 from __future__ import annotations
@@ -18,17 +19,16 @@ import time
 from types import FrameType
 from typing import Any
 
-from tpusmi.simulate import description, faults, tree, vm
+from tpusmi.simulate import description, faults, files
 from tpusmi.simulate.directory import make, sweep
-from tpusmi.simulate.environment import job_environment
-from tpusmi.simulate.holding import open_lockfile
-from tpusmi.simulate.machine import CUBIC, Machine, parse
-from tpusmi.simulate.offspring import die_with
+from tpusmi.simulate.host import die_with
+from tpusmi.simulate.machine import CUBIC, Machine, job_environment, parse
+from tpusmi.simulate.program import Program
 from tpusmi.wire import identity
 
 READY_S = 20.0
 LEFT_S = 3600.0
-"""So long ago an orphan's job has died."""
+"""How long ago the job of an orphan died."""
 TERMINATE_S = 2.0
 TRIES = 3
 """A port that was free may be taken before the server is there."""
@@ -49,7 +49,7 @@ def main() -> None:
         signal.signal(ending, _exit)
     line = sys.stdin.buffer.raw.readline()  # type: ignore[union-attr]
     if not line:
-        return  # whoever asked is gone already
+        return  # the process that asked has ended
     plan = json.loads(line)
     host = None
     try:
@@ -58,12 +58,12 @@ def main() -> None:
         host = _Host(path, plan)
         os.chmod(path, 0o755)  # other users may look too
         host.start()
-        _say({"directory": path})
+        _reply({"directory": path})
         host.keep()
     except RefusedError as why:
-        _say({"failed": why.kind, "message": str(why)})
+        _reply({"failed": why.kind, "message": str(why)})
     except OSError as error:
-        _say({"failed": "failed", "message": f"the simulated host cannot be made: {error}"})
+        _reply({"failed": "failed", "message": f"the simulated host cannot be made: {error}"})
     finally:
         for ending in ENDINGS:
             signal.signal(ending, signal.SIG_IGN)  # once is enough
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 class _Host:
-    """The host in the making, and its processes."""
+    """The host, and its processes."""
 
     def __init__(self, directory: str, plan: dict[str, Any]) -> None:
         self._directory = directory
@@ -80,17 +80,18 @@ class _Host:
         self._faults = faults.parse(plan["faults"])
         self._processes: list[subprocess.Popen[bytes]] = []
         self._orphans: list[int] = []
+        self._program: Program | None = None
 
     def start(self) -> None:
         """Everything is open when this returns. Raises RefusedError."""
         plan = self._plan
         machine = parse(plan["machine"], plan["worker"], plan["chips"])
-        nodes = tree.build(self._directory, machine, self._faults)
-        vm.build(self._directory, machine)
+        nodes = files.build(self._directory, machine, self._faults)
+        files.build_machine(self._directory, machine)
         with open(f"{self._directory}/{faults.FILE}", "w", encoding="utf-8") as file:
             file.write("".join(f"{line}\n" for line in plan["faults"]))
         if "lockfile-left" in self._faults:
-            os.close(open_lockfile(self._directory))
+            os.close(files.open_lockfile(self._directory))
         for left in reversed(range(1 if plan["port"] else TRIES)):
             try:
                 self._start_processes(machine, nodes)
@@ -99,33 +100,45 @@ class _Host:
                 self._end_processes()
                 if why.kind != "busy" or not left:
                     raise
+        if plan["program"]:
+            self._start_program(machine)
         if "no-permission" in self._faults:
             for node in (node for of_chip in nodes.values() for node in of_chip):
                 os.chmod(self._directory + node, 0)
 
     def keep(self) -> None:
-        """Wait until stdin ends. No limit: that is told by the pipe."""
+        """Wait until stdin ends. No limit: the pipe ends with the process that asked."""
+        if self._program is not None:
+            self._program.pass_on(sys.stdin.fileno(), _print)
         while sys.stdin.buffer.raw.read(4096):  # type: ignore[union-attr]
             pass
 
     def end(self) -> None:
+        if self._program is not None:
+            self._program.end()
         self._end_processes()
         shutil.rmtree(self._directory, ignore_errors=True)
 
+    def _start_program(self, machine: Machine) -> None:
+        described = description.read(self._directory)
+        env = job_environment(machine, described["processes"], 0)
+        env |= {"TPUSMI_DIR": described["segment_dir"], **dict(self._plan["variables"])}
+        self._program = Program(self._directory, described, self._plan["program"], env)
+
     def _start_processes(self, machine: Machine, nodes: dict[int, list[str]]) -> None:
-        told = self._describe(machine, nodes)
-        description.write(self._directory, told)
+        described = self._describe(machine, nodes)
+        description.write(self._directory, described)
         with open(f"{self._directory}/log", "ab") as log:
-            for number in range(len(told["processes"])):
-                self._processes.append(self._start_process(machine, told, number, log.fileno()))
+            for number in range(len(described["processes"])):
+                process = self._start_process(machine, described, number, log.fileno())
+                self._processes.append(process)
         until_s = time.monotonic() + READY_S
-        for process, entry in zip(self._processes, told["processes"], strict=True):
+        for process, entry in zip(self._processes, described["processes"], strict=True):
             entry["pid"] = self._wait_for(process, until_s)
-        description.write(self._directory, told)
+        description.write(self._directory, described)
 
     def _describe(self, machine: Machine, nodes: dict[int, list[str]]) -> dict[str, Any]:
-        from tpusmi.simulate import vbar
-        from tpusmi.simulate.server import free_port
+        from tpusmi.simulate.metric_server import HARDWARE_PORT, METRICS_PORT, free_port
 
         plan = self._plan
         count = 0 if "lockfile-left" in self._faults else plan["processes"]
@@ -168,19 +181,19 @@ class _Host:
             ],
             "processes": processes,
             "ports": [p["port"] for p in processes],
-            "vbar_port": vbar.PORT if plan["port"] == vbar.METRICS_PORT else None,
+            "hardware_port": HARDWARE_PORT if plan["port"] == METRICS_PORT else None,
             "agent": plan["agent"],
             "segment_dir": f"{self._directory}/segments",
         }  # fmt: skip
 
     def _start_process(
-        self, machine: Machine, told: dict[str, Any], number: int, log: int
+        self, machine: Machine, described: dict[str, Any], number: int, log: int
     ) -> subprocess.Popen[bytes]:
         keeper = os.getpid()
         local = "addresses-local" in self._faults
         return subprocess.Popen(
             [sys.executable, "-m", "tpusmi.simulate.job", self._directory, str(number)],
-            env=job_environment(machine, told["processes"], number, local),
+            env=job_environment(machine, described["processes"], number, local),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -191,10 +204,10 @@ class _Host:
         """The pid that holds and serves, once it does. Raises RefusedError."""
         assert process.stdout is not None
         left_s = max(0.0, until_s - time.monotonic())
-        words = ""
+        line = ""
         if select.select([process.stdout], [], [], left_s)[0]:
-            words = os.read(process.stdout.fileno(), 4096).decode().strip()
-        kind, _, rest = words.partition(" ")
+            line = os.read(process.stdout.fileno(), 4096).decode().strip()
+        kind, _, rest = line.partition(" ")
         if kind == "ready":
             if int(rest) != process.pid:
                 self._orphans.append(int(rest))
@@ -220,21 +233,25 @@ class _Host:
             except subprocess.TimeoutExpired:
                 process.kill()  # stopped, perhaps
                 process.wait(TERMINATE_S)
-        while any(map(_lives, self._orphans)) and time.monotonic() < until_s:
+        while any(map(_is_alive, self._orphans)) and time.monotonic() < until_s:
             time.sleep(0.01)
         self._processes.clear()
         self._orphans.clear()
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     return identity.start_ticks("/proc", pid) is not None
 
 
-def _say(words: dict[str, Any]) -> None:
+def _reply(reply: dict[str, Any]) -> None:
+    _print(json.dumps(reply))
+
+
+def _print(line: str) -> None:
     try:
-        os.write(sys.stdout.fileno(), f"{json.dumps(words)}\n".encode())
+        os.write(sys.stdout.fileno(), f"{line}\n".encode())
     except BrokenPipeError:
-        pass  # whoever asked is gone, which the other pipe tells as well
+        pass  # the process that asked has ended, which the other pipe shows as well
 
 
 def _exit(number: int, frame: FrameType | None) -> None:

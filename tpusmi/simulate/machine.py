@@ -1,19 +1,23 @@
-"""Which machine an accelerator type names: its generation, and the devices of one of its hosts."""
+"""Which machine an accelerator type names: its generation, the devices of one of its hosts, and the
+environment that a launcher gives to each process of a job there.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tpusmi import chips
 from tpusmi.chips import Generation
 
 CHIPS_MOST = {"v2": 256, "v3": 1024, "v4": 4096, "v5e": 256, "v5p": 8960, "v6e": 256, "7x": 9216}
-"""Of one slice."""
+"""Most chips in one slice."""
 LOCAL_CHIPS_MOST = 512
 CUBIC = ("v4", "v5p", "7x")
 """Their slices have three dimensions, the others' two."""
 CHIPS_OF_MANY = 4
-"""Of every host in a slice of several: only single hosts have 1 or 8."""
+"""Chips of every host in a slice of several: only single hosts have 1 or 8."""
 
 Coords = tuple[int, int, int]
 
@@ -44,7 +48,7 @@ class Machine(NamedTuple):
     chip_ids: tuple[int, ...]
     """Global id of each local chip, in local order."""
     coords: tuple[Coords, ...]
-    """Of each local chip."""
+    """Coordinates of each local chip."""
 
     @property
     def chips(self) -> int:
@@ -75,7 +79,7 @@ def parse(name: str, worker: int = 0, chips_here: int | None = None) -> Machine:
     topology = shape if _size(shape) == slice_chips else _topology(generation.name, slice_chips)
     hosts = slice_chips // _size(shape)
     if not 0 <= worker < hosts:
-        raise ValueError(f"worker {worker} is none of {name}: its workers are 0 to {hosts - 1}")
+        raise ValueError(f"{name} has no worker {worker}: its workers are 0 to {hosts - 1}")
     if chips_here is not None and not 1 <= chips_here <= LOCAL_CHIPS_MOST:
         raise ValueError(f"{chips_here} chips are not between 1 and {LOCAL_CHIPS_MOST}")
     places = _places(shape, topology, worker)
@@ -173,3 +177,50 @@ def _types(generation: Generation) -> list[str]:
     per_chip = generation.cores_per_chip if generation.type_counts_cores else 1
     sizes = sorted({*map(_size, generation.host_shapes), 16, 32})
     return [f"{generation.name}-{size * per_chip}" for size in sizes]
+
+
+FOREIGN = ("TPU_", "JAX_", "LIBTPU_", "XLA_", "MEGASCALE_", "TPUSMI_", "CLOUD_TPU_")
+"""What the user set for jobs of their own is not for the simulated one."""
+SLICE_BUILDER_PORT = 8476
+BOUNDS: dict[int, Coords] = {1: (1, 1, 1), 2: (1, 2, 1), 4: (2, 2, 1), 8: (2, 4, 1)}
+
+
+def job_environment(
+    machine: Machine, processes: Sequence[Mapping[str, Any]], number: int, local: bool = False
+) -> dict[str, str]:
+    """Environment of the process with that number; `local` sets the addresses as notebooks do."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
+    return kept | {
+        "TPU_ACCELERATOR_TYPE": machine.accelerator_type,
+        "TPU_TOPOLOGY": "x".join(map(str, machine.topology)),
+        "TPU_WORKER_ID": str(machine.worker),
+        "TPU_WORKER_HOSTNAMES": ",".join(_host(machine, i) for i in range(machine.hosts)),
+        "TPU_SKIP_MDS_QUERY": "true",
+        "TPU_RUNTIME_METRICS_PORTS": str(processes[number]["port"]),
+        **(_bounds(machine, processes, number) if len(processes) > 1 else {}),
+        **({"TPU_PROCESS_ADDRESSES": "local"} if local else {}),
+    }
+
+
+def _host(machine: Machine, worker: int) -> str:
+    return "localhost" if machine.hosts == 1 else f"simulated-w-{worker}"
+
+
+def _bounds(
+    machine: Machine, processes: Sequence[Mapping[str, Any]], number: int
+) -> dict[str, str]:
+    """What splits a host among processes."""
+    count, mine = len(processes), processes[number]["chips"]
+    addresses = (f"localhost:{SLICE_BUILDER_PORT + i}" for i in range(count))
+    return {
+        "TPU_VISIBLE_CHIPS": ",".join(map(str, mine)),
+        "TPU_CHIPS_PER_PROCESS_BOUNDS": _text(len(mine)),
+        "TPU_PROCESS_BOUNDS": _text(count),
+        "TPU_PROCESS_ADDRESSES": ",".join(addresses),
+        "TPU_PROCESS_PORT": str(SLICE_BUILDER_PORT + number),
+        "CLOUD_TPU_TASK_ID": str(number),
+    }
+
+
+def _text(count: int) -> str:
+    return ",".join(map(str, BOUNDS.get(count, (count, 1, 1))))

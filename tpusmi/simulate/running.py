@@ -1,4 +1,4 @@
-"""A running simulated host, seen from one of its own processes: its job, its faults, the time.
+"""A running simulated host, seen from one of its own processes: its job, its faults, its hardware.
 
 Standard library only, and little of it: see workload.py.
 """
@@ -16,6 +16,8 @@ _FORCED = {
     "stall": workload.STALL,
     "hang": workload.HUNG,
 }
+TRAY = 1
+LINKS_FLAT, LINKS_CUBIC = 4, 6
 
 
 class Running:
@@ -25,45 +27,69 @@ class Running:
         self.directory = directory
         self.description = description.read_fast(directory)
         self._file = FaultFile(directory)
-        self._workload = workload.Workload(self.description["seed"])
+        self.workload = workload.Workload(self.description["seed"])
         self.refresh()
 
-    def refresh(self) -> bool:
-        """Look for other faults; True when there are."""
+    def refresh(self) -> None:
+        """Adopt the faults that the file names now."""
         if not self._file.refresh():
-            return False
+            return
         ago_s = time.monotonic() - self._file.since_s
         stands_still = self.description["freeze_s"] is not None
         since_s = self.job_time_s - (0.0 if stands_still else ago_s)
         forced = [(_FORCED[name], since_s) for name in _FORCED if name in self.faults]
-        # Where time stands still nothing would ever be seen of a leak that begins now.
+        # Where time stands still, a leak that begins now would never show.
         leaking_s = workload.LOAD_S + workload.COMPILE_S if stands_still else since_s
-        self._workload = workload.Workload(
+        self.workload = workload.Workload(
             self.description["seed"],
             forced[0] if forced else None,
             leaking_s if "leak" in self.faults else None,
         )
-        return True
 
     @property
     def faults(self) -> dict[str, str]:
+        """The faults in force by name, with their arguments."""
         return self._file.faults
 
     @property
-    def workload(self) -> workload.Workload:
-        return self._workload
-
-    @property
     def job_time_s(self) -> float:
+        """Seconds since the job's start."""
         return description.job_time_s(self.description)
 
     @property
     def has_agent(self) -> bool:
-        """True when the job has called tpusmi.start(): its segment tells what it does."""
+        """True when the job has called tpusmi.start(): its segment shows what it does."""
         return "leak" in self.faults or bool(self.description.get("agent"))
 
     @property
     def is_loaded(self) -> bool:
         """False while libtpu has no program and answers with nothing."""
-        no_program = self._workload.activity(self.job_time_s) == workload.LOADING
+        no_program = self.workload.activity(self.job_time_s) == workload.LOADING
         return not no_program and "empty" not in self.faults
+
+    # What only hardware knows.
+
+    def mxu_percents(self) -> list[float]:
+        """MXU utilization of every device, in local order; empty while no program is loaded."""
+        if not self.is_loaded:
+            return []
+        t_s, devices = self.job_time_s, self.description["devices"]
+        if not self.description["processes"]:
+            return [0.0] * len(devices)
+        return [100 * self.workload.mxu(t_s, device["id"]) for device in devices]
+
+    def links(self) -> list[tuple[int, str, int]]:
+        """Chip, name and health of every link."""
+        chips = range(len(self.description["chips"]))
+        each = LINKS_CUBIC if self.description["cubic"] else LINKS_FLAT
+        bad, health = (chips[-1], 0), int(self.faults.get("bad-link", "0"))
+        return [
+            (chip, f"tray{TRAY}.chip{chip}.ici{link}.int", health if (chip, link) == bad else 0)
+            for chip in chips
+            for link in range(each)
+        ]
+
+    def throttle_scores(self) -> list[int]:
+        """Score of every chip, 0 to 10."""
+        score = int(self.faults.get("throttle", "0"))
+        return [0 if chip else score for chip in range(len(self.description["chips"]))]

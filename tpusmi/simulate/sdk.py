@@ -12,8 +12,8 @@ import sys
 import time
 
 from tpusmi.interpreter import why_unknown
-from tpusmi.simulate import description, hardware
-from tpusmi.simulate.running import Running
+from tpusmi.simulate import description
+from tpusmi.simulate.running import TRAY, Running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def main(directory: str) -> None:
         if not description.is_kept(running.description):
             sys.exit("the simulated host has ended")
         running.refresh()
-        _fail_if_told(running)
+        _fail_by_fault(running)
         names = SUPPORTED if line.strip() == "null" else line.split('"')[1::2]
         metrics = {
             name: {"description": f"Simulated {name}.", "data": data(running, name)}
@@ -103,7 +103,7 @@ def _json(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def _fail_if_told(running: Running) -> None:
+def _fail_by_fault(running: Running) -> None:
     if "sdk-crash" in running.faults:
         import resource
         import signal
@@ -111,22 +111,22 @@ def _fail_if_told(running: Running) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.kill(os.getpid(), signal.SIGSEGV)
     if "sdk-hang" in running.faults:
-        sys.stdin.read()  # to its end: whoever waited for us is gone
+        sys.stdin.read()  # to its end: the process that waited has gone
         sys.exit()
 
 
 def _tensorcore_util(running: Running) -> list[str]:
-    return [f"{percent:.2f}" for percent in hardware.mxu_percent(running)]
+    return [f"{percent:.2f}" for percent in running.mxu_percents()]
 
 
 def _ici_link_health(running: Running) -> list[str]:
-    return [f"{name}: {health}" for _, name, health in hardware.links(running)]
+    return [f"{name}: {health}" for _, name, health in running.links()]
 
 
 def _tpu_throttle_score(running: Running) -> list[str]:
     # Not as its description says: libtpu 0.0.42.1 prints tray, chip and score.
-    scores = enumerate(hardware.throttle_scores(running))
-    return [f"{hardware.TRAY}-{chip}: {score}" for chip, score in scores]
+    scores = enumerate(running.throttle_scores())
+    return [f"{TRAY}-{chip}: {score}" for chip, score in scores]
 
 
 _DATA = {

@@ -36,7 +36,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 WINDOW_S = 4.0
-"""Of the duty cycle."""
+"""Over which the duty cycle is a mean."""
 WINDOW_SAMPLES = 8
 WEIGHTS, ACTIVATIONS, EVALUATION, FIRST_DEVICE = 0.52, 0.24, 0.09, 0.06
 """Shares of the memory; the first device of a slice keeps the results for all of them."""
@@ -146,7 +146,7 @@ class Workload:
         return {**kept, "activations": ACTIVATIONS * growing * step}
 
     def _leaked(self, t_s: float) -> float:
-        """Share of the memory that nobody will give back, a little more with every few steps."""
+        """Share of the memory that is leaked: a little more with every few steps."""
         if self._leaking_s is None or t_s < self._leaking_s:
             return 0.0
         lost_s = math.floor((t_s - self._leaking_s) / LEAK_STEP_S) * LEAK_STEP_S

@@ -1,6 +1,4 @@
-"""Who a process is, by the kernel: what a segment says of the one that wrote it."""
-
-# The agent and every command load this.
+"""The identity of a process, as the kernel reports it: what a segment says about its writer."""
 
 import os
 
@@ -19,8 +17,8 @@ def me() -> Identity:
 
 
 def start_ticks(proc: str, pid: int) -> int | None:
-    """When a process started, in clock ticks since boot (field 22 of its stat); None when it is
-    not there, or cannot be asked for.
+    """When a process started, in clock ticks since boot (field 22 of its stat); None when it has
+    ended, or cannot be read.
     """
     try:
         return start_ticks_if_there(proc, pid)
@@ -29,33 +27,45 @@ def start_ticks(proc: str, pid: int) -> int | None:
 
 
 def start_ticks_if_there(proc: str, pid: int) -> int | None:
-    """The same; None when it is not there, or not for this user to see.
+    """When a process started, as start_ticks() says; None when it has ended, or is hidden from this
+    user.
 
-    Raises OSError where that cannot be asked, as without a free descriptor.
+    Raises OSError where it cannot be read, as without a free descriptor.
     """
     try:
         with open(f"{proc}/{pid}/stat", "rb") as file:
             # The name in parentheses may itself hold parentheses and spaces.
             fields = file.read(4096).rpartition(b")")[2].split()
-        # A zombie has ended and only its parent has not noticed, unless other threads of it live.
-        gone = fields[0] in (b"Z", b"X") and int(fields[17]) < 2
-        return None if gone else int(fields[19])
+        # A zombie has ended and its parent has not noticed, unless other threads of it are alive.
+        has_ended = fields[0] in (b"Z", b"X") and int(fields[17]) < 2
+        return None if has_ended else int(fields[19])
     except (*_NOT_SHOWN, IndexError, ValueError):
         return None
 
 
 def real_uid(proc: str, pid: int) -> int | None:
     """The user who runs a process; None when it is not there or not visible."""
+    return _status_number(proc, pid, b"Uid:", 1)
+
+
+def inner_pid(proc: str, pid: int) -> int | None:
+    """The pid of a process in its own pid namespace, the last of NSpid; None when it is not there
+    or not visible.
+    """
+    return _status_number(proc, pid, b"NSpid:", -1)
+
+
+def _status_number(proc: str, pid: int, name: bytes, word: int) -> int | None:
     try:
         with open(f"{proc}/{pid}/status", "rb") as file:
-            line = next(line for line in file if line.startswith(b"Uid:"))
-        return int(line.split()[1])
+            line = next(line for line in file if line.startswith(name))
+        return int(line.split()[word])
     except (OSError, StopIteration, IndexError, ValueError):
         return None
 
 
 def boot_id(proc: str) -> bytes:
-    """Sixteen bytes that change at every boot; zeros when the kernel does not tell."""
+    """Sixteen bytes that change at every boot; zeros when it cannot be read."""
     try:
         with open(f"{proc}/sys/kernel/random/boot_id", encoding="ascii") as file:
             return bytes.fromhex(file.read(64).strip().replace("-", ""))[:16].ljust(16, b"\0")
@@ -64,7 +74,7 @@ def boot_id(proc: str) -> bytes:
 
 
 def pid_namespace(proc: str, pid: str = "self") -> int:
-    """The inode of a process's pid namespace; 0 when the kernel does not tell."""
+    """The inode of a process's pid namespace; 0 when it cannot be read."""
     try:
         text = os.readlink(f"{proc}/{pid}/ns/pid")  # `pid:[4026531836]`: half the time of a stat()
     except OSError:

@@ -22,8 +22,6 @@ Written with pwrite and read with pread, never mapped: a full or truncated file 
 either side, where a map would be a SIGBUS that ends the training job.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import struct
 from typing import NamedTuple
 
@@ -62,6 +60,8 @@ PROCESS_FIELDS = (
     "step_body_s.p50",
     "step_body_s.p95",
 )
+UTILIZATION_FIELDS = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
+"""Fields of a device that the agent asks libtpu for."""
 DEVICE_FIELDS = (
     "hbm_used_bytes",
     "hbm_limit_bytes",
@@ -71,10 +71,7 @@ DEVICE_FIELDS = (
     "allocations",
     "live_array_bytes",
     "live_arrays",
-    # 1.1
-    "duty_cycle_percent",
-    "idle_s",
-    "hbm_bandwidth_utilization_percent",
+    *UTILIZATION_FIELDS,  # 1.1
 )
 
 SLOT_HEAD = struct.Struct("<Q")
@@ -84,7 +81,7 @@ BLOB_HEAD = struct.Struct("<QIIdI")
 """Sequence, kind, payload bytes, at_s, CRC-32 of the four before it and the payload."""
 
 FACTS_JSON, PROFILE_PPROF, PROFILE_SITES = 0, 1, 2
-"""Kinds of blob: facts; a profile as JAX gives it; one too large for its place, reduced by the
+"""Kinds of blob: facts; a profile as JAX returns it; one too large for its room, reduced by the
 agent to its sites.
 """
 
@@ -116,7 +113,7 @@ class Header(NamedTuple):
     slots: int
     locked: int = 0
     """1 when the agent holds the lock of wire/lock.py for as long as it has the segment; 0 when it
-    could not take it, and before 1.3: a lock that is free then tells nothing.
+    could not take it, and before 1.3: a free lock then proves nothing.
     """
 
     @property
@@ -128,12 +125,12 @@ class Header(NamedTuple):
 HEADER = struct.Struct("<IIQ16sQddIIIQQQQQQIII")
 HEADER_BYTES = PREAMBLE.size + HEADER.size + CRC.size
 HEADER_LEAST_BYTES = HEADER_BYTES - 4
-"""Of 1.0 to 1.2, before `locked`."""
+"""Size of a header of 1.0 to 1.2, before `locked`."""
 
 SLOTS = 640
-"""Ten minutes at 1 Hz, and a little."""
+"""A little more than ten minutes at 1 Hz."""
 RING_MOST_BYTES = 13_700_000
-"""More than 256 devices need for that; a job with more keeps a shorter past."""
+"""More than 256 devices need for SLOTS; a job with more devices keeps a shorter past."""
 FACTS_HALF = 8 * 1024
 FACTS_PER_DEVICE = 256
 PROFILE_HALF = 256 * 1024
@@ -169,17 +166,17 @@ def plan(who: Identity, devices: int, created_at_s: float, created_wall_s: float
     slot_bytes = slot_size(doubles)
     return Header(
         *who,
-        created_at_s,
-        created_wall_s,
-        devices,
-        len(PROCESS_FIELDS),
-        len(DEVICE_FIELDS),
-        facts_offset,
-        facts_half,
-        profile_offset,
-        PROFILE_HALF,
-        newest_offset,
-        newest_offset + 8,
-        slot_bytes,
-        min(SLOTS, RING_MOST_BYTES // slot_bytes),
+        created_at_s=created_at_s,
+        created_wall_s=created_wall_s,
+        devices=devices,
+        process_fields=len(PROCESS_FIELDS),
+        device_fields=len(DEVICE_FIELDS),
+        facts_offset=facts_offset,
+        facts_half=facts_half,
+        profile_offset=profile_offset,
+        profile_half=PROFILE_HALF,
+        newest_offset=newest_offset,
+        slots_offset=newest_offset + NEWEST.size,
+        slot_bytes=slot_bytes,
+        slots=min(SLOTS, RING_MOST_BYTES // slot_bytes),
     )

@@ -1,13 +1,11 @@
-"""The lock that an agent holds on its segment: a proof of life that needs no number.
+"""The lock that an agent holds on its segment: a proof of life that needs no pid.
 
-An open-file-description lock goes with the open file, not with a pid: it means the same in every
-pid, user and time namespace, and the kernel drops it when the process ends, however it ends, or
-replaces itself (the descriptor is close-on-exec). To ask takes no lock, and a descriptor that may
-only read is enough. A reader cannot pretend: only a file that is open for writing takes a write
-lock, and a read lock is not counted.
+An open-file-description lock belongs to the open file, not to a pid: it means the same in every
+pid, user and time namespace. The kernel drops it when the process ends, however it ends, or execs
+(the descriptor is close-on-exec). Asking for it takes no lock, and needs a descriptor for reading
+only. A reader cannot fake it: a write lock needs a file that is open for writing, and a read lock
+does not count.
 """
-
-# No `from __future__ import annotations`: the agent and every command load this.
 
 import fcntl
 import os
@@ -17,11 +15,11 @@ from collections.abc import Callable
 _SET: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 _GET: int | None = getattr(fcntl, "F_OFD_GETLK", None)
 _FLOCK = struct.Struct("hhqqi4x")
-"""Kind, whence, start, length, and the pid, which the kernel wants to be 0."""
+"""Kind, whence, start, length, and the pid, which the kernel requires to be 0."""
 _BYTE = 0, 1
-"""Start and length of what is locked. It keeps nobody from reading or writing."""
+"""Start and length of the locked range. The lock is advisory: others can still read and write."""
 TO_ASK = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""How a file is opened that may be anything: a FIFO would make a reader wait for ever."""
+"""Flags for opening a file that may be anything: a FIFO would block a reader forever."""
 
 
 def hold(fd: int) -> bool:
@@ -38,18 +36,20 @@ def hold(fd: int) -> bool:
 
 
 def is_held(fd: int) -> bool | None:
-    """Whether another open file has the lock; None where that cannot be asked. It takes nothing."""
+    """Whether another open file has the lock; None where that cannot be asked. It takes no lock."""
     if _GET is None:
         return None
     try:
-        found = fcntl.fcntl(fd, _GET, _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, *_BYTE, 0))
+        answer = fcntl.fcntl(fd, _GET, _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, *_BYTE, 0))
     except OSError:
         return None
-    return bool(_FLOCK.unpack(found)[0] == fcntl.F_WRLCK)
+    return bool(_FLOCK.unpack(answer)[0] == fcntl.F_WRLCK)
 
 
 def is_held_at(path: str, opener: Callable[[str, int], int] = os.open) -> bool | None:
-    """The same of the file at that path, which may be anything."""
+    """Whether another open file has the lock on the file at that path, which may be anything; None
+    where that cannot be asked.
+    """
     try:
         fd = opener(path, TO_ASK)
     except OSError:

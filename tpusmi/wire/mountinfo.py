@@ -1,18 +1,15 @@
 """The kernel's list of what is mounted where, as one process sees it.
 
-Any user may mount something, and choose its name and its source. Of what is in them the kernel
-escapes spaces, tabs, newlines and backslashes: a line ends at a newline, a word at a space, and
-neither at anything else.
+Any user may mount something, and choose its name and its source. The kernel escapes spaces, tabs,
+newlines and backslashes in both: a line ends at a newline, a word at a space, and at nothing else.
 """
-
-# No `from __future__ import annotations`: the agent and every command load this.
 
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
 MOST_BYTES = 1 << 20
-"""Of one list: some thousand mounts. What is beyond is not known."""
+"""Most that is read of one list: some thousand mounts. The rest is unknown."""
 
 
 class Mount(NamedTuple):
@@ -22,16 +19,16 @@ class Mount(NamedTuple):
     parent: bytes
     device: bytes
     root: bytes
-    """What of the file system is mounted there."""
+    """The directory of the file system that is mounted."""
     point: bytes
     kind: bytes
     """The type of its file system."""
     options: bytes
-    """Of the file system, not of the mount."""
+    """Options of the file system, not of the mount."""
 
 
 def listed(process: str, most: int = MOST_BYTES) -> bytes:
-    """The list that a process, /proc/PID, sees, or so many bytes of it. Any user may read it.
+    """The list that a process, /proc/PID, sees, up to `most` bytes of it. Any user may read it.
     Raises OSError.
     """
     fd = os.open(f"{process}/mountinfo", os.O_RDONLY | os.O_CLOEXEC)

@@ -1,6 +1,4 @@
-"""Where segments lie."""
-
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+"""Where segment files are: their directories, and what the names of both mean."""
 
 import itertools
 import os
@@ -8,6 +6,7 @@ import stat
 from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
+from tpusmi.text import whole_number
 from tpusmi.wire import mountinfo
 
 SUFFIX = ".seg"
@@ -16,39 +15,38 @@ _DIRECTORY = "tpusmi-"
 SHARED_MEMORY, RUNTIME, TEMPORARY = "/dev/shm", "/run/user", "/tmp"
 
 ENTRIES_MOST = 16384
-"""Names that are looked at in one directory of segments."""
+"""Most names that are read in one directory of segments."""
 NAMES_MOST, NAMED_MOST = 65_536, 4096
-"""Names that are listed in a place that all users share, such as /tmp, and of those the names of
-such directories that are looked at. Any user may fill it.
+"""Most names that are listed in a place that all users share, such as /tmp, and most of those that
+are directories for segments by their name. Any user may fill such a place.
 """
 RUNTIMES_MOST = 1024
-"""Directories of users' runtime files."""
+"""Most directories of users' runtime files that are searched."""
 PROCESSES_MOST = 32768
+"""Most processes of /proc that are listed."""
 RANDOM_MOST = 64
-"""Characters in a name that cannot be foreseen."""
+"""Most characters in the random part of a name."""
 OF_USER_MOST = 4
-"""Directories of one user in one place."""
+"""Most directories of one user in one place."""
 
 
-class Place(NamedTuple):
+class SegmentFile(NamedTuple):
     """A segment file by its name and its owner, before anything in it was believed."""
 
     path: str
     pid: int
     start_ticks: int
     uid: int
-    """The user whose file it is, by the kernel."""
+    """The user who owns the file, as the kernel reports."""
     bytes: int
     written_s: float
-    """When it was written last, as time.time() counts."""
+    """When it was last written, as time.time() counts."""
     identity: tuple[int, int] = (0, 0)
-    """Its file system and its number there."""
+    """Device and inode of the file."""
     within: str = ""
-    """The process, /proc/PID, in whose mounts the file is; empty of a file that has this path among
-    our own.
-    """
+    """The process, /proc/PID, in whose mounts the file is; empty for a file among our own."""
     payer: int | None = None
-    """Who pays for looking at it, if not the owner."""
+    """Who pays for reading the file, if not its owner."""
 
     @property
     def charged(self) -> int:
@@ -56,29 +54,29 @@ class Place(NamedTuple):
         return self.uid if self.payer is None else self.payer
 
 
-class Found(NamedTuple):
-    """What a directory has."""
+class SegmentFiles(NamedTuple):
+    """The segment files of one directory."""
 
-    places: list[Place]
+    files: list[SegmentFile]
     entries: int
-    """How many names there are; one more than may be looked at where there are more."""
+    """How many names the directory has: `most` + 1 where it has more than may be read."""
 
 
-class Directory(NamedTuple):
-    """A directory for segments, or what has its name."""
+class SegmentDirectory(NamedTuple):
+    """A directory for segments, or another file with the name of one."""
 
     path: str
     uid: int | None
-    """The user who owns it; None of a TPUSMI_DIR, which users may share."""
+    """The user who owns the directory; None for a TPUSMI_DIR, which users may share."""
     trouble: str = ""
-    """Why nothing in it can be read; empty when something may be."""
+    """Why nothing in the directory can be read; empty when something may be."""
     within: str = ""
-    """The process, /proc/PID, in whose mounts it is; empty of one among our own."""
+    """The process, /proc/PID, in whose mounts the directory is; empty for one among our own."""
     inner: str = ""
-    """Its path there."""
+    """The path of the directory for that process."""
     payer: int | None = None
-    """Who pays for looking there, if not the owner: a user who can mount may lay the directories of
-    others behind what is slow.
+    """Who pays for reading the directory, if not its owner: a user who can mount may hide the
+    directories of others behind something slow.
     """
 
 
@@ -88,23 +86,26 @@ def bases(uid: int) -> list[str]:
 
 
 def own_runtime(uid: int) -> str | None:
-    """XDG_RUNTIME_DIR, if it is that user's own: sudo and su may leave the one of another user."""
-    named = os.environ.get("XDG_RUNTIME_DIR")
-    return named if named and _owner(named) == uid else None
+    """XDG_RUNTIME_DIR, if that user owns it: sudo and su may leave the one of another user."""
+    directory = os.environ.get("XDG_RUNTIME_DIR", "")
+    try:
+        return directory if directory and os.lstat(directory).st_uid == uid else None
+    except OSError:
+        return None
 
 
 def directory_name(uid: int, random: str = "") -> str:
-    """`tpusmi-1001`; where another user has taken that, with something that cannot be foreseen."""
+    """`tpusmi-1001`; with a random part where another user has taken that name."""
     return f"{_DIRECTORY}{uid}{f'.{random}' if random else ''}"
 
 
 def user_in_name(name: str) -> int | None:
-    """The uid in the name of such a directory; None for any other name, and for one with characters
-    that no agent puts there: the name is shown.
+    """The uid in the name of a directory for segments; None for any other name, and for one with
+    characters that no agent puts there: the name is shown.
     """
     uid, dot, random = name.removeprefix(_DIRECTORY).partition(".")
     is_ours = not dot or _is_random(random)
-    return _number(uid) if is_ours and name.startswith(_DIRECTORY) else None
+    return whole_number(uid) if is_ours and name.startswith(_DIRECTORY) else None
 
 
 def _is_random(text: str) -> bool:
@@ -112,13 +113,13 @@ def _is_random(text: str) -> bool:
 
 
 def segment_name(pid: int, start_ticks: int, random: str = "") -> str:
-    """`71-12345.seg`; where another process has taken that, with something by chance: in another
-    container one may have the same number, and have started in the same moment after boot.
+    """`71-12345.seg`; with a random part where another process has taken that name: one in another
+    container may have the same pid and the same start.
     """
     return f"{pid}-{start_ticks}{f'.{random}' if random else ''}{SUFFIX}"
 
 
-def directories(root: str) -> Iterator[Directory]:
+def directories(root: str) -> Iterator[SegmentDirectory]:
     """Every user's directories for segments, and the places that could not be searched for them."""
     base = root.rstrip("/")
     runtimes = [f"{base}{RUNTIME}/{name}" for name in names(f"{base}{RUNTIME}", RUNTIMES_MOST)]
@@ -131,101 +132,90 @@ def directories(root: str) -> Iterator[Directory]:
 
 
 def never_answering(proc: str) -> dict[str, int | None]:
-    """Directories named like one for segments on which a user has mounted a file system that a
-    program of theirs answers for, if it does, with that user. To ask anything of one may take for
-    ever, and could not be stopped.
+    """Directories with a name for segments on which a user has mounted a FUSE file system, and that
+    user, whose program answers for it, or never does: a call could not be interrupted.
     """
     try:
         listed = mountinfo.listed(f"{proc}/self")
     except OSError:
         return {}
-    found: dict[str, int | None] = {}
+    users: dict[str, int | None] = {}
     for m in mountinfo.mounts(listed) if _DIRECTORY.encode() in listed else ():
         path = os.fsdecode(m.point)
         if m.kind.startswith(b"fuse") and user_in_name(os.path.basename(path)) is not None:
             user = m.options.partition(b",user_id=")[2].partition(b",")[0]
-            found[path] = _number(user.decode("ascii", "replace"))
-    return found
+            users[path] = whole_number(user.decode("ascii", "replace"))
+    return users
 
 
-def _in_place(parent: str, proc: str, mounted: dict[str, int | None]) -> Iterator[Directory]:
-    """Those in one place. Root's and this user's need no listing. Where there are too many names to
-    look at, users who run processes need none either: one user must not hide the others.
+def _in_place(parent: str, proc: str, mounted: dict[str, int | None]) -> Iterator[SegmentDirectory]:
+    """The directories in one place. Those of root and of this user are tried by name. Where a place
+    has too many names, so are those of users who run processes: one user must not hide the others.
     """
     listed, trouble = _listed(parent)
     users = (os.geteuid(), 0, *(_running_users(proc) if trouble else ()))
-    names = dict.fromkeys((*map(directory_name, users), *listed))
-    yield from _of_users(parent, [name for name in names if f"{parent}/{name}" not in mounted])
+    tried = dict.fromkeys((*map(directory_name, users), *listed))
+    yield from _of_users(parent, [name for name in tried if f"{parent}/{name}" not in mounted])
     for path, uid in mounted.items():
         if os.path.dirname(path) == parent:
-            yield Directory(path, uid, "is a file system that may never answer (FUSE)")
+            yield SegmentDirectory(path, uid, "is a FUSE file system, which may never respond")
     if trouble:
-        yield Directory(parent, None, trouble)
+        yield SegmentDirectory(parent, None, trouble)
 
 
 def _listed(parent: str) -> tuple[list[str], str]:
-    """The names there that a directory for segments may have, and why they may not be all."""
+    """The names of directories for segments in a place, and why the list may be incomplete."""
     try:
         with os.scandir(parent) as entries:
-            seen = [entry.name for entry in itertools.islice(entries, NAMES_MOST + 1)]
+            all_names = [entry.name for entry in itertools.islice(entries, NAMES_MOST + 1)]
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return [], ""  # another user's runtime directory is private
     except OSError as error:
         return [], f"cannot be read: {error.strerror or error}"
-    named = sorted(name for name in seen[:NAMES_MOST] if user_in_name(name) is not None)
-    is_whole = len(seen) <= NAMES_MOST and len(named) <= NAMED_MOST
-    return named[:NAMED_MOST], "" if is_whole else "has too many names: not all were looked at"
+    ours = sorted(name for name in all_names[:NAMES_MOST] if user_in_name(name) is not None)
+    is_complete = len(all_names) <= NAMES_MOST and len(ours) <= NAMED_MOST
+    return ours[:NAMED_MOST], "" if is_complete else "has too many names: not all were checked"
 
 
 def _running_users(proc: str) -> list[int]:
     """The users of the processes that /proc shows."""
-    found = set()
+    users = set()
     for name in names(proc, PROCESSES_MOST):
         try:
             if name.isdigit():
-                found.add(os.stat(f"{proc}/{name}").st_uid)
+                users.add(os.stat(f"{proc}/{name}").st_uid)
         except OSError:
             continue  # it has ended
-    return sorted(found)
+    return sorted(users)
 
 
-def _of_users(parent: str, listed: Iterable[str]) -> Iterator[Directory]:
-    """Those of each user, by the kernel, a few for each. The name is the owner's word: another uid
-    stands in it where a user namespace numbers users in its own way.
+def _of_users(parent: str, listed: Iterable[str]) -> Iterator[SegmentDirectory]:
+    """A few directories of each user, who is the owner that the kernel reports. The name may have
+    another uid in it: a user namespace numbers users in its own way.
     """
     counts: dict[int, int] = {}
     for name in listed:
         path = f"{parent}/{name}"
         try:
-            found = os.lstat(path)
-        except FileNotFoundError:
-            continue
+            status = os.lstat(path)
         except OSError:
-            # The directory above is private, as /run/user/1001 is: whose is told by its name.
-            continue
-        uid, is_directory = found.st_uid, stat.S_ISDIR(found.st_mode)
+            continue  # not there, or in another user's private directory, as /run/user/1001 is
+        uid, is_directory = status.st_uid, stat.S_ISDIR(status.st_mode)
         if not is_directory and user_in_name(name) != uid:
-            continue  # another user has taken the name: the agent has gone elsewhere
+            continue  # another user has taken the name, and the agent uses another
         counts[uid] = counts.get(uid, 0) + 1
         if counts[uid] <= OF_USER_MOST:
-            yield Directory(path, uid, "" if is_directory else "is not a directory")
+            yield SegmentDirectory(path, uid, "" if is_directory else "is not a directory")
 
 
 def is_private(directory: str, uid: int) -> bool:
-    """True when the directory is that user's own and nobody else can put files into it."""
+    """True when that user owns the directory and no other user can put files into it."""
     try:
-        found = os.lstat(directory)
+        status = os.lstat(directory)
     except OSError:
         return False
-    writable_by_others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not writable_by_others
-
-
-def _owner(path: str) -> int | None:
-    try:
-        return os.lstat(path).st_uid
-    except OSError:
-        return None
+    writable_by_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == uid and not writable_by_others
 
 
 def segments(
@@ -233,54 +223,60 @@ def segments(
     uid: int | None,
     most: int = ENTRIES_MOST,
     first: Container[str] | None = None,
-) -> Found:
-    """The files that are named like a segment, of that user if one is given, among so many entries:
-    where there are more, those first that begin with one of these pids.
+) -> SegmentFiles:
+    """The files with the name of a segment, of that user if one is given, in the first `most`
+    entries. Where there are more, names that begin with one of the pids in `first` come first.
 
     Raises OSError when the directory cannot be listed.
     """
     with os.scandir(directory) as entries:
-        seen = [*itertools.islice(entries, (most if first is None else ENTRIES_MOST) + 1)]
-    if first is not None and len(seen) > most:
-        seen.sort(key=lambda entry: entry.name.partition("-")[0] not in first)
-    found = (_place(entry, uid) for entry in seen[:most])
-    return Found([place for place in found if place is not None], min(len(seen), most + 1))
+        listed = [*itertools.islice(entries, (most if first is None else ENTRIES_MOST) + 1)]
+    if first is not None and len(listed) > most:
+        listed.sort(key=lambda entry: entry.name.partition("-")[0] not in first)
+    files = (_file_of(entry, uid) for entry in listed[:most])
+    return SegmentFiles([file for file in files if file is not None], min(len(listed), most + 1))
 
 
-def _place(entry: os.DirEntry[str], uid: int | None) -> Place | None:
+def _file_of(entry: os.DirEntry[str], uid: int | None) -> SegmentFile | None:
     named = named_process(entry.name)
     if named is None:
         return None
     try:
-        found = entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except OSError:
-        return None  # removed meanwhile
-    return None if uid not in (None, found.st_uid) else place(entry.path, named, found)
+        return None  # it was removed
+    return None if uid not in (None, status.st_uid) else segment_file(entry.path, named, status)
 
 
 def named_process(name: str) -> tuple[int, int] | None:
-    """The pid and the start that the name of a segment tells; None for any other name."""
-    pid, _, rest = name.removesuffix(SUFFIX).partition("-")
-    ticks, dot, random = rest.partition(".")
-    named = (_number(pid), _number(ticks) if not dot or _is_random(random) else None)
-    if not name.endswith(SUFFIX) or named[0] is None or named[1] is None:
+    """The pid and the start in the name of a segment; None for any other name."""
+    pid_text, _, rest = name.removesuffix(SUFFIX).partition("-")
+    ticks_text, dot, random = rest.partition(".")
+    pid, ticks = whole_number(pid_text), whole_number(ticks_text)
+    if (
+        not name.endswith(SUFFIX)
+        or pid is None
+        or ticks is None
+        or (dot and not _is_random(random))
+    ):
         return None
-    return named[0], named[1]
+    return pid, ticks
 
 
-def place(path: str, named: tuple[int, int], found: os.stat_result) -> Place:
-    """The file of that path and status."""
-    identity = (found.st_dev, found.st_ino)
-    return Place(path, *named, found.st_uid, found.st_size, found.st_mtime, identity)
-
-
-def _number(text: str) -> int | None:
-    """A plain decimal number as we write it; None for anything else."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
+def segment_file(path: str, named: tuple[int, int], status: os.stat_result) -> SegmentFile:
+    """The file of that path and status, which names that pid and start."""
+    return SegmentFile(
+        path,
+        *named,
+        uid=status.st_uid,
+        bytes=status.st_size,
+        written_s=status.st_mtime,
+        identity=(status.st_dev, status.st_ino),
+    )
 
 
 def names(directory: str, most: int) -> list[str]:
-    """So many names in a directory, sorted; none when it cannot be listed."""
+    """Up to `most` names in a directory, sorted; none when it cannot be listed."""
     try:
         with os.scandir(directory) as entries:
             return sorted(entry.name for entry in itertools.islice(entries, most))

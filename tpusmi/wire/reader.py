@@ -1,9 +1,7 @@
 """The viewer's end of a segment.
 
-Every byte is somebody else's: nothing but SegmentError comes out of it.
+No byte is trusted: a reader raises SegmentError, and nothing else.
 """
-
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import json
 import math
@@ -39,20 +37,20 @@ from tpusmi.wire.layout import (
 MOST_BYTES = 16 * 1024 * 1024
 MOST_BLOB_BYTES = 1024 * 1024
 FACTS_MARGIN = 2
-"""Facts of a later version may need so many times the place that they have now."""
+"""Facts of a later version may need this many times the room that they have now."""
 MOST_DEVICES = 1024
 MOST_FIELDS = 128
 MOST_SLOTS = 4096
 MOST_SECONDS = 1e11
-"""No clock that counts seconds has come this far."""
+"""More than any clock counts in seconds."""
 TRIES = 3
-"""A slot or blob that the writer is just replacing is read again this often."""
+"""How often a slot or blob is read that the writer is just replacing."""
 
 Fields = dict[str, float]
 
 
 class Sample(NamedTuple):
-    """One slot: what was known at `at_s`. A field that is missing was not known."""
+    """One slot: what was known at `at_s`. A field that is missing was unknown."""
 
     sequence: int
     at_s: float
@@ -74,7 +72,7 @@ class SegmentReader:
     """An open segment of any process. Only the constructor opens the file; `close` closes it."""
 
     def __init__(self, path: str, opener: Callable[[str, int], int] = os.open) -> None:
-        """Raises SegmentError when the file is not a segment this version can read."""
+        """Raises SegmentError when the file is not a segment that this version can read."""
         try:
             self._fd = opener(path, lock.TO_ASK)
         except OSError as error:
@@ -96,14 +94,14 @@ class SegmentReader:
             os.close(fd)
 
     def is_locked(self) -> bool | None:
-        """Whether its agent has it open, which the lock tells. None where nothing follows from the
-        lock: it cannot be asked, or the agent could not take it.
+        """Whether its agent has it open, by the lock. None where the lock proves nothing: it cannot
+        be asked for, or the agent could not take it.
         """
-        held = lock.is_held(self._fd)
-        return held if held or self.header.locked else None
+        is_held = lock.is_held(self._fd)
+        return is_held if is_held or self.header.locked else None
 
     def newest(self) -> Sample | None:
-        """The newest whole sample; None when none was written yet."""
+        """The newest complete sample; None when none was written yet."""
         h = self.header
         for _ in range(TRIES):
             hint = self._pread(NEWEST.size, h.newest_offset)
@@ -112,33 +110,30 @@ class SegmentReader:
             (sequence,) = NEWEST.unpack(hint)
             if sequence == 0:
                 return None
-            sample = self._sample(sequence % h.slots, self._slot_bytes(sequence))
+            slot = sequence % h.slots
+            data = self._pread(h.slot_bytes, h.slots_offset + h.slot_bytes * slot)
+            sample = self._sample(slot, data)
             if sample is not None and sample.sequence >= sequence:
                 return sample
-        return next(self._ring(newest_first=True), None)
+        return next(self.past(newest_first=True), None)
 
     def past(
-        self, most: int | None = None, device_fields: Collection[str] = DEVICE_FIELDS
-    ) -> Iterator[Sample]:
-        """The whole samples of the ring, oldest first; of more than that, every second or third,
-        and of devices those fields alone.
-        """
-        return self._ring(False, most, device_fields)
-
-    def _ring(
         self,
-        newest_first: bool,
         most: int | None = None,
         device_fields: Collection[str] = DEVICE_FIELDS,
+        newest_first: bool = False,
     ) -> Iterator[Sample]:
-        """Samples one by one: slots are put in order by their bare numbers, which costs little."""
+        """The complete samples of the ring, oldest first, with those fields of devices; of more
+        than `most`, every second or third.
+        """
+        # Sorting the slots by their unproven numbers costs little.
         h = self.header
         ring = self._pread(h.slot_bytes * h.slots, h.slots_offset)
         starts = range(0, len(ring) - h.slot_bytes + 1, h.slot_bytes)
         numbered = sorted((SLOT_HEAD.unpack_from(ring, start)[0], start) for start in starts)
         filled = [slot for slot in numbered if slot[0]]
-        wanted = filled if most is None else filled[:: max(1, -(-len(filled) // most))]
-        for _, start in reversed(wanted) if newest_first else wanted:
+        chosen = filled if most is None else filled[:: max(1, -(-len(filled) // most))]
+        for _, start in reversed(chosen) if newest_first else chosen:
             data = ring[start : start + h.slot_bytes]
             sample = self._sample(start // h.slot_bytes, data, device_fields)
             if sample is not None:
@@ -149,8 +144,8 @@ class SegmentReader:
         return self._sequence(self.header.facts_offset, self.header.facts_half)
 
     def facts(self) -> tuple[int, dict[str, Any]]:
-        """The sequence and content of the static facts; (0, {}) when none are whole. Raises
-        SegmentError when they are larger than so many devices need.
+        """The sequence and content of the static facts; (0, {}) when none are complete. Raises
+        SegmentError when they are larger than its devices need.
         """
         blob = self._blob(self.header.facts_offset, self.header.facts_half)
         if blob is None or blob.kind != FACTS_JSON:
@@ -209,7 +204,7 @@ class SegmentReader:
         return (major, minor), header
 
     def _check(self, h: Header) -> None:
-        """Refuse a header whose numbers cannot all be true of this file."""
+        """Raises SegmentError for a header whose numbers cannot all be true of this file."""
         size = self.stat.st_size
         if h.size > size:
             raise SegmentError(f"is cut short: {size} of {h.size} bytes")
@@ -235,10 +230,6 @@ class SegmentReader:
         ):
             raise SegmentError("has a header of impossible sizes")
 
-    def _slot_bytes(self, sequence: int) -> bytes:
-        h = self.header
-        return self._pread(h.slot_bytes, h.slots_offset + h.slot_bytes * (sequence % h.slots))
-
     def _sample(
         self, slot: int, data: bytes, device_fields: Collection[str] = DEVICE_FIELDS
     ) -> Sample | None:
@@ -254,20 +245,21 @@ class SegmentReader:
         if not (_is_time(at_s) and _is_time(wall_s)):
             return None
         h = self.header
-        process = _known(_columns(PROCESS_FIELDS, h.process_fields, PROCESS_FIELDS), values, 0)
+        columns = _columns(PROCESS_FIELDS, h.process_fields, PROCESS_FIELDS)
+        process = _finite(columns, values, 0)
         columns = _columns(DEVICE_FIELDS, h.device_fields, device_fields)
         rows = (h.process_fields + i * h.device_fields for i in range(h.devices))
-        devices = tuple(_known(columns, values, row) for row in rows)
+        devices = tuple(_finite(columns, values, row) for row in rows)
         return Sample(sequence, at_s, wall_s, process, devices)
 
     def _blob(self, offset: int, half: int) -> BlobContent | None:
         for _ in range(TRIES):
-            found = [b for b in self._halves(offset, half) if b is not None]
-            if found:
-                return max(found)
+            newest = max(self._halves(offset, half), default=None)
+            if newest is not None:
+                return newest
         return None
 
-    def _halves(self, offset: int, half: int) -> Iterator[BlobContent | None]:
+    def _halves(self, offset: int, half: int) -> Iterator[BlobContent]:
         for start in (offset, offset + half):
             head = self._pread(BLOB_HEAD.size, start)
             if len(head) < BLOB_HEAD.size:
@@ -287,13 +279,13 @@ def _is_time(seconds: float) -> bool:
 Columns = list[tuple[int, str]]
 
 
-def _columns(names: tuple[str, ...], count: int, wanted: Collection[str]) -> Columns:
-    """Places and names of the wanted of so many fields; those of a newer minor version have no
-    name here and are skipped.
+def _columns(names: tuple[str, ...], count: int, chosen: Collection[str]) -> Columns:
+    """Places and names of the chosen fields among the first `count`. Those of a newer minor version
+    have no name here and are skipped.
     """
-    return [(i, name) for i, name in enumerate(names[:count]) if name in wanted]
+    return [(i, name) for i, name in enumerate(names[:count]) if name in chosen]
 
 
-def _known(columns: Columns, values: list[float], start: int) -> Fields:
+def _finite(columns: Columns, values: list[float], start: int) -> Fields:
     """The finite values of those fields, counted from `start`, by name."""
     return {name: value for i, name in columns if math.isfinite(value := values[start + i])}

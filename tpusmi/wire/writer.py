@@ -20,41 +20,64 @@ from tpusmi.wire.layout import (
     MINOR,
     NEWEST,
     PREAMBLE,
+    SLOT_HEAD,
     Header,
     fields_in_slot,
 )
+
+_TO_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _File:
     """Our file, and no other: a job may close descriptors that it does not know, and open its own.
 
-    A number that means another file by now is neither written to nor closed.
+    A descriptor that has become another file's is neither written to nor closed.
     """
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._identity = _identity(fd)
+    def __init__(self, path: str, mode: int) -> None:
+        """Create and lock the file, following no link; one that a crash of ours has left is
+        replaced. Raises OSError.
+        """
+        self._name = os.path.basename(path)
+        self._fd = -1
+        self._identity: tuple[int, int] | None = None
+        """Device and inode of the file; None until it is open."""
+        _files.add(self)
+        try:
+            try:
+                self._fd = os.open(path, _TO_CREATE, 0o600)
+            except FileExistsError:
+                os.unlink(path)
+                self._fd = os.open(path, _TO_CREATE, 0o600)
+            # Before anything else: a file without a lock may be swept, and one that others can open
+            # may be locked by them.
+            self.is_locked = lock.hold(self._fd)
+            self._identity = _identity(self._fd)
+            os.fchmod(self._fd, mode)  # a job's umask is often 077, and viewers run as other users
+        except BaseException:
+            self.close()
+            raise
 
     def write(self, data: bytes, offset: int) -> None:
-        """Write at that place. Raises OSError, also when the descriptor is no longer ours."""
+        """Write at that offset. Raises OSError, also when the descriptor is no longer ours."""
         if _identity(self._fd) != self._identity:
             raise OSError(errno.EBADF, "the job closed the segment's descriptor")
         check_limit(offset + len(data))
         os.pwrite(self._fd, data, offset)
 
     def reserve(self, size: int) -> None:
-        """Make it so large, with every byte there. Raises OSError."""
+        """Make it that large, with every byte allocated. Raises OSError."""
         check_limit(size)
         check_room(self._fd, size)
         os.posix_fallocate(self._fd, 0, size)
 
     def is_at(self, path: str, size: int = 0) -> bool:
-        """True when that path is this file, and it has so many bytes; no link is followed."""
+        """True when that path is this file, with at least `size` bytes; no link is followed."""
         try:
-            found = os.stat(path, follow_symlinks=False)
+            status = os.stat(path, follow_symlinks=False)
         except OSError:
             return False
-        return (found.st_dev, found.st_ino) == self._identity and found.st_size >= size
+        return (status.st_dev, status.st_ino) == self._identity and status.st_size >= size
 
     def remove(self, path: str) -> None:
         """Close it, and remove it from that path if it is there."""
@@ -66,31 +89,34 @@ class _File:
         self.close()
 
     def close(self) -> None:
-        """Close it. A child that is forked meanwhile still finds it among the open ones."""
+        """Close it. A child that is forked during this still finds it among the open ones."""
         try:
-            if self._fd >= 0 and _identity(self._fd) == self._identity:
+            if self._fd >= 0 and self._identity in (None, _identity(self._fd)):
                 os.close(self._fd)
         except OSError:
             pass  # closed already
         self._fd = -1
         _files.discard(self)
 
+    def close_in_child(self) -> None:
+        """Close it in a forked child. If the parent's thread was just opening it, only the kernel
+        knows which descriptor it is.
+        """
+        if self._identity is None:
+            _close_by_name(self._name)
+        self.close()
+
 
 _files: set[_File] = set()
-"""Those that are open."""
-_opening: list[str] = []
-"""The name of the file that is being opened, and is not among those yet."""
+"""All files that are open, or are being opened."""
 
 
 def close_inherited() -> None:
     """In a forked child: close every segment of the parent. The child would keep the parent's locks
-    alive. The parent's thread may have been opening one, and nothing but the kernel knows which
-    descriptor that is.
+    alive.
     """
     for file in tuple(_files):
-        file.close()
-    while _opening:
-        _close_by_name(_opening.pop())
+        file.close_in_child()
 
 
 def _close_by_name(name: str) -> None:
@@ -107,17 +133,17 @@ def _close_by_name(name: str) -> None:
 
 
 def check_room(fd: int, size: int) -> None:
-    """Raises OSError when the file system has less room than that. To reserve what is there, and
-    only then be refused, would leave nothing to anybody else meanwhile.
+    """Raises OSError when the file system has less room than that. Trying to reserve too much would
+    take all the room there is, for a moment, from every other process.
     """
-    found = os.fstatvfs(fd)
-    if found.f_blocks and found.f_bfree * found.f_frsize < size:
+    room = os.fstatvfs(fd)
+    if room.f_blocks and room.f_bfree * room.f_frsize < size:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def check_limit(size: int) -> None:
-    """Raises OSError for a file that is larger than the process may write: trying that would end a
-    process which takes SIGXFSZ as it comes.
+    """Raises OSError for a file that is larger than the process may write: trying to would end a
+    process that does not handle SIGXFSZ.
     """
     most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if most != resource.RLIM_INFINITY and size > most:
@@ -125,12 +151,12 @@ def check_limit(size: int) -> None:
 
 
 def _identity(fd: int) -> tuple[int, int]:
-    found = os.fstat(fd)
-    return found.st_dev, found.st_ino
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
 
 
 class Blob:
-    """A payload with its own sequence, written to alternate halves so that one is always whole."""
+    """A payload with its own sequence, written to alternate halves: one is always complete."""
 
     def __init__(self, file: _File, offset: int, half: int) -> None:
         self._file = file
@@ -169,18 +195,18 @@ class SegmentWriter:
         mode: int = 0o644,
         fill: Callable[[SegmentWriter], None] | None = None,
     ) -> None:
-        """Create the file under a temporary name, lock it, reserve every byte, let `fill` write
-        what is known from the start, and put it in place at once.
+        """Create the file under a temporary name, lock it, reserve every byte, let `fill` write the
+        first facts, and rename it into place at once.
 
         Raises OSError when the directory refuses it or the file system has no room.
         """
         self.path = path
         new = path + ".new"
-        self._file, is_locked = _create(new, mode)
-        self.header = header = header._replace(locked=int(is_locked))
+        self._file = _File(new, mode)
+        self.header = header = header._replace(locked=int(self._file.is_locked))
         self._sequence = 0
         doubles = fields_in_slot(header.process_fields, header.device_fields, header.devices)
-        padding = header.slot_bytes - 8 - 8 * doubles - CRC.size
+        padding = header.slot_bytes - SLOT_HEAD.size - 8 * doubles - CRC.size
         self._slot = struct.Struct(f"<Q{doubles}d{padding}x")
         self.facts = Blob(self._file, header.facts_offset, header.facts_half)
         self.profile = Blob(self._file, header.profile_offset, header.profile_half)
@@ -221,26 +247,3 @@ def packed_header(header: Header) -> bytes:
     """The first bytes of a segment: preamble, header, CRC."""
     body = PREAMBLE.pack(MAGIC, MAJOR, MINOR, HEADER_BYTES) + HEADER.pack(*header)
     return body + CRC.pack(zlib.crc32(body))
-
-
-def _create(path: str, mode: int) -> tuple[_File, bool]:
-    """A new file of ours, following no link, and whether it is locked; one left by a crash of ours
-    is replaced.
-    """
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    _opening.append(os.path.basename(path))
-    try:
-        try:
-            fd = os.open(path, flags, 0o600)
-        except FileExistsError:
-            os.unlink(path)
-            fd = os.open(path, flags, 0o600)
-        # Before anything else: a file without a lock may be swept, and one that others can open may
-        # be locked by them.
-        is_locked = lock.hold(fd)
-        file = _File(fd)
-        _files.add(file)
-    finally:
-        _opening.clear()
-    os.fchmod(fd, mode)  # the umask of a job is often 077, and viewers run as other users
-    return file, is_locked

@@ -1,21 +1,20 @@
-"""Readings from every agent segment, live or dead. Not a byte of one is trusted."""
+"""Readings from every agent segment, of living and of ended jobs. No byte of one is trusted."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process, Status
-from tpusmi.sources.segments.budget import NOTHING, Budget, spent
+from tpusmi.sources.segments.evidence import Kernel
 from tpusmi.sources.segments.gaps import Gaps
-from tpusmi.sources.segments.job import Found, Job
-from tpusmi.sources.segments.listing import Listing
-from tpusmi.sources.segments.proof import Machine
-from tpusmi.sources.segments.samples import FRESH_LEAST_S
+from tpusmi.sources.segments.job_segment import Job, JobReport
+from tpusmi.sources.segments.listing import Directories
+from tpusmi.sources.segments.quota import NOTHING, Quota, spent
 from tpusmi.text import counted
 from tpusmi.wire.layout import SegmentError
-from tpusmi.wire.places import Place
+from tpusmi.wire.places import SegmentFile
 
 NO_JOB = "no job that called tpusmi.start() can be seen here"
 
@@ -29,20 +28,16 @@ class Segments:
     name = AGENT
 
     def __init__(
-        self,
-        host: Host,
-        with_past: bool = False,
-        period_s: float = 1.0,
-        by_device: bool = False,
+        self, host: Host, with_past: bool = False, period_s: float = 1.0, by_device: bool = False
     ) -> None:
-        """`with_past` gives what was before, `by_device` tells memory profiles apart by device."""
+        """`with_past` adds what jobs recorded before, `by_device` memory profiles by device."""
         self.period_s = period_s
         self._host = host
         self._with_past = with_past
         self._by_device = by_device
-        self._machine = Machine(host)
-        self._budget = Budget()
-        self._listing = Listing(host)
+        self._kernel = Kernel(host)
+        self._budget = Quota()
+        self._directories = Directories(host)
         self._open: dict[str, Job] = {}
 
     def read(self, now_s: float) -> Outcome:
@@ -51,32 +46,33 @@ class Segments:
         if refusal is not None:
             return refusal
         self._budget.renew()
-        gaps = Gaps(self._machine)
-        looked = self._listing.look(now_s, self._budget)
-        if self._machine.lacking:
-            gaps.note(self._machine.lacking)
-        for trouble in looked.troubles:
+        gaps = Gaps(self._kernel)
+        listing = self._directories.segments(now_s, self._budget)
+        if self._kernel.limits:
+            gaps.note(self._kernel.limits)
+        for trouble in listing.troubles:
             gaps.directory(trouble)
-        gaps.others(looked.others)
-        listed = [*looked.places, *self._nameless(looked.places)]
-        jobs = [job for job in (self._job(p, gaps) for p in listed) if job is not None]
+        gaps.others(listing.others)
+        files = [*listing.files, *self._deleted(listing.files)]
+        jobs = [job for job in (self._job(file, gaps) for file in files) if job is not None]
         contested = _contested(jobs, self._budget)
         read = (
-            self._read(job, (_named(job), job.place.uid) in contested, now_s, gaps) for job in jobs
+            self._report(job, (job.named, job.file.uid) in contested, now_s, gaps) for job in jobs
         )
-        found = [found for found in read if found is not None]
-        for path in self._open.keys() - {job.place.path for job in jobs}:
+        reports = [report for report in read if report is not None]
+        for path in self._open.keys() - {job.file.path for job in jobs}:
             self._open.pop(path).close()
-        status, message = _status([f.process for f in found], gaps)
+        processes = tuple(report.process for report in reports)
+        status, message = _status(processes, gaps)
         return Outcome(
-            self.name,
-            status,
-            message,
+            source=self.name,
+            status=status,
+            message=message,
             took_s=time.monotonic() - now_s,
-            readings=tuple(r for f in found for r in f.readings),
-            past=tuple(r for f in found for r in f.past),
-            devices=tuple(d for f in found for d in f.devices),
-            processes=tuple(f.process for f in found),
+            readings=tuple(r for report in reports for r in report.readings),
+            past=tuple(r for report in reports for r in report.past),
+            devices=tuple(d for report in reports for d in report.devices),
+            processes=processes,
             notes=gaps.notes(),
             missing=gaps.missing(),
         )
@@ -86,100 +82,90 @@ class Segments:
         while self._open:
             self._open.popitem()[1].close()
 
-    def _nameless(self, listed: Iterable[Place]) -> list[Place]:
-        """Those that are open here and were deleted, and that their agents still write to: each
-        makes another one soon.
+    def _deleted(self, listed: Iterable[SegmentFile]) -> list[SegmentFile]:
+        """Segments that are open here, were deleted, and are still written by their agents: each
+        agent soon makes another one.
         """
-        named = {(place.pid, place.start_ticks, place.uid) for place in listed}
-        known = (job.place for job in self._open.values() if job.is_written)
-        return [p for p in known if (p.pid, p.start_ticks, p.uid) not in named]
+        named = {(file.pid, file.start_ticks, file.uid) for file in listed}
+        written = (job.file for job in self._open.values() if job.is_written)
+        return [f for f in written if (f.pid, f.start_ticks, f.uid) not in named]
 
-    def _job(self, place: Place, gaps: Gaps) -> Job | None:
-        """The open segment of that place, with what the kernel says of its process. None of one
-        that cannot be read, or that is over the limits.
+    def _job(self, file: SegmentFile, gaps: Gaps) -> Job | None:
+        """The open segment of that file, with what the kernel says about its process. None for one
+        that cannot be read, or is over the limits.
         """
-        budget, uid = self._budget, place.charged
-        late = "" if place.path in self._open else budget.lateness(uid)
-        if why := budget.refusal(uid, place.bytes) or late:
+        quota, uid = self._budget, file.charged
+        late = "" if file.path in self._open else quota.lateness(uid)
+        cost = NOTHING._replace(segments=1, bytes=file.bytes)
+        if why := quota.refusal(uid, cost) or late:
             gaps.cut(uid, why)
             return None
-        budget.spend(uid, NOTHING._replace(segments=1, bytes=place.bytes))
-        with spent(budget, uid):
+        quota.spend(uid, cost)
+        with spent(quota, uid):
             try:
-                job = self._opened(place)
+                job = self._opened(file)
             except SegmentError as error:
-                gaps.segment(place, str(error))
+                gaps.segment(file, str(error))
                 return None
         job.look_elsewhere()
-        with spent(budget, uid):
+        with spent(quota, uid):
             job.look()
         if job.may_be_proven:
-            gaps.segment(place, "is of a process that was not found among very many")
-        if why := budget.refusal_of(uid, job.devices):
+            gaps.segment(file, "names a process that was not found among very many")
+        cost = NOTHING._replace(devices=job.devices)
+        if why := quota.refusal(uid, cost):
             gaps.cut(uid, why)
             return None
-        budget.spend(uid, NOTHING._replace(devices=job.devices))
+        quota.spend(uid, cost)
         return job
 
-    def _read(self, job: Job, is_contested: bool, now_s: float, gaps: Gaps) -> Found | None:
+    def _report(self, job: Job, is_contested: bool, now_s: float, gaps: Gaps) -> JobReport | None:
         """What the segment gives now; what it gave a moment ago, where there is no time for it."""
-        budget, place, payer = self._budget, job.place, job.place.charged
-        if why := budget.lateness(payer):
+        quota, payer = self._budget, job.file.charged
+        if why := quota.lateness(payer):
             gaps.cut(payer, why)
-            is_young = job.newest is not None and now_s - job.newest_at_s < FRESH_LEAST_S
-            return job.newest._replace(past=[]) if job.newest is not None and is_young else None
-        with spent(budget, payer):
+            return job.recent(now_s)
+        with spent(quota, payer):
             try:
-                found = job.read(now_s, is_contested, budget.left(payer).past)
+                report = job.read(now_s, is_contested, quota.left(payer).past)
             except SegmentError as error:
-                gaps.segment(place, str(error))
+                gaps.segment(job.file, str(error))
                 return None
-            except Exception as error:  # noqa: BLE001  # a hostile segment costs itself, no other
-                gaps.segment(place, f"cannot be read: {type(error).__name__}: {error}")
-                return None
-        budget.spend(payer, NOTHING._replace(past=len(found.past)))
-        if found.note:
-            gaps.note(f"{place.path} {found.note}")
-        return found
+        quota.spend(payer, NOTHING._replace(past=len(report.past)))
+        if report.note:
+            gaps.note(f"{job.file.path} {report.note}")
+        return report
 
-    def _opened(self, place: Place) -> Job:
-        """The segment, opened anew when its file was replaced. Raises SegmentError."""
-        known = self._open.get(place.path)
-        if known is not None and known.is_current(place):
-            known.place = place
-            return known
-        if known is not None:
-            self._open.pop(place.path).close()
-        job = self._open[place.path] = Job(place, self._machine, self._with_past, self._by_device)
+    def _opened(self, file: SegmentFile) -> Job:
+        """The segment, opened again when its file was replaced. Raises SegmentError."""
+        job = self._open.get(file.path)
+        if job is not None and job.is_current(file):
+            job.file = file
+            return job
+        if job is not None:
+            self._open.pop(file.path).close()
+        job = self._open[file.path] = Job(file, self._kernel, self._with_past, self._by_device)
         return job
 
 
-_Named = tuple[int, int]
-"""A process by the number and the start that a file names."""
-
-
-def _named(job: Job) -> _Named:
-    return job.place.pid, job.place.start_ticks
-
-
-def _contested(jobs: Iterable[Job], budget: Budget) -> set[tuple[_Named, int]]:
-    """Processes that have ended and that files of several users name, with each user who may be
-    the wrong one: of the dead the kernel tells nothing. Root and the own user are believed.
+def _contested(jobs: Iterable[Job], quota: Quota) -> set[tuple[tuple[int, int], int]]:
+    """Processes that have ended and that files of several users name, each with a user who may be
+    lying: the kernel says nothing about ended processes. Root and this user are believed.
     """
-    owners: dict[_Named, set[int]] = {}
+    owners: dict[tuple[int, int], set[int]] = {}
     for job in jobs:
-        if job.standing.is_gone:
-            owners.setdefault(_named(job), set()).add(job.place.uid)
+        if job.evidence.is_alive is False:
+            owners.setdefault(job.named, set()).add(job.file.uid)
     return {
         (named, uid)
         for named, uids in owners.items()
         for uid in uids
-        if len(uids) > 1 and not budget.is_trusted(uid)
+        if len(uids) > 1 and not quota.is_trusted(uid)
     }
 
 
 def _refusal(directory: str | None) -> Outcome | None:
-    """Why a TPUSMI_DIR cannot be looked into; None where it can, or is not there yet."""
+    """Why a TPUSMI_DIR cannot be read; None where it can, or does not exist yet."""
     try:
         if directory is not None:
             os.scandir(directory).close()
@@ -194,18 +180,17 @@ def _refusal(directory: str | None) -> Outcome | None:
     return None
 
 
-def _status(found: list[Process], gaps: Gaps) -> tuple[Status, str]:
-    if found:
-        ended = sum(p.is_dead for p in found)
-        some = f"{ended} of them ended" if ended < len(found) else "ended"
-        jobs = f"{counted(len(found), 'job')} with an agent{f', {some}' if ended else ''}"
+def _status(processes: Sequence[Process], gaps: Gaps) -> tuple[Status, str]:
+    if processes:
+        ended = sum(p.is_dead for p in processes)
+        some = f"{ended} of them ended" if ended < len(processes) else "ended"
+        jobs = f"{counted(len(processes), 'job')} with an agent{f', {some}' if ended else ''}"
         return OK, f"{jobs}; {gaps.wall}" if gaps.wall else jobs
     if gaps.denied:
-        what = f"{gaps.denied} segment{'s' if gaps.denied > 1 else ''}"
-        return DENIED, f"{what} of other users cannot be read"
+        return DENIED, f"{counted(gaps.denied, 'segment')} of other users cannot be read"
     if gaps.own:
         return FAILED, gaps.own
     notes = gaps.notes()
     if notes:
-        return ABSENT, f"{NO_JOB}, but not all could be read: {notes[0]}"
+        return ABSENT, f"{NO_JOB}, but not everything could be read: {notes[0]}"
     return ABSENT, f"{NO_JOB}; {gaps.wall}" if gaps.wall else NO_JOB

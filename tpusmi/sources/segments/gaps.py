@@ -1,4 +1,4 @@
-"""What could not be read, of whose files: in words, and as witnesses that are missing."""
+"""What could not be read, and whose files it was: in words, and as witnesses that are missing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from collections import Counter
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Missing, ProcessKey
+from tpusmi.sources.segments.evidence import Kernel
 from tpusmi.sources.segments.listing import RECENT_S, Trouble
-from tpusmi.sources.segments.namespaces import Seen
-from tpusmi.sources.segments.proof import Machine
+from tpusmi.sources.segments.namespaces import NamespaceScan
 from tpusmi.sources.users import user_name
-from tpusmi.text import clean
+from tpusmi.text import clean, counted
 from tpusmi.wire.identity import start_ticks
-from tpusmi.wire.places import Place
+from tpusmi.wire.places import SegmentFile
 
 NOTES_MOST = 8
 WALLED = (
@@ -23,69 +23,67 @@ WALLED = (
 
 
 class Gaps:
-    """Gathered in the course of one read."""
+    """What one read could not read."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.denied = 0
         """Segments and directories that this user may not read."""
         self.own = ""
-        """The first that is root's or of this user and could have told something, in words."""
+        """The first gap in files of root or of this user that might have shown a job, in words."""
         self.wall = ""
-        """The first process whose segment would lie where this user cannot look, in words."""
-        self._machine = machine
+        """The first process whose segment would be where this user cannot look, in words."""
+        self._kernel = kernel
         self._notes: list[str] = []
         self._cut: Counter[tuple[int, str]] = Counter()
         self._missing: list[Missing] = []
 
     def note(self, text: str) -> None:
-        """Something that no verdict depends on."""
+        """Add something that no verdict depends on."""
         self._notes.append(clean(text))
 
     def directory(self, trouble: Trouble) -> None:
-        """A directory that could not be looked into."""
-        directory, why, is_denied = trouble
-        self.denied += is_denied
-        text = self._noted(f"{directory.path} {why}")
-        self._miss(text, directory.uid)
+        """Add a directory that could not be read."""
+        self.denied += trouble.is_denied
+        text = self._noted(f"{trouble.directory.path} {trouble.why}")
+        self._miss(text, trouble.directory.uid)
 
-    def others(self, seen: Seen) -> None:
-        """What was not seen of the mounts of other processes."""
-        asked = "asked whether they are in a container"
-        if seen.unasked:
-            self._miss_among(
-                self._noted(f"{len(seen.unasked)} processes were not {asked}"), seen.unasked
-            )
-        if seen.unnamed:
-            self._miss_among(
-                f"{len(seen.unnamed)} more processes may be in a container", seen.unnamed
-            )
-        if seen.is_cut:
-            self._miss(self._noted(f"there are too many processes: not all were {asked}"), None)
-        for pid, uid in seen.walled:
-            ticks = start_ticks(self._machine.proc, pid)
+    def others(self, scan: NamespaceScan) -> None:
+        """Add what could not be seen of the mounts of other processes."""
+        if scan.unasked:
+            count = counted(len(scan.unasked), "process", "processes")
+            text = self._noted(f"{count} not checked for being in a container")
+            self._miss_among(text, scan.unasked)
+        if scan.unnamed:
+            count = counted(len(scan.unnamed), "more process", "more processes")
+            self._miss_among(f"{count} may be in a container", scan.unnamed)
+        if scan.is_cut:
+            text = "too many processes: not all were checked for being in a container"
+            self._miss(self._noted(text), None)
+        for pid, uid in scan.walled:
+            ticks = start_ticks(self._kernel.proc, pid)
             if ticks is None:
                 continue
             key = ProcessKey(pid, ticks)
             self._missing.append(Missing(AGENT, f"pid {pid} {_walled()}", uid, key, OTHER_MOUNTS))
             self.wall = self.wall or f"pid {pid} (user {user_name(uid)}) {_walled()}"
 
-    def segment(self, place: Place, why: str) -> None:
-        """A segment that cannot be read. One that is named after a living process of its owner
-        could have spoken for that one alone; an old one for none.
+    def segment(self, file: SegmentFile, why: str) -> None:
+        """Add a segment that cannot be read. A file that is named after a living process of its
+        owner could only have shown that process; an old file could have shown none.
         """
         self.denied += "Permission denied" in why
-        text = self._noted(f"{place.path} {why}")
-        if self._machine.runs(place.pid, place.start_ticks, place.uid):
-            self._miss(text, place.uid, ProcessKey(place.pid, place.start_ticks))
-        elif time.time() - place.written_s < RECENT_S:
-            self._miss(text, place.uid)
+        text = self._noted(f"{file.path} {why}")
+        if self._kernel.runs(file.pid, file.start_ticks, file.uid):
+            self._miss(text, file.uid, ProcessKey(file.pid, file.start_ticks))
+        elif time.time() - file.written_s < RECENT_S:
+            self._miss(text, file.uid)
 
     def cut(self, uid: int, why: str) -> None:
-        """A segment of that user that is left out because of what they cost."""
+        """Add a segment of that user that was not read because of what the user's files cost."""
         self._cut[uid, why] += 1
 
     def notes(self) -> tuple[str, ...]:
-        """The first, and how many more: a hostile directory must not fill the screen."""
+        """The first notes, and how many more: a hostile directory must not fill the screen."""
         notes = [*self._cuts().values(), *self._notes]
         more = len(notes) - NOTES_MOST
         return (*notes[:NOTES_MOST], *([f"and {more} more of that kind"] if more > 0 else ()))
@@ -105,20 +103,17 @@ class Gaps:
         self._missing.append(Missing(AGENT, text, code=OTHER_MOUNTS, among=among))
 
     def _noted(self, raw: str) -> str:
-        """The text, safe to show: it may have names of files in it, and what stands in them."""
-        text = clean(raw)
-        self._notes.append(text)
-        return text
+        """The text, added to the notes and safe to show: file names and errors are in it."""
+        self.note(raw)
+        return self._notes[-1]
 
     def _cuts(self) -> dict[tuple[int, str], str]:
-        return {(uid, why): _cut(uid, count, why) for (uid, why), count in self._cut.items()}
+        return {
+            (uid, why): f"{counted(count, 'segment')} of user {user_name(uid)} not read: {why}"
+            for (uid, why), count in self._cut.items()
+        }
 
 
 def _walled() -> str:
     cure = "" if os.geteuid() == 0 else "try sudo, "
     return f"{WALLED}: {cure}look from inside, or share a directory with TPUSMI_DIR"
-
-
-def _cut(uid: int, count: int, why: str) -> str:
-    segments = f"{count} segment{'s' if count > 1 else ''}"
-    return f"{segments} of user {user_name(uid)} not read: {why}"

@@ -1,71 +1,78 @@
-"""Which segments there are, in the order in which they are read."""
+"""Which segment files there are, in the order in which they are read, and how each is opened."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
+import errno
 import math
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from tpusmi.model import Host
-from tpusmi.sources.segments.budget import NOTHING, Budget, Limits, spent
-from tpusmi.sources.segments.namespaces import Namespaces, Seen
-from tpusmi.sources.segments.within import opener, segments
+from tpusmi.sources import mounts
+from tpusmi.sources.mounts import Pointer
+from tpusmi.sources.segments.namespaces import Namespaces, NamespaceScan
+from tpusmi.sources.segments.quota import NOTHING, Quota, ReadCost, spent
 from tpusmi.wire import identity, lock, places
-from tpusmi.wire.places import Directory, Place
+from tpusmi.wire.places import SegmentDirectory, SegmentFile, SegmentFiles
 
 DIRECTORIES_EVERY_S = 5.0
-"""/tmp may be long, so new directories are looked for now and then."""
+"""How often new directories are looked for: /tmp may have very many names."""
 AGAIN_S = 1.0
-"""Sooner where a process is gone through which others' mounts were seen."""
+"""How often, once a process has ended through which the mounts of others were read."""
 RECENT_S = 60.0
-"""A living agent writes more often."""
+"""A living agent writes to its segment more often than this."""
+DESCRIPTORS_LEFT = 16
+"""File descriptors that the other sources and Python need at one moment. Where the process may have
+few, half of them are left.
+"""
 
 
 class Trouble(NamedTuple):
-    """A directory that cannot be looked into."""
+    """A directory that cannot be read, or not all of it."""
 
-    directory: Directory
+    directory: SegmentDirectory
     why: str
     is_denied: bool = False
 
 
-class Looked(NamedTuple):
-    """Every segment's file, and what stood in the way."""
+class SegmentListing(NamedTuple):
+    """Every segment file, and what could not be listed."""
 
-    places: list[Place]
+    files: list[SegmentFile]
     troubles: list[Trouble]
-    others: Seen
-    """What was found among the mounts of others."""
+    others: NamespaceScan
+    """What was found among the mounts of other processes."""
 
 
-class Listing:
+class Directories:
     """The directories of segments, between reads."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._directories: list[Directory] = []
+        self._directories: list[SegmentDirectory] = []
         self._namespaces = Namespaces(host.path("/proc"))
-        self._others = Seen([], [], [], [])
-        self._looked_at_s = -math.inf
-        self._let_go: dict[str, float] = {}
-        """Files whose lock was free, with when they were written last: it stays free."""
-        self._pids = _Names(host.path("/proc"))
+        self._others = NamespaceScan([], [], [], [])
+        self._searched_at_s = -math.inf
+        self._unlocked: dict[str, float] = {}
+        """Files whose lock was free, with when they were last written: it stays free."""
+        self._pids = _Pids(host.path("/proc"))
 
-    def look(self, now_s: float, budget: Budget) -> Looked:
-        """What is there now: trusted users' directories first, then those of the others."""
-        self._find(now_s, budget)
-        self._pids = _Names(self._host.path("/proc"))
-        found: list[Place] = []
+    def segments(self, now_s: float, quota: Quota) -> SegmentListing:
+        """All segment files now: trusted users' directories first, then those of the others."""
+        self._search(now_s, quota)
+        self._pids = _Pids(self._host.path("/proc"))
+        files: list[SegmentFile] = []
         troubles: list[Trouble] = []
-        for directory in sorted(self._directories, key=lambda d: not _is_sure(d, budget)):
+        for directory in sorted(
+            self._directories, key=lambda d: d.uid is not None and not quota.is_trusted(d.uid)
+        ):
             if directory.trouble:
                 troubles.append(Trouble(directory, directory.trouble))
                 continue
             try:
-                here, why = _listed(directory, budget, self._pids)
-                found += here
+                listed, why = _files_in(directory, quota, self._pids)
+                files += listed
                 troubles += [Trouble(directory, why)] if why else []
             except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
                 pass
@@ -73,136 +80,185 @@ class Listing:
                 troubles.append(Trouble(directory, "cannot be read", is_denied=True))
             except OSError as error:
                 troubles.append(Trouble(directory, f"cannot be read: {error.strerror or error}"))
-        # A directory may be shared, and then it is found among the mounts of each who shares it.
-        own = {place.identity: place for place in reversed(found)}
-        ordered = _ordered(own.values(), budget, self._lives)
-        if len(self._let_go) > len(found):
-            there = {place.path for place in found}
-            self._let_go = {path: at for path, at in self._let_go.items() if path in there}
-        return Looked(ordered, troubles, self._others)
+        # A shared directory is found among the mounts of every process that shares it.
+        by_identity = {file.identity: file for file in reversed(files)}
+        ordered = _ordered(by_identity.values(), quota, self._is_alive)
+        if len(self._unlocked) > len(files):
+            paths = {file.path for file in files}
+            self._unlocked = {path: at for path, at in self._unlocked.items() if path in paths}
+        return SegmentListing(ordered, troubles, self._others)
 
-    def _find(self, now_s: float, budget: Budget) -> None:
+    def _search(self, now_s: float, quota: Quota) -> None:
         override = self._host.segment_dir
+        every_s = AGAIN_S if self._namespaces.have_changed() else DIRECTORIES_EVERY_S
         if override is not None:
-            self._directories = [Directory(override, None)]
-        elif now_s - self._looked_at_s >= self._every_s():
+            self._directories = [SegmentDirectory(override, None)]
+        elif now_s - self._searched_at_s >= every_s:
             self._directories = [*places.directories(self._host.root)]
             if self._host.root == "/":
-                self._others = self._namespaces.look(budget)
+                self._others = self._namespaces.scan(quota)
                 self._directories += self._others.directories
-            self._looked_at_s = now_s
+            self._searched_at_s = now_s
 
-    def _every_s(self) -> float:
-        return AGAIN_S if self._namespaces.have_changed() else DIRECTORIES_EVERY_S
-
-    def _lives(self, place: Place) -> bool:
-        """Whether its process is there by its number, or, in another namespace, by its lock."""
-        if str(place.pid) in self._pids and self._is_there(place):
-            return True
-        if self._let_go.get(place.path) == place.written_s:
+    def _is_alive(self, file: SegmentFile) -> bool:
+        """Whether its process is there by its pid, or, in another namespace, by its lock."""
+        if file.pid in self._pids:
+            ticks = identity.start_ticks(self._host.path("/proc"), file.pid)
+            if ticks == file.start_ticks:
+                return True
+        if self._unlocked.get(file.path) == file.written_s:
             return False
-        is_held = lock.is_held_at(place.path, opener(place))
-        if is_held is False:
-            self._let_go[place.path] = place.written_s
-        return is_held is True
-
-    def _is_there(self, place: Place) -> bool:
-        return identity.start_ticks(self._host.path("/proc"), place.pid) == place.start_ticks
+        is_locked = lock.is_held_at(file.path, opener(file))
+        if is_locked is False:
+            self._unlocked[file.path] = file.written_s
+        return is_locked is True
 
 
-class _Names:
-    """The names in a directory, listed when one is asked for."""
+class _Pids:
+    """The processes in a /proc, listed when they are first needed."""
 
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-        self._known: frozenset[str] | None = None
+    def __init__(self, proc: str) -> None:
+        self._proc = proc
+        self._names: frozenset[str] | None = None
 
-    def __contains__(self, name: object) -> bool:
-        if self._known is None:
-            self._known = frozenset(places.names(self._directory, places.PROCESSES_MOST))
-        return name in self._known
+    def __contains__(self, pid: object) -> bool:
+        if self._names is None:
+            self._names = frozenset(places.names(self._proc, places.PROCESSES_MOST))
+        return str(pid) in self._names
 
-    def named(self, directory: str) -> Iterator[Place]:
+    def files(self, directory: str) -> Iterator[SegmentFile]:
         """The segments in a directory that are named after the processes that are listed here."""
-        for name in places.names(self._directory, places.PROCESSES_MOST):
-            ticks = identity.start_ticks(self._directory, int(name)) if name.isdecimal() else None
+        for name in places.names(self._proc, places.PROCESSES_MOST):
+            ticks = identity.start_ticks(self._proc, int(name)) if name.isdecimal() else None
             if ticks is not None:
                 path = f"{directory}/{places.segment_name(int(name), ticks)}"
                 try:
-                    yield places.place(path, (int(name), ticks), os.lstat(path))
+                    yield places.segment_file(path, (int(name), ticks), os.lstat(path))
                 except OSError:
                     continue  # most have none
 
 
-def _is_sure(directory: Directory, budget: Budget) -> bool:
-    return directory.uid is None or budget.is_trusted(directory.uid)
-
-
-def _listed(directory: Directory, budget: Budget, living: _Names) -> tuple[list[Place], str]:
-    """The segments in a directory, and why not all of it was looked at; a file that another user
-    has put there is no segment. Where there are too many, those of the `living` are looked for by
-    their names: no crowd hides them. Raises OSError.
+def _files_in(
+    directory: SegmentDirectory, quota: Quota, pids: _Pids
+) -> tuple[list[SegmentFile], str]:
+    """The segments in a directory, and why not all of it was read. A file that another user has put
+    there does not count. Where there are too many, those of the processes in `pids` are looked for
+    by name, so that a crowd does not hide them. Raises OSError.
     """
     if directory.uid is None:
         most = places.ENTRIES_MOST
-        found = places.segments(directory.path, None, most)
-        if found.entries > most:
-            every = (*found.places, *living.named(directory.path))
-            by_path = {place.path: place for place in every}
-            found = found._replace(places=[*by_path.values()])
+        files, entries = places.segments(directory.path, None, most)
+        if entries > most:
+            by_path = {file.path: file for file in (*files, *pids.files(directory.path))}
+            files = [*by_path.values()]
     else:
         payer = directory.uid if directory.payer is None else directory.payer
-        if directory.within and (why := budget.lateness(payer)):
-            return [], f"was not looked into: {why}"
-        most = max(0, budget.left(payer).files)
-        with spent(budget, payer):
+        if directory.within and (why := quota.lateness(payer)):
+            return [], f"was not read: {why}"
+        most = max(0, quota.left(payer).files)
+        with spent(quota, payer):
             if directory.within:
-                found = segments(directory, most)
+                files, entries = _files_within(directory, most)
             else:
-                first = living if most else None  # to sort names of which none is looked at is vain
-                found = places.segments(directory.path, directory.uid, most, first)
-        budget.spend(payer, NOTHING._replace(files=found.entries))
-    return found.places, f"has over {most} files: not all read" if found.entries > most else ""
+                first = pids if most else None  # sorting names of which none is read is wasted time
+                files, entries = places.segments(directory.path, directory.uid, most, first)
+        quota.spend(payer, NOTHING._replace(files=entries))
+    return files, f"has more than {most} files: not all were read" if entries > most else ""
 
 
-def _ordered(found: Iterable[Place], budget: Budget, lives: Callable[[Place], bool]) -> list[Place]:
-    """Own and root's first. Then one of each user, then another one of each, so that no user is
-    last because of the many of others; and of each the living ones first.
+def _files_within(directory: SegmentDirectory, most: int) -> SegmentFiles:
+    """The segments of its owner in a directory among the mounts of another process, in the first
+    `most` names. Raises OSError.
     """
-    by_user: dict[int, list[Place]] = {}
-    for place in found:
-        by_user.setdefault(place.charged, []).append(place)
+    with mounts.pointed_at(directory.within, directory.inner) as point:
+        names = mounts.names(point, most + 1)
+        files = [_file_within(directory, point, name) for name in names[:most]]
+    return SegmentFiles([file for file in files if file is not None], len(names))
+
+
+def _file_within(directory: SegmentDirectory, parent: Pointer, name: str) -> SegmentFile | None:
+    named = places.named_process(name)
+    if named is None:
+        return None
+    try:
+        with mounts.pointed_in(directory.within, parent, name) as point:
+            status = os.fstat(point.fd)
+    except OSError:
+        return None
+    if status.st_uid != directory.uid or not stat.S_ISREG(status.st_mode):
+        return None
+    file = places.segment_file(f"{directory.path}/{name}", named, status)
+    return file._replace(within=directory.within, payer=directory.payer)
+
+
+def opener(file: SegmentFile) -> Callable[[str, int], int]:
+    """How that file is opened: among the mounts of another process by no other way."""
+    if not file.within:
+        return os.open
+
+    def open_within(path: str, flags: int) -> int:
+        directory, _, name = path.removeprefix(f"{file.within}/root").rpartition("/")
+        with (
+            mounts.pointed_at(file.within, directory) as parent,
+            mounts.pointed_in(file.within, parent, name) as point,
+        ):
+            return mounts.opened(point, flags)
+
+    return open_within
+
+
+def sparing(opener: Callable[[str, int], int]) -> Callable[[str, int], int]:
+    """That opener, which raises OSError where too few descriptors would be left."""
+
+    def open_sparing(path: str, flags: int) -> int:
+        import resource
+
+        fd = opener(path, flags)
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if limit == resource.RLIM_INFINITY or fd < limit - min(DESCRIPTORS_LEFT, limit // 2):
+            return fd
+        os.close(fd)
+        raise OSError(errno.EMFILE, "this process may not open many more files")
+
+    return open_sparing
+
+
+def _ordered(
+    files: Iterable[SegmentFile], quota: Quota, is_alive: Callable[[SegmentFile], bool]
+) -> list[SegmentFile]:
+    """Own and root's first. Then one of each user, then another one of each, so that no user is
+    last because of the many files of others; and of each user the living ones first.
+    """
+    by_user: dict[int, list[SegmentFile]] = {}
+    for file in files:
+        by_user.setdefault(file.charged, []).append(file)
     ranked = []
     for uid, own in by_user.items():
-        is_first = budget.is_trusted(uid)
-        with spent(budget, uid):
-            ordered = _living_first(own, budget.left(uid), lives)
-        ranked += [((not is_first, rank, uid), place) for rank, place in enumerate(ordered)]
-    return [place for _, place in sorted(ranked, key=lambda pair: pair[0])]
+        is_last = not quota.is_trusted(uid)
+        with spent(quota, uid):
+            ordered = _living_first(own, quota.left(uid), is_alive)
+        ranked += [((is_last, rank, uid), file) for rank, file in enumerate(ordered)]
+    return [file for _, file in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _living_first(own: list[Place], left: Limits, lives: Callable[[Place], bool]) -> list[Place]:
-    """Those that are written to, in an order that stays, then the newest. Where not all can be
-    read, those whose process is there come before.
+def _living_first(
+    own: list[SegmentFile], left: ReadCost, is_alive: Callable[[SegmentFile], bool]
+) -> list[SegmentFile]:
+    """The files that are being written, in an order that stays, then the newest. Where not all can
+    be read, those whose process is alive come first; half the time may be spent on finding out.
     """
+    alive: dict[str, bool] = {}
+    if len(own) > left.segments or sum(file.bytes for file in own) > left.bytes:
+        until_s = time.thread_time() + left.cpu_s / 2
+        for file in sorted(own, key=lambda file: -file.written_s):
+            if time.thread_time() > until_s:
+                break
+            alive[file.path] = is_alive(file)
     now_s = time.time()
-    is_crowded = len(own) > left.segments or sum(place.bytes for place in own) > left.bytes
-    known = _asked(own, left.cpu_s, lives) if is_crowded else {}
 
-    def rank(place: Place) -> tuple[int, bool, float, str]:
-        is_written = now_s - place.written_s < RECENT_S
-        may_end = {True: 0, None: 1, False: 2}[known.get(place.path)]
-        return (may_end, not is_written, 0.0 if is_written else -place.written_s, place.path)
+    def rank(file: SegmentFile) -> tuple[int, bool, float, str]:
+        is_written = now_s - file.written_s < RECENT_S
+        by_life = {True: 0, None: 1, False: 2}[alive.get(file.path)]
+        return (by_life, not is_written, 0.0 if is_written else -file.written_s, file.path)
 
     return sorted(own, key=rank)
-
-
-def _asked(own: list[Place], cpu_s: float, lives: Callable[[Place], bool]) -> dict[str, bool]:
-    """Which of them live, the newest asked first, as long as that leaves half the time to read."""
-    until_s = time.thread_time() + cpu_s / 2
-    known = {}
-    for place in sorted(own, key=lambda place: -place.written_s):
-        if time.thread_time() > until_s:
-            break
-        known[place.path] = lives(place)
-    return known

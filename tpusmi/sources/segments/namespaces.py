@@ -1,11 +1,9 @@
 """Segments of jobs that have mounts of their own, as in a container or a batch job: their /dev/shm
-is another one than ours, and is reached through a process that is in there.
+is not ours, and is reached through one of their processes.
 
-Whatever is in there was put there by whoever runs those processes. What is found belongs to the
-owner of the file, as the kernel tells it, and costs that user's share.
+The user who runs those processes can put anything there. A file belongs to its owner, as the kernel
+reports it, and costs the share of that user.
 """
-
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import os
 import stat
@@ -15,196 +13,191 @@ from typing import NamedTuple
 
 from tpusmi.sources import mounts
 from tpusmi.sources.mounts import Mounts, Pointer
-from tpusmi.sources.segments.budget import Budget, spent
+from tpusmi.sources.segments.quota import Quota, spent
 from tpusmi.wire import places
 from tpusmi.wire.identity import real_uid
-from tpusmi.wire.places import Directory
+from tpusmi.wire.places import SegmentDirectory
 
 ASKED_CPU_S, CPU_S, WALLED_CPU_S = 0.05, 0.2, 0.015
-"""Processor time for one look: to ask which processes have other mounts, to look into those, and to
-look from outside at those that may not be looked into.
+"""Processor time for one scan: to ask which processes have other mounts, to look into those, and to
+look from outside at those that may not be entered.
 """
 OF_USER_MOST, OF_TRUSTED_MOST = 16, 128
-"""Namespaces of one user that are looked into."""
+"""Most namespaces of one user that are entered."""
 NAMES_MOST = 4096
-"""Names that are listed in a /dev/shm there."""
+"""Most names that are listed in a /dev/shm there."""
 ENVIRONS_MOST = 64
-"""Processes of one namespace that are asked for their variables."""
+"""Most processes of one namespace whose variables are read."""
 WALLED_MOST = 64
-"""Processes that are named one by one."""
+"""Most processes that are named one by one."""
 PATH_MOST = 1024
-
-_FIRST = places.SHARED_MEMORY
-"""Where an agent has its segment, as a rule."""
-_VARIABLES = (b"TPUSMI_DIR", b"XDG_RUNTIME_DIR")
+"""Longest path in a variable, in bytes."""
 
 
-class Walled(NamedTuple):
-    """A process with a /dev/shm of its own that this user may not look into, or not safely."""
+class NamespaceScan(NamedTuple):
+    """What one scan of the mount namespaces has found."""
 
-    pid: int
-    uid: int
-
-
-class Seen(NamedTuple):
-    """What one look has found."""
-
-    directories: list[Directory]
-    walled: list[Walled]
+    directories: list[SegmentDirectory]
+    walled: list[tuple[int, int]]
+    """Pid and user of processes with a /dev/shm of their own that this user may not enter, or not
+    safely.
+    """
     unasked: list[int]
-    """Processes that there was no time for."""
+    """Pids that there was no time for."""
     unnamed: list[int]
-    """More that are walled, or may be."""
+    """More pids that are walled, or may be."""
     is_cut: bool = False
     """True where there are more processes than are listed."""
 
 
+class _Group(NamedTuple):
+    """The processes of one mount namespace, oldest first, and the user of the oldest."""
+
+    namespace: str
+    pids: list[int]
+    uid: int
+    is_entered: bool
+    """Whether this is among the first namespaces of that user, which are entered."""
+
+
 class Namespaces:
-    """The mount namespaces that are not ours, between looks."""
+    """The mount namespaces that are not ours, between scans."""
 
     def __init__(self, proc: str) -> None:
         self._proc = proc
         self._entered: dict[str, str] = {}
-        """By process in whose mounts directories were found: its namespace."""
+        """The namespace of each process in whose mounts directories were looked for."""
 
-    def look(self, budget: Budget) -> Seen:
-        """The directories of segments in all of them, and who may have one that cannot be seen."""
+    def scan(self, quota: Quota) -> NamespaceScan:
+        """The directories of segments in all of them, and who may have one that is out of sight."""
         self._entered = {}
         names = places.names(self._proc, places.PROCESSES_MOST)
-        is_cut = len(names) == places.PROCESSES_MOST
-        groups, denied, unasked = self._grouped(names)
-        if not groups and not denied:
-            return Seen([], [], unasked, [], is_cut)
-        look = _Look(self._proc)
+        by_namespace, denied, unasked = self._grouped(names)
+        scan = NamespaceScan([], [], unasked, [], is_cut=len(names) == places.PROCESSES_MOST)
+        if not by_namespace and not denied:
+            return scan
+        search = _Search(self._proc, scan)
         until_s = time.thread_time() + CPU_S
-        for name, pids, uid, is_within in self._ordered(groups, budget):
-            if not is_within or budget.lateness(uid) or time.thread_time() > until_s:
-                look.wall(pids, uid)
+        for group in self._ordered(by_namespace, quota):
+            uid = group.uid
+            if not group.is_entered or quota.lateness(uid) or time.thread_time() > until_s:
+                search.wall(group.pids, uid)
                 continue
-            payer = None if budget.is_trusted(uid) else uid
-            most_s = min(until_s, time.thread_time() + budget.left(uid).cpu_s)
-            with spent(budget, uid):
-                look.into(pids, uid, payer, most_s)
-            self._entered[f"{self._proc}/{pids[0]}"] = name
-        look.at_walls(denied)
-        return Seen(look.directories, look.walled, unasked, look.unnamed, is_cut)
+            most_s = min(until_s, time.thread_time() + quota.left(uid).cpu_s)
+            with spent(quota, uid):
+                search.enter(group, None if quota.is_trusted(uid) else uid, most_s)
+            self._entered[f"{self._proc}/{group.pids[0]}"] = group.namespace
+        search.from_outside(denied)
+        return scan
 
     def have_changed(self) -> bool:
-        """True when a process through which was looked is gone, or has gone elsewhere."""
+        """True when a process whose mounts were entered is gone, or has entered another."""
         return any(mounts.namespace(p, "mnt") != name for p, name in self._entered.items())
 
     def _grouped(self, names: list[str]) -> tuple[dict[str, list[int]], list[int], list[int]]:
-        """The processes of each other namespace, oldest first; those that may not be asked; and
-        those, the oldest of all, that there was no time for.
+        """The processes of each other namespace, oldest first; processes whose namespace this user
+        may not see; and the oldest of all, for which there was no time.
         """
         own = mounts.namespace(f"{self._proc}/self", "mnt")
         groups: dict[str, list[int]] = {}
         denied: list[int] = []
-        if own is None:
-            return groups, denied, []
-        pids = sorted(int(name) for name in names if name.isdigit())
+        pids = [] if own is None else sorted(int(name) for name in names if name.isdigit())
         until_s = time.thread_time() + ASKED_CPU_S
         while pids and time.thread_time() < until_s:
             pid = pids.pop()
-            found = mounts.namespace(f"{self._proc}/{pid}", "mnt")
-            if found is None:
+            namespace = mounts.namespace(f"{self._proc}/{pid}", "mnt")
+            if namespace is None:
                 denied.append(pid)
-            elif found != own:
-                groups.setdefault(found, []).append(pid)
+            elif namespace != own:
+                groups.setdefault(namespace, []).append(pid)
         return {name: inside[::-1] for name, inside in groups.items()}, denied, pids
 
-    def _ordered(
-        self, groups: dict[str, list[int]], budget: Budget
-    ) -> Iterator[tuple[str, list[int], int, bool]]:
-        """The namespaces with their processes and the user of the oldest, root's and the own first,
-        and whether they are among the first of that user.
-        """
+    def _ordered(self, by_namespace: dict[str, list[int]], quota: Quota) -> Iterator[_Group]:
+        """The namespaces, root's and this user's first."""
         by_user: dict[int, list[tuple[str, list[int]]]] = {}
-        for name, pids in groups.items():
-            process = f"{self._proc}/{pids[0]}"
-            uid = None if _is_of_kernel(process) else real_uid(self._proc, pids[0])
+        for name, pids in by_namespace.items():
+            uid = _user(self._proc, pids[0])
             if uid is not None:
                 by_user.setdefault(uid, []).append((name, pids))
-        for uid in sorted(by_user, key=lambda uid: not budget.is_trusted(uid)):
-            most = OF_TRUSTED_MOST if budget.is_trusted(uid) else OF_USER_MOST
+        for uid in sorted(by_user, key=lambda uid: not quota.is_trusted(uid)):
+            most = OF_TRUSTED_MOST if quota.is_trusted(uid) else OF_USER_MOST
             for rank, (name, pids) in enumerate(by_user[uid]):
-                yield name, pids, uid, rank < most
+                yield _Group(name, pids, uid, is_entered=rank < most)
 
 
-class _Look:
-    """One look into them: what was found in one of them is not found again in another."""
+class _Entry(NamedTuple):
+    """One namespace that is being entered, through one of its processes."""
 
-    def __init__(self, proc: str) -> None:
-        self.directories: list[Directory] = []
-        self.walled: list[Walled] = []
-        self.unnamed: list[int] = []
-        """More that are walled, or that there was no time for."""
+    process: str
+    """The process, /proc/PID."""
+    root: Pointer
+    uid: int
+    payer: int | None
+    until_s: float
+    """Processor time of this thread at which no more is looked at."""
+
+
+class _Search:
+    """One scan of all namespaces: a directory in one of them is not found again in another."""
+
+    def __init__(self, proc: str, scan: NamespaceScan) -> None:
+        """What is found is added to the lists of `scan`."""
         self._proc = proc
-        self._payer: int | None = None
-        self._until_s = 0.0
-        self._known: set[tuple[int, int, int]] = set()
-        """Directories with the user whose files are looked at there."""
-        self._ours = _mounts(f"{proc}/self")
+        self._scan = scan
+        self._identities: set[tuple[int, int, int]] = set()
+        """Device and inode of the directories, with the user whose files are read there."""
+        self._ours = mounts.table_of(f"{proc}/self")
 
-    def into(self, pids: list[int], uid: int, payer: int | None, until_s: float) -> None:
-        """The directories in the namespace of those processes of that user."""
-        self._payer, self._until_s = payer, until_s
-        process = f"{self._proc}/{pids[0]}"
-        theirs = _mounts(process)
-        named, runtimes = _variables(f"{self._proc}/{pid}" for pid in pids[:ENVIRONS_MOST])
-        usual = (_FIRST, *(f"{places.RUNTIME}/{n}" for n in {0, uid}), *runtimes, places.TEMPORARY)
+    def enter(self, group: _Group, payer: int | None, until_s: float) -> None:
+        """Add the directories in the namespace of those processes."""
+        process, uid = f"{self._proc}/{group.pids[0]}", group.uid
+        theirs = mounts.table_of(process)
+        named, runtimes = _variables(f"{self._proc}/{pid}" for pid in group.pids[:ENVIRONS_MOST])
+        usual = (
+            places.SHARED_MEMORY,
+            *(f"{places.RUNTIME}/{n}" for n in {0, uid}),
+            *runtimes,
+            places.TEMPORARY,
+        )
         other = [parent for parent in dict.fromkeys(usual) if not self._is_ours(parent, theirs)]
-        walled = []
         try:
             with mounts.root_of(process, theirs) as root:
-                walled = [p for p in other if not self._is_seen(process, root, p, uid)]
-                walled += [p for p in named if not self._is_added(process, root, p, uid)]
+                entry = _Entry(process, root, uid, payer, until_s)
+                walled = [path for path in other if not self._enter_place(entry, path)]
+                walled += [path for path in named if not self._enter_named(entry, path)]
         except (FileNotFoundError, ProcessLookupError):
             return
         except OSError:
             walled = [*other, *named]
-        if _FIRST in walled or set(named) & set(walled):
-            self.wall(pids, uid)
-        elif len(pids) > ENVIRONS_MOST:
-            self.unnamed += pids[ENVIRONS_MOST:]
-
-    def _is_seen(self, process: str, root: Pointer, parent: str, uid: int) -> bool:
-        """Look for directories in one of the usual places; False where that may not be done."""
-        if time.thread_time() > self._until_s:
-            return False
-        try:
-            with mounts.pointed_at(process, parent, root) as point:
-                self._in_place(process, parent, point, uid)
-        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
-            return True
-        except OSError:
-            return False
-        return True
+        if places.SHARED_MEMORY in walled or set(named) & set(walled):
+            self.wall(group.pids, uid)
+        else:
+            self._scan.unnamed.extend(group.pids[ENVIRONS_MOST:])
 
     def wall(self, pids: list[int], uid: int) -> None:
-        """These processes of one namespace cannot be looked into."""
-        room = max(0, WALLED_MOST - len(self.walled))
-        self.walled += [Walled(pid, uid) for pid in pids[:room]]
-        self.unnamed += pids[room:]
+        """Note that these processes of one namespace cannot be looked into."""
+        room = max(0, WALLED_MOST - len(self._scan.walled))
+        self._scan.walled.extend((pid, uid) for pid in pids[:room])
+        self._scan.unnamed.extend(pids[room:])
 
-    def at_walls(self, denied: list[int]) -> None:
-        """Of processes that may not be asked, those that have a /dev/shm of their own."""
+    def from_outside(self, denied: list[int]) -> None:
+        """Note which of these processes, which may not be entered, have another /dev/shm."""
         until_s = time.thread_time() + WALLED_CPU_S
         judged: dict[bytes, bool] = {}
         for rank, pid in enumerate(denied):
             if time.thread_time() > until_s:
-                self.unnamed += denied[rank:]
+                self._scan.unnamed.extend(denied[rank:])
                 return
-            process = f"{self._proc}/{pid}"
             try:
-                listed = mounts.mounts(process)
+                listed = mounts.mounts(f"{self._proc}/{pid}")
             except OSError:  # it has ended; or its first thread has, and the others live
-                self.unnamed.append(pid)
+                self._scan.unnamed.append(pid)
                 continue
             if listed not in judged:
-                judged[listed] = not self._is_ours(_FIRST, mounts.table(listed), otherwise=True)
-            is_walled = judged[listed] and not _is_of_kernel(process)
-            uid = real_uid(self._proc, pid) if is_walled else None
+                judged[listed] = not self._is_ours(
+                    places.SHARED_MEMORY, mounts.table(listed), otherwise=True
+                )
+            uid = _user(self._proc, pid) if judged[listed] else None
             if uid is not None:
                 self.wall([pid], uid)
 
@@ -213,88 +206,92 @@ class _Look:
         here, there = (mounts.directory_of(path.encode(), m) for m in (self._ours, theirs))
         return here == there if here is not None and there is not None else otherwise
 
-    def _in_place(self, process: str, parent: str, place: Pointer, uid: int) -> None:
-        """The directories of segments in a place: of the users whose processes are there first,
-        whatever else is there.
+    def _enter_place(self, entry: _Entry, parent: str) -> bool:
+        """Add the directories of segments in one of the usual places: those of the users whose
+        processes are there first, whatever else is there. False where that may not be done.
         """
-        own = map(places.directory_name, (0, uid))
-        listed = sorted(n for n in mounts.names(place, NAMES_MOST) if _is_named_so(n))
+        own = map(places.directory_name, (0, entry.uid))
         counts: dict[int, int] = {}
-        for name in dict.fromkeys((*own, *listed[: places.OF_USER_MOST * 16])):
-            if time.thread_time() > self._until_s:
-                raise mounts.RefusedError(0, "takes too long")
-            try:
-                with mounts.pointed_in(process, place, name) as point:
-                    found = os.fstat(point.fd)
-            except OSError:
-                continue
-            counts[found.st_uid] = counts.get(found.st_uid, 0) + 1
-            if counts[found.st_uid] <= places.OF_USER_MOST:
-                self._add(process, f"{parent}/{name}", found.st_uid, found)
-
-    def _is_added(self, process: str, root: Pointer, path: str, uid: int) -> bool:
-        """Add a TPUSMI_DIR; False where that may not be done, as behind a link, which an agent
-        follows. Of all that is in it, that user's files are meant.
-        """
-        if time.thread_time() > self._until_s:
-            return False
         try:
-            with mounts.pointed_at(process, path, root) as point:
-                found = os.fstat(point.fd)
+            _check_time(entry)
+            with mounts.pointed_at(entry.process, parent, entry.root) as place:
+                listed = mounts.names(place, NAMES_MOST)
+                ours = sorted(n for n in listed if places.user_in_name(n) is not None)
+                for name in dict.fromkeys((*own, *ours[: places.OF_USER_MOST * 16])):
+                    _check_time(entry)
+                    try:
+                        with mounts.pointed_in(entry.process, place, name) as point:
+                            status = os.fstat(point.fd)
+                    except OSError:
+                        continue
+                    counts[status.st_uid] = counts.get(status.st_uid, 0) + 1
+                    if counts[status.st_uid] <= places.OF_USER_MOST:
+                        self._add(entry, f"{parent}/{name}", status.st_uid, status)
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
+            return True
+        except OSError:
+            return False
+        return True
+
+    def _enter_named(self, entry: _Entry, path: str) -> bool:
+        """Add a TPUSMI_DIR, in which only the files of the entry's user count. False where that may
+        not be done, as behind a link, which an agent follows.
+        """
+        try:
+            _check_time(entry)
+            with mounts.pointed_at(entry.process, path, entry.root) as point:
+                status = os.fstat(point.fd)
         except (FileNotFoundError, ProcessLookupError):
             return True
         except OSError:
             return False
-        self._add(process, path, uid, found)
-        return stat.S_ISDIR(found.st_mode)
+        self._add(entry, path, entry.uid, status)
+        return stat.S_ISDIR(status.st_mode)
 
-    def _add(self, process: str, path: str, uid: int, found: os.stat_result) -> None:
-        identity = (found.st_dev, found.st_ino, uid)
-        if stat.S_ISDIR(found.st_mode) and identity not in self._known:
-            self._known.add(identity)
-            here = Directory(f"{process}/root{path}", uid, "", process, path, self._payer)
-            self.directories.append(here)
-
-
-def _is_named_so(name: str) -> bool:
-    return places.user_in_name(name) is not None
-
-
-def _mounts(process: str) -> Mounts:
-    try:
-        return mounts.table(mounts.mounts(process))
-    except OSError:
-        return {}
+    def _add(self, entry: _Entry, path: str, uid: int, status: os.stat_result) -> None:
+        identity = (status.st_dev, status.st_ino, uid)
+        if stat.S_ISDIR(status.st_mode) and identity not in self._identities:
+            self._identities.add(identity)
+            directory = SegmentDirectory(
+                path=f"{entry.process}/root{path}",
+                uid=uid,
+                within=entry.process,
+                inner=path,
+                payer=entry.payer,
+            )
+            self._scan.directories.append(directory)
 
 
-def _is_of_kernel(process: str) -> bool:
-    """True of kdevtmpfs, which has mounts of its own and no job."""
+def _check_time(entry: _Entry) -> None:
+    """Raises NotFollowedError when the time for that entry is over."""
+    if time.thread_time() > entry.until_s:
+        raise mounts.NotFollowedError(0, "takes too long")
+
+
+def _user(proc: str, pid: int) -> int | None:
+    """Who runs a process; None for kdevtmpfs, a kernel thread with mounts of its own and no job."""
     from tpusmi.sources.holders import procfs
 
-    return (now := procfs.read_stat(process)) is not None and now.of_kernel
+    leader = procfs.read_stat(f"{proc}/{pid}")
+    return None if leader is not None and leader.of_kernel else real_uid(proc, pid)
 
 
 def _variables(processes: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Where processes say that their segments and their runtime files are: absolute paths."""
+    """TPUSMI_DIR and XDG_RUNTIME_DIR of those processes: absolute paths."""
+    from tpusmi.sources.holders import procfs
+
     found: tuple[dict[str, None], dict[str, None]] = ({}, {})
     for process in processes:
-        text = b"\0" + _environment(process)
-        for name, paths in zip(_VARIABLES, found, strict=True):
+        leader = procfs.read_stat(process)
+        if leader is None or leader.state == "D":
+            continue  # reading from a process that sleeps uninterruptibly may sleep as long
+        try:
+            with open(f"{process}/environ", "rb") as file:
+                text = b"\0" + file.read(procfs.READ_MOST)
+        except OSError:
+            continue
+        for name, paths in zip((b"TPUSMI_DIR", b"XDG_RUNTIME_DIR"), found, strict=True):
             path = text.partition(b"\0" + name + b"=")[2].partition(b"\0")[0]
             if path.startswith(b"/") and len(path) <= PATH_MOST:
                 paths[os.path.normpath(os.fsdecode(path))] = None
     return list(found[0]), list(found[1])
-
-
-def _environment(process: str) -> bytes:
-    """Empty of a process that sleeps uninterruptibly: who asks then may sleep with it."""
-    from tpusmi.sources.holders import procfs
-
-    now = procfs.read_stat(process)
-    if now is None or now.state == "D":
-        return b""
-    try:
-        with open(f"{process}/environ", "rb") as file:
-            return file.read(procfs.READ_MOST)
-    except OSError:
-        return b""

@@ -22,7 +22,7 @@ HBM_BYTES = {
     "v6e": 33_550_237_696,
     "7x": round(189.5 * GIB),
 }
-"""Of one row as real servers report it: per device, but of a 7x per chip."""
+"""Limit of one row as real servers report it: per device, but per chip on a 7x."""
 UPTIME = "tpu.runtime.uptime.seconds.gauge"
 
 
@@ -97,7 +97,7 @@ class Answers:
         return by_device.get(metric)
 
     def _devices(self) -> list[dict[str, Any]]:
-        """Of this process, less those that a fault hides; its ids as this process numbers them."""
+        """Devices of this process that no fault hides, with the ids this process gives them."""
         found = [d for d in self._running.description["devices"] if d["chip"] in self._chips]
         if "own-ids" in self._running.faults:
             first = found[0]["index"]
@@ -132,7 +132,7 @@ class Answers:
                 row.gauge.as_double = value
 
     def limit_bytes(self, row: Row) -> int:
-        """Of the memory that a row is about."""
+        """Size of the memory that a row is about."""
         of_row = HBM_BYTES[self._generation.name]
         is_half = self._generation.name == "7x" and len(row.devices) == 1
         return of_row // 2 if is_half else of_row
@@ -141,7 +141,7 @@ class Answers:
         return int(self.limit_bytes(row) * self.mean(row, "memory"))
 
     def mean(self, row: Row, what: str) -> float:
-        """Of a quantity of the workload, over a row's devices."""
+        """Mean of a quantity of the workload over a row's devices."""
         t_s = self._running.job_time_s
         measure: Callable[[float, int], float] = getattr(self._running.workload, what)
         return sum(measure(t_s, device) for device in row.devices) / len(row.devices)
@@ -175,7 +175,7 @@ class Answers:
             fill(row.distribution, EXECUTION._replace(median=slower), steps)
 
     def _latencies(self, rows: Any, metric: str) -> None:
-        """Of the network between hosts: nothing on a slice of one."""
+        """Add latencies of the network between hosts: none on a slice of one."""
         if self._running.description["hosts"] == 1:
             return
         steps = self._running.workload.steps(self._running.job_time_s)

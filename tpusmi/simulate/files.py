@@ -1,13 +1,18 @@
-"""The files of a simulated host: PCI bus, IOMMU groups, device nodes, lock file."""
+"""The files of a simulated host: PCI bus, IOMMU groups, device nodes, libtpu's lock file, and the
+load, memory and uptime of its machine.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import math
 import os
 import stat
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 from tpusmi.chips import GOOGLE_PCI_VENDOR, VFIO, Generation
+from tpusmi.simulate.description import OWN_PROC
 from tpusmi.simulate.machine import Machine
 
 DEVICES = "sys/devices/pci0000:00"
@@ -16,7 +21,7 @@ NETWORK_CARD = "0000:00:03.0"
 FIRST_SLOT, SLOTS = 4, 28
 NODE_MODE = 0o666
 NULL = os.makedev(1, 3)
-"""What the device nodes really are: /dev/null, which harms nobody who opens it."""
+"""What the device nodes really are: /dev/null, which is harmless to open."""
 
 
 class Function(NamedTuple):
@@ -25,7 +30,7 @@ class Function(NamedTuple):
     chip: int
     address: str
     number: int
-    """Of its node: the IOMMU group, or the N of /dev/accelN."""
+    """Number of its node: the IOMMU group, or the N of /dev/accelN."""
     node: str
 
 
@@ -44,7 +49,7 @@ def functions(machine: Machine) -> list[Function]:
 
 
 def build(root: str, machine: Machine, faults: Container[str]) -> dict[int, list[str]]:
-    """Write the tree; the device nodes of each chip that has some."""
+    """Write the tree; returns the device nodes of each chip that has some."""
     for directory in ("sys/bus/pci/devices", DEVICES, "dev", "tmp", "segments"):
         os.makedirs(f"{root}/{directory}")
     os.symlink("/proc", f"{root}/proc")
@@ -164,3 +169,74 @@ def _node(path: str) -> None:
         with open(path, "x", encoding="ascii"):
             pass
     os.chmod(path, NODE_MODE)
+
+
+LOCKFILE = "/tmp/libtpu_lockfile"
+
+
+def open_nodes(root: str, nodes: Iterable[str]) -> list[int]:
+    """Descriptors of those nodes of the host."""
+    return [os.open(root + node, os.O_RDWR) for node in nodes]
+
+
+def open_lockfile(root: str) -> int:
+    """A descriptor of libtpu's lock file, made as libtpu makes it."""
+    return os.open(root + LOCKFILE, os.O_CREAT | os.O_RDWR, 0o644)
+
+
+def lock(descriptor: int) -> None:
+    """Take the lock for this process, as long as it lives; a program it becomes keeps it."""
+    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+KERNEL = "6.8.0-1027-gcp"
+CPUS, CPUS_OTHERS = {"v5e": 28, "v5p": 52, "v6e": 45, "7x": 56}, 24
+"""For each chip, as in Google's pages; for other generations a likely number."""
+GIGABYTES, GIGABYTES_OTHERS = {"v5e": 48, "v5p": 112, "v6e": 180, "7x": 240}, 96
+BOOTED_BEFORE_S = 3 * 86400.0 + 4 * 3600.0
+"""Uptime of the machine when the job started."""
+EACH_CPU_LOAD = 0.11
+USED, WAVE_S = 0.17, 90.0
+
+
+def build_machine(root: str, machine: Machine) -> None:
+    """Write the files of the virtual machine around the chips: its processors, memory, load and
+    uptime. They cannot be in the host's /proc, which leads to the real one for its processes.
+    """
+    name, chips = machine.generation.name, machine.chips
+    cpus = CPUS.get(name, CPUS_OTHERS) * chips
+    os.makedirs(f"{root}{OWN_PROC}/sys/kernel")
+    os.makedirs(f"{root}/sys/devices/system/cpu")
+    _write(f"{root}/sys/devices/system/cpu/online", f"0-{cpus - 1}\n")
+    _write(f"{root}{OWN_PROC}/sys/kernel/osrelease", f"{KERNEL}\n")
+    kilobytes = GIGABYTES.get(name, GIGABYTES_OTHERS) * chips * 10**6
+    _write(f"{root}{OWN_PROC}/meminfo", _meminfo(kilobytes, 0.0))
+    update_machine(root, 0.0)
+
+
+def update_machine(root: str, job_time_s: float) -> None:
+    """Write the load, memory and uptime of the machine at that time of the job."""
+    with open(f"{root}/sys/devices/system/cpu/online", encoding="ascii") as file:
+        cpus = int(file.read().rpartition("-")[2]) + 1
+    with open(f"{root}{OWN_PROC}/meminfo", encoding="ascii") as file:
+        kilobytes = int(file.readline().split()[1])
+    wave = math.sin(job_time_s / WAVE_S)
+    loads = [cpus * EACH_CPU_LOAD * (1 + part * wave) for part in (0.3, 0.1, 0.03)]
+    words = " ".join(f"{load:.2f}" for load in loads)
+    _write(f"{root}{OWN_PROC}/loadavg", f"{words} {round(loads[0])}/2100 4321\n")
+    _write(f"{root}{OWN_PROC}/meminfo", _meminfo(kilobytes, wave))
+    up_s = BOOTED_BEFORE_S + job_time_s
+    _write(f"{root}{OWN_PROC}/uptime", f"{up_s:.2f} {up_s * cpus * (1 - EACH_CPU_LOAD):.2f}\n")
+
+
+def _meminfo(kilobytes: int, wave: float) -> str:
+    available = round(kilobytes * (1 - USED - 0.01 * wave))
+    rows = {"MemTotal": kilobytes, "MemFree": available * 3 // 4, "MemAvailable": available}
+    return "".join(f"{name + ':':<16}{value:>8} kB\n" for name, value in rows.items())
+
+
+def _write(path: str, text: str) -> None:
+    """Replace the file at once: a viewer never sees half of it."""
+    with open(f"{path}.new", "w", encoding="ascii") as file:
+        file.write(text)
+    os.replace(f"{path}.new", path)

@@ -13,16 +13,16 @@ import pytest
 from support import hosts, segments
 from support.users import ROOT
 
-from tpusmi.memprofile import Held, held
+from tpusmi.memprofile import HeldMemory, held_memory
 from tpusmi.model import ABSENT, OK, Host, Missing, Outcome
-from tpusmi.sources.segments import Segments, budget, job
-from tpusmi.sources.segments.budget import (
+from tpusmi.sources.segments import Segments, job_segment, quota
+from tpusmi.sources.segments.quota import (
     DEBT_MOST_S,
     OF_ALL_OTHERS,
     OF_OTHER_USER,
     OF_TRUSTED,
     USERS_MOST,
-    Budget,
+    Quota,
     spent,
 )
 from tpusmi.wire import identity, places
@@ -136,7 +136,7 @@ def test_one_users_mess_is_no_failure_of_the_source_and_nothing_is_said_of_the_h
     os.chown(path, STRANGER, STRANGER)
     found = read(Segments(alone))
     assert found.status == ABSENT
-    assert "but not all could be read" in found.message
+    assert "but not everything could be read" in found.message
     assert str(path) in found.message
 
 
@@ -195,22 +195,22 @@ def test_a_directory_of_very_many_files_is_not_read_to_its_end(host: Host) -> No
     found = read(Segments(host))
     assert mine(found)
     assert [(m.uid, m.message) for m in found.missing] == [
-        (STRANGER, f"{place} has over {OF_OTHER_USER.files} files: not all read")
+        (STRANGER, f"{place} has more than {OF_OTHER_USER.files} files: not all were read")
     ]
 
 
-def dear(payload: bytes, by_device: bool) -> Held:
+def dear(payload: bytes, by_device: bool) -> HeldMemory:
     until_s = time.thread_time() + 3 * OF_OTHER_USER.cpu_s
     while time.thread_time() < until_s:
         pass
-    return held(segments.profile_bytes(), by_device)
+    return held_memory(segments.profile_bytes(), by_device)
 
 
 def test_directories_of_very_many_users_are_not_listed_once_the_share_of_all_is_spent(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budget, "OF_OTHER_USER", OF_OTHER_USER._replace(files=50))
-    monkeypatch.setattr(budget, "OF_ALL_OTHERS", OF_ALL_OTHERS._replace(files=100))
+    monkeypatch.setattr(quota, "OF_OTHER_USER", OF_OTHER_USER._replace(files=50))
+    monkeypatch.setattr(quota, "OF_ALL_OTHERS", OF_ALL_OTHERS._replace(files=100))
     for uid in range(STRANGER, STRANGER + 20):
         place = directory(host, uid)
         for number in range(200):
@@ -233,7 +233,7 @@ def test_directories_of_very_many_users_are_not_listed_once_the_share_of_all_is_
 def test_a_profile_that_is_dear_is_paid_by_its_user(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(job._DECODERS, PROFILE_PPROF, dear)
+    monkeypatch.setitem(job_segment._DECODERS, PROFILE_PPROF, dear)
     honest(host)
     who = elsewhere(STRANGER, 0)
     writer = segments.segment(directory(host, STRANGER), who)
@@ -246,7 +246,7 @@ def test_a_profile_that_is_dear_is_paid_by_its_user(
         found = read(source)
         assert mine(found)
         assert HONEST in users(found)
-        skipped += any("took over" in note for note in found.notes)
+        skipped += any("took more than" in note for note in found.notes)
     assert skipped >= 3
 
 
@@ -291,22 +291,22 @@ def test_descriptors_of_what_is_not_read_are_closed(host: Host) -> None:
 
 
 def test_what_is_spent_too_much_is_taken_off_the_next_reads_and_forgotten_in_the_end() -> None:
-    budget = Budget()
-    budget.spend(STRANGER, OF_OTHER_USER._replace(cpu_s=100.0))
-    assert "took over" in budget.lateness(STRANGER)
+    shares = Quota()
+    shares.spend(STRANGER, OF_OTHER_USER._replace(cpu_s=100.0))
+    assert "took more than" in shares.lateness(STRANGER)
     for _ in range(1 + int(DEBT_MOST_S / OF_OTHER_USER.cpu_s)):
-        budget.renew()
-    assert budget.lateness(STRANGER) == ""
-    assert budget.lateness(0) == budget.lateness(os.geteuid()) == ""
+        shares.renew()
+    assert shares.lateness(STRANGER) == ""
+    assert shares.lateness(0) == shares.lateness(os.geteuid()) == ""
 
 
 def test_own_files_and_those_of_root_have_a_limit_of_their_own() -> None:
-    budget = Budget()
-    budget.spend(STRANGER, OF_ALL_OTHERS._replace(cpu_s=100.0))
-    assert budget.left(0) == OF_TRUSTED
-    with spent(budget, 0):
+    shares = Quota()
+    shares.spend(STRANGER, OF_ALL_OTHERS._replace(cpu_s=100.0))
+    assert shares.left(0) == OF_TRUSTED
+    with spent(shares, 0):
         pass
-    assert budget.left(0).cpu_s < OF_TRUSTED.cpu_s
+    assert shares.left(0).cpu_s < OF_TRUSTED.cpu_s
 
 
 CROWDS: dict[str, Callable[[Path, int], Any]] = {
@@ -343,7 +343,7 @@ def test_who_crowds_a_place_hides_no_job_and_no_verdict_rests_on_what_was_seen(
         found = read(Segments(host))
     assert mine(found)
     assert users(found) == [os.getuid(), HONEST]
-    assert Missing("agent", f"{place} has too many names: not all were looked at") in found.missing
+    assert Missing("agent", f"{place} has too many names: not all were checked") in found.missing
 
 
 def test_many_directories_of_one_user_are_not_looked_into_and_hide_no_other(host: Host) -> None:
@@ -358,10 +358,10 @@ def test_many_directories_of_one_user_are_not_looked_into_and_hide_no_other(host
 
 def test_very_many_users_are_not_remembered_for_ever() -> None:
     """One user has a whole range of numbers with /etc/subuid, and a dashboard runs for weeks."""
-    budget = Budget()
-    budget.spend(0, OF_TRUSTED)
+    shares = Quota()
+    shares.spend(0, OF_TRUSTED)
     for uid in range(100_000, 100_000 + 2 * USERS_MOST):
-        budget.left(uid)
-    budget.renew()
-    assert len(budget._users) < USERS_MOST
-    assert budget.left(0).past == 0
+        shares.left(uid)
+    shares.renew()
+    assert len(shares._users) < USERS_MOST
+    assert shares.left(0).past == 0

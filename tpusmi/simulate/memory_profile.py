@@ -1,4 +1,4 @@
-"""What the lines of the simulated job keep alive on its devices, as JAX would tell it."""
+"""What the lines of the simulated job keep alive on its devices, as JAX would report it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from tpusmi.pprof import packed_varint
 from tpusmi.simulate.workload import LEAK_PER_S, LEAK_STEP_S, Workload
 
 LIVE = 0.94
@@ -67,7 +68,7 @@ def profile(devices: Iterable[tuple[str, Iterable[Kept]]]) -> bytes:
         for label, every in devices
         for k in every
     ]
-    # Of an executable a TPU does not know the size, and says minus one byte.
+    # A TPU does not know the size of an executable, and reports minus one byte.
     samples.append(_sample(table, COMPILED, "executable", EXECUTABLES, -EXECUTABLES, None))
     packer = zlib.compressobj(level=1, wbits=31)
     data = b"".join((*samples, *_places(table), *table.packed()))
@@ -95,8 +96,8 @@ def _sample(
         _field(3, _field(1, table.number(key)) + _field(2, table.number(value)))
         for key, value in labels.items()
     )
-    stack = _field(1, _varint(LINES.index(line) + 1))
-    return _field(2, stack + _field(2, _varint(count) + _varint(size)) + packed)
+    stack = _field(1, packed_varint(LINES.index(line) + 1))
+    return _field(2, stack + _field(2, packed_varint(count) + packed_varint(size)) + packed)
 
 
 def _places(table: _Strings) -> Iterator[bytes]:
@@ -110,15 +111,5 @@ def _places(table: _Strings) -> Iterator[bytes]:
 
 def _field(number: int, value: int | bytes) -> bytes:
     if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+        return packed_varint(number << 3) + packed_varint(value)
+    return packed_varint(number << 3 | 2) + packed_varint(len(value)) + value

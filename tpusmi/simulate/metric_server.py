@@ -1,4 +1,6 @@
-"""The metrics port of a simulated process: libtpu's service, or what a fault puts in its place."""
+"""The ports of a simulated process: libtpu's metrics service, or what a fault puts there,
+and the service for what only hardware knows.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tpusmi import metricproto
-from tpusmi.simulate.answers import Answers
 from tpusmi.simulate.host import PortBusyError
-from tpusmi.simulate.running import Running
+from tpusmi.simulate.metric_answers import Answers
+from tpusmi.simulate.running import TRAY, Running
 from tpusmi.text import clean
 
 IPV4, IPV6 = "127.0.0.1", "::1"
@@ -30,7 +32,7 @@ Stop = Callable[[], None]
 
 
 class Port:
-    """What is on the port now; changes with the faults."""
+    """The metrics port of a process; what is on it changes with the faults."""
 
     def __init__(self, running: Running, process: int, port: int) -> None:
         self._running = running
@@ -52,13 +54,13 @@ class Port:
         if what in ("no-server", "addresses-local"):
             return
         if what in ("libtpu", "not-libtpu"):
-            handler = Service(self._running, self._process) if what == "libtpu" else None
+            handler = RuntimeMetrics(self._running, self._process) if what == "libtpu" else None
             self._stop = open_grpc(handler, hosts, self._port)
         else:
             self._stop = _open_sockets(hosts, self._port, answering=what == "http")
 
 
-class Service:
+class RuntimeMetrics:
     """RuntimeMetricService, as gRPC calls it."""
 
     def __init__(self, running: Running, process: int) -> None:
@@ -99,13 +101,13 @@ class Service:
         time.sleep(float(self._running.faults.get("slow", "0")))
 
 
-class Answering(Protocol):
+class Service(Protocol):
     """A gRPC service."""
 
     def method(self, path: str) -> Callable[[bytes, Any], bytes] | None: ...
 
 
-def open_grpc(service: Answering | None, hosts: tuple[str, ...], port: int) -> Stop:
+def open_grpc(service: Service | None, hosts: tuple[str, ...], port: int) -> Stop:
     """Serve on that port of those hosts. Raises PortBusyError."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -133,7 +135,7 @@ def open_grpc(service: Answering | None, hosts: tuple[str, ...], port: int) -> S
 
 
 def _check_grpc() -> None:
-    """End this process with a sentence where grpcio cannot be used: others decide what is found."""
+    """End this process with a sentence where grpcio is broken, or another package has its name."""
     try:
         import grpc
     except Exception as error:  # noqa: BLE001  # a broken package may raise anything
@@ -144,7 +146,7 @@ def _check_grpc() -> None:
 
 
 def _open_sockets(hosts: tuple[str, ...], port: int, answering: bool) -> Stop:
-    """Sockets that the kernel accepts connections for; nobody answers, or a web server does."""
+    """Sockets that the kernel accepts connections for; none answers, or a web server does."""
     listening = [listen(host, port) for host in usable(hosts)]
     if answering:
         for one in listening:
@@ -192,7 +194,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def usable(hosts: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that this machine has: many containers are without IPv6."""
+    """The hosts that this machine has: many containers are without IPv6."""
     found = []
     for host in hosts:
         try:
@@ -204,7 +206,7 @@ def usable(hosts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now, on either address."""
+    """A port that is free now, on either address."""
     hosts = usable((IPV4, IPV6))
     while True:
         with listen(hosts[0], 0) as first:
@@ -214,7 +216,7 @@ def free_port() -> int:
 
 
 def is_free(host: str, port: int) -> bool:
-    """True when nobody listens there."""
+    """True when no socket listens there."""
     try:
         listen(host, port).close()
     except PortBusyError:
@@ -224,3 +226,46 @@ def is_free(host: str, port: int) -> bool:
 
 def _nothing() -> None:
     pass
+
+
+METRICS_PORT, HARDWARE_PORT = 8431, 8353
+"""The only ports on which the SDK looks: for the runtime's metrics, and for those of the host."""
+TENSORCORE = 1
+"""UtilizationMetricType."""
+
+
+class HardwareMetrics:
+    """VBARControl, the service on a TPU host that libtpu's SDK asks for what only hardware knows.
+
+    As libtpu 0.0.42.1 asks it: GetHostMetrics.
+    """
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+
+    def method(self, path: str) -> Callable[[bytes, Any], bytes] | None:
+        """What answers calls of that path."""
+        return self._host_metrics if path == metricproto.GET_HOST_METRICS else None
+
+    def _host_metrics(self, request: bytes, context: Any) -> bytes:
+        running = self._running
+        running.refresh()
+        response = metricproto.messages()["GetHostMetricsResponse"]()
+        for device, percent in enumerate(running.mxu_percents()):
+            row = response.metrics_data.add(chip_identifier=str(device))
+            row.timestamp.seconds = int(time.time())
+            row.metrics.add(metric_type=TENSORCORE, utilization=percent)
+        self._add_health(response)
+        return bytes(response.SerializeToString())
+
+    def _add_health(self, response: Any) -> None:
+        """Health belongs to a chip: it goes into the row of each chip's first device."""
+        first = {d["chip"]: d["index"] for d in reversed(self._running.description["devices"])}
+        rows = [response.metrics_data[index].health for _, index in sorted(first.items())]
+        for chip, score in enumerate(self._running.throttle_scores()[: len(rows)]):
+            throttling = rows[chip].chip_throttling_metric
+            throttling.tray_id, throttling.chip_id = TRAY, chip
+            throttling.throttling_score = score
+        for chip, name, health in self._running.links():
+            if chip < len(rows):
+                rows[chip].ici_link_metrics.add(port_id=name, link_health=health)

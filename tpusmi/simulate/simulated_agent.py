@@ -1,0 +1,264 @@
+"""The agent in a process of the simulated job: the segment that it would write, and how far the job
+has come, as it would measure that.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from tpusmi.agent.slot import doubles
+from tpusmi.chips import by_name, peak_flops_per_device
+from tpusmi.model import PHASES, Phase
+from tpusmi.simulate.files import update_machine
+from tpusmi.simulate.memory_profile import EXECUTABLES, Kept, kept, profile
+from tpusmi.simulate.metric_answers import HBM_BYTES
+from tpusmi.simulate.running import Running
+from tpusmi.simulate.workload import (
+    COMPILE_S,
+    COMPILING,
+    HUNG,
+    IDLE,
+    LOAD_S,
+    LOADING,
+    MXU,
+    SAVE,
+    STEPS_PER_S,
+    Workload,
+)
+from tpusmi.wire import identity, places
+from tpusmi.wire.layout import DEVICE_FIELDS, FACTS_JSON, PROFILE_PPROF, SLOTS, plan
+from tpusmi.wire.writer import SegmentWriter
+
+SAMPLE_S, PROFILE_S = 1.0, 2.0
+PAST_MOST = 20_000
+"""Rows of devices in the past that is written at the start: 256 devices have a coarser past."""
+RESERVED, LARGEST_FREE = 0.015, 0.7
+"""Shares of the memory, and of what is free in it."""
+VERSIONS = {"jax_version": "0.10.2", "jaxlib_version": "0.10.2", "libtpu_version": "0.0.42.1"}
+
+
+class JobFiles:
+    """The files that one process of the job keeps up to date: its segment, and, the first one, the
+    state of the machine.
+    """
+
+    def __init__(self, running: Running, process: int) -> None:
+        self._running = running
+        self._process = process
+        self._agent: Agent | None = None
+        self._next_s = -math.inf
+
+    def update(self) -> None:
+        """Write what is due."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + SAMPLE_S
+        if self._process == 0 and self._running.description["freeze_s"] is None:
+            update_machine(self._running.directory, self._running.job_time_s)
+        if self._agent is None and self._running.has_agent:
+            self._agent = Agent(self._running, self._process)
+            self._agent.write_past(now_s)
+        if self._agent is not None:
+            self._agent.write(now_s)
+
+
+class Agent:
+    """The agent in one process of the job."""
+
+    def __init__(self, running: Running, process: int) -> None:
+        self._running = running
+        described = running.description
+        mine = described["processes"][process]["chips"]
+        self._devices = [d for d in described["devices"] if d["chip"] in mine]
+        self._number = process
+        generation = by_name(described["generation"])
+        assert generation is not None
+        self._kind = generation.jax_kinds[0]
+        rows = HBM_BYTES[generation.name]
+        self._limit_bytes = rows // 2 if generation.name == "7x" else rows
+        peak = peak_flops_per_device(generation)
+        self._job_devices = described["hosts"] * len(described["devices"])
+        self._peak_flops_per_s = None if peak is None else peak * self._job_devices
+        self._most_bytes = [0] * len(self._devices)
+        self._profiled: list[list[Kept]] = []
+        self._profile_at_s = -math.inf
+        self._writer = self._open(described)
+
+    def write_past(self, now_s: float) -> None:
+        """Write what the segment would hold if it had begun with the job."""
+        seconds = min(SLOTS - 1, int(self._running.job_time_s))
+        stride = 1 + seconds * len(self._devices) // PAST_MOST
+        for ago_s in range(seconds, 0, -stride):
+            self._write(now_s - ago_s, self._running.job_time_s - ago_s)
+        self._profile_at_s = -math.inf  # so that the first current sample comes with a profile
+
+    def write(self, now_s: float) -> None:
+        """Write a current sample, and a profile when one is due."""
+        is_due = now_s - self._profile_at_s >= PROFILE_S
+        self._write(now_s, self._running.job_time_s)
+        if is_due:
+            labels = (_label(d, self._number) for d in self._devices)
+            data = profile(zip(labels, self._profiled, strict=True))
+            self._writer.profile.write(PROFILE_PPROF, data, now_s)
+
+    def _write(self, at_s: float, t_s: float) -> None:
+        job = self._running.workload
+        if at_s - self._profile_at_s >= PROFILE_S:
+            self._profiled = [kept(job, t_s, d["id"], self._limit_bytes) for d in self._devices]
+            self._profile_at_s = at_s
+        process = {
+            **progress(job, t_s, self._peak_flops_per_s),
+            "interval_s": SAMPLE_S,
+            "executables": EXECUTABLES,
+            "profile_at_s": self._profile_at_s,
+            "profile_period_s": PROFILE_S,
+            "utilization_at_s": at_s,
+            "utilization_period_s": SAMPLE_S,
+        }
+        rows = [self._device(i, t_s, process["steps"] or 0) for i in range(len(self._devices))]
+        self._writer.append(doubles(at_s, process, rows))
+
+    def _device(self, index: int, t_s: float, steps: float) -> tuple[float, ...]:
+        """A device's fields, in the order of the layout."""
+        job, number, limit = self._running.workload, self._devices[index]["id"], self._limit_bytes
+        used = int(limit * job.memory(t_s, number))
+        self._most_bytes[index] = max(self._most_bytes[index], used)
+        live = self._profiled[index]
+        fields = {
+            "hbm_used_bytes": used,
+            "hbm_limit_bytes": limit,
+            "hbm_peak_bytes": self._most_bytes[index],
+            "hbm_largest_free_block_bytes": int(LARGEST_FREE * (limit - used)),
+            "hbm_reserved_bytes": int(RESERVED * limit),
+            "allocations": 2000 + 40 * steps,
+            "live_array_bytes": sum(k.bytes for k in live),
+            "live_arrays": sum(k.arrays for k in live),
+            "duty_cycle_percent": 100 * job.duty(t_s, number),
+            "idle_s": job.idle_s(t_s, number),
+            "hbm_bandwidth_utilization_percent": 100 * job.bandwidth(t_s, number),
+        }
+        return tuple(fields[name] for name in DEVICE_FIELDS)
+
+    def _open(self, described: dict[str, Any]) -> SegmentWriter:
+        who = identity.me()
+        path = f"{described['segment_dir']}/{who.pid}-{who.start_ticks}{places.SUFFIX}"
+        header = plan(who, len(self._devices), time.monotonic(), time.time())
+        writer = SegmentWriter(path, header)
+        facts = {
+            "argv": ["python", "train.py", "--config=simulated"],
+            "python_version": platform.python_version(),
+            "platform": "tpu",
+            "device_kind": self._kind,
+            "process_index": described["worker"] * len(described["processes"]) + self._number,
+            "process_count": described["hosts"] * len(described["processes"]),
+            "device_count": self._job_devices,
+            "devices": [
+                {"id": d["id"], "kind": self._kind, "coords": d["coords"],
+                 "core_on_chip": d["core"]}
+                for d in self._devices
+            ],
+            "warnings": [],
+            **VERSIONS,
+        }  # fmt: skip
+        writer.facts.write(FACTS_JSON, json.dumps(facts).encode(), time.monotonic())
+        return writer
+
+
+def _label(device: dict[str, Any], process: int) -> str:
+    """As JAX names a TPU in a profile."""
+    x, y, z = device["coords"]
+    return f"TPU_{device['id']}(process={process},({x},{y},{z},{device['core']}))"
+
+
+WINDOW_S = 60
+PROGRAMS, MORE_PROGRAMS, MORE_EVERY_S = 6, 4, 75.0
+"""Compiled before the first step, and one by one later on."""
+COMPILE_EACH_S = COMPILE_S / PROGRAMS
+MODEL_SHARE = 0.93
+"""Share of the MXUs' work that is the model's: the rest recomputes, to save memory."""
+UNEVEN = 0.07
+"""How much the time of a step varies."""
+_PHASES = {
+    LOADING: Phase.STARTING,
+    COMPILING: Phase.COMPILING,
+    IDLE: Phase.IDLE,
+    HUNG: Phase.IDLE,
+}
+
+
+def progress(job: Workload, t_s: float, peak_flops_per_s: float | None) -> dict[str, float | None]:
+    """The fields of the process in a sample; a field that is not known yet is None or missing.
+
+    `peak_flops_per_s` is that of all the job's devices.
+    """
+    activity = job.activity(t_s)
+    compiled = _compiled(t_s)
+    mfu = MODEL_SHARE * sum(_in_window(job, t_s, MXU)) / WINDOW_S
+    steps = job.steps(t_s)
+    fields: dict[str, float | None] = {
+        "phase": PHASES.index(_PHASES.get(activity, Phase.RUNNING)),
+        "steps": steps or None,
+        "compilations": compiled,
+        "compile_s": compiled * COMPILE_EACH_S,
+        "recent_compilations": compiled - _compiled(max(t_s - WINDOW_S, min(t_s, WINDOW_S))),
+        "agent_cost_percent": 0.04,
+        "agent_sample_s": 0.0004,
+        "profile_cost_s": 0.003,
+    }
+    if steps:
+        fields["flops_per_s"] = None if peak_flops_per_s is None else mfu * peak_flops_per_s
+        fields["mfu_percent"] = None if peak_flops_per_s is None else 100 * mfu
+        fields |= _steps(job, t_s)
+    return fields
+
+
+def _steps(job: Workload, t_s: float) -> dict[str, float | None]:
+    """Rate and times of the steps of the last minute; nothing when there was none."""
+    rates = sorted((r for r in _in_window(job, t_s, STEPS_PER_S) if r > 0), reverse=True)
+    if not rates:
+        return {}
+    uneven = [1 + UNEVEN * (2 * i / len(rates) - 1) for i in range(len(rates))]
+    times = [spread / rate for spread, rate in zip(uneven, rates, strict=True)]
+    per_s = sum(rates) / min(WINDOW_S, max(1.0, t_s - LOAD_S - COMPILE_S))
+    at_rest = job.activity(t_s) in (SAVE, IDLE, HUNG)
+    return {
+        "steps_per_s": per_s,
+        "step_time_s.min": times[0],
+        "step_time_s.mean": 1 / per_s,
+        "step_time_s.p50": _quantile(times, rates, 0.5),
+        "step_time_s.p95": _quantile(times, rates, 0.95),
+        "step_time_s.max": times[-1],
+        "since_last_step_s": job.idle_s(t_s, 0) if at_rest else (t_s * rates[0]) % 1 / rates[0],
+    }
+
+
+def _in_window(job: Workload, t_s: float, by_activity: dict[str, float]) -> Iterator[float]:
+    """The value at each second of the last minute of training."""
+    for ago_s in range(WINDOW_S):
+        at_s = t_s - ago_s
+        if at_s >= LOAD_S + COMPILE_S:
+            yield by_activity.get(job.activity(at_s), 0.0)
+
+
+def _quantile(times: list[float], weights: list[float], share: float) -> float:
+    """The quantile of times in order, each with its weight."""
+    left = share * sum(weights)
+    for time_s, weight in zip(times, weights, strict=True):
+        left -= weight
+        if left <= 0:
+            return time_s
+    return times[-1]
+
+
+def _compiled(t_s: float) -> int:
+    """Programs compiled until then."""
+    into_s = t_s - LOAD_S
+    if into_s < COMPILE_S:
+        return max(0, int(into_s / COMPILE_EACH_S))
+    return PROGRAMS + min(MORE_PROGRAMS, int((into_s - COMPILE_S) / MORE_EVERY_S))
