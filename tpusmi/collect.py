@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tpusmi import __version__
-from tpusmi.merge import Moment, joined, snapshot_of
+from tpusmi.merge import snapshot_of
+from tpusmi.merge.join import Join
 from tpusmi.merge.staleness import USUAL, Limits, judged
 from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
@@ -98,17 +99,16 @@ class Collector:
 
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
-        moment = self._record()
-        return snapshot_of(moment, host_facts(self._host), __version__, self._judged)
+        return snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
 
-    def _record(self) -> Moment:
+    def _record(self) -> Join:
         """The newest outcomes, joined, and what they show in the history."""
         with self._recording:
             now = time.monotonic()
             outcomes = [runner.outcome(now) for runner in self._runners]
-            moment = joined(outcomes, now, self._host.simulated)
-            self.history.record(moment.readings, moment.join.places, now)
-        return moment
+            join = Join(outcomes, now, self._host.simulated)
+            self.history.record(join.readings, join.places, now)
+        return join
 
     def _judged(self, s: Snapshot) -> Snapshot:
         return judged(s, self.limits, self.history)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tpusmi.merge import DROP_AFTER_S, merge
+from tpusmi.merge import merge
+from tpusmi.merge.join import DROP_AFTER_S
 from tpusmi.model import (
     AGENT,
     LIBTPU,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tpusmi.chips import by_name
-from tpusmi.merge import joined, snapshot_of
+from tpusmi.merge import snapshot_of
+from tpusmi.merge.join import Join
 from tpusmi.merge.past import past
 from tpusmi.model import (
     AGENT,
@@ -78,9 +79,9 @@ def agent(key: ProcessKey, at_s: float = NOW, state: str = "live", **values: flo
 
 def shown(history: History, at_s: float, *outcomes: Outcome) -> Snapshot:
     """The snapshot of that moment, recorded."""
-    moment = joined(outcomes, at_s)
-    history.record(moment.readings, moment.join.places, at_s)
-    return snapshot_of(moment, HOST, "0.0.0")
+    join = Join(outcomes, at_s)
+    history.record(join.readings, join.places, at_s)
+    return snapshot_of(join, HOST, "0.0.0")
 
 
 def drawn(

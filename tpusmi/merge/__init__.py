@@ -3,11 +3,9 @@
 # No `from __future__ import annotations`: see `model/__init__.py`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
-from tpusmi.merge.join import Join
+from tpusmi.merge.join import Join, Key
 from tpusmi.merge.notices import notices
-from tpusmi.merge.processes import process_of, proven
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import explained, missing_witnesses
 from tpusmi.model import (
@@ -23,37 +21,10 @@ from tpusmi.model import (
     Process,
     ProcessKey,
     Reading,
-    RowKey,
     Snapshot,
-    Subject,
     Value,
     Visibility,
-    trust_rank,
 )
-
-DROP_AFTER_S = 60.0
-"""A value this much older than it may be believed is no longer shown, unless its process is dead.
-"""
-
-Key = tuple[Subject, str]
-
-
-class Moment(NamedTuple):
-    """What the sources say at one moment, each reading joined to what it is about."""
-
-    outcomes: Sequence[Outcome]
-    join: Join
-    at_s: float
-    simulated: bool
-    readings: Mapping[Key, Reading]
-    """The one that is shown of every metric of every subject; the phases of processes as well."""
-
-
-def joined(outcomes: Sequence[Outcome], now_s: float, simulated: bool = False) -> Moment:
-    """The sources joined: for every metric the first fresh reading in its order of trust."""
-    outcomes = proven(outcomes)
-    join = Join(outcomes, simulated)
-    return Moment(outcomes, join, now_s, simulated, _best(outcomes, join, now_s))
 
 
 def merge(
@@ -65,24 +36,24 @@ def merge(
     judge: Callable[[Snapshot], Snapshot] = judged,
 ) -> Snapshot:
     """The snapshot of one moment. `judge` says of every holder whether it is stale."""
-    return snapshot_of(joined(outcomes, now_s, simulated), host, version, judge)
+    return snapshot_of(Join(outcomes, now_s, simulated), host, version, judge)
 
 
 def snapshot_of(
-    moment: Moment, host: HostFacts, version: str, judge: Callable[[Snapshot], Snapshot] = judged
+    join: Join, host: HostFacts, version: str, judge: Callable[[Snapshot], Snapshot] = judged
 ) -> Snapshot:
     """The same, from sources that are joined already."""
-    join, chips = moment.join, moment.join.chips
+    chips = join.chips
     living, others = join.devices
     processes = _ordered(join.processes)
-    outcomes, servers = explained(moment.outcomes, processes)
-    values = _values(moment.readings, moment.at_s)
+    outcomes, servers = explained(join.outcomes, processes)
+    values = _values(join.readings, join.at_s)
     _add_nominal(values, living, chips)
     order = {p.key: rank for rank, p in enumerate(processes)}
     snapshot = Snapshot(
         tpusmi_version=version,
-        simulated=moment.simulated,
-        at_s=moment.at_s,
+        simulated=join.simulated,
+        at_s=join.at_s,
         host=_with_versions(host, outcomes, processes, chips),
         devices=tuple(sorted(living, key=lambda d: _place(d, order))),
         processes=processes,
@@ -182,27 +153,6 @@ def _ordered(processes: Sequence[Process]) -> tuple[Process, ...]:
     return (*living, *dead)
 
 
-def _best(outcomes: Iterable[Outcome], join: Join, now_s: float) -> dict[Key, Reading]:
-    """The best reading of every metric of every subject; none whose subject is not known.
-
-    This runs for every number on the screen at every tick: most have one witness and no rival.
-    """
-    best: dict[Key, Reading] = {}
-    subjects, dead = join.subjects, join.dead
-    for r in (r for o in outcomes for r in o.readings):
-        subject, metric = r.subject, r.metric
-        if isinstance(subject, RowKey):
-            if (row := (subject, metric)) not in subjects:
-                continue
-            subject = subjects[row]
-        if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and process_of(subject) not in dead:
-            continue
-        rival = best.get((subject, metric))
-        if rival is None or _is_better(r, rival, now_s):
-            best[subject, metric] = r
-    return best
-
-
 def _values(readings: Mapping[Key, Reading], now_s: float) -> dict[Key, Value]:
     """The readings as values; not the phase, which the process itself has."""
     return {
@@ -210,12 +160,3 @@ def _values(readings: Mapping[Key, Reading], now_s: float) -> dict[Key, Value]:
         for key, r in readings.items()
         if r.metric != PHASE
     }
-
-
-def _is_better(r: Reading, rival: Reading, now_s: float) -> bool:
-    """Fresh before stale, then by trust, then the newer."""
-    is_stale, was_stale = now_s - r.at_s > r.fresh_s, now_s - rival.at_s > rival.fresh_s
-    if is_stale != was_stale:
-        return was_stale
-    rank, rival_rank = trust_rank(r.metric, r.source), trust_rank(rival.metric, rival.source)
-    return rank < rival_rank or (rank == rival_rank and r.at_s > rival.at_s)

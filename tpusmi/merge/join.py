@@ -10,8 +10,15 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from tpusmi.merge.machine import Machine, laid_over
 from tpusmi.merge.match import SDK, Match
-from tpusmi.merge.processes import by_process, is_claim, joined, of_claims, with_names
-from tpusmi.merge.shares import order_of
+from tpusmi.merge.processes import (
+    by_process,
+    is_claim,
+    joined,
+    of_claims,
+    process_of,
+    proven,
+    with_names,
+)
 from tpusmi.model import (
     AGENT,
     LIBTPU,
@@ -24,43 +31,49 @@ from tpusmi.model import (
     RowKey,
     Server,
     Subject,
+    trust_rank,
 )
 from tpusmi.text import counted
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Rows = dict[str, list[int]]
-    """Metric, ids in order."""
+DROP_AFTER_S = 60.0
+"""A value this much older than it may be believed is no longer shown, unless its process is dead.
+"""
+Key = tuple[Subject, str]
+"""What a snapshot has its values under: a subject, and the name of a metric."""
+Rows = dict[str, list[int]]
+"""Metric, ids in order."""
 
 
 class Join:
-    """The devices of one moment, and where each row's readings belong.
+    """The devices of one moment, and the readings that are shown of them.
 
     In this order: what the machine has by its chips; over it each agent's devices; onto these the
-    rows of each server, by the ids that the agents have.
+    rows of each server, by the ids that the agents have; then the best reading of each value.
     """
 
-    def __init__(self, outcomes: Sequence[Outcome], simulated: bool) -> None:
+    def __init__(self, outcomes: Sequence[Outcome], now_s: float, simulated: bool = False) -> None:
+        self.outcomes, self.at_s, self.simulated = proven(outcomes), now_s, simulated
         self.notes: dict[str, list[str]] = {AGENT: [], LIBTPU: [], LIBTPU_SDK: []}
         """What could not be joined, by the source that it came from."""
         self.ignored: frozenset[str] = frozenset()
         """Addresses of servers whose numbers are not this machine's."""
-        self.processes = joined(p for o in outcomes for p in o.processes)
-        self._simulated = simulated
-        reported = by_process(d for o in outcomes for d in o.devices)
+        self.processes = joined(p for o in self.outcomes for p in o.processes)
+        reported = by_process(d for o in self.outcomes for d in o.devices)
         self._claimed = {key: own for key, own in reported.items() if is_claim(key)}
         self._agents = {key: own for key, own in reported.items() if not is_claim(key)}
-        self._machine = Machine(outcomes, self.processes, self._agents)
+        self._machine = Machine(self.outcomes, self.processes, self._agents)
         self.chips, self.dead = self._machine.chips, self._machine.dead
         self._shown: dict[Subject, Device] = {d.key: d for d in self._machine.devices}
         self._canonical: dict[DeviceKey, DeviceKey] = {}
         """Keys of the machine's devices, with those of the agents' devices that lie over them."""
         self._row_places: dict[Hashable, DeviceKey] = {}
-        self.subjects: dict[tuple[RowKey, str], Subject] = {}
+        self._subjects: dict[tuple[RowKey, str], Subject] = {}
         """The device or chip that a row is about, by the row and the metric."""
         for process, devices in self._agents.items():
             self._adopt(process, devices)
-        self._join_rows(outcomes)
+        self._join_rows()
+        self.readings = self._best()
+        """The reading that is shown of each value; those of the phases of processes as well."""
 
     @property
     def devices(self) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
@@ -106,14 +119,15 @@ class Join:
         """A simulated host's job runs on the CPU and stands for one on its chips."""
         tpu = all(d.platform == "tpu" for d in devices)
         is_held = process in self._machine.holds
-        return process not in self.dead and (tpu or (self._simulated and is_held))
+        return process not in self.dead and (tpu or (self.simulated and is_held))
 
-    def _join_rows(self, outcomes: Sequence[Outcome]) -> None:
-        servers = {s.address: s for o in outcomes for s in o.servers}
-        rows = _rows(r for o in outcomes for r in o.readings)
+    def _join_rows(self) -> None:
+        servers = {s.address: s for o in self.outcomes for s in o.servers}
+        rows = _rows(r for o in self.outcomes for r in o.readings)
         for server in self._strangers(servers.values()):
             if rows.pop(server.address, None) is not None:
-                self._note(server, f"{_whose(server)}: what it reports is left out")
+                owner = f"pid {server.stranger} of user {server.user}, which holds no TPU"
+                self._note(server, f"{server.address} belongs to {owner}: its numbers are left out")
         for address, by_metric in rows.items():
             server = servers.get(address, Server(address, None))
             if self._has_ended(server.process):
@@ -189,7 +203,7 @@ class Join:
                 if subject is None:
                     left.setdefault(metric, []).append(i)
                 else:
-                    self.subjects[RowKey(server.address, i), metric] = subject
+                    self._subjects[RowKey(server.address, i), metric] = subject
         return left
 
     def _note(self, server: Server, text: str) -> None:
@@ -207,14 +221,10 @@ class Join:
     def _set_apart(self, server: Server, ids: Sequence[int], expected: int) -> list[Device]:
         """Rows that fit no device are devices of their own, and a note says why."""
         if expected or self._machine.devices:
-            of = (
-                f"where {expected} are expected"
-                if expected
-                else "and it is not known of which chips"
-            )
+            of = f"where {expected} are expected" if expected else "of unknown chips"
             count = counted(len(ids), "device")
             self._note(server, f"{server.address} reports {count} {of}: shown apart")
-        nodes = self._nodes_of(server.process, len(ids))
+        nodes = self._machine.nodes_of(server.process, len(ids))
         devices = [
             Device(
                 key=DeviceKey(None, i, server.address),
@@ -233,20 +243,25 @@ class Join:
         self._row_places.update((RowKey(server.address, d.key.index), d.key) for d in devices)
         return devices
 
-    def _nodes_of(self, process: ProcessKey | None, count: int) -> Sequence[str | None]:
-        """The nodes of so many devices of a process, where no PCI bus tells: those that it holds,
-        when they are as many.
+    def _best(self) -> dict[Key, Reading]:
+        """The first fresh reading of every value in its order of trust, of the known subjects.
+
+        This runs for every number on the screen at every tick: most have one witness and no rival.
         """
-        holds = self._machine.holds
-        held = holds.get(process, ()) if process and not self._machine.devices else ()
-        if len(held) != count:
-            return [None] * count
-        return sorted(held, key=order_of)
-
-
-def _whose(server: Server) -> str:
-    owner = f"pid {server.stranger} of user {server.user}"
-    return f"{server.address} belongs to {owner}, which holds no TPU"
+        best: dict[Key, Reading] = {}
+        subjects, dead, now_s = self._subjects, self.dead, self.at_s
+        for r in (r for o in self.outcomes for r in o.readings):
+            subject, metric = r.subject, r.metric
+            if isinstance(subject, RowKey):
+                if (row := (subject, metric)) not in subjects:
+                    continue
+                subject = subjects[row]
+            if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and process_of(subject) not in dead:
+                continue
+            rival = best.get((subject, metric))
+            if rival is None or _is_better(r, rival, now_s):
+                best[subject, metric] = r
+        return best
 
 
 def _counted(rows: Rows) -> str:
@@ -269,3 +284,12 @@ def _rows(readings: Iterable[Reading]) -> dict[str, Rows]:
     for (server, metric), row_ids in ids.items():
         servers.setdefault(server, {})[metric] = sorted(row_ids)
     return servers
+
+
+def _is_better(r: Reading, rival: Reading, now_s: float) -> bool:
+    """Fresh before stale, then by trust, then the newer."""
+    is_stale, was_stale = now_s - r.at_s > r.fresh_s, now_s - rival.at_s > rival.fresh_s
+    if is_stale != was_stale:
+        return was_stale
+    rank, rival_rank = trust_rank(r.metric, r.source), trust_rank(rival.metric, rival.source)
+    return rank < rival_rank or (rank == rival_rank and r.at_s > rival.at_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tpusmi.merge.shares import shares, used_first
+from tpusmi.merge.shares import order_of, shares, used_first
 from tpusmi.model import HOLDERS, OK, Chip, Device, DeviceKey, Outcome, Process, ProcessKey
 
 Agents = Mapping[ProcessKey | None, Sequence[Device]]
@@ -47,6 +47,15 @@ class Machine:
         # A process may show only one of the nodes of a chip.
         chips = {c.index for c in self.chips if not held.isdisjoint(c.nodes)}
         return [d for d in mine if d.node in held or d.chip in chips or (with_bare and not d.node)]
+
+    def nodes_of(self, process: ProcessKey | None, count: int) -> Sequence[str | None]:
+        """The nodes of so many devices of a process, where no PCI bus shows them: those that it
+        holds, when they are as many.
+        """
+        held = self.holds.get(process, ()) if process and not self.devices else ()
+        if len(held) != count:
+            return [None] * count
+        return sorted(held, key=order_of)
 
     def _is_of_others(self, d: Device, process: ProcessKey) -> bool:
         """True when a process of another user holds it: two users' numbers are not one chip's."""
