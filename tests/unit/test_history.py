@@ -206,3 +206,23 @@ def test_a_history_is_read_and_forgets_while_a_source_adds_to_it() -> None:
         source.join(10)
         sys.setswitchinterval(every_s)
     assert not source.is_alive()
+
+
+def test_devices_that_change_their_keys_at_each_look_cost_no_memory_and_little_time() -> None:
+    """A metrics server that names its devices anew, and a job whose agent comes and goes."""
+    history = History()
+    with takes_at_most(3.0):  # 0.5 s
+        for second in range(60):
+            server, job = f"localhost:{8431 + second % 2}", ProcessKey(1, 1)
+            rows = [DeviceKey(None, second * 1024 + i, server) for i in range(1024)]
+            own = [DeviceKey(job if second % 2 else None, i) for i in range(256)]
+            shown = {
+                (d, NAME): Reading(NAME, d, 1.0, float(second), "libtpu", 5.0)
+                for d in (*rows, *own)
+            }
+            places = {**{d[1:]: d for d in rows}, **{d.index: d for d in own}}
+            history.record(shown, places, float(second))
+            assert history.size <= SERIES_MOST
+            assert len(history._places) == len(places)
+    for d in own:
+        assert list(history.window(NAME, d, 59, 60) or ()) == [1.0] * 60

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from tpusmi.model.metrics import AGENT, ASKED_OF_LIBTPU, LIBTPU, trust_rank
 from tpusmi.model.nouns import DeviceKey, Number, Reading, Subject
 from tpusmi.model.process import ProcessKey
-from tpusmi.model.series import UNKNOWN, Series
+from tpusmi.model.series import UNKNOWN, Origin, Series
 
 HISTORY_S = 600
 SERIES_MOST = 16_384
@@ -33,8 +33,6 @@ GAP_S = 60.0
 
 Key = tuple[Subject, str]
 """What a snapshot has its values under: a subject, and the name of a metric."""
-_Origin = tuple[ProcessKey | str | None, str]
-"""A process, a metrics server or the machine (None), and the source that measured it."""
 
 
 class History:
@@ -58,7 +56,7 @@ class History:
         """Subjects whose WATCHED metric is nothing: since when, and when it was last measured."""
         self._places: dict[Hashable, DeviceKey] = {}
         """The devices of the newest snapshot, as record() got them."""
-        self._origins: Counter[_Origin] = Counter()
+        self._origins: Counter[Origin] = Counter()
         self.size = 0
         """How many series there are."""
         self._forgot_at_s = self._swept_at_s = -FORGET_EVERY_S
@@ -108,9 +106,10 @@ class History:
         """Take a series in, for that of the same witness if there is one; False where there is no
         room.
         """
-        others = [x for x in self._series.get(key, ()) if x.witness != series.witness]
-        if len(others) == len(self._series.get(key, ())):
-            origin = _origin(key[0], series.witness)
+        witnesses = self._series.get(key, ())
+        others = [x for x in witnesses if x.witness != series.witness]
+        origin = series.origin = _origin(key[0], series.witness)
+        if len(others) == len(witnesses):
             if self.size >= (SERIES_MOST if self._origins[origin] < SHARE else ROOMY):
                 return False
             self._origins[origin] += 1
@@ -205,6 +204,9 @@ class History:
         if now_s - self._forgot_at_s >= FORGET_EVERY_S:
             self._forgot_at_s = now_s
             self._drop((k, x) for k, x in self._all() if x.at_s < now_s - self.span_s)
+            # Counted again: another thread may have added some meanwhile.
+            self._origins = Counter(x.origin for _, x in self._all())
+            self.size = self._origins.total()
         if self.size >= SERIES_MOST and now_s - self._swept_at_s >= SWEEP_EVERY_S:
             self._swept_at_s = now_s
             self._sweep(now_s)
@@ -212,35 +214,31 @@ class History:
     def _sweep(self, now_s: float) -> None:
         """Drop series until there is room: no longer fed ones, and those of too large origins."""
         kept = [*self._all()]
-        of = [_origin(key[0], series.witness) for key, series in kept]
-        origins = Counter(of)
-        too_large = {origin for origin, count in origins.items() if count > SHARE}
-        ranked = sorted(
-            (of[rank] not in too_large, series.at_s, rank) for rank, (_, series) in enumerate(kept)
-        )
+        left = Counter(series.origin for _, series in kept)
+        too_large = {origin for origin, count in left.items() if count > SHARE}
+        kept.sort(key=lambda x: (x[1].origin not in too_large, x[1].at_s))
         gone: list[tuple[Key, Series]] = []
-        for is_modest, _, rank in ranked:
-            key, series = kept[rank]
+        for key, series in kept:
             if len(kept) - len(gone) <= ROOMY:
                 break
-            if series.is_fed(now_s) and (is_modest or origins[of[rank]] <= SHARE):
+            is_modest = series.origin not in too_large or left[series.origin] <= SHARE
+            if is_modest and series.is_fed(now_s):
                 continue
-            origins[of[rank]] -= 1
+            left[series.origin] -= 1
             gone.append((key, series))
         self._drop(gone)
 
     def _drop(self, gone: Iterable[tuple[Key, Series]]) -> None:
         for key, series in gone:
             rest = tuple(x for x in self._series.get(key, ()) if x is not series)
+            self._origins[series.origin] -= 1
+            self.size -= 1
             if rest:
                 self._series[key] = rest
                 continue
             self._series.pop(key, None)
             if key[1] == WATCHED:
                 self._quiet.pop(key[0], None)
-        # Counted again: another thread may have added some meanwhile.
-        self._origins = Counter(_origin(key[0], x.witness) for key, x in self._all())
-        self.size = self._origins.total()
 
     def _all(self) -> Iterator[tuple[Key, Series]]:
         """Every series with its key, of a copy that is taken in one step: several threads add."""
@@ -254,7 +252,7 @@ def _witness(r: Reading) -> str:
     return LIBTPU if r.source == AGENT and r.metric in ASKED_OF_LIBTPU else r.source
 
 
-def _origin(subject: Subject, witness: str) -> _Origin:
+def _origin(subject: Subject, witness: str) -> Origin:
     if isinstance(subject, DeviceKey):
         return subject.process or subject.server or None, witness
     return subject if isinstance(subject, ProcessKey) else None, witness

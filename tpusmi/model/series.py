@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 
 from tpusmi.model.nouns import Reading
+from tpusmi.model.process import ProcessKey
 
 UNKNOWN = -1.0
 """In place of what was not measured: no quantity is negative."""
@@ -13,19 +14,23 @@ PATIENCE_LEAST_S = 65.0
 long; at first, once a minute is enough.
 """
 
+Origin = tuple[ProcessKey | str | None, str]
+"""A process, a metrics server or the machine (None), and the source that measured it."""
+
 
 class Series:
     """What one witness has said of one value: a ring, where the number of second `s` is at `s`
     modulo its length.
     """
 
-    __slots__ = ("_born_s", "_fresh_s", "_ring", "at_s", "source", "witness")
+    __slots__ = ("_born_s", "_fresh_s", "_ring", "at_s", "origin", "source", "witness")
 
     def __init__(self, witness: str, ring: array[float], at_s: float) -> None:
         self.witness = self.source = witness
         self._ring = ring
         self._born_s = self.at_s = at_s
         self._fresh_s = 0.0
+        self.origin: Origin = (None, witness)
 
     def copy(self) -> Series:
         """The same values, to be fed apart from these."""
