@@ -9,7 +9,7 @@ from tpusmi.agent import budget as shares
 from tpusmi.agent import output, process, sampler, utilization
 from tpusmi.model import history
 from tpusmi.sources import sockets, users
-from tpusmi.sources.holders import allowance, loaded, lockfile, peers, procfs, ties
+from tpusmi.sources.holders import loaded, lockfile, open_files, procfs, ties
 from tpusmi.sources.libtpu import (
     answers,
     channel,
@@ -153,7 +153,7 @@ PROCESSES: Sequence[Row] = (
     ("mounts of a process", size(mountinfo.MOST_BYTES)),
     (
         "descriptors of all processes in one look; then of each user but root and you",
-        f"{number(allowance.FREE)} / {number(allowance.OF_USER)}",
+        f"{number(open_files.FREE_DESCRIPTORS)} / {number(open_files.USER_DESCRIPTORS)}",
     ),
     (
         "memory maps of one process, of all in one look",
@@ -163,7 +163,7 @@ PROCESSES: Sequence[Row] = (
     ("looking for who reads a suspect's output", seconds(ties.LOOK_MOST_S)),
     (
         "the kernel's tables of sockets: of a suspect, where netlink is refused",
-        f"{size(peers.TABLE_MOST_BYTES)} / {size(sockets.TABLE_MOST_BYTES)}",
+        f"{size(sockets.SUSPECT_TABLE_MOST_BYTES)} / {size(sockets.TABLE_MOST_BYTES)}",
     ),
     ("the kernel's table of locks", size(lockfile.LOCKS_MOST_BYTES)),
     (

@@ -23,7 +23,7 @@ import limits  # noqa: E402
 
 from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
 from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS, PROFILE  # noqa: E402
-from tpusmi.tui.ending.kill import KillScreen  # noqa: E402
+from tpusmi.tui.ending.kill_screen import KillScreen  # noqa: E402
 from tpusmi.tui.help import HelpScreen  # noqa: E402
 from tpusmi.tui.keys import EVERYWHERE, key_names  # noqa: E402
 from tpusmi.tui.main.processes import LETTERS_OF_ORDER  # noqa: E402

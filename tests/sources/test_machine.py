@@ -12,7 +12,7 @@ from tpusmi.model import Host
 from tpusmi.simulate import files
 from tpusmi.simulate.description import OWN_PROC
 from tpusmi.simulate.machine import parse
-from tpusmi.sources.machine import host_facts
+from tpusmi.sources.host_facts import host_facts
 from tpusmi.sources.sysfs import read_chips
 
 MEMINFO = """\

@@ -17,7 +17,7 @@ from support.commands import tpusmi
 from support.users import NOBODY, ROOT
 
 from tpusmi.sources import users
-from tpusmi.sources.users import WAIT_MOST_S, _Names, user_number
+from tpusmi.sources.users import WAIT_MOST_S, _UserNames, user_number
 
 SHELL_OF = """
 import os, subprocess, sys
@@ -50,8 +50,8 @@ def test_who_was_before_sudo_is_a_user_that_runs_one_of_our_ancestors(
 
 
 def test_a_name_that_is_there_at_once_is_given_at_once() -> None:
-    assert _Names().of(0) == pwd.getpwuid(0).pw_name
-    assert _Names().of(3_999_999_999) == "3999999999"
+    assert _UserNames().of(0) == pwd.getpwuid(0).pw_name
+    assert _UserNames().of(3_999_999_999) == "3999999999"
 
 
 def test_names_that_take_long_are_not_waited_for_and_come_later(
@@ -68,7 +68,7 @@ def test_names_that_take_long_are_not_waited_for_and_come_later(
         return type("entry", (), {"pw_name": f"user{uid}"})
 
     monkeypatch.setattr(pwd, "getpwuid", slow)
-    names = _Names()
+    names = _UserNames()
     started_s = time.monotonic()
     assert [names.of(uid) for uid in (5, 6, 7, 5, 6)] == ["5", "6", "7", "5", "6"]
     assert time.monotonic() - started_s < 10 * WAIT_MOST_S
@@ -127,6 +127,6 @@ def test_very_many_users_without_a_name_do_not_take_those_of_others(
 ) -> None:
     """One user has a whole range of numbers with /etc/subuid."""
     monkeypatch.setattr(users, "KEPT_MOST", 8)
-    names = _Names()
-    names._known = {2**31 + number: str(2**31 + number) for number in range(8)}
+    names = _UserNames()
+    names._names = {2**31 + number: str(2**31 + number) for number in range(8)}
     assert names.of(0) == pwd.getpwuid(0).pw_name

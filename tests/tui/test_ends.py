@@ -20,7 +20,6 @@ from support.holder_feeds import (
 from support.hosts import NODE, SECOND, add_chips, host, running
 
 from tpusmi.actions.end import Report
-from tpusmi.cli.dashboard import _Ender
 from tpusmi.tui.ending import ends
 
 # -- an end under way
@@ -169,8 +168,8 @@ async def test_a_real_holder_is_really_ended_and_its_node_seen_free(tmp_path: Pa
     hold = "files = hold(*sys.argv[1:]); say('holds'); wait()"
     with running(hold, tmp_path / NODE[1:]) as mine, running(hold, tmp_path / SECOND[1:]) as other:
         assert mine.line() == other.line() == "holds"
-        feed, ender = HostFeed(machine), _Ender(machine)
-        async with dashboard(feed, size=(140, 35), ender=ender, interval_s=30.0) as pilot:
+        feed = HostFeed(machine)
+        async with dashboard(feed, size=(140, 35), host=machine, interval_s=30.0) as pilot:
             assert set(order(pilot)) == {str(mine.pid), str(other.pid)}
             await press(pilot, "slash", *f"{mine.pid} ", "enter")
             assert selected(pilot) == str(mine.pid)

@@ -50,7 +50,7 @@ async def test_a_table_that_was_scrolled_stays_where_it_was_scrolled_to() -> Non
 
 
 async def test_with_the_cursor_on_the_devices_a_key_ends_the_owner_of_the_device() -> None:
-    async with dashboard(two_jobs(), size=(100, 30), ender=ScriptedEnder()) as pilot:
+    async with dashboard(two_jobs(), size=(100, 30), **ScriptedEnder().options) as pilot:
         assert isinstance(pilot.app, Dashboard)
         assert [p.pid for p in pilot.app.page.targets] == [41234]
         await press(pilot, "tab", *["down"] * 5)

@@ -51,7 +51,7 @@ async def test_the_p95_step_time_is_one_key_away_at_80_by_24(key: str) -> None:
 
 @pytest.mark.parametrize(("there", "back"), [("tab", "shift+tab"), ("down", "up")])
 async def test_keys_go_to_the_next_process_and_the_one_before(there: str, back: str) -> None:
-    async with dashboard(two_jobs(), ender=ScriptedEnder()) as pilot:
+    async with dashboard(two_jobs(), **ScriptedEnder().options) as pilot:
         await press(pilot, "j")
         assert screen_text(pilot)[1].startswith(f"R {PID}")
         await press(pilot, there)
@@ -64,7 +64,7 @@ async def test_keys_go_to_the_next_process_and_the_one_before(there: str, back: 
 
 
 async def test_k_asks_about_the_process_of_the_page() -> None:
-    async with dashboard(holders(), size=(100, 30), ender=ScriptedEnder()) as pilot:
+    async with dashboard(holders(), size=(100, 30), **ScriptedEnder().options) as pilot:
         await press(pilot, "j", "tab", "k")
         assert str(OTHER) in shown(pilot)
         assert "SIGTERM" in shown(pilot)
@@ -114,7 +114,7 @@ async def test_another_process_is_shown_from_its_top() -> None:
 
 async def test_a_process_that_is_gone_leaves_its_place_to_no_other() -> None:
     feed = two_jobs(tick_s=1.0)
-    async with dashboard(feed, ender=ScriptedEnder()) as pilot:
+    async with dashboard(feed, **ScriptedEnder().options) as pilot:
         await press(pilot, "j")
         feed.change(processes=(feed.jobs[1].process(feed.at_s),))
         await press(pilot, "r", "k")

@@ -44,7 +44,7 @@ def opened(*keys: str) -> Callable[[Pilot[None]], object]:
 
 def job_page(feed: Feed, **options: object) -> Dashboard:
     """The dashboard on a script, with keys that end processes."""
-    return Dashboard(feed, Options(ender=ScriptedEnder(), **options), reader=Inline)  # type: ignore[arg-type]
+    return Dashboard(feed, Options(**ScriptedEnder().options, **options), reader=Inline)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", FEEDS)

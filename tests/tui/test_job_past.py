@@ -14,7 +14,7 @@ from tpusmi.tui.job.graphs import JobGraphs, Moment
 
 async def test_a_look_back_before_its_beginning_says_so_and_ends_no_other() -> None:
     young = Bare(OTHER, life=LIFE._replace(age_s=100.0))
-    async with dashboard(story(young), size=(100, 30), ender=ScriptedEnder()) as pilot:
+    async with dashboard(story(young), size=(100, 30), **ScriptedEnder().options) as pilot:
         await press(pilot, "j", "tab", "shift+left")
         assert str(OTHER) in screen_text(pilot)[1]
         await press(pilot, "shift+left")
@@ -26,7 +26,7 @@ async def test_a_look_back_before_its_beginning_says_so_and_ends_no_other() -> N
 
 async def test_a_process_that_is_gone_is_gone_and_no_other_is_in_its_place() -> None:
     feed = story(Bare(OTHER))
-    async with dashboard(feed, size=(100, 30), ender=ScriptedEnder(), interval_s=0.02) as pilot:
+    async with dashboard(feed, size=(100, 30), **ScriptedEnder().options, interval_s=0.02) as pilot:
         await press(pilot, "j")
         feed.change(processes=(feed.jobs[1].process(feed.at_s),))
         await until(pilot, lambda: f"pid {PID} is gone." in text(pilot, "job"))

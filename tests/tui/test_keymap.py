@@ -6,7 +6,7 @@ import pytest
 from support.dashboards import dashboard, press, shown, text
 from support.feeds import two_jobs
 
-from tpusmi.tui.ending.kill import KillScreen
+from tpusmi.tui.ending.kill_screen import KillScreen
 from tpusmi.tui.keymap import KeyNameError, clash, remapped, spelled, textual_keys
 from tpusmi.tui.keys import key_names, shown_key
 from tpusmi.tui.pages import every_key

@@ -22,12 +22,12 @@ from support.holder_feeds import (
 )
 from textual.pilot import Pilot
 
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order
 from tpusmi.actions.outcome import Newcomer
 from tpusmi.actions.plan import Starter
 from tpusmi.model import Verdict
 from tpusmi.tui.app import Dashboard
-from tpusmi.tui.ending.kill import KillScreen
+from tpusmi.tui.ending.kill_screen import KillScreen
 
 TERM, INT, KILL = int(signal.SIGTERM), int(signal.SIGINT), int(signal.SIGKILL)
 KEYS = [("k", TERM), ("f9", TERM), ("T", TERM), ("I", INT), ("K", KILL)]

@@ -34,7 +34,7 @@ pytestmark = [
 
 def dashboard(feed: ScriptedFeed, ender: ScriptedEnder, **options: object) -> Dashboard:
     """A dashboard that may end processes, on a script."""
-    options = {"ender": ender, "user": ME, **options}
+    options = {**ender.options, "user": ME, **options}
     return Dashboard(feed, Options(**options), reader=Inline)  # type: ignore[arg-type]
 
 

@@ -45,6 +45,6 @@ async def test_arrows_choose_and_a_click_runs() -> None:
 
 
 async def test_a_readonly_dashboard_offers_no_end() -> None:
-    async with dashboard(two_jobs(), ender=None) as pilot:
+    async with dashboard(two_jobs(), host=None) as pilot:
         await press(pilot, "colon", *"sig")
         assert "No command is called that" in shown(pilot)

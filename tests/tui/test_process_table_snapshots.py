@@ -24,7 +24,7 @@ pytestmark = [
 
 def dashboard(**options: object) -> Dashboard:
     """Holders that started each other, and what may end them."""
-    options = {"ender": ScriptedEnder(), "user": ME, **options}
+    options = {**ScriptedEnder().options, "user": ME, **options}
     return Dashboard(family(), Options(**options), reader=Inline)  # type: ignore[arg-type]
 
 

@@ -14,10 +14,10 @@ import jsonschema
 import pytest
 from support import snapshots
 
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
 from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
-from tpusmi.report import csv, ending, fields, holding, table, words
+from tpusmi.report import csv, fields, kill_text, ps_text, table, words
 from tpusmi.report.grid import Sheet
 from tpusmi.report.schema import json_schema
 from tpusmi.report.select import Wanted, selected
@@ -38,14 +38,14 @@ def query(names: str, of_devices: bool, layout: str = "csv") -> Callable[[Snapsh
 
 def ps(tree: bool, ascii_only: bool = False, columns: int | None = None) -> Callable[..., str]:
     def text(s: Snapshot) -> str:
-        shown = holding.view(s, holding.Filters())
-        return holding.text(shown, Sheet(False, columns), ascii_only, tree)
+        shown = ps_text.view(s, ps_text.Filters())
+        return ps_text.text(shown, Sheet(False, columns), ascii_only, tree)
 
     return text
 
 
 def ps_json(s: Snapshot) -> str:
-    told = holding.to_dict(holding.view(s, holding.Filters()))
+    told = ps_text.to_dict(ps_text.view(s, ps_text.Filters()))
     return json.dumps(told["holding"], indent=1) + "\n"
 
 
@@ -54,7 +54,7 @@ def kill(s: Snapshot) -> str:
     chips = tuple(c.index for c in s.chips) or (0,)
     plan = make_plan(s, Request((7,), chips), Me(1234, frozenset(), frozenset({1000})))
     every = make_plan(s, Request((), chips, all_users=True), Me(4321, frozenset(), frozenset()))
-    return "\n".join(ending.plan_text(s, p, Order()) for p in (plan, every))
+    return "\n".join(kill_text.plan_text(s, p, Order()) for p in (plan, every))
 
 
 VIEWS: dict[str, Callable[[Snapshot], str]] = {

@@ -5,20 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tpusmi.actions.end import Say, carry_out
-from tpusmi.actions.order import Order
-from tpusmi.actions.outcome import Report
-from tpusmi.actions.plan import Plan, Request
-from tpusmi.actions.planning import planned
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.printing import users_asked_for
 from tpusmi.cli.terminal import Looks
 from tpusmi.cli.width import forget_exported_size
 from tpusmi.collect import Collector, open_collector
-from tpusmi.model import History, Host, Process, Snapshot
+from tpusmi.model import History, Host, Snapshot
 from tpusmi.report.select import Wanted, recent, selected
 from tpusmi.settings import Settings
 from tpusmi.threads import WHERE, can_start
@@ -40,19 +34,6 @@ class _Feed(NamedTuple):
 
     def snapshot(self) -> Snapshot:
         return recent(selected(self.collector.snapshot(), self.wanted))
-
-
-class _Ender(NamedTuple):
-    """Ends what a person has chosen, another user's process too: the dialog names the user."""
-
-    host: Host
-
-    def plan(self, snapshot: Snapshot, processes: Sequence[Process]) -> Plan:
-        pids = tuple(p.pid for p in processes)
-        return planned(self.host, snapshot, Request(pids, all_users=True))
-
-    def carry_out(self, snapshot: Snapshot, plan: Plan, order: Order, say: Say) -> Report:
-        return carry_out(self.host, snapshot.chips, plan, order, say)
 
 
 def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -> int:
@@ -96,7 +77,7 @@ def _tui_options(host: Host, options: argparse.Namespace, looks: Looks) -> Optio
         interval_s=settings.interval_s,
         ascii=looks.ascii_only or settings.ascii,
         color=color,
-        ender=None if options.readonly else _Ender(host),
+        host=None if options.readonly else host,
         keys=settings.keys,
         theme=settings.theme,
         colors=settings.colors,

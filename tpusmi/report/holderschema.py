@@ -1,8 +1,8 @@
-"""The part of the JSON Schema that is about holders: the verdict, the kernel's word, the nodes."""
+"""The JSON Schema of a holder: its verdict, what the kernel reports, and the nodes."""
 
 from __future__ import annotations
 
-from tpusmi.model import LockState
+from tpusmi.model import Holding, LockState, Verdict
 from tpusmi.report.shapes import (
     NUMBER,
     TEXT,
@@ -17,68 +17,63 @@ from tpusmi.report.shapes import (
 
 
 def verdict() -> Schema:
-    """Whether a holder is stale, and why; null of other processes."""
+    """Whether a holder is stale, and why; null for other processes."""
     return {
         "stale": said(
             or_null(TRUTH),
             "True for a holder that will not do work again; null where `verdict` is not certain.",
         ),
-        "verdict": {"enum": ["stale", "maybe", "unknown", "not_stale", None]},
+        "verdict": {"enum": [*Verdict, None]},
         "stale_code": said(
             or_null(TEXT), "The sign that the verdict rests on: `orphaned`, `idle`, …"
         ),
         "stale_reason": said(or_null(TEXT), "Why the verdict is what it is."),
         "signs": a_list(
             an_object({"code": TEXT, "message": TEXT}),
-            "What speaks for its being stale, the weightiest first.",
+            "Signs that it may be stale, the strongest first.",
         ),
     }
 
 
 def life() -> Schema:
-    """What the kernel says of a holder; null of other processes."""
+    """What the kernel reports about a holder; null for other processes."""
     return {
-        "os_state": said(or_null(TEXT), "Of its main thread: R, S, D, Z; T and t: stopped."),
+        "os_state": said(or_null(TEXT), "State of its main thread: R, S, D, Z; T and t: stopped."),
         "parent_pid": or_null(WHOLE),
         "process_group": or_null(WHOLE),
         "session": or_null(WHOLE),
-        "age_s": said(or_null(NUMBER), "Since it was started."),
+        "age_s": said(or_null(NUMBER), "Time since it was started."),
         "threads": or_null(WHOLE),
-        "terminal": said(or_null(TEXT), "`pts/0`. Not asked by `tpusmi --json`."),
-        "cpu_percent": said(or_null(NUMBER), "Of one core. Not asked by `tpusmi --json`."),
-        "rss_bytes": said(or_null(WHOLE), "Memory of the host. Not asked by `tpusmi --json`."),
-        "cwd": said(or_null(TEXT), "Not asked by `tpusmi --json`."),
-        "container_id": said(or_null(TEXT), "Of the container that it runs in."),
-        "inner_pid": said(or_null(WHOLE), "Its pid in there."),
-        "role": said(or_null(TEXT), "In its job: `resource tracker`, `spawned worker`."),
-        "listens_on": a_list(WHOLE, "TCP ports."),
+        "terminal": said(or_null(TEXT), "`pts/0`. Null in `tpusmi --json`."),
+        "cpu_percent": said(or_null(NUMBER), "Percent of one core. Null in `tpusmi --json`."),
+        "rss_bytes": said(or_null(WHOLE), "Host memory. Null in `tpusmi --json`."),
+        "cwd": said(or_null(TEXT), "Working directory. Null in `tpusmi --json`."),
+        "container_id": said(or_null(TEXT), "Id of its container."),
+        "inner_pid": said(or_null(WHOLE), "Its pid in its container."),
+        "role": said(or_null(TEXT), "Its role in the job: `resource tracker`, `spawned worker`."),
+        "listens_on": a_list(WHOLE, "TCP ports on which it listens."),
     }
 
 
 def holding() -> Schema:
-    """Whether the TPU is free, by node, and what could not be seen."""
+    """Whether the TPU is free, by node, and how much could not be seen."""
     node = {
         "node": TEXT,
         "chip": or_null(WHOLE),
-        "state": {"enum": ["free", "no_permission", "held", "stale", "releasing", "not_visible"]},
-        "pids": a_list(WHOLE, "Every process that holds it."),
+        "state": {"enum": [h for h in Holding if h not in (Holding.NO_NODE, Holding.NO_TPU)]},
+        "pids": a_list(WHOLE, "Every process that holds the node."),
     }
     lock_file = {
         "path": TEXT,
         "state": {"enum": list(LockState)},
         "owner": or_null(TEXT),
-        "pids": a_list(WHOLE, "Who locks it, or has the deleted one open."),
+        "pids": a_list(WHOLE, "Processes that lock it, or have the deleted file open."),
         "message": TEXT,
     }
     return {
-        "status": {
-            "enum": [
-                *("free", "no_permission", "held", "stale", "not_visible"),
-                *("no_node", "no_tpu"),
-            ]
-        },
+        "status": {"enum": [h for h in Holding if h != Holding.RELEASING]},
         "nodes": a_list(an_object(node), "Every device node of a TPU."),
-        "not_inspected": said(WHOLE, "Processes that may hold one and could not be looked at."),
+        "not_inspected": said(WHOLE, "Processes that may hold a node and could not be inspected."),
         "own_pid_namespace": said(TRUTH, "Only processes of this container can be seen."),
         "lock_files": a_list(an_object(lock_file), "libtpu's lock file."),
     }

@@ -15,12 +15,13 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tpusmi.model import Process, Snapshot
+from tpusmi.model import Snapshot
 from tpusmi.tui import clipboard
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.prompt import Prompt
-from tpusmi.tui.ending.ends import SHOWN_S, Ending, Finished, Question, Told, still_there
-from tpusmi.tui.feed import Deliver, Ender, Feed, Options, Reader
+from tpusmi.tui.ending import ends
+from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
+from tpusmi.tui.feed import Deliver, Feed, Options, Reader
 from tpusmi.tui.keys import EVERYWHERE
 from tpusmi.tui.leaving import hung_up, on_continued, on_signals
 from tpusmi.tui.main.page import MainPage
@@ -216,41 +217,39 @@ class Dashboard(App[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """False for what this dashboard does not have. A browser's has no directory."""
-        absent = {"end": self.scene.options.ender is None, "picture": self.is_web}
+        absent = {"end": self.scene.options.host is None, "picture": self.is_web}
         return not absent.get(action, False)
 
     def action_end(self, choice: str) -> None:
         scene, targets = self.scene, self.page.targets
-        ender, snapshot = scene.options.ender, scene.newest
-        if ender is None or snapshot is None or self._is_asking:
+        host, snapshot = scene.options.host, scene.newest
+        if host is None or snapshot is None or self._is_asking:
             pass
-        elif there := still_there(snapshot, targets):
-            self._ask_about(ender, snapshot, there, choice)
+        elif there := ends.still_there(snapshot, targets):
+            self._ask_about(ends.question(host, scene.options, snapshot, there), choice)
         elif any(not p.is_verified for p in targets):
             self.say(CANNOT_END)
 
-    def _ask_about(
-        self, ender: Ender, snapshot: Snapshot, processes: tuple[Process, ...], choice: str
-    ) -> None:
-        from tpusmi.tui.ending.kill import KillScreen
-        from tpusmi.tui.ending.several import text_about
+    def _ask_about(self, question: Question, choice: str) -> None:
+        from tpusmi.tui.ending.kill_screen import KillScreen
+        from tpusmi.tui.ending.question import text_about
 
-        scene, plan = self.scene, ender.plan(snapshot, processes)
-        question = Question(snapshot, processes, plan)
-        text = text_about(scene.look, question, scene.user, scene.ends.telling)
-        screen = KillScreen(scene.look, text, choice, bool(plan.targets))
+        scene = self.scene
+        text = text_about(scene.look, question, scene.user, scene.ends.progress)
+        screen = KillScreen(scene.look, text, choice, bool(question.plan.targets))
         self._is_asking = True
-        self.push_screen(screen, lambda number: self._answered(ender, question, number))
+        self.push_screen(screen, lambda number: self._answered(question, number))
 
-    def _answered(self, ender: Ender, question: Question, number: int | None) -> None:
+    def _answered(self, question: Question, number: int | None) -> None:
         self._is_asking = False
         if number is not None:
-            Ending(ender, question, number, self.post_message).begin()
+            carry_out = self.scene.options.carry_out
+            ends.EndThread(question, carry_out, number, self.post_message).begin()
             self.page.answered()
         self._draw()
 
-    def on_end_told(self, message: Told) -> None:
-        self.scene.ends.telling.update(message.words)
+    def on_end_progress(self, message: Progress) -> None:
+        self.scene.ends.progress.update(message.words)
         self._draw()
 
     def on_end_finished(self, message: Finished) -> None:

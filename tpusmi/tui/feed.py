@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from tpusmi.actions.end import Say
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order, carry_out
+from tpusmi.actions.ending import OnProgress
 from tpusmi.actions.outcome import Report
-from tpusmi.actions.plan import Plan
-from tpusmi.model import History, Process, Snapshot
+from tpusmi.actions.plan import Plan, Request
+from tpusmi.actions.planning import planned
+from tpusmi.model import Chip, History, Host, Snapshot
 
-
-class Ender(Protocol):
-    """Ends holders of the TPU."""
-
-    def plan(self, snapshot: Snapshot, processes: Sequence[Process]) -> Plan:
-        """What ending those processes would mean: a target of each, or why it is refused."""
-
-    def carry_out(self, snapshot: Snapshot, plan: Plan, order: Order, say: Say) -> Report:
-        """Do it, on a thread of its own: takes up to the two waits of the order."""
+Planner = Callable[[Host, Snapshot, Request], Plan]
+CarryOut = Callable[[Host, Iterable[Chip], Plan, Order, OnProgress], Report]
 
 
 class Options(NamedTuple):
@@ -29,8 +23,10 @@ class Options(NamedTuple):
     interval_s: float = 1.0
     ascii: bool = False
     color: bool = True
-    ender: Ender | None = None
-    """None where nothing may be ended: no key for it exists then."""
+    host: Host | None = None
+    """The machine whose processes may be ended; None where none may be: then no key does it."""
+    planner: Planner = planned
+    carry_out: CarryOut = carry_out
     label: str = ""
     """Said in the header beside the host's name, as `demo`."""
     view: str = "auto"
@@ -38,7 +34,7 @@ class Options(NamedTuple):
     filter: str = ""
     """Only processes that contain this are shown at first."""
     user: str | None = None
-    """Whose processes are one's own; None is whoever runs this."""
+    """Whose processes are one's own; None is the user who runs this."""
     keys: Mapping[str, str] = {}
     """Keys by the id of a binding, comma separated, as Textual spells them."""
     theme: str | None = None

@@ -64,7 +64,7 @@ class Page(Screen[None]):
     def bindings(self) -> list[Binding]:
         """The keys that work here: for the footer and the help."""
         options = self.scene.options
-        may_end = options.ender is not None
+        may_end = options.host is not None
         every = [*offered(FIRST, may_end), *self.KEYS, *offered(LAST, may_end)]
         return remapped(every, options.keys)
 

@@ -36,7 +36,7 @@ class JobPage(Sheet):
                 self.span_s(snapshot),
                 is_past=bool(scene.back_s),
             )
-            around = Around(scene.ends.telling.get(process.key), ends)
+            around = Around(scene.ends.progress.get(process.key), ends)
             rows = job_lines(moment, around, self.lines.size)
         self._show(rows)
 

@@ -77,7 +77,7 @@ class Pane:
             yield self._others[n]
 
     def _details(self, s: Snapshot, p: Process) -> Details:
-        table, telling = self._roll.table, self._scene.ends.telling
+        table, telling = self._roll.table, self._scene.ends.progress
         about = About(table.devices(p), telling.get(p.key))
         return Details(self._scene.look, s, p, about, self._width)
 

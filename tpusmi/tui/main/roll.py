@@ -22,7 +22,7 @@ class Roll:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self.table = ProcessTable(scene.look)
-        self.table.telling = scene.ends.telling
+        self.table.telling = scene.ends.progress
         self.table.filter = scene.options.filter
         self.grid: Grid[Branch] = Grid(scene.look, self.table.columns(), "processes")
         self._tags: set[ProcessKey] = set()

@@ -1,4 +1,4 @@
-"""The machine itself, as its kernel tells: name, load, memory, uptime. Read anew at every tick."""
+"""The machine itself: name, load, memory, uptime. Read again in every look."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from tpusmi.model import Host, HostFacts, within
 from tpusmi.text import clean
 
 READ_MOST = 1024
-"""Bytes of a file: what is wanted stands in its first lines."""
+"""Bytes read of a file: the first lines are enough."""
 CPUS = "/sys/devices/system/cpu/online"
 NUMBER_MOST = 2.0**53
 
 
 def host_facts(host: Host) -> HostFacts:
-    """The host as the snapshot names it; None for what cannot be read."""
+    """The facts of a host; None for a fact that cannot be read."""
     now = time.time()
     clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
     own = host.path(host.own_proc)
     memory = _memory_bytes(_text(f"{own}/meminfo"))
     return HostFacts(
-        os.uname().nodename,
-        f"{clock}.{int(now % 1 * 1000):03d}Z",
-        clean(_text(host.path("/proc/sys/kernel/random/boot_id")), 64) or None,
-        _in_container(host),
+        name=os.uname().nodename,
+        time=f"{clock}.{int(now % 1 * 1000):03d}Z",
+        boot_id=clean(_text(host.path("/proc/sys/kernel/random/boot_id")), 64) or None,
+        container=_in_container(host),
         load_averages=_load_averages(_text(f"{own}/loadavg")),
         cpus=_count(_text(host.path(CPUS))),
         memory_total_bytes=memory.get("MemTotal"),
@@ -36,8 +36,8 @@ def host_facts(host: Host) -> HostFacts:
 
 
 def _text(path: str) -> str:
-    """The beginning of a file; empty when it cannot be read. Waits for nobody: a simulated host's
-    may be anything.
+    """The beginning of a file; empty when it cannot be read. It never waits: on a simulated host
+    it may be anything.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -53,8 +53,8 @@ def _text(path: str) -> str:
 
 
 def _in_container(host: Host) -> bool | None:
-    """True where a container engine left its mark; None when neither it nor an init of a machine
-    can be seen.
+    """True where a container engine left its mark; None when neither that nor a machine's init can
+    be seen.
     """
     if any(os.path.exists(host.path(mark)) for mark in ("/.dockerenv", "/run/.containerenv")):
         return True
@@ -64,19 +64,19 @@ def _in_container(host: Host) -> bool | None:
 
 def _load_averages(text: str) -> tuple[float, float, float] | None:
     """`0.42 0.40 0.31 2/2100 4321`"""
-    found = [number for word in text.split()[:3] if (number := _number(word)) is not None]
-    return (found[0], found[1], found[2]) if len(found) == 3 else None
+    loads = [number for word in text.split()[:3] if (number := _number(word)) is not None]
+    return (loads[0], loads[1], loads[2]) if len(loads) == 3 else None
 
 
 def _memory_bytes(text: str) -> dict[str, int]:
-    """`MemTotal:  385000000 kB`, a row a line."""
+    """Bytes by name, from lines such as `MemTotal:  385000000 kB`."""
     rows = (line.split() for line in text.splitlines())
-    found = {row[0].rstrip(":"): _number(row[1]) for row in rows if row[2:] == ["kB"]}
-    return {name: int(number) * 1024 for name, number in found.items() if number is not None}
+    sizes = {row[0].rstrip(":"): _number(row[1]) for row in rows if row[2:] == ["kB"]}
+    return {name: int(number) * 1024 for name, number in sizes.items() if number is not None}
 
 
 def _count(text: str) -> int | None:
-    """How many CPUs `0-3,8` are; None for what is no such list."""
+    """How many CPUs a list such as `0-3,8` has; None for other text."""
     total = 0
     for part in text.strip().split(","):
         first, dash, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""Removes libtpu's lock file where it is proven to be nobody's, and in the way."""
+"""Removes libtpu's lock file where it is proven that no process locks it, and it is in the way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tpusmi.model import Host, LockFile, LockState
 from tpusmi.sources.holders import is_inside
 from tpusmi.sources.holders.lockfile import lock_files
-from tpusmi.sources.holders.scan import Found
+from tpusmi.sources.holders.scan import ScanResult
 
 
 class Cleared(NamedTuple):
@@ -21,41 +21,41 @@ class Cleared(NamedTuple):
     message: str
 
 
-def clear(host: Host, found: Found) -> tuple[Cleared, ...]:
+def clear(host: Host, scanned: ScanResult) -> tuple[Cleared, ...]:
     """Remove every lock file that is unlocked, in the way, and of no use to any holder.
 
-    `found` is what a look at everybody has just seen. A file that is missing or harmless is left
-    out.
+    `scanned` is the result of a full scan a moment ago. A missing or harmless file is left out of
+    the answer.
     """
-    sees_all = not (found.hides_others or is_inside(host))
+    sees_all = not (scanned.hides_others or is_inside(host))
     return tuple(
-        _cleared(host, file, found)
-        for file in lock_files(host, found.files, sees_all)
+        _cleared(host, file, scanned)
+        for file in lock_files(host, scanned.lock_files, sees_all)
         if file.state in (LockState.LOCKED, LockState.UNKNOWN, LockState.BLOCKING)
     )
 
 
-def _cleared(host: Host, file: LockFile, found: Found) -> Cleared:
+def _cleared(host: Host, file: LockFile, scanned: ScanResult) -> Cleared:
     kept = "" if file.state == LockState.BLOCKING else file.message
-    if not kept and found.holders:
-        kept = f"pid {', '.join(map(str, found.holders))} holds the TPU"
-    elif not kept and found.hidden:
+    if not kept and scanned.holders:
+        kept = f"pid {', '.join(map(str, scanned.holders))} holds the TPU"
+    elif not kept and scanned.hidden:
         kept = "a process that could not be inspected may hold the TPU"
     return Cleared(file.path, False, f"kept: {kept}") if kept else _removed(host, file.path)
 
 
 def _removed(host: Host, path: str) -> Cleared:
-    """Remove it while we have its lock: who takes it at the same time keeps it."""
+    """Remove it while we have its lock: a process that takes the lock at the same time keeps it."""
     here = host.path(path)
     try:
-        # Without O_CREAT, and never through a link: /tmp is everybody's.
+        # Without O_CREAT, and never through a link: any user can write to /tmp.
         descriptor = os.open(here, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         return Cleared(path, False, f"kept: it cannot be opened ({error.strerror}), try sudo")
     try:
         opened = os.fstat(descriptor)
         if not stat.S_ISREG(opened.st_mode):
-            return Cleared(path, False, "kept: it is not a regular file")
+            return Cleared(path, False, "kept: not a regular file")
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         named = os.lstat(here)
         if (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino):
@@ -67,4 +67,4 @@ def _removed(host: Host, path: str) -> Cleared:
         return Cleared(path, False, f"kept: {error.strerror}")
     finally:
         os.close(descriptor)
-    return Cleared(path, True, "removed: no process locked it, and it was in the way")
+    return Cleared(path, True, "removed: not locked, and in the way")

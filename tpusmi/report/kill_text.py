@@ -1,4 +1,4 @@
-"""A plan to end holders, and what became of them, as text and as plain objects."""
+"""A plan to end holders, and its report, as text and as plain objects: `tpusmi kill`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order
 from tpusmi.actions.outcome import Newcomer, Report, Result
 from tpusmi.actions.plan import Plan, Starter
 from tpusmi.model import SCHEMA, Process, Snapshot
 from tpusmi.report import words
-from tpusmi.report.holding import chips_or_nodes
+from tpusmi.report.ps_text import chips_or_nodes
 
 COMMAND_MOST = 70
 
 
 def plan_text(s: Snapshot, plan: Plan, order: Order) -> str:
-    """What would be done and why, what not and why."""
+    """Which processes would be ended and which left alone, with the reasons."""
     return "".join(f"{line}\n" for line in _plan(s, plan, order))
 
 
@@ -36,26 +36,26 @@ def _plan(s: Snapshot, plan: Plan, order: Order) -> Iterator[str]:
         pids = ", ".join(map(str, plan.also_held_by))
         yield f"The nodes will not be free: pid {pids} also holds them"
     for path in plan.lock_files:
-        yield f"{path} is removed if no process holds the TPU then: it is in the way"
+        yield f"{path} is removed if no process then holds the TPU: it is in the way"
     if not (plan.targets or plan.refused or plan.spared or plan.lock_files):
-        yield "nothing to end: no holder of the TPU matches"
+        yield "nothing to do: no holder matches"
     yield from _unknown(plan)
 
 
 def _unknown(plan: Plan) -> Iterator[str]:
-    """What could not be seen or asked."""
+    """What could not be seen or read."""
     if plan.unseen:
         yield f"not everything could be seen: {plan.unseen}"
-    yield from (f"could not be asked: {message}" for message in plan.unasked)
+    yield from (f"could not be read: {message}" for message in plan.unasked)
 
 
 def may_come_back(starter: Starter) -> str:
-    """That it may be started again, and by what."""
+    """That the process may be started again, and by what."""
     return f"may come back: started by {starter.words}"
 
 
 def what_happens(order: Order) -> str:
-    """How they are ended, in a sentence."""
+    """How processes are ended, in a sentence."""
     name = signal.Signals(order.signal).name
     forced = f", SIGKILL after {order.grace_s:.0f} s to those that are left"
     forced = "" if order.signal == signal.SIGKILL else forced
@@ -72,7 +72,7 @@ def _named(s: Snapshot, p: Process) -> str:
 
 
 def standstill(p: Process) -> str:
-    """Why it does nothing by the letter of its state; empty for one that runs or waits."""
+    """Why it does nothing, by its state letter; empty for a process that runs or waits."""
     states = {
         "T": "stopped (state T): SIGSTOP or Ctrl-Z",
         "t": "stopped (state t): by a debugger",
@@ -92,9 +92,9 @@ def report_text(report: Report) -> str:
         if old:
             lines.append(f"{node} is still held by pid {', '.join(old)}")
         elif not pids:
-            lines.append(f"whether {node} is free cannot be seen")
+            lines.append(f"cannot tell whether {node} is free")
     lines += [f"{file.path}: {file.message}" for file in report.lock_files]
-    lines += [f"whether the nodes are free: {report.unseen}"] if report.unseen else []
+    lines += [f"not everything could be seen: {report.unseen}"] if report.unseen else []
     lines += list(report.notes)
     return "".join(f"{line}\n" for line in lines)
 
@@ -110,7 +110,8 @@ def _came_back(n: Newcomer) -> str:
 
 
 def report_dict(plan: Plan, report: Report | None) -> dict[str, Any]:
-    """The object of `tpusmi kill --json`; of a dry run without results."""
+    """The object of `tpusmi kill --json`; a dry run has no results."""
+    done = Report((), {}, (), (), unseen=plan.unseen) if report is None else report
     return {
         "schema": SCHEMA,
         "plan": {
@@ -128,18 +129,18 @@ def report_dict(plan: Plan, report: Report | None) -> dict[str, Any]:
             "not_asked": list(plan.unasked),
         },
         "done": report is not None,
-        "unseen": plan.unseen if report is None else report.unseen,
-        "free": None if report is None else report.is_free,
-        "results": [] if report is None else [_result(r) for r in report.results],
-        "still_held": {} if report is None else {n: list(p) for n, p in report.still_held.items()},
-        "came_back": [] if report is None else [_newcomer(n) for n in report.came_back],
-        "lock_files": [] if report is None else [f._asdict() for f in report.lock_files],
-        "notes": [] if report is None else list(report.notes),
+        "unseen": done.unseen,
+        "free": done.is_free,
+        "results": [_result(r) for r in done.results],
+        "still_held": {node: list(pids) for node, pids in done.still_held.items()},
+        "came_back": [_newcomer(n) for n in done.came_back],
+        "lock_files": [f._asdict() for f in done.lock_files],
+        "notes": list(done.notes),
     }
 
 
 def _result(r: Result) -> dict[str, Any]:
-    took = {"outcome": r.outcome, "message": r.message, "took_s": round(r.took_s, 3)}
+    took = {"outcome": r.outcome.value, "message": r.message, "took_s": round(r.took_s, 3)}
     return {**_identity(r.process), **took}
 
 
