@@ -8,21 +8,54 @@ from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from tpusmi.model import ChipKey, Device, History, ProcessKey, Series, Snapshot, Subject, Value
-from tpusmi.report import rows
+from tpusmi.model import (
+    ChipKey,
+    Device,
+    History,
+    ProcessKey,
+    Series,
+    Snapshot,
+    Subject,
+    Value,
+    several,
+)
 
+
+class Quantity(NamedTuple):
+    """A metric of devices that graphs and heat maps show."""
+
+    name: str
+    """Its name in a table."""
+    label: str
+    """Its name above a graph."""
+    metric: str
+    title: str
+    """What it is, in a few words."""
+
+
+QUANTITIES = HBM, MXU, DUTY, BANDWIDTH = (
+    Quantity("HBM", "HBM", "hbm_used_bytes", "HBM in use, % of the limit"),
+    Quantity("MXU", "MXU", "tensorcore_utilization_percent", "MXU, % of the peak throughput"),
+    Quantity("DUTY", "duty cycle", "duty_cycle_percent", "duty cycle, % of the time"),
+    Quantity(
+        "BW", "HBM bandwidth", "hbm_bandwidth_utilization_percent", "HBM bandwidth, % of the peak"
+    ),
+)
+ARRAYS = Quantity("ARRAYS", "live arrays", "live_array_bytes", "live arrays")
+"""Drawn where the memory in use is not known."""
+SIZES = (HBM, ARRAYS)
+GRAPHED = tuple(quantity.metric for quantity in (*QUANTITIES, ARRAYS))
+"""Metrics of the graphs of devices."""
 HELD_S = 5.0
-"""So long the newest reading stands in a graph."""
+"""How long the newest reading is drawn in a graph."""
 GRAPHS_MOST, AVERAGES_MOST = 8192, 256
-"""Graphs of jobs that are gone are forgotten, with all the others, when there are so many."""
-MOST_OF = ("hbm_used_bytes", "live_array_bytes")
-"""Of these a column shows the most, of all others the mean."""
+"""All kept graphs are dropped when there are more: most are of jobs that are gone."""
 
 Slots = list[float | None]
 Drawn = tuple[Sequence[Subject], str]
-"""What a graph is of: the first of these subjects of which that metric is known."""
+"""A metric, and subjects: the graph is of the first one that has values."""
 How = Callable[[Sequence[float]], "float | None"]
-"""Makes one number of all that were measured in the time of a slot, oldest first."""
+"""Makes one number of all values in the time of a slot, oldest first."""
 
 
 class _Graph(NamedTuple):
@@ -42,7 +75,7 @@ class _Average:
         self._sum, self._count = (slots[-1], 1) if slots[-1] is not None else (0.0, 0)
 
     def add(self, value: float | None, until: int, at_s: float) -> None:
-        """The mean of a newer moment."""
+        """Add the mean of a newer moment."""
         if until > self.until:
             self.slots = self.slots[until - self.until :] + [None] * (until - self.until)
             self._sum, self._count = 0.0, 0
@@ -69,10 +102,10 @@ class Graphs:
 
         Of one witness only: agent and libtpu do not mean quite the same by memory in use.
         """
-        found = self.of(filed(s, d, metric), metric, s.at_s, span_s, count)
+        found = self.of(history_subjects(s, d, metric), metric, s.at_s, span_s, count)
         if found[-1] is not None:
             return found
-        return held(found, rows.shown(s, d, metric).value, span_s / count)
+        return held(found, several.measured(s, metric, d), span_s / count)
 
     def of(
         self,
@@ -83,8 +116,8 @@ class Graphs:
         count: int,
         how: How | None = None,
     ) -> Slots:
-        """The same of the first of these subjects of which anything is known. `how` is `most`,
-        `mean` or `dominant`; otherwise the metric decides.
+        """The same for the first of these subjects that has values. `how` is `most`, `mean` or
+        `dominant`; without it the metric decides.
         """
         # A slot is a second at least.
         few = min(count, max(1, int(span_s)))
@@ -120,7 +153,7 @@ class Graphs:
         return slots
 
     def first_s(self, drawn: Iterable[Drawn], at_s: float) -> int | None:
-        """The second of the oldest value in graphs of these; None where they are empty."""
+        """The second of the oldest value in these graphs; None where they are empty."""
         firsts = (self._first_s(subjects, metric, int(at_s)) for subjects, metric in drawn)
         return min((first for first in firsts if first is not None), default=None)
 
@@ -145,16 +178,16 @@ class Graphs:
         found = self._averages.get(key)
         if len(self._averages) > AVERAGES_MOST:
             self._averages.clear()
-        # Further apart than neighbours: it was paused, or somebody has looked back.
+        # The moments are not neighbors: the dashboard was paused, or the user has looked back.
         if found is None or s.at_s < found.at_s or until - found.until > 1:
-            same = alike(s, devices, metric)
+            same = several.alike(s, metric, devices)
             every = [self.of_device(s, d, metric, span_s, count) for d in same]
             slots = [
                 mean([v for v in column if v is not None]) for column in zip(*every, strict=True)
             ]
             found = self._averages[key] = _Average(slots or [None] * count, until, s.at_s)
         elif s.at_s > found.at_s:
-            found.add(present_mean(s, devices, metric), until, s.at_s)
+            found.add(several.mean(s, metric, devices, of_some=True), until, s.at_s)
         return found.slots
 
     def _first_s(self, subjects: Iterable[Subject], metric: str, until_s: int) -> int | None:
@@ -178,38 +211,21 @@ def _fill(
         graph.slots[number - graph.until + count - 1] = how([v for v in window[a:b] if v >= 0])
 
 
-def filed(s: Snapshot, d: Device, metric: str) -> tuple[Subject, ...]:
-    """Under what the history has a metric of the device, or of its whole chip where only that is
-    measured. Where neither is, of the first that was; but a graph of memory has one scale, and then
-    it is the device's.
+def history_subjects(s: Snapshot, d: Device, metric: str) -> tuple[Subject, ...]:
+    """The device, or its whole chip where only that is measured. Where neither is, the first of
+    them that was; but a graph of memory has one scale, and then it is the device's.
     """
     chip = None if d.chip is None else ChipKey(d.chip)
     if chip is None or (d.key, metric) in s.values:
         return (d.key,)
     if (chip, metric) in s.values:
         return (chip,)
-    return (d.key,) if metric in MOST_OF else (d.key, chip)
-
-
-def alike(s: Snapshot, devices: Sequence[Device], metric: str) -> Sequence[Device]:
-    """Those of which there is a mean: none is of the memory of devices and of whole chips."""
-    if metric not in MOST_OF or not any((d.key, metric) in s.values for d in devices):
-        return devices
-    return [d for d in devices if (d.key, metric) in s.values or s.of_chip(metric, d) is None]
-
-
-def present_mean(s: Snapshot, devices: Sequence[Device], metric: str) -> float | None:
-    """The mean over the devices of which it is known now; None when it is of none of them."""
-    read = s.values.get
-    found = [read((d.key, metric)) for d in devices]
-    if None in found:
-        found = [rows.shown(s, d, metric).value for d in alike(s, devices, metric)]
-    return mean([v.value for v in found if v is not None and not v.stale])
+    return (d.key,) if metric in several.MEMORY else (d.key, chip)
 
 
 def held(slots: Slots, present: Value | None, slot_s: float) -> Slots:
-    """The slots, with the present value in the last ones that are blank between two readings: the
-    newest reading stands in a graph for a moment, as it does in the tables.
+    """The slots, with the current value in the last ones while they wait for the next reading: a
+    reading stays in a graph for a moment, as it does in the tables.
     """
     if present is None or present.stale:
         return slots
@@ -223,20 +239,26 @@ def stretched(slots: Sequence[float | None], count: int) -> Slots:
     return [slots[i * len(slots) // count] for i in range(count)] if slots else [None] * count
 
 
+def is_known(slots: Sequence[float | None]) -> bool:
+    """True if any slot has a value."""
+    return any(v is not None for v in slots)
+
+
 def most(values: Sequence[float]) -> float | None:
-    """The largest; None of none."""
+    """The largest value; None if there are none."""
     return max(values, default=None)
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """None of none."""
+    """The mean of the values; None if there are none."""
     return sum(values) / len(values) if values else None
 
 
 def dominant(values: Sequence[float]) -> float | None:
-    """What there is most of, for numbers that are names; None of none."""
+    """The most frequent value, for numbers that stand for names; None if there are none."""
     return Counter(values).most_common(1)[0][0] if values else None
 
 
 def _how(metric: str) -> How:
-    return most if metric in MOST_OF else mean
+    """A slot shows the most memory, and the mean of everything else."""
+    return most if metric in several.MEMORY else mean
