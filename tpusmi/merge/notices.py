@@ -27,7 +27,7 @@ from tpusmi.model import (
     Verdict,
 )
 from tpusmi.model.several import fresh, least
-from tpusmi.text import counted
+from tpusmi.text import counted, elapsed
 
 UNUSED_S = 300.0
 PERSISTENT, UNUSABLE = 6, 10
@@ -131,7 +131,7 @@ def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
         yield Notice("other_mounts", wall, p.pid)
     idle_s = least(s, "idle_s", devices)
     if idle_s is not None and idle_s >= UNUSED_S and p.stale_code != "idle":
-        yield Notice("unused", f"has held the TPU idle for {idle_s / 60:.0f} min", p.pid)
+        yield Notice("unused", f"has held the TPU idle for {elapsed(idle_s)}", p.pid)
     yield from warnings(s, p)
 
 

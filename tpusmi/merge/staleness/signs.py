@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.merge.staleness.work import BUSY, WORKING_CPU_PERCENT, Case, idle_s, minutes
+from tpusmi.merge.staleness.work import BUSY, WORKING_CPU_PERCENT, Case, idle_s
 from tpusmi.merge.witnesses import stopped
 from tpusmi.model import FAILED, Phase, Sign, State
 from tpusmi.model.several import fresh
+from tpusmi.text import elapsed
 
 QUIET_CPU_PERCENT = 5.0
 """Share of one core since its start: a program that ran for long has used more."""
@@ -36,7 +37,7 @@ def _stuck(c: Case) -> Iterator[Sign]:
     if stuck_s is not None and stuck_s >= c.limits.stuck_s:
         yield Sign(
             "stuck",
-            f"no program and no HBM in use for {minutes(stuck_s)}: it is stuck while it starts, "
+            f"no program and no HBM in use for {elapsed(stuck_s)}: it is stuck while it starts, "
             "or needs no TPU (JAX_PLATFORMS=cpu)",
         )
 
@@ -58,7 +59,7 @@ def _stuck_s(c: Case) -> float | None:
 def _idle(c: Case) -> Iterator[Sign]:
     rests_s = idle_s(c)
     if rests_s is not None and rests_s >= c.limits.idle_s:
-        yield Sign("idle", f"has left all its devices idle for {minutes(rests_s)}")
+        yield Sign("idle", f"has left all its devices idle for {elapsed(rests_s)}")
 
 
 def _quiet(c: Case) -> Iterator[Sign]:
@@ -71,7 +72,7 @@ def _quiet(c: Case) -> Iterator[Sign]:
     if thread_s >= c.limits.stuck_s and used < QUIET_CPU_PERCENT:
         yield Sign(
             "quiet",
-            f"no metrics server, no agent, no new thread for {minutes(thread_s)}, and "
+            f"no metrics server, no agent, no new thread for {elapsed(thread_s)}, and "
             f"{used:.1f} % of a core since its start: still starting, or stuck{_waits(c)}",
         )
 

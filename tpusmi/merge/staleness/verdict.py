@@ -16,7 +16,6 @@ from tpusmi.merge.staleness.work import (
     NOT_MEASURED,
     Case,
     lack_of_work,
-    minutes,
     why_working,
 )
 from tpusmi.merge.witnesses import in_words, missing_for, stopped
@@ -30,6 +29,7 @@ from tpusmi.model import (
     Snapshot,
     Verdict,
 )
+from tpusmi.text import elapsed
 
 _ASKED_ALREADY = ("idle", "stuck")
 """Codes of signs that are themselves the answer of an agent or a metrics server."""
@@ -113,8 +113,7 @@ def _against(c: Case, sign: Sign) -> Iterator[str]:
     if age_s is None:
         yield "its age is not known"
     elif age_s < LOST_AFTER_S:
-        age = f"{age_s:.1f} s" if age_s < 120 else minutes(age_s)
-        yield f"it is only {age} old"
+        yield f"it is only {elapsed(age_s)} old"
     yield from c.life.ties
     if ports := _client_ports(c):
         yield f"it listens for clients on TCP port {', '.join(map(str, ports))}"

@@ -21,6 +21,7 @@ from tpusmi.model import (
 )
 from tpusmi.model.history import NOTHING_PERCENT
 from tpusmi.model.several import fresh, fresh_own, least, mean
+from tpusmi.text import elapsed
 
 WORKED_LATELY_S = 60.0
 BUSY = (
@@ -99,7 +100,7 @@ def lack_of_work(c: Case) -> Answer:
     """
     rests_s = idle_s(c)
     if rests_s is not None and rests_s >= LOST_AFTER_S:
-        return Answer(True, f"it has run nothing for {minutes(rests_s)}")
+        return Answer(True, f"it has run nothing for {elapsed(rests_s)}")
     if c.has_agent and c.process.phase != Phase.IDLE:
         return Answer(False, f"its agent says that it is {c.process.phase or 'alive'}")
     used, over_s = c.life.recent_cpu_percent, c.life.recent_s
@@ -155,8 +156,3 @@ def _quiet_since_s(d: Device, history: History) -> float | None:
     if since_s is None and d.chip is not None:
         since_s = history.nothing_since_s(ChipKey(d.chip))
     return since_s
-
-
-def minutes(seconds: float) -> str:
-    """`12 min`, `2.5 h`."""
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
