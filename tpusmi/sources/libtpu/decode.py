@@ -7,16 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.metricproto import CORE_TYPES, messages
-from tpusmi.model import (
-    LIBTPU,
-    Core,
-    Latency,
-    Number,
-    Percentiles,
-    ProcessKey,
-    Reading,
-    RowKey,
-)
+from tpusmi.model import LIBTPU, Core, Latency, Number, Percentiles, ProcessKey, Reading, RowKey
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.sources.libtpu.names import EXECUTION, LATENCY, Name, sane
 from tpusmi.sources.libtpu.percentiles import percentiles, summed
