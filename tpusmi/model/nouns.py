@@ -3,8 +3,6 @@
 No I/O, no clock.
 """
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from typing import NamedTuple
 
 from tpusmi.model.process import Missing, Process, ProcessKey

@@ -3,8 +3,6 @@
 No I/O, no clock.
 """
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

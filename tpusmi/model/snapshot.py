@@ -1,7 +1,5 @@
 """One moment of a host, with a witness for every value, and the plain object that scripts get."""
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ The kernel is asked by netlink, which walks the listening sockets only: reading 
 a table of all connections, 10 ms on a large host even when it is empty.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 import struct
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """The processes that a pass has found, as the model describes them."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -19,10 +17,6 @@ AGAIN_S = 2.0
 SLOW_AGAIN_S = 30.0
 """Its ports and ancestors are read again after this time: they take a look at every descriptor."""
 SLICE_PORT_VARIABLE = "TPU_PROCESS_PORT"
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
 
 
 class Meter:

@@ -1,7 +1,5 @@
 """What /proc says about a process, which may vanish between two reads, and put any bytes there."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 from collections.abc import Iterable
 from itertools import pairwise

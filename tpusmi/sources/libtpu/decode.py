@@ -1,7 +1,5 @@
 """A metrics server's messages as readings, latencies and cores. Pure; trusts nothing in them."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

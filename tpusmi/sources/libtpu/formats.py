@@ -2,8 +2,6 @@
 trusts none of them.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar

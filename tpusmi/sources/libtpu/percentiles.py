@@ -4,8 +4,6 @@ Measured on the SDK of libtpu 0.0.42.1, which knows exponential buckets only and
 the other kinds are walked in the same way.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import itertools
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Which ports may serve libtpu's metrics, and whose they are."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import math
 import os
 import time

@@ -1,7 +1,5 @@
 """The chips that the kernel shows on the PCI bus, and their device nodes."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import math
 import os
 import threading

@@ -1,7 +1,5 @@
 """PCI functions: which of them are TPUs, and what sysfs says about each."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 `/dev/vfio/7` is IOMMU group 7, which may just as well be a network card's. A node is never opened.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 import stat
 from collections.abc import Sequence
