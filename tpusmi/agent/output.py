@@ -21,8 +21,6 @@ KEEP_DEAD_MOST = 8
 """
 ENDED = PHASES.index(Phase.ENDED)
 HALF_SUFFIX = f"{places.SUFFIX}.new"
-WRITES_EVERY_S = 60.0
-"""A live agent writes more often than this."""
 HALF_S = 1.0
 """A file is locked within less than this after it was made."""
 SWEEP_CPU_S = 0.25
@@ -68,7 +66,7 @@ def remove_old(who: Identity, directory: str) -> None:
     the rest; and empty directories of its own beside this one.
     """
     try:
-        segments = places.segments(directory, who.uid).files
+        segments, _ = places.segments(directory, who.uid)
     except OSError:
         return
     now = time.time()
@@ -126,7 +124,7 @@ def _runs(place: places.SegmentFile) -> bool:
 
 
 def _is_old(place: places.SegmentFile) -> bool:
-    return time.time() - place.written_s >= WRITES_EVERY_S
+    return time.time() - place.written_s >= places.RECENT_S
 
 
 def _has_ended(reader: SegmentReader) -> bool:
@@ -227,7 +225,7 @@ def _is_left_half(path: str, uid: int, now: float) -> bool:
     if looked is None:
         return False
     status, is_held = looked
-    least_s = WRITES_EVERY_S if is_held is None else 0.0 if status.st_size else HALF_S
+    least_s = places.RECENT_S if is_held is None else 0.0 if status.st_size else HALF_S
     return status.st_uid == uid and not is_held and now - status.st_mtime >= least_s
 
 

@@ -47,13 +47,10 @@ class Segments:
             return refusal
         self._budget.renew()
         gaps = Gaps(self._kernel)
-        listing = self._directories.segments(now_s, self._budget)
         if self._kernel.limits:
             gaps.note(self._kernel.limits)
-        for trouble in listing.troubles:
-            gaps.directory(trouble)
-        gaps.others(listing.others)
-        files = [*listing.files, *self._deleted(listing.files)]
+        listed = self._directories.segments(now_s, self._budget, gaps)
+        files = [*listed, *self._deleted(listed)]
         jobs = [job for job in (self._job(file, gaps) for file in files) if job is not None]
         contested = _contested(jobs, self._budget)
         read = (

@@ -115,7 +115,8 @@ class Job:
 
     def look_elsewhere(self) -> None:
         """Look for its process among those of other pid namespaces, if it is from one."""
-        self._kernel.look_for(self._claim)
+        if self._kernel.is_from_another(self._claim.header):
+            self._kernel.other_namespaces.look_for(self._claim.header)
 
     def look(self) -> None:
         """Ask the kernel about the process that the segment names, and about its agent's lock."""
@@ -127,9 +128,10 @@ class Job:
     @property
     def may_be_proven(self) -> bool:
         """True when its process was not found, and may be among those that were not looked at."""
-        now = self.evidence
-        is_open = now.process is None and now.is_locked is not False
-        return is_open and self._kernel.may_run(self._claim)
+        if self.evidence.process is not None or self.evidence.is_locked is False:
+            return False
+        is_complete = self._kernel.other_namespaces.is_complete
+        return not is_complete and self._kernel.is_from_another(self._claim.header)
 
     def read(self, now_s: float, is_contested: bool = False, past_most: int = 0) -> JobReport:
         """What the segment holds now, and at most so many values of the past. Raises SegmentError.
