@@ -642,12 +642,14 @@ def test_nothing_needs_grpcio() -> None:
     assert (said.stdout, said.stderr) == ("ok 1 server, 2 devices\n", "")
 
 
-def test_the_agent_reads_its_own_process_and_no_other() -> None:
+def test_the_agent_reads_its_own_process_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = OwnServer()
     with server_process() as other:
-        own = OwnServer(environment={"TPU_RUNTIME_METRICS_PORTS": str(other.port)})
+        monkeypatch.setenv("TPU_RUNTIME_METRICS_PORTS", str(other.port))
         assert own.read(time.monotonic()) == []
     with serving(of_devices([0, 1])) as server:
-        own = OwnServer(environment={"TPU_RUNTIME_METRICS_PORTS": f"1,{server.port}"})
+        monkeypatch.setenv("TPU_RUNTIME_METRICS_PORTS", f"1,{server.port}")
+        own = OwnServer()
         found = own.read(time.monotonic())
         assert server.asked() == [metric_servers.DUTY]
         own.close()

@@ -41,8 +41,8 @@ class Activity:
         self._allocations = 0.0
         self._compile_s = 0.0
 
-    def phase(self, now_s: float, allocations: float, times: StepTimes | None) -> str:
-        """`starting`, `compiling`, `running` or `idle`.
+    def phase(self, now_s: float, allocations: float, times: StepTimes | None) -> Phase:
+        """Any phase but ENDED.
 
         Call once per sample; the first answer rests on little.
         """
@@ -61,13 +61,10 @@ class Activity:
             return Phase.COMPILING
         last_step = self._steps.last_at_s
         if last_step is None:
-            return Phase.RUNNING if now_s - self._busy_at_s < IDLE_AFTER_S else "idle"
-        patience = (
-            IDLE_AFTER_S
-            if times is None
-            else max(IDLE_AFTER_S, IDLE_AFTER_STEPS * times.period.p95)
-        )
-        return Phase.RUNNING if now_s - last_step < patience else "idle"
+            return Phase.RUNNING if now_s - self._busy_at_s < IDLE_AFTER_S else Phase.IDLE
+        of_steps_s = 0.0 if times is None else IDLE_AFTER_STEPS * times.period.p95
+        patience_s = max(IDLE_AFTER_S, of_steps_s)
+        return Phase.RUNNING if now_s - last_step < patience_s else Phase.IDLE
 
     def _is_starting(self, now_s: float) -> bool:
         if self.has_backend or self._steps.last_at_s is not None:

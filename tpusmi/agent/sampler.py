@@ -103,7 +103,7 @@ class Sampler(Thread):
         # The segment stays open and locked: this process lives, and viewers call it silent.
         own_process.say(f"agent switched off: {self.failure}")
         try:
-            self._warn("agent_off", f"the agent switched itself off: {self.failure}")
+            self.segment.warn("agent_off", f"the agent switched itself off: {self.failure}")
         except Exception:  # noqa: BLE001  # often the very reason
             pass
 
@@ -111,7 +111,7 @@ class Sampler(Thread):
         """Poll until the job has made a backend, showing the process as starting meanwhile."""
         argv = own_process.command()
         version = ".".join(map(str, sys.version_info[:3]))
-        self.segment.facts.items = {"argv": argv, "python_version": version}
+        self.segment.facts = {"argv": argv, "python_version": version}
         if not own_process.is_helper(argv):
             self.segment.open(0)
         while (backend := jaxread.backend()) is None:
@@ -142,7 +142,7 @@ class Sampler(Thread):
     def _adopt_backend(self, backend: Any) -> None:
         """Make a segment for the devices that the backend has now."""
         self._activity.has_backend = True
-        facts = self.segment.facts.items
+        facts = self.segment.facts
         facts.update(jaxread.static_facts(backend))
         facts["warnings"] = own_process.fallback_warning(facts["platform"])
         kind = facts["device_kind"]
@@ -193,12 +193,7 @@ class Sampler(Thread):
 
     def _stop_profiling(self, reason: str) -> None:
         self._profiling = False
-        self._warn("no_memory_profile", f"the memory profile {reason}")
-
-    def _warn(self, code: str, message: str) -> None:
-        """Publish a warning among the facts."""
-        self.segment.facts.warn(code, message)
-        self.segment.write_facts()
+        self.segment.warn("no_memory_profile", f"the memory profile {reason}")
 
     def _sample(self, backend: Any, now_s: float) -> None:
         self.compilations.listen()

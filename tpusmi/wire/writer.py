@@ -9,21 +9,8 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from tpusmi.wire import lock
-from tpusmi.wire.layout import (
-    BLOB_HEAD,
-    CRC,
-    HEADER,
-    HEADER_BYTES,
-    MAGIC,
-    MAJOR,
-    MINOR,
-    NEWEST,
-    PREAMBLE,
-    SLOT_HEAD,
-    Header,
-    fields_in_slot,
-)
+from tpusmi.wire import layout, lock
+from tpusmi.wire.layout import Header
 
 _TO_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -167,17 +154,17 @@ class Blob:
     @property
     def capacity(self) -> int:
         """Bytes of the largest payload that fits."""
-        return self._half - BLOB_HEAD.size
+        return self._half - layout.BLOB_HEAD.size
 
     def write(self, kind: int, payload: bytes, at_s: float) -> bool:
         """True when the payload was written; False when it does not fit. Raises OSError."""
         if len(payload) > self.capacity:
             return False
         sequence = self._sequence + 1
-        head = BLOB_HEAD.pack(sequence, kind, len(payload), at_s, 0)[: -CRC.size]
+        head = layout.BLOB_HEAD.pack(sequence, kind, len(payload), at_s, 0)[: -layout.CRC.size]
         crc = zlib.crc32(payload, zlib.crc32(head))
         offset = self._offset + self._half * (sequence % 2)
-        self._file.write(head + CRC.pack(crc) + payload, offset)
+        self._file.write(head + layout.CRC.pack(crc) + payload, offset)
         self._sequence = sequence
         return True
 
@@ -205,8 +192,8 @@ class SegmentWriter:
         self._file = _File(new, mode)
         self.header = header = header._replace(locked=int(self._file.is_locked))
         self._sequence = 0
-        doubles = fields_in_slot(header.process_fields, header.device_fields, header.devices)
-        padding = header.slot_bytes - SLOT_HEAD.size - 8 * doubles - CRC.size
+        doubles = layout.fields_in_slot(header.process_fields, header.device_fields, header.devices)
+        padding = header.slot_bytes - layout.SLOT_HEAD.size - 8 * doubles - layout.CRC.size
         self._slot = struct.Struct(f"<Q{doubles}d{padding}x")
         self.facts = Blob(self._file, header.facts_offset, header.facts_half)
         self.profile = Blob(self._file, header.profile_offset, header.profile_half)
@@ -226,8 +213,8 @@ class SegmentWriter:
         packed = self._slot.pack(sequence, *values)
         header = self.header
         offset = header.slots_offset + header.slot_bytes * (sequence % header.slots)
-        self._file.write(packed + CRC.pack(zlib.crc32(packed)), offset)
-        self._file.write(NEWEST.pack(sequence), header.newest_offset)
+        self._file.write(packed + layout.CRC.pack(zlib.crc32(packed)), offset)
+        self._file.write(layout.NEWEST.pack(sequence), header.newest_offset)
         self._sequence = sequence
 
     def is_in_place(self) -> bool:
@@ -245,5 +232,6 @@ class SegmentWriter:
 
 def packed_header(header: Header) -> bytes:
     """The first bytes of a segment: preamble, header, CRC."""
-    body = PREAMBLE.pack(MAGIC, MAJOR, MINOR, HEADER_BYTES) + HEADER.pack(*header)
-    return body + CRC.pack(zlib.crc32(body))
+    start = (layout.MAGIC, layout.MAJOR, layout.MINOR, layout.HEADER_BYTES)
+    body = layout.PREAMBLE.pack(*start) + layout.HEADER.pack(*header)
+    return body + layout.CRC.pack(zlib.crc32(body))
