@@ -26,7 +26,7 @@ from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
 
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
-from tpusmi.tui.picture import self_contained  # noqa: E402
+from tpusmi.tui.export import self_contained  # noqa: E402
 
 
 class Picture(NamedTuple):
@@ -63,7 +63,7 @@ PICTURES = (
 
 async def screenshot(picture: Picture) -> str:
     """The screen as SVG, once it has come to rest."""
-    app = Dashboard(picture.feed(), Options(ender=ScriptedEnder()), reader=Inline)  # type: ignore[arg-type]
+    app = Dashboard(picture.feed(), Options(**ScriptedEnder().options), reader=Inline)  # type: ignore[arg-type]
     async with app.run_test(size=picture.size) as pilot:
         for key in ("", *picture.keys):
             await pilot.press(*filter(None, [key]))

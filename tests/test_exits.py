@@ -241,7 +241,7 @@ def test_a_reader_that_takes_nothing_is_not_waited_for_forever(host: Host) -> No
     os.close(writer)
     os.close(reader)
     assert found.returncode == CANNOT_WRITE
-    assert found.stderr == b"tpusmi: cannot write: its reader has taken nothing for 0 s\n"
+    assert found.stderr == b"tpusmi: cannot write: its reader has read nothing for 0 s\n"
 
 
 @pytest.mark.parametrize(

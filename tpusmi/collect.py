@@ -14,7 +14,7 @@ from tpusmi.merge import merge
 from tpusmi.merge.staleness import USUAL, Limits, judged
 from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
-from tpusmi.sources.machine import host_facts
+from tpusmi.sources.host_facts import host_facts
 from tpusmi.text import clean
 
 ONCE_DEADLINE_S = 2.0

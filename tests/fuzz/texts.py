@@ -9,9 +9,9 @@ from pathlib import Path
 from fuzz.target import Target, target
 from tpusmi.model import Host
 from tpusmi.sources.holders import procfs
+from tpusmi.sources.host_facts import host_facts
 from tpusmi.sources.libtpu.formats import parse
 from tpusmi.sources.libtpu.names import NAMES
-from tpusmi.sources.machine import host_facts
 from tpusmi.text import clean, command_line, without_secrets
 
 

@@ -16,12 +16,11 @@ from support.hosts import IS_FREE, MARK, NODE, _kill, add_chips, host, marked
 from support.private_dev import on_a_machine
 from support.users import ROOT
 
-from tpusmi.actions.end import carry_out
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order, carry_out
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Request, Starter
 from tpusmi.actions.planning import planned
-from tpusmi.actions.starters import starter_of
+from tpusmi.actions.restarts import starter_of
 from tpusmi.collect import look
 from tpusmi.model import Host
 

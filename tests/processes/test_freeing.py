@@ -32,16 +32,14 @@ from support.hosts import (
 from support.requirements import needs
 from support.users import NOBODY, ROOT, acting_as, reachable
 
-from tpusmi.actions.end import carry_out
-from tpusmi.actions.me import me
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order, carry_out
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Request, make_plan
-from tpusmi.actions.planning import planned
+from tpusmi.actions.planning import me, planned
 from tpusmi.collect import look
 from tpusmi.merge.staleness import Limits
 from tpusmi.model import Host, Process, ProcessKey, Verdict
-from tpusmi.report.ending import plan_text
+from tpusmi.report.kill_text import plan_text
 
 QUICK = Order(signal.SIGTERM, grace_s=5.0, free_within_s=10.0)
 IMPATIENT = Order(signal.SIGTERM, grace_s=0.3, free_within_s=10.0)
@@ -457,7 +455,7 @@ def test_this_process_and_who_started_it_are_never_ended(machine: Host) -> None:
 def test_the_processes_of_other_users_are_ended_only_when_asked_for(machine: Host) -> None:
     with open_to_all(machine), holder(at(machine, NODE), user=NOBODY) as pid:
         plan, report = freed(machine, pids=(pid,))
-        assert "belongs to user nobody: only with --all-users" in plan.refused[0].why
+        assert "belongs to user nobody: add --all-users to end it" in plan.refused[0].why
         assert report.results == ()
         assert is_alive(pid)
         _, report = freed(machine, pids=(pid,), all_users=True)
@@ -482,8 +480,8 @@ def test_whoever_may_look_and_not_signal_is_told(machine: Host) -> None:
     code = (
         "import sys\n"
         "from tpusmi.actions.end import carry_out\n"
-        "from tpusmi.actions.order import Order\n"
-        "from tpusmi.actions.me import me\n"
+        "from tpusmi.actions.end import Order\n"
+        "from tpusmi.actions.planning import me\n"
         "from tpusmi.actions.plan import Request, make_plan\n"
         "from tpusmi.collect import look\n"
         "from tpusmi.model import Host\n"

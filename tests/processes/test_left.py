@@ -18,7 +18,7 @@ from support.users import ROOT
 
 from tpusmi.collect import look
 from tpusmi.model import Host, Process, Verdict
-from tpusmi.sources.holders.scan import sees_everybody
+from tpusmi.sources.holders.scan import sees_every_process
 
 STALE, MAYBE, UNKNOWN, NOT = Verdict.STALE, Verdict.MAYBE, Verdict.UNKNOWN, Verdict.NOT_STALE
 HOUR = 3600.0
@@ -122,8 +122,8 @@ def test_the_classic_is_stale_and_the_reason_says_what_was_asked(machine: Host) 
 
 def test_kill_stale_frees_the_chips_of_the_classic(machine: Host) -> None:
     from tpusmi.actions.end import Order, carry_out
-    from tpusmi.actions.me import me
     from tpusmi.actions.plan import Request, make_plan
+    from tpusmi.actions.planning import me
 
     with left(machine, "null") as pid:
         snapshot = look(machine)
@@ -288,8 +288,7 @@ h = Host(root=sys.argv[1], segment_dir=sys.argv[1] + '/none', metrics_ports=(), 
 collect.look(h)
 os.setgroups([]); os.setuid(65534)
 from tpusmi.sources.holders import ties
-from tpusmi.sources.holders.kin import Kin
-opened = ties._openers('/proc', {'/some/file'}, Kin('/proc'))
+opened = ties._openers('/proc', {'/some/file'}, ties.Kin('/proc'))
 say(opened.is_complete)
 """
     with running(code, machine.root) as viewer:
@@ -328,7 +327,7 @@ def _wait_for_state(pid: int, state: str) -> None:
 
 def _sees_all() -> bool:
     """Whether this test may look at every process but the init."""
-    return os.geteuid() == 0 and sees_everybody() is True
+    return os.geteuid() == 0 and sees_every_process() is True
 
 
 def _free_slice_port() -> int:

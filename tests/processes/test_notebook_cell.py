@@ -97,7 +97,7 @@ def test_a_terminal_that_only_stdin_knows_is_a_cells_as_well(cells: Kernel, host
 def test_a_question_in_a_cell_is_not_waited_for(cells: Kernel, host: Host) -> None:
     command = f"{COMMAND} kill --chip 0,1,2,3 --simulate {host.root}"
     said = printed(cells.run(f"!{command}\nprint('code', _exit_code)"))
-    assert "a notebook cell takes no answer: add --yes" in said
+    assert "a notebook cell takes no answer, --yes is needed" in said
     assert ESC not in said
     assert said.rstrip().endswith("code 2")
 

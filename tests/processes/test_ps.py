@@ -125,7 +125,7 @@ def test_a_free_node_that_i_may_not_open_is_not_free_for_me() -> None:
         code = (
             "import os\n"
             "from tpusmi import collect\n"
-            "from tpusmi.report import holding as report\n"
+            "from tpusmi.report import ps_text as report\n"
             "from tpusmi.simulate.directory import attach\n"
             f"host = attach({host.root!r})\n"
             "collect.look(host)\n"
@@ -196,7 +196,7 @@ def test_whoever_cannot_look_is_told_so_and_never_that_the_tpu_is_free() -> None
         code = (
             "import os\n"
             "from tpusmi import collect\n"
-            "from tpusmi.report import holding as report\n"
+            "from tpusmi.report import ps_text as report\n"
             "from tpusmi.simulate.directory import attach\n"
             f"host = attach({host.root!r})\n"
             "collect.look(host)\n"  # whoever is nobody may be unable to import anything
@@ -241,7 +241,7 @@ def test_kill_frees_the_tpu_of_a_stale_holder() -> None:
         assert ps(host, "--visible-only").returncode == FREE
         again = kill(host, "--stale", "--yes")
         assert again.returncode == FREED
-        assert again.stdout.startswith("nothing to end: no holder of the TPU matches\n")
+        assert again.stdout.startswith("nothing to do: no holder matches\n")
         assert ("could be seen" in again.stdout) is not SEES_ALL
 
 
@@ -299,7 +299,7 @@ def test_it_answers_on_a_real_machine(tmp_path: Path) -> None:
     holders = [p for p in told["processes"] if p["holds"]]
     assert holders
     unknown = on_a_machine(tmp_path, *TPUSMI, "kill", "--chip", "0", "--dry-run")
-    assert (unknown.returncode, "no PCI bus tells of any" in unknown.stderr) == (USAGE, True)
+    assert (unknown.returncode, "no PCI bus is visible" in unknown.stderr) == (USAGE, True)
 
 
 @ROOT
@@ -363,7 +363,7 @@ def test_where_proc_is_not_ours_nothing_is_free_and_nobody_is_ended(
     script = script.replace('"$@"\n', "") + '\n"$@"\n'
     found = on_a_machine(tmp_path, *TPUSMI, "ps", script=script, namespaces=namespaces)
     assert found.returncode == NOT_VISIBLE, found.stderr
-    assert "is not the one of this process" in found.stdout
+    assert "is not the /proc of this process" in found.stdout
     tried = on_a_machine(
         tmp_path, *TPUSMI, "kill", "2", "--yes", script=script, namespaces=namespaces
     )
@@ -433,7 +433,7 @@ def test_absurd_orders_are_refused_before_anybody_is_touched(
     import tpusmi as api
 
     for bad in ({"signal": 0}, {"signal": 19}, {"grace_s": float("nan")}, {"wait_s": -1.0}):
-        with pytest.raises(ValueError, match=r"is none of|is not between"):
+        with pytest.raises(ValueError, match=r"is not one of|is not between"):
             api.free([os.getpid()], **bad)  # type: ignore[arg-type]
     monkeypatch.setenv("TPUSMI_MODE", "readonly")
     with pytest.raises(PermissionError):

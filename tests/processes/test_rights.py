@@ -13,10 +13,9 @@ from support.hosts import IS_FREE, IS_ROOT, NODE, SECOND, add_chips, as_stale, h
 from support.users import NOBODY, ROOT, reachable
 
 import tpusmi
-from tpusmi.actions.me import me
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Request
-from tpusmi.actions.planning import planned
+from tpusmi.actions.planning import me, planned
 from tpusmi.collect import look
 from tpusmi.model import Host
 
@@ -93,7 +92,7 @@ def test_a_variable_gives_no_rights(machine: Host, monkeypatch: pytest.MonkeyPat
         for request in (Request((pid,)), Request(stale=True)):
             plan = planned(machine, s, request)
             assert plan.targets == ()
-            assert plan.refused[0].why == f"belongs to user {STRANGER}: only with --all-users"
+            assert plan.refused[0].why == f"belongs to user {STRANGER}: add --all-users to end it"
 
 
 @ROOT
@@ -117,7 +116,7 @@ def test_free_reports_whom_it_refuses_and_does_not_call_the_chip_free(machine: H
         report = freed(pid)
         assert report.is_free is False
         assert [(r.pid, r.nodes) for r in report.refused] == [(pid, (NODE,))]
-        assert "only with --all-users" in report.refused[0].why
+        assert "add --all-users" in report.refused[0].why
         assert report.still_held == {NODE: (pid,)}
         assert freed(pid, all_users=True).is_free is True
 
@@ -144,8 +143,7 @@ def test_what_was_not_asked_for_is_neither_free_nor_held(machine: Host) -> None:
 
 
 def test_of_a_stale_and_a_healthy_holder_one_is_ended_and_its_node_is_free(machine: Host) -> None:
-    from tpusmi.actions.end import carry_out
-    from tpusmi.actions.order import Order
+    from tpusmi.actions.end import Order, carry_out
 
     with holder(at(machine, NODE)) as stale, holder(at(machine, SECOND)) as healthy:
         s = as_stale(look(machine), stale)
@@ -167,5 +165,5 @@ def test_what_another_users_simulated_host_says_ends_no_process(machine: Host) -
         plan = planned(simulated, look(simulated), request)
         os.chown(machine.root, 0, 0)
     assert (plan.targets, plan.lock_files) == ((), ())
-    why = "the simulated host that names it belongs to another user"
+    why = "the simulated host that lists it belongs to another user"
     assert [(r.pid, r.why) for r in plan.refused] == [(pid, why)]

@@ -34,7 +34,7 @@ from tpusmi.simulate.directory import attach, is_running
 from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
 from tpusmi.simulate.running import Running
 from tpusmi.sources.holders import Holders
-from tpusmi.sources.machine import host_facts
+from tpusmi.sources.host_facts import host_facts
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.sysfs import read_chips
 from tpusmi.wire import identity

@@ -11,13 +11,13 @@ import pytest
 from support.hosts import NODE, holder, host, running
 from support.users import NOBODY, ROOT
 
-from tpusmi.actions.lockfile import Cleared, clear
+from tpusmi.actions.lock_removal import Cleared, clear
 from tpusmi.collect import look
 from tpusmi.model import Host, LockFile
 from tpusmi.sources import users
-from tpusmi.sources.holders.lockfile import PATHS, Who, is_in_the_way
+from tpusmi.sources.holders.lockfile import PATHS, NextUser, is_in_the_way
 from tpusmi.sources.holders.nodes import known_nodes
-from tpusmi.sources.holders.scan import Found, Scan
+from tpusmi.sources.holders.scan import Scan, ScanResult
 
 LOCK = (
     "import fcntl; f = hold(sys.argv[1]); fcntl.lockf(f[0], fcntl.LOCK_EX); say('locked'); wait()"
@@ -57,7 +57,7 @@ def cleared(machine: Host) -> tuple[Cleared, ...]:
     own = nodes._replace(paths=tuple(map(machine.path, nodes.paths)))
     look_ = Scan(machine.path("/proc"), own, map(machine.path, PATHS))
     look_.look(0.0)
-    return clear(machine, look_.found())
+    return clear(machine, look_.result())
 
 
 @ROOT
@@ -66,7 +66,7 @@ def test_it_stays_where_somebody_could_not_be_inspected(
 ) -> None:
     path = put(machine)
     with as_me(monkeypatch, NOBODY):
-        (kept,) = clear(machine, Found({}, (), hidden=1))
+        (kept,) = clear(machine, ScanResult({}, (), hidden=1))
     assert (kept.removed, "may hold the TPU" in kept.message) == (False, True)
     assert path.exists()
 
@@ -161,7 +161,7 @@ def test_a_link_in_its_place_is_not_followed(
         assert [c.removed for c in cleared(machine)] == [False]
         # Whatever is believed of it, it is never opened through the link.
         left = LockFile(PATHS[0], "blocking", "root", (), "")
-        monkeypatch.setattr("tpusmi.actions.lockfile.lock_files", lambda *_: (left,))
+        monkeypatch.setattr("tpusmi.actions.lock_removal.lock_files", lambda *_: (left,))
         (kept,) = cleared(machine)
         assert (kept.removed, "cannot be opened" in kept.message) == (False, True)
     assert lock_file(machine).is_symlink()
@@ -175,7 +175,7 @@ def test_who_takes_the_lock_in_the_last_moment_keeps_it(
     with as_me(monkeypatch, NOBODY), locked(path):
         # Whatever is believed of the file, its lock is tried before it is removed.
         left = LockFile(PATHS[0], "blocking", "root", (), "")
-        monkeypatch.setattr("tpusmi.actions.lockfile.lock_files", lambda *_: (left,))
+        monkeypatch.setattr("tpusmi.actions.lock_removal.lock_files", lambda *_: (left,))
         (found,) = cleared(machine)
         assert not found.removed
         assert "has just locked it" in found.message
@@ -200,4 +200,4 @@ def test_a_file_is_in_the_way_when_libtpu_cannot_open_it(
 ) -> None:
     file = os.stat_result((0o100000 | mode, 1, 1, 1, owner, owner, 0, 0, 0, 0))
     tmp = os.stat_result((0o041777, 2, 1, 1, 0, 0, 0, 0, 0, 0))
-    assert is_in_the_way(file, tmp, Who(uid, protected)) is blocks
+    assert is_in_the_way(file, tmp, NextUser(uid, protected)) is blocks

@@ -14,7 +14,7 @@ from support.hosts import running
 from support.users import NOBODY, ROOT, as_another_user, reachable
 
 from tpusmi.sources.holders import procfs
-from tpusmi.sources.holders.platform import is_platform_agent
+from tpusmi.sources.holders.life import is_platform_agent
 
 WAITS = "say('runs', os.getpid()); wait()"
 

@@ -19,7 +19,7 @@ from support.users import NOBODY, ROOT, reachable
 from tpusmi.collect import look
 from tpusmi.model import Chip, Host
 from tpusmi.sources import holders as module
-from tpusmi.sources.holders import Holders, allowance, descriptors, procfs, scan
+from tpusmi.sources.holders import Holders, open_files, procfs, scan
 from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.nodes import is_named_like_a_node
 
@@ -96,7 +96,7 @@ def test_who_opens_a_node_after_it_was_judged_is_found_within_two_seconds(machin
 def test_without_inotify_the_number_of_descriptors_tells(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.Watch, "has_seen", lambda self: False)
+    monkeypatch.setattr(module.Watch, "has_seen_open", lambda self: False)
     code = "say('ready'); sys.stdin.readline(); f = hold(sys.argv[1]); say('done'); wait()"
     with running(code, path(machine)) as child:
         child.line()
@@ -487,15 +487,33 @@ def test_files_on_servers_and_in_user_space_are_not_looked_at(
     with holder(data) as pid, holder(path(machine)) as other:
         kinds: dict[str, str] = {str(pid): "fuse.sshfs"}
         monkeypatch.setattr(
-            descriptors,
+            open_files,
             "mount_types",
             lambda p: AnyMount(kinds.get(p.rpartition("/")[2], "tmpfs")),
         )
         looked: list[str] = []
-        real = descriptors.node_of
-        monkeypatch.setattr(descriptors, "node_of", lambda p, n: (looked.append(p), real(p, n))[1])
+        real = open_files.node_of
+        monkeypatch.setattr(open_files, "node_of", lambda p, n: (looked.append(p), real(p, n))[1])
         assert pids(source(machine), 0.0) == [other]
         assert not [link for link in looked if f"/{pid}/" in link]
+
+
+@pytest.mark.parametrize("is_ours", [False, True], ids=["of a user", "among our mounts"])
+def test_an_overlay_of_another_user_namespace_is_looked_at_only_if_our_mounts_show_it(
+    machine: Host, monkeypatch: pytest.MonkeyPatch, is_ours: bool
+) -> None:
+    """Any user can lay one over a file system that never answers; only root can mount one here."""
+    with holder(path(machine)) as pid:
+        own = {"7": "0:99"} if is_ours else {}
+        monkeypatch.setattr(open_files, "mount_types", lambda p: AnyMount("overlay"))
+        monkeypatch.setattr(open_files, "is_overlay_trusted", lambda p: f"/{pid}" not in p)
+        monkeypatch.setattr(
+            open_files, "overlays", lambda p: own if p == "/proc/self" else AnyMount("0:99")
+        )
+        outcome = source(machine).read(0.0)
+        held = [p.pid for p in outcome.processes if p.holds]
+        assert held == ([pid] if is_ours else [])
+        assert outcome.visibility.not_inspected >= (not is_ours)
 
 
 CROWD = """
@@ -510,8 +528,8 @@ say('ready'); wait()
 def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(allowance, "FREE", 3000)
-    monkeypatch.setattr(allowance, "OF_USER", 1000)
+    monkeypatch.setattr(open_files, "FREE_DESCRIPTORS", 3000)
+    monkeypatch.setattr(open_files, "USER_DESCRIPTORS", 1000)
     path(machine).chmod(0o666)
     with (
         reachable(path(machine).parent),
@@ -531,7 +549,7 @@ def test_a_user_with_very_many_open_files_hides_neither_others_nor_himself(
         assert left_out
         assert found.visibility.not_inspected >= len(left_out)
         assert not [link for link in read if link.split("/")[-3] in map(str, left_out)]
-    assert not allowance.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
+    assert not open_files.Allowance().refuses("/proc/self", 10**9)  # ours have no limit
 
 
 def test_the_file_system_of_a_descriptor_is_known() -> None:
@@ -569,4 +587,4 @@ def test_a_list_of_processes_without_the_first_hides_others(tmp_path: Path) -> N
     (tmp_path / "proc" / "77").mkdir(parents=True)
     looked = scan.Scan(str(tmp_path / "proc"), module.Nodes({}, {}, ()), ())
     looked.look(0.0)
-    assert looked.found().hides_others
+    assert looked.result().hides_others

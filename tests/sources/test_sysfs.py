@@ -106,7 +106,7 @@ def test_a_node_in_a_directory_that_is_closed_is_neither_missing_nor_free(tmp_pa
     with as_another_user(tmp_path):
         chip = only_chip(tmp_path)
     assert chip.nodes == ("/dev/vfio/0",)
-    assert chip.notes == ("/dev/vfio/0 may not be looked at: Permission denied",)
+    assert chip.notes == ("/dev/vfio/0 cannot be inspected: Permission denied",)
 
 
 @ROOT
@@ -231,7 +231,7 @@ def test_an_unknown_function_without_a_driver_is_no_tpu(tmp_path: Path) -> None:
     put(tmp_path, "0000:00:05.0", vendor="0x1ae0", device="0x4321", **{"class": "0xff0000"})
     found = read_chips(Host(root=str(tmp_path)))
     assert found.status == ABSENT
-    assert found.message == "no TPU on the PCI bus (of Google's there is 1 × device 0x4321)"
+    assert found.message == "no TPU on the PCI bus (other Google devices: 1 × device 0x4321)"
 
 
 @pytest.mark.parametrize("device", ["0x0042", "0x001f", "0xabcd"])
@@ -309,7 +309,7 @@ def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
     threading.Thread(target=lambda: (chips(tmp_path), done.set()), daemon=True).start()
     assert done.wait(10)
     assert read_chips(Host(root=str(tmp_path))).message == (
-        "0000:00:05.0: vendor is not a plain file"
+        "0000:00:05.0: vendor is not a regular file"
     )
 
 

@@ -17,7 +17,7 @@ from support.commands import tpusmi
 from support.users import NOBODY, ROOT
 
 from tpusmi.sources import users
-from tpusmi.sources.users import WAIT_MOST_S, _Names, user_number
+from tpusmi.sources.users import WAIT_MOST_S, _UserNames, user_number
 
 SHELL_OF = """
 import os, subprocess, sys
@@ -50,8 +50,8 @@ def test_who_was_before_sudo_is_a_user_that_runs_one_of_our_ancestors(
 
 
 def test_a_name_that_is_there_at_once_is_given_at_once() -> None:
-    assert _Names().of(0) == pwd.getpwuid(0).pw_name
-    assert _Names().of(3_999_999_999) == "3999999999"
+    assert _UserNames().of(0) == pwd.getpwuid(0).pw_name
+    assert _UserNames().of(3_999_999_999) == "3999999999"
 
 
 def test_names_that_take_long_are_not_waited_for_and_come_later(
@@ -68,7 +68,7 @@ def test_names_that_take_long_are_not_waited_for_and_come_later(
         return type("entry", (), {"pw_name": f"user{uid}"})
 
     monkeypatch.setattr(pwd, "getpwuid", slow)
-    names = _Names()
+    names = _UserNames()
     started_s = time.monotonic()
     assert [names.of(uid) for uid in (5, 6, 7, 5, 6)] == ["5", "6", "7", "5", "6"]
     assert time.monotonic() - started_s < 10 * WAIT_MOST_S
@@ -102,7 +102,7 @@ def test_a_user_named_while_names_do_not_come_is_not_said_to_have_nothing(
     asked = (*command.split(), "-u", "ann")
     found = tpusmi(tmp_path, *asked, PYTHONPATH=slow_names)
     assert (found.returncode, found.stderr.count("\n")) == (4, 1)
-    assert "does not say in time who ann is: name the user by number" in found.stderr
+    assert "did not return the uid of ann in time: give the uid instead" in found.stderr
     by_number = tpusmi(tmp_path, *asked[:-1], str(os.getuid()), PYTHONPATH=slow_names)
     assert (by_number.returncode, by_number.stderr) == (0, "")
     assert str(os.getpid()) in by_number.stdout
@@ -127,6 +127,6 @@ def test_very_many_users_without_a_name_do_not_take_those_of_others(
 ) -> None:
     """One user has a whole range of numbers with /etc/subuid."""
     monkeypatch.setattr(users, "KEPT_MOST", 8)
-    names = _Names()
-    names._known = {2**31 + number: str(2**31 + number) for number in range(8)}
+    names = _UserNames()
+    names._names = {2**31 + number: str(2**31 + number) for number in range(8)}
     assert names.of(0) == pwd.getpwuid(0).pw_name

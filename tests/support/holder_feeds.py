@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,12 +11,13 @@ from textual.pilot import Pilot
 
 from support.dashboards import dashboard
 from support.feeds import UIDS, Job, ScriptedFeed
-from tpusmi.actions.end import Say
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order
+from tpusmi.actions.ending import OnProgress
 from tpusmi.actions.outcome import Report, Result
 from tpusmi.actions.plan import Me, Plan, Request, Starter, make_plan
 from tpusmi.model import (
     Chip,
+    Host,
     Life,
     LockFile,
     Number,
@@ -117,10 +118,16 @@ class ScriptedEnder:
         self.starter: Starter | None = None
         """What may start again what is ended."""
         self._steps: dict[int, queue.Queue[str | Report | Exception]] = {}
+        self._snapshot: Snapshot | None = None
 
-    def plan(self, snapshot: Snapshot, processes: Sequence[Process]) -> Plan:
-        """The plan for those processes."""
-        request = Request(tuple(p.pid for p in processes), all_users=True)
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of a dashboard that ends processes by this script."""
+        return {"host": Host(), "planner": self.plan, "carry_out": self.carry_out}
+
+    def plan(self, host: Host, snapshot: Snapshot, request: Request) -> Plan:
+        """The plan for that request."""
+        self._snapshot = snapshot
         plan = make_plan(snapshot, request, self._me)
         targets = (t._replace(starter=self.starter) for t in plan.targets)
         return plan._replace(targets=tuple(targets))
@@ -133,16 +140,25 @@ class ScriptedEnder:
         """Let its end say this, or be over with it."""
         self._steps[pid].put(what)
 
-    def carry_out(self, snapshot: Snapshot, plan: Plan, order: Order, say: Say) -> Report:
+    def carry_out(
+        self,
+        host: Host,
+        chips: Iterable[Chip],
+        plan: Plan,
+        order: Order,
+        on_progress: OnProgress,
+    ) -> Report:
         """What the test says."""
         keys = [target.process.key for target in plan.targets]
         steps = self._steps[keys[0].pid]
-        assert all(target.process in snapshot.processes for target in plan.targets)
+        assert self._snapshot is not None
+        assert chips == self._snapshot.chips
+        assert all(t.process in self._snapshot.processes for t in plan.targets)
         self.orders.append((tuple(key.pid for key in keys), order))
         while True:
             what = steps.get(timeout=STEP_WITHIN_S)
             if isinstance(what, str):
-                say(dict.fromkeys(keys, what))
+                on_progress(dict.fromkeys(keys, what))
             elif isinstance(what, Exception):
                 raise what
             else:
@@ -175,7 +191,7 @@ async def armed(
     **options: object,
 ) -> AsyncIterator[Pilot[None]]:
     """A dashboard that may end processes."""
-    async with dashboard(feed, size, ender=ender, user=ME, **options) as pilot:
+    async with dashboard(feed, size, **ender.options, user=ME, **options) as pilot:
         yield pilot
 
 

@@ -20,7 +20,6 @@ from support.holder_feeds import (
 from support.hosts import NODE, SECOND, add_chips, host, running
 
 from tpusmi.actions.end import Report
-from tpusmi.cli.dashboard import _Ender
 from tpusmi.tui.ending import ends
 
 # -- an end under way
@@ -151,10 +150,10 @@ async def test_a_stale_holder_is_marked_and_found_by_the_word() -> None:
 async def test_the_details_tell_what_the_kernel_knows_and_nothing_of_the_rest() -> None:
     async with dashboard(holders(), size=(140, 45)) as pilot:
         assert "! stale (orphaned): its launcher" in text(pilot, "detail")
-        assert "up 3.0 h · CPU 0.2 % · 29.0 GiB of host memory" in text(pilot, "detail")
-        assert "parent 1 · in /home/ada/gemma\n" in text(pilot, "detail")
+        assert "up 3h00m · CPU 0.2 % · 29.0 GiB of host memory" in text(pilot, "detail")
+        assert "by pid 1 · in /home/ada/gemma\n" in text(pilot, "detail")
         await press(pilot, "down")
-        where = "by bash 52801 under tmux 52644 · pts/3 · in /srv/t5 · container 3f6c1f0b9a52"
+        where = "by bash (52801) under tmux (52644) · pts/3 · in /srv/t5 · container 3f6c1f0b9a52"
         assert f"{where} as pid 17" in text(pilot, "detail")
         assert "not stale: its TensorCores are busy" in text(pilot, "detail")
 
@@ -169,8 +168,8 @@ async def test_a_real_holder_is_really_ended_and_its_node_seen_free(tmp_path: Pa
     hold = "files = hold(*sys.argv[1:]); say('holds'); wait()"
     with running(hold, tmp_path / NODE[1:]) as mine, running(hold, tmp_path / SECOND[1:]) as other:
         assert mine.line() == other.line() == "holds"
-        feed, ender = HostFeed(machine), _Ender(machine)
-        async with dashboard(feed, size=(140, 35), ender=ender, interval_s=30.0) as pilot:
+        feed = HostFeed(machine)
+        async with dashboard(feed, size=(140, 35), host=machine, interval_s=30.0) as pilot:
             assert set(order(pilot)) == {str(mine.pid), str(other.pid)}
             await press(pilot, "slash", *f"{mine.pid} ", "enter")
             assert selected(pilot) == str(mine.pid)

@@ -41,7 +41,7 @@ async def test_a_device_chosen_on_its_page_is_in_sight_of_the_devices(
 async def test_a_table_that_was_scrolled_stays_where_it_was_scrolled_to() -> None:
     async with dashboard(crowd(), size=(100, 30)) as pilot:
         top = text(pilot, "processes")
-        grid = pilot.app.page.roll.grid  # type: ignore[attr-defined]
+        grid = pilot.app.page.process_list.grid  # type: ignore[attr-defined]
         grid.scroll_rows(30)
         scrolled = text(pilot, "processes")
         assert scrolled != top
@@ -50,7 +50,7 @@ async def test_a_table_that_was_scrolled_stays_where_it_was_scrolled_to() -> Non
 
 
 async def test_with_the_cursor_on_the_devices_a_key_ends_the_owner_of_the_device() -> None:
-    async with dashboard(two_jobs(), size=(100, 30), ender=ScriptedEnder()) as pilot:
+    async with dashboard(two_jobs(), size=(100, 30), **ScriptedEnder().options) as pilot:
         assert isinstance(pilot.app, Dashboard)
         assert [p.pid for p in pilot.app.page.targets] == [41234]
         await press(pilot, "tab", *["down"] * 5)
@@ -64,5 +64,5 @@ async def test_the_memory_page_keeps_its_profile_in_a_look_back() -> None:
         await press(pilot, "m")
         now = text(pilot, "memory")
         await press(pilot, "shift+left")
-        assert "30 S AGO" in text(pilot, "header")
+        assert "30s AGO" in text(pilot, "header")
         assert text(pilot, "memory") == now

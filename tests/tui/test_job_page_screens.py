@@ -25,18 +25,18 @@ pytestmark = AT_EVERY_SIZE
 
 @pytest.mark.parametrize("name", FEEDS)
 async def test_a_job(golden_screen: GoldenScreen, size: Size, name: str) -> None:
-    await golden_screen(FEEDS[name](), size, "j", ender=ScriptedEnder())
+    await golden_screen(FEEDS[name](), size, "j", **ScriptedEnder().options)
 
 
 async def test_a_job_that_ended(golden_screen: GoldenScreen, size: Size) -> None:
-    await golden_screen(old_jobs(), size, "j", "tab", ender=ScriptedEnder())
+    await golden_screen(old_jobs(), size, "j", "tab", **ScriptedEnder().options)
 
 
 async def test_a_job_four_minutes_ago(golden_screen: GoldenScreen, size: Size) -> None:
     keys = ("j", *["shift+left"] * 4)
-    await golden_screen(story(), size, *keys, ender=ScriptedEnder())
+    await golden_screen(story(), size, *keys, **ScriptedEnder().options)
 
 
 async def test_a_job_in_ascii_without_colour(golden_screen: GoldenScreen, size: Size) -> None:
-    how = {"ascii": True, "color": False, "ender": ScriptedEnder()}
+    how = {"ascii": True, "color": False, **ScriptedEnder().options}
     await golden_screen(recompiling(), size, "j", **how)

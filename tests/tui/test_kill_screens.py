@@ -21,22 +21,22 @@ pytestmark = AT_EVERY_SIZE
 
 
 async def test_a_stale_holder(golden_screen: GoldenScreen, size: Size) -> None:
-    how = {"ender": ScriptedEnder(), "user": ME}
+    how = {**ScriptedEnder().options, "user": ME}
     await golden_screen(holders(lock_files=(LOCK,)), size, "k", **how)
 
 
 async def test_a_healthy_holder_of_another_user(golden_screen: GoldenScreen, size: Size) -> None:
-    how = {"ender": ScriptedEnder(), "user": ME}
+    how = {**ScriptedEnder().options, "user": ME}
     await golden_screen(holders(beside()), size, "down", "K", **how)
 
 
 async def test_one_that_is_refused(golden_screen: GoldenScreen, size: Size) -> None:
-    how = {"ender": ScriptedEnder(), "user": ME}
+    how = {**ScriptedEnder().options, "user": ME}
     await golden_screen(holders(), size, "end", "k", **how)
 
 
 async def test_in_ascii_without_colour(golden_screen: GoldenScreen, size: Size) -> None:
-    how = {"ender": ScriptedEnder(), "user": ME, "ascii": True, "color": False}
+    how = {**ScriptedEnder().options, "user": ME, "ascii": True, "color": False}
     await golden_screen(holders(simulated=True), size, "k", "right", **how)
 
 
@@ -57,4 +57,4 @@ async def test_an_end_under_way_and_one_that_failed(
         await until(pilot, lambda: "vfio_unpin" in text(pilot, "notices"))
         await until(pilot, lambda: "3 of 10 s" in text(pilot, "detail"))
 
-    await golden_screen(holders(), size, run, ender=ender, user=ME)
+    await golden_screen(holders(), size, run, **ender.options, user=ME)

@@ -22,10 +22,9 @@ from support.holder_feeds import (
 from support.hosts import NODE, SECOND, add_chips, host, running
 from textual.pilot import Pilot
 
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order
 from tpusmi.actions.outcome import Report
-from tpusmi.cli.dashboard import _Ender
-from tpusmi.tui.ending.kill import KillScreen
+from tpusmi.tui.ending.kill_screen import KillScreen
 
 TERM, KILL = int(signal.SIGTERM), int(signal.SIGKILL)
 SIZE = (140, 45)
@@ -229,8 +228,8 @@ async def test_two_real_holders_are_ended_with_one_dialog_and_a_third_lives_on(
         running(hold, places[2]) as third,
     ):
         assert first.line() == second.line() == third.line() == "holds"
-        feed, ender = HostFeed(machine), _Ender(machine)
-        async with dashboard(feed, size=SIZE, ender=ender, interval_s=30.0) as pilot:
+        feed = HostFeed(machine)
+        async with dashboard(feed, size=SIZE, host=machine, interval_s=30.0) as pilot:
             await tag(pilot, first.pid, second.pid)
             await press(pilot, "k")
             assert "End 2 processes?" in shown(pilot)

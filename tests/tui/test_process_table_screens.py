@@ -16,7 +16,7 @@ async def test_a_tree_with_two_tagged(golden_screen: GoldenScreen, size: Size) -
         "down",
         "space",
     )
-    await golden_screen(family(), size, *keys, ender=ScriptedEnder(), user=ME)
+    await golden_screen(family(), size, *keys, **ScriptedEnder().options, user=ME)
 
 
 async def test_the_letters_of_an_order(golden_screen: GoldenScreen, size: Size) -> None:
@@ -28,7 +28,7 @@ async def test_the_letters_of_an_order(golden_screen: GoldenScreen, size: Size) 
         "m",
         "o",
     )
-    await golden_screen(family(), size, *keys, ender=ScriptedEnder(), user=ME)
+    await golden_screen(family(), size, *keys, **ScriptedEnder().options, user=ME)
 
 
 async def test_a_user_is_typed(golden_screen: GoldenScreen, size: Size) -> None:
@@ -36,7 +36,7 @@ async def test_a_user_is_typed(golden_screen: GoldenScreen, size: Size) -> None:
         "u",
         *"gra",
     )
-    await golden_screen(family(), size, *keys, ender=ScriptedEnder(), user=ME)
+    await golden_screen(family(), size, *keys, **ScriptedEnder().options, user=ME)
 
 
 async def test_the_end_of_several(golden_screen: GoldenScreen, size: Size) -> None:
@@ -45,7 +45,7 @@ async def test_the_end_of_several(golden_screen: GoldenScreen, size: Size) -> No
         *["space"] * 5,
         "k",
     )
-    await golden_screen(family(), size, *keys, ender=ScriptedEnder(), user=ME)
+    await golden_screen(family(), size, *keys, **ScriptedEnder().options, user=ME)
 
 
 async def test_in_ascii_without_colour(golden_screen: GoldenScreen, size: Size) -> None:
@@ -56,5 +56,5 @@ async def test_in_ascii_without_colour(golden_screen: GoldenScreen, size: Size) 
         "down",
         "space",
     )
-    how = {"ender": ScriptedEnder(), "user": ME, "ascii": True, "color": False}
+    how = {**ScriptedEnder().options, "user": ME, "ascii": True, "color": False}
     await golden_screen(family(), size, *keys, **how)

@@ -23,7 +23,7 @@ from support.feeds import Job, many_devices
 from tpusmi.tui import Options, run
 DEVICES = int(sys.argv[1])
 feed = many_devices(DEVICES, busy=True, tick_s=1.0, past_s=60) if DEVICES else holders()
-sys.exit(run(feed, Options(interval_s=0.25, ender=ScriptedEnder())))
+sys.exit(run(feed, Options(interval_s=0.25, **ScriptedEnder().options)))
 """
 SPELLED = {
     **{"escape": "\x1b", "enter": "\r", "tab": "\t", "backspace": "\x7f", "space": " "},

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tpusmi.actions.lockfile import Cleared
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order
+from tpusmi.actions.lock_removal import Cleared
 from tpusmi.actions.outcome import Report, Result
 from tpusmi.actions.plan import Me, Plan, Refusal, Request, Target, make_plan
 from tpusmi.cli import kill
@@ -29,7 +29,7 @@ from tpusmi.model import (
     Visibility,
 )
 from tpusmi.model.holding import node_states, status
-from tpusmi.report import ending
+from tpusmi.report import kill_text
 
 NODES = ("/dev/vfio/0", "/dev/vfio/1")
 CHIPS = tuple(
@@ -109,7 +109,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(300, NODES[0]),),
             {"chips": (0,), "all_users": True},
             [],
-            {300: "started this tpusmi, which would end with it (a notebook's kernel, a shell)"},
+            {300: "started this tpusmi, which would end with it (a shell, a notebook kernel)"},
             id="an ancestor",
         ),
         pytest.param(
@@ -123,21 +123,21 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(9, NODES[0], user="bob"),),
             {"pids": (9,)},
             [],
-            {9: "belongs to user bob: only with --all-users"},
+            {9: "belongs to user bob: add --all-users to end it"},
             id="another user's",
         ),
         pytest.param(
             (process(9, NODES[0], user=None),),
             {"pids": (9,)},
             [],
-            {9: "belongs to an unknown user: only with --all-users"},
+            {9: "belongs to an unknown user: add --all-users to end it"},
             id="nobody knows whose",
         ),
         pytest.param(
             (process(9, NODES[0], user="ann", uid=1001),),
             {"pids": (9,)},
             [],
-            {9: "belongs to user ann: only with --all-users"},
+            {9: "belongs to user ann: add --all-users to end it"},
             id="another user's of the same name",
         ),
         pytest.param(
@@ -147,7 +147,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(9, NODES[0], user="ann", uid=None),),
             {"pids": (9,)},
             [],
-            {9: "belongs to user ann: only with --all-users"},
+            {9: "belongs to user ann: add --all-users to end it"},
             id="a name without a uid",
         ),
         pytest.param(
@@ -161,7 +161,7 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             (process(9, *NODES),),
             {"chips": (0,)},
             [],
-            {9: "also holds /dev/vfio/1, of chips that were not named"},
+            {9: "also holds /dev/vfio/1, of chips that you did not name"},
             id="one that holds more",
         ),
         pytest.param((process(9, *NODES),), {"chips": (0, 1)}, [9], {}, id="all of it named"),
@@ -373,7 +373,7 @@ def test_after_a_long_thought_only_those_who_were_confirmed_and_are_meant_still_
     before = Plan(targets=(Target(A, ""), Target(B, "")))
     newcomer = process(1002, NODES[0])
     now = Plan(targets=(Target(B, ""), Target(newcomer, "")))
-    assert [t.process.pid for t in kill._still_meant(before, now).targets] == [1001]
+    assert [t.process.pid for t in kill._still_confirmed(before, now).targets] == [1001]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, Verdict.MAYBE, Verdict.NOT_STALE, None])
@@ -385,7 +385,7 @@ def test_after_a_long_thought_who_was_stale_and_is_not_for_certain_is_left_alone
     changed = A._replace(verdict=verdict)
     before, now = (make_plan(snapshot(p), request, ME) for p in (STALE, changed))
     assert [t.process.pid for t in before.targets] == [1000]
-    plan = kill._still_meant(before, now)
+    plan = kill._still_confirmed(before, now)
     assert plan.targets == ()
     if verdict is not Verdict.NOT_STALE:
         assert "pid 1000 is left alone: " in capsys.readouterr().err
@@ -425,7 +425,7 @@ def test_without_a_bus_a_lookalike_is_ended_by_its_pid_alone() -> None:
     s = snapshot(
         process(9, "/dev/vfio/96", verdict=Verdict.STALE), chips=(), nodes=("/dev/vfio/96",)
     )
-    why = "the kernel shows no PCI bus here: /dev/vfio/96 may be another device's; end it by pid"
+    why = "no PCI bus is visible here: /dev/vfio/96 may be another device's; end it by pid"
     assert planned(s, stale=True) == ([], {9: why})
     assert planned(s, pids=(9,)) == ([9], {})
     assert planned(s, pids=(9,), stale=True) == ([9], {})
@@ -479,9 +479,9 @@ def test_witnesses_that_could_not_be_asked_are_named() -> None:
     )
     plan = make_plan(s, Request(stale=True), ME)
     assert plan.unasked == ("agent: OSError: [Errno 40] x", "libtpu: port 8431 has not answered")
-    said = ending.plan_text(s, plan, Order())
-    assert "could not be asked: agent: OSError: [Errno 40] x\n" in said
-    assert ending.report_dict(plan, None)["plan"]["not_asked"] == list(plan.unasked)
+    said = kill_text.plan_text(s, plan, Order())
+    assert "could not be read: agent: OSError: [Errno 40] x\n" in said
+    assert kill_text.report_dict(plan, None)["plan"]["not_asked"] == list(plan.unasked)
 
 
 @pytest.mark.parametrize(
@@ -491,6 +491,6 @@ def test_witnesses_that_could_not_be_asked_are_named() -> None:
 def test_a_holder_that_stands_still_is_called_so(state: str, words: str) -> None:
     assert A.life is not None
     s = snapshot(A._replace(life=A.life._replace(state=state)))
-    assert f", chip 0, {words}): job 1000" in ending.plan_text(
+    assert f", chip 0, {words}): job 1000" in kill_text.plan_text(
         s, make_plan(s, Request((1000,)), ME), Order()
     )

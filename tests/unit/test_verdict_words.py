@@ -8,9 +8,9 @@ import pytest
 from support import snapshots
 
 from tpusmi.model import Life, Process, Sign, Snapshot, Verdict
-from tpusmi.report import holding, table, verdicts
+from tpusmi.report import ps_text, table, verdicts
 from tpusmi.report.grid import Sheet
-from tpusmi.tui.main.processes import letter
+from tpusmi.tui.process.process_facts import letter
 
 ORPHANED = Sign("orphaned", "its launcher, process 7, has ended")
 SILENT = Sign("server_silent", "its metrics server: port 8431 does not answer")
@@ -54,7 +54,7 @@ def test_each_verdict_has_marks_of_its_own(
 
 def test_ps_lists_suspects_apart_and_every_sign_once() -> None:
     lines = list(_lines(judged(Verdict.MAYBE)))
-    at = lines.index(holding.SUSPECTED)
+    at = lines.index(ps_text.SUSPECTED)
     assert lines[at + 1] == f"  pid 5000 is maybe stale (orphaned): {ORPHANED.message}, but …"
     assert f"  pid 5000: {SILENT.message}" in lines
     assert sum(ORPHANED.message in line for line in lines) == 1
@@ -64,7 +64,7 @@ def test_ps_says_of_which_it_is_not_known() -> None:
     lines = list(_lines(judged(Verdict.UNKNOWN)))
     why = f"{ORPHANED.message}, but …"
     assert f"? pid 5000: whether it is stale is not known (orphaned): {why}" in lines
-    assert holding.SUSPECTED not in lines
+    assert ps_text.SUSPECTED not in lines
 
 
 def test_a_stopped_holder_is_called_stopped_in_the_table() -> None:
@@ -73,8 +73,8 @@ def test_a_stopped_holder_is_called_stopped_in_the_table() -> None:
 
 
 def _lines(p: Process) -> Iterator[str]:
-    shown = holding.view(_with(p), holding.Filters())
-    yield from holding.text(shown, Sheet(False, None), False, True).splitlines()
+    shown = ps_text.view(_with(p), ps_text.Filters())
+    yield from ps_text.text(shown, Sheet(False, None), False, True).splitlines()
 
 
 def _with(p: Process) -> Snapshot:

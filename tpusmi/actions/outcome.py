@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tpusmi.actions.lockfile import Cleared
+from tpusmi.actions.grip import Fate
+from tpusmi.actions.lock_removal import Cleared
 from tpusmi.actions.plan import Refusal, Starter
-from tpusmi.actions.proof import GONE, LET_GO
 from tpusmi.model import Process
 
 
@@ -15,17 +15,18 @@ class Result(NamedTuple):
     """What became of one process."""
 
     process: Process
-    outcome: str
-    """`ended`; `killed`, by SIGKILL; `released`: it lives on without the TPU; `not_permitted`;
-    `alive`: it does not end; or one of DOUBTS, when it was not signalled at all.
-    """
+    outcome: Fate
+    """A key of DOUBTS when it was not signalled at all."""
     message: str
     took_s: float
 
     @property
     def is_free(self) -> bool:
-        """True when it holds nothing any more."""
-        return self.outcome in ("ended", "killed", "released", GONE, LET_GO, "replaced")
+        """True when it no longer holds the TPU."""
+        return self.outcome in _FREE
+
+
+_FREE = (Fate.ENDED, Fate.KILLED, Fate.RELEASED, Fate.GONE, Fate.LET_GO, Fate.REPLACED)
 
 
 class Newcomer(NamedTuple):
@@ -38,43 +39,43 @@ class Newcomer(NamedTuple):
     command: str
     nodes: tuple[str, ...]
     replaces: int | None
-    """Pid of the process that has ended and that it is like: what started it or, where that is not
-    known, the command is the same. None when it is like none of them.
+    """Pid of the ended process that it replaces: the same unit, container or parent starts both, or
+    their commands are the same. None when it replaces none of them.
     """
     after_s: float | None
-    """So long after that end it began; None for one that was there before."""
+    """How long after that end it began; None for a process that was there before."""
     starter: Starter | None
 
 
 class Report(NamedTuple):
-    """What became of all of them, of their nodes, and of the lock file."""
+    """What became of all targets, of their nodes, and of the lock file."""
 
     results: tuple[Result, ...]
     still_held: Mapping[str, tuple[int, ...]]
-    """Pids by node, of the plan's nodes that are not free; none where nobody could look."""
+    """Pids by node, for the nodes of the plan that are not free; none where that cannot be seen."""
     lock_files: tuple[Cleared, ...]
     notes: tuple[str, ...]
     unseen: str = ""
-    """What could not be inspected, in words: holders may be among it."""
+    """What could not be inspected, in words: it may include holders."""
     refused: tuple[Refusal, ...] = ()
-    """Those that were asked for and left alone, with the reason."""
+    """Processes that were requested and left alone, with the reason."""
     also_held_by: tuple[int, ...] = ()
-    """Other holders of the nodes that were asked for, as they were when it was planned."""
+    """Other holders of the requested nodes when the plan was made."""
     nodes: tuple[str, ...] = ()
-    """The nodes that were asked for."""
+    """The nodes that were requested."""
     spared: tuple[Refusal, ...] = ()
-    """Holders that may be stale, and are not certain to be."""
+    """Holders that may be stale, but not for certain."""
     came_back: tuple[Newcomer, ...] = ()
-    """Who took a node of the plan since."""
+    """Processes that have taken a node of the plan since."""
 
     @property
     def is_free(self) -> bool | None:
-        """True when every node that was asked for was seen to be free. None when no holder was seen
-        and one may be there all the same: not everybody could be inspected, a holder could not be
-        judged, or no node is known that was asked for.
+        """True when every requested node was seen to be free. None when no holder was seen, but one
+        is possible: some process could not be inspected, a holder could not be judged, or no
+        requested node is known.
         """
         if any(self.still_held.values()) or not all(r.is_free for r in self.results):
             return False
-        known = self.nodes and all(r.nodes for r in self.refused)
+        has_nodes = self.nodes and all(r.nodes for r in self.refused)
         doubtful = self.still_held or self.unseen or any(r.is_unjudged for r in self.spared)
-        return True if known and not doubtful else None
+        return True if has_nodes and not doubtful else None

@@ -1,35 +1,48 @@
-"""A plan for this host: the pure one, with what the kernel says about what may come back."""
+"""A plan for this host: the requester, the pure plan, and what the kernel shows of its targets."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection
 
-from tpusmi.actions.me import me
-from tpusmi.actions.plan import Plan, Refusal, Request, Target, make_plan
-from tpusmi.actions.starters import starter_of
+from tpusmi.actions.plan import Me, Plan, Refusal, Request, make_plan
+from tpusmi.actions.restarts import starter_of
 from tpusmi.model import Host, Snapshot
 from tpusmi.sources.holders import procfs
+from tpusmi.sources.holders.life import ancestors
+from tpusmi.sources.users import user_before_sudo
+
+ANCESTORS_MOST = 100_000
+"""All ancestors: whatever started us is never ended."""
 
 
 def planned(host: Host, snapshot: Snapshot, request: Request) -> Plan:
     """What this process would do with that request."""
-    asks = me(host)
-    plan = make_plan(snapshot, request, asks)
-    if host.simulated and not _is_of(host.root, asks.uids):
+    requester = me(host)
+    plan = make_plan(snapshot, request, requester)
+    if host.simulated and not _belongs_to(host.root, requester.uids):
         plan = _without_targets(plan)
-    ours = {asks.pid, *asks.ancestors, *(t.process.pid for t in plan.targets)}
-
-    def told(target: Target) -> Target:
-        return target._replace(starter=starter_of(host, target.process.pid, ours))
-
+    ours = {requester.pid, *requester.ancestors, *(t.process.pid for t in plan.targets)}
     return plan._replace(
-        targets=tuple(map(told, plan.targets)),
+        targets=tuple(
+            t._replace(starter=starter_of(host, t.process.pid, ours)) for t in plan.targets
+        ),
         refused=tuple(_explained(host, refused) for refused in plan.refused),
     )
 
 
-def _is_of(directory: str, uids: Collection[int]) -> bool:
+def me(host: Host) -> Me:
+    """This process. Mine are the processes of its effective uid; under sudo also those of the user
+    who called it, if the kernel shows that user above us: sudo's variable alone gives no rights.
+    """
+    uids = {os.geteuid()}
+    if (before := user_before_sudo()) is not None:
+        uids.add(before)
+    started_us = ancestors(host.path("/proc"), os.getppid(), most=ANCESTORS_MOST)
+    return Me(os.getpid(), frozenset(pid for pid, _ in started_us), frozenset(uids))
+
+
+def _belongs_to(directory: str, uids: Collection[int]) -> bool:
     try:
         return os.stat(directory).st_uid in uids
     except OSError:
@@ -37,16 +50,16 @@ def _is_of(directory: str, uids: Collection[int]) -> bool:
 
 
 def _without_targets(plan: Plan) -> Plan:
-    """The plan for a simulated host that another user has made: its processes are real, and what it
-    says of them is that user's word.
+    """The plan for a simulated host of another user: its processes are real, and what it says about
+    them is only that user's claim.
     """
-    why = "the simulated host that names it belongs to another user"
-    left = (Refusal(t.process.pid, t.process, why, t.process.holds) for t in plan.targets)
+    why = "the simulated host that lists it belongs to another user"
+    left = (Refusal(t.process.pid, t.process, why, nodes=t.process.holds) for t in plan.targets)
     return plan._replace(targets=(), refused=(*plan.refused, *left), lock_files=())
 
 
 def _explained(host: Host, refused: Refusal) -> Refusal:
-    """Of a process that has ended and is still listed: who has to take note of that."""
+    """The refusal; for a process that has ended and is still listed with the parent to reap it."""
     if refused.process is not None:
         return refused
     stat = procfs.read_stat(host.path(f"/proc/{refused.pid}"))

@@ -1,4 +1,4 @@
-"""How every command ends: all that it printed is written, or the exit code says that it is not."""
+"""How every command ends: all its output is written, or the exit code says that it is not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 TAKEN_WITHIN_S = 30.0
-"""The reader of a full non-blocking pipe has so long to take something."""
+"""How long to wait for the reader of a full non-blocking pipe to read something."""
 
 
 class Exit(IntEnum):
@@ -35,11 +35,10 @@ class Exit(IntEnum):
 
 
 def ended(command: Callable[[], int]) -> int:
-    """Run a command; its exit code, once all that it printed is written.
+    """Run a command; its exit code, once all its output is written.
 
-    Every way out passes here: an answer, argparse's, an interrupt, a reader that has left, a disk
-    that is full. Data that cannot be written to stdout make it CANNOT_WRITE; stderr is talk, and
-    never changes the code.
+    Every way out passes here: an answer, argparse's exit, an interrupt, a reader that has left, a
+    full disk. If stdout cannot be written the code is CANNOT_WRITE; stderr never changes the code.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     if sys.stdin is None:
@@ -50,24 +49,30 @@ def ended(command: Callable[[], int]) -> int:
         code = _code(command, out)
         if out is None or out.failure is None or isinstance(out.failure, _QUIET):
             return code
-        sys.stderr.write(f"tpusmi: cannot write: {out.failure.strerror}\n")
+        talk(f"cannot write: {out.failure.strerror}")
         return Exit.CANNOT_WRITE
     finally:
         sys.stdin, sys.stdout, sys.stderr = before
 
 
+def talk(text: str) -> None:
+    """Write a message for the user, not for scripts: a line on stderr."""
+    sys.stderr.write(f"tpusmi: {text}\n")
+    sys.stderr.flush()
+
+
 def is_stderr_written() -> bool:
-    """False once something that was said on stderr could not be written there."""
+    """False once a message could not be written to stderr."""
     written = getattr(getattr(sys.stderr, "buffer", None), "raw", None)
     return not isinstance(written, _Written) or written.failure is None
 
 
 class _Written(io.RawIOBase):
-    """A descriptor that is written to. It keeps the first failure, and drops what follows."""
+    """Writes to a descriptor. It keeps the first failure, and drops all later output."""
 
-    def __init__(self, descriptor: int, is_talk: bool) -> None:
+    def __init__(self, descriptor: int, is_stderr: bool) -> None:
         self._descriptor = descriptor
-        self._is_talk = is_talk
+        self._is_stderr = is_stderr
         self.failure: OSError | None = None
 
     def writable(self) -> bool:
@@ -80,16 +85,16 @@ class _Written(io.RawIOBase):
         return os.isatty(self._descriptor)
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """How much of it was written. Raises OSError the first time, and never for talk."""
+        """How many bytes were written. Raises OSError the first time, and never for stderr."""
         size = memoryview(data).nbytes
         try:
             return size if self.failure else self._write(data)
         except OSError as failure:
             self.failure = failure
-            if self._is_talk:
+            if self._is_stderr:
                 return size
             raise
-        except BaseException:  # of a signal's handler: it may be written, and must not be twice
+        except BaseException:  # of a signal handler: the data may be written already
             self.failure = InterruptedError()
             raise
 
@@ -101,60 +106,61 @@ class _Written(io.RawIOBase):
                 self._wait()
 
     def _wait(self) -> None:
-        """Until there is room. Raises OSError when there is none in time."""
+        """Wait until there is room. Raises OSError when there is none in time."""
         from select import POLLOUT, poll
 
         room = poll()
         room.register(self._descriptor, POLLOUT)
         if not room.poll(TAKEN_WITHIN_S * 1000):
-            reason = f"its reader has taken nothing for {TAKEN_WITHIN_S:.0f} s"
+            reason = f"its reader has read nothing for {TAKEN_WITHIN_S:.0f} s"
             raise OSError(errno.ETIMEDOUT, reason)
 
 
 _QUIET = (BrokenPipeError, InterruptedError)
-"""A reader that has left has read enough, and so has who interrupts."""
+"""A reader that has left has read enough, and so has a user who interrupts."""
 
 
 def _taken_over(name: str) -> _Written | None:
-    """Write stdout or stderr ourselves; None where it is not that of the process.
+    """Write stdout or stderr ourselves; None if it has been replaced already.
 
-    Python's own loses data on a pipe that does not block, and without a buffer on a full disk.
+    Python's own stream loses data on a pipe that does not block, and without a buffer on a full
+    disk.
     """
     stream: TextIO | None = getattr(sys, name)
-    is_talk = name == "stderr"
+    is_stderr = name == "stderr"
     if stream is None:
-        # Data written to nowhere would be lost, which has to be seen. Talk may be.
-        stream = _in_place_of_closed("w" if is_talk else "r")
+        # Lost data has to be noticed; lost messages need not be.
+        stream = _in_place_of_closed("w" if is_stderr else "r")
     elif stream is not getattr(sys, f"__{name}__"):
         return None
-    written = _Written(stream.fileno(), is_talk)
+    written = _Written(stream.fileno(), is_stderr)
     text = io.TextIOWrapper(
         io.BufferedWriter(written),
         stream.encoding,
-        "backslashreplace" if is_talk else "replace",
-        line_buffering=is_talk or written.isatty(),
+        "backslashreplace" if is_stderr else "replace",
+        line_buffering=is_stderr or written.isatty(),
     )
     setattr(sys, name, text)
     return written
 
 
 def _in_place_of_closed(mode: str) -> TextIO:
-    """Nothing, at the lowest descriptor that is closed: no other file comes to be there."""
+    """/dev/null on the lowest closed descriptor, so that no other file gets that number."""
     nowhere = os.open(os.devnull, os.O_RDONLY if mode == "r" else os.O_WRONLY)
     return io.TextIOWrapper(io.FileIO(nowhere, mode, closefd=False), "utf-8")
 
 
 def _code(command: Callable[[], int], out: _Written | None) -> int:
-    """The exit code, of a command that has ended and of whose output nothing is in a buffer."""
+    """The exit code of a command that has ended and whose buffers are written."""
     code: int = Exit.ANSWERED
     try:
         code = _outcome(command)
         sys.stdout.flush()
     except KeyboardInterrupt:
         if out is not None:
-            out.failure = InterruptedError()  # what is left is not written: it may hang there
+            out.failure = InterruptedError()  # the rest is not written: writing may hang
         return Exit.INTERRUPTED
-    except SystemExit as done:  # of a signal's handler
+    except SystemExit as done:  # of a signal handler
         return _code_of(done)
     except OSError as error:
         if out is None or error is not out.failure:
@@ -168,11 +174,11 @@ def _outcome(command: Callable[[], int]) -> int:
     except SystemExit as done:
         return _code_of(done)
     except RuntimeError as error:
-        from tpusmi.threads import WHERE, is_none_left
+        from tpusmi.interpreter import WHERE, is_none_left
 
         if not is_none_left(error):
             raise
-        sys.stderr.write(f"tpusmi: no thread can be started: {WHERE}\n")
+        talk(f"no thread can be started: {WHERE}")
         return Exit.SOURCE_FAILED
 
 

@@ -1,59 +1,50 @@
-"""`tpusmi kill`: end holders of the TPU, after saying which and why, and wait until it is free."""
+"""`tpusmi kill`: list the holders to end and why, end them, and wait until the TPU is free."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
 
 from tpusmi.actions import is_readonly
-from tpusmi.actions.end import carry_out
-from tpusmi.actions.order import ENDING_SIGNALS, FREE_WITHIN_S, GRACE_S, WAIT_MOST_S, Order
+from tpusmi.actions.end import ENDING_SIGNALS, FREE_WITHIN_S, GRACE_S, WAIT_MOST_S, Order, carry_out
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Refusal, Request
 from tpusmi.actions.planning import planned
-from tpusmi.cli.exits import Exit, is_stderr_written
-from tpusmi.cli.holding import (
-    add_options,
-    check_chips,
-    limits,
-    number,
-    numbers,
-    on_host,
-    talk,
-)
-from tpusmi.cli.options import Help
+from tpusmi.cli.exits import Exit, is_stderr_written, talk
+from tpusmi.cli.holder_options import add_options, check_chips, limits, on_host, print_json
+from tpusmi.cli.options import Help, number, numbers
 from tpusmi.cli.terminal import is_in_cell
 from tpusmi.cli.width import columns
 from tpusmi.collect import look
 from tpusmi.model import Host, ProcessKey, Snapshot
-from tpusmi.report import ending
+from tpusmi.report import kill_text
 from tpusmi.text import counted
 
-THOUGHT_S = 5.0
-"""After a longer thought everything is looked at again: who was stale may work by now."""
+CONFIRM_AGAIN_S = 5.0
+"""After a slower answer everything is checked again: a stale holder may be working now."""
 
 EPILOG = """
-Each process is proven, right before each signal, to be the one that was shown and to hold the TPU
-still. SIGTERM goes to all of them, SIGKILL after the time of grace to those that are left; then
-tpusmi waits until the device nodes are free. libtpu's lock file is removed only when it is in the
-way, not locked, and no process holds the TPU. The init process, tpusmi itself, what started it and
-agents of the platform are never ended.
+Right before each signal, tpusmi proves that the process is the one listed and still holds the TPU.
+It sends SIGTERM to all of them, SIGKILL after the grace period to those that are left, and then
+waits until the device nodes are free. It removes libtpu's lock file only if that is in the way, not
+locked, and no process holds the TPU. It never ends the init process, itself, the processes that
+started it, or agents of the platform.
 
---stale ends only what is certain to be stale. A holder that is only suspected, or that could not be
-judged because its agent or server could not be asked, is listed with the reason: its pid ends it.
+--stale ends only holders that are certainly stale. A holder that is only suspected, or that could
+not be judged because its agent or server could not be read, is listed with the reason; end it by
+pid.
 
-exit codes: 0 free or nothing to do, 2 usage, or not confirmed, 3 no permission, or no holder is
-seen but not every process could be inspected, 4 holders could not be looked for, or one could not
-be judged, 5 something could not be freed, or is held again, 74 cannot write
+exit codes: 0 free or nothing to do, 2 usage error or not confirmed, 3 no permission, or no holder
+is visible but not every process could be inspected, 4 holders could not be looked for, or one could
+not be judged, 5 something could not be freed or is held again, 74 cannot write
 """
 
 
 def run(arguments: Sequence[str]) -> int:
-    """End what is asked for; the exit code says whether all of it is free."""
+    """End the holders that match; the exit code says whether everything requested is free."""
     parse = parser()
     options = parse.parse_args(arguments)
     request = Request(
@@ -63,9 +54,9 @@ def run(arguments: Sequence[str]) -> int:
         options.all_users,
     )
     if request.is_empty:
-        parse.error("name PIDs, --stale or --chip: nothing is ended unasked")
+        parse.error("specify PIDs, --stale or --chip")
     if is_readonly() and not options.dry_run:
-        parse.error("TPUSMI_MODE=readonly: nothing is ended here")
+        parse.error("TPUSMI_MODE=readonly: kill is disabled")
     return on_host(parse, options, lambda host: _run(host, parse, options, request))
 
 
@@ -74,42 +65,37 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="tpusmi kill",
         usage="tpusmi kill [PID ...] [--stale] [--chip N] [options]",
-        description="End the holders of the TPU that pass every filter, and wait until it is free.",
+        description="End the holders that match every filter, and wait until the TPU is free.",
         epilog=EPILOG,
         formatter_class=Help,
         allow_abbrev=False,
     )
-    p.add_argument("pids", nargs="*", type=numbers, metavar="PID", help="holders by pid")
-    p.add_argument("--stale", action="store_true", help="holders that are certain to be stale")
-    p.add_argument("--all-users", action="store_true", help="also those of other users")
+    p.add_argument("pids", nargs="*", type=numbers, metavar="PID", help="holders with these pids")
+    p.add_argument("--stale", action="store_true", help="holders that are certainly stale")
+    p.add_argument("--all-users", action="store_true", help="also holders of other users")
     p.add_argument(
         "--signal",
         type=_signal,
         default=signal.SIGTERM,
         metavar="NAME",
-        help="the first signal (default TERM); after KILL the next job may fail to start",
+        help="first signal (default TERM); after KILL the next job may fail to start",
     )
     p.add_argument(
         "--grace",
         type=_limit,
         default=GRACE_S,
         metavar="SECONDS",
-        help=f"until SIGKILL follows (default {GRACE_S:.0f})",
+        help=f"seconds before SIGKILL (default {GRACE_S:.0f})",
     )
     p.add_argument(
         "--wait",
         type=_limit,
         default=FREE_WITHIN_S,
         metavar="SECONDS",
-        help=f"for the nodes after that (default {FREE_WITHIN_S:.0f})",
+        help=f"seconds to wait for the nodes after that (default {FREE_WITHIN_S:.0f})",
     )
-    p.add_argument("--dry-run", "-n", action="store_true", help="say what would be done, and end")
-    p.add_argument(
-        "--visible-only",
-        action="store_true",
-        help="take what cannot be inspected for no holder: exit 0 instead of 3",
-    )
-    p.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    p.add_argument("--dry-run", "-n", action="store_true", help="only print what would be done")
+    p.add_argument("--yes", "-y", action="store_true", help="do not ask for confirmation")
     add_options(p)
     return p
 
@@ -121,7 +107,7 @@ def _run(
     check_chips(snapshot, options.chip, parse)
     plan = planned(host, snapshot, request)
     order = Order(options.signal, options.grace, options.wait)
-    words = ending.plan_text(snapshot, plan, order)
+    words = kill_text.plan_text(snapshot, plan, order)
     if plan.blind:
         talk(plan.blind)
         _print_plan(options, plan, words)
@@ -132,11 +118,11 @@ def _run(
     sys.stderr.write(words)
     sys.stderr.flush()
     if not is_stderr_written():
-        return Exit.CANNOT_WRITE  # nothing is ended that could not be said
+        return Exit.CANNOT_WRITE  # nothing is ended that could not be announced
     try:
         return _ask_and_end(host, options, request, snapshot, plan)
     except BrokenPipeError:
-        return Exit.CANNOT_WRITE  # what was done is not read
+        return Exit.CANNOT_WRITE  # the report could not be written
 
 
 def _ask_and_end(
@@ -151,9 +137,9 @@ def _ask_and_end(
         if options.json:
             _print_plan(options, plan, "")
         return Exit.USAGE
-    if time.monotonic() - asked_s > THOUGHT_S:
+    if time.monotonic() - asked_s > CONFIRM_AGAIN_S:
         snapshot = look(host, limits(options))
-        plan = _still_meant(plan, planned(host, snapshot, request))
+        plan = _still_confirmed(plan, planned(host, snapshot, request))
     order = Order(options.signal, options.grace, options.wait)
     progress = _Progress()
     try:
@@ -161,24 +147,24 @@ def _ask_and_end(
     except KeyboardInterrupt:
         progress.clear()
         pids = ", ".join(str(t.process.pid) for t in plan.targets)
-        talk(f"interrupted: pid {pids} may have been signalled, and nothing more is sent")
+        talk(f"interrupted: pid {pids} may have been signalled; no more signals are sent")
         raise
     progress.clear()
-    _print(options, ending.report_dict(plan, report), ending.report_text(report))
+    _print(options, kill_text.report_dict(plan, report), kill_text.report_text(report))
     return _code(report, options)
 
 
-def _still_meant(before: Plan, now: Plan) -> Plan:
-    """Those of a plan that are meant by it still, after a person has thought for a while. Who was
-    shown as stale, and is not certain to be by now, is not what was confirmed.
+def _still_confirmed(before: Plan, now: Plan) -> Plan:
+    """The new plan, with only the targets that were confirmed. A holder that was listed as stale,
+    and is no longer certainly stale, was not.
     """
     confirmed = {t.process.key: t.process for t in before.targets}
     kept, changed = [], []
     for target in now.targets:
         was = confirmed.get(target.process.key)
         if was is not None and was.stale and not target.process.stale:
-            why = f"was stale when you were asked, and is not certain to be now ({target.why})"
-            changed.append(Refusal(was.pid, target.process, why, was.holds))
+            why = f"was stale when you were asked, and is no longer certainly stale ({target.why})"
+            changed.append(Refusal(was.pid, target.process, why, nodes=was.holds))
         elif was is not None:
             kept.append(target)
     for left in (*changed, *now.refused, *now.spared):
@@ -188,7 +174,7 @@ def _still_meant(before: Plan, now: Plan) -> Plan:
 
 
 def _code_of_nothing(plan: Plan, options: argparse.Namespace) -> int:
-    """Of a plan that ends nobody: that nobody was seen does not free a chip."""
+    """The exit code of a plan without targets: no visible holder does not mean a free chip."""
     if plan.refused:
         return Exit.BUSY
     if any(left.is_unjudged for left in plan.spared):
@@ -197,24 +183,24 @@ def _code_of_nothing(plan: Plan, options: argparse.Namespace) -> int:
 
 
 def _print_plan(options: argparse.Namespace, plan: Plan, words: str) -> None:
-    _print(options, ending.report_dict(plan, None), words)
+    _print(options, kill_text.report_dict(plan, None), words)
 
 
-def _print(options: argparse.Namespace, found: Mapping[str, object], words: str) -> None:
+def _print(options: argparse.Namespace, result: Mapping[str, object], words: str) -> None:
     if options.json:
-        sys.stdout.write(json.dumps(found, indent=2 if sys.stdout.isatty() else None) + "\n")
+        print_json(result)
     else:
         sys.stdout.write(words)
     sys.stdout.flush()
 
 
 def _is_confirmed(plan: Plan) -> bool:
-    """True when a person at a terminal says yes."""
+    """True when the user at the terminal answers yes."""
     if not sys.stdin.isatty():
-        talk("not done: --yes is needed where nobody can be asked")
+        talk("not done: without a terminal to ask on, --yes is needed")
         return False
     if is_in_cell():
-        talk("not done: a notebook cell takes no answer: add --yes")
+        talk("not done: a notebook cell takes no answer, --yes is needed")
         return False
     count = len(plan.targets)
     what = f"End {counted(count, 'process', 'processes')}?" if count else "Remove the lock file?"
@@ -235,15 +221,15 @@ def _code(report: Report, options: argparse.Namespace) -> int:
         return Exit.BUSY
     if any(left.is_unjudged for left in report.spared):
         return Exit.SOURCE_FAILED
-    seen = not report.still_held and (options.visible_only or not report.unseen)
-    return Exit.ANSWERED if seen else Exit.PERMISSION
+    is_free = not report.still_held and (options.visible_only or not report.unseen)
+    return Exit.ANSWERED if is_free else Exit.PERMISSION
 
 
 class _Progress:
-    """A line on the terminal that says how far each process is; nothing where there is none."""
+    """A line on the terminal that shows how far each process is; nothing without a terminal."""
 
     def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty() and not is_in_cell()
+        self._has_terminal = sys.stderr.isatty() and not is_in_cell()
         self._words: dict[ProcessKey, str] = {}
 
     def __call__(self, words: Mapping[ProcessKey, str]) -> None:
@@ -252,11 +238,11 @@ class _Progress:
         self._write(line[: (columns() or 80) - 1])
 
     def clear(self) -> None:
-        """Take it away: what became of them follows."""
+        """Remove the line: the report follows."""
         self._write("")
 
     def _write(self, line: str) -> None:
-        if self._is_shown:
+        if self._has_terminal:
             sys.stderr.write(f"\r\x1b[K{line}")
             sys.stderr.flush()
 
@@ -265,16 +251,16 @@ def _signal(text: str) -> int:
     """A signal by number or name, with or without SIG. Raises ArgumentTypeError."""
     name = text.upper().removeprefix("SIG")
     try:
-        found = signal.Signals(int(text)) if text.isdigit() else signal.Signals[f"SIG{name}"]
+        chosen = signal.Signals(int(text)) if text.isdigit() else signal.Signals[f"SIG{name}"]
     except (KeyError, ValueError):
-        raise argparse.ArgumentTypeError(f"no signal {text}") from None
-    if found not in ENDING_SIGNALS:
-        raise argparse.ArgumentTypeError(f"{found.name} ends nothing: TERM, INT, HUP, QUIT or KILL")
-    return int(found)
+        raise argparse.ArgumentTypeError(f"{text} is not a signal") from None
+    if chosen not in ENDING_SIGNALS:
+        raise argparse.ArgumentTypeError(f"{chosen.name} is not TERM, INT, HUP, QUIT or KILL")
+    return int(chosen)
 
 
 def _limit(text: str) -> float:
-    value = number(text)
+    value = number(text, "seconds")
     if not 0 <= value <= WAIT_MOST_S:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and {WAIT_MOST_S:.0f} s")
     return value

@@ -15,7 +15,7 @@ _IN_WORDS = {
 
 
 def mark(p: Process) -> str:
-    """For a column: the code of a stale one, `maybe`, `?`, `no`; empty of what holds nothing."""
+    """For a column: the code of a stale holder, `maybe`, `?`, `no`; empty for other processes."""
     marks = {
         Verdict.STALE: p.stale_code or "stale",
         Verdict.MAYBE: Verdict.MAYBE,
@@ -26,13 +26,13 @@ def mark(p: Process) -> str:
 
 
 def sentence(p: Process) -> str:
-    """The verdict, the sign that it rests on, and why; empty where there is none."""
+    """The verdict, the sign that it rests on, and why; empty where there is no verdict."""
     return "" if p.verdict is None else f"{_IN_WORDS[p.verdict]}{p.why_judged}"
 
 
 def doing(p: Process) -> str:
-    """The same with all there is to say: `stale (orphaned)`, `idle (silent, stopped)`; empty when
-    nothing is.
+    """What a process is doing, in full: `stale (orphaned)`, `idle (silent, stopped)`; empty when
+    that is unknown.
     """
     if p.is_dead:
         return "ended"
@@ -48,12 +48,12 @@ def doing(p: Process) -> str:
 
 
 def doubt(p: Process) -> str:
-    """Of one that the kernel does not show: where it is, if it proves that it lives."""
+    """For a process that the kernel does not show: where it is, if it proves that it is alive."""
     return p.elsewhere or words.NOT_VERIFIED
 
 
 def is_faint(p: Process) -> bool:
-    """True for what is shown in grey: it has ended or may have, or only a file says it is there."""
+    """True for a process shown in grey: it may have ended, or only a file claims that it exists."""
     return not p.is_living or not (p.is_verified or p.elsewhere)
 
 
@@ -63,5 +63,5 @@ def everything(p: Process) -> str:
 
 
 def other_signs(p: Process) -> list[str]:
-    """Its signs in words, without those that its reason tells."""
+    """Its signs in words, without those in its reason."""
     return [sign.message for sign in p.signs if sign.message not in (p.stale_reason or "")]

@@ -1,4 +1,4 @@
-"""Who a user is. Names may come over a network, which numbers never wait for."""
+"""User names and uids. Names may come over a network; a uid is never delayed by that."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TypeVar
 
 from tpusmi.text import clean, whole_number
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 WAIT_MOST_S = 0.15
-"""For all names that a process ever asks for, together; what comes later is there the next time."""
+"""For all names of one run of tpusmi together; a name that comes later is used the next time."""
 AT_ONCE_MOST = 4
 """Names that are looked up at the same time."""
-ASKED_S = 1.0
+LOOKUP_S = 1.0
 """For one look into the user database that a command cannot do without."""
 KEPT_MOST = 4096
 """Users that are remembered."""
@@ -25,12 +25,12 @@ ANCESTORS_MOST = 1000
 
 
 def user_name(uid: int) -> str:
-    """The name of a user; the number where there is none, or as long as it has not come."""
-    return _NAMES.of(uid)
+    """The name of a user; the uid while the name is unknown."""
+    return _USER_NAMES.of(uid)
 
 
 def user_number(name: str) -> int | None:
-    """The uid of a user of that name; None where there is none. Raises TimeoutError."""
+    """The uid of the user with that name; None where there is none. Raises TimeoutError."""
     import pwd
 
     try:
@@ -43,8 +43,8 @@ def user_number(name: str) -> int | None:
 
 @cache
 def home() -> str:
-    """The home directory of this user: by the environment, or else by the user database; `/` where
-    neither tells.
+    """The home directory of this user by the environment, or else by the user database; `/` where
+    neither has it.
     """
     import pwd
 
@@ -55,9 +55,9 @@ def home() -> str:
 
 
 def user_before_sudo() -> int | None:
-    """Who has become root with sudo; None where no process that started us is that user's.
+    """The uid of the user who called sudo; None where none of our ancestors belongs to that user.
 
-    SUDO_UID alone proves nothing: anything may set it.
+    SUDO_UID alone proves nothing: any process may set it.
     """
     uid = whole_number(os.environ.get("SUDO_UID", ""))
     if os.geteuid() != 0 or uid is None:
@@ -65,35 +65,34 @@ def user_before_sudo() -> int | None:
     return uid if _has_started_us(uid) else None
 
 
-class _Names:
-    """Each user is looked up once, on a thread. Failures are remembered as well."""
+class _UserNames:
+    """Looks each user up once, on a thread, and remembers failures as well."""
 
     def __init__(self) -> None:
-        self._known: dict[int, str] = {}
+        self._names: dict[int, str] = {}
         self._coming: dict[int, threading.Event] = {}
         self._left_s = WAIT_MOST_S
 
     def of(self, uid: int) -> str:
         """The name, or the number for now."""
-        if uid not in self._known and (came := self._ask(uid)) is not None and self._left_s > 0:
+        if uid not in self._names and (came := self._start(uid)) is not None and self._left_s > 0:
             started_s = time.monotonic()
             came.wait(self._left_s)
             self._left_s -= time.monotonic() - started_s
-        return self._known.get(uid, str(uid))
+        return self._names.get(uid, str(uid))
 
-    def _ask(self, uid: int) -> threading.Event | None:
-        """Set once the name is there; None where it cannot be looked up now."""
+    def _start(self, uid: int) -> threading.Event | None:
+        """An event that is set once the name is there; None where it cannot be looked up now."""
         if (coming := self._coming.get(uid)) is not None:
             return coming
-        if uid in self._known:  # it came meanwhile: what has come is known first
+        if uid in self._names:  # it came meanwhile: the name is set before the lookup is removed
             return None
         if len(self._coming) >= AT_ONCE_MOST:
             return None
-        if len(self._known) >= KEPT_MOST:  # one user may be very many, and those have no names
-            self._known = {
-                known: name for known, name in [*self._known.items()] if name != str(known)
-            }
-            if len(self._known) >= KEPT_MOST:
+        if len(self._names) >= KEPT_MOST:  # a user may have very many uids, without names
+            named = [(uid, name) for uid, name in [*self._names.items()] if name != str(uid)]
+            self._names = dict(named)
+            if len(self._names) >= KEPT_MOST:
                 return None
         came = self._coming[uid] = threading.Event()
         try:
@@ -109,38 +108,38 @@ class _Names:
         import pwd
 
         try:
-            self._known[uid] = clean(pwd.getpwuid(uid).pw_name, 64)
+            self._names[uid] = clean(pwd.getpwuid(uid).pw_name, 64)
         except (KeyError, OverflowError, OSError):
-            self._known[uid] = str(uid)
+            self._names[uid] = str(uid)
         self._coming.pop(uid, None)
         came.set()
 
 
-_NAMES = _Names()
+_USER_NAMES = _UserNames()
 
 
-def _in_time(ask: Callable[[], Found]) -> Found:
-    """What that returns or raises. Raises TimeoutError where it takes longer than ASKED_S."""
-    found: list[Found] = []
-    failed: list[Exception] = []
+def _in_time(look_up: Callable[[], Result]) -> Result:
+    """The result of a lookup, or its error. Raises TimeoutError when it takes over LOOKUP_S."""
+    results: list[Result] = []
+    errors: list[Exception] = []
 
     def work() -> None:
         try:
-            found.append(ask())
+            results.append(look_up())
         except Exception as error:  # noqa: BLE001  # raised again where it is waited for
-            failed.append(error)
+            errors.append(error)
 
     try:
         thread = threading.Thread(target=work, name="tpusmi-user", daemon=True)
         thread.start()
     except RuntimeError as error:  # no more threads
         raise TimeoutError(str(error)) from error
-    thread.join(ASKED_S)
-    if failed:
-        raise failed[0]
-    if not found:
+    thread.join(LOOKUP_S)
+    if errors:
+        raise errors[0]
+    if not results:
         raise TimeoutError("the user database has not answered")
-    return found[0]
+    return results[0]
 
 
 def _has_started_us(uid: int) -> bool:

@@ -1,6 +1,6 @@
-"""Which processes hold which device nodes of a TPU, and in what state libtpu's lock file is.
+"""Which processes hold which device nodes of a TPU, and the state of libtpu's lock file.
 
-A node is never opened: a monitor's open would make the real job's fail.
+A node is never opened: if a monitor opened one, the real job could not.
 """
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
@@ -9,7 +9,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import (
@@ -30,34 +30,34 @@ from tpusmi.sources.holders.describe import Describer
 from tpusmi.sources.holders.loaded import Loaded
 from tpusmi.sources.holders.lockfile import PATHS, lock_files
 from tpusmi.sources.holders.nodes import Nodes, known_nodes
+from tpusmi.sources.holders.open_files import OpenLockFile
 from tpusmi.sources.holders.procfs import is_ours
-from tpusmi.sources.holders.scan import Found, Opened, Scan, sees_everybody
-from tpusmi.sources.holders.watch import Watch
+from tpusmi.sources.holders.scan import Scan, ScanResult, sees_every_process
 from tpusmi.text import counted
 
 PERIOD_S = 0.5
 IN_A_CONTAINER = (
     "processes outside this container, or pid namespace, cannot be seen: others may hold the TPU"
 )
-SIGHT_UNKNOWN = "whether this /proc shows every process is not known: others may hold the TPU"
+SIGHT_UNKNOWN = "this /proc may not show every process: others may hold the TPU"
 HIDES_OTHERS = "this /proc hides the processes of other users: others may hold the TPU; try sudo"
 LOCKS_AGAIN_S = 2.0
 FULL_AGAIN_S = 1.0
-"""Not more often is everybody looked at because a node was opened."""
+"""At least this time passes between full scans for nodes that have been opened."""
 MAPS_AT_FIRST, MAPS_AT_ONCE = 1 << 30, 8
-"""Maps are long to read: of so many processes in one pass."""
+"""How many processes have their maps read in the first pass, and in a later one: maps are long."""
 
 
-class _Locks(NamedTuple):
-    """The lock files as they were asked for last."""
+class _LockLook(NamedTuple):
+    """The lock files at the last look."""
 
     at_s: float
-    opened: tuple[Opened, ...]
+    opened: tuple[OpenLockFile, ...]
     files: tuple[LockFile, ...]
 
 
 class Holders:
-    """The processes that hold a TPU. Asked by other sources too, hence the lock."""
+    """The source of the processes that hold a TPU. Other sources call it too, hence the lock."""
 
     name = HOLDERS
     period_s = PERIOD_S
@@ -65,8 +65,8 @@ class Holders:
     def __init__(
         self, host: Host, chips: Callable[[], Sequence[Chip]], detailed: bool = False
     ) -> None:
-        """`detailed` adds what is only shown: processes that only map libtpu, what a holder uses of
-        the host, who started it.
+        """`detailed` adds what only screens show: processes that have libtpu loaded and hold no
+        TPU, what a holder uses of the host, and the chain of its parents.
         """
         self._host = host
         self._chips = chips
@@ -79,29 +79,29 @@ class Holders:
         self._nodes = Nodes({}, {}, ())
         self._scan: Scan | None = None
         self._watch: Watch | None = None
-        self._judged_at_s = -math.inf
-        self._locks: _Locks | None = None
+        self._full_at_s = -math.inf
+        self._locks: _LockLook | None = None
         self._loaded = Loaded(self._proc)
         self._describer = Describer(self._proc, detailed, host.older_s)
 
     def read(self, now_s: float) -> Outcome:
         """Every holder with its nodes. ABSENT when the host has no node of a TPU.
 
-        The first time it waits until it shows whether those that look left behind work.
+        The first call waits until it shows whether holders that look left behind work.
         """
         with self._lock:
-            found = self._look(now_s)
+            outcome = self._look(now_s)
             wait_s = 0.0 if self._has_read else self._describer.wait_s
             self._has_read = True
         if not wait_s:
-            return found
-        time.sleep(wait_s)  # without the lock: others ask who holds the TPU meanwhile
+            return outcome
+        time.sleep(wait_s)  # without the lock: other sources need the holders meanwhile
         with self._lock:
-            self._newest = found = found._replace(processes=self._describer.again())
-        return found._replace(took_s=found.took_s + wait_s)
+            self._newest = outcome = outcome._replace(processes=self._describer.again())
+        return outcome._replace(took_s=outcome.took_s + wait_s)
 
     def close(self) -> None:
-        """Let go of the watch, unless a look is under way: the next one's end does."""
+        """Stop the watch, unless a look is under way: then the end of the next one does."""
         if self._lock.acquire(blocking=False):
             self._drop_watch()
             self._lock.release()
@@ -126,62 +126,63 @@ class Holders:
         if not nodes.names:
             return Outcome(self.name, ABSENT, "no device node of a TPU")
         if not is_ours(self._proc):
-            return Outcome(self.name, FAILED, f"{self._proc} is not the one of this process")
+            return Outcome(self.name, FAILED, f"{self._proc} is not the /proc of this process")
         try:
-            found = self._found(nodes, now_s)
+            scanned = self._scanned(nodes, now_s)
         except OSError as error:
             return Outcome(self.name, FAILED, f"{self._proc}: {error.strerror}")
-        processes = self._describer.processes(found.holders, self._loaded.pids(), now_s)
-        why = _why_unseen(self._host, found)
-        unseen = _unseen(found.hidden, why)
-        status, message = _status(processes, bool(found.hidden) or found.hides_others, unseen)
+        processes = self._describer.processes(scanned.holders, self._loaded.pids(), now_s)
+        why = _why_unseen(self._host, scanned)
+        unseen = _unseen(scanned.hidden, why)
+        status, message = _status(processes, bool(scanned.hidden) or scanned.hides_others, unseen)
         return Outcome(
             self.name,
             status,
             message,
             took_s=time.monotonic() - started_s,
             processes=processes,
-            lock_files=self._lock_files(found.files, not why, now_s),
+            lock_files=self._lock_files(scanned.lock_files, not why, now_s),
             visibility=Visibility(
                 nodes=tuple(nodes.names),
                 closed_nodes=nodes.closed(self._host),
-                not_inspected=found.hidden,
+                not_inspected=scanned.hidden,
                 own_pid_namespace=bool(why),
                 reason=unseen,
             ),
             notes=self._loaded.notes(),
         )
 
-    def _found(self, nodes: Nodes, now_s: float) -> Found:
+    def _scanned(self, nodes: Nodes, now_s: float) -> ScanResult:
         """One pass, quick where nothing has changed. Raises OSError."""
         paths = tuple(self._host.path(path) for path in nodes.paths)
         first = self._scan is None or nodes != self._nodes
         if first:
             self._nodes = nodes
-            own = nodes._replace(paths=paths)
-            self._scan = Scan(self._proc, own, map(self._host.path, PATHS))
+            here = nodes._replace(paths=paths)
+            self._scan = Scan(self._proc, here, map(self._host.path, PATHS))
             self._drop_watch()
         elif self._watch is None:
-            self._watch = Watch(paths)  # not at first: whoever looks but once has no use for it
+            self._watch = Watch(paths)  # not in the first pass: a single look has no use for it
         assert self._scan is not None
-        opened = self._watch is not None and self._watch.has_seen()
-        everybody = opened and now_s - self._judged_at_s >= FULL_AGAIN_S
-        if first or everybody:
-            self._judged_at_s = now_s
-        self._scan.look(now_s, everybody)
+        opened = self._watch is not None and self._watch.has_seen_open()
+        full = opened and now_s - self._full_at_s >= FULL_AGAIN_S
+        if first or full:
+            self._full_at_s = now_s
+        self._scan.look(now_s, full)
         if self._detailed and not self._host.simulated:  # our processes are not that machine's
             self._loaded.look(self._scan.inodes(), MAPS_AT_FIRST if first else MAPS_AT_ONCE)
-        return self._scan.found()
+        return self._scan.result()
 
     def _lock_files(
-        self, opened: tuple[Opened, ...], sees_all: bool, now_s: float
+        self, opened: tuple[OpenLockFile, ...], sees_all: bool, now_s: float
     ) -> tuple[LockFile, ...]:
-        """Their states, not asked at every look: the kernel's table of locks is dear to all."""
-        before = self._locks
-        if before is None or before.opened != opened or now_s - before.at_s >= LOCKS_AGAIN_S:
-            found = lock_files(self._host, opened, sees_all)
-            self._locks = before = _Locks(now_s, opened, found)
-        return before.files
+        """The lock files, not read in every pass: the kernel's table of locks costs all programs
+        time.
+        """
+        last = self._locks
+        if last is None or last.opened != opened or now_s - last.at_s >= LOCKS_AGAIN_S:
+            self._locks = last = _LockLook(now_s, opened, lock_files(self._host, opened, sees_all))
+        return last.files
 
     def _drop_watch(self) -> None:
         if self._watch is not None:
@@ -189,24 +190,60 @@ class Holders:
             self._watch = None
 
 
+class Watch:
+    """Learns by inotify that a file was opened, and opens none itself. Where the kernel offers no
+    inotify it never reports anything.
+    """
+
+    _OPENED, _NONBLOCK_CLOEXEC = 0x20, os.O_NONBLOCK | os.O_CLOEXEC
+    _READ_BYTES = 1 << 16
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._descriptor = -1
+        try:
+            import ctypes
+        except ImportError:
+            return  # a Python that was built without it
+        libc = ctypes.CDLL(None)
+        self._descriptor = libc.inotify_init1(self._NONBLOCK_CLOEXEC)
+        for path in paths:
+            if self._descriptor >= 0:
+                libc.inotify_add_watch(self._descriptor, os.fsencode(path), self._OPENED)
+
+    def has_seen_open(self) -> bool:
+        """True when one of the files was opened since the last call."""
+        if self._descriptor < 0:
+            return False
+        try:
+            return bool(os.read(self._descriptor, self._READ_BYTES))
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """End the watch."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
 def is_inside(host: Host) -> bool:
     """True where only the processes of a container can be seen, and others may hold the TPU."""
-    return host.root == "/" and not sees_everybody()
+    return host.root == "/" and not sees_every_process()
 
 
-def _why_unseen(host: Host, found: Found) -> str:
-    """Why there may be processes that are not even listed; empty where all are."""
-    reasons = [HIDES_OTHERS] if found.hides_others else []
+def _why_unseen(host: Host, scanned: ScanResult) -> str:
+    """Why some processes may not even be listed; empty where all are."""
+    reasons = [HIDES_OTHERS] if scanned.hides_others else []
     if is_inside(host):
-        reasons.append(SIGHT_UNKNOWN if sees_everybody() is None else IN_A_CONTAINER)
+        reasons.append(SIGHT_UNKNOWN if sees_every_process() is None else IN_A_CONTAINER)
     return "; ".join(reasons)
 
 
-def _status(found: Sequence[Process], is_refused: bool, unseen: str) -> tuple[Status, str]:
-    """Never `free` when there are processes that could not be inspected. DENIED where root could
-    have inspected them.
+def _status(processes: Sequence[Process], is_refused: bool, unseen: str) -> tuple[Status, str]:
+    """Status and message. Never `free` when some processes could not be inspected; DENIED where
+    root could have inspected them.
     """
-    count = sum(1 for p in found if p.holds)
+    count = sum(1 for p in processes if p.holds)
     if count:
         holders = counted(count, "holder")
         return OK, f"{holders} ({unseen})" if unseen else holders
@@ -215,10 +252,10 @@ def _status(found: Sequence[Process], is_refused: bool, unseen: str) -> tuple[St
 
 
 def _unseen(hidden: int, why: str) -> str:
-    """What could not be inspected, with what helps; empty when everything could."""
-    words = []
+    """What could not be inspected, and what helps; empty when everything could."""
+    parts = []
     if hidden:
         whose = "" if os.geteuid() == 0 else " of other users"
         cure = "not even by root" if os.geteuid() == 0 else "try sudo"
-        words.append(f"{counted(hidden, 'process', 'processes')}{whose} not inspected, {cure}")
-    return "; ".join([*words, why] if why else words)
+        parts.append(f"{counted(hidden, 'process', 'processes')}{whose} not inspected, {cure}")
+    return "; ".join([*parts, why] if why else parts)

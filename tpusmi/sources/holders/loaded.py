@@ -1,4 +1,4 @@
-"""Which processes have libtpu mapped: a monitor has, and holds nothing."""
+"""Which processes have libtpu mapped: a monitor may have, and holds no TPU."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from tpusmi.sources.holders.procfs import read_stat
 
 LIBRARY = b"libtpu.so"
 MAPS_MOST_BYTES, LOOK_MOST_BYTES = 4 << 20, 48 << 20
-"""Of one process, and of all in one look: a process may have made its own as long as it likes. JAX
-with libtpu has a few hundred kilobytes.
+"""Most bytes of maps read of one process, and of all in one look: a process can make its maps as
+long as it likes. JAX with libtpu has a few hundred kilobytes.
 """
 CHUNK_BYTES = 64 * 1024
 SHOWN_MOST = 64
-"""Of those that hold nothing: any user may start very many, and each is long to describe."""
+"""Most processes that are listed: any user may start very many, and each takes long to describe."""
 
 
 class Loaded:
-    """Asks some processes at a time for their maps, which are long to read."""
+    """Reads the maps of some processes at a time: they take long to read."""
 
     def __init__(self, proc: str) -> None:
         self._proc = proc
-        self._asked: dict[int, int] = {}
-        """Inodes of the processes that were asked in this round."""
+        self._read: dict[int, int] = {}
+        """Inodes, by pid, of the processes whose maps were read in this round."""
         self._loaded: dict[int, int] = {}
 
     def look(self, inodes: Mapping[int, int], most: int) -> None:
-        """Ask so many of these processes, those first that were not asked yet. An inode tells a
-        process from a later one of the same number.
+        """Read the maps of up to `most` processes that were not read in this round. The inode shows
+        whether a pid was reused.
         """
-        wanted = [pid for pid, inode in inodes.items() if self._asked.get(pid) != inode]
-        if not wanted:
-            self._asked = {}
+        unread = [pid for pid, inode in inodes.items() if self._read.get(pid) != inode]
+        if not unread:
+            self._read = {}
         left = LOOK_MOST_BYTES
-        for pid in reversed(wanted[-most:]):  # the newest: what came with the machine has no libtpu
+        for pid in reversed(unread[-most:]):  # the newest: the first ones are the system's
             if left <= 0:
-                break  # the others are asked in the next look
-            inode = self._asked[pid] = inodes[pid]
+                break  # the others are read in the next look
+            inode = self._read[pid] = inodes[pid]
             is_loaded, size = _maps_library(f"{self._proc}/{pid}")
             left -= size
             if is_loaded:
@@ -46,19 +46,19 @@ class Loaded:
         self._loaded = {pid: i for pid, i in self._loaded.items() if inodes.get(pid) == i}
 
     def pids(self) -> tuple[int, ...]:
-        """Those that have it mapped, up to SHOWN_MOST of them."""
+        """The processes that have it mapped, up to SHOWN_MOST of them."""
         return tuple(self._loaded)[:SHOWN_MOST]
 
     def notes(self) -> tuple[str, ...]:
-        """That there are more."""
+        """A note that there are more."""
         more = len(self._loaded) - SHOWN_MOST
         return (f"{more} more processes have libtpu loaded, and hold no TPU",) if more > 0 else ()
 
 
 def _maps_library(process: str) -> tuple[bool, int]:
-    """Whether the beginning of its maps names libtpu, be it deleted since by an upgrade; and how
-    long they are. False if they are hidden, and while it sleeps uninterruptibly: who asks might
-    sleep with it.
+    """Whether the beginning of its maps names libtpu, which an upgrade may have deleted since, and
+    how many bytes were read. False if they are hidden, and in uninterruptible sleep, when a reader
+    might sleep with it.
     """
     stat = read_stat(process)
     if stat is None or stat.state == "D":

@@ -1,7 +1,7 @@
-"""libtpu's lock file: existence means nothing, a lock on it does.
+"""libtpu's lock file: that it exists means nothing, a lock on it does.
 
 libtpu opens it with O_CREAT | O_RDWR and mode 0644, takes a POSIX lock and keeps both until it
-ends. A file that another user left cannot be opened, which looks like a lock to libtpu.
+ends. It cannot open a file that another user left, and takes that for a lock.
 """
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
@@ -13,55 +13,58 @@ from typing import NamedTuple
 
 from tpusmi.model import Host, LockFile, LockState
 from tpusmi.sources.holders import procfs
-from tpusmi.sources.holders.scan import DELETED, Opened
+from tpusmi.sources.holders.open_files import DELETED, OpenLockFile
+from tpusmi.sources.mounts import namespace
 from tpusmi.sources.users import user_before_sudo, user_name
 
 PATHS = ("/tmp/libtpu_lockfile", "/tmp/libtpu.so_lockfile")
 LOCKS_MOST_BYTES = 64 << 20
 
 
-class Who(NamedTuple):
-    """Whom a left file may keep from the TPU."""
+class NextUser(NamedTuple):
+    """The user whose next job a leftover lock file may keep from the TPU."""
 
     uid: int
     protected: int
-    """The kernel's fs.protected_regular."""
+    """The kernel's setting fs.protected_regular."""
 
 
-def lock_files(host: Host, opened: Sequence[Opened], sees_all: bool = True) -> tuple[LockFile, ...]:
-    """The lock file in its state, and others that older versions left.
+def lock_files(
+    host: Host, opened: Sequence[OpenLockFile], sees_all: bool = True
+) -> tuple[LockFile, ...]:
+    """The lock file and its state, and others that older versions left.
 
     `opened` are the descriptors that processes have of one. Without `sees_all` a lock may be hidden
-    from us: of processes outside a container the kernel tells none.
+    from us: the kernel does not show those of processes outside a container.
     """
     locks = _Locks(host.path("/proc"), sees_all)
-    who = who_wants_it(host)
-    found = [_state(host, path, opened, locks, who) for path in PATHS]
-    found += _deleted(host, opened, locks)
-    return tuple(f for f in found if f.state != LockState.ABSENT or f.path == PATHS[0])
+    user = _next_user(host)
+    files = [_lock_file(host, path, opened, locks, user) for path in PATHS]
+    files += _deleted(host, opened, locks)
+    return tuple(f for f in files if f.state != LockState.ABSENT or f.path == PATHS[0])
 
 
-def who_wants_it(host: Host) -> Who:
-    """Whose jobs are meant: of root by sudo those of its user."""
+def _next_user(host: Host) -> NextUser:
+    """The user who runs this; under sudo the user who called it."""
     before = user_before_sudo()
     uid = os.geteuid() if before is None else before
     protected = procfs.read(host.path("/proc/sys/fs/protected_regular")).strip()
-    return Who(uid, int(protected) if protected.isdecimal() else 0)
+    return NextUser(uid, int(protected) if protected.isdecimal() else 0)
 
 
-def is_in_the_way(file: os.stat_result, directory: os.stat_result, who: Who) -> bool:
-    """True when libtpu, run by that user, cannot open the file as it does."""
-    if file.st_uid == who.uid:
+def is_in_the_way(file: os.stat_result, directory: os.stat_result, user: NextUser) -> bool:
+    """True when libtpu, run by that user, cannot open the file in its way."""
+    if file.st_uid == user.uid:
         return False
     sticky = directory.st_mode & stat.S_ISVTX and directory.st_mode & stat.S_IWOTH
-    if who.protected and sticky and file.st_uid != directory.st_uid:
+    if user.protected and sticky and file.st_uid != directory.st_uid:
         return True
-    return who.uid != 0 and not file.st_mode & stat.S_IWOTH
+    return user.uid != 0 and not file.st_mode & stat.S_IWOTH
 
 
 class _Locks:
-    """The kernel's table of locks. It is read late, and only if needed: for the time of a read, all
-    locking on the machine stands still.
+    """The kernel's table of locks. It is read late, and only if needed: all locking on the machine
+    stands still meanwhile.
     """
 
     def __init__(self, proc: str, sees_all: bool) -> None:
@@ -71,94 +74,86 @@ class _Locks:
 
     @property
     def is_known(self) -> bool:
-        """False where the kernel does not tell, or not of everybody."""
+        """False where the kernel does not show locks, or not those of every process."""
         return self._sees_all and os.access(f"{self._proc}/locks", os.R_OK)
 
     def on(self, file: os.stat_result) -> list[int] | None:
-        """Who locks that file, 0 or less where it cannot be seen; None when nobody does."""
+        """Pids that lock the file, 0 or less for an invisible one; None if it is not locked."""
         if self._pids is None:
-            self._pids = _table(_whole(f"{self._proc}/locks"))
+            self._pids = _table(procfs.read(f"{self._proc}/locks", LOCKS_MOST_BYTES))
         device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
         return self._pids.get(f"{device}:{file.st_ino}")
 
-    def by(self, opened: Opened) -> bool:
-        """Whether a lock is held through that descriptor. On some file systems stat() and the table
-        name different devices, which the kernel does not do here.
+    def by(self, opened: OpenLockFile) -> bool:
+        """True if a lock is held through that descriptor. It holds on file systems for which stat()
+        and the table name different devices.
         """
         process, _, descriptor = opened.link.rpartition("/fd/")
         return "\nlock:" in procfs.read(f"{process}/fdinfo/{descriptor}")
 
 
-def _whole(path: str) -> str:
-    """A file of any length, within reason; empty when it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(LOCKS_MOST_BYTES).decode("ascii", "replace")
-    except OSError:
-        return ""
-
-
 def _table(text: str) -> dict[str, list[int]]:
-    """Pids by file; whoever only waits for a lock is left out."""
-    found: dict[str, list[int]] = {}
+    """Pids by file, without those that only wait for a lock."""
+    pids: dict[str, list[int]] = {}
     for line in text.splitlines():
         words = line.split()
         if "->" not in words and len(words) > 5 and words[4].lstrip("-").isdigit():
-            found.setdefault(words[5], []).append(int(words[4]))
-    return found
+            pids.setdefault(words[5], []).append(int(words[4]))
+    return pids
 
 
-def _state(host: Host, path: str, opened: Iterable[Opened], locks: _Locks, who: Who) -> LockFile:
+def _lock_file(
+    host: Host, path: str, opened: Iterable[OpenLockFile], locks: _Locks, user: NextUser
+) -> LockFile:
     here = host.path(path)
     try:
-        found, directory = os.lstat(here), os.stat(os.path.dirname(here))
+        file, directory = os.lstat(here), os.stat(os.path.dirname(here))
     except OSError:
-        return LockFile(path, LockState.ABSENT, None, (), "no lock file")
-    owner = user_name(found.st_uid)
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
-        return LockFile(path, LockState.UNKNOWN, owner, (), f"{kind}: not libtpu's, and left alone")
-    users = [o for o in opened if o.path == here and _is_same(o, found)]
-    pids = [o.pid for o in users if locks.by(o)] or locks.on(found)
-    if pids is not None:
-        seen = tuple(sorted({p for p in pids if p > 0}))
-        by = _pids(seen) if seen else "a process that cannot be seen"
-        return LockFile(path, LockState.LOCKED, owner, seen, f"locked by {by}")
-    if not locks.is_known:
-        message = "whether somebody locks it cannot be seen from here"
-        return LockFile(path, LockState.UNKNOWN, owner, (), message)
-    if not is_in_the_way(found, directory, who):
-        return LockFile(
-            path, LockState.HARMLESS, owner, (), "left over, locked by nobody: harmless"
+        return LockFile(path, LockState.ABSENT, owner=None, pids=(), message="no lock file")
+    owner, pids = user_name(file.st_uid), None
+    is_regular = stat.S_ISREG(file.st_mode)
+    if is_regular:
+        users = [o for o in opened if o.path == here and _is_same(o, file)]
+        pids = [o.pid for o in users if locks.by(o)] or locks.on(file)
+    visible = tuple(sorted({p for p in pids or () if p > 0}))
+    if not is_regular:
+        kind = "a symbolic link" if stat.S_ISLNK(file.st_mode) else "not a regular file"
+        state, message = LockState.UNKNOWN, f"{kind}: not libtpu's, left alone"
+    elif pids is not None:
+        by = _pids(visible) if visible else "a process that cannot be seen"
+        state, message = LockState.LOCKED, f"locked by {by}"
+    elif not locks.is_known:
+        state, message = LockState.UNKNOWN, "cannot tell from here whether it is locked"
+    elif not is_in_the_way(file, directory, user):
+        state, message = LockState.HARMLESS, "left over, not locked: harmless"
+    else:
+        state = LockState.BLOCKING
+        message = (
+            f"left by {owner}, not locked, and in the way: {user_name(user.uid)} cannot open it, "
+            f"which libtpu takes for a lock. {owner} or root can remove it: tpusmi kill --stale"
         )
-    message = (
-        f"left by {owner}, locked by nobody, and in the way: {user_name(who.uid)} cannot open it, "
-        f"which libtpu takes for a lock. {owner} or root can remove it: tpusmi kill --stale"
-    )
-    return LockFile(path, LockState.BLOCKING, owner, (), message)
+    return LockFile(path, state, owner=owner, pids=visible, message=message)
 
 
-def _is_same(opened: Opened, file: os.stat_result) -> bool:
+def _is_same(opened: OpenLockFile, file: os.stat_result) -> bool:
     """True when it is open on that very file: a container has a /tmp of its own."""
     try:
-        found = os.stat(opened.link)
+        info = os.stat(opened.link)
     except OSError:
         return False
-    return (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino)
+    return (info.st_dev, info.st_ino) == (file.st_dev, file.st_ino)
 
 
-def _sees_our_files(opened: Opened) -> bool:
-    """True when it lives among the same mounts as we do; where that may not be asked, too."""
+def _sees_our_files(opened: OpenLockFile) -> bool:
+    """True when the process has the same mounts as we do, or may not be asked."""
     process = opened.link.rpartition("/fd/")[0]
-    try:
-        return os.readlink(f"{process}/ns/mnt") == os.readlink("/proc/self/ns/mnt")
-    except OSError:
-        return True
+    theirs, ours = namespace(process, "mnt"), namespace("/proc/self", "mnt")
+    return theirs == ours or None in (theirs, ours)
 
 
-def _deleted(host: Host, opened: Iterable[Opened], locks: _Locks) -> list[LockFile]:
-    """A file that was deleted under whoever holds its lock."""
-    found: dict[str, list[int]] = {}
+def _deleted(host: Host, opened: Iterable[OpenLockFile], locks: _Locks) -> list[LockFile]:
+    """The lock files that were deleted while a process holds their lock."""
+    pids_by_path: dict[str, list[int]] = {}
     owners: dict[str, str] = {}
     for o in opened:
         try:
@@ -170,18 +165,19 @@ def _deleted(host: Host, opened: Iterable[Opened], locks: _Locks) -> list[LockFi
             and _sees_our_files(o)
             and (locks.by(o) or locks.on(info) is not None)
         ):
-            found.setdefault(o.path, []).append(o.pid)
+            pids_by_path.setdefault(o.path, []).append(o.pid)
             owners[o.path] = user_name(info.st_uid)
     here = {host.path(path): path for path in PATHS}
     return [
         LockFile(
             here[path.removesuffix(DELETED)],
             LockState.DELETED,
-            owners[path],
-            tuple(sorted(pids)),
-            f"deleted while {_pids(pids)} holds its lock: a second process may start on the TPU",
+            owner=owners[path],
+            pids=tuple(sorted(pids)),
+            message=f"deleted while {_pids(pids)} holds its lock: "
+            "a second process may start on the TPU",
         )
-        for path, pids in found.items()
+        for path, pids in pids_by_path.items()
     ]
 
 

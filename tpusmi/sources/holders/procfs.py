@@ -1,4 +1,4 @@
-"""What /proc says of one process, which may vanish between two reads, and write any byte there."""
+"""What /proc says about a process, which may vanish between two reads, and put any bytes there."""
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
+from tpusmi.sources.mounts import OVERLAY
 from tpusmi.text import WORDS_MOST, clean, command_line, redacted, whole_number
 from tpusmi.wire import mountinfo
 
@@ -36,7 +37,7 @@ ENVIRONMENT = frozenset(
         "JAX_PLATFORMS",
     )
 )
-"""Variables of other processes that are ever read: none of them carries a secret."""
+"""The only variables of other processes that are read: none of them carries a secret."""
 
 
 class Stat(NamedTuple):
@@ -49,63 +50,66 @@ class Stat(NamedTuple):
     has_terminal: bool
     exiting: bool
     of_kernel: bool
-    """A thread of the kernel's, which never has descriptors."""
+    """A kernel thread, which never has descriptors."""
     cpu_ticks: int
     threads: int
     start_ticks: int
 
     @property
     def has_ended(self) -> bool:
-        """A zombie, of which threads may still live."""
+        """A zombie, whose other threads may still be alive."""
         return self.state in "ZXx"
 
     @property
     def is_gone(self) -> bool:
-        """It has ended, and no thread of it lives."""
+        """It has ended, with all its threads."""
         return self.has_ended and self.threads < 2
 
 
-class Status(NamedTuple):
-    """What `/proc/PID/status` says besides."""
+class ProcessStatus(NamedTuple):
+    """The part of `/proc/PID/status` that `stat` lacks."""
 
     uid: int | None
     inner_pid: int | None
-    """Its pid in the innermost pid namespace, where that is another one than ours."""
+    """Its pid in the innermost pid namespace, where that is not ours."""
     kill_pending: bool
     expects_hangup: bool
     """It ignores SIGHUP, as under nohup, or handles it."""
 
 
 def read_stat(process: str) -> Stat | None:
-    """Of `/proc/PID` or `/proc/PID/task/TID`; None when it is gone."""
+    """The stat of `/proc/PID` or `/proc/PID/task/TID`; None when it is gone."""
     try:
         with open(f"{process}/stat", "rb") as file:
             # The name in parentheses may itself hold parentheses and spaces.
             fields = file.read(READ_MOST).rpartition(b")")[2].split()
         numbers = [int(field) for field in fields[1:20]]
         return Stat(
-            fields[0].decode("ascii", "replace"),
-            *(numbers[0], numbers[1], numbers[2]),
-            bool(numbers[3]),
-            bool(numbers[5] & _EXITING),
-            bool(numbers[5] & _OF_KERNEL),
-            numbers[10] + numbers[11],
-            *(numbers[16], numbers[18]),
+            state=fields[0].decode("ascii", "replace"),
+            parent=numbers[0],
+            group=numbers[1],
+            session=numbers[2],
+            has_terminal=bool(numbers[3]),
+            exiting=bool(numbers[5] & _EXITING),
+            of_kernel=bool(numbers[5] & _OF_KERNEL),
+            cpu_ticks=numbers[10] + numbers[11],
+            threads=numbers[16],
+            start_ticks=numbers[18],
         )
     except (OSError, IndexError, ValueError):
         return None
 
 
-def read_status(process: str) -> Status:
-    """What is known of it; a process that is gone has neither a user nor pending signals."""
+def read_status(process: str) -> ProcessStatus:
+    """Its status; a process that is gone has no user and no pending signals."""
     lines = dict(line.partition(":")[::2] for line in read(f"{process}/status").splitlines())
     uids, inner = lines.get("Uid", "").split(), lines.get("NSpid", "").split()
     pending = _mask(lines, "SigPnd") | _mask(lines, "ShdPnd")
-    return Status(
-        whole_number(uids[0]) if uids else None,
-        whole_number(inner[-1]) if len(inner) > 1 else None,
-        _has(pending, SIGKILL),
-        _has(_mask(lines, "SigIgn") | _mask(lines, "SigCgt"), SIGHUP),
+    return ProcessStatus(
+        uid=whole_number(uids[0]) if uids else None,
+        inner_pid=whole_number(inner[-1]) if len(inner) > 1 else None,
+        kill_pending=_has(pending, SIGKILL),
+        expects_hangup=_has(_mask(lines, "SigIgn") | _mask(lines, "SigCgt"), SIGHUP),
     )
 
 
@@ -121,7 +125,7 @@ def _has(mask: int, signal: int) -> bool:
 
 
 def uptime_s(proc: str) -> float | None:
-    """Since the boot; None where the kernel does not tell."""
+    """Time since the boot; None where the kernel does not say."""
     try:
         return float(read(f"{proc}/uptime").split()[0])
     except (IndexError, ValueError):
@@ -129,12 +133,12 @@ def uptime_s(proc: str) -> float | None:
 
 
 def ticks_per_s() -> int:
-    """Of the kernel's clock in /proc."""
+    """Frequency of the kernel's clock in /proc."""
     return os.sysconf("SC_CLK_TCK")
 
 
 def environment(process: str) -> dict[str, str]:
-    """Its variables that are ever read; empty when it may not be asked."""
+    """Its variables among ENVIRONMENT; empty when they may not be read."""
     text = f"\0{read(f'{process}/environ')}\0"
     places = sorted((text.find(f"\0{name}="), name) for name in ENVIRONMENT)
     values = ((name, text[at:].split("\0", 2)[1]) for at, name in places if at >= 0)
@@ -147,64 +151,69 @@ def command(process: str) -> str:
 
 
 def command_of(words: Iterable[str], process: str) -> str:
-    """The same, of a command line that was read before."""
+    """The same for a command line that was read before."""
     return command_line(words) or clean(read(f"{process}/comm"), 64)
 
 
 def arguments(process: str) -> list[str]:
-    """Its command line as it is, not safe to show; empty for a kernel thread."""
+    """Its raw command line, not safe to show; empty for a kernel thread."""
     return read(f"{process}/cmdline").rstrip("\0").split("\0", WORDS_MOST)[:WORDS_MOST]
 
 
-def read(path: str) -> str:
-    """The beginning of a file; empty when it cannot be read."""
+def read(path: str, most: int = READ_MOST) -> str:
+    """The first bytes of a file as text; empty when it cannot be read."""
     try:
         with open(path, "rb") as file:
-            return file.read(READ_MOST).decode("utf-8", "replace")
+            return file.read(most).decode("utf-8", "replace")
     except OSError:
         return ""
 
 
 def flags_and_mount(process: str, descriptor: str) -> tuple[int, str]:
-    """With which flags a descriptor was opened, 0 where the kernel does not tell, and on which
-    mount, empty then. Raises OSError.
+    """The flags with which a descriptor was opened, 0 where the kernel does not say, and the id of
+    its mount, empty then. Raises OSError.
     """
     with open(f"{process}/fdinfo/{descriptor}", "rb") as file:
         words = file.read(READ_MOST).split()
-    told = dict(pairwise(words))
+    fields = dict(pairwise(words))
     try:
-        flags = int(told.get(b"flags:", b"0"), 8)
+        flags = int(fields.get(b"flags:", b"0"), 8)
     except ValueError:
         flags = 0
-    return flags, told.get(b"mnt_id:", b"").decode("ascii", "replace")
+    return flags, fields.get(b"mnt_id:", b"").decode("ascii", "replace")
 
 
 def containers(groups: str) -> list[str]:
-    """Ids of the containers that a process is in, the innermost last, by its `cgroup` file."""
+    """Ids of the containers that a process is in, innermost last, by its `cgroup` file."""
     import re
 
     return re.findall(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", groups)
 
 
 def mount_types(process: str) -> dict[str, str]:
-    """The file system of each mount that the process sees, by its id; of very many the first."""
+    """The file system of each mount that the process sees, by its id; if very many, the first."""
     try:
-        found = mountinfo.mounts(mountinfo.listed(process))
+        mounts = mountinfo.mounts(mountinfo.listed(process))
     except OSError:
         return {}
-    return {m.number.decode("ascii", "replace"): m.kind.decode("ascii", "replace") for m in found}
+    return {m.number.decode("ascii", "replace"): m.kind.decode("ascii", "replace") for m in mounts}
 
 
-def open_flags(process: str, descriptor: str) -> int:
-    """With which flags a descriptor was opened; those of one that may be read when it is gone."""
+def overlays(process: str) -> dict[str, str]:
+    """The device number of each overlay that the process sees, by the id of its mount."""
     try:
-        return flags_and_mount(process, descriptor)[0]
+        mounts = mountinfo.mounts(mountinfo.listed(process))
     except OSError:
-        return os.O_RDWR
+        return {}
+    return {
+        m.number.decode("ascii", "replace"): m.device.decode("ascii", "replace")
+        for m in mounts
+        if m.kind == OVERLAY
+    }
 
 
 def is_ours(proc: str) -> bool:
-    """True when this /proc numbers processes as we do. Another namespace's would name others."""
+    """True when this /proc is of our pid namespace: another one numbers processes differently."""
     try:
         return os.readlink(f"{proc}/self") == str(os.getpid())
     except OSError:
@@ -212,7 +221,7 @@ def is_ours(proc: str) -> bool:
 
 
 def threads(process: str) -> list[str]:
-    """Directories of its threads; none when it is gone or may not be asked."""
+    """Directories of its threads; empty when it is gone or may not be inspected."""
     try:
         return [f"{process}/task/{name}" for name in os.listdir(f"{process}/task")]
     except OSError:
@@ -228,11 +237,11 @@ def where_it_sleeps(process: str) -> str:
 
 
 def standard_streams(process: str) -> list[str]:
-    """What its standard input, output and error are open on, as far as that may be seen."""
-    found = []
+    """What its standard input, output and error are open on, as far as that can be seen."""
+    links = []
     for number in range(3):
         try:
-            found.append(clean(os.readlink(f"{process}/fd/{number}"), 80))
+            links.append(clean(os.readlink(f"{process}/fd/{number}"), 80))
         except OSError:
             continue
-    return found
+    return links

@@ -1,6 +1,6 @@
-"""Holders that look as if they had been left behind: what ties them, and whether they still work.
+"""Holders that look left behind: what ties them to living processes, and whether they still work.
 
-What is asked here takes long, so it is asked of them alone.
+To find that out takes long, so it is done for them alone.
 """
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
@@ -14,15 +14,13 @@ from tpusmi.sources.holders import procfs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tpusmi.sources.holders.kin import Kin, Used
-    from tpusmi.sources.holders.ties import Ties
+    from tpusmi.sources.holders.ties import CpuTicks, Kin, Ties
 else:
-    Kin = Used = Ties = object  # loaded where there is a suspect
+    CpuTicks = Kin = Ties = object  # loaded where there is a suspect
 
 MOMENT_S = 1.0
-"""Over at least so long it is measured what they use of the processor."""
 LATELY_S = 30.0
-"""And over so long at most, where they are looked at again and again."""
+"""Their processor time is measured over at least MOMENT_S, and at most LATELY_S."""
 MARK_AGAIN_S = 2.0
 TIES_AGAIN_S = 30.0
 
@@ -31,11 +29,11 @@ class _Mark(NamedTuple):
     """What a suspect and all that it started had used at one time."""
 
     at_s: float
-    used: Used
+    used: CpuTicks
 
 
 class Suspects:
-    """Remembers them from look to look."""
+    """Remembers the suspects from look to look."""
 
     def __init__(self, proc: str) -> None:
         self._proc = proc
@@ -44,17 +42,16 @@ class Suspects:
         self._tied_at_s = 0.0
 
     def look(self, lives: Mapping[ProcessKey, Life | None]) -> None:
-        """Look at those among the holders that are suspects; the others are forgotten."""
+        """Look at the suspects among the holders; the others are forgotten."""
         keys = [key for key, life in lives.items() if life is not None and is_suspect(life)]
         self._marks = {key: self._marks.get(key, []) for key in keys}
-        self._ties = {key: found for key, found in self._ties.items() if key in self._marks}
+        self._ties = {key: ties for key, ties in self._ties.items() if key in self._marks}
         now_s = time.monotonic()
         due = [key for key in keys if self._is_due(key, now_s)]
         if not due:
             return
         # Few hosts have a suspect: the others are spared the import.
-        from tpusmi.sources.holders.kin import Kin
-        from tpusmi.sources.holders.ties import ties
+        from tpusmi.sources.holders.ties import Kin, ties
 
         kin = Kin(self._proc)
         for key in due:
@@ -66,23 +63,23 @@ class Suspects:
 
     @property
     def wait_s(self) -> float:
-        """How long to wait until every one has been measured once; 0 when that is so."""
+        """How long until each suspect has been measured once; 0 when all have been."""
         started = [marks[0].at_s for marks in self._marks.values() if len(marks) == 1]
         return max(0.0, max(started) + MOMENT_S - time.monotonic()) if started else 0.0
 
-    def told(self, key: ProcessKey, life: Life) -> Life:
-        """The life of a holder with what was found; as it is of one that is no suspect."""
-        marks, found = self._marks.get(key), self._ties.get(key)
-        if found is not None:
-            ports = tuple(sorted({*life.ports, *found.ports}))
-            life = life._replace(ties=found.words, ports=ports)
+    def with_evidence(self, key: ProcessKey, life: Life) -> Life:
+        """The life of a suspect with its ties and recent work; of any other holder unchanged."""
+        marks, ties = self._marks.get(key), self._ties.get(key)
+        if ties is not None:
+            ports = tuple(sorted({*life.ports, *ties.ports}))
+            life = life._replace(ties=ties.words, ports=ports)
         if marks is None or len(marks) < 2:
             return life
-        from tpusmi.sources.holders.kin import used_since
+        from tpusmi.sources.holders.ties import used_ticks
 
         first, last = marks[0], marks[-1]
         over_s = last.at_s - first.at_s
-        used_s = used_since(first.used, last.used) / procfs.ticks_per_s()
+        used_s = used_ticks(first.used, last.used) / procfs.ticks_per_s()
         return life._replace(recent_cpu_percent=100 * used_s / over_s, recent_s=over_s)
 
     def _is_due(self, key: ProcessKey, now_s: float) -> bool:
@@ -93,12 +90,12 @@ class Suspects:
     def _mark(self, key: ProcessKey, kin: Kin, now_s: float) -> None:
         marks = [m for m in self._marks[key] if now_s - m.at_s <= LATELY_S]
         if not marks or now_s - marks[-1].at_s >= MOMENT_S:
-            marks.append(_Mark(now_s, kin.used(kin.below(key.pid))))
+            marks.append(_Mark(now_s, kin.cpu_ticks(kin.below(key.pid))))
         self._marks[key] = marks
 
 
 def is_suspect(life: Life) -> bool:
-    """True when it matters what ties it, and whether it works."""
+    """True when it matters what ties the holder, and whether it works."""
     codes = {sign.code for sign in life.signs}
     if life.platform or codes & set(ENDING_CODES):
         return False

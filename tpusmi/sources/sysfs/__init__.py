@@ -11,27 +11,27 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Status
-from tpusmi.sources.sysfs.functions import Function, Survey, survey
-from tpusmi.sources.sysfs.nodes import Nodes, find_nodes, lookalikes
+from tpusmi.sources.sysfs.functions import PciFunction, Survey, survey
+from tpusmi.sources.sysfs.node_paths import NodePaths, find_nodes, lookalikes
 
 BUS = "/sys/bus/pci/devices"
 NOTES_MOST = 8
 SURVEY_EVERY_S = 30.0
-"""Every file of every function is read again after that, if nothing seems to have changed."""
+"""Every file of every function is read again after this time, even if nothing seems to change."""
 
 
 class Bus(NamedTuple):
-    """What the PCI bus says of TPUs."""
+    """The TPUs on the PCI bus."""
 
     status: Status
     message: str
     chips: tuple[Chip, ...] = ()
     notes: tuple[str, ...] = ()
-    """Of functions that may or may not be TPUs; what is known of a chip stands in its own."""
+    """Notes on functions that may or may not be TPUs; a chip has its own notes."""
 
 
 class Sysfs:
-    """The kernel's source: which chips are here."""
+    """The source of the chips on this host."""
 
     name = "sysfs"
     period_s = 5.0
@@ -40,40 +40,38 @@ class Sysfs:
         self._host = host
         self._lock = threading.Lock()
         self._newest: Bus | None = None
-        self._seen: object = None
+        self._signature: object = None
         self._read_at_s = self._surveyed_at_s = -math.inf
 
     def read(self, now_s: float) -> Outcome:
         """Every chip on the PCI bus. ABSENT when there is none."""
-        found = self._look(now_s, 0.0)
+        bus = self._look(now_s, 0.0)
         took_s = time.monotonic() - now_s
-        return Outcome(
-            self.name, found.status, found.message, took_s, notes=found.notes, chips=found.chips
-        )
+        return Outcome(self.name, bus.status, bus.message, took_s, notes=bus.notes, chips=bus.chips)
 
     def chips(self) -> Sequence[Chip]:
-        """The chips, from a look that is not older than a period: for other sources."""
+        """The chips, from a look that is at most a period old: for other sources."""
         return self._look(time.monotonic(), self.period_s).chips
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
-    def _look(self, now_s: float, most_s: float) -> Bus:
-        """The bus as it was at most so long ago."""
+    def _look(self, now_s: float, age_most_s: float) -> Bus:
+        """The bus, from a look that is at most `age_most_s` old."""
         with self._lock:
-            if self._newest is None or now_s - self._read_at_s >= most_s:
-                seen = _seen(self._host, self._newest)
-                # Chips come and go seldom, and each has a dozen files.
-                if seen != self._seen or now_s - self._surveyed_at_s >= SURVEY_EVERY_S:
+            if self._newest is None or now_s - self._read_at_s >= age_most_s:
+                signature = _signature(self._host, self._newest)
+                # Chips rarely come and go, and each has a dozen files.
+                if signature != self._signature or now_s - self._surveyed_at_s >= SURVEY_EVERY_S:
                     self._newest, self._surveyed_at_s = read_chips(self._host), now_s
-                    self._seen = _seen(self._host, self._newest)
+                    self._signature = _signature(self._host, self._newest)
                 self._read_at_s = now_s
             assert self._newest is not None
             return self._newest
 
 
-def _seen(host: Host, bus: Bus | None) -> object:
-    """What tells that nothing has changed: the entries of the bus, and the nodes of its chips."""
+def _signature(host: Host, bus: Bus | None) -> object:
+    """The entries of the bus and the nodes of its chips: while they are equal, nothing changed."""
     try:
         names = os.listdir(host.path(BUS))
     except OSError:
@@ -84,10 +82,10 @@ def _seen(host: Host, bus: Bus | None) -> object:
 
 def _state(path: str) -> object:
     try:
-        found = os.stat(path)
+        info = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_mode, found.st_uid, found.st_gid
+    return info.st_ino, info.st_mode, info.st_uid, info.st_gid
 
 
 def read_chips(host: Host) -> Bus:
@@ -100,15 +98,16 @@ def read_chips(host: Host) -> Bus:
     except OSError as error:
         status = DENIED if isinstance(error, PermissionError) else FAILED
         return Bus(status, f"{BUS} cannot be listed: {error.strerror}")
-    found = survey(path, names)
-    nodes = find_nodes(host, found.tpus)
-    chips = tuple(_chip(i, of, nodes) for i, of in enumerate(_by_chip(found.tpus)))
-    return Bus(*_status(chips, found), chips, _few(found.notes))
+    surveyed = survey(path, names)
+    nodes = find_nodes(host, surveyed.tpus)
+    chips = tuple(_chip(i, of, nodes) for i, of in enumerate(_by_chip(surveyed.tpus)))
+    status, message = _status(chips, surveyed)
+    return Bus(status, message, chips, _few(surveyed.notes))
 
 
-def _by_chip(functions: Iterable[Function]) -> list[list[Function]]:
-    """The functions of each chip together: a 7x has its two under one PCI address."""
-    chips: dict[tuple[int | None, ...], list[Function]] = {}
+def _by_chip(functions: Iterable[PciFunction]) -> list[list[PciFunction]]:
+    """The functions of each chip together: a 7x has two under one PCI address."""
+    chips: dict[tuple[int | None, ...], list[PciFunction]] = {}
     for f in functions:
         domain, bus, slot, number = f.position
         per_chip = 1 if f.generation is None else f.generation.pci_functions
@@ -117,7 +116,7 @@ def _by_chip(functions: Iterable[Function]) -> list[list[Function]]:
     return list(chips.values())
 
 
-def _chip(index: int, functions: Sequence[Function], nodes: Nodes) -> Chip:
+def _chip(index: int, functions: Sequence[PciFunction], nodes: NodePaths) -> Chip:
     first = functions[0]
     generation = first.generation
     whole = generation is None or len(functions) == generation.pci_functions
@@ -126,13 +125,13 @@ def _chip(index: int, functions: Sequence[Function], nodes: Nodes) -> Chip:
         notes.insert(
             0, f"only {len(functions)} of its {generation.pci_functions} functions is here"
         )
-    every_node = (node for f in functions for node in nodes.of[f.address])
+    node_names = (node for f in functions for node in nodes.by_address[f.address])
     return Chip(
         index=index,
         generation=None if generation is None else generation.name,
         kind=first.kind,
         pci_addresses=tuple(f.address for f in functions),
-        nodes=tuple(dict.fromkeys(every_node)),  # functions of one IOMMU group share a node
+        nodes=tuple(dict.fromkeys(node_names)),  # functions of one IOMMU group share a node
         devices=sum(f.devices for f in functions),
         numa_node=first.numa_node,
         pcie_link=first.pcie_link,
@@ -144,25 +143,25 @@ def _chip(index: int, functions: Sequence[Function], nodes: Nodes) -> Chip:
     )
 
 
-def _notes(f: Function, nodes: Nodes) -> list[str]:
+def _notes(f: PciFunction, nodes: NodePaths) -> list[str]:
     troubles = (f"{f.address}: {trouble}" for trouble in f.directory.troubles)
     return [*troubles, *f.notes, *nodes.notes[f.address]]
 
 
-def _status(chips: Sequence[Chip], found: Survey) -> tuple[Status, str]:
+def _status(chips: Sequence[Chip], surveyed: Survey) -> tuple[Status, str]:
     if chips:
         kinds = Counter(chip.kind for chip in chips)
         return OK, ", ".join(f"{count} × {kind}" for kind, count in kinds.items())
-    if found.denied:
-        return DENIED, f"no TPU that may be seen: {found.notes[0]}"
-    if found.garbled:
-        return FAILED, found.notes[0]
+    if surveyed.denied:
+        return DENIED, f"no visible TPU: {surveyed.notes[0]}"
+    if surveyed.garbled:
+        return FAILED, surveyed.notes[0]
     message = "no TPU on the PCI bus"
-    if found.others:
-        others = ", ".join(f"{n} × {what}" for what, n in Counter(found.others).items())
-        message += f" (of Google's there is {others})"
-    if found.notes:
-        message += f"; {found.notes[0]}"
+    if surveyed.others:
+        others = ", ".join(f"{n} × {what}" for what, n in Counter(surveyed.others).items())
+        message += f" (other Google devices: {others})"
+    if surveyed.notes:
+        message += f"; {surveyed.notes[0]}"
     return ABSENT, message
 
 

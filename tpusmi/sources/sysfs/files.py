@@ -1,4 +1,4 @@
-"""Small files of the kernel, read without ever blocking and without believing them."""
+"""Small files of the kernel, read without ever blocking and without trusting them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tpusmi.text import clean
 
 READ_MOST = 256
 NUMBER_MOST = 10
-"""Characters: as many as 32 bits have."""
+"""Characters of a number of 32 bits."""
 
 
-class Directory:
-    """One directory of sysfs, and what in it could not be read.
+class SysfsDirectory:
+    """One directory of sysfs, and the trouble with its files.
 
-    Nothing here raises: what is absent, refused or no number is None.
+    Nothing here raises: a file that is absent, refused or malformed is None.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.troubles: list[str] = []
-        """A sentence for each file that is there and could not be read."""
+        """A sentence for each file that exists and could not be read."""
         self.denied = False
 
     def exists(self) -> bool:
@@ -33,11 +33,11 @@ class Directory:
         try:
             # A pipe would block, and opening a device node would disturb its job.
             if not stat.S_ISREG(os.stat(path).st_mode):
-                self.troubles.append(f"{name} is not a plain file")
+                self.troubles.append(f"{name} is not a regular file")
                 return None
             file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
-                read = os.read(file, READ_MOST)
+                data = os.read(file, READ_MOST)
             finally:
                 os.close(file)
         except (FileNotFoundError, NotADirectoryError):
@@ -45,7 +45,7 @@ class Directory:
         except OSError as error:
             self._trouble(name, error)
             return None
-        return clean(read.decode("utf-8", "replace").partition("\n")[0])
+        return clean(data.decode("utf-8", "replace").partition("\n")[0])
 
     def number(self, name: str, base: int = 16) -> int | None:
         """The number a file holds, as the kernel writes it (`0x1ae0`, `-1`)."""
@@ -57,7 +57,7 @@ class Directory:
                 return int(text, base)
         except ValueError:
             pass
-        self.troubles.append(f"{name} holds no number but {text[:20]!r}")
+        self.troubles.append(f"{name} is not a number but {text[:20]!r}")
         return None
 
     def link(self, name: str) -> str | None:
@@ -72,7 +72,7 @@ class Directory:
         return clean(os.path.basename(target.rstrip("/")), 64) or None
 
     def names(self, name: str) -> list[str]:
-        """What a directory in it lists; empty when it is absent."""
+        """The names in a subdirectory; empty when that is absent."""
         try:
             return os.listdir(f"{self.path}/{name}")
         except (FileNotFoundError, NotADirectoryError):
@@ -87,7 +87,7 @@ class Directory:
 
 
 def number_after(prefix: str, name: str) -> int | None:
-    """The N of `accelN`; None when the name is not of that form."""
+    """The N of `accelN`; None when the name has another form."""
     digits = name.removeprefix(prefix)
     if not name.startswith(prefix) or not (digits.isascii() and digits.isdigit()):
         return None

@@ -1,4 +1,4 @@
-"""PCI functions: which of them are TPUs, and what sysfs tells of each."""
+"""PCI functions: which of them are TPUs, and what sysfs says about each."""
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
@@ -13,15 +13,15 @@ from tpusmi.chips import (
     Generation,
     by_pci,
 )
-from tpusmi.sources.sysfs.files import Directory
+from tpusmi.sources.sysfs.files import SysfsDirectory
 
 FUNCTIONS_MOST = 4096
 
 Position = tuple[int, int, int, int]
-"""Domain, bus, slot and function: sorts as people count, where text puts 10000: before 2000:."""
+"""Domain, bus, slot and function: sorts by number, where text puts 10000: before 2000:."""
 
 
-class Function(NamedTuple):
+class PciFunction(NamedTuple):
     """One PCI function of a TPU."""
 
     address: str
@@ -30,26 +30,26 @@ class Function(NamedTuple):
     generation: Generation | None
     kind: str
     devices: int
-    """JAX devices that it has."""
+    """Number of its JAX devices."""
     driver: str | None
     driver_version: str | None
     numa_node: int | None
     pcie_link: str | None
-    directory: Directory
+    directory: SysfsDirectory
     notes: tuple[str, ...]
-    """Beside the troubles of its directory."""
+    """Notes beside the troubles of its directory."""
 
 
 class Survey(NamedTuple):
     """The PCI bus, sorted out."""
 
-    tpus: list[Function]
+    tpus: list[PciFunction]
     others: list[str]
-    """What of Google's is no TPU, in words."""
+    """Google's devices that are not TPUs, in words."""
     notes: list[str]
-    """Of functions that could not be told."""
-    doubtful: list[Directory]
-    """Those functions."""
+    """Notes on functions that may be TPUs."""
+    doubtful: list[SysfsDirectory]
+    """The directories of those functions."""
 
     @property
     def denied(self) -> bool:
@@ -62,34 +62,35 @@ class Survey(NamedTuple):
 
 def survey(bus: str, names: Iterable[str]) -> Survey:
     """Every TPU among the functions of that bus, in PCI order."""
-    found = Survey([], [], [], [])
-    known = sorted((p, name) for name in names if (p := position(name)) is not None)
-    if len(known) > FUNCTIONS_MOST:
-        found.notes.append(f"{len(known)} PCI functions, of which {FUNCTIONS_MOST} were looked at")
-    for at, name in known[:FUNCTIONS_MOST]:
-        directory = Directory(f"{bus}/{name}")
+    surveyed = Survey([], [], [], [])
+    functions = sorted((p, name) for name in names if (p := position(name)) is not None)
+    if len(functions) > FUNCTIONS_MOST:
+        count = len(functions)
+        surveyed.notes.append(f"{count} PCI functions, of which {FUNCTIONS_MOST} were looked at")
+    for at, name in functions[:FUNCTIONS_MOST]:
+        directory = SysfsDirectory(f"{bus}/{name}")
         vendor = directory.number("vendor")
         if vendor is None:
-            found.doubtful.append(directory)
-            found.notes.append(f"{name}: {_why_untold(directory, 'vendor')}")
+            surveyed.doubtful.append(directory)
+            surveyed.notes.append(f"{name}: {_why_unknown(directory, 'vendor')}")
         elif vendor == GOOGLE_PCI_VENDOR:
-            _add(found, name, at, directory)
-    return found
+            _add(surveyed, name, at, directory)
+    return surveyed
 
 
-def _add(found: Survey, name: str, at: Position, directory: Directory) -> None:
+def _add(surveyed: Survey, name: str, at: Position, directory: SysfsDirectory) -> None:
     device_id = directory.number("device")
     if _is_tpu(directory, device_id):
-        found.tpus.append(_function(name, at, device_id, directory))
+        surveyed.tpus.append(_function(name, at, device_id, directory))
     elif device_id is None:
-        found.doubtful.append(directory)
-        found.notes.append(f"{name}: Google's, but {_why_untold(directory, 'device')}")
+        surveyed.doubtful.append(directory)
+        surveyed.notes.append(f"{name}: Google's, but {_why_unknown(directory, 'device')}")
     else:
-        found.others.append(OTHER_PCI_DEVICES.get(device_id, f"device 0x{device_id:04x}"))
+        surveyed.others.append(OTHER_PCI_DEVICES.get(device_id, f"device 0x{device_id:04x}"))
 
 
 def position(address: str) -> Position | None:
-    """Where on the bus `0000:00:0a.1` is; None when that is no PCI address."""
+    """The position of `0000:00:0a.1` on the bus; None when that is not a PCI address."""
     parts = address.replace(".", ":", 1).split(":")
     if len(parts) != 4 or not all(0 < len(p) <= 8 and set(p) <= _HEX for p in parts):
         return None
@@ -100,14 +101,14 @@ def position(address: str) -> Position | None:
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
-def _why_untold(directory: Directory, file: str) -> str:
+def _why_unknown(directory: SysfsDirectory, file: str) -> str:
     if directory.troubles:
         return directory.troubles[0]
     return f"no {file} file" if directory.exists() else "vanished: the device is being removed"
 
 
-def _is_tpu(directory: Directory, device_id: int | None) -> bool:
-    """True for a known TPU, and for what can hardly be anything else.
+def _is_tpu(directory: SysfsDirectory, device_id: int | None) -> bool:
+    """True for a known TPU, and for a device that can hardly be anything else.
 
     TPUs have PCI class ff00 (v2, v5e) and not that of a card or disk; a driver hands each to
     programs.
@@ -122,7 +123,9 @@ def _is_tpu(directory: Directory, device_id: int | None) -> bool:
     return directory.link("driver") == "vfio-pci" or bool(directory.names("accel"))
 
 
-def _function(address: str, at: Position, device_id: int | None, directory: Directory) -> Function:
+def _function(
+    address: str, at: Position, device_id: int | None, directory: SysfsDirectory
+) -> PciFunction:
     subsystem_id = directory.number("subsystem_device")
     generation = None if device_id is None else by_pci(device_id, subsystem_id)
     kin = [g for g in GENERATIONS if g.pci_device_id == device_id]
@@ -131,22 +134,22 @@ def _function(address: str, at: Position, device_id: int | None, directory: Dire
     link = _pcie_link(directory)
     notes = []
     if generation is None and kin:
-        notes.append("its subsystem id does not tell which of the two it is")
+        notes.append("its subsystem id does not show which of the two it is")
     if numa_node is None and not directory.troubles:
         notes.append("sysfs has no numa_node")
-    return Function(
-        address,
-        at,
-        device_id,
-        generation,
-        _kind(generation, kin, device_id),
-        kin[0].devices_per_chip // kin[0].pci_functions if kin else 1,
-        driver,
-        None if driver is None else directory.text("driver/module/version"),
-        numa_node if numa_node is not None and numa_node >= 0 else None,
-        link,
-        directory,
-        tuple(f"{address}: {note}" for note in notes),
+    return PciFunction(
+        address=address,
+        position=at,
+        device_id=device_id,
+        generation=generation,
+        kind=_kind(generation, kin, device_id),
+        devices=kin[0].devices_per_chip // kin[0].pci_functions if kin else 1,
+        driver=driver,
+        driver_version=None if driver is None else directory.text("driver/module/version"),
+        numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,
+        pcie_link=link,
+        directory=directory,
+        notes=tuple(f"{address}: {note}" for note in notes),
     )
 
 
@@ -158,7 +161,7 @@ def _kind(generation: Generation | None, kin: list[Generation], device_id: int |
     return "unknown TPU" if device_id is None else f"unknown TPU 0x{device_id:04x}"
 
 
-def _pcie_link(directory: Directory) -> str | None:
+def _pcie_link(directory: SysfsDirectory) -> str | None:
     """`8.0 GT/s x8 of 16.0 GT/s x16`; None where the kernel does not know, as in most VMs."""
     now, most = (_link(directory, which) for which in ("current", "max"))
     if now is None:
@@ -167,7 +170,7 @@ def _pcie_link(directory: Directory) -> str | None:
     return f"{_words(now)} of {_words(most)}" if most is not None and is_less else _words(now)
 
 
-def _link(directory: Directory, which: str) -> tuple[float, int] | None:
+def _link(directory: SysfsDirectory, which: str) -> tuple[float, int] | None:
     """Speed in GT/s, and lanes. A VM's kernel may say `Unknown`, and 0, 63 or 255 lanes."""
     speed = (directory.text(f"{which}_link_speed") or "").split()
     lanes = directory.text(f"{which}_link_width") or ""

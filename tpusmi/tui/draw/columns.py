@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from tpusmi.model import Subject
-from tpusmi.tui.draw.look import Row
+from tpusmi.model import Snapshot, Subject, Value
+from tpusmi.report.columns import Cell, ColumnSpec
+from tpusmi.report.grid import fitting
+from tpusmi.report.rows import IndexedSnapshot
+from tpusmi.tui.draw.look import Look, Row
 
 
 class Keyed(Protocol):
-    """A device, or a process in its place: what a row is about."""
+    """The device or process of a row."""
 
     @property
     def key(self) -> Subject | None:
-        """What its values are filed under; None for what the cursor passes over."""
+        """The key of its values; None for a row that the cursor passes over."""
 
 
 Item = TypeVar("Item", bound=Keyed)
@@ -31,26 +34,26 @@ class Column(Generic[Item]):
     title: str
     draw: Callable[[Item, int], Row]
     width: int
-    """The least it needs."""
+    """Its least width."""
     rank: int = 0
     """Columns of the highest rank go first when there is no room."""
     most: int = 0
-    """It takes up to this width from what is left over; 0 takes none."""
+    """The width it may grow to if there is room; 0 for a column that does not grow."""
     right: bool = False
     text: Callable[[Item], str] | None = None
-    """Given when the content decides the width, which then only ever grows, up to `most`."""
+    """Given if the longest text decides the width, which then only grows, up to `most`."""
     sort: Callable[[Item], Any] | None = None
     """The key to sort by, None for unknown; a column without it cannot be sorted by."""
     falls: bool = False
-    """Sorted by it the largest is first, unless a person wants it the other way round."""
+    """The largest is first when the table is sorted by it, unless the order is reversed."""
     heading: Callable[[], str] | None = None
-    """Given when what is said above it changes: no longer than the least width."""
+    """Given if its title changes: no longer than the least width."""
     spare: int = 0
-    """It gives way unless so many columns more are left for those that take them."""
+    """The column is left out unless this many columns remain for other columns to grow."""
     known: Callable[[Item], bool] | None = None
-    """Given when the column appears only once some item has something to show in it."""
+    """Given if the column appears only once some item has something to show in it."""
     least_more: int = 0
-    """Of what is left over; fewer columns are of no use to it and go to others."""
+    """The least it grows by; with less it does not grow, and others do."""
 
 
 def fit(
@@ -58,15 +61,12 @@ def fit(
 ) -> list[tuple[Column[Item], int]]:
     """The columns that fit into `width`, each with its width there.
 
-    `needs` is the least width of each column at this moment, `absent` the titles of those that have
-    nothing to show. What is left over goes to those that take it.
+    `needs` is the current least width of each column, `absent` the titles of columns with nothing
+    to show. Room that is left over goes to the columns that may grow.
     """
-    chosen = [(c, n) for c, n in zip(columns, needs, strict=True) if c.title not in absent]
-    while len(chosen) > 1:
-        first = max(chosen, key=lambda c: c[0].rank)
-        if _total(chosen) + first[0].spare <= width:
-            break
-        chosen.remove(first)
+    present = [(c, n) for c, n in zip(columns, needs, strict=True) if c.title not in absent]
+    kept = fitting([c for c, _ in present], [n for _, n in present], width, GAP)
+    chosen = [present[n] for n in kept]
     takers = {c.title: (c, c.most - need) for c, need in chosen if c.most and c.text is None}
     left = width - _total(chosen)
     more = _shared(left, {title: room for title, (_, room) in takers.items()})
@@ -77,8 +77,8 @@ def fit(
 
 
 def _shared(left: int, rooms: dict[str, int]) -> dict[str, int]:
-    """What each column takes of what is left over: as much as the others, up to its room, so that
-    columns of one kind draw the same. What cannot be divided goes to the one with the most room.
+    """How much each column grows: as much as the others, up to its room, so that columns of one
+    kind look the same. A remainder goes to the column with the most room.
     """
     taken = dict.fromkeys(rooms, 0)
     while left > 0 and (hungry := [title for title in rooms if taken[title] < rooms[title]]):
@@ -94,3 +94,55 @@ def _shared(left: int, rooms: dict[str, int]) -> dict[str, int]:
 
 def _total(chosen: Sequence[tuple[Column[Item], int]]) -> int:
     return sum(need + GAP for _, need in chosen) - GAP
+
+
+class Cells(Generic[Item]):
+    """Draws cells of devices or processes, with the values of its current snapshot."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self.at: IndexedSnapshot | None = None
+        """What is drawn; None before the first snapshot."""
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Draw from this snapshot from now on."""
+        self.at = IndexedSnapshot(snapshot)
+
+    def style(self, item: Item, value: Value | None = None) -> str:
+        """Gray for stale values."""
+        return "dim" if value is not None and value.stale else "plain"
+
+    def column(
+        self, shared: ColumnSpec, draw: Callable[[Item, Cell, int], Row] | None = None
+    ) -> Column[Item]:
+        """A column as all views have it; its cells are drawn plainly unless `draw` does it."""
+        get, right = shared.get, shared.right
+
+        def cell(item: Item) -> Cell:
+            return Cell("") if get is None or self.at is None else get(self.at, item)
+
+        def plain(item: Item, cell: Cell, width: int) -> Row:
+            style = "dim" if cell.repeats else self.style(item, cell.value)
+            return self.look.cell(marked(cell), width, style, right=right)
+
+        drawn = draw or plain
+        return Column(
+            title=shared.title,
+            draw=lambda item, width: drawn(item, cell(item), width),
+            width=shared.width,
+            rank=shared.rank,
+            most=shared.most,
+            right=right,
+            text=(lambda item: cell(item).text) if shared.most and get is not None else None,
+            sort=None if get is None else lambda item: cell(item).order,
+            falls=shared.falls,
+            spare=shared.spare,
+            known=(lambda item: cell(item).is_known) if shared.optional else None,
+        )
+
+
+def marked(cell: Cell) -> str:
+    """A stale value in parentheses, which need no color to see: `(53%)`."""
+    if cell.value is None or not cell.value.stale or cell.repeats:
+        return cell.text
+    return f"({cell.text.replace(' ', '')})"

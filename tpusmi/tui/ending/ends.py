@@ -1,4 +1,4 @@
-"""Ends under way: a thread for each, what it tells, and what became of the process."""
+"""Ends that are running: a thread for each, its progress, and what became of the processes."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import NamedTuple
 
 from textual.message import Message
 
-from tpusmi.actions.order import Order
+from tpusmi.actions.end import Order
 from tpusmi.actions.outcome import Newcomer, Report, Result
-from tpusmi.actions.plan import Plan
-from tpusmi.model import Process, ProcessKey, Snapshot
+from tpusmi.actions.plan import Plan, Request
+from tpusmi.model import Host, Process, ProcessKey, Snapshot
 from tpusmi.report import words
-from tpusmi.report.ending import report_text
+from tpusmi.report.kill_text import report_text
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.feed import Ender
+from tpusmi.tui.feed import CarryOut, Options
 
 SHOWN_S = 15.0
-"""How long the screen says what became of a process."""
+"""How long the screen shows what became of a process."""
 
 
 class Question(NamedTuple):
-    """What a person is asked, as it was when the key was pressed, whatever has changed since."""
+    """What the dialog asks about, as it was when the key was pressed."""
 
+    host: Host
     snapshot: Snapshot
     processes: tuple[Process, ...]
-    """Those that were meant; which of them would be ended says the plan."""
+    """The processes that were chosen; the plan says which of them would be ended."""
     plan: Plan
 
     @property
@@ -35,15 +36,23 @@ class Question(NamedTuple):
         return ", ".join(str(p.pid) for p in self.processes)
 
 
+def question(
+    host: Host, options: Options, snapshot: Snapshot, processes: tuple[Process, ...]
+) -> Question:
+    """The question whether to end those processes, of other users as well: it names the user."""
+    request = Request(tuple(p.pid for p in processes), all_users=True)
+    return Question(host, snapshot, processes, plan=options.planner(host, snapshot, request))
+
+
 def still_there(s: Snapshot, processes: Iterable[Process]) -> tuple[Process, ...]:
-    """The processes as they are now, without those whose pid is another one's, or only claimed."""
+    """The processes as they are now, without those whose pid was reused or is only claimed."""
     now = {p.pid: p for p in s.processes if not p.is_dead and p.is_verified}
     sure = (p for p in processes if p.is_verified)
     return tuple(now.get(p.pid, p) for p in sure if now.get(p.pid, p).key == p.key)
 
 
-class Told(Message, namespace="end"):
-    """What happens to processes that are being ended."""
+class Progress(Message, namespace="end"):
+    """What is happening to processes that are being ended."""
 
     def __init__(self, words: Mapping[ProcessKey, str]) -> None:
         super().__init__()
@@ -51,50 +60,54 @@ class Told(Message, namespace="end"):
 
 
 class Finished(Message, namespace="end"):
-    """What became of them, or the error that stopped their end."""
+    """What became of the processes, or the error that stopped their end."""
 
-    def __init__(self, question: Question, answer: Report | Exception) -> None:
+    def __init__(self, question: Question, result: Report | Exception) -> None:
         super().__init__()
-        self.question, self.answer = question, answer
+        self.question, self.result = question, result
 
 
-class Ending(threading.Thread):
-    """Carries out one plan. A daemon, as the feed's reader is: to quit waits for no process."""
+class EndThread(threading.Thread):
+    """Carries out one plan. A daemon, as the feed's reader is: quitting waits for no process."""
 
     def __init__(
-        self, ender: Ender, question: Question, signal: int, post: Callable[[Message], object]
+        self,
+        question: Question,
+        carry_out: CarryOut,
+        signal: int,
+        post: Callable[[Message], object],
     ) -> None:
         super().__init__(name=f"tpusmi-end-{question.processes[0].pid}", daemon=True)
-        self._ender, self._question, self._signal = ender, question, signal
+        self._question, self._carry_out, self._order = question, carry_out, Order(signal)
         self._post = post
-        self._told: Mapping[ProcessKey, str] = {}
+        self._words: Mapping[ProcessKey, str] = {}
 
     def begin(self) -> None:
-        """Start; where no thread can be had, post that as what came of it."""
+        """Start; if no thread can be started, post that as the result."""
         try:
             self.start()
         except RuntimeError as error:
             self._post(Finished(self._question, error))
 
     def run(self) -> None:
-        """Do it, and post what is told and what came of it."""
-        asked = self._question
+        """Do the work, and post its progress and its result."""
+        q = self._question
         try:
-            answer: Report | Exception = self._ender.carry_out(
-                asked.snapshot, asked.plan, Order(self._signal), self._say
+            result: Report | Exception = self._carry_out(
+                q.host, q.snapshot.chips, q.plan, self._order, self._on_progress
             )
-        except Exception as problem:  # noqa: BLE001  # shown, in place of the report
-            answer = problem
-        self._post(Finished(asked, answer))
+        except Exception as error:  # noqa: BLE001  # shown, in place of the report
+            result = error
+        self._post(Finished(q, result))
 
-    def _say(self, words: Mapping[ProcessKey, str]) -> None:
-        """Ten times a second it is told the same."""
-        if words != self._told:
-            self._told = dict(words)
-            self._post(Told(self._told))
+    def _on_progress(self, words: Mapping[ProcessKey, str]) -> None:
+        """Post what has changed: the same comes ten times a second."""
+        if words != self._words:
+            self._words = dict(words)
+            self._post(Progress(self._words))
 
 
-class Ended(NamedTuple):
+class EndedLine(NamedTuple):
     """What became of a process, in words, and whether the chips are free of it."""
 
     text: str
@@ -102,33 +115,31 @@ class Ended(NamedTuple):
 
 
 class Ends:
-    """What is said of the processes that are being ended, or were just now."""
+    """What the screen shows about processes that are being ended, or have just been."""
 
     def __init__(self) -> None:
-        self.telling: dict[ProcessKey, str] = {}
-        """How far each is."""
-        self._outcomes: dict[ProcessKey, Ended] = {}
+        self.progress: dict[ProcessKey, str] = {}
+        """How far the end of each process is, in words."""
+        self._outcomes: dict[ProcessKey, EndedLine] = {}
 
-    def finish(self, finished: Finished) -> Mapping[ProcessKey, Ended]:
-        """Keep what became of each, which is returned, in place of how far it is."""
-        question, answer = finished.question, finished.answer
-        for p in question.processes:
-            self.telling.pop(p.key, None)
-        outcomes = _outcomes(question, answer)
+    def finish(self, finished: Finished) -> Mapping[ProcessKey, EndedLine]:
+        """Replace the progress of each process by what became of it, which is returned."""
+        for p in finished.question.processes:
+            self.progress.pop(p.key, None)
+        outcomes = _outcomes(finished.question, finished.result)
         for key, outcome in outcomes.items():
-            # The newest is the last.
-            self._outcomes.pop(key, None)
+            self._outcomes.pop(key, None)  # so that the newest is the last
             self._outcomes[key] = outcome
         return outcomes
 
-    def forget(self, outcomes: Mapping[ProcessKey, Ended]) -> None:
-        """Say them no more, those excepted of which something else is said by now."""
+    def forget(self, outcomes: Mapping[ProcessKey, EndedLine]) -> None:
+        """Stop showing these outcomes, except those that a newer one has replaced."""
         for key, outcome in outcomes.items():
             if self._outcomes.get(key) is outcome:
                 del self._outcomes[key]
 
     def lines(self, look: Look, width: int) -> list[Row]:
-        """What became of each, newest first and whole: the reason is at a sentence's end."""
+        """What became of each, newest first and in full: the reason is at the end of a sentence."""
         lines = []
         for text, good in reversed(self._outcomes.values()):
             mark, style = (look.glyphs.dot, "good") if good else ("!", "bad")
@@ -136,36 +147,36 @@ class Ends:
         return lines
 
 
-def _outcomes(question: Question, answer: Report | Exception) -> Mapping[ProcessKey, Ended]:
-    if isinstance(answer, Exception):
-        text = f"pid {question.pids}: could not be ended: {answer!r}"
-        return {question.processes[0].key: Ended(text, False)}
-    # The newest line is the first: what is said of all of them comes last.
-    return {r.process.key: _ended(answer, r) for r in reversed(answer.results)}
+def _outcomes(question: Question, result: Report | Exception) -> Mapping[ProcessKey, EndedLine]:
+    if isinstance(result, Exception):
+        text = f"pid {question.pids}: could not be ended: {result!r}"
+        return {question.processes[0].key: EndedLine(text, False)}
+    # The newest line is shown first: the one about all of them comes last.
+    return {r.process.key: _ended(result, r) for r in reversed(result.results)}
 
 
-def _ended(answer: Report, result: Result) -> Ended:
-    """What became of one of them; beside the first one what is to be said of all."""
-    is_first = result is answer.results[0]
-    # Of one that does not end it goes without saying that it holds its nodes.
-    alive = {r.process.pid for r in answer.results if not r.is_free}
+def _ended(report: Report, result: Result) -> EndedLine:
+    """What became of one process; the first one's line also has what concerns all."""
+    is_first = result is report.results[0]
+    # A process that does not end holds its nodes: its own line says so already.
+    alive = {r.process.pid for r in report.results if not r.is_free}
     held: dict[tuple[int, ...], list[str]] = {}
-    for node, pids in answer.still_held.items():
-        whose = next((r for r in answer.results if node in r.process.holds), answer.results[0])
+    for node, pids in report.still_held.items():
+        whose = next((r for r in report.results if node in r.process.holds), report.results[0])
         others = tuple(pid for pid in pids if pid not in alive)
         if whose is result and (others or not pids):
             held.setdefault(others, []).append(node)
-    part = answer._replace(
+    part = report._replace(
         results=(result,),
         still_held={words.nodes(nodes): pids for pids, nodes in held.items()},
-        lock_files=answer.lock_files if is_first else (),
-        notes=answer.notes if is_first else (),
-        unseen=answer.unseen if is_first else "",
-        came_back=tuple(n for n in answer.came_back if _is_said_of(result, n, is_first)),
+        lock_files=report.lock_files if is_first else (),
+        notes=report.notes if is_first else (),
+        unseen=report.unseen if is_first else "",
+        came_back=tuple(n for n in report.came_back if _belongs_to(result, n, is_first)),
     )
-    return Ended("; ".join(report_text(part).splitlines()), part.is_free is not False)
+    return EndedLine("; ".join(report_text(part).splitlines()), part.is_free is not False)
 
 
-def _is_said_of(result: Result, newcomer: Newcomer, is_first: bool) -> bool:
-    """Beside which process it is said that another one took its nodes."""
+def _belongs_to(result: Result, newcomer: Newcomer, is_first: bool) -> bool:
+    """True if the line of that process says that the newcomer took its nodes."""
     return newcomer.replaces in (result.process.pid, *((None,) if is_first else ()))

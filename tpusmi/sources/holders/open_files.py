@@ -1,0 +1,258 @@
+"""What a process has open: device nodes and lock files.
+
+Most descriptors are not a device's, and the text of a link is cheap to read. The text is enough
+among our own mounts, where only root can put a device under another name. A process with other
+mounts may have a node under any name: any user can arrange that, and containers do.
+"""
+
+# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node, node_of
+from tpusmi.sources.holders.procfs import (
+    flags_and_mount,
+    mount_types,
+    overlays,
+    read,
+    read_stat,
+    read_status,
+)
+from tpusmi.sources.mounts import LOCAL, OVERLAY, is_overlay_trusted, namespace
+
+FREE_DESCRIPTORS = 100_000
+"""How many descriptors a pass looks at before it asks whose they are: hosts with thousands of
+processes have fewer. It takes about half a second.
+"""
+USER_DESCRIPTORS = 32_768
+"""How many more a pass looks at for each user. Root and the user who looks have no limit."""
+HARMLESS_MOST = 10_000
+DELETED = " (deleted)"
+TABLES_MOST = 64
+"""Processes whose mounts are remembered."""
+_LOCAL = frozenset(kind.decode() for kind in (*LOCAL, b"devpts"))
+"""File systems that answer at once: a device node is on one of them, or on an overlay."""
+_NO_NODES = frozenset(("/dev/null", "/dev/zero", "/dev/tty", "/dev/console", "/dev/ptmx"))
+_PARENTS_MOST = 4
+"""How many ancestors of a process are asked about the mount of a descriptor that it inherited."""
+
+
+class OpenLockFile(NamedTuple):
+    """A lock file that a process has open."""
+
+    pid: int
+    link: str
+    path: str
+    """Ends with ` (deleted)` if the file was deleted."""
+
+
+class OpenFiles:
+    """What a process has open, as far as it matters."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.count = 0
+        self.nodes: dict[str, str] = {}
+        """One descriptor of each node."""
+        self.lock_files: list[OpenLockFile] = []
+
+
+class Allowance:
+    """How many descriptors are left to look at in a pass: a user who opens very many must not
+    delay the answer about all others.
+
+    A process that is skipped for that counts as not inspected, so its user hides nothing by it:
+    what it may hold is not called free.
+    """
+
+    def __init__(self) -> None:
+        self._trusted = frozenset((0, os.geteuid()))
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin another pass."""
+        self._free = FREE_DESCRIPTORS
+        self._of_users: dict[int, int] = {}
+
+    def refuses(self, process: str, count: int) -> bool:
+        """True if `count` descriptors of that process are too many; takes them if not."""
+        if count <= self._free:
+            self._free -= count
+            return False
+        # Not the owner of its directory: that is root when a process may not be traced.
+        uid = read_status(process).uid
+        if uid is None or uid in self._trusted:
+            return uid is None
+        left = self._of_users.get(uid, USER_DESCRIPTORS) - count
+        if left >= 0:
+            self._of_users[uid] = left
+        return left < 0
+
+
+class Descriptors:
+    """Sorts out what processes have open, and remembers which texts are harmless."""
+
+    def __init__(self, nodes: Nodes, lock_files: Iterable[str]) -> None:
+        self._nodes = nodes
+        self._lock_files = frozenset(lock_files)
+        self._harmless: set[str] = set()
+        """Texts of links, among our own mounts, that are known not to be a node's."""
+        self._own_mounts = namespace("/proc/self", "mnt")
+        self._answers: dict[tuple[str, str], bool | None] = {}
+        """By process and mount, whether its files answer at once; None where that is unknown."""
+        self._tables: dict[str, dict[str, str]] = {}
+        """The file system of each mount of a process, in one pass."""
+        self._allowance = Allowance()
+
+    def begin(self) -> None:
+        """Begin another pass."""
+        self._allowance.renew()
+        self._tables = {}
+
+    @property
+    def is_full(self) -> bool:
+        """True when more is remembered than is worth it."""
+        return len(self._harmless) > HARMLESS_MOST
+
+    def forget(self) -> None:
+        """Forget everything."""
+        self._harmless, self._answers = set(), {}
+
+    def forget_ended(self, processes: Collection[str]) -> None:
+        """Forget processes that have ended, named as `/proc/PID`."""
+        if self._answers:
+            self._answers = {k: v for k, v in self._answers.items() if k[0] not in processes}
+
+    def look_through(self, process: str, files: OpenFiles) -> bool:
+        """Add what a process or thread has open to `files`; True if not all could be inspected."""
+        try:
+            directory = os.open(f"{process}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            return isinstance(error, PermissionError)
+        try:
+            # Its size is their number since Linux 6.2: too many are not even listed.
+            files.count = os.fstat(directory).st_size
+            if files.count and self._allowance.refuses(process, files.count):
+                return True
+            names = os.listdir(directory)
+            is_counted, files.count = bool(files.count), len(names)
+            if not is_counted and self._allowance.refuses(process, len(names)):
+                return True
+            return self._look_at(directory, names, files, process)
+        except OSError as error:
+            return isinstance(error, PermissionError)
+        finally:
+            os.close(directory)
+
+    def _look_at(
+        self, directory: int, names: Sequence[str], files: OpenFiles, process: str
+    ) -> bool:
+        """Look at each descriptor; True if not all could be inspected.
+
+        Among other mounts than ours the text of a link only shows that something is not a file.
+        """
+        readlink, harmless = os.readlink, self._harmless
+        is_near = not names or namespace(process, "mnt") == self._own_mounts
+        is_refused = False
+        for name in names:
+            try:
+                # The text first: reading it is cheap, and most descriptors are not a device's.
+                text = readlink(name, dir_fd=directory)
+                if is_near:
+                    is_odd = text not in harmless and ("/dev/" in text or "libtpu" in text)
+                else:
+                    is_odd = text.startswith("/")
+                if is_odd:
+                    is_refused |= self._sort_out(f"{process}/fd/{name}", text, files, is_near)
+            except PermissionError:
+                return True  # root without CAP_SYS_PTRACE sees the names and not the targets
+            except OSError:
+                continue
+        return is_refused
+
+    def _sort_out(self, link: str, text: str, files: OpenFiles, is_near: bool) -> bool:
+        """Keep a node or a lock file; True if it may be a node and cannot be inspected.
+
+        Raises OSError.
+        """
+        path = text.removesuffix(DELETED)
+        if path in self._lock_files:
+            files.lock_files.append(OpenLockFile(files.pid, link, text))
+            return False
+        answers = self._answers_at_once(link)
+        if not answers:
+            return answers is None and not (is_near and _is_our_file(link, path))
+        if (node := node_of(link, self._nodes)) is not None:
+            files.nodes[node] = link
+        elif is_near and not is_named_like_a_node(path):  # in another /dev it may be one
+            self._harmless.add(text)
+        return False
+
+    def _answers_at_once(self, link: str) -> bool | None:
+        """False for a descriptor that opens nothing (O_PATH calls no driver and keeps nothing
+        from opening it), and for a file that may never answer: on a server that is down, or on a
+        file system that a user made. None where that is unknown. Raises OSError.
+        """
+        process, _, descriptor = link.rpartition("/fd/")
+        flags, mount = flags_and_mount(process, descriptor)
+        if flags & os.O_PATH:
+            return False
+        key = (process, mount)
+        if key not in self._answers:
+            kind = self._mount_type(process, mount)
+            if kind == OVERLAY.decode():
+                self._answers[key] = _is_trusted_overlay(process, mount) or None
+            else:
+                self._answers[key] = None if kind is None else kind in _LOCAL
+        return self._answers[key]
+
+    def _mount_type(self, process: str, mount: str) -> str | None:
+        """The file system of a mount; None where it is unknown.
+
+        What a process inherits, such as its standard streams, may be on a mount that only an
+        ancestor sees, or we.
+        """
+        kind = self._table(process).get(mount) or self._table("/proc/self").get(mount)
+        proc, above = process.partition("/task/")[0].rpartition("/")[0], process
+        for _ in range(_PARENTS_MOST):
+            stat = None if kind else read_stat(above)
+            if stat is None or stat.parent <= 0:
+                break
+            above = f"{proc}/{stat.parent}"
+            kind = self._table(above).get(mount)
+        return kind
+
+    def _table(self, process: str) -> dict[str, str]:
+        """The mounts that a process sees."""
+        if process not in self._tables:
+            if len(self._tables) >= TABLES_MOST:
+                self._tables = {}
+            self._tables[process] = mount_types(process)
+        return self._tables[process]
+
+
+def _is_trusted_overlay(process: str, mount: str) -> bool:
+    """True for an overlay that answers: one of our user namespace, or one that our own mounts show,
+    where only root can put it. Any user can lay one of their own over a file system that hangs.
+    """
+    if is_overlay_trusted(process):
+        return True
+    own = overlays("/proc/self")
+    return mount in own or overlays(process).get(mount) in own.values()
+
+
+def _is_our_file(link: str, path: str) -> bool:
+    """True for a file of that name and inode among our own mounts that is not a node.
+
+    A container gets /dev/null and the like from the process that made it, on a mount that the
+    container does not see.
+    """
+    process, _, descriptor = link.rpartition("/fd/")
+    words = read(f"{process}/fdinfo/{descriptor}").split()
+    try:
+        info = os.stat(path) if path in _NO_NODES else None
+        return info is not None and int(words[words.index("ino:") + 1]) == info.st_ino
+    except (OSError, ValueError, IndexError):
+        return False
