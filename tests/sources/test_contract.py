@@ -23,9 +23,9 @@ from support.users import as_another_user
 from tpusmi.collect import Source, open_collector
 from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, HostFacts, Outcome
 from tpusmi.sources.holders import Holders
+from tpusmi.sources.host_facts import host_facts
 from tpusmi.sources.libtpu import Libtpu
 from tpusmi.sources.libtpu.sdk import FIRST_ANSWER_S, LibtpuSdk
-from tpusmi.sources.machine import host_facts
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.sysfs import BUS, Sysfs
 
