@@ -32,7 +32,7 @@ def test_a_page_in_a_theme(snap_compare: Callable[..., bool], page: str, theme: 
         for key in (PAGES | DIALOGS)[page]:
             await press(pilot, key)
 
-    options = Options(theme=theme, color=theme != MONO, user=ME, **ScriptedEnder().options)
+    options = Options(theme=theme, color=theme != MONO, **ScriptedEnder().options, user=ME)
     feed = holders(MemoryJob(41_000, 8, 4, busy=True))
     app = Dashboard(feed, options, reader=Inline)
     assert snap_compare(app, terminal_size=(110, 32), run_before=choose), f"accept with {ACCEPT}"
