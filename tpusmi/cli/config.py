@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, talk
 from tpusmi.settings import Settings, SettingsError, load, settings_path
 from tpusmi.text import clean
 
@@ -22,7 +22,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
             raise SettingsError(f"{clean(path)}: there is no such file")
         settings = load(settings_path() if path is None else path)
     except SettingsError as error:
-        sys.stderr.write(f"tpusmi: {error}\n")
+        talk(str(error))
         raise SystemExit(Exit.USAGE) from None
     return settings._replace(
         theme=options.theme or settings.theme,
