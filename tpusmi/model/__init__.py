@@ -64,7 +64,7 @@ from tpusmi.model.process import (
 )
 from tpusmi.model.series import UNKNOWN, Series
 from tpusmi.model.servers import Core, Latency, Link, Percentiles, Server
-from tpusmi.model.snapshot import SCHEMA, HostFacts, Snapshot, Value
+from tpusmi.model.snapshot import HostFacts, Snapshot, Value
 from tpusmi.model.states import (
     ABSENT,
     DENIED,

@@ -7,8 +7,6 @@ from tpusmi.model.nouns import Chip, ChipKey, Device, LockFile, Number, Outcome,
 from tpusmi.model.process import Missing, Notice, Process, ProcessKey
 from tpusmi.model.servers import Core, Latency, Link, Server
 
-SCHEMA = 1
-
 
 class HostFacts(NamedTuple):
     """This machine, as the snapshot shows it. None means that it could not be read."""
@@ -104,6 +102,6 @@ class Snapshot(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The object `tpusmi --json` prints: plain numbers, strings, lists, dicts and None."""
-        from tpusmi.report.jsonkeys import SNAPSHOT
+        from tpusmi.model.jsonkeys import SNAPSHOT
 
         return SNAPSHOT.value(self, self)
