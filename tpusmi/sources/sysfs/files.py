@@ -24,9 +24,6 @@ class SysfsDirectory:
         """A sentence for each file that exists and could not be read."""
         self.denied = False
 
-    def exists(self) -> bool:
-        return os.path.isdir(self.path)
-
     def text(self, name: str) -> str | None:
         """The first line of a file, made safe to show."""
         path = f"{self.path}/{name}"
