@@ -132,11 +132,6 @@ class Life(NamedTuple):
     rss_bytes: int | None = None
     cwd: str | None = None
 
-    @property
-    def is_stopped(self) -> bool:
-        """True while a signal or a debugger keeps it from running."""
-        return self.state in ("T", "t")
-
 
 class Site(NamedTuple):
     """A line of code and what it keeps alive on all devices together."""
@@ -268,7 +263,7 @@ class Process(NamedTuple):
     @property
     def is_stopped(self) -> bool:
         """True while a signal or a debugger keeps it from running."""
-        return not self.is_dead and self.life is not None and self.life.is_stopped
+        return not self.is_dead and self.life is not None and self.life.state in ("T", "t")
 
     @property
     def status(self) -> str:

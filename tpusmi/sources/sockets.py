@@ -72,11 +72,6 @@ def listening_sockets() -> dict[int, int]:
     return {port: listener.inode for port, listener in (listeners() or {}).items()}
 
 
-def open_sockets(fds: str) -> set[int]:
-    """Inodes of the sockets in a directory of descriptors; empty when we may not read it."""
-    return visible_sockets(fds) or set()
-
-
 def visible_sockets(fds: str) -> set[int] | None:
     """Inodes of the sockets in a directory of descriptors; None when we may not read it."""
     try:
@@ -174,7 +169,9 @@ def _by_netlink(family: int) -> Iterator[tuple[int, Listener]]:
 
 def _by_tables() -> dict[int, Listener] | None:
     """The same from /proc, where a sandbox refuses netlink. None where /proc has no tables."""
-    near = {_as_in_table(address) for address in _NEAR} | {"00000000", "0100007F"}
+    # Four words in the byte order of the machine; the addresses of IPv4 are one.
+    words = (struct.unpack("=4I", address) for address in _NEAR)
+    near = {"".join(f"{word:08X}" for word in four) for four in words} | {"00000000", "0100007F"}
     by_port: dict[int, Listener] | None = None
     for table in ("tcp6", "tcp"):
         try:
@@ -191,11 +188,6 @@ def _by_tables() -> dict[int, Listener] | None:
             if len(fields) > 9 and address in near and fields[9].isdigit():
                 by_port[int(port, 16)] = Listener(int(fields[9]), int(fields[7]))
     return by_port
-
-
-def _as_in_table(address: bytes) -> str:
-    """Four words in the byte order of the machine, in hexadecimal."""
-    return "".join(f"{word:08X}" for word in struct.unpack("=4I", address))
 
 
 def _tcp_rows(process: str) -> list[tuple[int, int, int]] | None:

@@ -25,9 +25,9 @@ class _File:
         """Create and lock the file, following no link; one that a crash of ours has left is
         replaced. Raises OSError.
         """
-        self._name = os.path.basename(path)
+        self.name = os.path.basename(path)
         self._fd = -1
-        self._identity: tuple[int, int] | None = None
+        self.identity: tuple[int, int] | None = None
         """Device and inode of the file; None until it is open."""
         _files.add(self)
         try:
@@ -39,7 +39,7 @@ class _File:
             # Before anything else: a file without a lock may be swept, and one that others can open
             # may be locked by them.
             self.is_locked = lock.hold(self._fd)
-            self._identity = _identity(self._fd)
+            self.identity = _identity(self._fd)
             os.fchmod(self._fd, mode)  # a job's umask is often 077, and viewers run as other users
         except BaseException:
             self.close()
@@ -47,7 +47,7 @@ class _File:
 
     def write(self, data: bytes, offset: int) -> None:
         """Write at that offset. Raises OSError, also when the descriptor is no longer ours."""
-        if _identity(self._fd) != self._identity:
+        if _identity(self._fd) != self.identity:
             raise OSError(errno.EBADF, "the job closed the segment's descriptor")
         check_limit(offset + len(data))
         os.pwrite(self._fd, data, offset)
@@ -64,7 +64,7 @@ class _File:
             status = os.stat(path, follow_symlinks=False)
         except OSError:
             return False
-        return (status.st_dev, status.st_ino) == self._identity and status.st_size >= size
+        return (status.st_dev, status.st_ino) == self.identity and status.st_size >= size
 
     def remove(self, path: str) -> None:
         """Close it, and remove it from that path if it is there."""
@@ -78,20 +78,12 @@ class _File:
     def close(self) -> None:
         """Close it. A child that is forked during this still finds it among the open ones."""
         try:
-            if self._fd >= 0 and self._identity in (None, _identity(self._fd)):
+            if self._fd >= 0 and self.identity in (None, _identity(self._fd)):
                 os.close(self._fd)
         except OSError:
             pass  # closed already
         self._fd = -1
         _files.discard(self)
-
-    def close_in_child(self) -> None:
-        """Close it in a forked child. If the parent's thread was just opening it, only the kernel
-        knows which descriptor it is.
-        """
-        if self._identity is None:
-            _close_by_name(self._name)
-        self.close()
 
 
 _files: set[_File] = set()
@@ -103,10 +95,13 @@ def close_inherited() -> None:
     alive.
     """
     for file in tuple(_files):
-        file.close_in_child()
+        if file.identity is None:  # the parent's thread was just opening it
+            _close_by_name(file.name)
+        file.close()
 
 
 def _close_by_name(name: str) -> None:
+    """Close a file whose descriptor only the kernel knows."""
     try:
         numbers = os.listdir("/proc/self/fd")
     except OSError:

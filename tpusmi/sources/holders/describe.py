@@ -162,15 +162,23 @@ class Describer:
             life=life,
             uid=status.uid,
         )
-        return _Description(process, now_s, launcher, asleep_since_s, words, meter, slow_at_s)
+        return _Description(
+            process=process,
+            at_s=now_s,
+            launcher=launcher,
+            asleep_since_s=asleep_since_s,
+            words=words,
+            meter=meter,
+            slow_at_s=slow_at_s,
+        )
 
     def _ports(self, path: str) -> tuple[int, ...]:
         """The TCP ports on which a process listens."""
-        from tpusmi.sources.sockets import listening_sockets, open_sockets
+        from tpusmi.sources.sockets import listening_sockets, visible_sockets
 
         if self._listening is None:  # one table for all of them: any user may make it long
             self._listening = listening_sockets()
-        own = open_sockets(f"{path}/fd")
+        own = visible_sockets(f"{path}/fd") or ()
         return tuple(sorted(port for port, inode in self._listening.items() if inode in own))
 
 

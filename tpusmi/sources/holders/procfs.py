@@ -178,7 +178,7 @@ def flags_and_mount(process: str, descriptor: str) -> tuple[int, str]:
         flags = int(fields.get(b"flags:", b"0"), 8)
     except ValueError:
         flags = 0
-    return flags, fields.get(b"mnt_id:", b"").decode("ascii", "replace")
+    return flags, _ascii(fields.get(b"mnt_id:", b""))
 
 
 def containers(groups: str) -> list[str]:
@@ -190,24 +190,23 @@ def containers(groups: str) -> list[str]:
 
 def mount_types(process: str) -> dict[str, str]:
     """The file system of each mount that the process sees, by its id; if very many, the first."""
-    try:
-        mounts = mountinfo.mounts(mountinfo.listed(process))
-    except OSError:
-        return {}
-    return {m.number.decode("ascii", "replace"): m.kind.decode("ascii", "replace") for m in mounts}
+    return {_ascii(m.number): _ascii(m.kind) for m in _mounts(process)}
 
 
 def overlays(process: str) -> dict[str, str]:
     """The device number of each overlay that the process sees, by the id of its mount."""
+    return {_ascii(m.number): _ascii(m.device) for m in _mounts(process) if m.kind == OVERLAY}
+
+
+def _mounts(process: str) -> list[mountinfo.Mount]:
     try:
-        mounts = mountinfo.mounts(mountinfo.listed(process))
+        return [*mountinfo.mounts(mountinfo.listed(process))]
     except OSError:
-        return {}
-    return {
-        m.number.decode("ascii", "replace"): m.device.decode("ascii", "replace")
-        for m in mounts
-        if m.kind == OVERLAY
-    }
+        return []
+
+
+def _ascii(text: bytes) -> str:
+    return text.decode("ascii", "replace")
 
 
 def is_ours(proc: str) -> bool:

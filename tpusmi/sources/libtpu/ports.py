@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import Host, Process, ProcessKey
-from tpusmi.sources.sockets import Listener, listening_sockets, open_sockets, visible_sockets
+from tpusmi.sources.sockets import Listener, listening_sockets, visible_sockets
 from tpusmi.wire import identity, places
 
 PORTS_VARIABLE = "TPU_RUNTIME_METRICS_PORTS"
@@ -216,7 +216,7 @@ def _usual(host: Host, listening: Mapping[int, Listener]) -> list[int]:
 def find_own(named: str) -> tuple[Endpoint, ...]:
     """The ports on which this very process serves: of those it names, and of the usual ones."""
     listening = listening_sockets()
-    own = open_sockets("/proc/self/fd")
+    own = visible_sockets("/proc/self/fd") or ()
     ports = dict.fromkeys((*named_ports(named), *USUAL))
     mine = [port for port in ports if listening.get(port) in own]
     return tuple(Endpoint(port, None, listening[port], is_guess=False) for port in mine)

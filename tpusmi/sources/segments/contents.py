@@ -107,23 +107,24 @@ def checked_facts(facts: dict[str, Any], key: ProcessKey, devices: int) -> Check
 
 def clean_site(site: Site) -> Site:
     """The site with text that is safe to show."""
-    return Site(*_clean_place(*site[:4]), *site[4:])
+    function, file, kind = _clean_words(site)
+    return site._replace(function=function, file=file, kind=kind)
 
 
 def clean_allocations(allocations: Iterable[Allocation]) -> tuple[Allocation, ...]:
     """The allocations with text that is safe to show; most share a place with others."""
-    places: dict[tuple[str, str, int, str], tuple[str, str, int, str]] = {}
+    words: dict[tuple[str, str, int, str], tuple[str, str, str]] = {}
     cleaned = []
     for a in allocations:
-        place = a[:4]
-        if place not in places:
-            places[place] = _clean_place(*place)
-        cleaned.append(Allocation(*places[place], *a[4:]))
+        if a[:4] not in words:
+            words[a[:4]] = _clean_words(a)
+        function, file, kind = words[a[:4]]
+        cleaned.append(a._replace(function=function, file=file, kind=kind))
     return tuple(cleaned)
 
 
-def _clean_place(function: str, file: str, line: int, kind: str) -> tuple[str, str, int, str]:
-    return clean(function, 200), clean(file, 400), line, clean(kind, 40)
+def _clean_words(row: Site | Allocation) -> tuple[str, str, str]:
+    return clean(row.function, 200), clean(row.file, 400), clean(row.kind, 40)
 
 
 def _device(key: DeviceKey, row: Any, error: Any, platform: Any) -> Device:
