@@ -260,9 +260,11 @@ def named_process(name: str) -> tuple[int, int] | None:
 
 def segment_file(path: str, named: tuple[int, int], status: os.stat_result) -> SegmentFile:
     """The file of that path and status, which names that pid and start."""
+    pid, start_ticks = named
     return SegmentFile(
         path,
-        *named,
+        pid=pid,
+        start_ticks=start_ticks,
         uid=status.st_uid,
         bytes=status.st_size,
         written_s=status.st_mtime,

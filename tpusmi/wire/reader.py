@@ -181,7 +181,7 @@ class SegmentReader:
         if layout.CRC.unpack_from(start, len(body))[0] != zlib.crc32(body):
             raise SegmentError("has a damaged header (CRC)")
         fields = body[layout.PREAMBLE.size :][: layout.HEADER.size].ljust(layout.HEADER.size, b"\0")
-        header = Header(*layout.HEADER.unpack(fields))
+        header = Header._make(layout.HEADER.unpack(fields))
         self._check(header)
         return (major, minor), header
 
@@ -232,7 +232,7 @@ class SegmentReader:
         columns = _columns(layout.DEVICE_FIELDS, h.device_fields, device_fields)
         rows = (h.process_fields + i * h.device_fields for i in range(h.devices))
         devices = tuple(_finite(columns, values, row) for row in rows)
-        return Sample(sequence, at_s, wall_s, process, devices)
+        return Sample(sequence, at_s, wall_s, process=process, devices=devices)
 
     def _blob(self, offset: int, half: int) -> BlobContent | None:
         for _ in range(TRIES):

@@ -31,7 +31,7 @@ def percentiles(distribution: Any) -> Percentiles:
     """
     count = distribution.count
     if count <= 0:
-        return Percentiles(0, None, None, None, None, None)
+        return Percentiles._make((0, *[None] * 5))
     quantiles: list[float | None] = [None] * len(_QUANTILES)
     counts = distribution.bucket_counts
     buckets = _buckets(distribution.bucket_options)
@@ -42,7 +42,7 @@ def percentiles(distribution: Any) -> Percentiles:
             pass
     # A mean of 0 is a missing one: a field of protobuf without a value reads as 0.
     mean = distribution.mean or None
-    return Percentiles(count, *(within(v, VALUE_MOST) for v in (mean, *quantiles)))
+    return Percentiles._make((count, *(within(v, VALUE_MOST) for v in (mean, *quantiles))))
 
 
 def summed(distributions: Sequence[Any]) -> Any | None:
@@ -88,10 +88,8 @@ def _walk(counts: Sequence[int], count: int, buckets: _Buckets) -> list[float | 
             lower, upper = buckets.bounds(i)
             share = (targets[len(quantiles)] - left) / counts[i]
             quantiles.append(lower + share * (upper - lower))
-    quantiles += [None] * (
-        len(targets) - len(quantiles)
-    )  # the SDK prints 1.00 here, and measured nothing
-    return quantiles[::-1]
+    missing = len(targets) - len(quantiles)  # the SDK prints 1.00 here, and measured nothing
+    return [*[None] * missing, *quantiles[::-1]]
 
 
 def _buckets(options: Any) -> _Buckets | None:

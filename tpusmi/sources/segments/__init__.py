@@ -11,7 +11,7 @@ from tpusmi.sources.segments.evidence import Kernel
 from tpusmi.sources.segments.gaps import Gaps
 from tpusmi.sources.segments.job_segment import Job, JobReport
 from tpusmi.sources.segments.listing import Directories
-from tpusmi.sources.segments.quota import NOTHING, Quota, spent
+from tpusmi.sources.segments.quota import Quota, ReadCost, spent
 from tpusmi.text import counted
 from tpusmi.wire.layout import SegmentError
 from tpusmi.wire.places import SegmentFile
@@ -93,7 +93,7 @@ class Segments:
         """
         quota, uid = self._budget, file.charged
         late = "" if file.path in self._open else quota.lateness(uid)
-        cost = NOTHING._replace(segments=1, bytes=file.bytes)
+        cost = ReadCost(segments=1, bytes=file.bytes)
         if why := quota.refusal(uid, cost) or late:
             gaps.cut(uid, why)
             return None
@@ -109,7 +109,7 @@ class Segments:
             job.look()
         if job.may_be_proven:
             gaps.segment(file, "names a process that was not found among very many")
-        cost = NOTHING._replace(devices=job.devices)
+        cost = ReadCost(devices=job.devices)
         if why := quota.refusal(uid, cost):
             gaps.cut(uid, why)
             return None
@@ -128,7 +128,7 @@ class Segments:
             except SegmentError as error:
                 gaps.segment(job.file, str(error))
                 return None
-        quota.spend(payer, NOTHING._replace(past=len(report.past)))
+        quota.spend(payer, ReadCost(past=len(report.past)))
         if report.note:
             gaps.note(f"{job.file.path} {report.note}")
         return report

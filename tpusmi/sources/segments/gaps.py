@@ -62,7 +62,8 @@ class Gaps:
             if ticks is None:
                 continue
             key = ProcessKey(pid, ticks)
-            self._missing.append(Missing(AGENT, f"pid {pid} {_walled()}", uid, key, OTHER_MOUNTS))
+            why = f"pid {pid} {_walled()}"
+            self._missing.append(Missing(AGENT, why, uid=uid, process=key, code=OTHER_MOUNTS))
             self.wall = self.wall or f"pid {pid} (user {user_name(uid)}) {_walled()}"
 
     def segment(self, file: SegmentFile, why: str) -> None:

@@ -60,20 +60,19 @@ class Job:
         self._reader = SegmentReader(file.path, sparing(opener(file)))
         header, status = self._reader.header, self._reader.stat
         # The uid in the header is that of the job's user namespace. The kernel knows the owner.
-        named = (header.pid, header.start_ticks, status.st_uid)
-        if named != (file.pid, file.start_ticks, file.uid):
+        self.named = (header.pid, header.start_ticks)
+        """The process that the file names, by its pid and start."""
+        if (*self.named, status.st_uid) != (file.pid, file.start_ticks, file.uid):
             self._reader.close()
             raise SegmentError("has a name that does not match its header")
         self.file = file
-        self.named = (header.pid, header.start_ticks)
-        """The process that the file names, by its pid and start."""
         self._newest: JobReport | None = None
         """The report of the last read."""
         self._newest_at_s = -math.inf
         self.evidence = Evidence(None, None)
         """What the kernel said about its process, the last time it was asked."""
         self._claim = Claim(status.st_uid, header, (status.st_dev, status.st_ino))
-        self._key = ProcessKey(*self.named, file.path)
+        self._key = ProcessKey._make((*self.named, file.path))
         self._sequence_unlocked: int | None = None
         """Number of the newest sample at the last read, if the lock was free then."""
         self._writes_without_lock = False
@@ -226,7 +225,7 @@ class Job:
         key = now.process
         if key is None or (state == State.DEAD and not is_gone):
             is_sure = is_gone and not is_contested
-            key = ProcessKey(*self.named, "" if is_sure else self.file.path)
+            key = ProcessKey._make((*self.named, "" if is_sure else self.file.path))
         if key != self._key:
             self._key, self._facts_hint = key, -1
 

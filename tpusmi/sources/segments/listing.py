@@ -12,7 +12,7 @@ from tpusmi.sources import mounts
 from tpusmi.sources.mounts import Pointer
 from tpusmi.sources.segments.gaps import Gaps
 from tpusmi.sources.segments.namespaces import Namespaces, NamespaceScan
-from tpusmi.sources.segments.quota import NOTHING, Quota, ReadCost, spent
+from tpusmi.sources.segments.quota import Quota, ReadCost, spent
 from tpusmi.wire import identity, lock, places
 from tpusmi.wire.places import RECENT_S, SegmentDirectory, SegmentFile
 
@@ -146,7 +146,7 @@ def _files_in(
             else:
                 first = pids if most else None  # sorting names of which none is read is wasted time
                 files, entries = places.segments(directory.path, directory.uid, most, first)
-        quota.spend(payer, NOTHING._replace(files=entries))
+        quota.spend(payer, ReadCost(files=entries))
     return files, f"has more than {most} files: not all were read" if entries > most else ""
 
 
