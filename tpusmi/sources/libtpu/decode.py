@@ -94,6 +94,7 @@ def _rows(name: Name, rows: Any, origin: Origin) -> tuple[tuple[Reading, ...], i
     """The readings of every device, the first of each, and how many rows make no sense."""
     readings: dict[RowKey, list[Reading]] = {}
     senseless = 0
+    fresh_s = name.fresh_s
     values_of = _execution if name.shape == EXECUTION else _gauge(name)
     for row in rows:
         if _is_of_other_core(row.attribute):
@@ -106,9 +107,7 @@ def _rows(name: Name, rows: Any, origin: Origin) -> tuple[tuple[Reading, ...], i
         key = RowKey(origin.server, id)
         if key not in readings:
             at_s = _at_s(row, origin)
-            readings[key] = [
-                Reading(n, key, v, at_s, source=LIBTPU, fresh_s=name.fresh_s) for n, v in values
-            ]
+            readings[key] = [Reading(n, key, v, at_s, LIBTPU, fresh_s) for n, v in values]
     return tuple(r for of_row in readings.values() for r in of_row), senseless
 
 

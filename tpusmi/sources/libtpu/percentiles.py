@@ -88,8 +88,10 @@ def _walk(counts: Sequence[int], count: int, buckets: _Buckets) -> list[float | 
             lower, upper = buckets.bounds(i)
             share = (targets[len(quantiles)] - left) / counts[i]
             quantiles.append(lower + share * (upper - lower))
-    missing = len(targets) - len(quantiles)  # the SDK prints 1.00 here, and measured nothing
-    return [*[None] * missing, *quantiles[::-1]]
+    quantiles += [None] * (
+        len(targets) - len(quantiles)
+    )  # the SDK prints 1.00 here, and measured nothing
+    return quantiles[::-1]
 
 
 def _buckets(options: Any) -> _Buckets | None:
