@@ -107,24 +107,23 @@ def checked_facts(facts: dict[str, Any], key: ProcessKey, devices: int) -> Check
 
 def clean_site(site: Site) -> Site:
     """The site with text that is safe to show."""
-    function, file, kind = _clean_words(site)
-    return site._replace(function=function, file=file, kind=kind)
+    return Site._make((*_clean_place(*site[:4]), *site[4:]))
 
 
 def clean_allocations(allocations: Iterable[Allocation]) -> tuple[Allocation, ...]:
     """The allocations with text that is safe to show; most share a place with others."""
-    words: dict[tuple[str, str, int, str], tuple[str, str, str]] = {}
+    places: dict[tuple[str, str, int, str], tuple[str, str, int, str]] = {}
     cleaned = []
     for a in allocations:
-        if a[:4] not in words:
-            words[a[:4]] = _clean_words(a)
-        function, file, kind = words[a[:4]]
-        cleaned.append(a._replace(function=function, file=file, kind=kind))
+        place = a[:4]
+        if place not in places:
+            places[place] = _clean_place(*place)
+        cleaned.append(Allocation._make((*places[place], *a[4:])))
     return tuple(cleaned)
 
 
-def _clean_words(row: Site | Allocation) -> tuple[str, str, str]:
-    return clean(row.function, 200), clean(row.file, 400), clean(row.kind, 40)
+def _clean_place(function: str, file: str, line: int, kind: str) -> tuple[str, str, int, str]:
+    return clean(function, 200), clean(file, 400), line, clean(kind, 40)
 
 
 def _device(key: DeviceKey, row: Any, error: Any, platform: Any) -> Device:
@@ -215,12 +214,13 @@ def _values(fields: Fields, subject: Subject, rules: Iterable[_Rule]) -> Iterato
     """The values that can be true.
 
     No measured quantity is negative or beyond its most, and a limit of 0 means that the backend has
-    none. By place, not by keyword, which would take twice as long: there are thousands.
+    none.
     """
     for name, is_integer, most, (at_s, fresh_s) in rules:
         value = within(fields.get(name), most)
         if value is None or (not value and name == "hbm_limit_bytes"):
             continue
+        # Without keywords, which take as long again: there are thousands at each look.
         yield Reading(name, subject, int(value) if is_integer else value, at_s, AGENT, fresh_s)
 
 
