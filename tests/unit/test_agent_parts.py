@@ -340,7 +340,7 @@ def test_one_device_that_fails_or_says_nothing_does_not_lose_the_others() -> Non
     refusal = RuntimeError("MemoryStats is only supported for addressable PjRt devices")
     devices = [Device(8, stats), Device(9, refusal), Device(12, None)]
     backend = types.SimpleNamespace(local_devices=lambda: devices)
-    good, bad, mute = jaxread.device_states(backend)
+    good, bad, mute = map(jaxread.device_state, backend.local_devices())
     assert good.memory == (5, 10, None, None, None, 3)
     assert bad.error == str(refusal)
     assert bad.memory == mute.memory == (None,) * 6

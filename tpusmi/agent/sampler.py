@@ -197,7 +197,7 @@ class Sampler(Thread):
 
     def _sample(self, backend: Any, now_s: float) -> None:
         self.compilations.listen()
-        states = jaxread.device_states(backend)
+        states = [jaxread.device_state(device) for device in backend.local_devices()]
         if [s.id for s in states] != self._device_ids:
             self._adopt_backend(backend)  # the job made another backend
         self._states = states
@@ -275,7 +275,7 @@ def _live(totals: memprofile.Totals, device_id: int | None, devices: int) -> Val
     if None in totals.devices:
         # Some buffers name no device. With one device they are its own; with more it is unknown.
         usages = totals.devices.values()
-        one = (sum(u.bytes for u in usages), sum(u.buffers for u in usages))
-        return (None, None) if devices > 1 else one
+        whole = (sum(u.bytes for u in usages), sum(u.buffers for u in usages))
+        return (None, None) if devices > 1 else whole
     usage = totals.devices.get(device_id)
     return (usage.bytes, usage.buffers) if usage else (0, 0)

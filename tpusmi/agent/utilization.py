@@ -182,23 +182,20 @@ def joined(
 def _column(
     readings: Sequence[Reading], name: str, ids: Sequence[int | None], may_be_partial: bool
 ) -> Values:
-    rows: dict[int | None, float] = {
+    rows: dict[int, float] = {
         r.subject.id: r.value
         for r in readings
         if r.metric == name and isinstance(r.subject, RowKey)
     }
     as_many = len(rows) == len(ids)
     if rows.keys() <= set(ids) and (as_many or may_be_partial):
-        return tuple(rows.get(id) for id in ids)
-    if as_many and None not in ids:
-        by_rank = [rows[id] for id in sorted(rows, key=_number)]
-        order = sorted(range(len(ids)), key=lambda i: _number(ids[i]))
+        return tuple(None if id is None else rows.get(id) for id in ids)
+    known_ids = [id for id in ids if id is not None]
+    if as_many and len(known_ids) == len(ids):
+        by_rank = [rows[id] for id in sorted(rows)]
+        order = sorted(range(len(ids)), key=lambda i: known_ids[i])
         return tuple(by_rank[order.index(i)] for i in range(len(ids)))
     return (None,) * len(ids)
-
-
-def _number(id: int | None) -> int:
-    return -1 if id is None else id
 
 
 def _has_one_device_per_chip(kind: str | None) -> bool:

@@ -117,7 +117,10 @@ def find(
     sockets = _HolderSockets(host, near)
     named = [port for ports in sockets.named.values() for port in ports] + list(host.metrics_ports)
     guessed = [port for p in near for port in sockets.guesses(p.key, named, listening or {})]
-    usual = _usual(host, listening or {})
+    # The usual ports are asked where a process listens. Their owners may be out of sight, even for
+    # root: in a container with the network of its host.
+    is_usual = not set(host.metrics_ports).isdisjoint(USUAL)
+    usual = [port for port in USUAL if is_usual and port in (listening or {})]
     endpoints = {
         port: sockets.endpoint(port, listening, owners)._replace(is_guess=port not in named)
         for port in (*named, *guessed, *usual)
@@ -202,15 +205,6 @@ class _HolderSockets:
         if uid is not None:
             keys = [k for k in keys if self.inodes[k] is None and self.users[k] == uid]
         return keys[0] if len(keys) == 1 else None
-
-
-def _usual(host: Host, listening: Mapping[int, Listener]) -> list[int]:
-    """The usual ports on which a process listens. Their owners may be out of sight, even for root:
-    in a container with the network of its host.
-    """
-    if not set(host.metrics_ports) & set(USUAL):
-        return []
-    return [port for port in USUAL if port in listening]
 
 
 def find_own(named: str) -> tuple[Endpoint, ...]:
