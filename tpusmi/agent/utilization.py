@@ -190,10 +190,10 @@ def _column(
     as_many = len(rows) == len(ids)
     if rows.keys() <= set(ids) and (as_many or may_be_partial):
         return tuple(None if id is None else rows.get(id) for id in ids)
-    known_ids = [id for id in ids if id is not None]
-    if as_many and len(known_ids) == len(ids):
+    numbers = [id for id in ids if id is not None]
+    if as_many and len(numbers) == len(ids):
         by_rank = [rows[id] for id in sorted(rows)]
-        order = sorted(range(len(ids)), key=lambda i: known_ids[i])
+        order = sorted(range(len(ids)), key=lambda i: numbers[i])
         return tuple(by_rank[order.index(i)] for i in range(len(ids)))
     return (None,) * len(ids)
 

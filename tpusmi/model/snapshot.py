@@ -91,8 +91,8 @@ class Snapshot(NamedTuple):
         """The devices of one process, living or dead, in local order: those its agent reports, or
         those of the nodes it holds.
         """
-        every = (*self.devices, *self.dead_devices)
-        return tuple(d for d in every if d.key.process == process or process in d.owners)
+        devices = (*self.devices, *self.dead_devices)
+        return tuple(d for d in devices if d.key.process == process or process in d.owners)
 
     def labelled_latencies(self) -> list[tuple[str, Latency]]:
         """Each latency with a label that is unique among those of its name."""
