@@ -15,8 +15,7 @@ from support import segments
 from support.clocks import Clock, stopped
 
 from tpusmi.agent import activity, jaxread, output, own_process, sampler, steps
-from tpusmi.agent.activity import Activity
-from tpusmi.agent.compilations import COMPILED, LOWERED, Compilations
+from tpusmi.agent.activity import COMPILED, LOWERED, Activity, Compilations
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.threads import PROFILE_SHARE, SAMPLE_SHARE, Pace
 from tpusmi.model import Host
@@ -27,7 +26,7 @@ from tpusmi.wire.layout import Identity
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    names = ("tpusmi.agent.steps.monotonic", "tpusmi.agent.compilations.monotonic")
+    names = ("tpusmi.agent.steps.monotonic", "tpusmi.agent.activity.monotonic")
     return stopped(monkeypatch, *names)
 
 

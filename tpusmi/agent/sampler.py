@@ -13,8 +13,7 @@ from typing import Any
 
 from tpusmi import memprofile
 from tpusmi.agent import jaxread, own_process
-from tpusmi.agent.activity import Activity
-from tpusmi.agent.compilations import Compilations
+from tpusmi.agent.activity import Activity, Compilations
 from tpusmi.agent.flops import mfu_percent
 from tpusmi.agent.segment import Segment, Values, doubles
 from tpusmi.agent.steps import Steps
