@@ -79,8 +79,7 @@ class Sampler(Thread):
         """Stop the thread and close the segment: kept as a black box, or removed."""
         self._end.set()
         self._utilization.stop()
-        if not self.is_current():
-            self.join(wait_s)
+        self.join(wait_s)
         self._utilization.stop()  # another one may have been started in between
         if not self.is_alive():
             works = keep and self.failure is None

@@ -127,8 +127,7 @@ class Utilization(Thread):
     def stop(self) -> None:
         """End the thread; waits END_S at most."""
         self._end.set()
-        if not self.is_current():
-            self.join(END_S)
+        self.join(END_S)
 
     def _ask(self, server: OwnServer) -> None:
         quiet_s = newest_at_s = 0.0

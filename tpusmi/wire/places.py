@@ -213,10 +213,7 @@ def is_private(directory: str, uid: int) -> bool:
 
 
 def segments(
-    directory: str,
-    uid: int | None,
-    most: int = ENTRIES_MOST,
-    first: Container[str] | None = None,
+    directory: str, uid: int | None, most: int = ENTRIES_MOST, first: Container[str] | None = None
 ) -> tuple[list[SegmentFile], int]:
     """The files with the name of a segment, of that user if one is given, in the first `most`
     entries; and how many entries there are, `most` + 1 for more. Then names that begin with one of
