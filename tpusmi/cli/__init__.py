@@ -125,8 +125,8 @@ def _selects_text(options: argparse.Namespace) -> bool:
 
 
 def _help_query(of_devices: bool) -> int:
-    from tpusmi.report import fields
+    from tpusmi.report import query
 
-    by_name = fields.device_fields() if of_devices else fields.process_fields()
-    sys.stdout.write(fields.help_text(by_name))
+    by_name = query.device_fields() if of_devices else query.process_fields()
+    sys.stdout.write(query.help_text(by_name))
     return 0

@@ -122,21 +122,22 @@ def _has_jobs(snapshot: Snapshot) -> bool:
 
 
 def _csv_printer(options: argparse.Namespace) -> Printer:
-    from tpusmi.report import csv, fields
+    from tpusmi.report import query
 
     if options.format is None:
-        raise csv.QueryError("a query needs --format=csv[,noheader][,nounits]")
-    layout = csv.parse_format(options.format)
+        raise query.QueryError("a query needs --format=csv[,noheader][,nounits]")
+    layout = query.parse_format(options.format)
     by_device = options.query_tpu is not None
-    by_name = fields.device_fields() if by_device else fields.process_fields()
-    columns = csv.parse_query(options.query_tpu if by_device else options.query_processes, by_name)
+    by_name = query.device_fields() if by_device else query.process_fields()
+    names = options.query_tpu if by_device else options.query_processes
+    columns = query.parse_query(names, by_name)
 
     def text(s: Snapshot, first: bool) -> str:
-        head = csv.header(columns, layout) if first and layout.header else ""
+        head = query.csv_header(columns, layout) if first and layout.header else ""
         living = [p for p in s.processes if p.is_living]
         keys = {p.key for p in living}
         devices = [d for d in s.devices if d.key.process is None or d.key.process in keys]
-        return head + csv.rows(s, devices if by_device else living, columns, layout)
+        return head + query.csv_rows(s, devices if by_device else living, columns, layout)
 
     return text
 
