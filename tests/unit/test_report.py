@@ -26,7 +26,7 @@ GOLDENS = Path(__file__).parent.parent / "goldens"
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 
 
-def csv_of(names: str, of_devices: bool, layout: str = "csv") -> Callable[[Snapshot], str]:
+def csv(names: str, of_devices: bool, layout: str = "csv") -> Callable[[Snapshot], str]:
     def text(s: Snapshot) -> str:
         known = query.device_fields() if of_devices else query.process_fields()
         columns, shape = query.parse_query(names, known), query.parse_format(layout)
@@ -67,14 +67,14 @@ VIEWS: dict[str, Callable[[Snapshot], str]] = {
     "ps-flat-ascii.txt": ps(tree=False, ascii_only=True, columns=80),
     "ps.json": ps_json,
     "kill.txt": kill,
-    "devices.csv": csv_of("timestamp, index,name,pid,memory.used,memory.free,hbm_used_bytes,"
+    "devices.csv": csv("timestamp, index,name,pid,memory.used,memory.free,hbm_used_bytes,"
                          "utilization.gpu,power.draw,coords,libtpu_version,uuid", True),
-    "chips.csv": csv_of("index,chip,node,pids,utilization.gpu,chip.duty_cycle_percent,"
+    "chips.csv": csv("index,chip,node,pids,utilization.gpu,chip.duty_cycle_percent,"
                        "chip.idle_s,utilization.tensorcore,mfu_percent,hlo_queue_size,"
                        "hlo_execution_time_us.p50,pci.bus_id,pcie_link,throttle.score,"
                        "ici.health.worst", True),
-    "processes.csv": csv_of("pid,process_name,used_memory,steps_per_s,step_time_s.p95,state", False),
-    "nounits.csv": csv_of("index,memory.used,memory.total", True, "csv,noheader,nounits"),
+    "processes.csv": csv("pid,process_name,used_memory,steps_per_s,step_time_s.p95,state", False),
+    "nounits.csv": csv("index,memory.used,memory.total", True, "csv,noheader,nounits"),
     "help-devices.txt": lambda s: query.help_text(query.device_fields()),
     "help-processes.txt": lambda s: query.help_text(query.process_fields()),
 }  # fmt: skip

@@ -309,7 +309,7 @@ def host(tmp_path: Path) -> Any:
             "hosts": machine.hosts, "seed": 0, "freeze_s": t_s, "born_at_s": 0.0, "cubic": False,
             "chips": [{"id": chip, "nodes": []} for chip in machine.chip_ids],
             "devices": [
-                {"index": d.index, "id": d.id, "chip": d.chip, "core": d.core_on_chip}
+                {"index": d.index, "id": d.id, "chip": d.chip, "core": d.core}
                 for d in machine.devices
             ],
             "processes": [

@@ -41,7 +41,8 @@ selects it, counted from 0. The number counts chips on v5e and v6e, TensorCores 
 def run(arguments: Sequence[str]) -> int:
     """Simulate a host until interrupted; the exit code."""
     parse = parser()
-    plan = checked(_plan(parse.parse_args(arguments)), parse)
+    options = vars(parse.parse_args(arguments))
+    plan = checked(Plan(**options | {"faults": tuple(options["faults"])}), parse)
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
     try:
@@ -119,7 +120,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=Help,
         allow_abbrev=False,
     )
-    p.add_argument("type", metavar="TYPE", help="an accelerator type, such as v5e-8")
+    p.add_argument("machine", metavar="TYPE", help="an accelerator type, such as v5e-8")
     p.add_argument("--worker", type=int, default=0, metavar="N", help="which host of a slice")
     p.add_argument("--chips", type=int, metavar="N", help="number of chips")
     p.add_argument(
@@ -135,6 +136,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--fault",
         action="append",
+        dest="faults",
         default=[],
         metavar="NAME[:ARG]",
         help="make something fail, see below; repeatable",
@@ -146,29 +148,19 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--age",
         type=_seconds,
+        dest="age_s",
         default=0.0,
         metavar="SECONDS",
         help="how long the job has run at the start",
     )
     p.add_argument(
-        "--freeze", type=_seconds, metavar="SECONDS", help="stop the clock at that age of the job"
+        "--freeze",
+        type=_seconds,
+        dest="freeze_s",
+        metavar="SECONDS",
+        help="stop the clock at that age of the job",
     )
     return p
-
-
-def _plan(options: argparse.Namespace) -> Plan:
-    return Plan(
-        machine=options.type,
-        worker=options.worker,
-        chips=options.chips,
-        processes=options.processes,
-        port=options.port,
-        faults=tuple(options.fault),
-        seed=options.seed,
-        age_s=options.age,
-        freeze_s=options.freeze,
-        agent=options.agent,
-    )
 
 
 def checked(plan: Plan, parse: argparse.ArgumentParser) -> Plan:

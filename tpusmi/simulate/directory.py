@@ -8,11 +8,9 @@ one, removes what no lock protects.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from tpusmi.model import Host
 from tpusmi.simulate import description, sdk
-from tpusmi.wire import identity
 
 PREFIX = "tpusmi-simulated-"
 SHARED_MEMORY = "/dev/shm"
@@ -25,7 +23,7 @@ def attach(directory: str) -> Host:
     """The simulated host in that directory. Raises ValueError when there is none."""
     directory = os.path.abspath(directory)
     described = description.read(directory)
-    if not _is_kept(described):
+    if not description.is_kept(described):
         raise ValueError(f"the simulated host in {directory} is no longer running")
     return Host(
         root=directory,
@@ -41,14 +39,9 @@ def attach(directory: str) -> Host:
 def is_running(directory: str) -> bool:
     """True while the host in that directory has a keeper."""
     try:
-        return _is_kept(description.read(directory))
+        return description.is_kept(description.read(directory))
     except ValueError:
         return False
-
-
-def _is_kept(described: dict[str, Any]) -> bool:
-    pid, ticks = described["keeper"]
-    return bool(identity.start_ticks("/proc", pid) == ticks)
 
 
 def make() -> tuple[str, int]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from tpusmi.simulate import description, faults, files
 from tpusmi.simulate.directory import make, sweep
-from tpusmi.simulate.host import die_with
+from tpusmi.simulate.host import PortBusyError, StartError, die_with
 from tpusmi.simulate.machine import CUBIC, Machine, job_environment, parse
 from tpusmi.simulate.program import Program
 from tpusmi.wire import identity
@@ -33,14 +33,6 @@ TERMINATE_S = 2.0
 TRIES = 3
 """A port that was free may be taken before the server is there."""
 ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-
-
-class RefusedError(Exception):
-    """Why there is no host: `busy` or `failed`, and a sentence."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 def main() -> None:
@@ -60,8 +52,9 @@ def main() -> None:
         host.start()
         _reply({"directory": path})
         host.keep()
-    except RefusedError as why:
-        _reply({"failed": why.kind, "message": str(why)})
+    except (PortBusyError, StartError) as error:
+        kind = "busy" if isinstance(error, PortBusyError) else "failed"
+        _reply({"failed": kind, "message": str(error)})
     except OSError as error:
         _reply({"failed": "failed", "message": f"the simulated host cannot be made: {error}"})
     finally:
@@ -83,7 +76,7 @@ class _Host:
         self._program: Program | None = None
 
     def start(self) -> None:
-        """Everything is open when this returns. Raises RefusedError."""
+        """Everything is open when this returns. Raises PortBusyError or StartError."""
         plan = self._plan
         machine = parse(plan["machine"], plan["worker"], plan["chips"])
         nodes = files.build(self._directory, machine, self._faults)
@@ -96,9 +89,9 @@ class _Host:
             try:
                 self._start_processes(machine, nodes)
                 break
-            except RefusedError as why:
+            except PortBusyError:
                 self._end_processes()
-                if why.kind != "busy" or not left:
+                if not left:
                     raise
         if plan["program"]:
             self._start_program(machine)
@@ -174,11 +167,7 @@ class _Host:
                 {"id": chip, "nodes": nodes.get(index, [])}
                 for index, chip in enumerate(machine.chip_ids)
             ],
-            "devices": [
-                {"index": d.index, "id": d.id, "chip": d.chip, "core": d.core_on_chip,
-                 "coords": d.coords}
-                for d in machine.devices
-            ],
+            "devices": [device._asdict() for device in machine.devices],
             "processes": processes,
             "ports": [p["port"] for p in processes],
             "hardware_port": HARDWARE_PORT if plan["port"] == METRICS_PORT else None,
@@ -201,7 +190,7 @@ class _Host:
         )
 
     def _wait_for(self, process: subprocess.Popen[bytes], until_s: float) -> int:
-        """The pid that holds and serves, once it does. Raises RefusedError."""
+        """The pid that holds and serves, once it does. Raises PortBusyError or StartError."""
         assert process.stdout is not None
         left_s = max(0.0, until_s - time.monotonic())
         line = ""
@@ -213,8 +202,8 @@ class _Host:
                 self._orphans.append(int(rest))
             return int(rest)
         if kind == "busy":
-            raise RefusedError("busy", rest)
-        raise RefusedError("failed", self._last_words())
+            raise PortBusyError(rest)
+        raise StartError(self._last_words())
 
     def _last_words(self) -> str:
         with open(f"{self._directory}/log", encoding="utf-8", errors="replace") as log:

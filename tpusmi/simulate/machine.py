@@ -31,7 +31,8 @@ class SimulatedDevice(NamedTuple):
     """Global, as JAX and libtpu say."""
     chip: int
     """Local index of its chip."""
-    core_on_chip: int
+    core: int
+    """Its number on the chip."""
     coords: Coords
 
 
@@ -59,7 +60,13 @@ class Machine(NamedTuple):
         """Every JAX device of this host, in local order."""
         cores = self.generation.devices_per_chip
         return tuple(
-            SimulatedDevice(local * cores + core, chip * cores + core, local, core, coords)
+            SimulatedDevice(
+                index=local * cores + core,
+                id=chip * cores + core,
+                chip=local,
+                core=core,
+                coords=coords,
+            )
             for local, (chip, coords) in enumerate(zip(self.chip_ids, self.coords, strict=True))
             for core in range(cores)
         )

@@ -35,7 +35,7 @@ LINES = (
     Line("evaluation", 1.0, "evaluate", "evaluate.py", 19, 40),
     Line("saving", 1.0, "save", "checkpoint.py", 24, 8),
     Line("leaked", 1.0, "log_metrics", "metrics.py", 27, 1),
-)
+)  # fmt: skip
 COMPILED = LINES[3]
 
 
@@ -50,14 +50,14 @@ class Kept(NamedTuple):
 def kept(workload: Workload, t_s: float, device: int, limit_bytes: int) -> list[Kept]:
     """What each line keeps alive on a device with so much memory."""
     parts = workload.memory_parts(t_s, device)
-    found = []
+    lines = []
     for line in LINES:
         share = parts.get(line.part, 0.0)
         if share > 0:
             leaks = round(share / (LEAK_PER_S * LEAK_STEP_S)) if line.part == "leaked" else 1
             size = int(LIVE * limit_bytes * share * line.share)
-            found.append(Kept(line, size, line.arrays * leaks))
-    return found
+            lines.append(Kept(line, size, line.arrays * leaks))
+    return lines
 
 
 def profile(devices: Iterable[tuple[str, Iterable[Kept]]]) -> bytes:
@@ -65,8 +65,8 @@ def profile(devices: Iterable[tuple[str, Iterable[Kept]]]) -> bytes:
     table = _Strings()
     samples = [
         _sample(table, k.line, "buffer", k.arrays, k.bytes, label)
-        for label, every in devices
-        for k in every
+        for label, lines in devices
+        for k in lines
     ]
     # A TPU does not know the size of an executable, and reports minus one byte.
     samples.append(_sample(table, COMPILED, "executable", EXECUTABLES, -EXECUTABLES, None))
@@ -79,13 +79,13 @@ class _Strings:
     """The strings of a profile, each once; the empty one is the first."""
 
     def __init__(self) -> None:
-        self._known = {"": 0}
+        self._numbers = {"": 0}
 
     def number(self, text: str) -> int:
-        return self._known.setdefault(text, len(self._known))
+        return self._numbers.setdefault(text, len(self._numbers))
 
     def packed(self) -> Iterator[bytes]:
-        return (_field(6, text.encode()) for text in self._known)
+        return (_field(6, text.encode()) for text in self._numbers)
 
 
 def _sample(

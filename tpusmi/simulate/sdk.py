@@ -21,25 +21,13 @@ if TYPE_CHECKING:
 
 VERSION = "simulated"
 SUPPORTED = (
-    "tensorcore_util",
-    "ici_link_health",
-    "tpu_throttle_score",
-    "duty_cycle_pct",
-    "buffer_transfer_latency",
-    "inbound_buffer_transfer_latency",
-    "collective_e2e_latency",
-    "hbm_capacity_total",
-    "hbm_capacity_usage",
-    "hlo_execution_timing",
-    "hlo_queue_size",
-    "tcp_min_rtt",
-    "tcp_delivery_rate",
-    "host_to_device_transfer_latency",
-    "device_to_host_transfer_latency",
-    "host_compute_latency",
-    "runtime_hbm_utilization",
+    "tensorcore_util", "ici_link_health", "tpu_throttle_score", "duty_cycle_pct",
+    "buffer_transfer_latency", "inbound_buffer_transfer_latency", "collective_e2e_latency",
+    "hbm_capacity_total", "hbm_capacity_usage", "hlo_execution_timing", "hlo_queue_size",
+    "tcp_min_rtt", "tcp_delivery_rate", "host_to_device_transfer_latency",
+    "device_to_host_transfer_latency", "host_compute_latency", "runtime_hbm_utilization",
     "idle_duration",
-)
+)  # fmt: skip
 """By libtpu 0.0.42.1. All but the first three it reads from port 8431, where a simulated host
 seldom is: those have no data here. On a host that is there the real SDK reads all of them.
 """
