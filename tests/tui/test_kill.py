@@ -234,7 +234,7 @@ async def test_help_and_footer_name_the_keys_once() -> None:
     async with armed(holders(), ScriptedEnder(), size=(180, 60)) as pilot:
         assert "k End" in text(pilot, "footer")
         await press(pilot, "question_mark")
-        (line,) = (line for line in screen_text(pilot) if "End the selected process" in line)
+        (line,) = (line for line in screen_text(pilot) if "End the selected or tagged" in line)
         assert "k F9 T K I" in line
         assert "L left over (stale)" in shown(pilot)
 
@@ -363,7 +363,7 @@ async def test_on_a_small_screen_the_rest_is_scrolled_to() -> None:
         assert "more" in shown(pilot)
         assert "orphaned" not in shown(pilot)
         await press(pilot, *["down"] * 20)
-        assert "been idle for 3.0 h" in shown(pilot)
+        assert "been idle for 3h00m" in shown(pilot)
         assert "more" not in shown(pilot)
         assert "Cancel" in shown(pilot)
         await press(pilot, *["pageup"] * 20)
