@@ -361,7 +361,7 @@ def test_one_plain_table_fits_the_terminal_it_is_printed_on(tmp_path: Path, colu
     titles, *devices = written.split("\n\n")[1].splitlines()
     assert len(devices) == 8
     assert all(len(row) <= columns for row in devices)
-    assert {"DEV", "MEMORY", "MXU", "DUTY", "BW"} <= {*re.sub(r"\x1b\S*?m", "", titles).split()}
+    assert {"DEVICE", "MEMORY", "MXU", "DUTY", "BW"} <= {*re.sub(r"\x1b\S*?m", "", titles).split()}
 
 
 @pytest.mark.parametrize(
