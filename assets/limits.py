@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpusmi import collect, memprofile, pprof, text
-from tpusmi.agent import budget as shares
-from tpusmi.agent import output, process, sampler, utilization
+from tpusmi.agent import output, process, sampler, threads, utilization
 from tpusmi.model import history
 from tpusmi.sources import sockets, users
 from tpusmi.sources.holders import loaded, lockfile, open_files, procfs, ties
 from tpusmi.sources.libtpu import (
-    answers,
-    channel,
     child_process,
     client,
+    decode,
     percentiles,
     plain,
     ports,
-    questions,
-    strangers,
 )
 from tpusmi.sources.segments import evidence, job_segment, listing, quota
 from tpusmi.web import doors, log, server, tab
@@ -113,11 +109,11 @@ SERVERS: Sequence[Row] = (
     ),
     (
         "looking for the owner of a port, of all ports",
-        f"{seconds(strangers.CPU_MOST_S)} / {seconds(strangers.LOOK_MOST_S)}",
+        f"{seconds(ports.CPU_MOST_S)} / {seconds(ports.LOOK_MOST_S)}",
     ),
     (
         "connecting, asking, all questions of one look",
-        f"{seconds(channel.CONNECT_S)} / {seconds(client.DEADLINE_S)} / "
+        f"{seconds(ports.CONNECT_S)} / {seconds(client.DEADLINE_S)} / "
         f"{seconds(client.READ_MOST_S)}",
     ),
     ("leaving alone a server that failed", f"up to {seconds(client.RETRY_S[-1])}"),
@@ -131,15 +127,15 @@ SERVERS: Sequence[Row] = (
     ),
     (
         "rows about devices, other rows",
-        f"{number(answers.DEVICES_MOST)} / {number(answers.ROWS_MOST)}",
+        f"{number(decode.DEVICES_MOST)} / {number(decode.ROWS_MOST)}",
     ),
     (
         "labels, buckets of a distribution",
-        f"{number(answers.LABELS_MOST)} / {number(percentiles.BUCKETS_MOST)}",
+        f"{number(decode.LABELS_MOST)} / {number(percentiles.BUCKETS_MOST)}",
     ),
     (
         "characters of a name, device ids that are remembered",
-        f"{number(answers.TEXT_MOST)} / {number(questions.IDS_MOST)}",
+        f"{number(decode.TEXT_MOST)} / {number(client.IDS_MOST)}",
     ),
     ("an answer of the SDK's child process", size(child_process.ANSWER_BYTES_MOST)),
 )
@@ -186,8 +182,8 @@ PROCESSES: Sequence[Row] = (
 AGENT: Sequence[Row] = (
     (
         "processor time of wall time: for samples, memory profiles, asking its own libtpu",
-        f"{percent(shares.SAMPLE_SHARE)} / {percent(shares.PROFILE_SHARE)} / "
-        f"{percent(shares.UTILIZATION_SHARE)}",
+        f"{percent(threads.SAMPLE_SHARE)} / {percent(threads.PROFILE_SHARE)} / "
+        f"{percent(threads.UTILIZATION_SHARE)}",
     ),
     ("one memory profile; a slower one is the last", seconds(sampler.PROFILE_COST_MOST_S)),
     ("pause for a server that does not answer", f"up to {seconds(utilization.QUIET_MOST_S)}"),

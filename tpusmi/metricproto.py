@@ -78,17 +78,20 @@ IciLinkMetric: port_id 1 string, link_health 2 int64
 
 
 _TYPES = {
-    **{"double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5},
-    **{"bool": 8, "string": 9, "message": 11, "bytes": 12},
-}
+    "double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5,
+    "bool": 8, "string": 9, "message": 11, "bytes": 12,
+}  # fmt: skip
+"""Numbers of FieldDescriptorProto.Type."""
 _OPTIONAL, _REPEATED = 1, 3
-
-
 LEAST_VERSION = (4, 25)
+_CURE = ": install tpusmi into an environment of its own (uv tool, pipx)"
+_CHOICE = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
+_IMPLEMENTATIONS = ("upb", "python")
+"""The implementations in versions that are new enough."""
 
 
 class UnusableProtobufError(Exception):
-    """The protobuf package of this environment cannot be used, with the reason and the cure."""
+    """Why the protobuf package of this environment cannot be used, and what to do."""
 
 
 @lru_cache(maxsize=1)
@@ -103,20 +106,14 @@ def messages() -> dict[str, Any]:
         raise UnusableProtobufError(f"protobuf {version} cannot be used: {why}")
     try:
         return _messages()
-    except Exception as error:  # a package that is half there raises all kinds
+    except Exception as error:  # a package that is only half there may raise anything
         what = f"{type(error).__name__}: {error}"
         raise UnusableProtobufError(f"protobuf {version} cannot be used ({what}){_CURE}") from error
 
 
-_CURE = ": install tpusmi into an environment of its own (uv tool, pipx)"
-_CHOICE = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
-_IMPLEMENTATIONS = ("upb", "python")
-"""Of the versions that will do."""
-
-
 def _version() -> str:
-    """Of the package, if it is one that will do. It is asked before its C core is loaded, as one of
-    another version would crash the process.
+    """The version of the package, if it is new enough. Checked before its C core is loaded, which
+    would crash the process if it were of another version.
     """
     try:
         import google.protobuf
@@ -143,9 +140,9 @@ def _messages() -> dict[str, Any]:
 def _new_pool() -> tuple[Any, Callable[[Any], Any]]:
     """An empty pool, and how its descriptors become classes.
 
-    The public modules import all of protobuf's pure Python implementation and throw it away: twice
-    what bare Python takes to start. They do where its C core has other names, or where somebody
-    has chosen another implementation: the C core would then crash the process.
+    The public modules import all of protobuf's pure Python implementation and throw it away, which
+    takes twice as long as bare Python takes to start. They are used where the C core has other
+    names, or where another implementation was chosen: the C core would then crash the process.
     """
     try:
         if _implementation() != "upb":
@@ -167,7 +164,7 @@ def _new_pool() -> tuple[Any, Callable[[Any], Any]]:
 
 
 def _implementation() -> str:
-    """`upb`, or what was chosen in its place for this process."""
+    """`upb`, or the one chosen in its place for this process."""
     loaded = sys.modules.get("google.protobuf.internal.api_implementation")
     if loaded is not None:
         return str(loaded.Type())
@@ -197,7 +194,7 @@ def _message(name: str, fields: str) -> bytes:
 
 
 def _field(text: str, oneofs: list[str]) -> bytes:
-    """A FieldDescriptorProto; the oneof that it is in is added to those of its message."""
+    """A FieldDescriptorProto; its oneof is added to those of its message."""
     name, number, kind = text.split(" ")
     kind, _, oneof = kind.partition("|")
     repeated, optional, kind = kind.startswith("*"), kind.startswith("?"), kind.lstrip("*?")

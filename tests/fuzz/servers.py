@@ -14,10 +14,9 @@ from support.metric_servers import DUTY, EXECUTION, HBM_TOTAL, TRANSFER, gauge, 
 
 from fuzz.target import Target, target
 from tpusmi.metricproto import GET_METRIC, messages
-from tpusmi.sources.libtpu.answers import Asked, answer
+from tpusmi.sources.libtpu.decode import Origin, cores, metric_values
 from tpusmi.sources.libtpu.names import NAMES
 from tpusmi.sources.libtpu.plain import PlainChannel
-from tpusmi.sources.libtpu.programs import cores
 
 
 @target
@@ -100,7 +99,7 @@ def answers(directory: Path) -> Iterator[Target]:
             row.distribution.bucket_counts.extend([1, 2, 3, 4, 0, 0, 0])
             row.timestamp.seconds = 1_800_000_000
         inputs.append(made)
-    asked = Asked("localhost:8431", None, 1000.0, 1_800_000_000.0)
+    origin = Origin("localhost:8431", None, 1000.0, 1_800_000_000.0)
 
     def run(data: bytes) -> None:
         with contextlib.suppress(DecodeError):
@@ -108,7 +107,7 @@ def answers(directory: Path) -> Iterator[Target]:
             for name in NAMES:
                 if name.grpc:
                     response.metric.name = name.grpc
-                    found = answer(name, response, asked)
+                    found = metric_values(name, response, origin)
                     json.dumps([found.readings, found.latencies], allow_nan=False)
         with contextlib.suppress(DecodeError):
             cores(messages()["GetTpuRuntimeStatusResponse"].FromString(data), "localhost:1")

@@ -11,8 +11,8 @@ from tpusmi.collect import Collector
 from tpusmi.model import Process, Snapshot
 
 CODE = """
-    from tpusmi.agent import facts
-    facts.LEAST_S = 0.1
+    from tpusmi.agent import segment
+    segment.FACTS_LEAST_S = 0.1
     tpusmi.start(interval_s=0.05)
     import jax, jax.monitoring, jax.numpy as jnp
     f = jax.jit(lambda x: jax.lax.fori_loop(0, 40, lambda i, a: jnp.sin(a @ a) * 0.01, x))

@@ -41,10 +41,10 @@ class Case(NamedTuple):
 
 CASES = (
     Case("no-server", 0, "nothing listens on TPU_RUNTIME_METRICS_PORTS="),
-    Case("silent", 0, "accepts and does not answer"),
+    Case("silent", 0, "accepts connections but does not respond"),
     Case("not-libtpu", 0, "is not libtpu's metrics service"),
     Case("http", 0, "gRPC"),
-    Case("slow:30", 0, "does not answer"),
+    Case("slow:30", 0, "does not respond"),
     Case("not-found:hbm_used_bytes", 0, "has no hbm_used_bytes"),
     Case("missing-device:1", 3, "reports 3 devices where 4 are expected"),
     Case("empty", 0, "has no program loaded yet"),
@@ -129,7 +129,7 @@ def test_a_server_that_stands_still_is_told_and_greys_what_it_said(host: Host) -
             screen.see_match(rf"has not answered for \d+ s: pid {pid} is stopped \(state T\)")
             text, took_s = watch(host, "--once")
             assert took_s < ANSWERS_WITHIN_S + STARTS_WITHIN_S
-            assert "accepts and does not answer" in text
+            assert "accepts connections but does not respond" in text
             assert f"pid {pid} is stopped (state T)" in text
         finally:
             os.kill(pid, signal.SIGCONT)

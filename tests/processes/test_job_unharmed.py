@@ -18,9 +18,8 @@ from support.users import ROOT
 import tpusmi
 from tpusmi.agent.utilization import Utilization
 from tpusmi.model import Reading
-from tpusmi.sources.libtpu.plain import PlainChannel
 from tpusmi.sources.libtpu.pool import Pool
-from tpusmi.sources.libtpu.ports import Place
+from tpusmi.sources.libtpu.ports import Endpoint
 
 IMPORTED = "import tpusmi; tpusmi.start, tpusmi.stop, tpusmi.step, tpusmi.track"
 """Before it becomes another user, who may not read our Python."""
@@ -180,12 +179,12 @@ class FloodedServer:
     loading_s = 0.0
 
     def __init__(self, port: int) -> None:
-        self._pool = Pool(("duty_cycle_percent",), PlainChannel)
-        self._place = Place(port, None, 1, is_guess=False)
+        self._pool = Pool(("duty_cycle_percent",))
+        self._endpoint = Endpoint(port, None, 1, is_guess=False)
 
     def read(self, now_s: float) -> list[Reading]:
-        (answered,) = self._pool.ask([self._place], now_s)
-        return list(answered.told.readings)
+        (answer,) = self._pool.ask([self._endpoint], now_s)
+        return list(answer.reply.readings)
 
     def close(self) -> None:
         self._pool.close()

@@ -94,7 +94,8 @@ def test_a_job_that_says_nothing_yet_is_starting(tmp_path: Path) -> None:
 
 def test_a_warning_of_a_job_without_jax_is_shown(tmp_path: Path) -> None:
     with job(tmp_path) as (child, looking):
-        tell(child, "from tpusmi.agent import facts; facts.LEAST_S = 0; tpusmi.step(flops='many')")
+        tell(child, "from tpusmi.agent import segment; segment.FACTS_LEAST_S = 0")
+        tell(child, "tpusmi.step(flops='many')")
         seen(looking, child.pid, lambda s, p: any(w.code == "flops_ignored" for w in p.warnings))
 
 

@@ -59,7 +59,7 @@ server = socket.create_server(("127.0.0.1", 0))
 os.environ["TPU_RUNTIME_METRICS_PORTS"] = str(server.getsockname()[1])
 """
 GO = """
-from tpusmi.agent import facts; facts.LEAST_S = 0.0
+from tpusmi.agent import segment; segment.FACTS_LEAST_S = 0.0
 tpusmi.start(interval_s=0.05)
 say("ready"); hear()
 """
@@ -165,19 +165,19 @@ def test_without_a_server_in_the_process_grpc_is_not_loaded(tmp_path: Path) -> N
 
 
 def test_it_is_switched_off_by_a_variable(tmp_path: Path) -> None:
-    go = GO + "from tpusmi import agent; say(agent._sampler._utilization)"
+    go = GO + "from tpusmi import agent; say(agent._sampler._utilization.is_alive())"
     with tpu_job(tmp_path, go=go, TPUSMI_UTILIZATION="0") as (running, place):
         seen(collector(place), running.pid, lambda s, p: s.devices_of(p.key))
         running.tell("go")
-        assert running.hear() == "None"
+        assert running.hear() == "False"
 
 
 def test_an_unexpected_error_switches_it_off_with_a_warning(tmp_path: Path) -> None:
     go = (
         """
-from tpusmi.sources.libtpu.own import OwnMetrics
+from tpusmi.agent.utilization import OwnServer
 def fail(self, now_s): raise TypeError("a new grpc")
-OwnMetrics.read = fail
+OwnServer.read = fail
 """
         + GO
     )

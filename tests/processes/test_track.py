@@ -133,10 +133,10 @@ def test_a_program_is_counted_whole_and_compiled_once(case: str, products: int) 
     assert found["notes"] == {}
 
 
-def test_a_loop_whose_length_nobody_knows_is_not_guessed_at() -> None:
+def test_a_loop_of_unknown_length_is_not_guessed_at() -> None:
     found = counted()["while_loop"]
     assert found["products"] == 0
-    assert "a loop whose length" in found["notes"]["flops_unknown"]
+    assert "inside a loop of unknown length" in found["notes"]["flops_unknown"]
     assert found["compiled"] == 1
 
 
@@ -169,8 +169,9 @@ print(flops.notes)
     assert "track(step): is not a jitted function" in run(code)
 
 
-def test_each_call_counts_what_its_own_shapes_cost() -> None:
+def test_with_time_to_look_each_call_counts_what_its_own_shapes_cost() -> None:
     code = """
+import tpusmi.agent.tracked; tpusmi.agent.tracked.SHARE = 1e9
 tracked = tpusmi.track(jax.jit(lambda x: x @ x))
 large = jnp.ones((2 * N, 2 * N))
 for x in (ones, large, ones, large, large): tracked(x)
@@ -179,24 +180,43 @@ print(flops.tracked / PRODUCT, events.count("backend_compile_duration"), flops.n
     assert run(code).split(" ", 1)[0] == "26.0"
 
 
-def test_programs_that_differ_in_more_than_cost_are_still_told_apart_cheaply() -> None:
+def test_programs_of_different_cost_are_an_estimate_that_follows_the_one_that_runs() -> None:
+    code = """
+import time
+tracked = tpusmi.track(jax.jit(lambda x: x @ x))
+large = jnp.ones((2 * N, 2 * N))
+tracked(ones); print(flops.notes)
+tracked(large); print(*flops.notes.items())
+before, until, calls = flops.tracked, time.monotonic() + 5.0, 0
+while time.monotonic() < until: tracked(ones).block_until_ready(); calls += 1
+print((flops.tracked - before) / PRODUCT / calls)
+"""
+    without, note, products = run(code).splitlines()
+    assert without == "{}"
+    assert note.startswith("('flops_incomplete', 'track(<lambda>): runs programs of different cost")
+    assert "an estimate; use step(flops=) instead" in note
+    # A look that takes long on a busy machine makes the pause after it long.
+    assert float(products) < 4
+
+
+def test_programs_that_differ_in_more_than_cost_are_no_estimate() -> None:
     code = """
 tracked = tpusmi.track(jax.jit(lambda x: x @ x))
 for x in (ones, jax.device_put(ones, jax.devices()[2]), np.ones((N, N), np.float32)): tracked(x)
-print(flops.tracked / PRODUCT, tracked._tpusmi.seen == 3)
+print(flops.tracked / PRODUCT, flops.notes)
 """
-    assert run(code).split() == ["3.0", "True"]
+    assert run(code).split() == ["3.0", "{}"]
 
 
-def test_static_numbers_tell_signatures_apart_and_changing_ones_do_not_pile_up() -> None:
+def test_a_static_number_makes_another_program_and_a_changing_one_does_not() -> None:
     code = """
 tracked = tpusmi.track(jax.jit(lambda n, x, i: scan(lambda c: c @ x, x, n) * i, static_argnums=0))
 for i in range(600): tracked(1 + i % 2, ones, i)
-print(round(flops.tracked / PRODUCT), len(tracked._tpusmi.programs._costs))
+print(round(flops.tracked / PRODUCT), tracked._cache_size())
 """
-    counted, known = map(int, run(code).split())
-    assert known <= 256
-    assert counted == pytest.approx(900, rel=0.4)
+    counted, programs = map(int, run(code).split())
+    assert programs == 2
+    assert 600 <= counted <= 1200
 
 
 def test_inside_a_trace_it_calls_through_without_counting() -> None:
@@ -358,6 +378,7 @@ print(list(flops.notes))
 def test_a_function_that_finds_programs_of_others_in_its_cache_counts_its_own_calls() -> None:
     """JAX shares the programs of one Python function among all its jitted objects."""
     code = """
+import tpusmi.agent.tracked; tpusmi.agent.tracked.SHARE = 1e9
 def step(x): return x @ x
 large = jnp.ones((2 * N, 2 * N))
 for _ in range(2):
@@ -368,13 +389,14 @@ for _ in range(2):
 tpusmi.agent._steps.forget()
 jitted = jax.jit(lambda x: x @ x); tracked = tpusmi.track(jitted)
 tracked(ones); jitted(large); tracked(ones); tracked(large); tracked(large)
-print(flops.tracked / PRODUCT, flops.notes)
+print(flops.tracked / PRODUCT, list(flops.notes))
 """
-    assert run(code).split() == ["25.0", "25.0", "18.0", "{}"]
+    assert run(code).split() == ["25.0", "25.0", "18.0", "['flops_incomplete']"]
 
 
 def test_static_values_tell_programs_apart_whatever_they_are() -> None:
     code = """
+import tpusmi.agent.tracked; tpusmi.agent.tracked.SHARE = 1e9
 class Config: shape = [1, 2]
 def loops(s, x): return scan(lambda c: c @ x, x, int(s))
 for values in ((1.0, 10.0), ("1", "10")):
@@ -387,20 +409,9 @@ for static in (Config(), mesh):
     tracked = tpusmi.track(jax.jit(lambda s, x: x @ x, static_argnums=0))
     for n in (N, 2 * N, N, 2 * N): tracked(static, jnp.ones((n, n)))
     print(flops.tracked / PRODUCT)
-print(flops.notes)
+print(list(flops.notes))
 """
-    assert run(code).split() == ["22", "22", "18.0", "18.0", "{}"]
-
-
-def test_only_arguments_in_which_programs_differ_are_looked_at() -> None:
-    code = """
-tracked = tpusmi.track(jax.jit(lambda p, x: x @ x + p["0"]))
-tree = {str(i): jnp.ones(()) for i in range(2000)}
-large = jnp.ones((2 * N, 2 * N))
-for x in (ones, large, ones, large): tracked(tree, x)
-print(round(flops.tracked / PRODUCT), tracked._tpusmi.programs._differing, flops.notes)
-"""
-    assert run(code).strip() == "18 (1,) {}"
+    assert run(code).split() == ["22", "22", "18.0", "18.0", "['flops_incomplete']"]
 
 
 def test_no_argument_is_kept_alive() -> None:
@@ -420,22 +431,28 @@ print(kept(tpusmi.track) - kept(lambda f: f))
     assert run(code).strip() == "0"
 
 
-def test_where_looking_at_the_arguments_is_dear_not_every_call_is_looked_at() -> None:
+def test_where_programs_differ_few_calls_are_looked_at() -> None:
     code = """
+import time
+from tpusmi.agent import tracked as tracking
+looks, cost = [], tracking.cost
+def timed(*args):
+    began = time.perf_counter()
+    found = cost(*args)
+    looks.append(time.perf_counter() - began)
+    return found
+tracking.cost = timed
 tracked = tpusmi.track(jax.jit(lambda p: p["x"] @ p["x"] + p["0"]))
 rest = {str(i): jnp.ones(()) for i in range(2000)}
 small, large = {**rest, "x": ones}, {**rest, "x": jnp.ones((2 * N, 2 * N))}
-tracked(small)
-for _ in range(200): tracked(large)
-looks, look = [0], tracked._tpusmi.programs._known
-def counted(*args): looks[0] += 1; return look(*args)
-tracked._tpusmi.programs._known = counted
-for _ in range(200): tracked(large)
-print(looks[0] < 150, round(flops.tracked / PRODUCT), list(flops.notes))
+tracked(small); tracked(large)
+looks.clear()
+began = time.perf_counter()
+for i in range(400): tracked((small, large)[i % 2])
+print(sum(looks[:-1]) / (time.perf_counter() - began), list(flops.notes))
 """
-    looked_little, counted, notes = run(code).split(maxsplit=2)
-    assert looked_little == "True"
-    assert int(counted) == pytest.approx(1 + 400 * 8, rel=0.02)
+    share, notes = run(code).split(maxsplit=1)
+    assert float(share) < 0.0011
     assert notes.strip() == "['flops_incomplete']"
 
 
@@ -541,9 +558,8 @@ def test_flops_that_are_no_number_are_a_warning_of_the_job(tmp_path: Path) -> No
     place = tmp_path / "segments"
     place.mkdir()
     code = TRAINING.replace("STEP", "tpusmi.step(flops=x)").replace("CASE", "''")
-    code = code.replace(
-        "tpusmi.start(", "from tpusmi.agent import facts; facts.LEAST_S = 0.0\ntpusmi.start("
-    )
+    at_once = "from tpusmi.agent import segment; segment.FACTS_LEAST_S = 0.0\n"
+    code = code.replace("tpusmi.start(", f"{at_once}tpusmi.start(")
     with job(place, code) as training:
         training.hear()
         _, process = seen(collector(place), training.pid, lambda s, p: p.warnings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -36,15 +37,16 @@ from support.metric_servers import (
 )
 from support.requirements import HAS_IPV6, IPV6
 
+from tpusmi.agent.utilization import OwnServer
 from tpusmi.metricproto import messages
 from tpusmi.model import ABSENT, FAILED, OK, Host, Outcome, Process, ProcessKey, RowKey
 from tpusmi.sources import sockets
 from tpusmi.sources.libtpu import Libtpu
-from tpusmi.sources.libtpu.own import OwnMetrics
-from tpusmi.sources.libtpu.questions import PROGRAMS_EVERY_S, REFUSED_S
+from tpusmi.sources.libtpu.client import PROGRAMS_EVERY_S, REFUSED_S
 from tpusmi.wire import identity
 
 ANSWER_S = 2.0
+SILENT = "accepts connections but does not respond"
 
 
 def holder(pid: int, **environment: str) -> Process:
@@ -133,7 +135,10 @@ def test_without_a_server_nothing_is_imported_and_nothing_is_wrong() -> None:
 def test_a_port_that_accepts_and_is_silent() -> None:
     with silent_port() as port:
         found = once(port)
-    assert (found.status, found.message) == (FAILED, f"port {port} accepts and does not answer")
+    assert (found.status, found.message) == (
+        FAILED,
+        f"port {port} {SILENT}",
+    )
 
 
 def test_a_server_that_is_not_libtpu() -> None:
@@ -147,8 +152,8 @@ def test_a_server_that_is_not_libtpu() -> None:
     ("words", "reason"),
     [
         (b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "answers HTTP/1, not gRPC"),
-        (b"SSH-2.0-OpenSSH_9.9\r\n", "accepts but does not speak gRPC"),
-        (b"", "accepts but does not speak gRPC"),
+        (b"SSH-2.0-OpenSSH_9.9\r\n", "accepts connections but does not speak gRPC"),
+        (b"", "accepts connections but does not speak gRPC"),
     ],
     ids=["http", "ssh", "hangs up"],
 )
@@ -162,14 +167,14 @@ def test_a_server_that_takes_30_s() -> None:
     with serving(of_devices([0]), slow_s=30) as server:
         found = once(server.port)
     assert found.status == FAILED
-    assert found.message == f"port {server.port} accepts and does not answer"
+    assert found.message == f"port {server.port} {SILENT}"
 
 
 def test_a_slow_server_beside_a_good_one_delays_nothing() -> None:
     with silent_port() as mute, serving(of_devices([0, 1])) as good:
         found = once(mute, good.port)
     assert (found.status, found.message) == (OK, "1 server, 2 devices")
-    assert troubles(found) == (f"port {mute} accepts and does not answer",)
+    assert troubles(found) == (f"port {mute} {SILENT}",)
     assert [s.status for s in found.servers] == [OK, FAILED]
 
 
@@ -183,7 +188,7 @@ def test_metrics_that_are_not_found_fail_alone() -> None:
         found = read(libtpu, now_s)
         assert (found.status, len(found.readings)) == (OK, 4)
         assert troubles(found) == (
-            f"port {server.port} lists what it does not have: hbm_limit_bytes",
+            f"port {server.port} lists metrics but rejects requests for them: hbm_limit_bytes",
             f"port {server.port} answers INTERNAL: Metric not found: {IDLE}: idle_s",
         )
         read(libtpu, now_s + 31)  # when it would be asked for again
@@ -207,7 +212,9 @@ def test_an_answer_of_megabytes_costs_itself() -> None:
     answers[DUTY] = gauge(DUTY, dict.fromkeys(range(300_000), 1.0))
     with serving(answers) as server:
         found = once(server.port)
-    assert troubles(found) == (f"port {server.port} answers more than is sane: duty_cycle_percent",)
+    assert troubles(found) == (
+        f"port {server.port} sends a response that is too large: duty_cycle_percent",
+    )
     assert set(values(found, "hbm_used_bytes", server.port)) == {0, 1}
 
 
@@ -283,7 +290,7 @@ def test_a_stopped_server_and_what_it_said_before() -> None:
         assert found.message == f"port {server.port} answers too slowly (over 1 s)"
         assert max(r.at_s for r in found.readings) == now_s  # and so grows old
         unmet = once(server.port).message
-        assert unmet == f"port {server.port} accepts and does not answer"
+        assert unmet == f"port {server.port} {SILENT}"
         os.kill(server.pid, signal.SIGCONT)
         assert read(libtpu, now_s + 3.0).status == OK
         libtpu.close()
@@ -612,9 +619,7 @@ def test_nothing_is_written_to_stderr_and_the_exit_is_not_delayed() -> None:
         )
         ended_s = time.monotonic()
     message, verbosity, finished_s = said.stdout.splitlines()
-    assert message == (
-        f"port {mute} accepts and does not answer; port {web.port} answers HTTP/1, not gRPC"
-    )
+    assert message == (f"port {mute} {SILENT}; port {web.port} answers HTTP/1, not gRPC")
     assert (verbosity, said.stderr) == ("debug", "")
     assert ended_s - float(finished_s) < 0.5
 
@@ -639,11 +644,38 @@ def test_nothing_needs_grpcio() -> None:
 
 def test_the_agent_reads_its_own_process_and_no_other() -> None:
     with server_process() as other:
-        own = OwnMetrics(environment={"TPU_RUNTIME_METRICS_PORTS": str(other.port)})
+        own = OwnServer(environment={"TPU_RUNTIME_METRICS_PORTS": str(other.port)})
         assert own.read(time.monotonic()) == []
     with serving(of_devices([0, 1])) as server:
-        own = OwnMetrics(environment={"TPU_RUNTIME_METRICS_PORTS": f"1,{server.port}"})
+        own = OwnServer(environment={"TPU_RUNTIME_METRICS_PORTS": f"1,{server.port}"})
         found = own.read(time.monotonic())
         assert server.asked() == [metric_servers.DUTY]
         own.close()
     assert {r.subject.id: r.value for r in found} == {0: 50.0, 1: 51.0}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_bug_of_ours_is_raised_and_not_called_a_hostile_server(
+    servers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*_: Any) -> Any:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr("tpusmi.sources.libtpu.client.metric_values", wrong)
+    with contextlib.ExitStack() as stack:
+        ports = [stack.enter_context(serving(of_devices([0]))).port for _ in range(servers)]
+        with pytest.raises(TypeError, match="a bug"):
+            once(*ports)
+
+
+def test_without_a_free_descriptor_a_server_has_failed_and_nothing_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none_left(*_: Any) -> Any:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with serving(of_devices([0])) as server:
+        monkeypatch.setattr("tpusmi.sources.libtpu.plain.socket", none_left)
+        found = once(server.port)
+    assert found.status == FAILED
+    assert found.message == f"port {server.port}: Too many open files"

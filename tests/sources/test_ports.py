@@ -21,7 +21,7 @@ from support.users import ROOT, reachable
 
 from tpusmi.model import Host, Process, ProcessKey, Snapshot
 from tpusmi.sources.libtpu import ports
-from tpusmi.sources.libtpu.strangers import Strangers
+from tpusmi.sources.libtpu.ports import SocketOwners
 from tpusmi.sources.sockets import Listener, listeners
 
 pytestmark = ROOT
@@ -204,7 +204,7 @@ def whose(machine: Host, port: int) -> int | None:
     holders = [p for p in seen(machine).processes if p.holds]
     unseen = type("Nothing", (), {"pid": lambda s, found: None, "keep": lambda s, every: None})()
     found = ports.find(machine, holders, listeners(), unseen)
-    (place,) = [p for p in found.places if p.port == port]
+    (place,) = [p for p in found.usable if p.port == port]
     return None if place.process is None else place.process.pid
 
 
@@ -299,8 +299,8 @@ def test_a_user_with_very_many_ports_is_asked_at_some_and_hides_no_other_users(
         **{port: Listener(port, os.geteuid()) for port in range(9100, 9116)},
     }
     host = hosts.host(tmp_path)
-    found = ports.find(host, [*theirs, other, own], listening, Strangers("/proc"))
-    asked = Counter(place.uid for place in found.places)
+    found = ports.find(host, [*theirs, other, own], listening, SocketOwners("/proc"))
+    asked = Counter(place.uid for place in found.usable)
     assert asked == {STRANGER: ports.OF_USER_MOST, NAMES: 2, os.geteuid(): 16}
     assert found.unasked == {p.key for p in theirs[1:]}
 
@@ -311,8 +311,8 @@ def test_ports_of_very_many_users_have_a_bound_and_who_is_not_asked_is_a_missing
     holders = [holder(n, 3000 + n, range(9000 + 8 * n, 9008 + 8 * n)) for n in range(20)]
     listening = {9000 + n: Listener(n + 1, 3000 + n // 8) for n in range(160)}
     host = hosts.host(tmp_path)
-    found = ports.find(host, holders, listening, Strangers("/proc"))
-    assert len(found.places) == ports.OF_OTHERS_MOST
+    found = ports.find(host, holders, listening, SocketOwners("/proc"))
+    assert len(found.usable) == ports.OF_OTHERS_MOST
     assert found.unasked == {p.key for p in holders[ports.OF_OTHERS_MOST // 8 :]}
 
 
@@ -335,8 +335,8 @@ def test_owners_of_very_many_ports_are_looked_for_in_a_bounded_time(
             pass
         return set()
 
-    monkeypatch.setattr("tpusmi.sources.libtpu.strangers.visible_sockets", dear)
-    strangers = Strangers("/proc")
+    monkeypatch.setattr("tpusmi.sources.libtpu.ports.visible_sockets", dear)
+    strangers = SocketOwners("/proc")
     started_s = time.thread_time()
     found = {strangers.pid(Listener(10**9 + n, os.geteuid())) for n in range(100)}
     assert found == {None}

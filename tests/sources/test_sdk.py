@@ -280,7 +280,7 @@ def test_a_line_that_is_no_answer_is_failed(start: Start, line: str) -> None:
     found = read(start(code + "; sys.stdout.flush(); sys.stdin.read()"))
     assert (found.status, found.message) == (
         FAILED,
-        "libtpu's SDK gave an answer that makes no sense",
+        "libtpu's SDK sent an invalid reply",
     )
 
 

@@ -16,9 +16,9 @@ from support.clocks import Clock, stopped
 
 from tpusmi.agent import activity, jaxread, output, process, sampler, steps
 from tpusmi.agent.activity import Activity
-from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import COMPILED, LOWERED, Compilations
 from tpusmi.agent.steps import Steps
+from tpusmi.agent.threads import PROFILE_SHARE, SAMPLE_SHARE, Pace
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments
 from tpusmi.wire import identity, places
@@ -208,7 +208,7 @@ def test_nothing_is_counted_after_the_end_even_where_jax_cannot_unregister(
 
 
 def test_a_dear_activity_is_done_less_often() -> None:
-    budget = Budget(1.0, PROFILE_SHARE)
+    budget = Pace(1.0, PROFILE_SHARE)
     assert budget.is_due(0.0)
     budget.spent(100.0, 0.023)
     assert budget.period_s == pytest.approx(0.023 / PROFILE_SHARE)
@@ -217,7 +217,7 @@ def test_a_dear_activity_is_done_less_often() -> None:
 
 
 def test_a_cheap_activity_keeps_the_period_asked_for() -> None:
-    budget = Budget(1.0, SAMPLE_SHARE)
+    budget = Pace(1.0, SAMPLE_SHARE)
     budget.spent(100.0, 0.0004)
     assert budget.period_s == 1.0
 
@@ -227,7 +227,7 @@ def test_all_that_the_agent_does_stays_under_its_share_of_wall_time() -> None:
 
 
 def test_one_dear_run_is_remembered_for_three() -> None:
-    budget = Budget(1.0, 0.001)
+    budget = Pace(1.0, 0.001)
     budget.spent(0.0, 0.01)
     for _ in range(2):
         budget.spent(0.0, 0.0)
@@ -366,7 +366,7 @@ def test_tpu_functions_are_told_from_other_cards_of_the_same_vendor(tmp_path: Pa
 def test_a_job_that_runs_on_the_cpu_of_a_tpu_host_is_warned_about(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(jaxread, "is_told_cpu", lambda: False)
+    monkeypatch.setattr(jaxread, "is_cpu_chosen", lambda: False)
     monkeypatch.setattr(jaxread, "tpu_functions", lambda: 1)
     (warning,) = process.fallback_warning("cpu")
     assert warning["message"].endswith("although 1 TPU function is on the PCI bus")

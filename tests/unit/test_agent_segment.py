@@ -12,7 +12,7 @@ import pytest
 from support import segments
 from support.clocks import Clock
 
-from tpusmi.agent import facts, sampler, segment
+from tpusmi.agent import sampler, segment
 from tpusmi.agent.segment import CHECK_S, RETRY_MOST_S, RETRY_S, Segment
 from tpusmi.agent.steps import Steps
 from tpusmi.wire import identity, places, writer
@@ -49,7 +49,7 @@ def _closed() -> Iterator[None]:
 def opened(directory: Path) -> Segment:
     made = Segment(str(directory), 0o644)
     _opened.append(made)
-    made.facts.said = {"argv": ["train.py"]}
+    made.facts.items = {"argv": ["train.py"]}
     made.open(1)
     made.append(segments.slot(7.0, {"steps": 5.0}, [{}]))
     made.write_profile(PROFILE_PPROF, b"profile", 6.0)
@@ -257,7 +257,7 @@ def test_names_of_what_is_compiled_are_counted_without_a_module_that_may_be_gone
 ) -> None:
     made = opened(tmp_path)
     monkeypatch.setitem(sys.modules, "heapq", None)  # as after a chroot(): it cannot be imported
-    monkeypatch.setattr(facts, "LEAST_S", -1.0)
+    monkeypatch.setattr(segment, "FACTS_LEAST_S", -1.0)
     made.note_changes([], ["one", "often", "often"], {})
-    assert made.facts.said["recompiled"] == ["often"]
+    assert made.facts.items["recompiled"] == ["often"]
     made.end(keep=False)

@@ -23,7 +23,7 @@ class Unwilling(fractions.Fraction):
         raise RuntimeError
 
 
-def rate(told: Flops, steps: list[tuple[float, float]], until_s: float = 0.0) -> float | None:
+def rate(total: Flops, steps: list[tuple[float, float]], until_s: float = 0.0) -> float | None:
     """FLOP/s after steps of so many seconds and FLOPs, the agent looking in once a second."""
     ends, now_s = [], 0.0
     for seconds, count in steps:
@@ -32,8 +32,8 @@ def rate(told: Flops, steps: list[tuple[float, float]], until_s: float = 0.0) ->
     found = None
     for look_s in range(1, 1 + math.ceil(max(now_s, until_s))):
         while ends and ends[0][0] <= look_s:
-            told.tell(ends.pop(0)[1])
-        found = told.per_s(float(look_s))
+            total.add(ends.pop(0)[1])
+        found = total.per_s(float(look_s))
     return found
 
 
@@ -43,11 +43,11 @@ def test_a_steady_job_has_the_flops_of_a_step_over_its_time() -> None:
 
 
 def test_before_two_changes_of_the_sum_there_is_no_rate() -> None:
-    told = Flops()
-    assert told.per_s(0.0) is None
-    told.tell(1e12)
-    assert told.per_s(1.0) is None
-    assert told.per_s(100.0) is None
+    total = Flops()
+    assert total.per_s(0.0) is None
+    total.add(1e12)
+    assert total.per_s(1.0) is None
+    assert total.per_s(100.0) is None
 
 
 def test_the_time_before_the_first_step_when_the_job_compiled_does_not_count() -> None:
@@ -68,11 +68,11 @@ def test_of_slow_steps_the_last_twenty_count() -> None:
 
 
 def test_an_agent_that_looks_often_remembers_little() -> None:
-    told = Flops()
+    total = Flops()
     for i in range(100_000):
-        told.tell(1.0)
-        told.per_s(i / 20)
-    assert len(told._changes) <= flops.WINDOW_S / flops.RESOLUTION_S + 2
+        total.add(1.0)
+        total.per_s(i / 20)
+    assert len(total._changes) <= flops.WINDOW_S / flops.RESOLUTION_S + 2
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_an_agent_that_looks_often_remembers_little() -> None:
     ids=lambda wrong: type(wrong).__name__,
 )
 def test_what_is_no_number_of_flops_is_ignored_with_one_warning(wrong: object) -> None:
-    told = Flops()
+    total = Flops()
     for _ in range(3):
-        assert told.tell(wrong) == 0.0
-    assert told.told == 0.0
-    assert list(told.notes) == ["flops_ignored"]
+        assert total.add(wrong) == 0.0
+    assert total.passed == 0.0
+    assert list(total.notes) == ["flops_ignored"]
 
 
 def test_an_object_that_would_wait_for_a_device_is_not_asked_for_its_value() -> None:
@@ -98,62 +98,62 @@ def test_an_object_that_would_wait_for_a_device_is_not_asked_for_its_value() -> 
 
         __lt__ = __le__ = __gt__ = __ge__ = __float__
 
-    told = Flops()
-    told.tell(Array())
-    assert "flops_ignored" in told.notes
+    total = Flops()
+    total.add(Array())
+    assert "flops_ignored" in total.notes
 
 
 def test_an_object_that_is_gone_is_ignored() -> None:
-    told = Flops()
-    assert told.tell(weakref.proxy(Flops())) == 0.0
-    assert list(told.notes) == ["flops_ignored"]
+    total = Flops()
+    assert total.add(weakref.proxy(Flops())) == 0.0
+    assert list(total.notes) == ["flops_ignored"]
 
 
 def test_numbers_of_other_types_count() -> None:
     from fractions import Fraction
 
-    told = Flops()
-    told.tell(10**15)
-    told.tell(Fraction(1, 2))
-    assert told.told == 1e15 + 0.5
-    assert told.notes == {}
+    total = Flops()
+    total.add(10**15)
+    total.add(Fraction(1, 2))
+    assert total.passed == 1e15 + 0.5
+    assert total.notes == {}
 
 
 def test_what_a_step_tells_wins_over_what_is_tracked() -> None:
-    told = Flops()
+    total = Flops()
     for second in range(10):
-        told.tracked += 7e12
-        told.per_s(float(second))
-    assert told.per_s(10.0) == pytest.approx(7e12)
+        total.tracked += 7e12
+        total.per_s(float(second))
+    assert total.per_s(10.0) == pytest.approx(7e12)
     for second in range(10, 20):
-        told.tracked += 7e12
-        told.tell(1e12)
-        told.per_s(float(second))
-    assert told.per_s(20.0) == pytest.approx(1e12)
+        total.tracked += 7e12
+        total.add(1e12)
+        total.per_s(float(second))
+    assert total.per_s(20.0) == pytest.approx(1e12)
 
 
 @pytest.mark.parametrize("nothing", [0, 0.0, False])
 def test_a_step_that_tells_of_no_work_leaves_what_is_tracked(nothing: float) -> None:
-    told = Flops()
+    total = Flops()
     for second in range(10):
-        told.tracked += 7e12
-        told.tell(nothing)
-        told.per_s(float(second))
-    assert told.per_s(10.0) == pytest.approx(7e12)
+        total.tracked += 7e12
+        total.add(nothing)
+        total.per_s(float(second))
+    assert total.per_s(10.0) == pytest.approx(7e12)
 
 
 def test_a_with_block_tells_its_flops_once_when_it_ends_well() -> None:
     steps = Steps()
     with steps.step(flops=1e12):
-        assert steps.flops.told == 0.0
-    assert steps.flops.told == 1e12
+        assert steps.flops.passed == 0.0
+    assert steps.flops.passed == 1e12
     with pytest.raises(KeyError), steps.step(flops=1e12):
         raise KeyError
-    assert steps.flops.told == 1e12
+    assert steps.flops.passed == 1e12
     with steps.step():
         pass
     steps.step()
-    assert steps.flops.told == 1e12
+    assert steps.flops.passed == 1e12
 
 
 def test_flops_that_were_forgotten_leave_nothing() -> None:
@@ -162,15 +162,15 @@ def test_flops_that_were_forgotten_leave_nothing() -> None:
         steps.step(flops=1e12)
         steps.flops.per_s(1.0)
     steps.forget()
-    assert (steps.flops.told, steps.flops.tracked, steps.flops.per_s(2.0)) == (0.0, 0.0, None)
+    assert (steps.flops.passed, steps.flops.tracked, steps.flops.per_s(2.0)) == (0.0, 0.0, None)
 
 
 def test_what_a_step_told_wrongly_before_is_no_warning_of_the_next_start() -> None:
-    told = Flops()
-    told.tell("x")
-    told.note("flops_unknown", "of a function")
-    told.forget()
-    assert list(told.notes) == ["flops_unknown"]
+    total = Flops()
+    total.add("x")
+    total.note("flops_unknown", "of a function")
+    total.forget()
+    assert list(total.notes) == ["flops_unknown"]
 
 
 def test_no_flops_are_lost_between_threads() -> None:
@@ -183,7 +183,7 @@ def test_no_flops_are_lost_between_threads() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert steps.flops.told == 80_000
+    assert steps.flops.passed == 80_000
 
 
 @pytest.mark.parametrize("generation", chips.GENERATIONS, ids=lambda g: g.name)

@@ -13,7 +13,7 @@ from tpusmi.agent import utilization
 from tpusmi.agent.utilization import Utilization, joined
 from tpusmi.model import LIBTPU, Reading, RowKey
 
-DUTY, IDLE, BANDWIDTH = utilization.METRICS
+DUTY, IDLE, BANDWIDTH = utilization.UTILIZATION_FIELDS
 
 
 def row(metric: str, id: int, value: float, at_s: float = 1.0) -> Reading:
@@ -71,7 +71,7 @@ def test_only_a_tpu_is_asked_and_only_unless_told_not_to(
     monkeypatch.delenv("TPUSMI_UTILIZATION", raising=False)
     if variable is not None:
         monkeypatch.setenv("TPUSMI_UTILIZATION", variable)
-    assert utilization.is_wanted(platform) is wanted
+    assert utilization.is_enabled(platform) is wanted
 
 
 class Server:
@@ -103,9 +103,10 @@ def asking(server: Server, ids: Sequence[int] = (0, 1), period_s: float = 0.01) 
 def test_an_answer_is_kept_with_its_age_and_its_period() -> None:
     server = Server(lambda now_s: [row(DUTY, 0, 42.0, now_s), row(DUTY, 1, 43.0, now_s - 1)])
     thread = asking(server)
-    until(lambda: thread.busy, 5)
+    until(lambda: thread.busy.devices, 5)
     busy = thread.busy
-    assert busy is not None
+    assert busy.at_s is not None
+    assert busy.period_s is not None
     assert busy.devices == ((42.0, None, None), (43.0, None, None))
     assert busy.at_s + 1 in server.asked_at_s  # as old as its oldest row
     assert busy.period_s >= 0.01
@@ -125,12 +126,12 @@ def test_nobody_who_does_not_answer_is_asked_often(monkeypatch: pytest.MonkeyPat
         return False
 
     monkeypatch.setattr(thread._end, "wait", wait)
-    monkeypatch.setattr(thread._budget, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
+    monkeypatch.setattr(thread._pace, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
     server = Server(lambda now_s: [])
     thread.start()
     thread.join(10)
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert thread.busy is None
+    assert thread.busy.devices == ()
     assert thread.failure is None
 
 
@@ -145,12 +146,12 @@ def test_what_was_answered_before_is_not_a_new_answer(monkeypatch: pytest.Monkey
         return False
 
     monkeypatch.setattr(thread._end, "wait", wait)
-    monkeypatch.setattr(thread._budget, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
+    monkeypatch.setattr(thread._pace, "wait_s", lambda now_s: 0.0)  # a slow machine's is longer
     server = Server(lambda now_s: [row(DUTY, 0, 42.0, at_s=7.0)])
     thread.start()
     thread.join(10)
     assert waits[1:] == [1, 2, 4]
-    assert thread.busy is not None
+    assert thread.busy.devices
     assert thread.busy.at_s == 7.0
 
 
@@ -199,5 +200,5 @@ def test_a_dear_answer_is_asked_for_less_often() -> None:
         return [row(DUTY, 0, 1.0, now_s)]
 
     thread = asking(Server(burn))
-    until(lambda: thread._budget.period_s > 10, 5)
+    until(lambda: thread._pace.period_s > 10, 5)
     thread.stop()

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from tpusmi.agent.process import say
 from tpusmi.agent.sampler import Sampler
 from tpusmi.agent.steps import Steps
-from tpusmi.agent.tracked import Tracked, tracked
+from tpusmi.agent.tracked import Tracked, wrap
 from tpusmi.wire.writer import close_inherited
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -45,7 +45,7 @@ class Agent:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        # After an exception the segment is the black box: what the devices held when it happened.
+        # After an exception the segment is the black box: it shows what the devices held.
         _finish(keep=kind is not None)
 
 
@@ -55,10 +55,9 @@ def start(interval_s: float = 1.0) -> Agent:
 
     May be called before or after JAX starts, and before jax.distributed.initialize(): it waits
     until a backend exists and never makes one. Calling it again changes nothing. Where there is no
-    room for what it publishes, it tries again later. TPUSMI_DISABLE=1 in the environment turns it
-    off. Raises TypeError when interval_s is not a number and ValueError
-    when it is not positive; nothing else, here or later: where the agent cannot run, it says so in
-    a line on stderr.
+    room for the segment, it tries again later. TPUSMI_DISABLE=1 in the environment turns it off.
+    Raises TypeError when interval_s is not a number and ValueError when it is not positive; nothing
+    else, here or later: where the agent cannot run, it prints a line on stderr.
     """
     seconds = _seconds(interval_s)
     try:
@@ -76,7 +75,7 @@ def _seconds(interval_s: float) -> float:
         if isinstance(interval_s, (str, bytes)):
             raise TypeError
         seconds = float(interval_s)
-    except Exception:  # noqa: BLE001  # an object of the job's may raise what it likes
+    except Exception:  # noqa: BLE001  # an object of the job's may raise anything
         raise TypeError("interval_s must be a number of seconds") from None
     if not seconds > 0:
         raise ValueError(f"interval_s must be positive, not {seconds}")
@@ -92,7 +91,7 @@ def stop() -> None:
 
 step = _steps.step
 """Mark the end of a training step; or, as `with tpusmi.step():`, its body. The time of a step is
-that between the ends of two steps; that of the body is shown beside it.
+the time between the ends of two steps; the time of the body is shown beside it.
 
 `flops` are the model FLOPs of one step of the whole job, all processes and devices together; with
 them tpusmi shows FLOP/s and, on a TPU, MFU. Costs about a microsecond.
@@ -100,16 +99,18 @@ them tpusmi shows FLOP/s and, on a TPU, MFU. Costs about a microsecond.
 
 
 def track(function: Function) -> Function:
-    """The same jitted function, whose calls are counted in FLOPs: use it in place of the other.
+    """The same jitted function, whose calls are counted in FLOPs: use it in place of the original.
 
     `train_step = tpusmi.track(jax.jit(train_step))`, or `@tpusmi.track` above `@jax.jit`. The FLOPs
-    of its program are found at its first call, without compiling it again. What a loop without a
-    fixed length or a kernel multiplies cannot be seen: `step(flops=…)` tells it, and then wins.
-    With TPUSMI_DISABLE=1 in the environment, the function itself comes back.
+    of its program are found at its first call, without compiling it again. Where it runs programs
+    of different cost, with several sequence lengths for example, the sum is an estimate. The work
+    inside a loop of unknown length, or inside a kernel, cannot be seen: pass it to `step(flops=…)`,
+    which replaces this count. With TPUSMI_DISABLE=1 in the environment, returns the function
+    itself.
     """
     if not _is_enabled() or type(function) is Tracked:
         return function
-    return cast(Function, tracked(function, _steps.flops))
+    return cast(Function, wrap(function, _steps.flops))
 
 
 def _is_enabled() -> bool:
@@ -166,7 +167,7 @@ def _hook() -> None:
 
 
 def _forget() -> None:
-    """In a forked child the thread is gone and the lock may be held by nobody: begin anew. The
+    """In a forked child the thread is gone, and the lock may never be released: start over. The
     segment is the parent's.
     """
     global _sampler, _lock

@@ -1,4 +1,4 @@
-"""What the job is doing, judged from its steps, compilations, allocations and CPU time."""
+"""The phase of a job, judged from its steps, compilations, allocations and CPU time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ IDLE_AFTER_STEPS = 10
 above.
 """
 BUSY_CPU_SHARE = 0.02
-"""Of one core: a job without steps that uses more is at work."""
+"""A job without steps that uses more than this share of one core is at work."""
 COMPILING_SHARE = 0.3
-"""Of the time since the last sample: more than this spent compiling is a job that compiles."""
+"""A job that spent more than this share of the time since the last sample on it is compiling."""
 STARTING_MOST_S = 60.0
-"""One that has not imported JAX for so long may never do so."""
+"""A job that has not imported JAX for this long may never do so."""
 
 
 class Activity:

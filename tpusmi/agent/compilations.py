@@ -11,13 +11,13 @@ LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 COMPILED = "/jax/core/compile/backend_compile_duration"
 RECENT_S = 60.0
 WARM_UP_S = 60.0
-"""Compilations this soon after the first are a job starting up, and are not counted as recent."""
+"""Compilations this soon after the first belong to the start of a job, and are not recent."""
 COMPILING_MOST_S = 1800.0
 """A program lowered longer ago than this was only lowered, not compiled."""
 MISSED = "compilations_missed"
 _MISSED = (
     "a library has cleared JAX's monitoring listeners: how many compilations there were in all is "
-    "not known any more; those of the last minute are counted again"
+    "no longer known; those of the last minute are counted again"
 )
 
 
@@ -25,7 +25,7 @@ class Compilations:
     """Listens to one JAX.
 
     Events come in any thread; each is counted in a microsecond and never raises. Any library may
-    clear the listeners of all: what was compiled until that is noticed is not known.
+    clear all listeners: compilations until that is noticed are missed.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Compilations:
         self.seconds = 0.0
         self.first_at_s: float | None = None
         self.notes: dict[str, str] = {}
-        """What went wrong, one sentence for each code."""
+        """Warnings, one sentence for each code."""
         self._lowered_at_s: float | None = None
         self._recent: deque[tuple[float, str]] = deque(maxlen=1000)
         self._listener = self._on_event
@@ -79,7 +79,7 @@ class Compilations:
 
     def _register(self, register: Any) -> None:
         register(self._listener)
-        # A library may put a function of its own around each: whether ours is there does not show.
+        # A library may wrap each listener in a function of its own, which hides ours.
         self._can_ask = _is_among(self._listener, register)
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class Compilations:
         return [name for _, name in tuple(recent)]
 
     def recent_count(self, now_s: float) -> int | None:
-        """How many these are; None where some of that minute may have been missed."""
+        """Their number; None where some of that minute may have been missed."""
         missed_at_s = self._missed_at_s
         if not self.listening or (missed_at_s is not None and now_s - missed_at_s < RECENT_S):
             return None
@@ -116,7 +116,7 @@ class Compilations:
     def is_compiling(self, now_s: float, last_step_at_s: float | None) -> bool:
         """True while a program has been lowered and its compilation has not ended.
 
-        A step since then means that it was only lowered, for its costs perhaps.
+        A step since then means that it was only lowered, perhaps for its costs.
         """
         lowered = self._lowered_at_s
         if lowered is None or (last_step_at_s is not None and last_step_at_s > lowered):
@@ -138,13 +138,13 @@ class Compilations:
 
 
 def _is_among(listener: Any, register: Any) -> bool:
-    """False when that listener is not registered any more; True where this JAX does not tell."""
+    """False when that listener is no longer registered; True where this JAX does not show it."""
     home = sys.modules.get(getattr(register, "__module__", None) or "")
     ask = getattr(home, "get_event_duration_listeners", None)
     try:
         listeners = ask() if ask else home._event_duration_secs_listeners  # type: ignore[union-attr]
-        return any(known is listener for known in listeners)
-    except Exception:  # noqa: BLE001  # it is JAX's own affair how it keeps them
+        return any(one is listener for one in listeners)
+    except Exception:  # noqa: BLE001  # how it keeps them is internal to JAX
         return True
 
 

@@ -1,4 +1,4 @@
-"""Model FLOPs, as the job tells or tracks them: summed up in its threads, a rate in the agent's."""
+"""Model FLOPs, passed to step() or counted by track(): a sum, and a rate in the agent's thread."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from itertools import pairwise
 
 WINDOW_S = 60.0
 WINDOW_LEAST = 20
-"""Of slow steps, the rate rests on at least so many changes of the sum, however old."""
+"""With slow steps, the rate rests on at least this many changes of the sum, however old."""
 RESOLUTION_S = 0.5
-"""Changes sooner after the one before are taken together."""
+"""Changes that follow sooner than this are taken together."""
 
 
 IGNORED = "flops_ignored"
 STEP_MOST = 1e30
-"""No job computes more in one step."""
+"""The most that a job could compute in one step."""
 
 
 class Flops:
     """FLOPs of the whole job since the start: all its processes, all its devices.
 
-    What step(flops=) tells wins: once it did, what track() counts is left aside, since the same
-    work would be counted twice.
+    Once step(flops=) was used, the count of track() is ignored: the same work would be counted
+    twice.
     """
 
     def __init__(self) -> None:
-        self.told = 0.0
+        self.passed = 0.0
         self.tracked = 0.0
         # Sums are plain attributes: `+=` on one is not interrupted, and costs no lock.
         self.notes: dict[str, str] = {}
-        """What went wrong, one sentence a code: the agent publishes them as warnings."""
-        self._is_told = False
-        self._was_told = False
+        """Warnings to publish, one sentence for each code."""
+        self._is_passed = False
+        self._was_passed = False
         self._changes: deque[tuple[float, float]] = deque()
 
-    def tell(self, flops: object) -> float:
-        """Add the FLOPs of one step. What is added: 0 for what is no positive number, with a note.
+    def add(self, flops: object) -> float:
+        """Add the FLOPs of one step, and return them: 0, with a note, for an invalid number.
 
-        Never raises, and asks no array for its value: that would wait for the device.
+        Never raises, and reads no array, since that would wait for the device.
         """
         if type(flops) is not float and type(flops) is not int:
             flops = _plain(flops)
@@ -46,18 +46,18 @@ class Flops:
             self.note(IGNORED, "step(flops=) was given something that is not a number of FLOPs")
             return 0.0
         if flops > 0:
-            self._is_told = True
-        self.told += flops
+            self._is_passed = True
+        self.passed += flops
         return flops
 
     def note(self, code: str, message: str) -> None:
-        """Remember a warning; the first of its kind is the one that is told."""
+        """Add a warning; only the first of its kind is published."""
         self.notes.setdefault(code, message)
 
     def forget(self) -> None:
-        """Begin anew: in a forked child, or after the agent was stopped."""
-        self.told = self.tracked = 0.0
-        self._is_told = self._was_told = False
+        """Start over: in a forked child, or after the agent was stopped."""
+        self.passed = self.tracked = 0.0
+        self._is_passed = self._was_passed = False
         self.notes.pop(IGNORED, None)  # those of tracked functions are as true as before
         self._changes.clear()
 
@@ -68,10 +68,10 @@ class Flops:
         Only the agent's thread may call this.
         """
         changes = self._changes
-        if self._is_told and not self._was_told:
-            self._was_told = True
+        if self._is_passed and not self._was_passed:
+            self._was_passed = True
             changes.clear()
-        total = self.told if self._is_told else self.tracked
+        total = self.passed if self._is_passed else self.tracked
         if total > (changes[-1][1] if changes else 0.0) and (
             not changes or now_s - changes[-1][0] >= RESOLUTION_S
         ):
@@ -106,5 +106,5 @@ def _plain(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, Real):
             return math.nan
         return float(value)
-    except Exception:  # noqa: BLE001  # an object of the job's may raise what it likes, as may
+    except Exception:  # noqa: BLE001  # an object of the job's may raise anything, as may
         return math.nan  # the import, in a process that has given up its rights

@@ -1,5 +1,5 @@
-"""What the agent reads of JAX: only what the job has loaded, and only once the job has made a
-backend.
+"""What the agent reads of JAX: only modules that the job has loaded, and only once the job has made
+a backend.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MEMORY_KEYS = (
 
 
 class DeviceState(NamedTuple):
-    """What one device said: a value for each of MEMORY_KEYS, None where it said nothing."""
+    """The memory of one device: a value for each of MEMORY_KEYS, None where it reports none."""
 
     id: int
     memory: tuple[float | None, ...]
@@ -31,7 +31,7 @@ class DeviceState(NamedTuple):
 
 
 def backend() -> Any | None:
-    """The backend that the job has made; None while there is none.
+    """The backend that the job has made; None until then.
 
     Never makes one, never waits, never imports JAX. Everything below is asked of this object and
     not of JAX, which would make a new backend if the job cleared this one meanwhile.
@@ -69,7 +69,7 @@ def memory_profile(backend: Any) -> bytes:
 
 
 def static_facts(backend: Any) -> dict[str, Any]:
-    """What does not change while the backend lives: versions, platform, devices, process index."""
+    """Facts that stay while the backend lives: versions, platform, devices, process index."""
     jax = sys.modules["jax"]
     devices, all_devices = list(backend.local_devices()), list(backend.devices())
     first = devices[0] if devices else None
@@ -88,7 +88,7 @@ def static_facts(backend: Any) -> dict[str, Any]:
     }
 
 
-def is_told_cpu() -> bool:
+def is_cpu_chosen() -> bool:
     """True when a person has chosen the CPU for the job, and JAX has not fallen back on it."""
     chosen = (_setting("jax_platforms"), _setting("jax_platform_name"))
     return any(text.partition(",")[0].strip().lower() == "cpu" for text in chosen)
@@ -106,7 +106,7 @@ def _setting(name: str) -> str:
 
 
 def peak_flops_per_s(kind: str | None, device_count: int) -> float | None:
-    """bf16 peak of so many devices of that kind; None for a kind that is no known TPU."""
+    """bf16 peak of so many devices of that kind; None for an unknown kind."""
     generation = None if kind is None else chips.by_kind(kind)
     peak = None if generation is None else chips.peak_flops_per_device(generation)
     return None if peak is None else peak * device_count
@@ -136,7 +136,7 @@ def _is_tpu(function: str) -> bool:
 def _state(device: Any) -> DeviceState:
     try:
         stats = device.memory_stats() or {}
-    except Exception as error:  # noqa: BLE001  # a plugin raises what it likes
+    except Exception as error:  # noqa: BLE001  # a plugin may raise anything
         return DeviceState(
             device.id, (None,) * len(MEMORY_KEYS), clean(str(error), 120) or repr(error)
         )

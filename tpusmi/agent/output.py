@@ -1,4 +1,4 @@
-"""Where the agent's segment goes: a private directory with room, old segments of the same user
+"""Where the agent's segment goes: a private directory with room. Old segments of the same user are
 removed.
 """
 
@@ -16,17 +16,19 @@ from tpusmi.wire.writer import SegmentWriter
 
 KEEP_DEAD_S = 24 * 3600.0
 KEEP_DEAD_MOST = 8
-"""A script restarted a thousand times a day must not fill /dev/shm with its black boxes."""
+"""How many dead segments are kept: a script that is restarted a thousand times a day must not fill
+/dev/shm with its black boxes.
+"""
 ENDED = PHASES.index(Phase.ENDED)
 HALF_SUFFIX = f"{places.SUFFIX}.new"
 WRITES_EVERY_S = 60.0
-"""A live agent does so more often."""
+"""A live agent writes more often than this."""
 HALF_S = 1.0
-"""Between the making of a file and its lock there is a moment, and less than that."""
+"""A file is locked within less than this after it was made."""
 SWEEP_CPU_S = 0.25
-"""For what lies in a directory; the rest is for the next start."""
+"""CPU time for cleaning a directory; the rest is left to the next start."""
 EMPTY_S = 3600.0
-"""So old, an empty directory is not one that another process has made this moment."""
+"""An empty directory older than this is not one that another process has just made."""
 _ONCE_MORE = (FileNotFoundError, FileExistsError, IsADirectoryError, PermissionError)
 
 
@@ -37,7 +39,7 @@ def create(
     mode: int = 0o644,
     fill: Callable[[SegmentWriter], None] | None = None,
 ) -> SegmentWriter:
-    """A new segment of this process in the best directory that takes it, with what `fill` writes.
+    """A new segment of this process in the best directory that has room, filled by `fill`.
 
     Raises OSError when none does.
     """
@@ -66,12 +68,12 @@ def remove_old(who: Identity, directory: str) -> None:
     the rest; and empty directories of its own beside this one.
     """
     try:
-        found = places.segments(directory, who.uid).files
+        segments = places.segments(directory, who.uid).files
     except OSError:
         return
     now = time.time()
     until_s = time.thread_time() + SWEEP_CPU_S
-    newest_first = sorted(found, key=lambda place: -place.written_s)
+    newest_first = sorted(segments, key=lambda place: -place.written_s)
     kept = 0
     for place in newest_first:
         if time.thread_time() > until_s:
@@ -88,12 +90,12 @@ def remove_old(who: Identity, directory: str) -> None:
 def is_dead(place: places.SegmentFile, who: Identity) -> bool:
     """True when the process of that segment has surely ended, or has let go of it.
 
-    The lock tells. Where it does not, a number of another pid namespace or machine means nothing
-    here, but a live agent writes every few seconds.
+    The lock decides. Where there is none to see, a pid of another pid namespace or machine means
+    nothing here, but a live agent writes every few seconds.
     """
     try:
         reader = SegmentReader(place.path)
-    except SegmentError:  # damaged; where it cannot even be opened, nothing is known
+    except SegmentError:  # damaged, or cannot even be opened
         looked = _look(place.path)
         return looked is not None and not looked[1] and not _runs(place) and _is_old(place)
     h = reader.header
@@ -116,7 +118,7 @@ def _is_of_machine(h: Header, who: Identity) -> bool:
 
 
 def _runs(place: places.SegmentFile) -> bool:
-    """True also where that cannot be asked, as without a free descriptor."""
+    """True also where that cannot be found out, as without a free descriptor."""
     try:
         return identity.start_ticks_if_there("/proc", place.pid) == place.start_ticks
     except OSError:
@@ -137,8 +139,8 @@ def _has_ended(reader: SegmentReader) -> bool:
 
 
 def _free_name(directory: str, who: Identity, is_taken: bool = False) -> str:
-    """The path of the segment in that directory: one that cannot be foreseen if the usual one is
-    taken: by a living process, or, in a directory that users share, by another user.
+    """The path of the segment in that directory: an unpredictable one if the usual one is taken,
+    by a living process or, in a directory that users share, by another user.
     """
     path = f"{directory}/{places.segment_name(who.pid, who.start_ticks)}"
     by_others = any(_is_of_another(name, who.uid) for name in (path, f"{path}.new"))
@@ -148,7 +150,7 @@ def _free_name(directory: str, who: Identity, is_taken: bool = False) -> str:
 
 
 def _is_of_another(path: str, uid: int) -> bool:
-    """True for what only another user may remove, where the directory is as /tmp is."""
+    """True for a file that only another user may remove, where the directory is like /tmp."""
     try:
         return os.lstat(path).st_uid != uid
     except OSError:
@@ -168,8 +170,8 @@ def _is_of_living(path: str, who: Identity) -> bool:
 
 
 def _directories(uid: int) -> Iterator[str]:
-    """Where that user's agents may write, best first. Another user may have taken a name that can
-    be foreseen, in a place where everybody may make one: then a name that cannot.
+    """Where that user's agents may write, best first. In a place that all users share, another user
+    may have taken a predictable name: then an unpredictable one.
     """
     for base in places.bases(uid):
         usual = f"{base}/{places.directory_name(uid)}"
@@ -182,9 +184,9 @@ def _directories(uid: int) -> Iterator[str]:
 
 
 def _own_by_chance(uid: int, base: str) -> list[str]:
-    """The directories of this user there whose names cannot be foreseen."""
-    found = (f"{base}/{name}" for name in places.names(base, places.ENTRIES_MOST) if "." in name)
-    named = [path for path in found if places.user_in_name(os.path.basename(path)) == uid]
+    """The directories of this user there with unpredictable names."""
+    paths = (f"{base}/{name}" for name in places.names(base, places.ENTRIES_MOST) if "." in name)
+    named = [path for path in paths if places.user_in_name(os.path.basename(path)) == uid]
     taken = places.never_answering("/proc") if named else {}
     own = [path for path in named if path not in taken and places.is_private(path, uid)]
     return own[: places.OF_USER_MOST]
@@ -193,7 +195,7 @@ def _own_by_chance(uid: int, base: str) -> list[str]:
 def _prepare(directory: str, uid: int, trusted: bool) -> None:
     """Make the directory if need be.
 
-    One of ours must be ours alone; a TPUSMI_DIR is the user's own affair.
+    A directory of ours must belong to us alone; a TPUSMI_DIR is the user's own choice.
     """
     if trusted:
         os.makedirs(directory, exist_ok=True)
@@ -208,7 +210,7 @@ def _prepare(directory: str, uid: int, trusted: bool) -> None:
 
 
 def _remove_halves(directory: str, uid: int, now: float, until_s: float) -> None:
-    """Remove what processes of that user left that were ended while they made a segment."""
+    """Remove the files of that user's processes that were killed while they made a segment."""
     for name in places.names(directory, places.ENTRIES_MOST):
         if time.thread_time() > until_s:
             break
@@ -218,15 +220,15 @@ def _remove_halves(directory: str, uid: int, now: float, until_s: float) -> None
 
 
 def _is_left_half(path: str, uid: int, now: float) -> bool:
-    """False while a process is at it. One that has a size was locked before it got it, and one that
-    has none was made this moment.
+    """False while a process is making it. A file with a size was locked before it got that size; an
+    empty one may have been made just now.
     """
     looked = _look(path)
     if looked is None:
         return False
-    found, is_held = looked
-    least_s = WRITES_EVERY_S if is_held is None else 0.0 if found.st_size else HALF_S
-    return found.st_uid == uid and not is_held and now - found.st_mtime >= least_s
+    status, is_held = looked
+    least_s = WRITES_EVERY_S if is_held is None else 0.0 if status.st_size else HALF_S
+    return status.st_uid == uid and not is_held and now - status.st_mtime >= least_s
 
 
 def _look(path: str) -> tuple[os.stat_result, bool | None] | None:
@@ -242,7 +244,7 @@ def _look(path: str) -> tuple[os.stat_result, bool | None] | None:
 
 
 def _remove_empty(uid: int, base: str, now: float) -> None:
-    """Remove directories by chance that no process uses any more."""
+    """Remove directories with unpredictable names that no process uses any longer."""
     for path in _own_by_chance(uid, base):
         try:
             if now - os.lstat(path).st_mtime > EMPTY_S:

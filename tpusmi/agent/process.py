@@ -1,5 +1,5 @@
-"""The process the agent lives in: how it was started, what it is, whether it missed the TPU, and
-how not to be in its way.
+"""The process that the agent runs in: its command line, whether it is a helper or missed the TPU,
+and how not to get in its way.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from tpusmi.agent import jaxread
 from tpusmi.text import WORDS_MOST, clean, counted, without_secrets
 
 COMMAND_MOST_BYTES, ARGUMENT_MOST = 3000, 200
-"""Of the command line in the facts, whose place in the segment is small."""
+"""Limits of the command line in the facts, whose place in the segment is small."""
 
 
 LINE_MOST = 500
-"""Characters: as many as a pipe takes at once that takes any."""
+"""The length of a line in characters: a pipe that has room at all takes that much at once."""
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
-"""What a thread does to itself: blocked, it would end the process without a word."""
+"""Signals that a thread raises itself: if blocked, they would end the process silently."""
 
 
 def say(message: str) -> None:
-    """A line on stderr, unless that would wait. Raises nothing, whatever the job has put there."""
+    """Print a line on stderr, unless that would block. Raises nothing, whatever stderr is."""
     line = f"tpusmi: {clean(message, LINE_MOST)}\n"
     try:
         descriptor = sys.stderr.fileno()
@@ -40,24 +40,24 @@ def say(message: str) -> None:
 
 
 def _takes_a_line(descriptor: int) -> bool:
-    """False for a pipe that is full, and for one that nobody reads."""
+    """False for a pipe that is full or has no reader."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     return any(event == select.POLLOUT for _, event in poll.poll(0))
 
 
 def block_signals() -> None:
-    """Leave every signal to the job's own threads, for as long as this one lives.
+    """Leave every signal to the job's own threads, as long as this one lives.
 
-    A job that waits for SIGTERM in one thread has blocked it in those that it knows, and would be
-    ended by ours. A write beyond the limit on the size of files, or to a connection that is gone,
-    is an error here and nothing else.
+    A job that waits for SIGTERM in one thread has blocked it in all its other threads; delivered to
+    ours, the signal would end the job. A write beyond the file size limit, or to a closed
+    connection, is an error here and nothing else.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {*_FAULTS})
 
 
 def command() -> list[str]:
-    """How the process was started, secrets hidden, cut to fit; sys.argv where /proc hides it."""
+    """The command line, secrets hidden, cut to fit; sys.argv where /proc hides it."""
     try:
         with open("/proc/self/cmdline", "rb") as file:
             raw = file.read(65536).rstrip(b"\0")
@@ -77,24 +77,24 @@ def command() -> list[str]:
 def is_helper(argv: list[str]) -> bool:
     """True in a worker of multiprocessing: it runs the user's main again and may never touch JAX.
 
-    While it imports that main, only its command line tells.
+    While it imports that main, only the command line shows it.
     """
     if "--multiprocessing-fork" in argv or any("multiprocessing.forkserver" in w for w in argv):
         return True
-    # A module that another thread is importing right now has not all its names yet.
+    # A module that another thread is importing right now does not have all its names yet.
     parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
     return parent is not None and parent() is not None
 
 
 def fallback_warning(platform: str | None) -> list[dict[str, str]]:
-    """The classic silent failure: the machine has TPUs and the job runs on the CPU, which nobody
-    has chosen.
+    """A warning about the classic silent failure: the machine has TPUs, and the job runs on the CPU
+    without having chosen it. Empty where that is not so.
     """
-    if platform != "cpu" or jaxread.is_told_cpu():
+    if platform != "cpu" or jaxread.is_cpu_chosen():
         return []
     functions = jaxread.tpu_functions()
     if not functions:
         return []
-    found = f"{counted(functions, 'TPU function')} {'is' if functions == 1 else 'are'}"
-    message = f"JAX runs on the CPU although {found} on the PCI bus"
+    present = f"{counted(functions, 'TPU function')} {'is' if functions == 1 else 'are'}"
+    message = f"JAX runs on the CPU although {present} on the PCI bus"
     return [{"code": "cpu_fallback", "message": message}]

@@ -12,29 +12,28 @@ from collections.abc import Callable
 from typing import Any
 
 from tpusmi import memprofile
-from tpusmi.agent import jaxread, process, slot
+from tpusmi.agent import jaxread, process
 from tpusmi.agent.activity import Activity
-from tpusmi.agent.budget import PROFILE_SHARE, SAMPLE_SHARE, Budget
 from tpusmi.agent.compilations import Compilations
 from tpusmi.agent.flops import mfu_percent
-from tpusmi.agent.segment import Segment
+from tpusmi.agent.segment import Segment, Values, doubles
 from tpusmi.agent.steps import Steps
-from tpusmi.agent.threads import Event, Thread
-from tpusmi.agent.utilization import NOTHING, Busy, Utilization, begin
+from tpusmi.agent.threads import PROFILE_SHARE, SAMPLE_SHARE, Event, Pace, Thread
+from tpusmi.agent.utilization import Busy, Utilization, begin
 from tpusmi.model import PHASES
 from tpusmi.pprof import ProfileError
 from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES
 
 POLL_S = 0.1
-"""How often to look for a backend that does not exist yet: two dictionary look-ups."""
+"""How often to look for a backend that does not exist yet, which takes two dictionary look-ups."""
 PROFILE_COST_MOST_S = 1.0
-"""A profile stops the interpreter; one that stops it for longer is not taken again."""
+"""A profile pauses the interpreter; after one that takes longer than this, none is taken again."""
 COST_WINDOW = 60
 NO_MEMORY = (None,) * len(jaxread.MEMORY_KEYS)
 
 
 class Sampler(Thread):
-    """Samples this process until told to stop. Nothing it meets is raised into the job."""
+    """Samples this process until it is stopped. Raises nothing into the job."""
 
     def __init__(
         self,
@@ -46,7 +45,7 @@ class Sampler(Thread):
     ) -> None:
         super().__init__()
         self._on_backend = on_backend
-        """Called once, from the thread, when the job has made a backend."""
+        """Called once, in this thread, when the job has made a backend."""
         self.compilations = Compilations()
         self.segment = Segment(override, mode)
         self.failure: str | None = None
@@ -54,8 +53,8 @@ class Sampler(Thread):
         self._steps = steps
         self._activity = Activity(steps, self.compilations)
         self._end = Event()
-        self._samples = Budget(interval_s, SAMPLE_SHARE)
-        self._profiles = Budget(interval_s, PROFILE_SHARE)
+        self._samples = Pace(interval_s, SAMPLE_SHARE)
+        self._profiles = Pace(interval_s, PROFILE_SHARE)
         self._profiling = True
         self._profile_at_s: float | None = None
         self._states: list[jaxread.DeviceState] = []
@@ -63,10 +62,11 @@ class Sampler(Thread):
         self._device_ids: list[int | None] = []
         self._spent: deque[tuple[float, float]] = deque(maxlen=COST_WINDOW)
         self._peak_flops_per_s: float | None = None
-        self._utilization: Utilization | None = None
+        self._utilization = Utilization([], None, interval_s)
+        """Reads libtpu's metrics; started when there are devices."""
 
     def run(self) -> None:
-        """The thread. Ends when told to, or at the first thing it did not expect."""
+        """The thread. Ends when it is stopped, or at the first unexpected error."""
         try:
             process.block_signals()
             self._wait_for_backend()
@@ -79,12 +79,10 @@ class Sampler(Thread):
     def finish(self, keep: bool, wait_s: float = 2.0) -> None:
         """Stop the thread and close the segment: kept as a black box, or removed."""
         self._end.set()
-        if self._utilization is not None:
-            self._utilization.stop()
+        self._utilization.stop()
         if not self.is_current():
             self.join(wait_s)
-        if self._utilization is not None:  # begun in between
-            self._utilization.stop()
+        self._utilization.stop()  # another one may have been started in between
         if not self.is_alive():
             works = keep and self.failure is None
             last = self._values(time.monotonic(), "ended") if works else None
@@ -92,7 +90,7 @@ class Sampler(Thread):
         self.compilations.close()
 
     def _wait_s(self, now_s: float) -> float:
-        """Until something is due. Where nothing can be written, nothing is read."""
+        """Seconds until something is due. Where nothing can be written, nothing is read."""
         wait_s = self.segment.wait_s(now_s)
         if self.segment.trouble is not None:
             return wait_s
@@ -101,9 +99,8 @@ class Sampler(Thread):
     def _switch_off(self, error: Exception) -> None:
         self.failure = f"{type(error).__name__}: {error}"
         self.compilations.close()
-        if self._utilization is not None:
-            self._utilization.stop()
-        # The segment stays open, and locked: this process lives, and viewers call it silent.
+        self._utilization.stop()
+        # The segment stays open and locked: this process lives, and viewers call it silent.
         process.say(f"agent switched off: {self.failure}")
         try:
             self._warn("agent_off", f"the agent switched itself off: {self.failure}")
@@ -114,12 +111,12 @@ class Sampler(Thread):
         """Poll until the job has made a backend, showing the process as starting meanwhile."""
         argv = process.command()
         version = ".".join(map(str, sys.version_info[:3]))
-        self.segment.facts.said = {"argv": argv, "python_version": version}
+        self.segment.facts.items = {"argv": argv, "python_version": version}
         if not process.is_helper(argv):
             self.segment.open(0)
         while (backend := jaxread.backend()) is None:
             if not jaxread.backend_is_visible():
-                raise RuntimeError("this JAX does not tell whether a backend exists")
+                raise RuntimeError("this JAX does not show whether a backend exists")
             self.compilations.listen()
             self._sample_without_backend()
             if self._end.wait(POLL_S):
@@ -129,8 +126,8 @@ class Sampler(Thread):
         self._adopt_backend(backend)
 
     def _sample_without_backend(self) -> None:
-        """What is known without one: a job that never uses JAX works all the same."""
-        if not self.segment.is_wanted:
+        """Sample the process itself: a job may never use JAX."""
+        if not self.segment.was_opened:
             if self._steps.last_at_s is None:
                 return
             self.segment.open(0)  # a worker that is more than a helper
@@ -145,7 +142,7 @@ class Sampler(Thread):
     def _adopt_backend(self, backend: Any) -> None:
         """Make a segment for the devices that the backend has now."""
         self._activity.has_backend = True
-        facts = self.segment.facts.said
+        facts = self.segment.facts.items
         facts.update(jaxread.static_facts(backend))
         facts["warnings"] = process.fallback_warning(facts["platform"])
         kind = facts["device_kind"]
@@ -153,17 +150,16 @@ class Sampler(Thread):
         self._device_ids = [d["id"] for d in facts["devices"]]
         self._states = []
         self.segment.open(len(self._device_ids))
-        if self._utilization is not None:
-            self._utilization.stop()
+        self._utilization.stop()
         period_s = self._samples.asked_s
         self._utilization = begin(self._device_ids, facts["platform"], kind, period_s)
-        if self._utilization is not None and self._end.is_set():  # nobody else may see this one
+        if self._end.is_set():  # finish() may not have seen this one
             self._utilization.stop()
-        self._samples = Budget(self._samples.asked_s, SAMPLE_SHARE)
+        self._samples = Pace(period_s, SAMPLE_SHARE)
         self._spent.clear()
 
     def _tick(self) -> None:
-        """Do what is due. Without a backend, because the job cleared it, nothing can be read."""
+        """Take the samples that are due. While the job has cleared its backend, there are none."""
         started = time.monotonic()
         if not self.segment.keep(started):
             return
@@ -193,7 +189,7 @@ class Sampler(Thread):
             self.segment.write_profile(PROFILE_SITES, memprofile.packed_sites(profile), now_s)
         took_s = time.thread_time() - cpu
         if took_s > PROFILE_COST_MOST_S:
-            self._stop_profiling(f"would stop the job for {took_s:.1f} s each time")
+            self._stop_profiling(f"would pause the job for {took_s:.1f} s each time; disabled")
 
     def _stop_profiling(self, reason: str) -> None:
         self._profiling = False
@@ -210,36 +206,33 @@ class Sampler(Thread):
         if [s.id for s in states] != self._device_ids:
             self._adopt_backend(backend)  # the job made another backend
         self._states = states
-        asking_s = 0.0 if self._utilization is None else self._utilization.cpu_s
-        self._spent.append((now_s, time.thread_time() + asking_s))
+        self._spent.append((now_s, time.thread_time() + self._utilization.cpu_s))
         self.segment.append(self._values(now_s))
         errors = [s.error for s in self._states]
         compiled = self.compilations.recent(now_s)
         self.segment.note_changes(errors, compiled, self._notes())
 
     def _notes(self) -> dict[str, str]:
-        """What is worth a warning besides, by its code."""
+        """Sentences to publish as warnings, by code."""
         notes = {**self._steps.flops.notes, **self.compilations.notes}
-        failure = None if self._utilization is None else self._utilization.failure
-        if failure is not None:
-            told = f"libtpu's metrics of this job are not read any more: {failure}"
-            notes["no_utilization"] = told
+        if failure := self._utilization.failure:
+            notes["no_utilization"] = f"libtpu's metrics of this job are no longer read: {failure}"
         return notes
 
     def _values(self, now_s: float, phase: str | None = None) -> list[float]:
         """The doubles of one slot, in the order of the layout."""
-        busy = None if self._utilization is None else self._utilization.busy
+        busy = self._utilization.busy
         devices = []
         for i, device_id in enumerate(self._device_ids):
             memory = self._states[i].memory if i < len(self._states) else NO_MEMORY
-            live: slot.Values = (None, None)
+            live: Values = (None, None)
             if self._profile_at_s is not None:
-                live = slot.live(self._totals, device_id, len(self._device_ids))
-            devices.append(memory + live + (NOTHING if busy is None else busy.devices[i]))
-        return slot.doubles(now_s, self._process_fields(now_s, phase, busy), devices)
+                live = _live(self._totals, device_id, len(self._device_ids))
+            devices.append(memory + live + busy.values(i))
+        return doubles(now_s, self._process_fields(now_s, phase, busy), devices)
 
     def _process_fields(
-        self, now_s: float, phase: str | None, busy: Busy | None
+        self, now_s: float, phase: str | None, busy: Busy
     ) -> dict[str, float | None]:
         compilations = self.compilations
         times = self._steps.times(now_s)
@@ -264,8 +257,8 @@ class Sampler(Thread):
             "profile_cost_s": self._profiles.cost_s,
             "flops_per_s": flops_per_s,
             "mfu_percent": mfu_percent(flops_per_s, self._peak_flops_per_s),
-            "utilization_at_s": None if busy is None else busy.at_s,
-            "utilization_period_s": None if busy is None else busy.period_s,
+            "utilization_at_s": busy.at_s,
+            "utilization_period_s": busy.period_s,
         }
         if times is not None:
             fields["steps_per_s"] = times.per_s
@@ -280,3 +273,14 @@ class Sampler(Thread):
             return None
         (first_at, first_cpu), (last_at, last_cpu) = self._spent[0], self._spent[-1]
         return 100.0 * (last_cpu - first_cpu) / (last_at - first_at)
+
+
+def _live(totals: memprofile.Totals, device_id: int | None, devices: int) -> Values:
+    """Live bytes and buffers of a device: one that the profile does not mention has none."""
+    if None in totals.devices:
+        # Some buffers name no device. With one device they are its own; with more it is unknown.
+        usages = totals.devices.values()
+        one = (sum(u.bytes for u in usages), sum(u.buffers for u in usages))
+        return (None, None) if devices > 1 else one
+    usage = totals.devices.get(device_id)
+    return (usage.bytes, usage.buffers) if usage else (0, 0)

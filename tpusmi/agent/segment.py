@@ -1,64 +1,121 @@
-"""The agent's place in shared memory: made, looked after, and made again when it has gone."""
+"""The agent's segment in shared memory: made, checked, and made again when it is gone; with the
+facts and samples that are written into it.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from tpusmi.agent import output, process
-from tpusmi.agent.facts import Facts
 from tpusmi.wire import identity, places
-from tpusmi.wire.layout import Identity
+from tpusmi.wire.layout import FACTS_JSON, PROCESS_FIELDS, Identity
 from tpusmi.wire.writer import SegmentWriter
 
 CHECK_S = 2.0
-"""Between two looks whether the file is still there: a few system calls."""
+"""Time between two checks that the file is still there, which take a few system calls."""
 RETRY_S, RETRY_MOST_S = 10.0, 160.0
-"""Between two tries where there was no room for it: the pause doubles."""
+"""Time between two tries where there is no room for the file: the pause doubles."""
+FACTS_LEAST_S = 5.0
+"""Time between two rewritings of the facts because of a change."""
+RECOMPILED_MOST = 3
+NAN = float("nan")
+
+Values = tuple[float | None, ...]
+"""Fields of one device, in the order of the layout; None is unknown."""
+
+
+class Facts:
+    """The facts of one job, written into its segment, and again when they change."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, Any] = {}
+        self._at_s = 0.0
+
+    def warn(self, code: str, message: str) -> None:
+        """Add a warning, to be published with the next write."""
+        self.items.setdefault("warnings", []).append({"code": code, "message": message})
+
+    def write(self, writer: SegmentWriter) -> None:
+        """Publish the facts. Raises OSError."""
+        self._at_s = time.monotonic()
+        bare = {**self.items, "argv": [], "errors": []}
+        for facts in (self.items, bare):  # however long they are, the devices are published
+            text = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")
+            if writer.facts.write(FACTS_JSON, text, self._at_s):
+                break
+
+    def note_changes(
+        self,
+        writer: SegmentWriter,
+        errors: list[str | None],
+        compiled: Iterable[str],
+        notes: Mapping[str, str],
+    ) -> None:
+        """Rewrite the facts when a device begins to fail, a function is compiled repeatedly, or
+        there is a new warning among the notes, which are sentences by code.
+        """
+        if time.monotonic() - self._at_s < FACTS_LEAST_S:
+            return
+        # All of them, then the first: most_common(n) imports a module, which cannot be found after
+        # the job has changed its root.
+        most = Counter(compiled).most_common()[:RECOMPILED_MOST]
+        recompiled = [name for name, count in most if count > 1]
+        published = {warning["code"] for warning in self.items.get("warnings", ())}
+        new = [code for code in tuple(notes) if code not in published]
+        for code in new:
+            self.warn(code, notes[code])
+        now = {"errors": errors, "recompiled": recompiled}
+        if new or any(self.items.get(name) != value for name, value in now.items()):
+            self.items.update(now)
+            self.write(writer)
 
 
 class Segment:
     """The segment of this process, whatever becomes of its file. Nothing here raises OSError.
 
-    A login that ends, a cleaner or a job's own loop over its descriptors may take the file away.
-    What was written last is kept, so that the next file begins with it.
+    The end of a login, a cleaner, or a job's own loop over its descriptors may take the file away.
+    The last values are kept, so that the next file begins with them.
     """
 
     def __init__(self, override: str | None, mode: int) -> None:
         self.facts = Facts()
         self.trouble: str | None = None
-        """Why there is none, or none that takes anything; None while there is, or need be none."""
+        """Why there is no segment, or none that can be written; None while all is well."""
         self._override = override
         self._mode = mode
         self._who: Identity | None = None
         self._root = _root()
         self._writer: SegmentWriter | None = None
         self._devices: int | None = None
-        """How many it has room for; None before the first was asked for."""
+        """How many devices it has room for; None before open()."""
         self._values: list[float] | None = None
         self._profile: tuple[int, bytes, float] | None = None
         self._looked_at_s = 0.0
         self._pause_s = CHECK_S
-        self._has_said = False
+        self._has_reported = False
 
     @property
-    def is_wanted(self) -> bool:
-        """True once one was asked for."""
+    def was_opened(self) -> bool:
+        """True after open()."""
         return self._devices is not None
 
     def open(self, devices: int) -> None:
-        """Put one for so many devices in place of the one before, with the facts."""
+        """Make a segment for this many devices, in place of the one before, with the facts."""
         self._devices, self._values, self._profile = devices, None, None
         self._make()
 
     def keep(self, now_s: float) -> bool:
-        """Make it again where it has gone, or there was no room. False while nothing can be
+        """Make it again where it is gone, or there was no room. False while nothing can be
         written.
         """
         # A clock that was set back, as that of a restored process, does not stop this.
         is_due = not 0.0 <= now_s - self._looked_at_s < self._pause_s
-        if is_due and self.is_wanted:
+        if is_due and self.was_opened:
             self._looked_at_s = now_s
             if self.trouble is not None or not self._is_in_place():
                 self._make()
@@ -69,7 +126,7 @@ class Segment:
         return min(max(0.0, self._looked_at_s + self._pause_s - now_s), CHECK_S)
 
     def hurry(self) -> None:
-        """Try at the next opportunity where there was no room."""
+        """Where there was no room, try again at the next opportunity."""
         if self.trouble is not None:
             self._pause_s = 0.0
 
@@ -79,7 +136,7 @@ class Segment:
         self._write(lambda writer: writer.append(values))
 
     def write_facts(self) -> None:
-        """Write the facts as they are now."""
+        """Write the current facts."""
         self._write(self.facts.write)
 
     def note_changes(
@@ -123,7 +180,7 @@ class Segment:
             self._make()
 
     def _make(self) -> None:
-        """Make one with all that is known, best place first, and let go of the one before."""
+        """Make one with the last values, in the best place, and remove the one before."""
         try:
             who = identity.me()
             writer = output.create(who, self._devices or 0, self._override, self._mode, self._fill)
@@ -146,7 +203,7 @@ class Segment:
             writer.append(self._values)
 
     def _do_without(self, reason: str) -> None:
-        """Wait longer each time. A file that is still there stays locked, for this process lives,
+        """Wait longer each time. A file that is still there stays locked, since this process lives,
         and is not written to: viewers call it silent.
         """
         is_first, self.trouble = self.trouble is None, reason
@@ -155,17 +212,17 @@ class Segment:
         if self._writer is not None and not self._writer.is_in_place():
             self._writer.remove()
             self._writer = None
-        if not self._has_said:
-            self._has_said = True
+        if not self._has_reported:
+            self._has_reported = True
             process.say(f"agent switched off: {reason} (it tries again later)")
 
     def _is_in_place(self) -> bool:
-        """False also when the directory is another user's by now, or this process another one, as
+        """False also when the directory now belongs to another user, or this is another process, as
         after a restore from a checkpoint.
         """
         writer, who = self._writer, self._who
         if _root() != self._root:
-            return True  # after a chroot() no path tells
+            return True  # after a chroot() no path can be checked
         if writer is None or who is None or not writer.is_in_place():
             return False
         pid = os.getpid()
@@ -177,6 +234,16 @@ class Segment:
         return self._override is not None or places.is_private(directory, who.uid)
 
 
+def doubles(
+    now_s: float, process: Mapping[str, float | None], devices: Iterable[Values]
+) -> list[float]:
+    """A slot's doubles: the process's fields by name, then each device's; NaN is unknown."""
+    values = [now_s, time.time(), *(process.get(name) for name in PROCESS_FIELDS)]
+    for device in devices:
+        values += device
+    return [NAN if value is None else float(value) for value in values]
+
+
 def _root() -> tuple[int, int]:
-    found = os.stat("/")
-    return found.st_dev, found.st_ino
+    root = os.stat("/")
+    return root.st_dev, root.st_ino

@@ -1,4 +1,4 @@
-"""Steps of the training loop: counted in the loop's thread for a microsecond, summed up in the
+"""Steps of the training loop: counted in the loop's thread, in a microsecond, and summed up in the
 agent's.
 """
 
@@ -15,7 +15,7 @@ from tpusmi.agent.flops import Flops
 
 WINDOW_S = 60.0
 WINDOW_LEAST = 20
-"""Slow steps: at least so many are kept, however old."""
+"""At least this many steps are kept, however old."""
 WINDOW_MOST = 1024
 
 MARKS_MOST = 4 * WINDOW_MOST
@@ -36,16 +36,17 @@ class StepTimes(NamedTuple):
 
     per_s: float
     period: Spread
-    """From the end of one step to the end of the next."""
+    """The time from the end of one step to the end of the next."""
     body: Spread | None
-    """Inside of `with tpusmi.step():`; None where it is not used."""
+    """The time inside `with tpusmi.step():`; None where it is not used."""
 
 
 class Steps:
     """The loop's clock.
 
-    Called plainly, a step ends at each call; used in `with`, at the end of the body. One thread
-    takes steps, and a body holds no other: their times would be mixed up, though not their count.
+    Called plainly, a step ends at each call; used in `with`, at the end of the body. Only one
+    thread should take steps, and bodies should not nest: the count stays right, but times are mixed
+    up.
     """
 
     def __init__(self) -> None:
@@ -53,32 +54,32 @@ class Steps:
         self.count = 0
         self.last_at_s: float | None = None
         self._before: float | None = None
-        self._told = 0.0
-        # When steps ended; negative: a body began, and the mark before it was not an end; 0: that
-        # body raised. Filled by the loop and emptied by the agent: both ends of a deque are safe
-        # without a lock, and floats are no work for the garbage collector.
+        self._flops = 0.0
+        # Times at which steps ended. Negative: a body began, and the mark before it was not an end.
+        # 0: that body raised. Filled by the loop and emptied by the agent: both ends of a deque are
+        # safe without a lock, and the garbage collector ignores floats.
         self._marks: deque[float] = deque(maxlen=MARKS_MOST)
         self._window = _Window()
         self._looked: tuple[float, int] | None = None
-        """When the agent looked last, and how many steps there were."""
+        """When the agent looked last, and how many steps there were then."""
 
     def step(self, flops: float | None = None) -> Steps:
         """Mark the end of a step, or, as `with steps.step():`, its body."""
         self._before = self.last_at_s
-        self._told = 0.0 if flops is None else self.flops.tell(flops)
+        self._flops = 0.0 if flops is None else self.flops.add(flops)
         self._end()
         return self
 
     def __enter__(self) -> None:
         # step() could not know that a `with` follows: what it counted is taken back.
         self._marks.append(-monotonic())
-        self.flops.told -= self._told
+        self.flops.passed -= self._flops
         self.count -= 1
         self.last_at_s = self._before
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
-            self.flops.told += self._told
+            self.flops.passed += self._flops
             self._end()
         else:
             self._marks.append(0.0)
@@ -90,9 +91,9 @@ class Steps:
         self.count += 1
 
     def forget(self) -> None:
-        """Begin anew: in a forked child, or after the agent was stopped."""
+        """Start over: in a forked child, or after the agent was stopped."""
         self.flops.forget()
-        self.count, self.last_at_s, self._before, self._told = 0, None, None, 0.0
+        self.count, self.last_at_s, self._before, self._flops = 0, None, None, 0.0
         self._marks.clear()
         self._window, self._looked = _Window(), None
 
@@ -118,7 +119,7 @@ class _Window:
         self._ends: deque[float] = deque(maxlen=WINDOW_MOST)
         self._periods: deque[float] = deque(maxlen=WINDOW_MOST)
         self._bodies: deque[float | None] = deque(maxlen=WINDOW_MOST)
-        # The last end, and the one before it: the last may turn out to be none.
+        # The last end, and the one before it: the last may turn out not to be an end.
         self._last: float | None = None
         self._before: float | None = None
         self._began: float | None = None
@@ -143,8 +144,8 @@ class _Window:
         )
 
     def take(self, marks: list[float], were_lost: bool) -> None:
-        """Add the steps that these marks tell of; were some lost, the time between two of them is
-        no step's.
+        """Add the steps that these marks report. Where some marks were lost, the time between two
+        is not that of a step.
         """
         if were_lost:
             self._last = self._before = self._began = None
@@ -172,7 +173,7 @@ class _Window:
         self._before, self._last, self._began = self._last, at_s, None
 
     def _begin(self, at_s: float) -> None:
-        """A body begins: the end before, which step() marked, was none."""
+        """A body begins: the mark before it, made by step(), was not an end."""
         if self._before is not None:
             for queue in (self._ends, self._periods, self._bodies):
                 queue.pop()
@@ -180,7 +181,7 @@ class _Window:
 
 
 def _counted(times: StepTimes, steps: int, elapsed_s: float) -> StepTimes:
-    """Of so many steps that only the last have marks: those are no measure of the rate."""
+    """The times of so many steps that only the last have marks, which cannot give the rate."""
     if steps <= 0 or elapsed_s <= 0:
         return times
     mean = elapsed_s / steps

@@ -1,15 +1,22 @@
-"""Threads of the kernel, also where a library has put green ones in the place of Python's.
+"""The agent's threads, and how much of the CPU each may use. They are threads of the kernel, also
+where a library has replaced Python's with green ones.
 
-gevent and eventlet exchange what `threading` and `_thread` hold, before or after we are imported. A
-green thread of ours would live in one of the job's own: each would wait for the other, and the
-signals that we block would be the job's.
+gevent and eventlet exchange the contents of `threading` and `_thread`, before or after we are
+imported. A green thread of ours would live in one of the job's own: each would wait for the other,
+and the signals that we block would be the job's.
 """
 
 from __future__ import annotations
 
 import _thread as shared
+from collections import deque
 from functools import cache
 from typing import Any
+
+SAMPLE_SHARE = 0.001
+PROFILE_SHARE = 0.001
+UTILIZATION_SHARE = 0.0009
+"""CPU time of the agent's threads as shares of wall time; together they stay under 0.3 %."""
 
 
 class Event:
@@ -25,7 +32,7 @@ class Event:
         return self._is_set
 
     def set(self) -> None:
-        """Let it happen. May be called from a signal handler, and again."""
+        """Let it happen. May be called from a signal handler, and more than once."""
         self._is_set = True
         try:
             self._closed.release()
@@ -33,24 +40,24 @@ class Event:
             pass  # it has happened before
 
     def wait(self, seconds: float) -> bool:
-        """Wait for it, at most so long; True once it has happened."""
+        """Wait for it at most this long; True once it has happened."""
         if not self._is_set and self._closed.acquire(timeout=max(0.0, seconds)):
-            self.set()  # for the next one who waits
+            self.set()  # for the next thread that waits
         return self._is_set
 
 
 class Thread:
-    """A daemon: it ends with the process. `run` is to be overridden, and to raise nothing."""
+    """A daemon: it ends with the process. `run` must be overridden, and must raise nothing."""
 
     def __init__(self) -> None:
         self._ended: Event | None = None
         self._ident: int | None = None
 
     def run(self) -> None:
-        """What the thread does."""
+        """The work of the thread."""
 
     def start(self) -> None:
-        """Begin. Raises RuntimeError where there are no more threads to be had."""
+        """Begin. Raises RuntimeError where no more threads can be started."""
         ended = Event()
         _thread().start_new_thread(self._run, (ended,))
         self._ended = ended
@@ -64,7 +71,7 @@ class Thread:
         return bool(self._ident == _thread().get_ident())
 
     def join(self, seconds: float) -> None:
-        """Wait for its end, at most so long."""
+        """Wait for its end at most this long."""
         if self._ended is not None:
             self._ended.wait(seconds)
 
@@ -76,11 +83,40 @@ class Thread:
             ended.set()
 
 
+class Pace:
+    """The period of one activity: as asked for, or longer when it costs more than its share."""
+
+    def __init__(self, period_s: float, share: float) -> None:
+        self.asked_s = period_s
+        self.share = share
+        self.cost_s: float | None = None
+        """CPU time of the last run."""
+        self._costs: deque[float] = deque(maxlen=3)
+        self._due_at_s = 0.0
+
+    @property
+    def period_s(self) -> float:
+        """Seconds between two runs, by the most expensive of the last three."""
+        return max(self.asked_s, max(self._costs, default=0.0) / self.share)
+
+    def is_due(self, now_s: float) -> bool:
+        """True when the next run may start."""
+        return now_s >= self._due_at_s
+
+    def wait_s(self, now_s: float) -> float:
+        """Seconds until the next run may start."""
+        return max(0.0, self._due_at_s - now_s)
+
+    def spent(self, started_at_s: float, cost_s: float) -> None:
+        """Note a run and what it cost."""
+        self.cost_s = cost_s
+        self._costs.append(cost_s)
+        self._due_at_s = started_at_s + self.period_s
+
+
 @cache
 def _thread() -> Any:
-    """A module `_thread` of our own, with Python's functions in it, whatever has become of those in
-    the one that all others share.
-    """
+    """Our own `_thread` module, with Python's functions even where the shared one was changed."""
     spec: Any = shared.__spec__
     own = spec.loader.create_module(spec)
     spec.loader.exec_module(own)

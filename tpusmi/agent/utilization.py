@@ -1,43 +1,44 @@
-"""How busy this process's own TPU devices are, asked of the metrics server that libtpu runs in it.
+"""How busy this process's own TPU devices are, from the metrics server that libtpu runs in it.
 
-A container or a notebook whose port nobody outside can reach still shows its duty cycle this way.
-In a thread of its own: a server that hangs delays no sample. protobuf is loaded only when there is
-a TPU backend and a server, and if it is installed; grpc never is.
+A container or a notebook whose port cannot be reached from outside still shows its duty cycle this
+way. It is read in a thread of its own: a server that hangs delays no sample. protobuf is loaded
+only when there is a TPU backend and a server, and if it is installed; grpc never is.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tpusmi import chips
-from tpusmi.agent.budget import UTILIZATION_SHARE, Budget
 from tpusmi.agent.process import block_signals
-from tpusmi.agent.slot import Values
-from tpusmi.agent.threads import Event, Thread
+from tpusmi.agent.segment import Values
+from tpusmi.agent.threads import UTILIZATION_SHARE, Event, Pace, Thread
 from tpusmi.model import Reading, RowKey
+from tpusmi.wire.layout import UTILIZATION_FIELDS
 
 if TYPE_CHECKING:
-    from tpusmi.sources.libtpu.own import OwnMetrics
+    from tpusmi.sources.libtpu.pool import Pool
+    from tpusmi.sources.libtpu.ports import Endpoint
 
-METRICS = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
-"""What is asked for, in the order of wire.DEVICE_FIELDS."""
-NOTHING: Values = (None,) * len(METRICS)
+LOOK_EVERY_S = 5.0
+"""Time between two looks for the ports on which this process listens."""
 END_S = 0.7
-"""The thread is given so long to end; one that is asking a server that hangs takes a little longer,
-and is left to it.
+"""The time for the thread to end; where its server hangs, it takes a little longer, and is not
+waited for.
 """
 QUIET_MOST_S = 60.0
-"""A server that does not answer is asked less and less often, down to once in so long."""
+"""A server that does not answer is asked less and less often, down to once in this time."""
 
 
-class Server(Protocol):
-    """A metrics server, as far as it is asked here."""
+class MetricsServer(Protocol):
+    """A metrics server of this process."""
 
     loading_s: float
-    """CPU time that it has taken to load what asking needs: dear, but once."""
+    """CPU time for loading modules: much, but only once."""
 
     def read(self, now_s: float) -> Sequence[Reading]: ...
 
@@ -45,25 +46,29 @@ class Server(Protocol):
 
 
 class Busy(NamedTuple):
-    """One answer: a value for each of METRICS and each local device."""
+    """One answer; without any value before the first."""
 
-    at_s: float
-    period_s: float
-    devices: tuple[Values, ...]
+    at_s: float | None = None
+    period_s: float | None = None
+    devices: tuple[Values, ...] = ()
+
+    def values(self, device: int) -> Values:
+        """One of each of UTILIZATION_FIELDS for that local device."""
+        return self.devices[device] if self.devices else (None,) * len(UTILIZATION_FIELDS)
 
 
 class Utilization(Thread):
-    """Asks until told to stop. What it meets is never raised; an error it does not know ends it."""
+    """Asks the server until it is stopped. Raises nothing; an unexpected error ends it."""
 
     def __init__(
         self,
         ids: Sequence[int | None],
         kind: str | None,
         period_s: float,
-        connect: Callable[[], Server] | None = None,
+        connect: Callable[[], MetricsServer] | None = None,
     ) -> None:
         super().__init__()
-        self.busy: Busy | None = None
+        self.busy = Busy()
         """The newest answer."""
         self.cpu_s = 0.0
         """CPU time of this thread so far."""
@@ -71,13 +76,13 @@ class Utilization(Thread):
         """Why it ended by itself; None while it works, and where protobuf is not installed."""
         self._ids = ids
         self._may_be_partial = _has_one_device_per_chip(kind)
-        self._budget = Budget(period_s, UTILIZATION_SHARE)
-        self._connect = connect or _OwnServer
+        self._pace = Pace(period_s, UTILIZATION_SHARE)
+        self._connect = connect or OwnServer
         self._end = Event()
 
     def run(self) -> None:
-        """The thread. The server is known to its frame alone: in a forked child, where a channel
-        must not be touched, nobody does.
+        """The thread. Only its frame holds the server: in a forked child, nothing can touch the
+        connection.
         """
         block_signals()
         server = self._connect()
@@ -95,7 +100,7 @@ class Utilization(Thread):
         if not self.is_current():
             self.join(END_S)
 
-    def _ask(self, server: Server) -> None:
+    def _ask(self, server: MetricsServer) -> None:
         quiet_s = newest_at_s = 0.0
         while not self._end.is_set():
             started, before_s = time.monotonic(), time.thread_time() - server.loading_s
@@ -104,30 +109,29 @@ class Utilization(Thread):
             if at_s > newest_at_s:
                 newest_at_s, quiet_s = at_s, 0.0
                 rows = joined(readings, self._ids, self._may_be_partial)
-                self.busy = Busy(min(r.at_s for r in readings), self._budget.period_s, rows)
-            else:  # nobody answers, or with what was said before
+                self.busy = Busy(min(r.at_s for r in readings), self._pace.period_s, rows)
+            else:  # no answer, or an old one
                 quiet_s = min(max(1.0, 2 * quiet_s), QUIET_MOST_S)
             self.cpu_s = time.thread_time()
-            # Charged from the first time: a server may answer never, and cost each time.
-            self._budget.spent(started, self.cpu_s - server.loading_s - before_s)
-            self._end.wait(max(quiet_s, self._budget.wait_s(time.monotonic())))
+            # Charged from the first read: a server may never answer, and still cost time.
+            self._pace.spent(started, self.cpu_s - server.loading_s - before_s)
+            self._end.wait(max(quiet_s, self._pace.wait_s(time.monotonic())))
 
 
 def begin(
     ids: Sequence[int | None], platform: str | None, kind: str | None, period_s: float
-) -> Utilization | None:
-    """The thread for those devices, started; None where it is not wanted or cannot be had."""
-    if not is_wanted(platform):
-        return None
+) -> Utilization:
+    """The thread for those devices; not started where it is turned off, or no thread can start."""
     thread = Utilization(ids, kind, period_s)
-    try:
-        thread.start()
-    except RuntimeError:  # no more threads
-        return None
+    if is_enabled(platform):
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads
+            pass
     return thread
 
 
-def is_wanted(platform: str | None) -> bool:
+def is_enabled(platform: str | None) -> bool:
     """True on a TPU, unless TPUSMI_UTILIZATION=0 in the environment."""
     return platform == "tpu" and os.environ.get("TPUSMI_UTILIZATION", "1") != "0"
 
@@ -138,10 +142,10 @@ def joined(
     """The values of each local device: by its global id; where the ids are others but as many, by
     their order; else unknown.
 
-    On a chip of two devices some metrics are told per chip, and must not pass for a device's: there
-    the rows have to be as many as the devices.
+    On a chip of two devices some metrics are reported per chip, and must not pass for those of a
+    device: there must be as many rows as devices.
     """
-    columns = [_column(readings, name, ids, may_be_partial) for name in METRICS]
+    columns = [_column(readings, name, ids, may_be_partial) for name in UTILIZATION_FIELDS]
     return tuple(zip(*columns, strict=True)) if ids else ()
 
 
@@ -172,34 +176,42 @@ def _has_one_device_per_chip(kind: str | None) -> bool:
     return generation is not None and generation.devices_per_chip == 1
 
 
-class _OwnServer:
-    """The metrics server of this process. Nothing is loaded before this process listens."""
+class OwnServer:
+    """The metrics server of this process; no other process's port is ever asked. Nothing is loaded
+    before this process listens, and grpc never is: its threads and fork handlers do not belong in a
+    job.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self.loading_s = 0.0
-        self._metrics: OwnMetrics | None = None
+        self._environment = environment
+        self._pool: Pool | None = None
+        self._endpoints: Sequence[Endpoint] = ()
+        self._looked_at_s = -math.inf
 
     def read(self, now_s: float) -> Sequence[Reading]:
-        """Its rows; empty when there is none."""
-        if self._metrics is None:
-            self._metrics = self._met()
-        return () if self._metrics is None else self._metrics.read(now_s)
-
-    def _met(self) -> OwnMetrics | None:
-        """The server, once it is there. Raises ImportError where protobuf is not installed."""
+        """Its rows; empty when there is no server. Raises ImportError where protobuf is not
+        installed.
+        """
         began_s = time.thread_time()
         from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find_own
 
-        if not find_own(os.environ.get(PORTS_VARIABLE, "")):
-            return None
-        from tpusmi.metricproto import messages
-        from tpusmi.sources.libtpu.own import OwnMetrics
+        if self._pool is None or now_s - self._looked_at_s >= LOOK_EVERY_S:
+            self._endpoints = find_own(self._environment.get(PORTS_VARIABLE, ""))
+            self._looked_at_s = now_s
+        if self._pool is None:
+            if not self._endpoints:
+                return []
+            from tpusmi.metricproto import messages
+            from tpusmi.sources.libtpu.pool import Pool
 
-        messages()
-        self.loading_s = time.thread_time() - began_s
-        return OwnMetrics()
+            messages()
+            self._pool = Pool(UTILIZATION_FIELDS)
+            self.loading_s = time.thread_time() - began_s
+        answers = self._pool.ask(self._endpoints, now_s)
+        return [r for answer in answers for r in answer.reply.readings]
 
     def close(self) -> None:
         """Close the connection."""
-        if self._metrics is not None:
-            self._metrics.close()
+        if self._pool is not None:
+            self._pool.close()

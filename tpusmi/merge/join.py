@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tpusmi.merge.machine import is_on, laid_over, machine_devices, order_of
-from tpusmi.merge.match import SDK, Match
+from tpusmi.merge.match import Match
 from tpusmi.merge.processes import by_process, is_claim, joined, of_claims, told_apart
 from tpusmi.merge.shares import shares, used_first
 from tpusmi.model import (
@@ -18,6 +18,7 @@ from tpusmi.model import (
     LIBTPU,
     LIBTPU_SDK,
     OK,
+    SDK_SERVER,
     Device,
     DeviceKey,
     Outcome,
@@ -160,7 +161,7 @@ class Join:
             server = servers.get(address, Server(address, None))
             if self._has_ended(server.process):
                 continue  # what a server said last is kept for a while, and is of nobody now
-            alone = len(rows) - (SDK in rows) == 1
+            alone = len(rows) - (SDK_SERVER in rows) == 1
             targets = self._targets(server, alone)
             certain = server.process is not None or self._may_be_theirs(server)
             if alone and certain and len(targets) < len(server.ids) == len(self._machine):
@@ -186,7 +187,7 @@ class Join:
         if server.process is not None and server.process in self._agents:
             own = [self._shown[d.key] for d in self._agents[server.process] if d.key in self._shown]
             return sorted(own, key=lambda d: d.index if d.id is None else d.id)
-        if server.process not in self._holds and not alone and server.address != SDK:
+        if server.process not in self._holds and not alone and server.address != SDK_SERVER:
             return []
         if server.process is None and not self._may_be_theirs(server):
             return []
@@ -231,7 +232,7 @@ class Join:
         return left
 
     def _note(self, server: Server, text: str) -> None:
-        self.notes[LIBTPU_SDK if server.address == SDK else LIBTPU].append(text)
+        self.notes[LIBTPU_SDK if server.address == SDK_SERVER else LIBTPU].append(text)
 
     def _name(self, address: str, ids: list[int], targets: list[Device]) -> None:
         """Give devices the global ids that libtpu has for them."""

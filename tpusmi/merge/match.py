@@ -11,6 +11,7 @@ from tpusmi.chips import by_name
 from tpusmi.model import (
     CHIP_METRICS,
     DEVICE_METRICS,
+    SDK_SERVER,
     Chip,
     ChipKey,
     Device,
@@ -18,9 +19,6 @@ from tpusmi.model import (
     Server,
     Subject,
 )
-
-SDK = "sdk"
-"""The SDK's rows have no ids: they are numbered by their place in its lists."""
 
 _OF_CHIP = frozenset(m.name for m in CHIP_METRICS)
 _OF_CHIP_ALONE = _OF_CHIP - {m.name for m in DEVICE_METRICS}
@@ -38,7 +36,7 @@ class Match:
         targets: Sequence[Device],
         chips: Sequence[Chip],
     ) -> None:
-        self._is_sdk = server.address == SDK
+        self._is_sdk = server.address == SDK_SERVER
         self._devices = [d.key for d in targets]
         self._by_id = {d.id: d.key for d in targets if d.id is not None}
         self._chips = list(dict.fromkeys(d.chip for d in targets if d.chip is not None))

@@ -31,6 +31,7 @@ from tpusmi.model.metrics import (
 from tpusmi.model.nouns import (
     FRESH_LEAST_S,
     HOLDERS,
+    SDK_SERVER,
     SYSFS,
     Chip,
     ChipKey,
@@ -115,6 +116,7 @@ __all__ = [
     "PROCESS_FACTS",
     "PROCESS_METRICS",
     "SCHEMA",
+    "SDK_SERVER",
     "STALE_HOLDER",
     "SUSPECT_HOLDER",
     "SYSFS",

@@ -11,6 +11,10 @@ from tpusmi.model.process import LockFile, Missing, Process, ProcessKey
 from tpusmi.model.servers import Core, Latency, Link, Server
 from tpusmi.model.states import Status
 
+SDK_SERVER = "sdk"
+"""The server in every RowKey of libtpu's SDK, whose rows have no ids: they are numbered by their
+place in its lists.
+"""
 HOLDERS = "holders"
 """Name of the source that looks for who holds a TPU."""
 SYSFS = "sysfs"
@@ -71,7 +75,7 @@ class RowKey(NamedTuple):
     """
 
     server: str
-    """Address of the server, or `sdk`."""
+    """Address of the server, or SDK_SERVER."""
     id: int
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from tpusmi.simulate import files
 from tpusmi.simulate.host import die_with
-from tpusmi.sources.libtpu.strangers import Strangers
+from tpusmi.sources.libtpu.ports import SocketOwners
 from tpusmi.sources.sockets import listeners
 
 TERMINATE_S, KILL_S = 2.0, 5.0
@@ -93,7 +93,7 @@ class Program:
 def _shared(port: int) -> list[int]:
     """A copy of the socket that listens on that port; none where the kernel does not give it."""
     listener = (listeners() or {}).get(port)
-    pid = None if listener is None else Strangers("/proc").pid(listener)
+    pid = None if listener is None else SocketOwners("/proc").pid(listener)
     if listener is None or pid is None:
         return []
     try:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tpusmi.agent.slot import doubles
+from tpusmi.agent.segment import doubles
 from tpusmi.chips import by_name, peak_flops_per_device
 from tpusmi.model import PHASES, Phase
 from tpusmi.simulate.files import update_machine

@@ -8,19 +8,23 @@ import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server, Status
-from tpusmi.sources.libtpu.channel import AnyChannel, connected
-from tpusmi.sources.libtpu.client import Told
-from tpusmi.sources.libtpu.memory import Memory
+from tpusmi.sources.libtpu.client import ServerReply
 from tpusmi.sources.libtpu.names import NAMES
-from tpusmi.sources.libtpu.pool import Answered, Pool
-from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, Place, find, named_ports
-from tpusmi.sources.libtpu.strangers import Strangers
+from tpusmi.sources.libtpu.pool import EndpointReply, Pool
+from tpusmi.sources.libtpu.ports import (
+    PORTS_VARIABLE,
+    Endpoint,
+    SocketOwners,
+    find,
+    named_ports,
+)
 from tpusmi.sources.sockets import Listener, listeners
 from tpusmi.sources.users import user_name
 from tpusmi.text import clean, counted
 
 NOTES_MOST = 16
 ADDRESSES_VARIABLE = "TPU_PROCESS_ADDRESSES"
+_NOT_ASKED = "cannot be asked for its metrics: "
 _LO = " can be made (is the loopback interface up?)"
 
 
@@ -35,19 +39,17 @@ class Libtpu:
         host: Host,
         holders: Callable[[], Sequence[Process]],
         with_programs: bool = False,
-        connect: Callable[[str], AnyChannel] = connected,
     ) -> None:
         """`holders` gives the processes that hold a TPU, to find their servers by."""
         self.with_programs = with_programs
-        """True asks what the cores run, too: expensive. May be changed at any time."""
+        """True also asks what the cores run, which is expensive. May be changed at any time."""
         self._host = host
         self._holders = holders
         self._holding: tuple[Process, ...] = ()
-        self._strangers = Strangers(host.path("/proc"))
-        self._found = find(host, (), {}, self._strangers)
+        self._owners = SocketOwners(host.path("/proc"))
+        self._endpoints = find(host, (), {}, self._owners)
         self._listening: dict[int, Listener] | None = {}
-        self._pool = Pool(connect=connect)
-        self._memory = Memory()
+        self._pool = Pool()
         self._lock = threading.Lock()
         self._lacking: frozenset[str] = frozenset()
         self._has_looked = threading.Event()
@@ -56,18 +58,19 @@ class Libtpu:
         """Every server's rows as it names them. ABSENT when nothing serves libtpu's metrics."""
         with self._lock:
             started_s = time.monotonic()
-            self._look_for_places()
+            self._find_endpoints()
             # Where a holder is known, no other process has its numbers.
-            asked = [p for p in self._found.places if p.stranger is None or not self._holding]
-            answered = self._pool.ask(asked, now_s, self.with_programs)
-            self._lacking = _lacking(answered)
+            usable = self._endpoints.usable
+            endpoints = [e for e in usable if e.stranger is None or not self._holding]
+            answers = self._pool.ask(endpoints, now_s, self.with_programs)
+            self._lacking = _lacking(answers)
             self._has_looked.set()
-            completed = self._memory.completed(answered, now_s)
-            return self._outcome(completed, time.monotonic() - started_s)
+            return self._outcome(answers, time.monotonic() - started_s)
 
     def lacking(self, wait_s: float) -> frozenset[str]:
-        """The metrics that no server told at the last look, though one has told others, or could
-        not be asked for want of a package. Waits for the first look, but no longer than that.
+        """The metrics that no server reported at the last look, though one has reported others, or
+        could not be asked for because a package is missing. Waits for the first look at most that
+        long.
         """
         self._has_looked.wait(wait_s)
         return self._lacking
@@ -78,163 +81,159 @@ class Libtpu:
             self._pool.close()
             self._lock.release()
 
-    def _look_for_places(self) -> None:
-        """Look through the descriptors of the holders, when they or who listens have changed."""
+    def _find_endpoints(self) -> None:
+        """Look through the holders' descriptors when the holders or the listeners have changed."""
         holding = tuple(p for p in self._holders() if p.holds)
         listening = listeners()
         keys = [p.key for p in holding]
         if keys != [p.key for p in self._holding] or listening != self._listening:
-            self._found = find(self._host, holding, listening, self._strangers)
+            self._endpoints = find(self._host, holding, listening, self._owners)
         self._holding, self._listening = holding, listening
 
-    def _outcome(self, answered: list[Answered], took_s: float) -> Outcome:
-        """What there is to show: a port that was only guessed is not missed."""
-        told = [a for a in answered if a.told.status == OK]
-        failed = [a for a in answered if a.told.status == FAILED and not a.place.is_guess]
-        gone = [a for a in answered if a.told.status == ABSENT and a.told.readings]
-        shown = told + failed + gone
-        status, message = self._status(told, failed, answered)
-        notes = [note for a in told for note in a.told.notes]
-        notes += [a.told.message for a in failed if status == OK]
-        notes += [a.told.message for a in gone if status == OK]
-        notes += self._mute_holders(told + failed, answered)
-        servers = (*(_server(a) for a in shown), *self._unasked(shown))
+    def _outcome(self, answers: list[EndpointReply], took_s: float) -> Outcome:
+        """Everything there is to show. A guessed port that fails is not mentioned."""
+        good = [a for a in answers if a.reply.status == OK]
+        failed = [a for a in answers if a.reply.status == FAILED and not a.endpoint.is_guess]
+        gone = [a for a in answers if a.reply.status == ABSENT and a.reply.readings]
+        listed = good + failed + gone
+        status, message = self._status(good, failed, answers)
+        notes = [note for a in good for note in a.reply.notes]
+        notes += [a.reply.message for a in failed + gone if status == OK]
+        notes += self._mute_holders(good + failed, answers)
+        servers = (*(_server(a) for a in listed), *self._unasked(listed))
         notes += [s.message for s in servers if s.stranger is not None and self._holding]
         return Outcome(
             self.name,
             status,
             message,
             took_s,
-            readings=tuple(r for a in shown for r in a.told.readings),
-            latencies=tuple(found for a in shown for found in a.told.latencies),
-            cores=tuple(core for a in told for core in a.told.cores),
+            readings=tuple(r for a in listed for r in a.reply.readings),
+            latencies=tuple(x for a in listed for x in a.reply.latencies),
+            cores=tuple(core for a in good for core in a.reply.cores),
             servers=servers,
             notes=tuple(notes[:NOTES_MOST]),
-            missing=self._unreachable(answered),
+            missing=self._unreachable(answers),
         )
 
-    def _unasked(self, shown: list[Answered]) -> list[Server]:
-        """The ports of strangers, named without having been asked."""
-        ports = {a.place.port for a in shown}
-        silent = [p for p in self._found.places if p.stranger is not None and p.port not in ports]
-        return [_server(Answered(p, Told(ABSENT, _stranger(p)))) for p in silent]
+    def _unasked(self, listed: list[EndpointReply]) -> list[Server]:
+        """The ports of strangers, listed without having been asked."""
+        ports = {a.endpoint.port for a in listed}
+        servers = []
+        for e in self._endpoints.usable:
+            if e.stranger is not None and e.port not in ports:
+                why = f"port {e.port} belongs to {_listener(e)}, which holds no TPU"
+                servers.append(_server(EndpointReply(e, ServerReply(ABSENT, why))))
+        return servers
 
     def _status(
-        self, told: list[Answered], failed: list[Answered], answered: list[Answered]
+        self, good: list[EndpointReply], failed: list[EndpointReply], answers: list[EndpointReply]
     ) -> tuple[Status, str]:
-        if told:
-            if not any(a.told.readings or a.told.latencies for a in told):
+        if good:
+            if not any(a.reply.readings or a.reply.latencies for a in good):
                 return OK, "no program loaded yet"
-            devices = sum(len(a.told.ids) for a in told)
-            return OK, f"{counted(len(told), 'server')}, {counted(devices, 'device')}"
+            devices = sum(len(a.reply.ids) for a in good)
+            return OK, f"{counted(len(good), 'server')}, {counted(devices, 'device')}"
         if failed:
-            return FAILED, "; ".join(a.told.message for a in failed)
-        missing = [a.told.message for a in answered if a.told.lacks_package]
+            return FAILED, "; ".join(a.reply.message for a in failed)
+        for a in answers:
+            if a.reply.lacks_package:
+                return ABSENT, f"HBM, duty cycle and more cannot be asked: {a.reply.message}"
         ports = ", ".join(map(str, self._host.metrics_ports))
-        nothing = f"nothing serves libtpu metrics{f' on port {ports}' if ports else ''}"
-        cannot = "HBM, duty cycle and more cannot be asked"
-        return ABSENT, f"{cannot}: {missing[0]}" if missing else nothing
+        return ABSENT, f"nothing serves libtpu metrics{f' on port {ports}' if ports else ''}"
 
-    def _mute_holders(self, shown: list[Answered], answered: list[Answered]) -> list[str]:
+    def _mute_holders(self, listed: list[EndpointReply], answers: list[EndpointReply]) -> list[str]:
         """A sentence for each holder that serves no metrics, as far as that is known."""
-        serving = {a.place.process for a in shown}
+        serving = {a.endpoint.process for a in listed}
         return [
-            f"pid {p.pid} {self._why_mute(p, answered)}"
+            f"pid {p.pid} {self._why_mute(p, answers)}"
             for p in self._holding
-            if p.key in self._found.elsewhere or not (p.key in serving or self._may_serve(p, shown))
+            if p.key in self._endpoints.elsewhere
+            or not (p.key in serving or self._may_serve(p, listed))
         ]
 
-    def _may_serve(self, process: Process, shown: list[Answered]) -> bool:
-        """True when a server whose process cannot be seen may be that one's."""
-        places = [a.place for a in shown if a.place.process is None and a.place.stranger is None]
-        if self._listening is not None and process.key not in self._found.closed:
+    def _may_serve(self, process: Process, listed: list[EndpointReply]) -> bool:
+        """True when a server whose process cannot be seen may belong to that process."""
+        if self._listening is not None and process.key not in self._endpoints.closed:
             return False
-        return any(place.uid in (None, process.uid) for place in places)
+        unowned = [
+            a.endpoint for a in listed if a.endpoint.process is None and a.endpoint.stranger is None
+        ]
+        return any(e.uid in (None, process.uid) for e in unowned)
 
-    def _unreachable(self, answered: list[Answered]) -> tuple[Missing, ...]:
-        """A witness of each holder that we cannot ask: what its server would say is not known."""
-        found = ((p, self._in_our_way(p, answered)) for p in self._holding)
+    def _unreachable(self, answers: list[EndpointReply]) -> tuple[Missing, ...]:
+        """An entry for each holder that we cannot ask: its server's numbers are not known."""
+        reasons = ((p, self._in_our_way(p, answers)) for p in self._holding)
         return tuple(
-            Missing(self.name, f"pid {p.pid} {why}", p.uid, p.key) for p, why in found if why
+            Missing(self.name, f"pid {p.pid} {why}", p.uid, p.key) for p, why in reasons if why
         )
 
-    def _in_our_way(self, process: Process, answered: list[Answered]) -> str:
+    def _in_our_way(self, process: Process, answers: list[EndpointReply]) -> str:
         """What keeps us from asking a holder's server; empty when nothing does."""
-        if process.key in self._found.elsewhere:
+        if process.key in self._endpoints.elsewhere:
             return "is in another network namespace: its metrics cannot be reached from here"
-        if process.key in self._found.unasked:
-            return "cannot be asked for its metrics: holders have too many ports"
+        if process.key in self._endpoints.unasked:
+            return f"{_NOT_ASKED}holders have too many ports"
         named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
-        for a in answered:
-            is_its = a.place.process == process.key or a.place.port in named
-            if is_its and a.told.lacks_package:
-                return f"cannot be asked for its metrics: {a.told.message}"
-            if a.place.process == process.key and a.place.socket and a.told.status == ABSENT:
-                return f"cannot be asked for its metrics: no connection to port {a.place.port}{_LO}"
+        for endpoint, reply in answers:
+            is_own = endpoint.process == process.key
+            if reply.lacks_package and (is_own or endpoint.port in named):
+                return f"{_NOT_ASKED}{reply.message}"
+            if reply.status == ABSENT and is_own and endpoint.socket:
+                return f"{_NOT_ASKED}no connection to port {endpoint.port}{_LO}"
         return ""
 
-    def _why_mute(self, process: Process, answered: list[Answered]) -> str:
-        """Why nothing is known of a holder: what stands in our way comes before its own doing."""
-        if why := self._in_our_way(process, answered):
+    def _why_mute(self, process: Process, answers: list[EndpointReply]) -> str:
+        """Why a holder reports nothing: our own obstacles first, then its settings."""
+        if why := self._in_our_way(process, answers):
             return why
-        named = named_ports(process.environment.get(PORTS_VARIABLE, ""))
+        variable = process.environment.get(PORTS_VARIABLE, "")
         if process.environment.get(ADDRESSES_VARIABLE) == "local":
             return f"serves no metrics: {ADDRESSES_VARIABLE}=local"
-        places = (place for place in self._found.places if place.process != process.key)
-        taken = [place for place in places if place.port in named and place.socket]
-        if taken:
-            return f"serves no metrics: {_listener(taken[0])} listens on its port {taken[0].port}"
-        return _unserved(self._host, process)
+        named = named_ports(variable)
+        for e in self._endpoints.usable:
+            if e.process != process.key and e.port in named and e.socket:
+                return f"serves no metrics: {_listener(e)} listens on its port {e.port}"
+        if variable:
+            return f"serves no metrics: nothing listens on {PORTS_VARIABLE}={clean(variable, 80)}"
+        unset = _may_read_variables(self._host, process)
+        return "serves no metrics" + (f": {PORTS_VARIABLE} is not set" if unset else "")
 
 
-def _lacking(answered: list[Answered]) -> frozenset[str]:
-    own = [a.told for a in answered if a.place.stranger is None]
-    told = {r.metric.partition(".")[0] for it in own for r in it.readings}
-    told |= {latency.name for it in own for latency in it.latencies}
-    is_asked = bool(told) or any(a.told.lacks_package for a in answered)
-    return frozenset(n.metric for n in NAMES if n.grpc and n.metric not in told if is_asked)
+def _lacking(answers: list[EndpointReply]) -> frozenset[str]:
+    own = [a.reply for a in answers if a.endpoint.stranger is None and a.reply.status != ABSENT]
+    reported = {r.metric.partition(".")[0] for reply in own for r in reply.readings}
+    reported |= {latency.name for reply in own for latency in reply.latencies}
+    if not reported and not any(a.reply.lacks_package for a in answers):
+        return frozenset()
+    return frozenset(n.metric for n in NAMES if n.grpc and n.metric not in reported)
 
 
-def _server(answered: Answered) -> Server:
-    place, told = answered
-    address = f"localhost:{place.port}"
-    user = None if place.uid is None else user_name(place.uid)
+def _server(answer: EndpointReply) -> Server:
+    endpoint, reply = answer
     return Server(
-        address=address,
-        process=place.process,
-        ids=told.ids,
-        status=told.status,
-        message=told.message,
-        is_service=told.is_service,
-        uid=place.uid,
-        user=user,
-        stranger=place.stranger,
+        address=f"localhost:{endpoint.port}",
+        process=endpoint.process,
+        ids=reply.ids,
+        status=reply.status,
+        message=reply.message,
+        is_service=reply.is_service,
+        uid=endpoint.uid,
+        user=None if endpoint.uid is None else user_name(endpoint.uid),
+        stranger=endpoint.stranger,
     )
 
 
-def _stranger(place: Place) -> str:
-    return f"port {place.port} belongs to {_listener(place)}, which holds no TPU"
-
-
-def _listener(place: Place) -> str:
-    """Who listens there, as far as the kernel tells."""
-    if place.uid is None:
+def _listener(endpoint: Endpoint) -> str:
+    """The process that listens there, as far as the kernel tells."""
+    if endpoint.uid is None:
         return "another process"
-    if place.stranger is None:
-        return f"another process, of user {user_name(place.uid)},"
-    return f"pid {place.stranger} of user {user_name(place.uid)}"
-
-
-def _unserved(host: Host, process: Process) -> str:
-    ports = process.environment.get(PORTS_VARIABLE)
-    if ports:
-        return f"serves no metrics: nothing listens on {PORTS_VARIABLE}={clean(ports, 80)}"
-    unset = f": {PORTS_VARIABLE} is not set" if _may_read_variables(host, process) else ""
-    return f"serves no metrics{unset}"
+    if endpoint.stranger is None:
+        return f"another process, of user {user_name(endpoint.uid)},"
+    return f"pid {endpoint.stranger} of user {user_name(endpoint.uid)}"
 
 
 def _may_read_variables(host: Host, process: Process) -> bool:
-    """False where none are known because they cannot be read, and not because there are none."""
+    """False where no variables are known because they cannot be read."""
     try:
         os.close(os.open(host.path(f"/proc/{process.pid}/environ"), os.O_RDONLY | os.O_CLOEXEC))
     except OSError:

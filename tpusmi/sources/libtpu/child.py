@@ -1,4 +1,4 @@
-"""Reads libtpu's SDK in a process of its own: it can hang, crash, and print what it likes.
+"""Reads libtpu's SDK in a process of its own, since it can hang, crash and print anything.
 
 A line with a JSON list of metric names, or null for all of them, is answered by a line with a JSON
 object. Run by path, importing nothing of ours: every viewer on a TPU host starts one and waits.
@@ -21,15 +21,16 @@ ENOUGH_S = 0.5
 """No further metric is asked for that long after the first: a mute server costs each its timeout.
 """
 MODULES = ("tpumonitoring", "monitoring")
-"""Newest first."""
+"""The SDK's module by release, newest first."""
 
 QUIET = {
     # Without this the import asks the metadata server, for minutes where there is none.
     "TPU_SKIP_MDS_QUERY": "1",
-    # Of its requests, instead of 20. The first one also waits for libtpu.so: one second can pass.
+    # The timeout of its requests, instead of 20. The first one also waits for libtpu.so to load,
+    # for which one second can be too short.
     "TPU_SDK_GRPC_TIMEOUT_SEC": "2",
     # libtpu writes logs and points /tmp/tpu_logs/tpu_driver.INFO at its own, away from those of the
-    # job that somebody is watching. No file can be made here; any other bad place means /tmp to it.
+    # job that is being watched. No file can be made here; any other bad place means /tmp to it.
     "TPU_LOG_DIR": "/proc/self/fdinfo",
     # Warnings say why there is no data; they go to stderr, which the viewer reads.
     "TPU_MIN_LOG_LEVEL": "1",
@@ -42,28 +43,28 @@ def main() -> None:
     """Answer every line until stdin ends."""
     die_with_the_viewer()
     leave_no_trace()
-    # C++ prints to descriptor 1 too: only this copy of it carries answers.
+    # C++ also prints to descriptor 1: only this copy of it carries answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sdk: Any = None
     for line in sys.stdin:
         started_s = time.monotonic()
-        found: dict[str, Any] = {"version": None, "supported": [], "metrics": {}, "errors": {}}
+        answer: dict[str, Any] = {"version": None, "supported": [], "metrics": {}, "errors": {}}
         try:
             sdk = sdk or load()
-            found["version"] = version()
-            found.update(read(sdk, json.loads(line)))
+            answer["version"] = version()
+            answer.update(read(sdk, json.loads(line)))
         except Exception as error:  # noqa: BLE001  # whatever a foreign library raises is data
-            found["errors"]["import" if sdk is None else "sdk"] = said(error)
-        found["took_s"] = time.monotonic() - started_s
-        answers.write(json.dumps(found) + "\n")
+            answer["errors"]["import" if sdk is None else "sdk"] = described(error)
+        answer["took_s"] = time.monotonic() - started_s
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
 
 def die_with_the_viewer() -> None:
     """Have the kernel kill us when the viewer ends, even while a library hangs and holds the GIL.
 
-    Not PR_SET_PDEATHSIG: that is sent when the *thread* ends that started us, and the viewer's
+    Not PR_SET_PDEATHSIG: that is sent when the *thread* that started us ends, and the viewer's
     threads come and go.
     """
     import fcntl
@@ -81,7 +82,7 @@ def die_with_the_viewer() -> None:
 
 
 def leave_no_trace() -> None:
-    """Keep libtpu from the network and the disk, and from us modules that lie beside this file."""
+    """Keep libtpu off the network and the disk, and import no module that lies beside this file."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -112,17 +113,19 @@ def load() -> Any:
 
 def version() -> str | None:
     """The version of the libtpu that is loaded, where it says."""
-    found = getattr(sys.modules["libtpu"], "__version__", None)
-    return None if found is None else str(found)
+    text = getattr(sys.modules["libtpu"], "__version__", None)
+    return None if text is None else str(text)
 
 
-def read(sdk: Any, wanted: list[str] | None) -> dict[str, Any]:
-    """The wanted metrics, as far as they are supported and there is time: each fails alone."""
+def read(sdk: Any, names: list[str] | None) -> dict[str, Any]:
+    """Those metrics, as far as they are supported and there is time: each fails alone. None reads
+    all.
+    """
     supported = [str(name) for name in sdk.list_supported_metrics()]
     metrics: dict[str, Any] = {}
     errors: dict[str, str] = {}
     until_s = float("inf")  # the first one loads libtpu.so
-    for name in supported if wanted is None else [n for n in wanted if n in supported]:
+    for name in supported if names is None else [n for n in names if n in supported]:
         if time.monotonic() >= until_s:
             errors[name] = "not asked: the ones before it took too long"
             continue
@@ -131,12 +134,12 @@ def read(sdk: Any, wanted: list[str] | None) -> dict[str, Any]:
             data = [str(item) for item in metric.data()]
             metrics[name] = {"description": str(metric.description()), "data": data}
         except Exception as error:  # noqa: BLE001  # whatever a foreign library raises is data
-            errors[name] = said(error)
+            errors[name] = described(error)
         until_s = min(until_s, time.monotonic() + ENOUGH_S)
     return {"supported": supported, "metrics": metrics, "errors": errors}
 
 
-def said(error: Exception) -> str:
+def described(error: Exception) -> str:
     """An exception as one short text."""
     return f"{type(error).__name__}: {error}"[:300]
 

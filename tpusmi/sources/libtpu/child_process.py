@@ -1,4 +1,4 @@
-"""A child process that answers a line with a line, and every way in which it can fail to."""
+"""A child process that answers a line with a line, and every way in which it can fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 ANSWER_BYTES_MOST = 1024 * 1024
 TALK_BYTES_MOST = 1024 * 1024
-"""Read of its stderr in one go: whoever prints more is not answering."""
+"""The most that is read from stderr in one go: a child that prints more is not answering."""
 TALK_BYTES_KEPT = 8192
 CHUNK_BYTES = 65536
 LOOK_EVERY_S = 0.1
@@ -31,7 +31,7 @@ class ChildProcess:
     def __init__(self, command: Sequence[str]) -> None:
         """Start it. Raises OSError when that fails."""
         self.broken = ""
-        """How it came to answer no more; empty while it may."""
+        """Why the child no longer answers; empty while it may."""
         self._line = bytearray()
         self._talk = bytearray()
         self._ended: str | None = None
@@ -54,16 +54,16 @@ class ChildProcess:
         gone = select.poll()
         gone.register(self._requests, 0)
         if gone.poll(0):
-            return  # nobody reads: SIGPIPE would end a program that takes it. Listening tells how
+            return  # it has closed the pipe: a write would raise SIGPIPE. listen() finds out why
         try:
             os.write(self._requests, line)
         except BlockingIOError:
-            self.broken = self.broken or "does not read what it is asked"
+            self.broken = self.broken or "does not read its requests"
         except OSError:
-            pass  # it has ended: listening tells how
+            pass  # it has ended: listen() finds out why
 
     def listen(self, until_s: float) -> bytes | None:
-        """The next line as soon as it is there; None when there is none by then, or ever."""
+        """The next line as soon as it arrives; None when none does until then, or ever will."""
         allowed = TALK_BYTES_MOST
         while True:
             end = self._line.find(b"\n")
@@ -77,7 +77,7 @@ class ChildProcess:
             allowed -= self._read_some(min(left_s, LOOK_EVERY_S), allowed > 0)
 
     def talk(self) -> list[str]:
-        """The last lines on its stderr since it was asked."""
+        """The last lines on its stderr since the last request."""
         return self._talk.decode("utf-8", "replace").splitlines()
 
     def close(self) -> None:
@@ -118,9 +118,9 @@ class ChildProcess:
         return ours
 
     def _read_some(self, wait_s: float, with_talk: bool) -> int:
-        """Read what is there within that time: how much of it is talk."""
+        """Read whatever arrives within that time; returns how many bytes of it are talk."""
         ready = {fd for fd, _ in self._poll.poll(max(1.0, wait_s * 1000))}
-        talked = self._hear_talk() if with_talk and self._errors in ready else 0
+        talked = self._read_talk() if with_talk and self._errors in ready else 0
         if self._answers in ready:
             chunk = _read(self._answers)
             if chunk == b"":
@@ -129,15 +129,15 @@ class ChildProcess:
             if len(self._line) > ANSWER_BYTES_MOST:
                 self.broken = self.broken or "answers without end"
         elif ready and not talked:
-            time.sleep(min(wait_s, LOOK_EVERY_S))  # it says too much, or nothing any more
+            time.sleep(min(wait_s, LOOK_EVERY_S))  # it prints too much, or has closed its output
         elif not ready:
             with self._killing:
                 gone = self._is_ended()
-            if gone:  # and somebody else holds its pipes open
+            if gone:  # and another process holds its pipes open
                 self.broken = self.broken or self._how_it_ended()
         return talked
 
-    def _hear_talk(self) -> int:
+    def _read_talk(self) -> int:
         chunk = _read(self._errors)
         if chunk == b"":
             self._poll.unregister(self._errors)
@@ -159,14 +159,14 @@ class ChildProcess:
         return self._ended or "has closed its output"
 
     def _is_ended(self) -> bool:
-        """True once it is reaped. Only with the lock: its pid may be anybody's after that."""
+        """True once it is reaped. Only with the lock: its pid may be reused after that."""
         if self._ended is None:
             try:
                 if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                     return False
-                # What it has forked goes with it, while nobody else can have its number.
+                # Its own children go with it, while its pid cannot be reused yet.
                 _kill_group(self.pid)
-                self._ended = _said(os.waitpid(self.pid, 0)[1])
+                self._ended = _exit_words(os.waitpid(self.pid, 0)[1])
             except ChildProcessError:  # reaped by the kernel, as SIGCHLD is ignored
                 self._ended = "has ended"
         return self._ended is not None
@@ -206,14 +206,14 @@ def _kill_group(leader: int) -> None:
 
 def _inheritable(first: int) -> list[int]:
     """Descriptors from that number on which a program we start would get."""
-    found = []
+    inheritable = []
     for entry in os.listdir("/proc/self/fd"):
         try:
             if int(entry) >= first and os.get_inheritable(int(entry)):
-                found.append(int(entry))
+                inheritable.append(int(entry))
         except OSError:
             pass  # it was the directory's own
-    return found
+    return inheritable
 
 
 def _moved(fd: int) -> int:
@@ -221,7 +221,7 @@ def _moved(fd: int) -> int:
 
 
 def _read(fd: int) -> bytes | None:
-    """What is there; empty at its end, None when there is nothing now."""
+    """The bytes that have arrived; empty at the end, None when there are none now."""
     try:
         return os.read(fd, CHUNK_BYTES)
     except BlockingIOError:
@@ -230,6 +230,6 @@ def _read(fd: int) -> bytes | None:
         return b""
 
 
-def _said(status: int) -> str:
+def _exit_words(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     return f"crashed (signal {-code})" if code < 0 else f"ended (exit code {code})"

@@ -1,16 +1,16 @@
-"""What libtpu's SDK prints for each metric, as readings, latencies and links. Pure; not one of its
-strings is trusted.
+"""The strings that libtpu's SDK prints for each metric, as readings, latencies and links. Pure;
+trusts none of them.
 """
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tpusmi.model import (
     LIBTPU_SDK,
-    METRICS,
+    SDK_SERVER,
     Latency,
     Link,
     Number,
@@ -19,13 +19,7 @@ from tpusmi.model import (
     RowKey,
     within,
 )
-from tpusmi.sources.libtpu.answers import (
-    DEVICES_MOST,
-    IDLE_MOST_S,
-    PERCENT_MOST,
-    VALUE_MOST,
-    fresh_for_s,
-)
+from tpusmi.sources.libtpu.decode import DEVICES_MOST, LABELS_MOST
 from tpusmi.sources.libtpu.names import (
     EXECUTION,
     GAUGE,
@@ -33,17 +27,16 @@ from tpusmi.sources.libtpu.names import (
     LINKS,
     ORDINAL,
     THROTTLE,
+    VALUE_MOST,
     Name,
+    sane,
 )
 from tpusmi.text import clean
 
-SERVER = "sdk"
-"""The server in every RowKey of the SDK."""
 ITEMS_MOST = 4096
 ITEM_LENGTH_MOST = 256
-LABELS_MOST = 256
 NO_CHIP = -1
-"""Of a link whose name does not tell which chip of the host it is of."""
+"""The chip of a link whose name does not say which chip it belongs to."""
 HEALTH_MOST = 10
 THROTTLE_STEP_PERCENT = 10.0
 DISTRIBUTION = ("mean", "p50", "p90", "p95", "p999")
@@ -59,35 +52,54 @@ _DEVICE_SCORE = r"([0-9]{1,9})-([0-9]{1,9})"
 _SIZE = r"[0-9]+\s*[KMGT]?i?B\+?"
 _NUMBER = r"[+-]?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
 
-_UNITS = {m.name: m for m in METRICS}
-
 Row = tuple[int, int]
 """Tray and chip."""
 
 
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+
 class Parsed(NamedTuple):
-    """What one metric said."""
+    """The values of one metric."""
 
     readings: tuple[Reading, ...] = ()
     latencies: tuple[Latency, ...] = ()
     links: tuple[Link, ...] = ()
     senseless: int = 0
-    """Of its strings that make no sense."""
+    """How many strings make no sense."""
+
+    @property
+    def has_values(self) -> bool:
+        """False where no program is loaded."""
+        return bool(self.readings or self.latencies or self.links)
 
 
 def parse(name: Name, data: object, at_s: float) -> Parsed:
-    """What the strings of a metric's `data()` mean; empty when no program is loaded."""
+    """The values in a metric's `data()`; empty when no program is loaded."""
     if not isinstance(data, Sequence) or isinstance(data, (str, bytes)):
         return Parsed(senseless=1)
     most = ITEMS_MOST if name.shape in (LATENCY, LINKS) else DEVICES_MOST
     items = [_text(item) for item in data[:most]]
-    found = _PARSERS[name.shape](name, items, at_s)
-    return found._replace(senseless=found.senseless + len(data) - len(items))
+    parsed = _PARSERS[name.shape](name, items, at_s)
+    return parsed._replace(senseless=parsed.senseless + len(data) - len(items))
+
+
+def _first_of_each(
+    items: list[str], read: Callable[[str], tuple[Key, Item] | None]
+) -> tuple[dict[Key, Item], int]:
+    """The item in each string under its key, the first of a key; and how many make no sense."""
+    pairs = [read(text) for text in items]
+    first: dict[Key, Item] = {}
+    for pair in pairs:
+        if pair is not None:
+            first.setdefault(*pair)
+    return first, pairs.count(None)
 
 
 def _gauge(name: Name, items: list[str], at_s: float) -> Parsed:
     """`12.50`, `12.50%`, `33550229504`: one for each device or chip, in its order."""
-    values = [_sane(name.metric, number(text.removesuffix("%"))) for text in items]
+    values = [sane(name.metric, number(text.removesuffix("%"))) for text in items]
     # 0 bytes of memory: the runtime still starts.
     is_starting = [name.metric == "hbm_limit_bytes" and value == 0 for value in values]
     rows = [(i, v) for i, v in enumerate(values) if v is not None and not is_starting[i]]
@@ -99,96 +111,87 @@ def _gauge(name: Name, items: list[str], at_s: float) -> Parsed:
 
 def _ordinals(name: Name, items: list[str], at_s: float) -> Parsed:
     """`tensorcore_0: 10`."""
-    found: dict[int, Reading] = {}
-    senseless = 0
-    for text in items:
-        label, _, told = text.rpartition(":")
-        if _is_of_other_core(label):
-            continue
-        row, value = ordinal(label), _sane(name.metric, number(told))
+
+    def read(text: str) -> tuple[int, Reading] | None:
+        label, _, value_text = text.rpartition(":")
+        row, value = ordinal(label), sane(name.metric, number(value_text))
         if row is None or value is None:
-            senseless += 1
-        else:
-            found.setdefault(row, _reading(name, name.metric, row, value, at_s))
-    return Parsed(tuple(found.values()), senseless=senseless)
+            return None
+        return row, _reading(name, name.metric, row, value, at_s)
+
+    ours = [text for text in items if not _is_of_other_core(text.rpartition(":")[0])]
+    readings, senseless = _first_of_each(ours, read)
+    return Parsed(tuple(readings.values()), senseless=senseless)
 
 
 def _executions(name: Name, items: list[str], at_s: float) -> Parsed:
     """`tensorcore_0, mean, p50, p90, p95, p999`."""
-    found: dict[int, tuple[Reading, ...]] = {}
-    senseless = 0
-    for text in items:
+
+    def read(text: str) -> tuple[int, tuple[Reading, ...]] | None:
         label, values = _distribution(text)
-        if _is_of_other_core(label):
-            continue
         row = ordinal(label)
-        readings = tuple(
+        if row is None or all(value is None for value in values):
+            return None
+        return row, tuple(
             _reading(name, f"{name.metric}.{part}", row, value, at_s)
             for part, value in zip(DISTRIBUTION, values, strict=True)
-            if row is not None and value is not None
+            if value is not None
         )
-        if row is None or not readings:
-            senseless += 1
-        else:
-            found.setdefault(row, readings)
-    return Parsed(tuple(r for readings in found.values() for r in readings), senseless=senseless)
+
+    ours = [text for text in items if not _is_of_other_core(_distribution(text)[0])]
+    rows, senseless = _first_of_each(ours, read)
+    return Parsed(tuple(r for readings in rows.values() for r in readings), senseless=senseless)
 
 
 def _latencies(name: Name, items: list[str], at_s: float) -> Parsed:
     """`8MB+, mean, p50, p90, p95, p999`; without the size where there is only one."""
-    found: dict[str, Latency] = {}
-    senseless = 0
-    for text in items:
+
+    def read(text: str) -> tuple[str, Latency] | None:
         printed, values = _distribution(text)
-        told = label_of(printed)
         if all(value is None for value in values):
-            senseless += 1
-        elif len(found) < LABELS_MOST:
-            percentiles = Percentiles(None, *values)
-            found.setdefault(told, Latency(name.metric, told, percentiles, at_s, LIBTPU_SDK, None))
-    return Parsed(latencies=tuple(found.values()), senseless=senseless)
+            return None
+        label, numbers = label_of(printed), Percentiles(None, *values)
+        return label, Latency(name.metric, label, numbers, at_s, LIBTPU_SDK, process=None)
+
+    latencies, senseless = _first_of_each(items, read)
+    return Parsed(latencies=tuple(latencies.values())[:LABELS_MOST], senseless=senseless)
 
 
 def _links(name: Name, items: list[str], at_s: float) -> Parsed:
     """`tray1.chip3.ici0.int: 0`."""
-    found: dict[str, tuple[Row, int]] = {}
-    senseless = 0
-    for text in items:
-        link, _, told = text.rpartition(":")
-        link = clean(link, 64)
+
+    def read(text: str) -> tuple[str, tuple[Row, int]] | None:
+        link, _, health_text = text.rpartition(":")
+        link, health = clean(link, 64), number(health_text)
         chip = re.fullmatch(_CHIP, link, re.IGNORECASE)
-        health = number(told)
         if chip is None or not isinstance(health, int) or not 0 <= health <= HEALTH_MOST:
-            senseless += 1
-        else:
-            found.setdefault(link, ((int(chip[1] or 0), int(chip[2])), health))
-    chips = _places({row for row, _ in found.values()})
-    links = tuple(
-        Link(chips.get(row, NO_CHIP), link, health) for link, (row, health) in found.items()
-    )
-    return Parsed(links=links, senseless=senseless)
+            return None
+        return link, ((int(chip[1] or 0), int(chip[2])), health)
+
+    by_name, senseless = _first_of_each(items, read)
+    chips = _places({row for row, _ in by_name.values()})
+    links = (Link(chips.get(row, NO_CHIP), link, health) for link, (row, health) in by_name.items())
+    return Parsed(links=tuple(links), senseless=senseless)
 
 
 def _throttles(name: Name, items: list[str], at_s: float) -> Parsed:
-    """`1-5: 3`, tray, chip and score, as libtpu prints it; `5-3`, device and score, as its manual
-    says.
-    """
+    """`1-5: 3` (tray, chip, score), as libtpu prints; `5-3` (device, score), as its manual says."""
     trays: dict[Row, int] = {}
     devices: dict[int, int] = {}
     senseless = 0
     for text in items:
         if printed := re.fullmatch(_TRAY_CHIP_SCORE, text):
-            scores = trays.setdefault((int(printed[1]), int(printed[2])), int(printed[3]))
+            score = trays.setdefault((int(printed[1]), int(printed[2])), int(printed[3]))
         elif printed := re.fullmatch(_DEVICE_SCORE, text):
-            scores = devices.setdefault(int(printed[1]), int(printed[2]))
+            score = devices.setdefault(int(printed[1]), int(printed[2]))
         else:
-            scores = -1
-        senseless += not 0 <= scores <= HEALTH_MOST
+            score = -1
+        senseless += not 0 <= score <= HEALTH_MOST
     rows = _places(set(trays))
-    told = {**devices, **{rows[tray]: score for tray, score in trays.items() if tray in rows}}
+    scores = {**devices, **{rows[tray]: score for tray, score in trays.items() if tray in rows}}
     readings = (
         _reading(name, name.metric, row, THROTTLE_STEP_PERCENT * score, at_s)
-        for row, score in told.items()
+        for row, score in scores.items()
         if score <= HEALTH_MOST
     )
     return Parsed(tuple(readings), senseless=senseless)
@@ -205,7 +208,7 @@ _PARSERS: dict[str, Callable[[Name, list[str], float], Parsed]] = {
 
 
 def number(text: str) -> Number | None:
-    """The number in a text: whole where it is printed so; None when it is none, or not finite."""
+    """The finite number in a text, an int where it is printed as one; None for anything else."""
     text = text.strip()
     if re.fullmatch(r"[+-]?[0-9]{1,30}", text):
         return int(text)
@@ -217,8 +220,8 @@ def number(text: str) -> Number | None:
 
 def ordinal(label: str) -> int | None:
     """Which device a label is about; None when it does not say."""
-    found = re.fullmatch(_ORDINAL, label.strip(), re.IGNORECASE)
-    return int(found[1]) if found else None
+    match = re.fullmatch(_ORDINAL, label.strip(), re.IGNORECASE)
+    return int(match[1]) if match else None
 
 
 def label_of(printed: str) -> str:
@@ -241,12 +244,12 @@ def _distribution(text: str) -> tuple[str, tuple[Number | None, ...]]:
         return "", (None,) * len(DISTRIBUTION)
     label = "" if len(parts) == len(DISTRIBUTION) else parts.pop(0)
     mean, *rest = (within(number(part), VALUE_MOST) for part in parts)
-    return label.strip(), (mean or None, *rest)  # a mean of 0 is one that was not told
+    return label.strip(), (mean or None, *rest)  # a mean of 0 was not measured
 
 
 def _places(rows: set[Row]) -> dict[Row, int]:
-    """Which chip of the host each is. They are numbered on their tray, from 0 or 1: when none is
-    missing, by their order. Else by their number, unless that is one of several trays.
+    """The index on the host of each chip. Chips are numbered on their tray, from 0 or 1: when none
+    is missing, their order counts; else their number, but only where there is a single tray.
     """
     trays: dict[int, list[int]] = {}
     for tray, chip in sorted(rows):
@@ -259,20 +262,8 @@ def _places(rows: set[Row]) -> dict[Row, int]:
     return {(tray, chip): chip for tray, chip in rows} if len(trays) == 1 else {}
 
 
-def _sane(name: str, value: Number | None) -> Number | None:
-    """The value when it can be true; None otherwise."""
-    told = _UNITS[name]
-    if told.unit == "percent":
-        value = within(value, PERCENT_MOST)
-        return None if value is None else min(float(value), 100.0)
-    value = within(value, IDLE_MOST_S if name == "idle_s" else VALUE_MOST)
-    if value is None:
-        return None
-    return int(value) if told.is_integer else float(value)
-
-
 def _reading(name: Name, metric: str, row: int, value: Number, at_s: float) -> Reading:
-    return Reading(metric, RowKey(SERVER, row), value, at_s, LIBTPU_SDK, fresh_for_s(name))
+    return Reading(metric, RowKey(SDK_SERVER, row), value, at_s, LIBTPU_SDK, name.fresh_s)
 
 
 def _text(item: object) -> str:

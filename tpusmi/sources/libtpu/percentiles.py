@@ -1,4 +1,4 @@
-"""Percentiles of a distribution, as Google's SDK works them out. Pure.
+"""Percentiles of a distribution, computed as Google's SDK does. Pure.
 
 Measured on the SDK of libtpu 0.0.42.1, which knows exponential buckets only and drops the rest;
 the other kinds are walked in the same way.
@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.model import Percentiles, within
+from tpusmi.sources.libtpu.names import VALUE_MOST
 
 BUCKETS_MOST = 4096
-VALUE_MOST = 2.0**62
 _QUANTILES = (0.5, 0.9, 0.95, 0.999)
 
 
@@ -28,23 +28,23 @@ class _Buckets(NamedTuple):
 def percentiles(distribution: Any) -> Percentiles:
     """The percentiles of a Distribution message.
 
-    None for what cannot be told: all of it when the count is 0, one that falls into no bucket,
-    every one when the buckets make no sense, a mean that is not there.
+    None for values that cannot be known: all of them when the count is 0, a percentile that falls
+    into no bucket, every percentile when the buckets make no sense, a missing mean.
     """
     count = distribution.count
     if count <= 0:
         return Percentiles(0, None, None, None, None, None)
-    found: list[float | None] = [None] * len(_QUANTILES)
+    quantiles: list[float | None] = [None] * len(_QUANTILES)
     counts = distribution.bucket_counts
     buckets = _buckets(distribution.bucket_options)
     if buckets is not None and len(counts) <= BUCKETS_MOST and min(counts, default=0) >= 0:
         try:
-            found = _walk(counts, count, buckets)
+            quantiles = _walk(counts, count, buckets)
         except (OverflowError, ValueError):  # bounds beyond what a float holds
             pass
-    # A mean of 0 is one that was not told: a field of protobuf without a value reads as 0.
+    # A mean of 0 is a missing one: a field of protobuf without a value reads as 0.
     mean = distribution.mean or None
-    return Percentiles(count, *(within(v, VALUE_MOST) for v in (mean, *found)))
+    return Percentiles(count, *(within(v, VALUE_MOST) for v in (mean, *quantiles)))
 
 
 def summed(distributions: Sequence[Any]) -> Any | None:
@@ -67,31 +67,33 @@ def summed(distributions: Sequence[Any]) -> Any | None:
     for d in distributions:
         for i, n in enumerate(d.bucket_counts):
             counts[i] += n
-    known = [d for d in distributions if d.count > 0]
-    count = sum(d.count for d in known)
+    filled = [d for d in distributions if d.count > 0]
+    count = sum(d.count for d in filled)
     try:
         total.bucket_counts.extend(counts)
         total.count = count
     except ValueError:  # beyond int64
         return None
-    if all(d.mean for d in known):  # else one of them does not tell it
-        total.mean = sum(d.mean * (d.count / count) for d in known)
+    if all(d.mean for d in filled):  # else the mean of one is missing
+        total.mean = sum(d.mean * (d.count / count) for d in filled)
     return total
 
 
 def _walk(counts: Sequence[int], count: int, buckets: _Buckets) -> list[float | None]:
     """From the top bucket down to the rank of each quantile, then linearly into that bucket."""
-    found: list[float | None] = []
+    quantiles: list[float | None] = []
     targets = [int(count * q) for q in reversed(_QUANTILES)]
     left = count
     for i in range(min(buckets.walked, len(counts)) - 1, -1, -1):
         left -= counts[i]
-        while len(found) < len(targets) and left <= targets[len(found)]:
+        while len(quantiles) < len(targets) and left <= targets[len(quantiles)]:
             lower, upper = buckets.bounds(i)
-            share = (targets[len(found)] - left) / counts[i]
-            found.append(lower + share * (upper - lower))
-    found += [None] * (len(targets) - len(found))  # the SDK prints 1.00 here, and measured nothing
-    return found[::-1]
+            share = (targets[len(quantiles)] - left) / counts[i]
+            quantiles.append(lower + share * (upper - lower))
+    quantiles += [None] * (
+        len(targets) - len(quantiles)
+    )  # the SDK prints 1.00 here, and measured nothing
+    return quantiles[::-1]
 
 
 def _buckets(options: Any) -> _Buckets | None:
@@ -123,14 +125,9 @@ def _exponential(options: Any) -> _Buckets | None:
 
 
 def _linear(width: float, offset: float, finite: int) -> _Buckets | None:
-    if not (0 < width < math.inf and math.isfinite(offset)) or finite < 1:
+    if not 1 <= finite <= BUCKETS_MOST:
         return None
-
-    def bounds(i: int) -> tuple[float, float]:
-        lower = offset + width * max(0, i - 1)
-        return lower, lower + width if 1 <= i <= finite else lower
-
-    return _Buckets(finite + 2, bounds)
+    return _between([offset + width * i for i in range(finite + 1)])
 
 
 def _between(edges: Sequence[float]) -> _Buckets | None:

@@ -1,13 +1,12 @@
 """gRPC calls over a plain socket: no thread, no fork handler, no library that a forked child could
 hang in, and no more work than was allowed for, whatever a server sends.
 
-Only what a call without streams to a server of this machine needs of HTTP/2. grpc itself cannot be
-told to stop: a server that floods it takes seconds of CPU time and hundreds of megabytes.
+It speaks as much HTTP/2 as a call without streams to a server of this machine needs. grpc itself
+has no such limit: a server that floods it takes seconds of CPU time and hundreds of megabytes.
 """
 
 from __future__ import annotations
 
-import enum
 import struct
 import time
 from _socket import (
@@ -18,50 +17,27 @@ from _socket import (
 )  # `socket` imports half as much as bare Python does
 from typing import Any
 
-from tpusmi.sources.libtpu.channel import ENDLESS, HTTP1
-from tpusmi.sources.libtpu.trailers import status_in
+from tpusmi.sources.libtpu.grpc_status import ENDLESS, HTTP1, Code, status_in
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 END_STREAM, ACK, END_HEADERS, PADDED = 0x1, 0x1, 0x4, 0x8
 TABLE_SETTING, PUSH_SETTING, WINDOW_SETTING, CANCEL = 1, 2, 4, 8
 RECEIVE_MOST_BYTES = 1 << 19
-"""Of one message. The largest of real ones, the buckets of 256 devices, have a fifth. Decoded, it
-may take a hundred times as much.
+"""The largest message. Real ones, the buckets of 256 devices, need at most a fifth. Decoded, it may
+take a hundred times as much.
 """
 ROUND_MOST_BYTES = 4 << 20
-"""Of all that the server sends to calls that are under way together."""
+"""The most that a server may send to all calls that are under way together."""
 FRAMES_MOST = 512
-"""For each call under way: real servers send about five."""
+"""The most frames for each call under way: real servers send about five."""
 FRAME_MOST_BYTES = 16384
-"""No server sends more without being allowed to: more is not HTTP/2."""
+"""The largest frame that HTTP/2 allows unless told otherwise: a larger one is not HTTP/2."""
 CONNECT_S = 0.5
 CHUNK_BYTES = 65536
 
 _FRAME = struct.Struct(">BHBBI")
 _MESSAGE = struct.Struct(">BI")
-
-
-class Code(enum.Enum):
-    """How a call ended, by gRPC's names."""
-
-    OK = 0
-    CANCELLED = 1
-    UNKNOWN = 2
-    INVALID_ARGUMENT = 3
-    DEADLINE_EXCEEDED = 4
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    PERMISSION_DENIED = 7
-    RESOURCE_EXHAUSTED = 8
-    FAILED_PRECONDITION = 9
-    ABORTED = 10
-    OUT_OF_RANGE = 11
-    UNIMPLEMENTED = 12
-    INTERNAL = 13
-    UNAVAILABLE = 14
-    DATA_LOSS = 15
-    UNAUTHENTICATED = 16
 
 
 class PlainChannel:
@@ -76,8 +52,9 @@ class PlainChannel:
         self._received = bytearray()
         self._frames_left = self._bytes_left = 0
         self.failure: str | None = None
-        """Why nothing more can be asked on this connection."""
-        # Sent with the first call, at once: what is no HTTP/2 server answers, and does not reset.
+        """Why this connection cannot be used; None while it works."""
+        # Sent with the first call: a server that does not speak HTTP/2 then answers, and does not
+        # reset the connection.
         self._unsent = _hello()
         self._socket = socket(AF_INET6 if family == "ipv6" else AF_INET)
         try:
@@ -119,8 +96,8 @@ class PlainChannel:
 
     def _give_up(self, call: PlainCall) -> None:
         call.end(Code.DEADLINE_EXCEEDED, "")
-        for stream, known in list(self._calls.items()):
-            if known is call:
+        for stream, other in list(self._calls.items()):
+            if other is call:
                 del self._calls[stream]
                 self._cancel(stream)
 
@@ -151,7 +128,7 @@ class PlainChannel:
         del self._received[:at]
 
     def _end_of_frame(self, at: int) -> int | None:
-        """Where the frame ends that begins there; None when it is not whole, or none."""
+        """Where the frame that begins there ends; None when it is not whole, or not a frame."""
         if len(self._received) - at < _FRAME.size:
             return None
         high, low, *_ = _FRAME.unpack_from(self._received, at)
@@ -189,7 +166,7 @@ class PlainChannel:
             try:
                 self._socket.sendall(data, MSG_NOSIGNAL)  # SIGPIPE would end a job that takes it
             except (BrokenPipeError, ConnectionResetError):
-                pass  # what it has said before tells why
+                pass  # its earlier frames tell why
             except OSError as error:
                 self._fail(str(error))
 
@@ -215,7 +192,7 @@ class PlainCall:
         return self.ended or Code.UNKNOWN
 
     def details(self) -> str:
-        """Why it failed; empty when nobody said."""
+        """Why it failed; empty when the server gave no reason."""
         return self._details
 
     def result(self) -> bytes:
@@ -246,26 +223,26 @@ class PlainCall:
         return self.ended is not None
 
     def _is_too_large(self) -> bool:
-        """True as soon as it says so."""
+        """True as soon as its announced size is too large."""
         if len(self._body) < _MESSAGE.size:
             return False
         _, size = _MESSAGE.unpack_from(self._body)
         return int(size) > RECEIVE_MOST_BYTES or len(self._body) > RECEIVE_MOST_BYTES
 
     def _answer(self) -> None:
-        """The server has said all: one message, not compressed, or it has failed."""
+        """The server has finished: it sent one message, not compressed, or it has failed."""
         whole = len(self._body) >= _MESSAGE.size
-        is_packed, size = _MESSAGE.unpack_from(self._body) if whole else (1, 0)
-        is_ok = not is_packed and len(self._body) == _MESSAGE.size + size
+        is_compressed, size = _MESSAGE.unpack_from(self._body) if whole else (1, 0)
+        is_ok = not is_compressed and len(self._body) == _MESSAGE.size + size
         if self._status in (None, 0):
             self.end(Code.OK if is_ok else Code.UNKNOWN, self._details)
         else:
-            known = self._status in Code._value2member_map_
-            self.end(Code(self._status) if known else Code.UNKNOWN, self._details)
+            is_known = self._status in Code._value2member_map_
+            self.end(Code(self._status) if is_known else Code.UNKNOWN, self._details)
 
 
 def _hello() -> bytes:
-    """The first words. Without a table every header of an answer stands where it is used."""
+    """The first frames. Without a table, an answer spells out every header where it is used."""
     settings = (TABLE_SETTING, 0, PUSH_SETTING, 0, WINDOW_SETTING, RECEIVE_MOST_BYTES)
     window = _frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", RECEIVE_MOST_BYTES))
     return PREFACE + _frame(SETTINGS, 0, 0, struct.pack(">HIHIHI", *settings)) + window

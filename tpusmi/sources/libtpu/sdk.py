@@ -1,6 +1,6 @@
-"""What only libtpu's SDK knows (MXU utilization, links, throttling), read through a child process.
+"""Metrics that only libtpu's SDK has (MXU utilization, links, throttling), read by a child process.
 
-The child hangs, crashes and babbles; all that comes of it is a sentence in the outcome.
+The child may hang, crash and print anything; the only effect is a sentence in the outcome.
 """
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import os
+import re
 import sys
 import threading
 import time
@@ -18,30 +19,32 @@ from typing import Any, NamedTuple
 
 from tpusmi.interpreter import why_unknown
 from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome, Status
-from tpusmi.sources.libtpu.answers import fresh_for_s
 from tpusmi.sources.libtpu.child_process import ChildProcess
 from tpusmi.sources.libtpu.formats import Parsed, parse
 from tpusmi.sources.libtpu.names import NAMES, SELDOM_S, Name
-from tpusmi.sources.libtpu.talk import MESSAGE_MOST, last_words, why_empty
 from tpusmi.text import clean, noun
 
 WAIT_S = 1.3
 """A read waits no longer than this."""
 FIRST_ANSWER_S = 10.0
-"""Loading libtpu takes two seconds from a cold disk."""
+"""The time for the first answer: loading libtpu takes two seconds from a cold disk."""
 ANSWER_S = 5.0
 RETRY_MOST_S = 60.0
 STILLBORN_MOST = 3
-"""As many children in a row that never answered: this libtpu does not work in this Python."""
+"""So many children in a row that never answered: this libtpu does not work in this Python."""
 STILLBORN_RETRY_S = 600.0
 STABLE_S = 60.0
 """A child that lived this long has made up for those before it."""
 NOTES_MOST = 8
+MESSAGE_MOST = 200
+_CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child.py")
+_LOG_LINE = r"[IWEF][0-9]{4} [0-9:. ]+\S+:[0-9]+\] "
+_NOISE = r"\s*(?:Could not open|===|\*\*\*|@ |PC: |\S+\.cc:[0-9]+$|WARNING: Logging before)|\s*$"
 
 NOT_INSTALLED = "libtpu is not installed here: MXU utilization needs it (pip install libtpu)"
 
 
-class Known(NamedTuple):
+class _Newest(NamedTuple):
     """The newest answer for one name."""
 
     name: Name
@@ -61,8 +64,8 @@ class LibtpuSdk:
         period_s: float = 1.0,
         lacking: Callable[[float], Container[str]] = lambda wait_s: (),
     ) -> None:
-        """`lacking` tells the metrics that a server should tell and none does, within so many
-        seconds.
+        """`lacking` names the metrics that a server should report and none does; it waits that many
+        seconds at most.
         """
         self.period_s = period_s
         self._host = host
@@ -81,7 +84,7 @@ class LibtpuSdk:
         self._failure = self._reason = ""
         self._version: str | None = None
         self._supported: frozenset[str] = frozenset()
-        self._known: dict[str, Known] = {}
+        self._newest: dict[str, _Newest] = {}
         self._notes: tuple[str, ...] = ()
 
     def read(self, now_s: float) -> Outcome:
@@ -90,15 +93,14 @@ class LibtpuSdk:
         if not self._turn.acquire(blocking=False):
             return self._outcome(now_s, began_s)
         try:
-            absent = self._absent()
-            if absent:
+            if absent := self._absent():
                 return Outcome(self.name, ABSENT, absent, time.monotonic() - began_s)
             if self._child is None and now_s >= self._retry_at_s:
                 self._start(now_s)
             if self._child is not None:
                 self._converse(self._child, now_s, began_s, self._lacking(0.0))
             if self._child is not None and self._asked_at_s is None:
-                # What the servers lack becomes known while the SDK is loaded.
+                # While the SDK was loaded, the servers have shown which metrics they lack.
                 left_s = max(0.0, began_s + WAIT_S - time.monotonic())
                 self._converse(self._child, now_s, began_s, self._lacking(left_s))
             return self._outcome(now_s, began_s)
@@ -111,8 +113,7 @@ class LibtpuSdk:
         """End the child, now."""
         self._is_closed = True
         atexit.unregister(self.close)
-        child = self._child
-        if child is not None:
+        if (child := self._child) is not None:
             child.end()  # a read that waits for it notices
         if self._turn.acquire(blocking=False):
             self._drop()
@@ -137,7 +138,7 @@ class LibtpuSdk:
         self._asked_at_s, self._has_answered = None, False
         self._due_at_s.clear()
         try:
-            self._child = ChildProcess(self._host.sdk_command or _own_child())
+            self._child = ChildProcess(self._host.sdk_command or (sys.executable, _CHILD))
         except OSError as error:
             self._fail(f"could not be started: {error.strerror}", now_s)
             return
@@ -146,25 +147,25 @@ class LibtpuSdk:
     def _converse(
         self, child: ChildProcess, now_s: float, began_s: float, lacking: Container[str]
     ) -> None:
-        """Ask what is due, unless an answer is still owed, and hear what comes in time."""
+        """Ask for what is due, unless an answer is still owed, and wait for one until WAIT_S."""
         if self._asked_at_s is None:
-            wanted = [*self._wanted(now_s, lacking)]
-            if not wanted:
+            due = [*self._due(now_s, lacking)]
+            if not due:
                 return
-            child.ask(json.dumps(wanted).encode() + b"\n")
+            child.ask(json.dumps(due).encode() + b"\n")
             self._asked_at_s = now_s
         line = child.listen(began_s + WAIT_S)
         at_s = now_s + time.monotonic() - began_s
         limit_s = ANSWER_S if self._has_answered else FIRST_ANSWER_S
         if line is not None:
-            self._hear(line, child, at_s)
+            self._take(line, child, at_s)
         elif child.broken:
             self._fail(child.broken, at_s, child.talk())
         elif at_s - self._asked_at_s > limit_s:
             self._fail(f"has not answered for {limit_s:.0f} s", at_s, child.talk())
 
-    def _wanted(self, now_s: float, lacking: Container[str]) -> Iterator[str]:
-        """The SDK's names of what is due, marked as asked."""
+    def _due(self, now_s: float, lacking: Container[str]) -> Iterator[str]:
+        """The SDK's names of the metrics that are due, marked as asked."""
         for name in (*self._names, *(n for n in self._seconded if n.metric in lacking)):
             if now_s >= self._due_at_s.get(name.metric, -math.inf):
                 # A little early is better than a period late.
@@ -172,10 +173,10 @@ class LibtpuSdk:
                 supported = [n for n in name.sdk if n in self._supported]
                 yield from supported[:1] or name.sdk
 
-    def _hear(self, line: bytes, child: ChildProcess, at_s: float) -> None:
+    def _take(self, line: bytes, child: ChildProcess, at_s: float) -> None:
         answer = _decoded(line)
         if answer is None:
-            self._fail("gave an answer that makes no sense", at_s, child.talk())
+            self._fail("sent an invalid reply", at_s, child.talk())
             return
         errors = _mapping(answer.get("errors"))
         for cause in ("import", "sdk"):
@@ -191,19 +192,19 @@ class LibtpuSdk:
         supported = answer.get("supported")
         if isinstance(supported, list):
             self._supported = frozenset(n for n in supported if isinstance(n, str))
-        self._reason = why_empty(child.talk())
+        self._reason = _why_empty(child.talk())
         self._learn(_mapping(answer.get("metrics")), errors, at_s)
 
     def _learn(self, metrics: Mapping[str, Any], errors: Mapping[str, Any], at_s: float) -> None:
-        told = itertools.islice(errors.items(), NOTES_MOST)
-        notes = [f"{clean(n, 64)}: {clean(str(e), MESSAGE_MOST)}" for n, e in told]
+        first = itertools.islice(errors.items(), NOTES_MOST)
+        notes = [f"{clean(n, 64)}: {clean(str(e), MESSAGE_MOST)}" for n, e in first]
         for name in (*self._names, *self._seconded):
             printed = next((n for n in name.sdk if n in metrics), None)
             if printed is None:
                 continue
             parsed = parse(name, _mapping(metrics[printed]).get("data"), at_s)
-            self._known[name.metric] = Known(name, parsed, at_s)
-            if not (parsed.readings or parsed.latencies or parsed.links):
+            self._newest[name.metric] = _Newest(name, parsed, at_s)
+            if not parsed.has_values:
                 self._due_at_s[name.metric] = at_s + min(name.every_s, SELDOM_S) - self.period_s / 2
             if parsed.senseless:
                 make = noun(parsed.senseless, "makes", "make")
@@ -211,9 +212,9 @@ class LibtpuSdk:
         self._notes = tuple(notes[:NOTES_MOST])
 
     def _fail(self, how: str, at_s: float, talk: list[str] | None = None) -> None:
-        """Do away with the child, and be the slower to start another the more have failed."""
+        """Drop the child, and wait the longer before starting another the more have failed."""
         self._drop()
-        words = last_words(talk or [])
+        words = _last_words(talk or [])
         self._failure = f"libtpu's SDK {how}" + (f": {words}" if words else "")
         was_stable = self._has_answered and at_s - self._started_at_s >= STABLE_S
         self._failures = 1 if was_stable else self._failures + 1
@@ -229,21 +230,19 @@ class LibtpuSdk:
             child.close()
 
     def _outcome(self, now_s: float, began_s: float) -> Outcome:
-        known = [*self._known.values()]
+        newest = [*self._newest.values()]
         status, message = self._status()
         return Outcome(
             self.name,
             status,
             message,
             time.monotonic() - began_s,
-            readings=tuple(r for k in known for r in k.parsed.readings),
+            readings=tuple(r for k in newest for r in k.parsed.readings),
             notes=self._notes,
-            latencies=tuple(x for k in known for x in k.parsed.latencies),
+            latencies=tuple(x for k in newest for x in k.parsed.latencies),
+            # A link does not say how old it is.
             links=tuple(
-                link
-                for k in known
-                if now_s - k.at_s <= fresh_for_s(k.name)  # a link does not say how old it is
-                for link in k.parsed.links
+                x for k in newest if now_s - k.at_s <= k.name.fresh_s for x in k.parsed.links
             ),
             libtpu_version=self._version,
         )
@@ -254,15 +253,9 @@ class LibtpuSdk:
         if not self._has_answered:
             return ABSENT, "libtpu's SDK is starting"
         version = f"libtpu {self._version or 'of unknown version'}"
-        if any(
-            k.parsed.readings or k.parsed.latencies or k.parsed.links for k in self._known.values()
-        ):
+        if any(k.parsed.has_values for k in self._newest.values()):
             return OK, version
         return ABSENT, f"{version} has no values: {self._reason or 'no program is loaded'}"
-
-
-def _own_child() -> tuple[str, ...]:
-    return (sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "child.py"))
 
 
 def _is_installed() -> bool:
@@ -283,5 +276,24 @@ def _decoded(line: bytes) -> Mapping[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-def _mapping(found: Any) -> Mapping[str, Any]:
-    return found if isinstance(found, dict) else {}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _why_empty(talk: list[str]) -> str:
+    """Why a request of libtpu's own failed, by what it printed; empty when it printed nothing."""
+    for line in reversed(talk):
+        _, has_cause, cause = line.partition("Failed to get metric values: ")
+        if has_cause:
+            cause = cause.rpartition("last error: ")[2]
+            return clean(cause.removeprefix("UNKNOWN: "), MESSAGE_MOST)
+    return ""
+
+
+def _last_words(talk: list[str]) -> str:
+    """The line that best says why the child ended: a fatal one, else the last that is not noise."""
+    lines = [line[:1024] for line in talk if not re.match(_NOISE, line[:1024])]
+    fatal = [line for line in lines if re.match(r"F[0-9]{4} ", line)]
+    line = (fatal or lines or [""])[-1]
+    prefix = re.match(_LOG_LINE, line)
+    return clean(line[prefix.end() :] if prefix else line, MESSAGE_MOST)

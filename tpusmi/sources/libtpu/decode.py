@@ -1,4 +1,4 @@
-"""What a metrics server answered, as readings and latencies. Pure; not a byte of it is trusted."""
+"""A metrics server's messages as readings, latencies and cores. Pure; trusts nothing in them."""
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
@@ -6,39 +6,34 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tpusmi.metricproto import CORE_TYPES, messages
 from tpusmi.model import (
-    DEVICE,
     LIBTPU,
+    Core,
     Latency,
-    Metric,
     Number,
     Percentiles,
     ProcessKey,
     Reading,
     RowKey,
-    metric,
-    within,
 )
-from tpusmi.sources.libtpu.names import EXECUTION, LATENCY, Name
+from tpusmi.sources.libtpu.grpc_status import Code
+from tpusmi.sources.libtpu.names import EXECUTION, LATENCY, Name, sane
 from tpusmi.sources.libtpu.percentiles import percentiles, summed
 from tpusmi.text import clean, counted, noun
 
 ROWS_MOST = 4096
 DEVICES_MOST = 1024
-"""Rows of one metric that are about devices."""
+"""The most rows of one metric that are about devices."""
 LABELS_MOST = 256
 PAIRS_MOST = 32
 ID_TEXT_MOST = TEXT_MOST = 64
-"""Characters of what names a device, and of what a distribution is about."""
-FRESH_LEAST_S = 5.0
-FRESH_PERIODS = 3
-VALUE_MOST = 2**62 - 1
-IDLE_MOST_S = 10 * 365.25 * 86400.0
-"""Ten years: no machine has been up for longer."""
-PERCENT_MOST = 100.5
-"""A little over 100 is rounding; more is not a share of anything."""
+"""The longest id of a device, and the longest label of a distribution, in characters."""
+CORES_MOST = 4096
+LOCATION_MOST = 400
+FINGERPRINT_MOST_BYTES = 64
 FIRST_WALL_S = 1577836800.0
-"""2020: a timestamp before libtpu had this service is none."""
+"""2020: libtpu did not have this service before, so an older timestamp is ignored."""
 
 _ID_TEXT = r"(?:(?:[0-9]+|tensor_?core)[-_])?([0-9]{1,9})"
 """`3`; `4804027566140109423-0` is device 0 of a long accelerator id; `tensorcore_3`."""
@@ -48,51 +43,69 @@ _SIZE_KEYS = ("buffer_size",)
 
 
 Values = Sequence[tuple[str, Number]]
-"""What one row measured, by the names of our metrics."""
+"""The values in one row, by the names of our metrics."""
 
 
-class Asked(NamedTuple):
-    """Whom a metric was asked of, and when."""
+class Origin(NamedTuple):
+    """Which server a metric was asked of, and when."""
 
     server: str
     process: ProcessKey | None
     now_s: float
-    """CLOCK_MONOTONIC."""
+    """The time of the request, of CLOCK_MONOTONIC."""
     wall_s: float
 
 
-class Answer(NamedTuple):
-    """What one metric gave."""
+class MetricValues(NamedTuple):
+    """The values of one metric."""
 
     readings: tuple[Reading, ...] = ()
     latencies: tuple[Latency, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def answer(name: Name, response: Any, asked: Asked) -> Answer:
+def message(call: Any, name: str) -> Any | None:
+    """The message that a call brought; None when the call failed or brought nonsense."""
+    if call.code() != Code.OK:
+        return None
+    from google.protobuf.message import DecodeError
+
+    try:
+        return messages()[name].FromString(call.result())
+    except DecodeError:
+        return None
+
+
+def metric_values(name: Name, response: Any, origin: Origin) -> MetricValues:
     """The readings or latencies in a MetricResponse; none when no program is loaded."""
-    told = response.metric.name
-    if told and told != name.grpc:
-        return Answer(notes=(f"asked for {name.grpc}, answered {clean(told, 80)}",))
+    answered = response.metric.name
+    if answered and answered != name.grpc:
+        return MetricValues(notes=(f"asked for {name.grpc}, answered {clean(answered, 80)}",))
     rows = response.metric.metrics
     notes = []
     most = ROWS_MOST if name.shape == LATENCY else DEVICES_MOST
     if len(rows) > most:
         notes.append(f"{name.metric}: only the first {most} of {len(rows)} rows are read")
     if name.shape == LATENCY:
-        return Answer((), _latencies(name, rows[:most], asked), tuple(notes))
-    readings, senseless = _rows(name, rows[:most], asked)
+        return MetricValues((), _latencies(name, rows[:most], origin), tuple(notes))
+    readings, senseless = _rows(name, rows[:most], origin)
     if senseless:
         of = f"{senseless} of {counted(len(rows), 'row')}"
         notes.append(f"{name.metric}: {of} {noun(senseless, 'makes', 'make')} no sense")
-    return Answer(readings, (), tuple(notes))
+    return MetricValues(readings, (), tuple(notes))
 
 
-def _rows(name: Name, rows: Any, asked: Asked) -> tuple[tuple[Reading, ...], int]:
+def cores(response: Any, server: str) -> tuple[Core, ...]:
+    """Every core in a GetTpuRuntimeStatusResponse, sorted by global id."""
+    states = response.core_states[:CORES_MOST]
+    return tuple(sorted((_core(state, server) for state in states), key=lambda core: core.id))
+
+
+def _rows(name: Name, rows: Any, origin: Origin) -> tuple[tuple[Reading, ...], int]:
     """The readings of every device, the first of each, and how many rows make no sense."""
-    found: dict[RowKey, list[Reading]] = {}
+    readings: dict[RowKey, list[Reading]] = {}
     senseless = 0
-    fresh_s = fresh_for_s(name)
+    fresh_s = name.fresh_s
     values_of = _execution if name.shape == EXECUTION else _gauge(name)
     for row in rows:
         if _is_of_other_core(row.attribute):
@@ -102,16 +115,11 @@ def _rows(name: Name, rows: Any, asked: Asked) -> tuple[tuple[Reading, ...], int
         if id is None or values is None:
             senseless += 1
             continue
-        key = RowKey(asked.server, id)
-        if key not in found:
-            at_s = _at_s(row, asked)
-            found[key] = [Reading(n, key, v, at_s, LIBTPU, fresh_s) for n, v in values]
-    return tuple(r for readings in found.values() for r in readings), senseless
-
-
-def fresh_for_s(name: Name) -> float:
-    """How long a value of that name may be believed."""
-    return max(FRESH_LEAST_S, FRESH_PERIODS * name.every_s)
+        key = RowKey(origin.server, id)
+        if key not in readings:
+            at_s = _at_s(row, origin)
+            readings[key] = [Reading(n, key, v, at_s, LIBTPU, fresh_s) for n, v in values]
+    return tuple(r for of_row in readings.values() for r in of_row), senseless
 
 
 def device_id(attribute: Any) -> int | None:
@@ -143,10 +151,10 @@ def label(attribute: Any) -> str:
 
 
 def _ordinal(pairs: Any) -> int | None:
-    told = {_key(pair): pair.value for pair in pairs[:PAIRS_MOST]}
+    values = {_key(pair): pair.value for pair in pairs[:PAIRS_MOST]}
     for key in _DEVICE_KEYS:
-        if key in told:
-            return 0 if told[key].WhichOneof("attr") is None else _id(told[key])
+        if key in values:
+            return 0 if values[key].WhichOneof("attr") is None else _id(values[key])
     return None
 
 
@@ -167,8 +175,8 @@ def _id(value: Any) -> int | None:
         text = value.string_attr
         if len(text) > ID_TEXT_MOST:
             return None
-        found = re.fullmatch(_ID_TEXT, text.strip(), re.IGNORECASE)
-        return int(found[1]) if found else None
+        match = re.fullmatch(_ID_TEXT, text.strip(), re.IGNORECASE)
+        return int(match[1]) if match else None
     return None
 
 
@@ -182,7 +190,7 @@ def _text(value: Any) -> str:
 
 
 def _execution(row: Any) -> Values | None:
-    """The numbers of a distribution of execution times; None when the row is none."""
+    """The numbers of a distribution of execution times; None when the row has no distribution."""
     if row.WhichOneof("measure") != "distribution":
         return None
     parts = percentiles(row.distribution)
@@ -193,11 +201,10 @@ def _gauge(name: Name) -> Callable[[Any], Values | None]:
     """How to read the rows of a gauge: to nothing when the value is not known yet, to None when it
     makes no sense.
     """
-    told = metric(DEVICE, name.metric)
     is_limit = name.metric == "hbm_limit_bytes"
 
     def values(row: Any) -> Values | None:
-        value = _sane(told, _number(row))
+        value = sane(name.metric, _number(row))
         if value is None:
             return None
         # A limit of 0: the runtime still starts.
@@ -207,7 +214,7 @@ def _gauge(name: Name) -> Callable[[Any], Values | None]:
 
 
 def _number(row: Any) -> Number | None:
-    """The number of a gauge or counter, in whichever of its fields it stands."""
+    """The number of a gauge or counter, in whichever of its fields it is."""
     measure = row.WhichOneof("measure")
     if measure not in ("gauge", "counter"):
         return None
@@ -216,47 +223,65 @@ def _number(row: Any) -> Number | None:
     return getattr(holder, kind) if kind in ("as_double", "as_int") else None
 
 
-def _sane(told: Metric, value: Number | None) -> Number | None:
-    """The value when it can be true; None otherwise."""
-    value = within(value, VALUE_MOST)
-    if value is None:
-        return None
-    if told.unit == "percent":
-        return None if value > PERCENT_MOST else min(float(value), 100.0)
-    if told.name == "idle_s" and value > IDLE_MOST_S:
-        return None
-    return int(value) if told.is_integer else float(value)
-
-
-def _at_s(row: Any, asked: Asked) -> float:
+def _at_s(row: Any, origin: Origin) -> float:
     """When the row was measured, on our clock: now, unless it says since when it is old."""
     if not row.HasField("timestamp"):
-        return asked.now_s
+        return origin.now_s
     stamp = row.timestamp
     wall_s = float(stamp.seconds + stamp.nanos / 1e9)
     if wall_s < FIRST_WALL_S or not 0 <= stamp.nanos < 10**9:
-        return asked.now_s
-    return asked.now_s - max(0.0, asked.wall_s - wall_s)
+        return origin.now_s
+    return origin.now_s - max(0.0, origin.wall_s - wall_s)
 
 
-def _latencies(name: Name, rows: Any, asked: Asked) -> tuple[Latency, ...]:
+def _latencies(name: Name, rows: Any, origin: Origin) -> tuple[Latency, ...]:
     """One for each label: the rows of one label are added up, as far as their buckets agree."""
     groups: dict[str, list[Any]] = {}
     for row in rows:
         if row.WhichOneof("measure") == "distribution":
-            told = label(row.attribute)
-            if told in groups or len(groups) < LABELS_MOST:
-                groups.setdefault(told, []).append(row)
-    found = []
-    for text, group in groups.items():
-        whole = summed([row.distribution for row in group])
-        numbers = _largest(group) if whole is None else percentiles(whole)
-        at_s = max(_at_s(row, asked) for row in group)
-        whose = (asked.process, asked.server)
-        found.append(Latency(name.metric, text, numbers, at_s, LIBTPU, *whose))
-    return tuple(found)
+            text = label(row.attribute)
+            if text in groups or len(groups) < LABELS_MOST:
+                groups.setdefault(text, []).append(row)
+    return tuple(
+        Latency(
+            name=name.metric,
+            label=text,
+            percentiles=_percentiles([row.distribution for row in group]),
+            at_s=max(_at_s(row, origin) for row in group),
+            source=LIBTPU,
+            process=origin.process,
+            server=origin.server,
+        )
+        for text, group in groups.items()
+    )
 
 
-def _largest(group: list[Any]) -> Percentiles:
-    """Of distributions that cannot be added up the one that counts most."""
-    return percentiles(max((row.distribution for row in group), key=lambda d: d.count))
+def _percentiles(distributions: list[Any]) -> Percentiles:
+    """Percentiles of all together; where they cannot be added up, of the one that counts most."""
+    whole = summed(distributions)
+    return percentiles(max(distributions, key=lambda d: d.count) if whole is None else whole)
+
+
+def _core(state: Any, server: str) -> Core:
+    summary = state.value
+    identity = summary.core_id
+    place = identity.core_on_chip
+    locations = (s.hlo_location for s in summary.sequencer_info if s.hlo_location)
+    error = clean(summary.error_message, 200) or None
+    fingerprint = summary.program_fingerprint[:FINGERPRINT_MOST_BYTES].hex()
+    return Core(
+        server=server,
+        id=state.key,
+        chip_id=identity.chip_id if identity.HasField("chip_id") else None,
+        type=_core_type(place.type) if place.HasField("type") else None,
+        index=place.index if place.HasField("index") else None,
+        hlo_location=clean(next(locations, ""), LOCATION_MOST) or None,
+        program_fingerprint=fingerprint or None,
+        queued_programs=None if error else len(summary.queued_program_info),
+        error=error,
+    )
+
+
+def _core_type(number: int) -> str:
+    """The type's name; its number where libtpu has not published a name."""
+    return CORE_TYPES[number] if 0 <= number < len(CORE_TYPES) else str(number)

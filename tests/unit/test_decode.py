@@ -22,15 +22,21 @@ from support.metric_servers import (
 
 from tpusmi.metricproto import messages
 from tpusmi.model import LIBTPU, ProcessKey, RowKey
-from tpusmi.sources.libtpu.answers import DEVICES_MOST, IDLE_MOST_S, Answer, Asked, answer, label
+from tpusmi.sources.libtpu.decode import (
+    DEVICES_MOST,
+    MetricValues,
+    Origin,
+    cores,
+    label,
+    metric_values,
+)
 from tpusmi.sources.libtpu.formats import parse
-from tpusmi.sources.libtpu.names import LATENCY, NAMES, Name
-from tpusmi.sources.libtpu.programs import cores
+from tpusmi.sources.libtpu.names import IDLE_MOST_S, LATENCY, NAMES, Name
 from tpusmi.sources.segments.contents import readings
 from tpusmi.wire.reader import Sample
 
 NOW_S, WALL_S = 1000.0, 1_800_000_000.0
-ASKED = Asked("localhost:8431", ProcessKey(7, 70), NOW_S, WALL_S)
+ORIGIN = Origin("localhost:8431", ProcessKey(7, 70), NOW_S, WALL_S)
 BY_GRPC = {name.grpc: name for name in NAMES}
 BY_METRIC = {name.metric: name for name in NAMES}
 
@@ -39,11 +45,11 @@ def name_of(grpc: str) -> Name:
     return BY_GRPC[grpc]
 
 
-def read(response: Any) -> Answer:
-    return answer(name_of(response.metric.name), response, ASKED)
+def read(response: Any) -> MetricValues:
+    return metric_values(name_of(response.metric.name), response, ORIGIN)
 
 
-def values(found: Answer) -> dict[int, float]:
+def values(found: MetricValues) -> dict[int, float]:
     return {r.subject.id: r.value for r in found.readings if isinstance(r.subject, RowKey)}
 
 
@@ -90,7 +96,7 @@ def test_an_ordinal_of_0_may_have_lost_its_value() -> None:
 def test_other_cores_are_left_out_without_a_word() -> None:
     response, row = one_row(QUEUE)
     labelled(row, device_ordinal="0", core_type="sparsecore").gauge.as_int = 9
-    assert read(response) == Answer()
+    assert read(response) == MetricValues()
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -1.0, -1, 2**62, 100.6, 1e300])
@@ -134,12 +140,12 @@ def test_a_limit_of_0_is_not_known_yet() -> None:
 
 
 def test_no_rows_are_no_readings_and_no_mistake() -> None:
-    assert read(gauge(DUTY, {})) == Answer()
+    assert read(gauge(DUTY, {})) == MetricValues()
 
 
 def test_the_answer_to_another_question_is_not_read() -> None:
-    found = answer(name_of(HBM_USED), gauge(DUTY, {0: 50.0}), ASKED)
-    assert found == Answer(notes=(f"asked for {HBM_USED}, answered {DUTY}",))
+    found = metric_values(name_of(HBM_USED), gauge(DUTY, {0: 50.0}), ORIGIN)
+    assert found == MetricValues(notes=(f"asked for {HBM_USED}, answered {DUTY}",))
 
 
 def test_of_rows_with_one_id_the_first_counts() -> None:
@@ -270,7 +276,7 @@ def test_whatever_comes_is_read_without_harm(name: Name, raw: bytes, data: st.Da
         except Exception:  # noqa: BLE001  # DecodeError: nothing that could arrive
             continue
         row.distribution.SetInParent() if name.shape == LATENCY else None
-    found = answer(name, response, ASKED)
+    found = metric_values(name, response, ORIGIN)
     for reading in found.readings:
         assert 0 <= reading.value <= 2.0**62
         assert reading.at_s <= NOW_S
@@ -279,7 +285,7 @@ def test_whatever_comes_is_read_without_harm(name: Name, raw: bytes, data: st.Da
 
 
 def test_minus_zero_is_zero_wherever_a_value_enters() -> None:
-    rows = answer(name_of(DUTY), gauge(DUTY, {0: -0.0}), ASKED).readings
+    rows = metric_values(name_of(DUTY), gauge(DUTY, {0: -0.0}), ORIGIN).readings
     printed = parse(BY_METRIC["duty_cycle_percent"], ["-0.0", "-0", "-0.0%"], 1.0).readings
     sampled = readings(Sample(1, 1.0, 1.0, {"flops_per_s": -0.0}, ()), ProcessKey(1, 1), 0.0, 1.0)
     for found in (*rows, *printed, *sampled):
