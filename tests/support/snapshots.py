@@ -179,7 +179,7 @@ def _machine_outcomes() -> list[Outcome]:
             life=Life("S", 1, 70, 70, 60.0, 1),
         ),
     )
-    left = "left by bob, locked by nobody, and in the way: ann cannot open it"
+    left = "left by bob, not locked, and in the way: ann cannot open it"
     lock_files = (LockFile("/tmp/libtpu_lockfile", "blocking", "bob", (), left),)
     kinds = tuple(
         _device(TRAIN, i)._replace(kind="TPU v3", id=i, core_on_chip=i % 2) for i in range(4)

@@ -71,7 +71,7 @@ class Ending:
     def given_up(self) -> Report:
         """A report for when the kernel has stopped answering."""
         message = "unknown: the kernel did not answer in time"
-        left = [Result(g.process, Fate.UNSEEN, message, 0.0) for g in self._left()]
+        left = [Result(g.process, Fate.UNSEEN, message, took_s=0.0) for g in self._left()]
         results = (*self._done.values(), *left)
         report = self.report(results, dict.fromkeys(self._plan.nodes, ()), ())
         return report._replace(unseen=message)
@@ -232,5 +232,5 @@ class Ending:
     def _finish(self, grip: Grip, outcome: Fate, message: str) -> None:
         took_s = time.monotonic() - self._started_s
         key = grip.process.key
-        self._done[key] = Result(grip.process, outcome, message, took_s)
+        self._done[key] = Result(grip.process, outcome, message, took_s=took_s)
         self._report_progress({key: message})

@@ -115,7 +115,7 @@ def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
     for p in matching:
         why = _why_never(p, me) or _why_not_covered(s, p, request, me)
         if why:
-            refused.append(Refusal(p.pid, p, why, p.holds))
+            refused.append(Refusal(p.pid, p, why, nodes=p.holds))
         else:
             targets.append(Target(p, _why(p)))
     requested = [*(t.process.holds for t in targets), *(r.nodes for r in refused)]
@@ -183,7 +183,7 @@ def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
     holds_none = "holds no TPU" if s.visibility.is_complete else "is not seen to hold a TPU"
     children = ", ".join(f"{p.pid}" for p in below)
     but = f": pid {children}, which it started, holds {', '.join(nodes)}" if below else ""
-    return Refusal(pid, process, f"{holds_none}{but}", nodes)
+    return Refusal(pid, process, f"{holds_none}{but}", nodes=nodes)
 
 
 def _matching(s: Snapshot, request: Request, holders: Iterable[Process]) -> list[Process]:
@@ -203,7 +203,7 @@ def _spared(holders: Iterable[Process], request: Request, me: Me) -> Iterable[Re
     for p in holders if request.stale and not request.pids else ():
         doubtful = p.stale is None and not _why_never(p, me)
         if doubtful and (request.all_users or p.uid in me.uids):
-            yield Refusal(p.pid, p, f"{doubt(p) or _UNJUDGED}; end it by pid", p.holds)
+            yield Refusal(p.pid, p, f"{doubt(p) or _UNJUDGED}; end it by pid", nodes=p.holds)
 
 
 def doubt(p: Process) -> str:

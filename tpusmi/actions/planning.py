@@ -54,7 +54,7 @@ def _without_targets(plan: Plan) -> Plan:
     them is only that user's claim.
     """
     why = "the simulated host that lists it belongs to another user"
-    left = (Refusal(t.process.pid, t.process, why, t.process.holds) for t in plan.targets)
+    left = (Refusal(t.process.pid, t.process, why, nodes=t.process.holds) for t in plan.targets)
     return plan._replace(targets=(), refused=(*plan.refused, *left), lock_files=())
 
 

@@ -173,7 +173,7 @@ def _still_confirmed(before: Plan, now: Plan) -> Plan:
         was = confirmed.get(target.process.key)
         if was is not None and was.stale and not target.process.stale:
             why = f"was stale when you were asked, and is no longer certainly stale ({target.why})"
-            changed.append(Refusal(was.pid, target.process, why, was.holds))
+            changed.append(Refusal(was.pid, target.process, why, nodes=was.holds))
         elif was is not None:
             kept.append(target)
     for left in (*changed, *now.refused, *now.spared):

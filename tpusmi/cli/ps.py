@@ -55,8 +55,7 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="tpusmi ps",
         usage="tpusmi ps [options]",
-        description="List the holders of the TPU (every process with a device node open), whether "
-        "each is stale and why, processes that only have libtpu loaded, and libtpu's lock file.",
+        description="List the holders of the TPU, whether each is stale, and libtpu's lock file.",
         epilog=EPILOG,
         formatter_class=Help,
         allow_abbrev=False,

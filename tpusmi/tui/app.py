@@ -15,13 +15,12 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tpusmi.actions.end import Order
-from tpusmi.actions.plan import Request
-from tpusmi.model import Host, Process, Snapshot
+from tpusmi.model import Snapshot
 from tpusmi.tui import clipboard
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.prompt import Prompt
-from tpusmi.tui.ending.ends import SHOWN_S, EndThread, Finished, Progress, Question, still_there
+from tpusmi.tui.ending import ends
+from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
 from tpusmi.tui.feed import Deliver, Feed, Options, Reader
 from tpusmi.tui.keys import EVERYWHERE
 from tpusmi.tui.leaving import hung_up, on_continued, on_signals
@@ -226,37 +225,26 @@ class Dashboard(App[None]):
         host, snapshot = scene.options.host, scene.newest
         if host is None or snapshot is None or self._is_asking:
             pass
-        elif there := still_there(snapshot, targets):
-            self._ask_about(host, snapshot, there, choice)
+        elif there := ends.still_there(snapshot, targets):
+            self._ask_about(ends.question(host, scene.options, snapshot, there), choice)
         elif any(not p.is_verified for p in targets):
             self.say(CANNOT_END)
 
-    def _ask_about(
-        self, host: Host, snapshot: Snapshot, processes: tuple[Process, ...], choice: str
-    ) -> None:
+    def _ask_about(self, question: Question, choice: str) -> None:
         from tpusmi.tui.ending.kill_screen import KillScreen
         from tpusmi.tui.ending.question import text_about
 
         scene = self.scene
-        # Processes of other users too: the dialog names the user.
-        request = Request(tuple(p.pid for p in processes), all_users=True)
-        plan = scene.options.planner(host, snapshot, request)
-        question = Question(snapshot, processes, plan)
         text = text_about(scene.look, question, scene.user, scene.ends.progress)
-        screen = KillScreen(scene.look, text, choice, bool(plan.targets))
+        screen = KillScreen(scene.look, text, choice, bool(question.plan.targets))
         self._is_asking = True
-        self.push_screen(screen, lambda number: self._answered(host, question, number))
+        self.push_screen(screen, lambda number: self._answered(question, number))
 
-    def _answered(self, host: Host, question: Question, number: int | None) -> None:
+    def _answered(self, question: Question, number: int | None) -> None:
         self._is_asking = False
         if number is not None:
-            chips, order = question.snapshot.chips, Order(number)
             carry_out = self.scene.options.carry_out
-            EndThread(
-                question,
-                lambda on_progress: carry_out(host, chips, question.plan, order, on_progress),
-                self.post_message,
-            ).begin()
+            ends.EndThread(question, carry_out, number, self.post_message).begin()
             self.page.answered()
         self._draw()
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from tpusmi.model import Life, Sign
 from tpusmi.sources.holders import procfs
 from tpusmi.sources.holders.open_files import DELETED
-from tpusmi.sources.holders.procfs import Stat, Status
+from tpusmi.sources.holders.procfs import ProcessStatus, Stat
 from tpusmi.text import counted
 
 INIT = 1
@@ -52,7 +52,7 @@ _ROOT = 0
 
 def life_of(
     process: str,
-    facts: tuple[Stat, Status],
+    facts: tuple[Stat, ProcessStatus],
     words: Sequence[str],
     launcher: int,
     asleep_s: float,
@@ -183,7 +183,7 @@ def _thread_number(path: str) -> int:
     return int(path.rpartition("/")[2])
 
 
-def _ending(process: str, stat: Stat, status: Status, asleep_s: float) -> Iterator[Sign]:
+def _ending(process: str, stat: Stat, status: ProcessStatus, asleep_s: float) -> Iterator[Sign]:
     """Signs of a process that is ending, or that cannot end."""
     if stat.state == "D" and status.kill_pending:
         place = procfs.where_it_sleeps(process)
@@ -199,14 +199,16 @@ def _ending(process: str, stat: Stat, status: Status, asleep_s: float) -> Iterat
         yield Sign("releasing", "it is ending: the kernel has yet to release what it holds")
 
 
-def _container(groups: str, has_id: bool, stat: Stat, status: Status) -> Iterator[Sign]:
+def _container(groups: str, has_id: bool, stat: Stat, status: ProcessStatus) -> Iterator[Sign]:
     if has_id and any(line.endswith(DELETED) for line in groups.splitlines()):
         yield Sign("container_gone", "its container has been removed")
     elif has_id and status.inner_pid == INIT and stat.parent == INIT:
         yield Sign("container_gone", "the runtime of its container has ended")
 
 
-def _launcher(proc: str, pid: int, stat: Stat, status: Status, launcher: int) -> Iterator[Sign]:
+def _launcher(
+    proc: str, pid: int, stat: Stat, status: ProcessStatus, launcher: int
+) -> Iterator[Sign]:
     """Signs that nothing waits for the process. A process that handles or ignores SIGHUP
     was meant to outlive its launcher, and a session leader is independent of it.
     """

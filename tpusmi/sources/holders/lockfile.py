@@ -39,7 +39,7 @@ def lock_files(
     """
     locks = _Locks(host.path("/proc"), sees_all)
     user = _next_user(host)
-    files = [_state(host, path, opened, locks, user) for path in PATHS]
+    files = [_lock_file(host, path, opened, locks, user) for path in PATHS]
     files += _deleted(host, opened, locks)
     return tuple(f for f in files if f.state != LockState.ABSENT or f.path == PATHS[0])
 
@@ -102,34 +102,37 @@ def _table(text: str) -> dict[str, list[int]]:
     return pids
 
 
-def _state(
+def _lock_file(
     host: Host, path: str, opened: Iterable[OpenLockFile], locks: _Locks, user: NextUser
 ) -> LockFile:
     here = host.path(path)
     try:
         file, directory = os.lstat(here), os.stat(os.path.dirname(here))
     except OSError:
-        return LockFile(path, LockState.ABSENT, None, (), "no lock file")
-    owner = user_name(file.st_uid)
-    if not stat.S_ISREG(file.st_mode):
+        return LockFile(path, LockState.ABSENT, owner=None, pids=(), message="no lock file")
+    owner, pids = user_name(file.st_uid), None
+    is_regular = stat.S_ISREG(file.st_mode)
+    if is_regular:
+        users = [o for o in opened if o.path == here and _is_same(o, file)]
+        pids = [o.pid for o in users if locks.by(o)] or locks.on(file)
+    visible = tuple(sorted({p for p in pids or () if p > 0}))
+    if not is_regular:
         kind = "a symbolic link" if stat.S_ISLNK(file.st_mode) else "not a regular file"
-        return LockFile(path, LockState.UNKNOWN, owner, (), f"{kind}: not libtpu's, left alone")
-    users = [o for o in opened if o.path == here and _is_same(o, file)]
-    pids = [o.pid for o in users if locks.by(o)] or locks.on(file)
-    if pids is not None:
-        visible = tuple(sorted({p for p in pids if p > 0}))
+        state, message = LockState.UNKNOWN, f"{kind}: not libtpu's, left alone"
+    elif pids is not None:
         by = _pids(visible) if visible else "a process that cannot be seen"
-        return LockFile(path, LockState.LOCKED, owner, visible, f"locked by {by}")
-    if not locks.is_known:
-        message = "cannot tell from here whether it is locked"
-        return LockFile(path, LockState.UNKNOWN, owner, (), message)
-    if not is_in_the_way(file, directory, user):
-        return LockFile(path, LockState.HARMLESS, owner, (), "left over, not locked: harmless")
-    message = (
-        f"left by {owner}, not locked, and in the way: {user_name(user.uid)} cannot open it, "
-        f"which libtpu takes for a lock. {owner} or root can remove it: tpusmi kill --stale"
-    )
-    return LockFile(path, LockState.BLOCKING, owner, (), message)
+        state, message = LockState.LOCKED, f"locked by {by}"
+    elif not locks.is_known:
+        state, message = LockState.UNKNOWN, "cannot tell from here whether it is locked"
+    elif not is_in_the_way(file, directory, user):
+        state, message = LockState.HARMLESS, "left over, not locked: harmless"
+    else:
+        state = LockState.BLOCKING
+        message = (
+            f"left by {owner}, not locked, and in the way: {user_name(user.uid)} cannot open it, "
+            f"which libtpu takes for a lock. {owner} or root can remove it: tpusmi kill --stale"
+        )
+    return LockFile(path, state, owner=owner, pids=visible, message=message)
 
 
 def _is_same(opened: OpenLockFile, file: os.stat_result) -> bool:
@@ -169,9 +172,10 @@ def _deleted(host: Host, opened: Iterable[OpenLockFile], locks: _Locks) -> list[
         LockFile(
             here[path.removesuffix(DELETED)],
             LockState.DELETED,
-            owners[path],
-            tuple(sorted(pids)),
-            f"deleted while {_pids(pids)} holds its lock: a second process may start on the TPU",
+            owner=owners[path],
+            pids=tuple(sorted(pids)),
+            message=f"deleted while {_pids(pids)} holds its lock: "
+            "a second process may start on the TPU",
         )
         for path, pids in pids_by_path.items()
     ]

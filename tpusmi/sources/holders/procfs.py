@@ -66,7 +66,7 @@ class Stat(NamedTuple):
         return self.has_ended and self.threads < 2
 
 
-class Status(NamedTuple):
+class ProcessStatus(NamedTuple):
     """The part of `/proc/PID/status` that `stat` lacks."""
 
     uid: int | None
@@ -100,12 +100,12 @@ def read_stat(process: str) -> Stat | None:
         return None
 
 
-def read_status(process: str) -> Status:
+def read_status(process: str) -> ProcessStatus:
     """Its status; a process that is gone has no user and no pending signals."""
     lines = dict(line.partition(":")[::2] for line in read(f"{process}/status").splitlines())
     uids, inner = lines.get("Uid", "").split(), lines.get("NSpid", "").split()
     pending = _mask(lines, "SigPnd") | _mask(lines, "ShdPnd")
-    return Status(
+    return ProcessStatus(
         uid=whole_number(uids[0]) if uids else None,
         inner_pid=whole_number(inner[-1]) if len(inner) > 1 else None,
         kill_pending=_has(pending, SIGKILL),

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from textual.message import Message
 
-from tpusmi.actions.ending import OnProgress
+from tpusmi.actions.end import Order
 from tpusmi.actions.outcome import Newcomer, Report, Result
-from tpusmi.actions.plan import Plan
-from tpusmi.model import Process, ProcessKey, Snapshot
+from tpusmi.actions.plan import Plan, Request
+from tpusmi.model import Host, Process, ProcessKey, Snapshot
 from tpusmi.report import words
 from tpusmi.report.kill_text import report_text
 from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.feed import CarryOut, Options
 
 SHOWN_S = 15.0
 """How long the screen shows what became of a process."""
@@ -23,6 +24,7 @@ SHOWN_S = 15.0
 class Question(NamedTuple):
     """What the dialog asks about, as it was when the key was pressed."""
 
+    host: Host
     snapshot: Snapshot
     processes: tuple[Process, ...]
     """The processes that were chosen; the plan says which of them would be ended."""
@@ -32,6 +34,14 @@ class Question(NamedTuple):
     def pids(self) -> str:
         """`12`, or `12, 13`."""
         return ", ".join(str(p.pid) for p in self.processes)
+
+
+def question(
+    host: Host, options: Options, snapshot: Snapshot, processes: tuple[Process, ...]
+) -> Question:
+    """The question whether to end those processes, of other users as well: it names the user."""
+    request = Request(tuple(p.pid for p in processes), all_users=True)
+    return Question(host, snapshot, processes, plan=options.planner(host, snapshot, request))
 
 
 def still_there(s: Snapshot, processes: Iterable[Process]) -> tuple[Process, ...]:
@@ -63,11 +73,13 @@ class EndThread(threading.Thread):
     def __init__(
         self,
         question: Question,
-        work: Callable[[OnProgress], Report],
+        carry_out: CarryOut,
+        signal: int,
         post: Callable[[Message], object],
     ) -> None:
         super().__init__(name=f"tpusmi-end-{question.processes[0].pid}", daemon=True)
-        self._question, self._work, self._post = question, work, post
+        self._question, self._carry_out, self._order = question, carry_out, Order(signal)
+        self._post = post
         self._words: Mapping[ProcessKey, str] = {}
 
     def begin(self) -> None:
@@ -79,11 +91,14 @@ class EndThread(threading.Thread):
 
     def run(self) -> None:
         """Do the work, and post its progress and its result."""
+        q = self._question
         try:
-            result: Report | Exception = self._work(self._on_progress)
+            result: Report | Exception = self._carry_out(
+                q.host, q.snapshot.chips, q.plan, self._order, self._on_progress
+            )
         except Exception as error:  # noqa: BLE001  # shown, in place of the report
             result = error
-        self._post(Finished(self._question, result))
+        self._post(Finished(q, result))
 
     def _on_progress(self, words: Mapping[ProcessKey, str]) -> None:
         """Post what has changed: the same comes ten times a second."""
