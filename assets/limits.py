@@ -18,7 +18,7 @@ from tpusmi.sources.libtpu import (
     ports,
 )
 from tpusmi.sources.segments import evidence, job_segment, listing, quota
-from tpusmi.web import doors, log, server, tab
+from tpusmi.web import connections, log, server, tab
 from tpusmi.wire import layout, mountinfo, places, reader
 
 Row = tuple[str, ...]
@@ -81,7 +81,7 @@ SEGMENTS: Sequence[Row] = (
     ),
     ("samples, locations, functions, strings, each", number(pprof.MOST_ROWS)),
     (
-        "fields and frames that are looked at",
+        "fields and frames that are read",
         f"{number(pprof.WORK_LEAST)} + {pprof.WORK_PER_BYTE} for each packed byte, "
         f"{number(pprof.WORK_MOST)} in all",
     ),
@@ -116,13 +116,13 @@ SERVERS: Sequence[Row] = (
         f"{seconds(ports.CONNECT_S)} / {seconds(client.DEADLINE_S)} / "
         f"{seconds(client.READ_MOST_S)}",
     ),
-    ("leaving alone a server that failed", f"up to {seconds(client.RETRY_S[-1])}"),
+    ("pause after a server has failed", f"up to {seconds(client.RETRY_S[-1])}"),
     (
-        "a message, all messages of one look",
+        "a message, all messages of one pass",
         f"{size(plain.RECEIVE_MOST_BYTES)} / {size(plain.ROUND_MOST_BYTES)}",
     ),
     (
-        "an HTTP/2 frame, frames for each question",
+        "an HTTP/2 frame, frames for each request",
         f"{size(plain.FRAME_MOST_BYTES)} / {number(plain.FRAMES_MOST)}",
     ),
     (
@@ -148,26 +148,26 @@ PROCESSES: Sequence[Row] = (
     ),
     ("mounts of a process", size(mountinfo.MOST_BYTES)),
     (
-        "descriptors of all processes in one look; then of each user but root and you",
+        "descriptors of all processes in one pass; then of each user except root and you",
         f"{number(open_files.FREE_DESCRIPTORS)} / {number(open_files.USER_DESCRIPTORS)}",
     ),
     (
-        "memory maps of one process, of all in one look",
+        "memory maps of one process, of all in one pass",
         f"{size(loaded.MAPS_MOST_BYTES)} / {size(loaded.LOOK_MOST_BYTES)}",
     ),
     ("processes that have libtpu loaded and hold nothing", number(loaded.SHOWN_MOST)),
-    ("looking for who reads a suspect's output", seconds(ties.LOOK_MOST_S)),
+    ("looking for the reader of a suspect's output", seconds(ties.LOOK_MOST_S)),
     (
         "the kernel's tables of sockets: of a suspect, where netlink is refused",
         f"{size(sockets.SUSPECT_TABLE_MOST_BYTES)} / {size(sockets.TABLE_MOST_BYTES)}",
     ),
     ("the kernel's table of locks", size(lockfile.LOCKS_MOST_BYTES)),
     (
-        "waiting for user names in all, names at once, names remembered",
+        "waiting for user names in all, names at once, names kept",
         f"{seconds(users.WAIT_MOST_S)} / {number(users.AT_ONCE_MOST)} / {number(users.KEPT_MOST)}",
     ),
     ("`--json`, `--once`, CSV: all sources together", seconds(collect.ONCE_DEADLINE_S)),
-    ("`ps`, `kill`, `tpusmi.free()`: one look", seconds(collect.LOOK_DEADLINE_S)),
+    ("`ps`, `kill`, `tpusmi.free()`: one pass", seconds(collect.LOOK_DEADLINE_S)),
     (
         "history: time, series, memory of their values",
         f"{seconds(history.HISTORY_S)} / {number(history.SERIES_MOST)} / "
@@ -185,7 +185,10 @@ AGENT: Sequence[Row] = (
         f"{percent(threads.SAMPLE_SHARE)} / {percent(threads.PROFILE_SHARE)} / "
         f"{percent(threads.UTILIZATION_SHARE)}",
     ),
-    ("one memory profile; a slower one is the last", seconds(sampler.PROFILE_COST_MOST_S)),
+    (
+        "one memory profile; after a slower one, no more are taken",
+        seconds(sampler.PROFILE_COST_MOST_S),
+    ),
     ("pause for a server that does not answer", f"up to {seconds(utilization.QUIET_MOST_S)}"),
     (
         "its command line in the segment, one argument",
@@ -199,26 +202,26 @@ AGENT: Sequence[Row] = (
 )
 
 WEB: Sequence[Row] = (
-    ("tabs, each with a process of its own", number(server.TABS_MOST)),
-    ("other connections", number(doors.CONNECTIONS_MOST)),
+    ("tabs, each with its own process", number(server.TABS_MOST)),
+    ("other connections", number(connections.CONNECTIONS_MOST)),
     (
-        "until the first request, until the next",
-        f"{seconds(doors.HEAD_S)} / {seconds(doors.REQUEST_S)}",
+        "time until the first request, until the next one",
+        f"{seconds(connections.HEAD_S)} / {seconds(connections.REQUEST_S)}",
     ),
     ("a message from a tab", size(server.MESSAGE_BYTES)),
     ("a terminal in a tab", f"{tab.LARGEST.columns:,} × {tab.LARGEST.lines} cells"),
-    ("the same sentence on stderr", f"once in {seconds(log.AGAIN_S)}"),
+    ("the same message on stderr", f"once in {seconds(log.AGAIN_S)}"),
 )
 
 TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {
     "shares of segments": (
-        ("read at one look", "of one user", "of all other users together", "of root and of you"),
+        ("read in one pass", "of one user", "of all other users together", "of root and of you"),
         SEGMENT_SHARES,
     ),
     "limits of segments": (("segments", "at most"), SEGMENTS),
     "limits of servers": (("metrics servers", "at most"), SERVERS),
     "limits of processes": (
-        ("processes, the machine, and a look as a whole", "at most"),
+        ("processes, the machine, and a pass as a whole", "at most"),
         PROCESSES,
     ),
     "limits of the agent": (("the agent", "at most"), AGENT),

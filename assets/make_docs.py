@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 import limits  # noqa: E402
 
 from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
-from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS, PROFILE  # noqa: E402
+from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS  # noqa: E402
 from tpusmi.tui.ending.kill_screen import KillScreen  # noqa: E402
 from tpusmi.tui.help import HelpScreen  # noqa: E402
 from tpusmi.tui.keys import EVERYWHERE, key_names  # noqa: E402
@@ -32,8 +32,8 @@ from tpusmi.tui.palette import PaletteScreen  # noqa: E402
 
 DOCS = ROOT / "docs"
 PACKAGE = ROOT / "tpusmi"
-SOURCES = {AGENT: "agent", LIBTPU: "metrics server", LIBTPU_SDK: "SDK", PROFILE: ""}
-"""As the text calls them; empty for what nothing reads yet."""
+SOURCES = {AGENT: "agent", LIBTPU: "metrics server", LIBTPU_SDK: "SDK"}
+"""What the text calls them."""
 
 
 def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -79,7 +79,7 @@ def _metrics() -> str:
             m.unit,
             m.title,
             m.help,
-            ", ".join(filter(None, map(SOURCES.__getitem__, m.trust))),
+            ", ".join(SOURCES[source] for source in m.trust if source in SOURCES),
         )
         for m in METRICS
     )

@@ -26,7 +26,7 @@ from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
 
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
-from tpusmi.tui.picture import self_contained  # noqa: E402
+from tpusmi.tui.export import self_contained  # noqa: E402
 
 
 class Picture(NamedTuple):

@@ -278,6 +278,15 @@ def test_devices_and_pids_are_lists_with_or_without_spaces(job: Path) -> None:
     assert tpusmi(job, "-p", f"1,{os.getpid()}").returncode == 0
 
 
+@pytest.mark.parametrize("arguments", [["--simulate", "v5e-8", "ps"], ["--json", "demo"]])
+def test_a_command_after_the_options_is_told_to_come_first(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    found = tpusmi(tmp_path, *arguments)
+    assert found.returncode == 2
+    assert f"the command comes first: tpusmi {arguments[-1]} [options]" in found.stderr
+
+
 def test_the_demo_without_jax_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys, importlib.util as u; find = u.find_spec\n"

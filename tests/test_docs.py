@@ -20,7 +20,7 @@ from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.themes import THEMES
 from tpusmi.tui.main.devices import DeviceTable
 from tpusmi.tui.main.processes import ProcessTable
-from tpusmi.tui.memory.table import MemoryTable
+from tpusmi.tui.memory.memory_tree import MemoryTable
 from tpusmi.tui.scene import Scene
 
 ROOT = Path(__file__).resolve().parents[1]

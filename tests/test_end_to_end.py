@@ -41,7 +41,7 @@ def test_a_job_is_watched_from_its_first_step_to_its_death(tmp_path: Path) -> No
         screen.press("\x1b")  # Esc and a letter at once would be Alt and that letter
         screen.see("Keys, marks and columns", gone=True)
         screen.press("/nothing-is-called-this\r")
-        screen.see("No process passes the filter 'nothing-is-called-this'")
+        screen.see("No process matches the filter 'nothing-is-called-this'")
         screen.see("cpu:1")
         screen.press("\x1b")
         screen.see("keep_weights")

@@ -1,4 +1,4 @@
-"""tpusmi: what nvidia-smi and nvitop are to GPUs, for TPUs.
+"""tpusmi: nvidia-smi and nvitop for Google TPUs.
 
 Importing it does nothing and loads nothing.
 """
@@ -29,15 +29,15 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    """Public names are resolved at first use, then kept here: `tpusmi.step` must cost no look-up
-    in a loop.
+    """Public names are resolved at first use, then kept here, so that `tpusmi.step` costs no
+    look-up in a loop.
     """
     if name not in _HOME:
         raise AttributeError(f"module 'tpusmi' has no attribute {name!r}")
     import importlib
 
-    found = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
-    return found
+    value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

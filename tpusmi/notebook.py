@@ -1,4 +1,4 @@
-"""`tpusmi.show()`: a live panel below a cell of a notebook, one plain table anywhere else."""
+"""`tpusmi.show()`: a live panel below a notebook cell, or one plain table elsewhere."""
 
 from __future__ import annotations
 
@@ -17,34 +17,33 @@ from tpusmi.report.table import table
 
 INTERVAL_LEAST_S, INTERVAL_MOST_S = 0.2, 3600.0
 SHOWN_MOST_S = 8 * 3600.0
-"""A forgotten notebook does not look at the host for ever."""
+"""The longest that a forgotten notebook keeps reading the host."""
 FIRST_LOOK_S = 2.0
-"""The cell waits no longer than this for its first panel."""
+"""The longest that a cell waits for the values of its first panel."""
 FAILURES_MOST = 5
-"""A panel that could not be drawn so many times in a row gives up."""
+"""A panel that fails to draw this many times in a row gives up."""
 JOIN_S = 5.0
 
 _live: Panel | None = None
-"""The one panel of this process that is updated."""
+"""The only live panel of this process."""
 _replacing = threading.Lock()
 
 
 def show(
     interval_s: float = 1.0, duration_s: float | None = None, simulate: str | None = None
 ) -> Panel:
-    """Show this host below the cell, updated in place until `.stop()` of what is returned.
+    """Show this host in a panel below the cell, updated in place until you call its `.stop()`.
 
     The panel also ends after `duration_s` seconds (8 hours by default and at most), when another
-    takes its place, and with the kernel. Outside of a notebook one table is printed. `simulate`
+    panel replaces it, and with the kernel. Outside a notebook, this prints one table. `simulate`
     shows a simulated host: a type (`v5e-8`), or the directory that `tpusmi simulate` printed.
-    Raises TypeError for times that are not numbers, and nothing else: what goes wrong is said in a
-    line on stderr.
+    Raises only TypeError, for times that are not numbers; other errors are a line on stderr.
     """
     global _live
     panel = Panel(interval_s, duration_s)
     with _replacing:
         if _live is not None:
-            _live.stop("another panel took its place")
+            _live.stop("another panel replaced it")
         _live = None
         try:
             panel._open(simulate)
@@ -56,45 +55,46 @@ def show(
         except KeyboardInterrupt:
             panel.stop("interrupted")
             raise
-        except Exception as error:  # noqa: BLE001  # a view must not end the cell that asks for it
+        except Exception as error:  # noqa: BLE001  # a view must not end the cell that opens it
             panel.stop(f"failed: {error}")
-            _say(f"tpusmi.show: {error}")
+            if sys.stderr is not None:
+                sys.stderr.write(f"tpusmi.show: {error}\n")
         return panel
 
 
 class Panel:
-    """What `show()` returns: stops the updates, and tells in its repr whether there are any."""
+    """The result of `show()`: stops the updates; its repr says whether they are live."""
 
     def __init__(self, interval_s: float, duration_s: float | None) -> None:
         self._interval_s = min(INTERVAL_MOST_S, max(INTERVAL_LEAST_S, interval_s))
-        lasts_s = SHOWN_MOST_S if duration_s is None else min(SHOWN_MOST_S, duration_s)
-        self._until_s = time.monotonic() + lasts_s
+        limit_s = SHOWN_MOST_S if duration_s is None else min(SHOWN_MOST_S, duration_s)
+        self._until_s = time.monotonic() + limit_s
         self._display_id = f"tpusmi-{uuid.uuid4().hex}"
         self._pid = os.getpid()
         self._end = threading.Event()
-        self._why = ""
+        self._end_reason = ""
         self._stopped_at = ""
-        self._held = ExitStack()
+        self._simulated_host = ExitStack()
         self._collector: Collector | None = None
         self._thread: threading.Thread | None = None
 
     def __repr__(self) -> str:
-        return f"<tpusmi panel: {self._standing()}>"
+        return f"<tpusmi panel: {self._status()}>"
 
     def stop(self, why: str = "") -> None:
-        """End the updates; the panel then says when that was. Does nothing the second time."""
+        """End the updates; the panel then shows when they ended. Does nothing the second time."""
         if os.getpid() != self._pid:
-            return  # a forked child has the panel's thread no more than its kernel
+            return  # a forked child has neither the panel's thread nor its kernel
         atexit.unregister(self.stop)
-        self._why = self._why or why
+        self._end_reason = self._end_reason or why
         self._end.set()
         if self._thread is None:
-            self._let_go()
+            self._close()
         elif self._thread is not threading.current_thread():
             self._thread.join(JOIN_S)
 
     def _open(self, simulate: str | None) -> None:
-        """Start to look at the host. Raises ValueError when there is none of that name."""
+        """Start reading the host. Raises ValueError if no simulated host has that name."""
         host = this_host() if simulate is None else self._simulated(simulate)
         self._collector = open_collector(host, period_s=self._interval_s)
         self._collector.start()
@@ -103,7 +103,7 @@ class Panel:
             time.sleep(0.02)
 
     def _print(self) -> None:
-        """Print the host once, as a table."""
+        """Print one table of the host."""
         stream = sys.stdout
         if stream is not None and self._collector is not None:
             ascii_only = not (getattr(stream, "encoding", None) or "").lower().startswith("utf")
@@ -124,33 +124,33 @@ class Panel:
             return attach(name)
         from tpusmi.simulate.host import Plan, start
 
-        return self._held.enter_context(start(Plan(name)))
+        return self._simulated_host.enter_context(start(Plan(name)))
 
     def _run(self) -> None:
         self._update()
         try:
-            self._let_go()
-        except Exception as error:  # noqa: BLE001  # of a thread that nobody watches
-            self._why = self._why or f"failed: {error}"
+            self._close()
+        except Exception as error:  # noqa: BLE001  # the end of a thread
+            self._end_reason = self._end_reason or f"failed: {error}"
 
     def _update(self) -> None:
-        """Draw again and again, until there is a reason not to."""
+        """Draw again and again, until there is a reason to stop."""
         failures = 0
         while not self._end.wait(self._interval_s):
             if time.monotonic() >= self._until_s:
-                self._why = "its time is over"
+                self._end_reason = "its time is over"
                 return
             try:
                 self._draw()
                 failures = 0
-            except Exception as error:  # noqa: BLE001  # the next one may succeed
+            except Exception as error:  # noqa: BLE001  # the next drawing may succeed
                 failures += 1
                 if failures == FAILURES_MOST:
-                    self._why = f"could not be shown: {error}"
+                    self._end_reason = f"could not be shown: {error}"
                     return
 
-    def _let_go(self) -> None:
-        """Stop looking, say in the panel when that was, and end a host of our own."""
+    def _close(self) -> None:
+        """Stop reading, show that in the panel, and end the simulated host if there is one."""
         if self._stopped_at:
             return
         self._stopped_at = time.strftime("%H:%M:%S")
@@ -160,12 +160,13 @@ class Panel:
             if self._thread is not None:
                 self._draw()
         finally:
-            self._held.close()
+            self._simulated_host.close()
 
-    def _standing(self) -> str:
+    def _status(self) -> str:
         if not self._stopped_at:
             return f"live, every {self._interval_s:g} s"
-        return f"stopped at {self._stopped_at}" + (f" ({self._why})" if self._why else "")
+        reason = f" ({self._end_reason})" if self._end_reason else ""
+        return f"stopped at {self._stopped_at}{reason}"
 
     def _draw(self, is_new: bool = False) -> None:
         from IPython.display import display
@@ -177,43 +178,38 @@ class Panel:
         display(bundle, raw=True, display_id=self._display_id, update=not is_new)
 
     def _bundle(self, snapshot: Snapshot) -> dict[str, str]:
-        """The panel for every kind of viewer."""
+        """The panel in every format that a viewer may want."""
         from tpusmi.report.html import fragment
 
-        standing = self._standing()
+        status = self._status()
         return {
-            "text/html": str(fragment(snapshot, standing, ended=bool(self._stopped_at))),
-            "text/plain": f"{table(snapshot)}\n[{standing}]",
+            "text/html": str(fragment(snapshot, status, ended=bool(self._stopped_at))),
+            "text/plain": f"{table(snapshot)}\n[{status}]",
         }
 
 
 def _shell() -> Any | None:
-    """IPython's shell, without loading IPython; None where there is none."""
+    """IPython's shell, without loading IPython; None if there is none."""
     ipython = sys.modules.get("IPython")
-    found = getattr(ipython, "get_ipython", None)
-    return None if found is None else found()
+    get_ipython = getattr(ipython, "get_ipython", None)
+    return None if get_ipython is None else get_ipython()
 
 
 def _in_notebook() -> bool:
-    """True in a kernel, whose outputs can be HTML; False in IPython on a terminal too."""
+    """True in a kernel, which can show HTML; False in IPython on a terminal."""
     return getattr(_shell(), "kernel", None) is not None
 
 
 def _is_captured() -> bool:
-    """True while a cell under %%capture runs, which would keep every update."""
+    """True while a cell with %%capture runs, which would store every update."""
     from IPython.core.displaypub import CapturingDisplayPublisher
 
     return isinstance(getattr(_shell(), "display_pub", None), CapturingDisplayPublisher)
 
 
 def _columns() -> int | None:
-    """Of the terminal on stdout; None where there is none."""
+    """Columns of the terminal on stdout; None if there is none."""
     try:
         return os.get_terminal_size().columns or None
     except OSError:
         return None
-
-
-def _say(line: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(f"{line}\n")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.text import clean
-from tpusmi.tui.main.arrange import VIEWS
 
 INTERVAL_LEAST_S, INTERVAL_MOST_S = 0.1, 86400.0
 LARGEST_BYTES = 64 * 1024
@@ -121,7 +120,9 @@ def _theme(value: object) -> str:
 
 
 def _view(value: object) -> str:
-    return _one_of(value, "view", VIEWS)
+    from tpusmi.tui.feed import View
+
+    return _one_of(value, "view", [view.value for view in View])
 
 
 def _interval_s(value: object) -> float:

@@ -1,7 +1,7 @@
-"""Text from outside made safe to show: no control characters, no secrets.
+"""Makes text from outside safe to show: no control characters, no secrets.
 
-Text is cut before anything looks at it, and every pattern takes a time that grows with the length
-of the text and no faster: the text may be a stranger's.
+Text is cut before anything reads it, and every pattern takes linear time: a stranger may have
+written the text.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator
 
 HIDDEN = "***"
 WORD_MOST, WORDS_MOST, ARGV_MOST = 4096, 4096, 16_384
-"""Characters of one argument, arguments, and characters of them all that are looked at."""
+"""How much is read: characters of one argument, arguments, characters of all arguments."""
 
-# Patterns stay text until needed: most text is harmless, and compiling them would cost the start.
+# Patterns stay text until needed: most text is harmless, and compiling slows down the start.
 _ENDINGS = (
-    *("token", "secret", "secrets", "password", "passwd", "passphrase", "credential"),
-    *("credentials", "apikey", "apikeys", "api_keys", "api-keys", "accesskey", "accountkey"),
-    *("_key", "-key", "signature", "cookie", "auth", "authorization"),
-)
+    "token", "secret", "secrets", "password", "passwd", "passphrase", "credential",
+    "credentials", "apikey", "apikeys", "api_keys", "api-keys", "accesskey", "accountkey",
+    "_key", "-key", "signature", "cookie", "auth", "authorization",
+)  # fmt: skip
 """The name of a secret ends in one of these."""
 _LAST_PARTS = frozenset(("pwd", "pw", "pat", "pass", "jwt", "sig", "bearer"))
-"""Or its last part is one of these: `db.pwd`, but not `bypass`."""
+"""Or the last part of the name is one of these: `db.pwd`, but not `bypass`."""
 _ASSIGNMENT = r"(?<![\w.-])([\w.-]+)([\\\"'\]]*\s*[=:])\s*"
-"""A name and what stands between it and its value: `--env=`, `"api_key": `, `?token=`"""
+"""A name and the characters before its value: `--env=`, `"api_key": `, `?token=`"""
 _VALUE = (
     r"(?i)[\[{][^\]}]*|\\*\"[^\"]*\"?|'[^']*'?|(?:(?:bearer|basic|digest|token) )?[^\s\"',;&}]+"
 )
@@ -32,36 +32,36 @@ _PREFIXED = (
 )
 _SHAPED = rf"(?<=://)[^/\s@]+(?=@)|{_PREFIXED}{{8,}}"
 _CUT_SHORT = rf"{_PREFIXED}{{0,7}}$|(?<=://)[^/\s@]+$"
-"""What may be the beginning of such a secret, where the text was cut."""
+"""A possible beginning of such a secret, at the end of a cut text."""
 _HINTS = (
-    *("token", "secret", "pass", "credential", "key", "auth", "://", "cookie", "signature"),
-    *("pwd", "pw", "pat", "jwt", "sig", "bearer"),
-    *("hf_", "gh", "glpat", "sk-", "xox", "aiza", "ya29", "akia", "eyj"),
-)
-"""Lower-case text, one of which stands in everything the patterns can match."""
+    "token", "secret", "pass", "credential", "key", "auth", "://", "cookie", "signature",
+    "pwd", "pw", "pat", "jwt", "sig", "bearer",
+    "hf_", "gh", "glpat", "sk-", "xox", "aiza", "ya29", "akia", "eyj",
+)  # fmt: skip
+"""Any text that the patterns can match contains one of these, in lower case."""
 
 
 def counted(number: int, what: str, several: str = "") -> str:
-    """`1 device`, `2 devices`; `several` is a plural that does not end so."""
+    """`1 device`, `2 devices`; `several` is an irregular plural."""
     return f"{number} {noun(number, what, several)}"
 
 
 def noun(number: float, what: str, several: str = "") -> str:
-    """`device` of one, `devices` of any other number."""
+    """`device` for 1, `devices` for any other number."""
     return what if number == 1 else several or f"{what}s"
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text is in plain decimal digits; None for anything else, and for one longer
-    than any of the kernel's: Python refuses to read very long ones.
+    """The number that the text is in plain decimal digits; None for any other text, and for a
+    number longer than any of the kernel's: Python refuses to read very long ones.
     """
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
 
 def clean(text: str, most: int = 4096) -> str:
-    """The text, cut to `most` characters, with a space for what cannot be printed.
+    """The text, cut to `most` characters, with a space for characters that cannot be printed.
 
-    That is terminal escapes, line breaks, text-direction overrides, and undecodable bytes.
+    These are terminal escapes, line breaks, text-direction overrides, and undecodable bytes.
     """
     cut = text[:most]
     if not cut.isprintable():
@@ -81,21 +81,21 @@ def command_line(argv: Iterable[str], most: int = 1024) -> str:
 
 
 def without_secrets(argv: Iterable[str]) -> list[str]:
-    """The arguments with what looks like a secret hidden: the first WORDS_MOST of them, each up to
-    WORD_MOST characters, and up to ARGV_MOST characters in sum.
+    """The arguments, with likely secrets hidden: the first WORDS_MOST of them, each up to
+    WORD_MOST characters, and up to ARGV_MOST characters in all.
     """
     return [*_words(argv)]
 
 
 def redacted(word: str) -> str:
-    """One argument or environment value, up to WORD_MOST characters of it, with what looks like a
-    secret hidden.
+    """One argument or environment value, up to WORD_MOST characters of it, with likely secrets
+    hidden.
     """
     return _redacted(word[:WORD_MOST], len(word) > WORD_MOST)
 
 
 def _words(argv: Iterable[str]) -> Iterator[str]:
-    """The arguments one by one, cut, with what looks like a secret hidden."""
+    """The arguments one by one, cut, with likely secrets hidden."""
     hide_next = False
     for word, is_cut in _cut(argv):
         if hide_next and not word.startswith("-"):
@@ -125,24 +125,22 @@ def _redacted(word: str, is_cut: bool) -> str:
 
 
 def _without_values(word: str) -> str:
-    """The word with a mark in place of each value that is assigned to the name of a secret."""
+    """The word, with a mark instead of each value that is assigned to the name of a secret."""
     shown, at = [], 0
-    for found in re.finditer(_ASSIGNMENT, word):
-        if found.start() < at or not _names_secret(found[1]):
+    for name in re.finditer(_ASSIGNMENT, word):
+        if name.start() < at or not _names_secret(name[1]):
             continue
-        if found.start() == 0 and len(found[2]) == 1:  # the word is the assignment: all of the rest
-            return word[: found.end(2)] + HIDDEN if found.end(2) < len(word) else word
-        value = re.compile(_VALUE).match(word, found.end())
+        if name.start() == 0 and len(name[2]) == 1:  # the word is one assignment: hide the rest
+            return word[: name.end(2)] + HIDDEN if name.end(2) < len(word) else word
+        value = re.compile(_VALUE).match(word, name.end())
         if value is not None:
-            shown += [word[at : found.end()], HIDDEN]
+            shown += [word[at : name.end()], HIDDEN]
             at = value.end()
     return "".join(shown) + word[at:]
 
 
 def _is_flag_of_secret(word: str, is_cut: bool) -> bool:
-    """True for `--token`: the next argument is the secret. A flag that was cut may
-    be one.
-    """
+    """True for `--token`: the next argument is the secret. Also for any flag that was cut."""
     if not word.startswith("-") or not (is_cut or _may_hide(word)):
         return False
     name = re.fullmatch(r"([\w.-]+)\s*", word)

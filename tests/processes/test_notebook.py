@@ -136,7 +136,7 @@ def test_another_panel_takes_the_place_of_the_first(cells: Kernel, job: Job) -> 
     said = panels(cells.run("first, panel = panel, tpusmi.show(0.2)"))
     ended = [m for m in said if display_id(m) == display_id(first)][-1]
     assert "stopped at " in html(ended)
-    assert "another panel took its place" in html(ended)
+    assert "another panel replaced it" in html(ended)
     later = {display_id(m) for m in quiet(cells)}
     assert len(later) == 1
     assert display_id(first) not in later

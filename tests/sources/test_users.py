@@ -102,7 +102,7 @@ def test_a_user_named_while_names_do_not_come_is_not_said_to_have_nothing(
     asked = (*command.split(), "-u", "ann")
     found = tpusmi(tmp_path, *asked, PYTHONPATH=slow_names)
     assert (found.returncode, found.stderr.count("\n")) == (4, 1)
-    assert "does not say in time who ann is: name the user by number" in found.stderr
+    assert "did not return the uid of ann in time: give the uid instead" in found.stderr
     by_number = tpusmi(tmp_path, *asked[:-1], str(os.getuid()), PYTHONPATH=slow_names)
     assert (by_number.returncode, by_number.stderr) == (0, "")
     assert str(os.getpid()) in by_number.stdout

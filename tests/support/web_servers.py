@@ -93,7 +93,7 @@ async def serving_here(command: str, said: list[str] | None = None) -> AsyncIter
     prints is added to `said`.
     """
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    plan = web.Plan(command, "127.0.0.1", 0)
+    plan = web.Service(command, "127.0.0.1", 0)
     say = [].append if said is None else said.append
     serve = asyncio.ensure_future(web.serve(plan, port.set_result, {signal.SIGUSR1: 7}, say))
     try:

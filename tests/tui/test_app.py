@@ -12,7 +12,7 @@ from tpusmi.tui.app import Dashboard
 from tpusmi.tui.help import HelpScreen
 from tpusmi.tui.keymap import clash
 from tpusmi.tui.keys import EVERYWHERE, offered
-from tpusmi.tui.main.page import MainPage
+from tpusmi.tui.main.main_page import MainPage
 from tpusmi.tui.pages import NAMES, _page, every_key, keys_by_page
 
 
@@ -143,6 +143,24 @@ async def test_a_filter_takes_effect_while_it_is_typed() -> None:
         assert height(pilot, "prompt") == 0
 
 
+async def test_a_filter_is_edited_where_its_cursor_is() -> None:
+    async with dashboard(two_jobs()) as pilot:
+        await press(pilot, "slash", *"user=ce", "left", "left", *"gra", "home", "delete", "u")
+        assert "Filter: user=grace" in text(pilot, "prompt")
+        assert order(pilot) == ["52870"]
+        await press(pilot, "end", *" stale", "ctrl+w", "left", "ctrl+k")
+        assert text(pilot, "prompt").rstrip() == "Filter: user=grace"
+        await press(pilot, "ctrl+left", "ctrl+right", "end", *" 41", "ctrl+u", "enter")
+        assert order(pilot) == ["41234", "52870"]
+
+
+async def test_the_cursor_of_a_long_filter_stays_in_sight() -> None:
+    async with dashboard(two_jobs(), size=(60, 20)) as pilot:
+        await press(pilot, "slash", *("x" * 70), "y")
+        assert text(pilot, "prompt").rstrip().endswith("xy")
+        assert len(text(pilot, "prompt")) <= 60
+
+
 async def test_escape_while_typing_drops_the_filter() -> None:
     async with dashboard(two_jobs()) as pilot:
         await press(pilot, "slash", *"41", "escape")
@@ -153,7 +171,7 @@ async def test_escape_while_typing_drops_the_filter() -> None:
 async def test_a_filter_without_a_match_says_so() -> None:
     async with dashboard(two_jobs()) as pilot:
         await press(pilot, "slash", *"nobody", "enter")
-        assert "no process passes" in text(pilot, "detail").lower()
+        assert "no process matches" in text(pilot, "detail").lower()
         await press(pilot, "down", "end", "enter")
         assert pilot.app.is_running
 

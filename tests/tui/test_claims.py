@@ -49,7 +49,7 @@ async def test_a_claim_is_marked_and_is_a_row_beside_the_process() -> None:
         await choose(pilot, "xmrig")
         assert "forged words" in text(pilot, "detail")
         await press(pilot, "enter")
-        assert f"not verified: only {PATH}, a file of user mallory, says that" in shown(pilot)
+        assert f"not verified: known only from {PATH}, a file of user mallory" in shown(pilot)
         assert "its TensorCores are busy" not in shown(pilot)
 
 

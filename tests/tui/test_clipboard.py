@@ -14,7 +14,7 @@ from support.commands import TPUSMI, environment
 from support.simulated_hosts import host_of
 
 from tpusmi.model import Host
-from tpusmi.tui.clipboard import copy
+from tpusmi.tui.export import copy_text
 
 SENT = f"\x1b]52;c;{base64.b64encode(b'4321').decode()}\a"
 LIMIT_S = 20.0
@@ -28,14 +28,14 @@ def _no_multiplexer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_terminal_gets_one_sequence_and_nothing_is_claimed_of_it() -> None:
     written: list[str] = []
-    assert copy("4321", written.append) == "pid 4321 sent to the terminal's clipboard"
+    assert copy_text("4321", written.append) == "pid 4321 sent to the terminal's clipboard"
     assert written == [SENT]
 
 
 def test_screen_passes_it_on_to_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STY", "1.pts-0")
     written: list[str] = []
-    copy("4321", written.append)
+    copy_text("4321", written.append)
     assert written == [f"\x1bP{SENT}\x1b\\"]
 
 
@@ -50,7 +50,7 @@ def test_a_tmux_that_cannot_be_asked_gets_the_sequence_wrapped_and_plain(
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin" if program else str(tmp_path))
     written: list[str] = []
     began_s = time.monotonic()
-    assert copy("4321", written.append) == "pid 4321 sent to the terminal's clipboard"
+    assert copy_text("4321", written.append) == "pid 4321 sent to the terminal's clipboard"
     assert time.monotonic() - began_s < 10
     doubled = SENT.replace("\x1b", "\x1b\x1b")
     assert written == [f"\x1bPtmux;{doubled}\x1b\\", SENT]
@@ -96,8 +96,8 @@ def test_in_tmux_what_is_copied_is_in_a_buffer_whatever_is_set_there(
     tmux("set", "-s", "set-clipboard", setting)
     seen(tmux, "v5e")
     tmux("send-keys", "y")
-    screen = seen(tmux, "put into tmux's buffer")
+    screen = seen(tmux, "copied to the tmux buffer")
     assert "Copied" not in screen
-    pid = screen.split(" put into tmux's buffer")[0].split("pid ")[-1]
+    pid = screen.split(" copied to the tmux buffer")[0].split("pid ")[-1]
     assert tmux("show-buffer") == pid
     assert pid.isdigit()

@@ -205,7 +205,7 @@ async def test_a_host_without_devices_says_so() -> None:
     nothing = ScriptedFeed(changes={"sources": (Outcome("agent", DENIED, "may not"),)})
     async with dashboard(nothing, SIZE) as pilot:
         await press(pilot, "d", "tab", "w", "pagedown")
-        assert page_text(pilot) == "There is no device on this host."
+        assert page_text(pilot) == "No device on this host"
 
 
 @pytest.mark.parametrize("ascii", [False, True])

@@ -12,14 +12,15 @@ from tpusmi.chips import GENERATIONS, by_name
 from tpusmi.merge.roofline import Roofline
 from tpusmi.model import Device, DeviceKey
 from tpusmi.tui import Options
-from tpusmi.tui.device import roofline_plot
-from tpusmi.tui.device.facts import fragmented_percent, health, short_name
-from tpusmi.tui.device.graphs import DeviceGraphs
-from tpusmi.tui.device.rates import rates
+from tpusmi.tui.device import chip_limits
+from tpusmi.tui.device.chip_limits import rates
+from tpusmi.tui.device.device_facts import fragmented_percent, health, short_name
+from tpusmi.tui.device.device_graphs import DeviceGraphs
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Fact
+from tpusmi.tui.draw.graphs import HBM
 from tpusmi.tui.draw.look import Look, Row, width_of
-from tpusmi.tui.draw.ranks import columns_for
+from tpusmi.tui.draw.plot import SCALE_WIDTH, columns_for
 from tpusmi.tui.scene import Scene
 
 PEAK, BANDWIDTH = 197e12, 819e9
@@ -101,15 +102,15 @@ def test_nothing_is_told_of_a_chip_that_nobody_knows() -> None:
 
 
 def test_the_roofline_in_words() -> None:
-    assert roofline_plot.told(BELOW) == (
+    assert chip_limits.in_words(BELOW) == (
         "memory-bound: 186 FLOP/byte of 241 at the ridge, 66 % of the roof"
     )
-    assert roofline_plot.told(ABOVE).startswith("compute-bound: 1500 FLOP/byte of 241")
-    assert "step(flops=)" in roofline_plot.told(Roofline(PEAK, BANDWIDTH, None, 5e11))
-    assert "the HBM bandwidth is not measured" in roofline_plot.told(
+    assert chip_limits.in_words(ABOVE).startswith("compute-bound: 1500 FLOP/byte of 241")
+    assert "step(flops=)" in chip_limits.in_words(Roofline(PEAK, BANDWIDTH, None, 5e11))
+    assert "the HBM bandwidth is not measured" in chip_limits.in_words(
         Roofline(PEAK, BANDWIDTH, 1e12, None)
     )
-    assert roofline_plot.block(Look(), Roofline(None, None, 1e12, 5e11), roomy=True) is None
+    assert chip_limits.roofline_block(Look(), Roofline(None, None, 1e12, 5e11), roomy=True) is None
 
 
 @pytest.mark.parametrize("ascii", [False, True])
@@ -118,7 +119,7 @@ def test_the_point_is_left_of_the_ridge_under_the_slope_and_right_of_it_under_th
 ) -> None:
     look, mark = Look(ascii=ascii), "O" if ascii else "●"
     for roofline, is_left in ((BELOW, True), (ABOVE, False)):
-        *lines, axis = plain(roofline_plot.plot(look, roofline, 60, 12))
+        *lines, axis = plain(chip_limits.plot(look, roofline, 60, 12))
         y = next(n for n, line in enumerate(lines) if mark in line)
         ridge = axis.index("^" if ascii else "↑")
         assert (lines[y].index(mark) < ridge) == is_left
@@ -138,9 +139,9 @@ def test_the_plot_fits_wherever_the_point_is(
     flops: float, rate: float, width: int, height: int, ascii: bool
 ) -> None:
     roofline = Roofline(PEAK, BANDWIDTH, flops, rate)
-    lines = plain(roofline_plot.plot(Look(ascii=ascii), roofline, width, height))
+    lines = plain(chip_limits.plot(Look(ascii=ascii), roofline, width, height))
     assert len(lines) == max(2, height)
-    assert {len(line) for line in lines} == {max(width, roofline_plot.SCALE_WIDTH + 2)}
+    assert {len(line) for line in lines} == {max(width, chip_limits.SCALE_WIDTH + 2)}
     assert sum(line.count("O" if ascii else "●") for line in lines[:-1]) == 1
 
 
@@ -182,8 +183,7 @@ def test_the_newest_second_is_at_the_right_edge_of_every_span() -> None:
     scene.refresh()
     newest = feed.history.at("hbm_used_bytes", key, START_S, 0.0)
     for span_s in (600, 300, 120, 60):
-        values = DeviceGraphs(scene, snapshot, snapshot.devices[0], span_s).values(
-            "hbm_used_bytes", 150
-        )
+        graphs = DeviceGraphs(scene, snapshot, snapshot.devices[0], span_s)
+        values = graphs.values(HBM, 150 + SCALE_WIDTH)
         assert len(values) == 150
         assert values[-1] == newest

@@ -41,7 +41,7 @@ async def test_a_device_chosen_on_its_page_is_in_sight_of_the_devices(
 async def test_a_table_that_was_scrolled_stays_where_it_was_scrolled_to() -> None:
     async with dashboard(crowd(), size=(100, 30)) as pilot:
         top = text(pilot, "processes")
-        grid = pilot.app.page.roll.grid  # type: ignore[attr-defined]
+        grid = pilot.app.page.process_list.grid  # type: ignore[attr-defined]
         grid.scroll_rows(30)
         scrolled = text(pilot, "processes")
         assert scrolled != top

@@ -138,7 +138,7 @@ async def test_phases_stand_on_a_line_and_in_shares() -> None:
         await press(pilot, "j")
         phases = line(pilot, "   phase").partition("│")[2]
         assert [c for c in phases if c.isalpha()] == list("SCRICR")
-        said = "running 80 % · compiling 10 % · starting 5 % · idle 5 % · in 9.3 min"
+        said = "running 80 % · compiling 10 % · starting 5 % · idle 5 % · of 9.3 min"
         assert said in page(pilot)
 
 
@@ -194,8 +194,8 @@ async def test_without_an_agent_it_says_how_to_get_one_and_what_the_devices_do()
         await press(pilot, "j")
         assert screen_text(pilot)[1].startswith(f"? {PID}  ada  no agent  TPU v5 lite 0-3")
         assert "tpusmi.start()" in line(pilot, "agent")
-        assert "duty  98 %" in line(pilot, "devices")
-        for name in ("duty ", "MXU ", "bandwidth "):
+        assert "DUTY  98 %" in line(pilot, "devices")
+        for name in ("MXU ", "duty cycle ", "HBM bandwidth "):
             assert line(pilot, name).rstrip().endswith("mean of its devices")
         assert "step time" not in page(pilot)
 
@@ -215,7 +215,7 @@ async def test_a_stale_holder_is_told_with_its_reason() -> None:
 async def test_a_silent_job_and_a_dead_one_say_so_and_are_grey() -> None:
     async with dashboard(old_jobs(), size=(100, 30)) as pilot:
         await press(pilot, "j")
-        assert "silent: its agent wrote nothing for 70.0 s" in screen_text(pilot)[1]
+        assert "silent: no data from its agent for 70.0 s" in screen_text(pilot)[1]
         assert _style_of(pilot, "91.2 ms").dim
         await press(pilot, "tab")
         assert "ended 3.0 min ago" in screen_text(pilot)[1]
@@ -235,7 +235,7 @@ async def test_on_a_cpu_flops_are_shown_and_why_there_is_no_mfu() -> None:
     [
         (NO_STEPS, "step time  no step yet", "call tpusmi.step() in the loop, once per step"),
         (NO_STEPS, "MFU", "no step yet: call tpusmi.step() in the loop, once per step"),
-        ({"mfu_percent": None, "flops_per_s": None}, "MFU", "unknown: tell tpusmi.step(flops=N)"),
+        ({"mfu_percent": None, "flops_per_s": None}, "MFU", "unknown: pass tpusmi.step(flops=N)"),
     ],
 )
 async def test_what_a_job_does_not_tell_is_explained(

@@ -11,8 +11,7 @@ from tpusmi.model import PHASES, History, ProcessKey, Reading
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Graphs, dominant, most, stretched
 from tpusmi.tui.draw.look import Look, Row, width_of
-from tpusmi.tui.job.graphs import per_minute
-from tpusmi.tui.job.phases import shares, time_line
+from tpusmi.tui.job.job_graphs import per_minute, shares, time_line
 
 KEY = ProcessKey(1, 100)
 S, C, R, I, X = (float(PHASES.index(name)) for name in PHASES)  # noqa: E741  # their letters
@@ -36,7 +35,7 @@ def test_shares_are_of_the_time_that_is_known() -> None:
     assert shares([-1.0] * 10 + [R] * 30 + [C] * 10, 50) == [
         "running 75 %",
         "compiling 25 %",
-        "in 40.0 s",
+        "of 40.0 s",
     ]
     assert shares([R] * 499 + [I], 500) == ["running 100 %", "idle 0.2 %"]
     assert shares([R] * 49 + [-1.0], 50) == ["running 100 %"]

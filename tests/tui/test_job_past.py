@@ -7,9 +7,10 @@ from support.holder_feeds import ScriptedEnder
 from support.job_feeds import LIFE, OTHER, PID, Bare, StoryFeed, StoryJob, story
 
 from tpusmi.model import Value
-from tpusmi.tui.draw.graphs import Graphs
+from tpusmi.tui import Options
 from tpusmi.tui.draw.look import Look
-from tpusmi.tui.job.graphs import JobGraphs, Moment
+from tpusmi.tui.job.job_graphs import JobGraphs
+from tpusmi.tui.scene import Scene
 
 
 async def test_a_look_back_before_its_beginning_says_so_and_ends_no_other() -> None:
@@ -18,7 +19,7 @@ async def test_a_look_back_before_its_beginning_says_so_and_ends_no_other() -> N
         await press(pilot, "j", "tab", "shift+left")
         assert str(OTHER) in screen_text(pilot)[1]
         await press(pilot, "shift+left")
-        assert f"pid {OTHER} had not begun then." in text(pilot, "job")
+        assert f"pid {OTHER} had not started yet." in text(pilot, "job")
         assert pilot.app.page.targets == ()  # type: ignore[attr-defined]
         await press(pilot, "n")
         assert str(OTHER) in screen_text(pilot)[1]
@@ -36,8 +37,8 @@ async def test_a_process_that_is_gone_is_gone_and_no_other_is_in_its_place() -> 
 def compiled(feed: StoryFeed) -> str:
     """What the page says of compilations in the last minute."""
     now = feed.snapshot()
-    moment = Moment(Look(), now, now.processes[0], Graphs(feed.history), feed.history, 60)
-    rows = JobGraphs(moment, 100).lines(30)
+    scene = Scene(Look(), Options(), feed.history)
+    rows = JobGraphs(scene, now, now.processes[0], 60, 100).lines(30)
     lines = ["".join(piece.text for piece in row) for row in rows]
     return next(line for line in lines if line.startswith("compiled"))
 

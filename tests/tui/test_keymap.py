@@ -7,7 +7,7 @@ from support.dashboards import dashboard, press, shown, text
 from support.feeds import two_jobs
 
 from tpusmi.tui.ending.kill_screen import KillScreen
-from tpusmi.tui.keymap import KeyNameError, clash, remapped, spelled, textual_keys
+from tpusmi.tui.keymap import KeyNameError, clash, remapped, spelled
 from tpusmi.tui.keys import key_names, shown_key
 from tpusmi.tui.pages import every_key
 
@@ -41,7 +41,7 @@ def test_keys_are_spelled_as_printed_or_as_textual_does(printed: str, textual: s
 )
 def test_what_is_no_key_is_refused(wrong: str) -> None:
     with pytest.raises(KeyNameError):
-        textual_keys({"kill": wrong})
+        spelled(wrong)
 
 
 def test_every_binding_is_spelled_as_textual_does() -> None:

@@ -10,8 +10,8 @@ from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
 from tpusmi.model import MemoryProfile
-from tpusmi.tui.draw.folds import Folds
-from tpusmi.tui.memory.page import MemoryPage
+from tpusmi.tui.memory.memory_page import MemoryPage
+from tpusmi.tui.memory.memory_tree import TreeTable
 
 LEAK = ("log_metrics", "train/metrics.py", 27, 300, 30)
 
@@ -22,7 +22,7 @@ def page(pilot: Pilot[None]) -> MemoryPage:
     return found
 
 
-def table(pilot: Pilot[None]) -> Folds:
+def table(pilot: Pilot[None]) -> TreeTable:
     return page(pilot).rows
 
 
@@ -119,7 +119,7 @@ async def test_the_mark_shows_what_has_grown_since() -> None:
         assert "CHANGE" not in titles(pilot)
         assert "none: b sets it" in head(pilot)
         await press(pilot, "b")
-        assert "nothing newer yet" in head(pilot)
+        assert "no newer profile yet" in head(pilot)
         grow(feed)
         await press(pilot, "r")
         assert "4s ago · live +1.2 GiB · 1 line new, 0 gone" in head(pilot)
@@ -133,7 +133,7 @@ async def test_a_second_press_moves_the_mark() -> None:
         await press(pilot, "m", "b")
         grow(feed)
         await press(pilot, "r", "b")
-        assert "1s ago · nothing newer yet" in head(pilot)
+        assert "1s ago · no newer profile yet" in head(pilot)
         assert "new log_metrics" not in shown(pilot)
 
 
@@ -281,7 +281,7 @@ async def test_a_job_without_an_agent_says_what_to_do() -> None:
         await press(pilot, "down", "down", "m")
         assert "60001 python notebook.py" in shown(pilot)
         assert "import tpusmi; tpusmi.start()" in shown(pilot)
-        assert "Tab shows one that has a profile:\n    41234 python" in head(pilot)
+        assert "Tab shows a job with a profile:\n    41234 python" in head(pilot)
         await press(pilot, "b", "enter", "S", "D", "e", "E", "down", "slash", "x", "escape", "tab")
         assert "41234" in head(pilot)
 
@@ -319,7 +319,7 @@ async def test_in_the_past_the_profile_is_one_of_now() -> None:
         await press(pilot, "m")
         used = head(pilot).splitlines()[1]
         await press(pilot, "left", "left")
-        assert "profile of now, 4s old" in head(pilot)
+        assert "current profile, 4s old" in head(pilot)
         assert head(pilot).splitlines()[1] != used
         await press(pilot, "n")
         assert "of now" not in head(pilot)
@@ -409,7 +409,7 @@ async def test_the_keys_of_the_page_are_in_its_help() -> None:
         for words in (
             "Set the mark",
             "Open all rows",
-            "Show the next device alone",
+            "Show the next / previous device alone",
             "Sort by bytes",
         ):
             assert words in found

@@ -7,11 +7,11 @@ from support.feeds import LIMIT, ScriptedFeed
 from support.memory_feeds import MemoryJob, held, profile, trainer
 
 from tpusmi.model import NOMINAL, MemoryProfile, Snapshot, Value
-from tpusmi.tui.draw.folds import Branch, branches, nearest
 from tpusmi.tui.draw.look import Look, Row, width_of
-from tpusmi.tui.memory.allocations import Wanted, tree
-from tpusmi.tui.memory.lines import Shown, cards, figures, head_lines, split_bar
-from tpusmi.tui.memory.table import MemoryTable, signed_size
+from tpusmi.tui.memory.allocations import TreeQuery, tree
+from tpusmi.tui.memory.memory_bars import cards, figures, split_bar
+from tpusmi.tui.memory.memory_head import ShownMemory, head_lines
+from tpusmi.tui.memory.memory_tree import MemoryTable, TreeRow, nearest, signed_size, tree_rows
 
 GIB = 1 << 30
 LOOK = Look()
@@ -33,12 +33,14 @@ def said(s: Snapshot, mark: MemoryProfile | None = None, width: int = 120, lines
     return "\n".join(map(plain, head_lines(LOOK, about(s, mark), width, lines)))
 
 
-def about(s: Snapshot, mark: MemoryProfile | None = None, now_s: float | None = None) -> Shown:
+def about(
+    s: Snapshot, mark: MemoryProfile | None = None, now_s: float | None = None
+) -> ShownMemory:
     p = s.processes[0]
     assert p.profile is not None
-    found = tree(Wanted(p.profile, mark))
+    found = tree(TreeQuery(p.profile, mark))
     at_s = None if mark is None else mark.at_s
-    return Shown(
+    return ShownMemory(
         s, p, s.devices_of(p.key), False, found, at_s, now_s or s.at_s, "job 1 of 2, Tab: next"
     )
 
@@ -50,13 +52,13 @@ def plain(row: Row) -> str:
 def test_what_is_in_use_and_in_no_array_is_unattributed() -> None:
     text = said(moment(hbm_used_bytes=10 * GIB, live_array_bytes=7 * GIB))
     assert "10.0/15.8 GiB   63 %  tpu:0" in text
-    assert "live ━  7.0 GiB in 880 arrays · profile 4s old" in text
+    assert "live ━  7.0 GiB in 880 arrays · profile, 4s old" in text
     assert "other ╍ 3.0 GiB unattributed: programs, runtime, temporaries, fragmentation" in text
 
 
 def test_arrays_that_are_more_than_what_is_in_use_were_counted_before() -> None:
     text = said(moment(hbm_used_bytes=5 * GIB, live_array_bytes=7 * GIB))
-    assert "other ╍ – the live arrays are older than what is in use" in text
+    assert "other ╍ – the live arrays are older than the memory in use" in text
 
 
 @pytest.mark.parametrize("name", ["hbm_used_bytes", "live_array_bytes"])
@@ -161,7 +163,7 @@ def test_what_may_have_been_too_small_at_the_mark_is_said_to_be() -> None:
         99_000.0, held(1)[3:], allocations_left_out_bytes=GIB, allocations_left_out_count=9
     )
     s = moment()
-    assert "new?: or too small then to be listed" in said(s, cut)
+    assert '"new?": may have been too small to list at the mark' in said(s, cut)
     assert "new?" in cells(s, cut)
 
 
@@ -203,8 +205,8 @@ def test_a_change_has_its_sign(change: int | None, shown: str) -> None:
     assert signed_size(change) == shown
 
 
-def opened(s: Snapshot, mark: MemoryProfile | None = None) -> list[Branch]:
-    return branches(about(s, mark).tree.nodes, lambda key: True)
+def opened(s: Snapshot, mark: MemoryProfile | None = None) -> list[TreeRow]:
+    return tree_rows(about(s, mark).tree.nodes, lambda key: True)
 
 
 def table(look: Look, s: Snapshot, mark: MemoryProfile | None = None) -> MemoryTable:

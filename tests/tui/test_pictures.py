@@ -27,7 +27,7 @@ async def test_a_key_saves_the_screen_under_a_name_of_its_own(
     async with dashboard(two_jobs()) as pilot:
         await press(pilot, "s")
         await press(pilot, "s")
-        assert "Saved as tpusmi-trainer-7-" in text(pilot, "footer")
+        assert "Saved tpusmi-trainer-7-" in text(pilot, "footer")
     one, two = sorted(tmp_path.iterdir())
     assert one.read_text().startswith("<svg")
     assert "tpu:0" in two.read_text()
@@ -42,4 +42,4 @@ async def test_a_directory_that_takes_no_file_is_told(
     gone.rmdir()
     async with dashboard(two_jobs()) as pilot:
         await press(pilot, "s")
-        assert "could not be saved: No such file or directory" in text(pilot, "footer")
+        assert "Cannot save the screenshot: No such file or directory" in text(pilot, "footer")

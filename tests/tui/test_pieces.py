@@ -11,11 +11,11 @@ from tpusmi.merge.past import past
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice
 from tpusmi.tui import Options, chrome
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.cells import age
-from tpusmi.tui.draw.columns import GAP, fit
+from tpusmi.tui.draw.columns import GAP, age, fit
 from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look, width_of
-from tpusmi.tui.main.arrange import AROUND, VIEWS, Wanted, arrange
+from tpusmi.tui.feed import View
+from tpusmi.tui.main.arrange import AROUND, WantedLines, arrange
 from tpusmi.tui.main.devices import DeviceTable
 from tpusmi.tui.scene import Scene
 
@@ -27,13 +27,13 @@ def as_views(full: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("devices", [0, 2, 9, 257])
 @pytest.mark.parametrize("processes", [0, 1, 3, 40])
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", View)
 def test_the_parts_fill_the_screen_exactly(devices: int, processes: int, view: str) -> None:
     for height in range(6, 120):
         for notices, prompt, graphs in ((0, 0, 0), (3, 1, 7)):
-            want = Wanted(as_views(devices), processes, notices, prompt, processes > 1, graphs)
+            want = WantedLines(as_views(devices), processes, notices, prompt, processes > 1, graphs)
             chosen, *heights = arrange(want, height, view)
-            assert chosen in VIEWS[1:]
+            assert chosen is not View.AUTO
             assert view in ("auto", chosen)
             assert sum(heights) == height - AROUND, (height, want, heights)
             assert min(heights) >= 0
@@ -46,11 +46,11 @@ def test_the_parts_fill_the_screen_exactly(devices: int, processes: int, view: s
 def test_the_largest_way_to_show_devices_that_fits_is_taken(
     devices: int, height: int, view: str
 ) -> None:
-    assert arrange(Wanted(as_views(devices + 1), 3, 0, 0, True), height).view == view
+    assert arrange(WantedLines(as_views(devices + 1), 3, 0, 0, True), height).view == view
 
 
 def test_a_small_screen_keeps_rows_of_both_tables() -> None:
-    heights = arrange(Wanted(as_views(9), 3, 3, 0, True), 10, "full")
+    heights = arrange(WantedLines(as_views(9), 3, 3, 0, True), 10, "full")
     assert heights.devices >= 3
     assert heights.processes >= 3
 

@@ -9,8 +9,8 @@ from support.holder_feeds import HEALTHY, LOADED, SERVER_SHELL, STALE, WORKERS, 
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
-from tpusmi.tui.job.page import JobPage
-from tpusmi.tui.main.page import MainPage
+from tpusmi.tui.job.job_page import JobPage
+from tpusmi.tui.main.main_page import MainPage
 
 WIDE = (200, 45)
 FIRST, SECOND = WORKERS
@@ -151,7 +151,7 @@ async def test_a_key_that_is_no_column_changes_nothing(key: str) -> None:
         await press(pilot, "o", key)
         assert text(pilot, "processes") == before
         assert height(pilot, "prompt") == 0
-        said = "Nothing is sorted by" in text(pilot, "footer")
+        said = "No column has the letter" in text(pilot, "footer")
         assert said == (key != "escape")
         # The next key is a key again.
         await press(pilot, "o", "p")

@@ -8,7 +8,7 @@ import pytest
 
 from tpusmi.model import ProcessKey
 from tpusmi.tui.draw.columns import Column
-from tpusmi.tui.main.sorting import Sorting
+from tpusmi.tui.main.process_order import Sorting
 
 
 class Thing(NamedTuple):

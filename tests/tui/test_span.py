@@ -124,7 +124,7 @@ def test_the_key_goes_round_and_shows_another_span_at_every_press_but_the_last(
 
 def test_the_choices_are_told_in_words() -> None:
     assert [in_words(s) for s in SPANS_S] == ["1 minute", "2 minutes", "5 minutes", "10 minutes"]
-    assert in_words(None) == "all there is, up to 10 minutes"
+    assert in_words(None) == "all data, up to 10 minutes"
 
 
 # -- what there is
@@ -215,7 +215,7 @@ async def test_w_changes_the_span_of_every_page(page: str) -> None:
             ("-5m", "5 minutes"),
             ("-2m", "2 minutes"),
             ("-1m", "1 minute"),
-            ("-5m", "all there is"),
+            ("-5m", "all data"),
         ):
             await press(pilot, "w")
             assert axes(pilot) == {oldest}

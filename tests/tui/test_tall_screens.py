@@ -105,17 +105,17 @@ async def test_no_part_of_the_main_page_moves_while_data_come_in(size: tuple[int
 async def test_a_job_page_has_the_memory_over_time_where_it_is_tall() -> None:
     async with dashboard(story(), (120, 60)) as pilot:
         await press(pilot, "j")
-        assert "memory     live arrays, and all in use above them" in shown(pilot)
+        assert "memory     live arrays, with all memory in use above" in shown(pilot)
         await pilot.resize_terminal(120, 30)
         await settle(pilot)
-        assert "live arrays, and all in use" not in shown(pilot)
+        assert "live arrays, with all memory in use" not in shown(pilot)
 
 
 async def test_a_wide_job_page_has_its_devices_and_another_job() -> None:
     async with dashboard(jobs(2, 8), (250, 80)) as pilot:
         await press(pilot, "j")
         page = shown(pilot)
-        assert "DEVICE             MEMORY       DUTY        MXU  BANDWIDTH" in page
+        assert "DEVICE             MEMORY     MXU    DUTY      BW" in page
         assert all(f"tpu:{n} " in page for n in range(4))
         assert "R 41001 python -m train.main" in page
 
@@ -124,7 +124,7 @@ async def test_the_memory_page_draws_what_the_job_or_the_device_holds() -> None:
     async with dashboard(jobs(1, 4), (120, 50)) as pilot:
         await press(pilot, "m")
         whole = text(pilot, "memory-graph").splitlines()
-        assert whole[0].startswith("memory live arrays, and all in use above them")
+        assert whole[0].startswith("memory live arrays, with all memory in use above")
         assert whole[1].startswith("60.0 GiB")
         await press(pilot, "D")
         assert text(pilot, "memory-graph").splitlines()[1].startswith("15.0 GiB")

@@ -14,7 +14,7 @@ import pytest
 from support.commands import TPUSMI, environment
 from support.terminals import LEFT_ALTERNATE_SCREEN, Terminal, terminal
 
-from tpusmi.tui.leaving import ENDINGS
+from tpusmi.tui.terminal import ENDINGS
 
 CHILD = f"""
 import sys

@@ -15,7 +15,7 @@ import pytest
 from support.commands import TPUSMI, environment
 
 from tpusmi.simulate.host import Plan, start
-from tpusmi.tui.leaving import ENDED_WITHIN_S
+from tpusmi.tui.terminal import ENDED_WITHIN_S
 
 LIMIT_S = ENDED_WITHIN_S + 25
 STALLED_S = 6.0

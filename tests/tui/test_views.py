@@ -13,7 +13,7 @@ def showing(pilot: object) -> str:
     """Which way the devices are shown."""
     if height(pilot, "devices"):  # type: ignore[arg-type]
         return "full"
-    return "heat" if "for another" in text(pilot, "tiles") else "compact"  # type: ignore[arg-type]
+    return "heat" if "(g: next)" in text(pilot, "tiles") else "compact"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("key", "view"), [("f", "full"), ("c", "compact"), ("H", "heat")])

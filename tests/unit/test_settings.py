@@ -22,8 +22,8 @@ from tpusmi.settings import (
     settings_path,
 )
 from tpusmi.tui.draw.themes import THEMES
-from tpusmi.tui.keymap import clash, spelled, textual_keys
-from tpusmi.tui.main.arrange import VIEWS
+from tpusmi.tui.feed import View
+from tpusmi.tui.keymap import clash, spelled
 from tpusmi.tui.pages import every_key, keys_by_page
 
 WHOLE = """
@@ -216,14 +216,14 @@ def key_maps(draw: st.DrawFn) -> dict[str, str]:
         found.pop(both[1], None)
         found.pop(both[2], None)
     usual = {b.id: b.key for b in every_key()}
-    return {id: keys for id, keys in found.items() if textual_keys({id: keys})[id] != usual[id]}
+    return {id: keys for id, keys in found.items() if spelled(keys) != usual[id]}
 
 
 ANY = st.builds(
     Settings,
     theme=st.sampled_from([*THEMES]),
     interval_s=st.floats(INTERVAL_LEAST_S, INTERVAL_MOST_S),
-    view=st.sampled_from(VIEWS),
+    view=st.sampled_from([view.value for view in View]),
     ascii=st.booleans(),
     only_user=st.text(st.characters(exclude_categories=["C", "Z"])),
     keys=key_maps(),

@@ -10,7 +10,7 @@ from support import snapshots
 from tpusmi.model import Life, Process, Sign, Snapshot, Verdict
 from tpusmi.report import ps_text, table, verdicts
 from tpusmi.report.grid import Sheet
-from tpusmi.tui.main.processes import letter
+from tpusmi.tui.process.process_facts import letter
 
 ORPHANED = Sign("orphaned", "its launcher, process 7, has ended")
 SILENT = Sign("server_silent", "its metrics server: port 8431 does not answer")

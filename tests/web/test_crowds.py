@@ -23,9 +23,9 @@ from support.waits import until
 from support.web_servers import LIMIT_S, Serving, serving, serving_here
 
 from tpusmi.model import Host
-from tpusmi.web import doors, log
+from tpusmi.web import connections, log
 from tpusmi.web import server as web
-from tpusmi.web.peers import first_of_the_most, peer_of
+from tpusmi.web.peers import oldest_of_the_largest, peer_of
 
 IDLE = 626
 DASHBOARD = "exec head -c 1"
@@ -35,7 +35,7 @@ host = host_of("v5e-1")
 
 
 @contextmanager
-def connections(port: int, count: int) -> Iterator[list[socket.socket]]:
+def idle_connections(port: int, count: int) -> Iterator[list[socket.socket]]:
     """So many, of which nothing is heard."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
@@ -108,12 +108,12 @@ async def test_idle_connections_lock_no_one_out(tmp_path: Path, host: Host) -> N
     few = ("sh", "-c", 'ulimit -n 512; exec "$@"', "sh")
     with (
         serving(tmp_path, "--simulate", host.root, prefix=few) as server,
-        connections(server.port, IDLE),
+        idle_connections(server.port, IDLE),
     ):
         for _ in range(3):
             assert await page(server.url) == 200
         opened = len(os.listdir(f"/proc/{server.process.pid}/fd"))
-        assert opened < doors.CONNECTIONS_MOST + 50
+        assert opened < connections.CONNECTIONS_MOST + 50
         assert rest_of_stderr(server) == ""
 
 
@@ -156,8 +156,8 @@ async def ended(connection: socket.socket) -> bool:
 async def test_who_asks_for_nothing_in_time_is_closed(
     monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    assert 5 <= doors.HEAD_S <= 30
-    monkeypatch.setattr(doors, "HEAD_S", 0.3)
+    assert 5 <= connections.HEAD_S <= 30
+    monkeypatch.setattr(connections, "HEAD_S", 0.3)
     async with serving_here(DASHBOARD) as url:
         with closing(socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))) as one:
             one.sendall(sent)
@@ -165,8 +165,8 @@ async def test_who_asks_for_nothing_in_time_is_closed(
 
 
 async def test_who_asks_for_nothing_more_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 30 <= doors.REQUEST_S <= 120
-    monkeypatch.setattr(doors, "REQUEST_S", 0.3)
+    assert 30 <= connections.REQUEST_S <= 120
+    monkeypatch.setattr(connections, "REQUEST_S", 0.3)
     said: list[str] = []
     async with serving_here(DASHBOARD, said) as url, aiohttp.ClientSession() as http:
         for _ in range(2):
@@ -177,7 +177,7 @@ async def test_who_asks_for_nothing_more_is_closed(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_tab_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "REQUEST_S", 0.3)
+    monkeypatch.setattr(connections, "REQUEST_S", 0.3)
     async with (
         serving_here(DASHBOARD) as url,
         aiohttp.ClientSession(headers={"Origin": url}) as http,
@@ -324,8 +324,8 @@ def test_a_peer_elsewhere_is_its_address() -> None:
 
 
 def test_who_has_the_most_loses_the_oldest() -> None:
-    assert first_of_the_most({1: "a", 2: "b", 3: "b", 4: "a", 5: "b"}) == 2
-    assert first_of_the_most({1: "a", 2: "b"}) == 1
+    assert oldest_of_the_largest({1: "a", 2: "b", 3: "b", 4: "a", 5: "b"}) == 2
+    assert oldest_of_the_largest({1: "a", 2: "b"}) == 1
 
 
 def test_a_sentence_is_said_once_in_a_while() -> None:

@@ -22,6 +22,7 @@ _WRAPPERS = ("sudo", "su", "timeout", "time", "doas", "runuser", "setpriv", "uns
 """These wait for the one program that they run, and end with it."""
 _HOSTS = (*REAPERS, "sshd", "sshd-session", "login", "screen", "cron", "crond", "atd")
 """These have children, and start none of them again."""
+_RESTART = r"(?m)^Restart=([a-z-]+)\s*$"
 _DAEMONS = re.compile(r"(cron|crond|atd|ssh|sshd|docker|containerd|user@\d+)\.service")
 """Units of programs that run other users' jobs, and do not start those again."""
 _UNIT_NAME = re.compile(r"[A-Za-z0-9:_.@\\-]{1,240}\.service")
@@ -119,8 +120,7 @@ def _restart(host: Host, name: str) -> str | None:
         for unit in dict.fromkeys((name, template))
         for path in _with_additions(host.path(f"{directory}/{unit}"))
     ]
-    pattern = r"(?m)^Restart=([a-z-]+)\s*$"
-    settings = [word for path in files for word in re.findall(pattern, procfs.read(path))]
+    settings = [word for path in files for word in re.findall(_RESTART, procfs.read(path))]
     return settings[-1] if settings else "no" if files else None
 
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from tpusmi.cli.terminal import Looks
     from tpusmi.model import Host
 
 
@@ -43,7 +42,14 @@ def _run(arguments: Sequence[str]) -> int:
         command = importlib.import_module(f"tpusmi.cli.{arguments[0].replace('-', '_')}")
         return int(command.run(arguments[1:]))
     is_demo = arguments[:1] == ["demo"]
-    options = parse.parse_args(arguments[1:] if is_demo else arguments)
+    options, unknown = parse.parse_known_args(arguments[1:] if is_demo else arguments)
+    if unknown:
+        late = next((word for word in unknown if [word] in (*_COMMANDS, ["demo"])), None)
+        parse.error(
+            f"the command comes first: tpusmi {late} [options]"
+            if late
+            else f"unrecognized arguments: {' '.join(unknown)}"
+        )
     options.settings = None
     if options.help_query_tpu or options.help_query_processes:
         return _help_query(options.help_query_tpu)
@@ -87,15 +93,22 @@ def on_host(
 
 def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Show the host: the dashboard, or text if the options or the terminal require it."""
+    from tpusmi.cli import printing
+    from tpusmi.cli.exits import talk
     from tpusmi.cli.terminal import looks_of, why_no_dashboard
 
-    looks = looks_of(options)
+    looks, selection = looks_of(options), printing.wanted_of(options)
     if not wants_text(options):
-        return _dashboard(host, parse, options, looks)
-    reason = "" if _selects_text(options) else why_no_dashboard(options.monitor)
-    if reason:
-        sys.stderr.write(f"tpusmi: {reason}\n")
-    return _print(host, parse, options, looks)
+        from tpusmi.cli import dashboard
+
+        return dashboard.run(host, options, looks, selection)
+    try:
+        prepared = printing.prepare(options, looks)
+    except ValueError as error:
+        parse.error(str(error))
+    if not _selects_text(options) and (reason := why_no_dashboard(options.monitor)):
+        talk(reason)
+    return printing.run(host, options, prepared, selection)
 
 
 def wants_text(options: argparse.Namespace) -> bool:
@@ -111,35 +124,9 @@ def _selects_text(options: argparse.Namespace) -> bool:
     return flags or any(query is not None for query in queries)
 
 
-def _print(
-    host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace, looks: Looks
-) -> int:
-    from tpusmi.cli import printing
-
-    try:
-        prepared = printing.prepare(options, looks)
-        wanted = printing.wanted_of(options)
-    except ValueError as error:
-        parse.error(str(error))
-    return printing.run(host, options, prepared, wanted)
-
-
 def _help_query(of_devices: bool) -> int:
     from tpusmi.report import fields
 
     by_name = fields.device_fields() if of_devices else fields.process_fields()
     sys.stdout.write(fields.help_text(by_name))
     return 0
-
-
-def _dashboard(
-    host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace, looks: Looks
-) -> int:
-    from tpusmi.cli import dashboard
-    from tpusmi.cli.printing import wanted_of
-
-    try:
-        wanted = wanted_of(options)
-    except ValueError as error:
-        parse.error(str(error))
-    return dashboard.run(host, options, looks, wanted)

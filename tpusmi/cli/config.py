@@ -8,10 +8,9 @@ import os
 import sys
 from collections.abc import Iterator
 
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, talk
 from tpusmi.settings import Settings, SettingsError, load, settings_path
 from tpusmi.text import clean
-from tpusmi.tui.main.arrange import VIEWS
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
@@ -23,7 +22,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
             raise SettingsError(f"{clean(path)}: there is no such file")
         settings = load(settings_path() if path is None else path)
     except SettingsError as error:
-        sys.stderr.write(f"tpusmi: {error}\n")
+        talk(str(error))
         raise SystemExit(Exit.USAGE) from None
     return settings._replace(
         theme=options.theme or settings.theme,
@@ -48,12 +47,13 @@ def config_text(settings: Settings) -> str:
 
 def _plain(settings: Settings) -> Iterator[str]:
     from tpusmi.tui.draw.themes import THEMES
+    from tpusmi.tui.feed import View
 
     yield f"# The dashboard of tpusmi reads this from {clean(settings_path())}"
     yield ""
     yield _line("theme", settings.theme, f"{', '.join(THEMES)}; ansi is the terminal's own colors")
     yield _line("interval", settings.interval_s, "seconds between refreshes")
-    yield _line("view", settings.view, ", ".join(VIEWS))
+    yield _line("view", settings.view, ", ".join(view.value for view in View))
     yield _line("ascii", settings.ascii, "true if the terminal cannot show other characters")
     yield _line("only_user", settings.only_user, "show only this user's processes; empty: all")
 

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.printing import users_asked_for
 from tpusmi.cli.terminal import Looks
 from tpusmi.cli.width import forget_exported_size
 from tpusmi.collect import Collector, open_collector
+from tpusmi.interpreter import WHERE, can_start
 from tpusmi.model import History, Host, Snapshot
 from tpusmi.report.select import Wanted, recent, selected
 from tpusmi.settings import Settings
-from tpusmi.threads import WHERE, can_start
 
 if TYPE_CHECKING:
     from tpusmi.tui import Options
 
 
 THREADS = 9
-"""One for each source, two of Textual's, and two of ours."""
+"""One for each source, two for Textual, and two for tpusmi."""
 
 
 class _Feed(NamedTuple):
-    """The collector's newest snapshot, cut down to what was asked for."""
+    """The collector's newest snapshot, filtered."""
 
     collector: Collector
     history: History
@@ -37,13 +36,13 @@ class _Feed(NamedTuple):
 
 
 def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -> int:
-    """Show the dashboard until it is quit; the exit code."""
+    """Show the dashboard until the user quits; returns the exit code."""
     from tpusmi.tui import UnusableError, run
 
     if not can_start(THREADS):
-        sys.stderr.write(
-            f"tpusmi: the dashboard needs {THREADS} threads, and so many cannot be started: "
-            f"{WHERE}; tpusmi -1 needs fewer\n"
+        talk(
+            f"the dashboard needs {THREADS} threads, but they cannot be started: {WHERE}; "
+            "tpusmi -1 needs fewer"
         )
         return Exit.SOURCE_FAILED
     settings: Settings = options.settings
@@ -51,17 +50,17 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -
         wanted = wanted._replace(users=(settings.only_user,))
     collector = open_collector(host, True, settings.interval_s, options.programs, detailed=True)
     collector.start()
-    # It is the theme that decides on colours. Textual would take an empty one for a wish, too.
+    # The theme decides about colors. Textual would obey even an empty NO_COLOR.
     os.environ.pop("NO_COLOR", None)
     forget_exported_size()
     try:
-        # Processes are filtered by a text on the screen, where a person can do away with it.
+        # The screen filters processes by text, so that the user can remove that filter.
         feed = _Feed(collector, collector.history, wanted._replace(text=""))
         return run(feed, _tui_options(host, options, looks)._replace(filter=wanted.text))
     except UnusableError as error:
         if options.debug:
             raise
-        sys.stderr.write(f"tpusmi: {error}\n")
+        talk(str(error))
         return Exit.NOTHING_HERE
     finally:
         collector.stop()
@@ -71,7 +70,7 @@ def _tui_options(host: Host, options: argparse.Namespace, looks: Looks) -> Optio
     from tpusmi.tui import Options
 
     settings: Settings = options.settings
-    # To name a theme on the command line is to ask for colours.
+    # Naming a theme on the command line requests colors.
     color = looks.color or (options.theme is not None and not options.no_color)
     return Options(
         interval_s=settings.interval_s,

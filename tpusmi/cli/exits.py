@@ -49,10 +49,16 @@ def ended(command: Callable[[], int]) -> int:
         code = _code(command, out)
         if out is None or out.failure is None or isinstance(out.failure, _QUIET):
             return code
-        sys.stderr.write(f"tpusmi: cannot write: {out.failure.strerror}\n")
+        talk(f"cannot write: {out.failure.strerror}")
         return Exit.CANNOT_WRITE
     finally:
         sys.stdin, sys.stdout, sys.stderr = before
+
+
+def talk(text: str) -> None:
+    """Write a message for the user, not for scripts: a line on stderr."""
+    sys.stderr.write(f"tpusmi: {text}\n")
+    sys.stderr.flush()
 
 
 def is_stderr_written() -> bool:
@@ -168,11 +174,11 @@ def _outcome(command: Callable[[], int]) -> int:
     except SystemExit as done:
         return _code_of(done)
     except RuntimeError as error:
-        from tpusmi.threads import WHERE, is_none_left
+        from tpusmi.interpreter import WHERE, is_none_left
 
         if not is_none_left(error):
             raise
-        sys.stderr.write(f"tpusmi: no thread can be started: {WHERE}\n")
+        talk(f"no thread can be started: {WHERE}")
         return Exit.SOURCE_FAILED
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from tpusmi import cli
 from tpusmi.cli.exits import Exit
-from tpusmi.cli.options import add_colors, words
+from tpusmi.cli.options import add_colors, number, numbers
 from tpusmi.merge.staleness import IDLE_S, STUCK_S, Limits
 from tpusmi.model import Holding, Host, Snapshot
 
@@ -48,14 +48,6 @@ def add_options(p: argparse.ArgumentParser) -> None:
     add_colors(p)
 
 
-def numbers(text: str) -> list[int]:
-    """The numbers of a comma-separated list. Raises ArgumentTypeError."""
-    parts = words(text)
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise argparse.ArgumentTypeError(f"{text} is not a comma-separated list of numbers")
-    return [int(part) for part in parts]
-
-
 def limits(options: argparse.Namespace) -> Limits:
     """How long a holder may do nothing before it counts as stale."""
     return Limits(60.0 * options.idle_minutes, min(STUCK_S, 60.0 * options.idle_minutes))
@@ -81,22 +73,8 @@ def check_chips(s: Snapshot, chips: list[int] | None, parse: argparse.ArgumentPa
         parse.error(f"no chip {missing[0]}; {here}")
 
 
-def talk(text: str) -> None:
-    """Print a line for people on stderr."""
-    sys.stderr.write(f"tpusmi: {text}\n")
-    sys.stderr.flush()
-
-
-def number(text: str) -> float:
-    """A number. Raises ArgumentTypeError."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not a number") from None
-
-
 def _minutes(text: str) -> float:
-    value = number(text)
+    value = number(text, "minutes")
     if not 0 < value <= 1e6:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number of minutes")
     return value

@@ -13,18 +13,9 @@ from tpusmi.actions.end import ENDING_SIGNALS, FREE_WITHIN_S, GRACE_S, WAIT_MOST
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Refusal, Request
 from tpusmi.actions.planning import planned
-from tpusmi.cli.exits import Exit, is_stderr_written
-from tpusmi.cli.holder_options import (
-    add_options,
-    check_chips,
-    limits,
-    number,
-    numbers,
-    on_host,
-    print_json,
-    talk,
-)
-from tpusmi.cli.options import Help
+from tpusmi.cli.exits import Exit, is_stderr_written, talk
+from tpusmi.cli.holder_options import add_options, check_chips, limits, on_host, print_json
+from tpusmi.cli.options import Help, number, numbers
 from tpusmi.cli.terminal import is_in_cell
 from tpusmi.cli.width import columns
 from tpusmi.collect import look
@@ -260,16 +251,16 @@ def _signal(text: str) -> int:
     """A signal by number or name, with or without SIG. Raises ArgumentTypeError."""
     name = text.upper().removeprefix("SIG")
     try:
-        number = signal.Signals(int(text)) if text.isdigit() else signal.Signals[f"SIG{name}"]
+        chosen = signal.Signals(int(text)) if text.isdigit() else signal.Signals[f"SIG{name}"]
     except (KeyError, ValueError):
         raise argparse.ArgumentTypeError(f"{text} is not a signal") from None
-    if number not in ENDING_SIGNALS:
-        raise argparse.ArgumentTypeError(f"{number.name} is not TERM, INT, HUP, QUIT or KILL")
-    return int(number)
+    if chosen not in ENDING_SIGNALS:
+        raise argparse.ArgumentTypeError(f"{chosen.name} is not TERM, INT, HUP, QUIT or KILL")
+    return int(chosen)
 
 
 def _limit(text: str) -> float:
-    value = number(text)
+    value = number(text, "seconds")
     if not 0 <= value <= WAIT_MOST_S:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and {WAIT_MOST_S:.0f} s")
     return value

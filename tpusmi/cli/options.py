@@ -53,51 +53,27 @@ class Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=min(columns() or HELP_COLUMNS, HELP_COLUMNS) - 2)
 
 
+def _flag(g: argparse._ActionsContainer, *names: str, help: str) -> None:
+    """Add an option without a value."""
+    g.add_argument(*names, action="store_true", help=help)
+
+
 def _add_outputs(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "-1", "--once", "-s", "--snapshot", action="store_true", help="print one plain table"
-    )
+    _flag(group, "-1", "--once", "-s", "--snapshot", help="print one plain table")
     group.add_argument("--format", metavar="csv[,noheader][,nounits]", help="the format of a query")
-    group.add_argument(
-        "--programs",
-        action="store_true",
-        help="also ask libtpu which program each core runs: expensive for the job",
-    )
+    _flag(group, "--programs", help="also show what each core runs: expensive for the job")
     g = group.add_mutually_exclusive_group()
-    g.add_argument(
-        "--json", action="store_true", help="print one JSON object; with --loop, one per line"
-    )
-    g.add_argument(
-        "-m",
-        "--monitor",
-        action="store_true",
-        help="show the dashboard, even in a notebook cell, which takes no keys",
-    )
-    g.add_argument(
-        "--print-config", action="store_true", help="print the current settings as a TOML file"
-    )
-    g.add_argument("-L", "--list-tpus", "--list-gpus", action="store_true", help="list the devices")
-    g.add_argument(
-        "--query-tpu",
-        "--query-gpu",
-        metavar="FIELDS",
-        help="print these fields of every device",
-    )
-    g.add_argument(
-        "--query-processes",
-        "--query-compute-apps",
-        metavar="FIELDS",
-        help="print these fields of every process",
-    )
-    g.add_argument(
-        "--help-query-tpu", "--help-query-gpu", action="store_true", help="list the device fields"
-    )
-    g.add_argument(
-        "--help-query-processes",
-        "--help-query-compute-apps",
-        action="store_true",
-        help="list the process fields",
-    )
+    _flag(g, "--json", help="print one JSON object; with --loop, one per line")
+    _flag(g, "-m", "--monitor", help="show the dashboard, even in a notebook cell")
+    _flag(g, "--print-config", help="print the current settings as a TOML file")
+    _flag(g, "-L", "--list-tpus", "--list-gpus", help="list the devices")
+    for names, what in (
+        (("--query-tpu", "--query-gpu"), "device"),
+        (("--query-processes", "--query-compute-apps"), "process"),
+    ):
+        g.add_argument(*names, metavar="FIELDS", help=f"print these fields of every {what}")
+        helps = [name.replace("--", "--help-", 1) for name in names]
+        _flag(g, *helps, help=f"list the fields of a {what}")
 
 
 def _add_timing(g: argparse._ArgumentGroup) -> None:
@@ -129,7 +105,7 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
     )
     g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, you")
     g.add_argument(
-        "-p", "--pid", nargs="+", type=words, metavar="PID", help="processes: 1,2 or 1 2"
+        "-p", "--pid", nargs="+", type=numbers, metavar="PID", help="processes: 1,2 or 1 2"
     )
     g.add_argument(
         "--only",
@@ -144,15 +120,9 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
 
 def add_colors(g: argparse._ActionsContainer) -> None:
     """The options that every command has for its terminal."""
-    g.add_argument("--no-color", action="store_true", help="no colors (also NO_COLOR)")
-    g.add_argument(
-        "--color",
-        "--force-color",
-        "--colorful",
-        action="store_true",
-        help="colors even if stdout is not a terminal",
-    )
-    g.add_argument("--ascii", "-U", "--no-unicode", action="store_true", help="ASCII only")
+    _flag(g, "--no-color", help="no colors (also NO_COLOR)")
+    _flag(g, "--color", "--force-color", "--colorful", help="colors even without a terminal")
+    _flag(g, "--ascii", "-U", "--no-unicode", help="ASCII only")
 
 
 def _add_appearance(g: argparse._ArgumentGroup) -> None:
@@ -194,8 +164,8 @@ def _add_more(g: argparse._ArgumentGroup) -> None:
         default=is_readonly(),
         help="no key of the dashboard ends a process (also TPUSMI_MODE=readonly)",
     )
-    g.add_argument("--strict", action="store_true", help="exit with 4 if a source failed")
-    g.add_argument("--debug", action="store_true", help="show tracebacks")
+    _flag(g, "--strict", help="exit with 4 if a source failed")
+    _flag(g, "--debug", help="show tracebacks")
 
 
 def words(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The one-shot commands: take a snapshot, print it, and again with --loop."""
+"""The one-shot commands: take a snapshot and print it; with --loop, again and again."""
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.terminal import Looks
 from tpusmi.cli.width import columns
 from tpusmi.collect import Collector, open_collector
@@ -18,18 +18,18 @@ from tpusmi.report.select import Wanted, recent, selected
 from tpusmi.text import clean
 
 Printer = Callable[[Snapshot, bool], str]
-"""Text of a snapshot; the flag is True for the first of a loop."""
+"""The text of a snapshot; the flag is True for the first one of a loop."""
 
 
 class Printing(NamedTuple):
-    """What to print, and when it says something."""
+    """What to print, and when the command has found something."""
 
     text: Printer
-    answered: Callable[[Snapshot], bool]
+    has_answer: Callable[[Snapshot], bool]
 
 
 def run(host: Host, options: argparse.Namespace, printing: Printing, wanted: Wanted) -> Exit:
-    """Print what was asked for of that host, once or until interrupted."""
+    """Print the host, once or until interrupted."""
     collector = open_collector(host, with_programs=options.programs)
     every_s = None if options.once else options.loop or options.interval
     if every_s is None:
@@ -38,37 +38,37 @@ def run(host: Host, options: argparse.Namespace, printing: Printing, wanted: Wan
 
 
 def _print_once(collector: Collector, printing: Printing, wanted: Wanted, strict: bool) -> Exit:
-    wanted, unknown = _with_numbers(wanted)
+    wanted, unresolved = _with_uids(wanted)
     snapshot = selected(collector.read_once(), wanted)
     _write(printing.text(snapshot, True))
     if strict and any(o.status == FAILED for o in snapshot.sources):
         return Exit.SOURCE_FAILED
-    if printing.answered(snapshot):
+    if printing.has_answer(snapshot):
         return Exit.ANSWERED
-    if unknown:
-        sys.stderr.write(
-            f"tpusmi: the user database does not say in time who {clean(unknown, 64)} is: "
-            "name the user by number\n"
+    if unresolved:
+        talk(
+            f"the user database did not return the uid of {clean(unresolved, 64)} in time: "
+            "give the uid instead"
         )
         return Exit.SOURCE_FAILED
     return _explain(snapshot, wanted)
 
 
-def _with_numbers(wanted: Wanted) -> tuple[Wanted, str]:
-    """The wish with the numbers of the users beside their names, for names that processes do not
-    have yet; and a user whose number did not come in time.
+def _with_uids(wanted: Wanted) -> tuple[Wanted, str]:
+    """The filters with the uids of the users next to their names, because a process may not have
+    its user's name yet; and a user whose uid did not arrive in time.
     """
     from tpusmi.sources.users import user_number
 
-    numbers, unknown = [], ""
+    uids, unresolved = [], ""
     for user in wanted.users:
         try:
-            number = None if unknown or user.isdigit() else user_number(user)
+            uid = None if unresolved or user.isdigit() else user_number(user)
         except TimeoutError:
-            unknown = user
+            unresolved = user
         else:
-            numbers += [] if number is None else [str(number)]
-    return wanted._replace(users=(*wanted.users, *numbers)), unknown
+            uids += [] if uid is None else [str(uid)]
+    return wanted._replace(users=(*wanted.users, *uids)), unresolved
 
 
 def _print_again(collector: Collector, printer: Printer, wanted: Wanted, every_s: float) -> Exit:
@@ -80,22 +80,27 @@ def _print_again(collector: Collector, printer: Printer, wanted: Wanted, every_s
         if first and all(o.status == FAILED for o in snapshot.sources):
             _explain(snapshot, wanted)
         first = False
-        # On a grid, so that printing does not push every later tick back.
+        # Ticks are multiples of the period, so that printing does not delay the later ones.
         due_s = max(due_s + every_s, time.monotonic())
         time.sleep(max(0.0, due_s - time.monotonic()))
 
 
 def prepare(options: argparse.Namespace, looks: Looks) -> Printing:
-    """How to print what the options ask for. Raises ValueError when that cannot be answered."""
+    """How to print what the options select. Raises ValueError on wrong usage."""
     if options.query_tpu is not None:
         return Printing(_csv_printer(options), _has_devices)
     if options.query_processes is not None:
         return Printing(_csv_printer(options), _has_jobs)
     if options.format is not None:
-        raise ValueError("--format goes with --query-tpu or --query-processes")
+        raise ValueError("--format needs --query-tpu or --query-processes")
     if options.json:
+        import json
+
         indent = 2 if sys.stdout.isatty() and not options.loop else None
-        return Printing(_json_printer(indent), _has_jobs)
+        return Printing(
+            lambda s, first: json.dumps(s.to_dict(), indent=indent, allow_nan=False) + "\n",
+            _has_jobs,
+        )
     from tpusmi.report import table
 
     if options.list_tpus:
@@ -116,12 +121,6 @@ def _has_jobs(snapshot: Snapshot) -> bool:
     return bool(snapshot.devices or recent(snapshot).processes)
 
 
-def _json_printer(indent: int | None) -> Printer:
-    import json
-
-    return lambda s, first: json.dumps(s.to_dict(), indent=indent, allow_nan=False) + "\n"
-
-
 def _csv_printer(options: argparse.Namespace) -> Printer:
     from tpusmi.report import csv, fields
 
@@ -129,8 +128,8 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
         raise csv.QueryError("a query needs --format=csv[,noheader][,nounits]")
     layout = csv.parse_format(options.format)
     by_device = options.query_tpu is not None
-    known = fields.device_fields() if by_device else fields.process_fields()
-    columns = csv.parse_query(options.query_tpu if by_device else options.query_processes, known)
+    by_name = fields.device_fields() if by_device else fields.process_fields()
+    columns = csv.parse_query(options.query_tpu if by_device else options.query_processes, by_name)
 
     def text(s: Snapshot, first: bool) -> str:
         head = csv.header(columns, layout) if first and layout.header else ""
@@ -143,55 +142,55 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
 
 
 def wanted_of(options: argparse.Namespace) -> Wanted:
-    """The filters among the options; `-u` without a name means me. Raises ValueError."""
+    """The filters among the options; `-u` without a name is this user."""
     users = options.user
     if users is not None and not users:
-        # Not $USER, which sudo and su leave as they like.
+        # Not $USER, which sudo and su may leave unchanged.
         users = [str(os.getuid())]
-    pids = [word for words in options.pid or () for word in words]
+    pids = [pid for some in options.pid or () for pid in some]
     only = [(kind, word) for kind, words in options.only for word in words]
 
     def of(kind: str) -> list[str]:
-        return [word for found, word in only if found == kind]
+        return [word for its_kind, word in only if its_kind == kind]
 
     return Wanted(
-        tuple(user for user in (*(users or ()), *of("user")) if user),
-        tuple(map(int, (*pids, *of("pid")))),
-        (*(options.id or ()), *of("id")),
-        tuple(map(int, of("chip"))),
-        (of("text") or [""])[-1],
+        users=tuple(user for user in (*(users or ()), *of("user")) if user),
+        pids=(*pids, *map(int, of("pid"))),
+        devices=(*(options.id or ()), *of("id")),
+        chips=tuple(map(int, of("chip"))),
+        text=(of("text") or [""])[-1],
     )
 
 
 def users_asked_for(options: argparse.Namespace) -> bool:
-    """True when the command line names users, or everybody with `--only user=`."""
+    """True when the command line names users, or selects all of them with `--only user=`."""
     return options.user is not None or any(kind == "user" for kind, _ in options.only)
 
 
 def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
-    """Why nothing was found. That nothing is here is said only when every source could be asked."""
+    """Print why there is nothing to show: "no TPU" only if every source could be asked."""
     reasons = [f"{o.source}: {o.message}" for o in snapshot.sources]
     failed = _unanswered(snapshot)
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
     if wanted != Wanted():
         what = "nothing here matches"
     elif snapshot.visibility.nodes and snapshot.visibility.reason:
-        what, code = "no agent that may be seen from here", Exit.PERMISSION
+        what, code = "no agent is visible from here", Exit.PERMISSION
     elif snapshot.visibility.nodes:
-        code = Exit.ANSWERED  # no bus tells that they are TPUs, and nothing that they are not
+        code = Exit.ANSWERED  # without a bus, these nodes may or may not be TPUs
     if any(o.status == DENIED for o in snapshot.sources):
-        what, code = "nothing that may be seen here, try sudo", Exit.PERMISSION
+        what, code = "nothing is visible here, try sudo", Exit.PERMISSION
     elif failed:
         what = f"nothing was found, but {', '.join(failed)} could not be asked"
         code = Exit.SOURCE_FAILED
     if code == Exit.ANSWERED:
         return code
-    sys.stderr.write(f"tpusmi: {what} ({'; '.join(reasons)})\n")
+    talk(f"{what} ({'; '.join(reasons)})")
     return code
 
 
 def _unanswered(snapshot: Snapshot) -> list[str]:
-    """The sources that could not be asked. What is not libtpu, on a port of its, has answered."""
+    """The sources that could not be asked. On a port of libtpu's, another program did answer."""
     others = bool(snapshot.servers) and not any(s.is_service for s in snapshot.servers)
     failed = [o.source for o in snapshot.sources if o.status == FAILED]
     return [source for source in failed if not (others and source == LIBTPU)]

@@ -7,18 +7,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tpusmi.cli.exits import Exit
-from tpusmi.cli.holder_options import (
-    EXITS,
-    add_options,
-    check_chips,
-    limits,
-    numbers,
-    on_host,
-    print_json,
-    talk,
-)
-from tpusmi.cli.options import Help, seconds
+from tpusmi.cli.exits import Exit, talk
+from tpusmi.cli.holder_options import EXITS, add_options, check_chips, limits, on_host, print_json
+from tpusmi.cli.options import Help, numbers, seconds
 from tpusmi.cli.terminal import looks_of
 from tpusmi.cli.width import columns
 from tpusmi.model import Holding, Host, Snapshot

@@ -12,20 +12,18 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from tpusmi.cli import on_host
 from tpusmi.cli.config import settings_of
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import Help
 from tpusmi.cli.options import parser as dashboard_parser
-from tpusmi.interpreter import why_unknown
+from tpusmi.interpreter import WHERE, can_start, why_unknown
 from tpusmi.text import clean
-from tpusmi.threads import WHERE, can_start
 
 if TYPE_CHECKING:
-    from tpusmi.web.server import Plan
+    from tpusmi.web.server import Service
 
 PORT = 8780
 """A port that no program next to a TPU uses: libtpu has 8431, and 8470 and above."""
@@ -59,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
         return _refuse(f"no threads can be started: {WHERE}", Exit.SOURCE_FAILED)
     settings_of(options)  # reports a bad settings file before any dashboard starts
     for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _exit)
+        signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
     may_end = mine.allow_kill and not options.readonly
     if not may_end:
         theirs.append("--readonly")
@@ -104,15 +102,9 @@ def parser() -> argparse.ArgumentParser:
 
 def _checked(parse: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """The dashboard's options, as every tab will parse them. Ends the command on wrong usage."""
-    from tpusmi.cli.printing import wanted_of
-
     options = dashboard_parser().parse_args(arguments)
     if any(getattr(options, name) for name in TEXT):
         parse.error("a browser shows only the dashboard: options that print do not work")
-    try:
-        wanted_of(options)
-    except ValueError as error:
-        parse.error(str(error))
     return options
 
 
@@ -122,24 +114,24 @@ def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) ->
 
     try:
         from tpusmi.web.guard import is_loopback
-        from tpusmi.web.server import Plan, serve
+        from tpusmi.web.server import Service, serve
     except ImportError as error:
         why = clean(str(error), 160)
         return _refuse(f"the server cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
     secret = secrets.token_urlsafe(16) if may_end else ""
-    plan = Plan(_command(arguments), mine.host, mine.port, secret)
+    service = Service(_command(arguments), mine.host, mine.port, secret)
     if not is_loopback(mine.host):
         what = "watch this host and end processes" if may_end else "watch this host"
-        _say(
+        talk(
             f"warning: anyone who reaches {mine.host} can {what}, unencrypted. "
             "Safer: without --host, through ssh -L PORT:localhost:PORT HOST"
         )
     try:
         with redirect_stdout(sys.stderr):  # textual-serve prints a dashboard's error to stdout
-            coroutine = serve(plan, lambda port: _say(_address(plan, port)), EXIT_CODES, _say)
+            coroutine = serve(service, lambda port: talk(_address(service, port)), EXIT_CODES, talk)
             return asyncio.run(coroutine)
     except OSError as error:
-        return _cannot_listen(plan, error)
+        return _cannot_listen(service, error)
 
 
 def _command(arguments: Sequence[str]) -> str:
@@ -153,14 +145,14 @@ def _command(arguments: Sequence[str]) -> str:
     return f"cd / && exec env {shlex.join([f'PYTHONPATH={path}', *python])}"
 
 
-def _address(plan: Plan, port: int) -> str:
-    host = socket.gethostname() if plan.host in ("0.0.0.0", "::", "") else plan.host
+def _address(service: Service, port: int) -> str:
+    host = socket.gethostname() if service.host in ("0.0.0.0", "::", "") else service.host
     name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{port}/{plan.secret}{'/' if plan.secret else ''}  (Ctrl-C ends it)"
+    return f"http://{name}:{port}/{service.secret}{'/' if service.secret else ''}  (Ctrl-C ends it)"
 
 
-def _cannot_listen(plan: Plan, error: OSError) -> int:
-    where = f"{plan.host}, port {plan.port}"
+def _cannot_listen(service: Service, error: OSError) -> int:
+    where = f"{service.host}, port {service.port}"
     if error.errno == errno.EADDRINUSE:
         return _refuse(f"{where} is in use: choose another --port", Exit.BUSY)
     # A resolver's errors have numbers below 0, and asyncio's own have none.
@@ -171,20 +163,11 @@ def _cannot_listen(plan: Plan, error: OSError) -> int:
 
 
 def _refuse(why: str, code: Exit) -> int:
-    _say(why)
+    talk(why)
     return code
-
-
-def _say(words: str) -> None:
-    sys.stderr.write(f"tpusmi: {words}\n")
-    sys.stderr.flush()
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text} is not a port")
     return int(text)
-
-
-def _exit(number: int, frame: FrameType | None) -> None:
-    sys.exit(Exit.ANSWERED)

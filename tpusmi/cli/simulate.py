@@ -8,9 +8,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from types import FrameType
 
-from tpusmi.cli.exits import Exit
+from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import Help
 from tpusmi.model import Host
 from tpusmi.simulate import faults
@@ -44,14 +43,14 @@ def run(arguments: Sequence[str]) -> int:
     parse = parser()
     plan = checked(_plan(parse.parse_args(arguments)), parse)
     for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _exit)
+        signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
     try:
         with start(plan) as host:
             _introduce(host, plan)
             _watch(host)
     except (StartError, PortBusyError) as error:
         return refuse(error)
-    sys.stderr.write("tpusmi: the simulated host was ended by something else\n")
+    talk("the simulated host was ended by something else")
     return Exit.SOURCE_FAILED
 
 
@@ -103,8 +102,7 @@ def _watch(host: Host) -> None:
     while is_running(host.root):
         file.refresh()
         if file.wrong and file.wrong != reported:
-            sys.stderr.write(f"tpusmi: {faults.FILE}: {clean(file.wrong)}\n")
-            sys.stderr.flush()
+            talk(f"{faults.FILE}: {clean(file.wrong)}")
         reported = file.wrong
         time.sleep(CHECK_EVERY_S)
 
@@ -213,7 +211,7 @@ def _introduce(host: Host, plan: Plan) -> None:
 
 def refuse(error: Exception) -> int:
     """Print why there is no host; the exit code."""
-    sys.stderr.write(f"tpusmi: {error}\n")
+    talk(str(error))
     return Exit.BUSY if isinstance(error, PortBusyError) else Exit.NOTHING_HERE
 
 
@@ -222,7 +220,3 @@ def _seconds(text: str) -> float:
     if not 0 <= value <= 1e9:
         raise argparse.ArgumentTypeError(f"{text} is not an age")
     return value
-
-
-def _exit(number: int, frame: FrameType | None) -> None:
-    sys.exit(Exit.ANSWERED)

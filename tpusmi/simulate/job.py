@@ -12,9 +12,9 @@ import signal
 import sys
 import time
 
+from tpusmi.interpreter import WHERE, can_start
 from tpusmi.simulate.files import lock, open_lockfile, open_nodes
 from tpusmi.simulate.running import Running
-from tpusmi.threads import WHERE, can_start
 
 LOOK_S = 0.2
 """How soon other faults are noticed."""

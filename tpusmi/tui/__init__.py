@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from tpusmi.text import clean
 from tpusmi.tui.feed import Feed, Options
-from tpusmi.tui.needed import UnusableError, dashboard_class
+
+if TYPE_CHECKING:
+    from tpusmi.tui.app import Dashboard
 
 __all__ = ["Feed", "Options", "UnusableError", "run"]
 
-LEAVE = b"\x1b[?1000;1002;1003;1004;1006;1015;2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
-"""No reports of the mouse, of focus and of pastes; wrapped lines, the cursor, the main screen."""
+OLDEST, UNTIL = (8, 2), (9, 0)
+"""Versions of Textual: the first that works, and the first that is not known to work."""
+CURE = (
+    "install tpusmi into an environment of its own (uv tool install, or pipx install); "
+    "tpusmi -1 prints one table without it"
+)
+
+
+class UnusableError(Exception):
+    """Why the dashboard cannot be drawn, in a sentence."""
 
 
 def run(feed: Feed, options: Options) -> int:
-    """Show the dashboard on this terminal until it is quit; the exit code.
+    """Show the dashboard on this terminal until the user quits; returns the exit code.
 
     stdin and stdout must be the terminal. Raises UnusableError before anything is drawn.
     """
@@ -30,29 +40,46 @@ def run(feed: Feed, options: Options) -> int:
     gc.disable()
     dashboard = dashboard_class()
     from tpusmi.tui.draw.themes import shown_here
-    from tpusmi.tui.leaving import end_with_terminal
+    from tpusmi.tui.terminal import end_with_terminal, restored
 
     app = dashboard(feed, options._replace(theme=shown_here(options.theme)))
     end_with_terminal()
-    with _given_back():
+    with restored():
         app.run()
     return app.return_code or 0
 
 
-@contextmanager
-def _given_back() -> Iterator[None]:
-    """A terminal that Textual could take only in part is given back all the same.
-
-    It cannot be left without the threads that write to it and read from it.
-    """
-    import sys
-    import termios
-
-    before = termios.tcgetattr(sys.__stdin__) if sys.__stdin__ and sys.__stdin__.isatty() else None
+def dashboard_class() -> type[Dashboard]:
+    """The dashboard's class. Raises UnusableError if the installed Textual cannot run it."""
+    version = _textual_version()
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
+    if version and not OLDEST <= numbers < UNTIL:
+        raise UnusableError(
+            f"textual {clean(version, 20)} is installed here, and the dashboard needs "
+            f"{'.'.join(map(str, OLDEST))} or later, before {UNTIL[0]}: {CURE}"
+        )
     try:
-        yield
-    except RuntimeError:
-        if before is not None and sys.__stdin__ is not None:
-            termios.tcsetattr(sys.__stdin__, termios.TCSADRAIN, before)
-            os.write(1, LEAVE)
-        raise
+        from tpusmi.tui.app import Dashboard
+    except Exception as error:
+        why = clean(f"{type(error).__name__}: {error}", 160)
+        raise UnusableError(f"the dashboard cannot be loaded ({why}): {CURE}") from error
+    return Dashboard
+
+
+def _textual_version() -> str:
+    """The version in the name of Textual's metadata directory; empty if it is not known.
+
+    importlib.metadata would take as long as all of a one-shot command.
+    """
+    import importlib.util
+
+    try:
+        spec = importlib.util.find_spec("textual")
+        places = (spec.submodule_search_locations if spec else None) or ()
+        for place in places:
+            for name in os.listdir(os.path.dirname(place)):
+                if name.startswith("textual-") and name.endswith(".dist-info"):
+                    return name.removeprefix("textual-").removesuffix(".dist-info")
+    except (ImportError, ValueError, OSError):
+        pass
+    return ""

@@ -1,4 +1,4 @@
-"""The dashboard: takes snapshots, hands them to the page on top, and answers the keys of all."""
+"""The dashboard's app: takes snapshots, hands them to the page on top, handles keys."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tpusmi.model import Snapshot
-from tpusmi.tui import clipboard
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.ending import ends
 from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
+from tpusmi.tui.export import copy_text, save_screenshot, self_contained
 from tpusmi.tui.feed import Deliver, Feed, Options, Reader
 from tpusmi.tui.keys import EVERYWHERE
-from tpusmi.tui.leaving import hung_up, on_continued, on_signals
-from tpusmi.tui.main.page import MainPage
+from tpusmi.tui.main.main_page import MainPage
 from tpusmi.tui.page import Page
 from tpusmi.tui.pages import opened
 from tpusmi.tui.scene import CANNOT_END, Scene
+from tpusmi.tui.terminal import hung_up, on_continued, on_signals
 
 LATE_TICKS = 3
 """Ticks without an answer after which the header says so."""
-SAID_S = 4.0
-"""How long the footer says what a key has done."""
+MESSAGE_S = 4.0
+"""How long the footer shows a message."""
 HUNG_UP_EVERY_S = 1.0
-"""Not with the ticks, which can be a minute apart: the driver spins meanwhile."""
+"""How often a lost terminal is looked for. Ticks can be a minute apart, while Textual spins."""
 
 
 class Dashboard(App[None]):
@@ -48,7 +48,7 @@ class Dashboard(App[None]):
     AUTO_FOCUS = None
 
     class Arrived(Message):
-        """A snapshot, or why there is none."""
+        """A snapshot, or the error in its place."""
 
         def __init__(self, answer: Snapshot | Exception) -> None:
             super().__init__()
@@ -65,11 +65,11 @@ class Dashboard(App[None]):
         self.scene = Scene(look, options, feed.history)
         self._main = MainPage(self.scene)
         self._is_asking = False
-        """A person is asked about a process: the moment that is shown stays meanwhile."""
-        self._asked_s: float | None = None
+        """The user is asked about a process: the shown moment stays until the answer."""
+        self._waiting_since_s: float | None = None
         self._ticker: Timer | None = None
         self._reader = reader(feed, lambda answer: self.post_message(self.Arrived(answer)))
-        self._reader.start()  # before the terminal is taken: there may be no more threads
+        self._reader.start()  # before Textual takes the terminal: there may be no threads left
 
     @property
     def page(self) -> Page:
@@ -88,28 +88,28 @@ class Dashboard(App[None]):
         self.set_interval(HUNG_UP_EVERY_S, self._leave_when_hung_up)
 
     def on_ready(self) -> None:
-        # run() switched it off. What the start left is kept out of every later search for garbage.
+        # run() switched it off. Objects of the start are kept out of later searches for garbage.
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
 
     async def on_event(self, event: Event) -> None:
         # While a filter is typed every key is text, from the very next one on: the focus of a
-        # widget that is only just being shown would come too late for a fast hand.
-        text = isinstance(event, Paste) or (isinstance(event, Key) and event.key != "ctrl+c")
-        prompt = self._typed_into() if text else None
+        # widget that is just being shown would come too late for fast typing.
+        is_text = isinstance(event, Paste) or (isinstance(event, Key) and event.key != "ctrl+c")
+        prompt = self._open_prompt() if is_text else None
         if prompt is not None:
             prompt.take(event)
         else:
             await super().on_event(event)
 
-    def _typed_into(self) -> Prompt | None:
+    def _open_prompt(self) -> Prompt | None:
         top = self.screen_stack[-1] if self.screen_stack else None
         prompt = top.prompt if isinstance(top, Page) and top.typing else None
         return prompt if prompt is not None and prompt.is_open else None
 
     def on_dashboard_arrived(self, message: Arrived) -> None:
-        self._asked_s = None
+        self._waiting_since_s = None
         if isinstance(message.answer, Exception):
             raise message.answer
         self.scene.take(message.answer)
@@ -143,36 +143,34 @@ class Dashboard(App[None]):
             await self.run_action(binding.action, owner)
 
     def action_picture(self) -> None:
-        from tpusmi.tui import picture
-
         newest = self.scene.newest
-        svg = picture.self_contained(self.export_screenshot(title="tpusmi"))
+        svg = self_contained(self.export_screenshot(title="tpusmi"))
         try:
-            path = picture.save(svg, "" if newest is None else newest.host.name)
+            path = save_screenshot(svg, "" if newest is None else newest.host.name)
         except OSError as error:
-            self.say(f"The screenshot could not be saved: {error.strerror}")
+            self.say(f"Cannot save the screenshot: {error.strerror}")
         else:
-            self.say(f"Saved as {path}")
+            self.say(f"Saved {path}")
 
     def action_copy(self) -> None:
         text = self.page.copied()
         if text and self._driver is not None:
-            self.say(clipboard.copy(text, self._driver.write, self.is_web))
+            self.say(copy_text(text, self._driver.write, self.is_web))
 
     def say(self, text: str) -> None:
-        """In the footer, for a moment."""
-        self.scene.said = text
+        """Show a message in the footer for a moment."""
+        self.scene.message = text
         self.page.draw_footer()
 
         def forget() -> None:
-            if self.scene.said is text:
-                self.scene.said = ""
+            if self.scene.message is text:
+                self.scene.message = ""
                 self.page.draw_footer()
 
-        self.set_timer(SAID_S, forget)
+        self.set_timer(MESSAGE_S, forget)
 
     def action_open(self, name: str) -> None:
-        """Open the page of that name; the one that is open gives its place."""
+        """Open the page of that name in place of the open one."""
         if name == self.page.NAME:
             return
         if self.page.NAME:
@@ -216,7 +214,7 @@ class Dashboard(App[None]):
     # -- ending processes
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """False for what this dashboard does not have. A browser's has no directory."""
+        """False for actions this dashboard does not have. In a browser there is no directory."""
         absent = {"end": self.scene.options.host is None, "picture": self.is_web}
         return not absent.get(action, False)
 
@@ -277,13 +275,14 @@ class Dashboard(App[None]):
             self.exit(return_code=128 + signal.SIGHUP)
 
     def _ask(self) -> None:
-        if self._asked_s is None:
-            self._asked_s = time.monotonic()
+        if self._waiting_since_s is None:
+            self._waiting_since_s = time.monotonic()
             self._reader.ask()
 
     def _late_s(self) -> float:
-        """How long the feed has been thinking, when that is worth a word."""
-        waited_s = 0.0 if self._asked_s is None else time.monotonic() - self._asked_s
+        """How long the feed has not answered, if that is long; else 0."""
+        since_s = self._waiting_since_s
+        waited_s = 0.0 if since_s is None else time.monotonic() - since_s
         return waited_s if waited_s >= LATE_TICKS * self.scene.interval_s else 0.0
 
     # -- drawing

@@ -1,4 +1,4 @@
-"""What stands around the tables: header, notices, the screen without jobs, footer. Pure."""
+"""What surrounds the tables: header, host, notices, the screen without jobs, footer. Pure."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from tpusmi.model import DENIED, FAILED, STALE_HOLDER, SUSPECT_HOLDER, HostFacts
 from tpusmi.report import words
 from tpusmi.report.select import told
 from tpusmi.text import counted
-from tpusmi.tui.draw.look import Look, Row, width_of
+from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
 from tpusmi.tui.keys import shown_key
 from tpusmi.tui.scene import Scene
 
-SIMULATED = " SIMULATED "
 MOST_NOTICES = 3
 
 WELCOME = (
-    "No JAX job on this host shows itself.",
+    "No JAX job on this host is reporting to tpusmi.",
     "",
-    "In your training code, before or after JAX starts:",
+    "Add to your training code, before or after JAX starts:",
     "",
     "    import tpusmi; tpusmi.start()",
     "",
-    "or see it at work on any machine:",
+    "or try it on any machine:",
     "",
     "    tpusmi demo",
 )
@@ -35,7 +34,7 @@ _CODE = ("    import", "    tpusmi")
 
 
 def header(scene: Scene, page: str, width: int) -> Row:
-    """The top line: what this is and where at the left, when at the right."""
+    """The top line: program, page and host at the left, the time at the right."""
     look = scene.look
     left, right = _left(scene, page), _right(scene)
     room = width - width_of(right) - width_of(left)
@@ -45,7 +44,7 @@ def header(scene: Scene, page: str, width: int) -> Row:
 
 
 def _clipped(left: Row, right: Row, look: Look, width: int) -> Row:
-    """What a person must not miss stays (simulated, paused); the rest is cut."""
+    """The top line of a narrow screen: `simulated` and `paused` stay, the rest is cut."""
     loud = tuple(
         p for p in (*left, *right) if p.style in (look.style["loud"], look.style["paused"])
     )
@@ -90,12 +89,12 @@ def _ago(seconds: float) -> str:
 
 
 def host_line(look: Look, snapshot: Snapshot, width: int) -> Row:
-    """The second line: how the machine is, and the versions of what runs on it."""
+    """The second line: load and memory of the machine, and versions."""
     parts = [*_machine(snapshot.host)]
     sure = [p for p in snapshot.processes if p.is_verified]
     facts = [(n, _one(p.facts.get(key) for p in sure)) for n, key in _VERSIONS]
     versions = (*facts, ("libtpu", snapshot.host.libtpu_version))
-    parts += [f"{name} {found}" for name, found in versions if found]
+    parts += [f"{name} {version}" for name, version in versions if version]
     return look.cell(f" {look.glyphs.dot} ".join(parts), width, "dim")
 
 
@@ -114,12 +113,12 @@ def _machine(host: HostFacts) -> Iterator[str]:
 
 
 def _one(values: Iterable[object]) -> str:
-    """The values that differ, `0.7.1, 0.7.2`."""
+    """The different values, `0.7.1, 0.7.2`."""
     return ", ".join(sorted({str(v) for v in values if v is not None}))
 
 
 def _devices(look: Look, snapshot: Snapshot) -> str:
-    """`8 × TPU v5 lite` when they are all alike."""
+    """`8 × TPU v5 lite`, or a count where kinds differ."""
     count, kinds = len(snapshot.devices), {d.kind for d in snapshot.devices}
     if count and len(kinds) == 1 and (kind := kinds.pop()):
         return f"{count} {look.glyphs.times} {kind}"
@@ -127,7 +126,7 @@ def _devices(look: Look, snapshot: Snapshot) -> str:
 
 
 def clock(rfc3339: str) -> str:
-    """The time of day where this runs; the text itself when it is no time."""
+    """The local time of day; the text itself if it is not a time."""
     try:
         # Python 3.10 does not read the Z.
         return (
@@ -138,48 +137,43 @@ def clock(rfc3339: str) -> str:
 
 
 def notices(snapshot: Snapshot, selected: Process | None) -> list[str]:
-    """Warnings, those of holders that are stale or may be first; then sources that were refused or
-    failed. What its details say of the selected process comes last.
+    """Warnings, with stale holders first; then sources that were refused or failed. Notices that
+    the details of the selected process show as well come last.
     """
     pid = selected.pid if selected is not None and selected.is_verified else None
     first = {STALE_HOLDER: 0, SUSPECT_HOLDER: 1}
     warnings = sorted(snapshot.warnings, key=lambda n: first.get(n.code, 2))
     own = [f"{n.pid}: {n.message}" for n in warnings if n.pid is not None and n.pid == pid]
-    said = [n.message if n.pid is None else f"{n.pid}: {n.message}" for n in warnings]
-    heard = " ".join(said)
+    texts = [n.message if n.pid is None else f"{n.pid}: {n.message}" for n in warnings]
+    known = " ".join(texts)
     for o in snapshot.sources:
-        if o.status in (DENIED, FAILED) and not (o.message and o.message in heard):
-            said.append(f"{o.source} {o.status}: {o.message}")
-    said += [f"{o.source}: {note}" for o in snapshot.sources for note in told(snapshot, o)]
-    return [*(text for text in said if text not in own), *own]
+        if o.status in (DENIED, FAILED) and not (o.message and o.message in known):
+            texts.append(f"{o.source} {o.status}: {o.message}")
+    texts += [f"{o.source}: {note}" for o in snapshot.sources for note in told(snapshot, o)]
+    return [*(text for text in texts if text not in own), *own]
 
 
-def notice_lines(look: Look, said: list[str], width: int, most: int) -> list[Row]:
-    """So many of the notices, a line each; the last line says how many more there are."""
-    shown = said[: max(0, most)]
-    lines = [look.line(("! ", "bad"), (text, "warn")) for text in shown]
-    if shown and len(said) > len(shown):
-        more = f" (and {len(said) - len(shown)} more)"
+def notice_lines(look: Look, texts: list[str], width: int, most: int) -> list[Row]:
+    """At most that many notices, a line each; the last line says how many more there are."""
+    first = texts[: max(0, most)]
+    lines = [look.line(("! ", "bad"), (text, "warn")) for text in first]
+    if first and len(texts) > len(first):
+        more = f" (and {len(texts) - len(first)} more)"
         room = max(0, width - len("! ") - len(more))
-        text = look.fitted(shown[-1], min(room, cell_len(shown[-1])))
+        text = look.fitted(first[-1], min(room, cell_len(first[-1])))
         lines[-1] = look.line(("! ", "bad"), (text + more, "warn"))
     return lines
 
 
 def nothing(look: Look, snapshot: Snapshot, filter: str) -> list[Row]:
-    """Why no process is shown: none passes the filter, or there is none at all."""
+    """Why no process is shown: none matches the filter, or there is none at all."""
     if snapshot.processes:
-        return [look.line((f"No process passes the filter {filter!r}.", "warn"))]
-    return _welcome(look, snapshot)
-
-
-def _welcome(look: Look, snapshot: Snapshot) -> list[Row]:
-    """What to do when no job is there, and what each source said."""
+        return [look.line((f"No process matches the filter {filter!r}.", "warn"))]
     lines = [
         look.line((f"  {text}", "bold" if text.startswith(_CODE) else "plain")) for text in WELCOME
     ]
     name_width = max((len(o.source) for o in snapshot.sources), default=0)
-    lines += [(), look.line(("  Where it looked:", "plain"))] if snapshot.sources else []
+    lines += [(), look.line(("  Sources:", "plain"))] if snapshot.sources else []
     for o in snapshot.sources:
         style = "bad" if o.status in (DENIED, FAILED) else "dim"
         lines.append(
@@ -193,7 +187,7 @@ def _welcome(look: Look, snapshot: Snapshot) -> list[Row]:
 
 
 def footer(look: Look, bindings: Iterable[Binding], width: int) -> Row:
-    """The keys of the bindings that want to be in the footer, as many as there is room for."""
+    """The keys of the bindings for the footer, as many as fit."""
     parts: list[tuple[str, str]] = []
     for b in bindings:
         if not b.show:

@@ -1,9 +1,10 @@
-"""Where the dashboard's snapshots come from, and what it was asked to look like."""
+"""Where the dashboard's snapshots come from, and the options it starts with."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 from tpusmi.actions.end import Order, carry_out
@@ -17,8 +18,17 @@ Planner = Callable[[Host, Snapshot, Request], Plan]
 CarryOut = Callable[[Host, Iterable[Chip], Plan, Order, OnProgress], Report]
 
 
+class View(str, Enum):
+    """How devices are shown: a row, a tile or a cell for each; `auto` takes the first that fits."""
+
+    AUTO = "auto"
+    FULL = "full"
+    COMPACT = "compact"
+    HEAT = "heat"
+
+
 class Options(NamedTuple):
-    """What the command line decided."""
+    """Options from the command line and the settings file."""
 
     interval_s: float = 1.0
     ascii: bool = False
@@ -28,13 +38,13 @@ class Options(NamedTuple):
     planner: Planner = planned
     carry_out: CarryOut = carry_out
     label: str = ""
-    """Said in the header beside the host's name, as `demo`."""
-    view: str = "auto"
-    """How devices are shown at first: `auto`, `full`, `compact` or `heat`."""
+    """Shown in the header beside the host's name, such as `demo`."""
+    view: str = View.AUTO
+    """The view of devices at the start."""
     filter: str = ""
-    """Only processes that contain this are shown at first."""
+    """The filter of processes at the start."""
     user: str | None = None
-    """Whose processes are one's own; None is the user who runs this."""
+    """The user of the dashboard; None is the user who runs it."""
     keys: Mapping[str, str] = {}
     """Keys by the id of a binding, comma separated, as Textual spells them."""
     theme: str | None = None
@@ -44,41 +54,41 @@ class Options(NamedTuple):
 
 
 class Feed(Protocol):
-    """Something that can be asked for the present at any time."""
+    """A source of snapshots."""
 
     @property
     def history(self) -> History:
-        """The last minutes, appended to as time goes by."""
+        """The last minutes, which the feed appends to."""
 
     def snapshot(self) -> Snapshot:
-        """The present moment. Called on a thread of its own, one call at a time."""
+        """The current moment. Called on its own thread, one call at a time."""
 
 
 Deliver = Callable[["Snapshot | Exception"], object]
 
 
 class Reader(threading.Thread):
-    """Asks the feed for a snapshot whenever told to, and hands on the answer.
+    """Asks the feed for a snapshot when requested, and delivers the answer.
 
-    A daemon of its own and not a Textual worker: asyncio joins its workers' threads at exit, so a
-    feed that hangs would keep the terminal.
+    A daemon thread and not a Textual worker: asyncio joins its workers' threads at exit, so a feed
+    that hangs would keep the terminal.
     """
 
     def __init__(self, feed: Feed, deliver: Deliver) -> None:
         super().__init__(name="tpusmi-feed", daemon=True)
         self._feed = feed
         self._deliver = deliver
-        self._wanted = threading.Event()
+        self._requested = threading.Event()
 
     def ask(self) -> None:
-        """Ask for one more snapshot; returns at once. Asking while one is on its way asks once."""
-        self._wanted.set()
+        """Request a snapshot; returns at once. Requests while one is on its way count as one."""
+        self._requested.set()
 
     def run(self) -> None:
-        """Answer for ever."""
+        """Answer requests forever."""
         while True:
-            self._wanted.wait()
-            self._wanted.clear()
+            self._requested.wait()
+            self._requested.clear()
             try:
                 answer: Snapshot | Exception = self._feed.snapshot()
             except Exception as problem:  # noqa: BLE001  # the app raises it again

@@ -11,13 +11,11 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from tpusmi.report import rows, words
-from tpusmi.tui.chrome import SIMULATED
-from tpusmi.tui.draw.frame import EDGES, MARGIN, framed
-from tpusmi.tui.draw.lines import Lines
-from tpusmi.tui.draw.look import Look, Row, width_of
+from tpusmi.tui.draw.lines import EDGES, MARGIN, Lines, framed
+from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
 from tpusmi.tui.keys import key_names
-from tpusmi.tui.main.processes import LETTERS, SILENT, STALE, STOPPED, SUSPECT
-from tpusmi.tui.main.processes import UNKNOWN as UNKNOWN_PHASE
+from tpusmi.tui.process.process_facts import LETTERS, SILENT, STALE, STOPPED, SUSPECT
+from tpusmi.tui.process.process_facts import UNKNOWN as UNKNOWN_PHASE
 
 UNLIMITED = 1000
 """Columns of a line: wider than any text here."""

@@ -1,4 +1,4 @@
-"""A person's own keys: names as printed on a keyboard, and bindings that have them."""
+"""The user's own keys: names as printed on a keyboard, and bindings that have them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping
 from textual.binding import Binding
 from textual.keys import Keys
 
+# fmt: off
 _PRINTED = {
-    **{"esc": "escape", "pgup": "pageup", "pgdn": "pagedown", "pgdown": "pagedown"},
-    **{"return": "enter", "del": "delete", "ins": "insert"},
-    **{"s": "shift", "c": "ctrl", "control": "ctrl"},
+    "esc": "escape", "pgup": "pageup", "pgdn": "pagedown", "pgdown": "pagedown",
+    "return": "enter", "del": "delete", "ins": "insert",
+    "s": "shift", "c": "ctrl", "control": "ctrl",
 }
+# fmt: on
 _MODIFIER = r"(?i)^(ctrl|control|shift|alt|meta|super|hyper|[cs])[-+](?=.)"
 
 
@@ -22,17 +24,12 @@ class KeyNameError(ValueError):
 
 
 def remapped(bindings: Iterable[Binding], keys: Mapping[str, str]) -> list[Binding]:
-    """The bindings with a person's own keys, by id, as Textual spells them: for footer and help."""
-    found = []
+    """The bindings with the user's own keys, by id, as Textual spells them: for footer and help."""
+    own_bindings = []
     for b in bindings:
         own = keys.get(b.id or "", b.key)
-        found.append(b if own == b.key else b.with_key(own, key_display=None))
-    return found
-
-
-def textual_keys(keys: Mapping[str, str]) -> dict[str, str]:
-    """The same keys as Textual spells them: for `App.set_keymap`. Raises KeyNameError."""
-    return {id: spelled(text) for id, text in keys.items()}
+        own_bindings.append(b if own == b.key else b.with_key(own, key_display=None))
+    return own_bindings
 
 
 def spelled(text: str) -> str:
@@ -44,12 +41,12 @@ def spelled(text: str) -> str:
 
 
 def clash(bindings: Iterable[Binding], keys: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """The first key that a person's binding shares with another one, and the ids of the two."""
-    every = [(b, split(keys.get(b.id or "", b.key))) for b in bindings]
-    for binding, own in every:
+    """The first key that a remapped binding shares with another, and the ids of the two."""
+    keys_of = [(b, split(keys.get(b.id or "", b.key))) for b in bindings]
+    for binding, own in keys_of:
         if binding.id not in keys:
             continue
-        for other, taken in every:
+        for other, taken in keys_of:
             both = [key for key in own if key in taken]
             if both and other is not binding:
                 return both[0], binding.id or "", other.id or ""
@@ -61,9 +58,10 @@ def split(keys: str) -> list[str]:
     return [b.key for b in Binding.make_bindings([Binding(keys, "")])]
 
 
-_KNOWN = {
+_KEY_NAMES = {
     *(key.value for key in Keys if key.value.isidentifier()),
-    *("space", "comma"),
+    "space",
+    "comma",
     *(split(character)[0] for character in string.punctuation if character != ","),
 }
 
@@ -84,12 +82,12 @@ def _key(name: str) -> str:
 
 def _modifiers(name: str) -> tuple[list[str], str]:
     """`Ctrl-Alt-x` is ctrl, alt and x."""
-    found: list[str] = []
+    modifiers: list[str] = []
     while match := re.match(_MODIFIER, name):
         modifier = match[1].lower()
-        found.append(_PRINTED.get(modifier, modifier))
+        modifiers.append(_PRINTED.get(modifier, modifier))
         name = name[match.end() :]
-    return found, name
+    return modifiers, name
 
 
 def _named(name: str) -> str:
@@ -97,6 +95,6 @@ def _named(name: str) -> str:
     if len(name) == 1:
         return _key(name) if name != "," else "comma"
     lower = _PRINTED.get(name.lower(), name.lower())
-    if lower not in _KNOWN:
+    if lower not in _KEY_NAMES:
         raise KeyNameError("no key has that name")
     return lower

@@ -1,9 +1,9 @@
-"""A full screen of the dashboard: header, what it is about, footer."""
+"""The pages of the dashboard: header, what the page is about, footer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -16,19 +16,19 @@ from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.keymap import remapped
-from tpusmi.tui.keys import FIRST, LAST, offered
+from tpusmi.tui.keys import FIRST, LAST, key, offered
 from tpusmi.tui.scene import Scene
 from tpusmi.tui.span import Fit, in_words, next_choice
 
 
 class Page(Screen[None]):
-    """Draws the moment that the scene shows. What a page adds is `body` and `draw_body`."""
+    """A full screen of the shown moment. A page adds `body` and `draw_body`."""
 
     KEYS: ClassVar[list[Binding]] = []
-    """Its own keys, beside those of every page."""
+    """Its own keys, beside the keys of every page."""
     NAME: ClassVar[str] = ""
     prompt: Prompt | None = None
-    """The line in which a filter is typed, on a page that has one."""
+    """The line in which a filter is typed, if the page has one."""
 
     def __init__(self, scene: Scene) -> None:
         super().__init__()
@@ -40,33 +40,32 @@ class Page(Screen[None]):
         self._fit = Fit()
 
     def body(self) -> Iterable[Lines]:
-        """The parts between header and footer, top to bottom."""
+        """The widgets between header and footer, top to bottom."""
         raise NotImplementedError
 
     def draw_body(self, snapshot: Snapshot) -> None:
-        """Draw them."""
+        """Draw those widgets."""
         raise NotImplementedError
 
     def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
-        """The one thing that its graphs are about, and what each is of."""
+        """The thing that the graphs are about, and the subjects and metric of each graph."""
         return None, ()
 
     @property
     def targets(self) -> tuple[Process, ...]:
-        """The processes that are meant when one is to be ended."""
+        """The processes that a key for ending applies to."""
         process = self.scene.process
         return () if process is None else (process,)
 
     def answered(self) -> None:
-        """The end of those that were meant has begun."""
+        """Called once the targets are being ended."""
 
     @property
     def bindings(self) -> list[Binding]:
-        """The keys that work here: for the footer and the help."""
+        """The keys that work on this page, for the footer and the help."""
         options = self.scene.options
-        may_end = options.host is not None
-        every = [*offered(FIRST, may_end), *self.KEYS, *offered(LAST, may_end)]
-        return remapped(every, options.keys)
+        first = offered(FIRST, options.host is not None)
+        return remapped([*first, *self.KEYS, *LAST], options.keys)
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -74,7 +73,7 @@ class Page(Screen[None]):
         yield self.footer
 
     def on_resize(self) -> None:
-        # Of a terminal that tells no size Textual has two ideas in turn: no drawing for those.
+        # Textual reports two sizes in turn for a terminal of unknown size: no drawing for those.
         if self.app.size != self._drawn_for:
             self._drawn_for = self.app.size
             self.call_later(self.draw)
@@ -83,7 +82,7 @@ class Page(Screen[None]):
         self.draw()
 
     def draw(self) -> None:
-        """Draw all of it."""
+        """Draw the whole page."""
         if not self.is_mounted or not self.size.width:
             return
         self.draw_header()
@@ -96,27 +95,27 @@ class Page(Screen[None]):
         self.header.show([chrome.header(self.scene, self.NAME, self.size.width)])
 
     def draw_footer(self) -> None:
-        """Draw the last line: the keys, or what one of them has just done."""
+        """Draw the last line: the keys, or the message about the last one."""
         width = self.size.width
-        if self.scene.said:
-            self.footer.show([self.look.cell(self.scene.said, width, "good")])
+        if self.scene.message:
+            self.footer.show([self.look.cell(self.scene.message, width, "good")])
         else:
             self.footer.show([chrome.footer(self.look, self.bindings, width)])
 
     def copied(self) -> str:
-        """What is copied of the selection; empty for nothing."""
+        """The text to copy for the selection; empty for none."""
         process = self.scene.process
         return "" if process is None else str(process.pid)
 
     def span_s(self, snapshot: Snapshot) -> int:
-        """How far back its graphs go."""
+        """How far back the graphs go."""
         thing, drawn = self.graphed(snapshot)
         first_s = self.scene.graphs.first_s(drawn, snapshot.at_s)
         fitting_s = self._fit.span_s(thing, first_s, snapshot.at_s)
         return self.scene.span_s or fitting_s
 
     def change_span(self) -> None:
-        """Let all graphs go back as far as the next choice says."""
+        """Give all graphs the next span."""
         scene = self.scene
         if scene.snapshot is not None:
             scene.span_s = next_choice(scene.span_s, self.span_s(scene.snapshot))
@@ -124,5 +123,70 @@ class Page(Screen[None]):
             self.draw()
 
     def step_back(self) -> bool:
-        """Undo one choice; False when there is none, and the page is to be left."""
+        """Undo one choice; False if there is none, so that the page is left."""
         return False
+
+
+AROUND = 2
+"""Lines of the header and the footer."""
+WHEEL_LINES = 3
+FAR = 1_000_000
+"""More lines than any page has."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def scroll_keys(name: str, thing: str) -> list[Binding]:
+    """The keys of a scrolling page."""
+    step = f"Next / previous {thing}"
+    scroll = "Scroll the page"
+    return [
+        key("tab,down", "step(1)", "Next", f"{name}-next", step, "Tab"),
+        key("shift+tab,up", "step(-1)", "Before", f"{name}-before", step),
+        key("pagedown", "scroll(1)", "Further", f"{name}-down", scroll),
+        key("pageup", "scroll(-1)", "Back", f"{name}-up", scroll),
+        key("home", "jump(0)", "Top", f"{name}-top", scroll),
+        key("end", "jump(1)", "Bottom", f"{name}-bottom", scroll),
+    ]
+
+
+class ScrollPage(Page):
+    """A page that scrolls, about one of several things. Its `draw_body` clamps `top`, the first
+    visible line, and sets `screen_lines`, the lines of a screen.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self.lines = Lines(self.look, id=self.NAME)
+        self.top, self.screen_lines = 0, 1
+
+    def body(self) -> Iterable[Lines]:
+        self.lines.styles.height = "1fr"
+        return (self.lines,)
+
+    def on_mouse_scroll_down(self) -> None:
+        self._scroll(WHEEL_LINES)
+
+    def on_mouse_scroll_up(self) -> None:
+        self._scroll(-WHEEL_LINES)
+
+    def action_scroll(self, screens: int) -> None:
+        """Scroll by that many screens."""
+        self._scroll(screens * self.screen_lines)
+
+    def action_jump(self, end: int) -> None:
+        """Scroll to the top or the bottom."""
+        self._scroll(FAR if end else -FAR)
+
+    def _scroll(self, lines: int) -> None:
+        self.top = max(0, self.top + lines)
+        self.draw()
+
+
+def stepped(keys: Sequence[Key], chosen: Key | None, step: int) -> Key | None:
+    """The key that many steps further on, from the last to the first; the first if the chosen one
+    is gone, and None if there are none.
+    """
+    if not keys:
+        return None
+    return keys[(keys.index(chosen) + step) % len(keys)] if chosen in keys else keys[0]

@@ -1,4 +1,4 @@
-"""The pages of the dashboard, a folder each, and every key that works on them."""
+"""The list of pages, and every key that works on each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tpusmi.tui.page import Page
 from tpusmi.tui.scene import Scene
 
 NAMES = {"device": "DevicePage", "memory": "MemoryPage", "job": "JobPage"}
-"""Those that are opened from the main page, each loaded when it is first opened."""
+"""Pages opened from the main page, each loaded when it is first opened."""
 
 
 def keys_by_page() -> dict[str, list[Binding]]:
@@ -21,15 +21,15 @@ def keys_by_page() -> dict[str, list[Binding]]:
 
 
 def every_key() -> list[Binding]:
-    """All that a person may give other keys, each once."""
+    """Every binding that users may remap, each once."""
     return list({b.id: b for keys in keys_by_page().values() for b in keys}.values())
 
 
 def opened(name: str, scene: Scene) -> Page:
-    """A page by its name. KeyError when there is none."""
+    """A new page by its name. Raises KeyError for an unknown name."""
     return _page(name)(scene)
 
 
 def _page(name: str) -> type[Page]:
-    found: type[Page] = getattr(import_module(f"tpusmi.tui.{name}.page"), NAMES[name])
-    return found
+    page: type[Page] = getattr(import_module(f"tpusmi.tui.{name}.{name}_page"), NAMES[name])
+    return page

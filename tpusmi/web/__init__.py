@@ -1,1 +1,1 @@
-"""The dashboard in a browser: a server of pages, each with a dashboard of its own behind it."""
+"""The dashboard in a browser: a server, and a separate dashboard behind each tab."""

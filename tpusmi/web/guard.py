@@ -1,4 +1,4 @@
-"""Which requests are answered: none that a page of somebody else's has made."""
+"""Which requests get an answer: none that come from a page of another site."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 
 
 def why_refused(
-    asked: str, origin: str | None, names: Collection[str], *, drives: bool
+    host: str, origin: str | None, names: Collection[str], *, drives: bool
 ) -> str | None:
-    """Why a request is not answered, in a sentence; None when it is.
+    """Why a request gets no answer, in a sentence; None when it gets one.
 
-    asked is its Host header, origin its Origin; names are those of this server, in lower case.
-    drives is said of the request that opens the way to the dashboard's keys.
+    host is its Host header, origin its Origin; names are those of this server, in lower case.
+    drives is True for the request that opens the connection to the dashboard's keys.
     """
-    # A page can give its own name our address, and is then of our origin: the name gives it away.
-    # An address cannot be made to mean another one.
-    match = _AUTHORITY.fullmatch(asked)
+    # A site can make its own name resolve to this address, and then has this origin: its name
+    # reveals that. A numeric address cannot be faked that way.
+    match = _AUTHORITY.fullmatch(host)
     if match is None or not _is_ours(match[1].lower(), names):
         return (
-            "tpusmi does not answer to this name: open it as localhost, by the address, "
-            "or by the name given with --host"
+            "tpusmi does not answer to this name: open localhost, the numeric address, "
+            "or the name given with --host"
         )
-    # Browsers keep no page from opening a WebSocket elsewhere. They say whose page it is.
+    # Browsers let any page open a WebSocket anywhere, but send the origin of the page.
     if origin is None:
-        return "tpusmi is driven by its own page only" if drives else None
-    if origin.lower() not in {f"{scheme}://{asked.lower()}" for scheme in ("http", "https")}:
-        return "tpusmi answers to its own page only"
+        return "tpusmi accepts keys from its own page only" if drives else None
+    if origin.lower() not in {f"{scheme}://{host.lower()}" for scheme in ("http", "https")}:
+        return "tpusmi answers its own page only"
     return None
 
 
 def is_loopback(host: str) -> bool:
-    """True for an address, or the name of one, that only this machine reaches."""
+    """True for an address or name that only this machine can reach."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

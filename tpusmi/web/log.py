@@ -1,5 +1,6 @@
-"""What the server says while it serves: a sentence for a fault, and the same one not again and
-again. Anybody can cause some of them.
+"""The server's messages: one sentence for an error, each at most once in AGAIN_S.
+
+Anyone who reaches the server can cause some of these errors.
 """
 
 from __future__ import annotations
@@ -14,30 +15,30 @@ AGAIN_S = 60.0
 SENTENCES_MOST = 256
 LENGTH_MOST = 200
 LIBRARIES = ("aiohttp", "asyncio")
-THEIR_FAULT = (ConnectionError, HttpProcessingError)
-"""Of who leaves early, or speaks no HTTP."""
+CLIENT_ERRORS = (ConnectionError, HttpProcessingError)
+"""The client closed the connection early, or does not speak HTTP."""
 
 
 class Log:
-    """Says each sentence once in AGAIN_S."""
+    """Prints each sentence at most once in AGAIN_S."""
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say = say
-        self._said_at_s: dict[str, float] = {}
+        self._printed_at_s: dict[str, float] = {}
 
     def __call__(self, sentence: str) -> None:
         now_s = time.monotonic()
-        said_at_s = self._said_at_s.get(sentence)
-        if said_at_s is not None and now_s - said_at_s < AGAIN_S:
+        printed_at_s = self._printed_at_s.get(sentence)
+        if printed_at_s is not None and now_s - printed_at_s < AGAIN_S:
             return
-        if len(self._said_at_s) >= SENTENCES_MOST:
-            self._said_at_s.clear()
-        self._said_at_s[sentence] = now_s
+        if len(self._printed_at_s) >= SENTENCES_MOST:
+            self._printed_at_s.clear()
+        self._printed_at_s[sentence] = now_s
         self._say(sentence)
 
     def take_over(self) -> None:
-        """Say what the libraries log, less its traceback. textual-serve only knows of dashboards,
-        of which we know more.
+        """Print the libraries' errors without tracebacks. Not those of textual-serve: they are
+        about dashboards, which this server reports itself.
         """
         for name in LIBRARIES:
             logger = logging.getLogger(name)
@@ -54,7 +55,7 @@ class _Lines(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info and isinstance(record.exc_info[1], THEIR_FAULT):
+        if record.exc_info and isinstance(record.exc_info[1], CLIENT_ERRORS):
             return
         line = record.getMessage().partition("\n")[0][:LENGTH_MOST]
         failure = record.exc_info[0] if record.exc_info else None

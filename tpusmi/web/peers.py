@@ -1,4 +1,4 @@
-"""Whose a connection is: a user of this machine, as the kernel says, or an address elsewhere."""
+"""The peer of a connection: a user of this machine, according to the kernel, or an address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 UNKNOWN = "this machine"
 NETWORK_BITS = 64
-"""Of an address of IPv6: whoever has one has all below it."""
+"""The part of an IPv6 address that is one peer: it controls all addresses below."""
 ANSWER_S = 0.2
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST, _TCP = 4, 20, 1, 6
@@ -21,13 +21,11 @@ _ANY_STATE, _ANY_COOKIE = 0xFFFFFFFF, 0xFFFFFFFF
 _HEADER = struct.Struct("=IHHII")
 _QUESTION = struct.Struct("=BBBBI2s2s16s16sIII")
 _UID = 16 + 64
-"""Where it stands in an answer."""
+"""Its offset in an answer."""
 
 
 def peer_of(theirs: tuple[str, int], ours: tuple[str, int]) -> str:
-    """Who is at the other end, of the addresses and ports of both ends: `user 1000`,
-    `192.0.2.7`.
-    """
+    """The peer, from the addresses and ports of both ends: `user 1000`, `192.0.2.7`."""
     address, own = _plain(theirs[0]), _plain(ours[0])
     if address.is_loopback or address == own:
         user = _user((address, theirs[1]), (own, ours[1]))
@@ -37,16 +35,16 @@ def peer_of(theirs: tuple[str, int], ours: tuple[str, int]) -> str:
     return str(address)
 
 
-def first_of_the_most(peers: Mapping[T, str]) -> T:
-    """The oldest entry of the peer that has the most of them."""
+def oldest_of_the_largest(peers: Mapping[T, str]) -> T:
+    """The oldest entry of the peer with the most entries."""
     (most, _), *_ = Counter(peers.values()).most_common(1)
     return next(entry for entry, peer in peers.items() if peer == most)
 
 
 def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The address; that of IPv4 where it is written as one of IPv6."""
-    found = ipaddress.ip_address(address)
-    return getattr(found, "ipv4_mapped", None) or found
+    """The address; the IPv4 address if it is written as IPv6."""
+    parsed = ipaddress.ip_address(address)
+    return getattr(parsed, "ipv4_mapped", None) or parsed
 
 
 _End = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
@@ -54,7 +52,7 @@ _End = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
 
 def _user(theirs: _End, ours: _End) -> int | None:
     """The uid of the socket at the other end; None when it is not on this machine, or the kernel
-    does not tell.
+    does not report it.
     """
     family = socket.AF_INET if theirs[0].version == 4 else socket.AF_INET6
     question = _QUESTION.pack(

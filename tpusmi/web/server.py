@@ -1,4 +1,4 @@
-"""The server: one page, and a dashboard behind every tab that shows it."""
+"""The server: one page, and a dashboard behind every tab that opens it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,22 @@ from aiohttp.typedefs import Handler
 from textual_serve.server import Server
 
 from tpusmi.web import tab
-from tpusmi.web.doors import Doors, accept, bound
+from tpusmi.web.connections import Connections, accept, bound
 from tpusmi.web.guard import why_refused
 from tpusmi.web.log import Log
-from tpusmi.web.seats import GONE_S, Seat, Seats
 
 PAGE = Path(__file__).parent / "page"
 STATIC = Path(textual_serve.__file__).parent / "static"
-"""The terminal that textual-serve draws in a page, and its font."""
+"""The terminal that textual-serve shows in a page, and its font."""
 
 TABS_MOST = 16
-"""Each is a process of some 60 MB, and whoever reaches the server can open one. When all are taken,
-who has the most of them loses the oldest to who has two fewer.
-"""
+"""Each is a process of some 60 MB, and anyone who reaches the server can open one."""
 HEARTBEAT_S = 15.0
-"""After one and a half of it a tab that does not answer, its laptop closed, is gone."""
+"""A tab that does not answer for one and a half times this, its laptop closed, is dropped."""
 MESSAGE_BYTES = 1 << 20
 
 HEADERS = {
-    # Nothing is fetched from elsewhere, and nobody puts this page into one of his.
+    # Nothing is loaded from elsewhere, and no other page can frame this one.
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "Cache-Control": "no-cache",
@@ -42,29 +39,29 @@ HEADERS = {
 }
 
 
-class Plan(NamedTuple):
-    """What to serve, and where."""
+class Service(NamedTuple):
+    """What to serve, and at which address."""
 
     command: str
-    """Of a shell: starts a dashboard that talks as Textual's web driver does."""
+    """The shell command that starts a dashboard with Textual's web driver."""
     host: str
     port: int
-    """0 takes a free one."""
+    """0 selects a free one."""
     secret: str = ""
-    """Known to whoever has the page's address; nobody else is answered. Empty: everybody is."""
+    """Part of the page's address; requests without it get no answer. Empty: no secret is needed."""
 
 
 async def serve(
-    plan: Plan,
+    service: Service,
     listens: Callable[[int], object],
     code: Mapping[Signals, int],
     say: Callable[[str], object],
 ) -> int:
-    """Serve until one of the signals in `code` comes; what it says there.
+    """Serve until one of the signals in `code` arrives; returns its code.
 
-    listens is told the port once it is open, say a sentence for a fault that costs one request or
-    one tab. Every dashboard is gone when this returns. Raises OSError when nothing can be opened
-    there.
+    Calls `listens` with the port once it is open, and `say` with a sentence for an error that costs
+    one request or one tab. Every dashboard has ended when this returns. Raises OSError when the
+    address cannot be opened.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
@@ -72,17 +69,16 @@ async def serve(
         loop.add_signal_handler(number, _end, ended, code[number])
     log = Log(say)
     log.take_over()
-    doors = Doors(TABS_MOST)
-    runner = web.AppRunner(
-        _Pages(plan, doors, log).application(), access_log=None, shutdown_timeout=GONE_S
-    )
+    connections = Connections(TABS_MOST)
+    application = _Pages(service, connections, log).application()
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=tab.GONE_S)
     sockets: list[socket.socket] = []
-    tasks = [loop.create_task(doors.keep_closing())]
+    tasks = [loop.create_task(connections.keep_closing())]
     try:
         await runner.setup()
-        sockets = await bound(plan.host, plan.port)
+        sockets = await bound(service.host, service.port)
         assert runner.server is not None
-        tasks += [loop.create_task(accept(one, doors, runner.server, log)) for one in sockets]
+        tasks += [loop.create_task(accept(one, connections, runner.server, log)) for one in sockets]
         listens(sockets[0].getsockname()[1])
         return await ended
     finally:
@@ -99,21 +95,21 @@ def _end(ended: asyncio.Future[int], code: int) -> None:
 
 
 class _Pages:
-    """What is answered to whom."""
+    """The answers to all requests."""
 
-    def __init__(self, plan: Plan, doors: Doors, log: Log) -> None:
-        self._plan = plan
-        self._doors = doors
+    def __init__(self, service: Service, connections: Connections, log: Log) -> None:
+        self._service = service
+        self._connections = connections
         self._log = log
-        self._names = frozenset({plan.host.lower(), socket.gethostname().lower()})
-        self._seats = Seats()
+        self._names = frozenset({service.host.lower(), socket.gethostname().lower()})
+        self._seats = tab.Seats()
         self._files = dict(_files())
-        # Nothing but the way to save a file from a dashboard is used of it.
-        self._downloads = Server(plan.command)
+        # Used only to save files from a dashboard.
+        self._downloads = Server(service.command)
 
     def application(self) -> web.Application:
-        """Everything below the secret, if there is one: every address in the page is relative."""
-        below = f"/{self._plan.secret}" if self._plan.secret else ""
+        """All addresses, below the secret if there is one: addresses in the page are relative."""
+        below = f"/{self._service.secret}" if self._service.secret else ""
         app = web.Application(middlewares=[self._guard])
         app.add_routes(
             [
@@ -128,9 +124,9 @@ class _Pages:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Stands before every handler."""
+        """Runs before every handler."""
         if request.transport is not None:
-            self._doors.asked(request.transport)
+            self._connections.extend(request.transport)
         why = why_refused(
             request.headers.get("Host", ""),
             request.headers.get("Origin"),
@@ -143,7 +139,7 @@ class _Pages:
             return await handler(request)
         except (web.HTTPException, ConnectionError):
             raise
-        except Exception as error:  # noqa: BLE001  # it costs this request, and no traceback
+        except Exception as error:  # noqa: BLE001  # it costs only this request
             self._log(f"a request could not be answered: {type(error).__name__}")
             return web.Response(status=500, text="500: Internal Server Error\n", headers=HEADERS)
 
@@ -151,33 +147,33 @@ class _Pages:
         return web.FileResponse(PAGE / "index.html", headers=HEADERS)
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
-        found = self._files.get(request.match_info["path"])
-        if found is None:
+        path = self._files.get(request.match_info["path"])
+        if path is None:
             raise web.HTTPNotFound
-        return web.FileResponse(found, headers=HEADERS)
+        return web.FileResponse(path, headers=HEADERS)
 
     async def _tab(self, request: web.Request) -> web.StreamResponse:
         transport = request.transport
-        if transport is None:  # it has gone
+        if transport is None:  # it is closed already
             raise ConnectionResetError
-        seat = Seat(self._doors.peer(transport))
+        seat = tab.Seat(self._connections.peer(transport))
         try:
             if not await self._seats.take(seat, TABS_MOST):
                 return web.Response(status=503, text=f"{TABS_MOST} dashboards are open already\n")
-            self._doors.leave(transport)
+            self._connections.leave(transport)
             return await self._show(request, seat)
         finally:
             self._seats.leave(seat)
-            self._doors.enter(transport)  # it may not want to end
+            self._connections.enter(transport)  # the peer may keep it open
 
-    async def _show(self, request: web.Request, seat: Seat) -> web.StreamResponse:
+    async def _show(self, request: web.Request, seat: tab.Seat) -> web.StreamResponse:
         websocket = seat.websocket = web.WebSocketResponse(
             heartbeat=HEARTBEAT_S, timeout=tab.CLOSE_S, max_msg_size=MESSAGE_BYTES
         )
         size = tab.size_of(request.query.get("width"), request.query.get("height"))
         await websocket.prepare(request)
         downloads = self._downloads.download_manager
-        why = await tab.show(websocket, self._plan.command, size, downloads)
+        why = await tab.show(websocket, self._service.command, size, downloads)
         if why:
             self._log(why)
         return websocket
@@ -187,8 +183,8 @@ class _Pages:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    """Every file that a page needs, by its path in an address. No path of a request is looked up
-    on the disk.
+    """Every file that a page needs, by its path in an address, so that no path of a request is
+    looked up on the disk.
     """
     for name, directory in (("page", PAGE), ("static", STATIC)):
         for path in directory.rglob("*"):

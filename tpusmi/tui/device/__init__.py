@@ -1,1 +1,1 @@
-"""The page of one device."""
+"""The device page."""

@@ -13,22 +13,22 @@ from tpusmi.tui.draw.look import Look, Row, width_of
 GAP = 2
 """Blank columns between two columns of blocks."""
 LEAST_WIDTH = 25
-"""Of a column: the name of a fact, and its value."""
+"""The least width of a column: the name of a fact, and its value."""
 WIDE = 38
-"""A column of that width has room for where the values are from."""
+"""The least width of a column that also shows where its values are from."""
 VALUE_END = 25
 """Values of a wide column end here, and their notes begin."""
 
 
 class Fact(NamedTuple):
-    """A name, a value, and where it is from."""
+    """A name, a value, and the source of the value."""
 
     name: str
     text: str
     note: str = ""
     """Shown where there is room for it."""
     old: str = ""
-    """How old it is, if that is too old: shown where there is no room for the note."""
+    """Its age, if it is stale: shown where there is no room for the note."""
     style: str = "plain"
 
 
@@ -37,22 +37,22 @@ class Block(NamedTuple):
 
     title: str
     height: int
-    """Lines that it fills, without its title."""
+    """Lines of the block, without its title."""
     draw: Callable[[int, int], list[Row]]
-    """The lines for a width and height."""
+    """Draws its lines in a width and height."""
 
 
 def of_facts(look: Look, title: str, facts: Sequence[Fact]) -> Block:
-    """A line for each fact."""
+    """A block with a line for each fact."""
     return Block(title, len(facts), lambda width, _: [_line(look, f, width) for f in facts])
 
 
 def packed(blocks: Sequence[Block], columns: int) -> list[list[Block]]:
-    """The blocks in so many columns: each is put under the shortest."""
-    found: list[list[Block]] = [[] for _ in range(columns)]
+    """The blocks in that many columns: each goes below the shortest column."""
+    packed: list[list[Block]] = [[] for _ in range(columns)]
     for block in blocks:
-        min(found, key=_height).append(block)
-    return found
+        min(packed, key=_height).append(block)
+    return packed
 
 
 def height_of(columns: Sequence[Sequence[Block]]) -> int:
@@ -61,7 +61,7 @@ def height_of(columns: Sequence[Sequence[Block]]) -> int:
 
 
 def fitting(count: int, width: int, least: int = LEAST_WIDTH) -> int:
-    """How many columns there are for so many blocks."""
+    """How many columns of the least width fit, at most one for each block."""
     return max(1, min(count, (width + GAP) // (least + GAP)))
 
 
@@ -78,7 +78,7 @@ def drawn(look: Look, columns: Sequence[Sequence[Block]], width: int) -> list[Ro
 
 
 def _height(column: Sequence[Block]) -> int:
-    """Each block has a title, and a blank line above it unless it is the first."""
+    """Lines of a column: each block has a title, and a blank line above unless it is the first."""
     return max(0, sum(block.height + 2 for block in column) - 1)
 
 
@@ -94,7 +94,7 @@ def _column(look: Look, column: Sequence[Block], width: int, height: int) -> lis
 
 
 def _line(look: Look, fact: Fact, width: int) -> Row:
-    """The name at the left, the value where all values end, its note behind it."""
+    """The name at the left, the value in a column of values, and its note."""
     end = VALUE_END if width >= WIDE else width
     text = look.fitted(fact.text, min(cell_len(fact.text), end))
     room = max(0, end - cell_len(text) - 1)

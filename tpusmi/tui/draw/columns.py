@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from tpusmi.model import Subject
-from tpusmi.tui.draw.look import Row
+from tpusmi.model import Snapshot, Subject, Value
+from tpusmi.report import words
+from tpusmi.tui.draw.look import Look, Row
 
 
 class Keyed(Protocol):
-    """A device, or a process in its place: what a row is about."""
+    """The device or process of a row."""
 
     @property
     def key(self) -> Subject | None:
-        """What its values are filed under; None for what the cursor passes over."""
+        """The key of its values; None for a row that the cursor passes over."""
 
 
 Item = TypeVar("Item", bound=Keyed)
@@ -31,26 +32,26 @@ class Column(Generic[Item]):
     title: str
     draw: Callable[[Item, int], Row]
     width: int
-    """The least it needs."""
+    """Its least width."""
     rank: int = 0
     """Columns of the highest rank go first when there is no room."""
     most: int = 0
-    """It takes up to this width from what is left over; 0 takes none."""
+    """The width it may grow to if there is room; 0 for a column that does not grow."""
     right: bool = False
     text: Callable[[Item], str] | None = None
-    """Given when the content decides the width, which then only ever grows, up to `most`."""
+    """Given if the longest text decides the width, which then only grows, up to `most`."""
     sort: Callable[[Item], Any] | None = None
     """The key to sort by, None for unknown; a column without it cannot be sorted by."""
     falls: bool = False
-    """Sorted by it the largest is first, unless a person wants it the other way round."""
+    """The largest is first when the table is sorted by it, unless the order is reversed."""
     heading: Callable[[], str] | None = None
-    """Given when what is said above it changes: no longer than the least width."""
+    """Given if its title changes: no longer than the least width."""
     spare: int = 0
-    """It gives way unless so many columns more are left for those that take them."""
+    """The column is left out unless this many columns remain for other columns to grow."""
     known: Callable[[Item], bool] | None = None
-    """Given when the column appears only once some item has something to show in it."""
+    """Given if the column appears only once some item has something to show in it."""
     least_more: int = 0
-    """Of what is left over; fewer columns are of no use to it and go to others."""
+    """The least it grows by; with less it does not grow, and others do."""
 
 
 def fit(
@@ -58,8 +59,8 @@ def fit(
 ) -> list[tuple[Column[Item], int]]:
     """The columns that fit into `width`, each with its width there.
 
-    `needs` is the least width of each column at this moment, `absent` the titles of those that have
-    nothing to show. What is left over goes to those that take it.
+    `needs` is the current least width of each column, `absent` the titles of columns with nothing
+    to show. Room that is left over goes to the columns that may grow.
     """
     chosen = [(c, n) for c, n in zip(columns, needs, strict=True) if c.title not in absent]
     while len(chosen) > 1:
@@ -77,8 +78,8 @@ def fit(
 
 
 def _shared(left: int, rooms: dict[str, int]) -> dict[str, int]:
-    """What each column takes of what is left over: as much as the others, up to its room, so that
-    columns of one kind draw the same. What cannot be divided goes to the one with the most room.
+    """How much each column grows: as much as the others, up to its room, so that columns of one
+    kind look the same. A remainder goes to the column with the most room.
     """
     taken = dict.fromkeys(rooms, 0)
     while left > 0 and (hungry := [title for title in rooms if taken[title] < rooms[title]]):
@@ -94,3 +95,55 @@ def _shared(left: int, rooms: dict[str, int]) -> dict[str, int]:
 
 def _total(chosen: Sequence[tuple[Column[Item], int]]) -> int:
     return sum(need + GAP for _, need in chosen) - GAP
+
+
+class Cells(Generic[Item]):
+    """Draws cells of devices or processes, with the values of its current snapshot."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self.snapshot: Snapshot | None = None
+
+    def value(self, name: str, item: Item) -> Value | None:
+        """The item's value of that metric."""
+        if self.snapshot is None or item.key is None:
+            return None
+        return self.snapshot.values.get((item.key, name))
+
+    def style(self, item: Item, *values: Value | None) -> str:
+        """Gray for stale values."""
+        return "dim" if any(v is not None and v.stale for v in values) else "plain"
+
+    def number(self, name: str, read: Callable[[float | None], str]) -> Callable[[Item, int], Row]:
+        """Returns a function that draws the cells of a column of numbers."""
+
+        def draw(item: Item, width: int) -> Row:
+            v = self.value(name, item)
+            text = marked(read(None if v is None else v.value), v)
+            return self.look.cell(text, width, self.style(item, v), right=True)
+
+        return draw
+
+    def plain(
+        self, read: Callable[[Item], str], *, right: bool = False
+    ) -> Callable[[Item, int], Row]:
+        """Returns a function that draws the cells of a column of texts."""
+
+        def draw(item: Item, width: int) -> Row:
+            text = read(item) or words.UNKNOWN
+            return self.look.cell(text, width, self.style(item), right=right)
+
+        return draw
+
+
+def marked(text: str, v: Value | None) -> str:
+    """A stale value in parentheses, which need no color to see: `(53%)`."""
+    return text if v is None or not v.stale else f"({text.replace(' ', '')})"
+
+
+def age(seconds: float) -> str:
+    """How long ago, in the largest whole unit: `0s`, `59s`, `59m`, `23h`, `9d`."""
+    for unit, size_s in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size_s:
+            return f"{int(seconds // size_s)}{unit}"
+    return f"{max(0, int(seconds))}s"

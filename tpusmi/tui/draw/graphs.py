@@ -11,18 +11,44 @@ from typing import NamedTuple
 from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject, Value
 from tpusmi.report import rows
 
+
+class Quantity(NamedTuple):
+    """A metric of devices that graphs and heat maps show."""
+
+    name: str
+    """Its name in a table."""
+    label: str
+    """Its name above a graph."""
+    metric: str
+    title: str
+    """What it is, in a few words."""
+
+
+QUANTITIES = HBM, MXU, DUTY, BANDWIDTH = (
+    Quantity("HBM", "HBM", "hbm_used_bytes", "HBM in use, % of the limit"),
+    Quantity("MXU", "MXU", "tensorcore_utilization_percent", "MXU, % of the peak throughput"),
+    Quantity("DUTY", "duty cycle", "duty_cycle_percent", "duty cycle, % of the time"),
+    Quantity(
+        "BW", "HBM bandwidth", "hbm_bandwidth_utilization_percent", "HBM bandwidth, % of the peak"
+    ),
+)
+ARRAYS = Quantity("ARRAYS", "live arrays", "live_array_bytes", "live arrays")
+"""Drawn where the memory in use is not known."""
+SIZES = (HBM, ARRAYS)
+GRAPHED = tuple(quantity.metric for quantity in (*QUANTITIES, ARRAYS))
+"""Metrics of the graphs of devices."""
 HELD_S = 5.0
-"""So long the newest reading stands in a graph."""
+"""How long the newest reading is drawn in a graph."""
 GRAPHS_MOST, AVERAGES_MOST = 8192, 256
-"""Graphs of jobs that are gone are forgotten, with all the others, when there are so many."""
+"""All kept graphs are dropped when there are more: most are of jobs that are gone."""
 MOST_OF = ("hbm_used_bytes", "live_array_bytes")
-"""Of these a column shows the most, of all others the mean."""
+"""Metrics for which a slot shows the maximum; for all others it shows the mean."""
 
 Slots = list[float | None]
 Drawn = tuple[Sequence[Subject], str]
-"""What a graph is of: the first of these subjects of which that metric is known."""
+"""A metric, and subjects: the graph is of the first one that has values."""
 How = Callable[[Sequence[float]], "float | None"]
-"""Makes one number of all that were measured in the time of a slot, oldest first."""
+"""Makes one number of all values in the time of a slot, oldest first."""
 
 
 class _Graph(NamedTuple):
@@ -41,7 +67,7 @@ class _Average:
         self._sum, self._count = (slots[-1], 1) if slots[-1] is not None else (0.0, 0)
 
     def add(self, value: float | None, until: int, at_s: float) -> None:
-        """The mean of a newer moment."""
+        """Add the mean of a newer moment."""
         if until > self.until:
             self.slots = self.slots[until - self.until :] + [None] * (until - self.until)
             self._sum, self._count = 0.0, 0
@@ -82,8 +108,8 @@ class Graphs:
         count: int,
         how: How | None = None,
     ) -> Slots:
-        """The same of the first of these subjects of which anything is known. `how` is `most`,
-        `mean` or `dominant`; otherwise the metric decides.
+        """The same for the first of these subjects that has values. `how` is `most`, `mean` or
+        `dominant`; without it the metric decides.
         """
         # A slot is a second at least.
         few = min(count, max(1, int(span_s)))
@@ -120,7 +146,7 @@ class Graphs:
         return graph.slots
 
     def first_s(self, drawn: Iterable[Drawn], at_s: float) -> int | None:
-        """The second of the oldest value in graphs of these; None where they are empty."""
+        """The second of the oldest value in these graphs; None where they are empty."""
         firsts = (self._first_s(subjects, metric, int(at_s)) for subjects, metric in drawn)
         return min((first for first in firsts if first is not None), default=None)
 
@@ -145,7 +171,7 @@ class Graphs:
         found = self._averages.get(key)
         if len(self._averages) > AVERAGES_MOST:
             self._averages.clear()
-        # Further apart than neighbours: it was paused, or somebody has looked back.
+        # The moments are not neighbors: the dashboard was paused, or the user has looked back.
         if found is None or s.at_s < found.at_s or until - found.until > 1:
             same = alike(s, devices, metric)
             every = [self.of_device(s, d, metric, span_s, count) for d in same]
@@ -158,7 +184,7 @@ class Graphs:
         return found.slots
 
     def _window(self, graph: _Graph, metric: str, at_s: int, from_s: int) -> array[float] | None:
-        """The seconds from the one to the other; None where nobody knows of any."""
+        """The seconds from the one to the other; None if no value is known."""
         if graph.witness is None or from_s > at_s:
             return None
         return self._history.window(metric, graph.witness, at_s, at_s - from_s + 1)
@@ -220,8 +246,8 @@ def present_mean(s: Snapshot, devices: Sequence[Device], metric: str) -> float |
 
 
 def held(slots: Slots, present: Value | None, slot_s: float) -> Slots:
-    """The slots, with the present value in the last ones that are blank between two readings: the
-    newest reading stands in a graph for a moment, as it does in the tables.
+    """The slots, with the current value in the last ones while they wait for the next reading: a
+    reading stays in a graph for a moment, as it does in the tables.
     """
     if present is None or present.stale:
         return slots
@@ -235,18 +261,23 @@ def stretched(slots: Sequence[float | None], count: int) -> Slots:
     return [slots[i * len(slots) // count] for i in range(count)] if slots else [None] * count
 
 
+def is_known(slots: Sequence[float | None]) -> bool:
+    """True if any slot has a value."""
+    return any(v is not None for v in slots)
+
+
 def most(values: Sequence[float]) -> float | None:
-    """The largest; None of none."""
+    """The largest value; None if there are none."""
     return max(values, default=None)
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """None of none."""
+    """The mean of the values; None if there are none."""
     return sum(values) / len(values) if values else None
 
 
 def dominant(values: Sequence[float]) -> float | None:
-    """What there is most of, for numbers that are names; None of none."""
+    """The most frequent value, for numbers that stand for names; None if there are none."""
     return Counter(values).most_common(1)[0][0] if values else None
 
 

@@ -11,15 +11,17 @@ from rich.segment import Segment
 
 from tpusmi.tui.draw.themes import MONO, styles
 
+SIMULATED = " SIMULATED "
+"""Label of a simulated machine."""
 Row = tuple[Segment, ...]
-"""One line, or one cell of it: pieces of text with a style each."""
+"""A line or a cell of it: pieces of text with a style each."""
 
 
 class Glyphs(NamedTuple):
     """Every character that is not a letter, a digit or punctuation."""
 
     cut: str
-    """Where a text was cut off."""
+    """Marks where a text was cut off."""
     bar: str
     half: str
     """The last cell of a bar, less than full."""
@@ -39,9 +41,9 @@ UNICODE = Glyphs("…", "━", "╸", "─", "┃", "▁▂▃▄▅▆▇█", 
 ASCII = Glyphs("~", "#", "#", ".", "|", "_.:-=+*#", "v", "^", "|", "x", "+-+|++")
 
 LEAST_LINE = 12
-"""Text is not broken into shorter ones."""
+"""The least width of wrapped text."""
 FULL_RATIO, NEARLY_FULL_RATIO = 0.95, 0.80
-"""Shares of the memory limit at which a bar changes its colour."""
+"""Shares of the memory limit at which a bar changes its color."""
 
 _PLAIN = str.maketrans(
     {"–": "-", "µ": "u", "…": "~", "←": "<", "→": ">", "↑": "^", "↓": "v", "×": "x", "·": "|"}
@@ -84,8 +86,12 @@ class Look:
             if text
         )
 
+    def joined(self, parts: Iterable[str]) -> str:
+        """The parts with dots between them."""
+        return f" {self.glyphs.dot} ".join(parts)
+
     def wrapped(self, text: str, width: int, style: str, mark: str = "") -> list[Row]:
-        """The text in lines of that width, between words; the first one behind the mark."""
+        """The text wrapped between words to that width, with the mark before the first line."""
         first, *more = split(text, width - len(mark))
         lines = [self.line((mark, style), (first, style))]
         return [*lines, *(self.line((" " * len(mark), style), (rest, style)) for rest in more)]
@@ -117,7 +123,7 @@ class Look:
 
 
 def split(text: str, width: int) -> list[str]:
-    """The text in lines of that width: between words, and anywhere where a character is wide."""
+    """The text in lines of that width, split between words, or anywhere if a character is wide."""
     width = max(width, LEAST_LINE)
     if cell_len(text) > len(text):
         return chop_cells(text, width)
@@ -125,14 +131,14 @@ def split(text: str, width: int) -> list[str]:
 
 
 def fill_style(ratio: float) -> str:
-    """The style of a bar that is this full."""
+    """The style of a bar filled to this ratio."""
     if ratio >= FULL_RATIO:
         return "bad"
     return "warn" if ratio >= NEARLY_FULL_RATIO else "good"
 
 
 def width_of(row: Iterable[Segment]) -> int:
-    """The columns that a line or a cell takes."""
+    """The width of a line or a cell in columns."""
     width = 0
     for text, _, _ in row:
         width += len(text) if text.isascii() else cell_len(text)

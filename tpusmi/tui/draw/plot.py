@@ -1,4 +1,4 @@
-"""Graphs of several lines, with a scale at the left and a time axis below. Pure."""
+"""Graphs side by side and below each other, over one time axis. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
+from rich.segment import Segment
+
 from tpusmi.tui.draw.look import Look, Row
 
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """Dots of a braille cell, bottom to top, of its left and its right column."""
 BRAILLE = 0x2800
 KEPT = 64
-"""Drawn graphs that are kept: more than any screen has."""
+"""Drawn graphs that are cached: more than any screen has."""
 SCALE_WIDTH = 9
 """Columns of the scale at the left: `15.8 GiB ` and its line."""
 _STEPS_S = (10, 15, 30, 60, 120, 300, 600)
@@ -23,12 +25,12 @@ LABEL_EVERY = 9
 
 
 def slots_across(look: Look, width: int) -> int:
-    """How many values a graph that wide shows."""
+    """How many values fit in that many columns, without a scale."""
     return width * (1 if look.only_ascii else 2)
 
 
 class Curve(NamedTuple):
-    """Values over time, and what is said of them."""
+    """Values over time, and the text above them."""
 
     name: str
     now: str
@@ -36,11 +38,17 @@ class Curve(NamedTuple):
     values: Sequence[float | None]
     """Oldest first, None where unknown."""
     top: float
-    """Of the scale, which begins at 0."""
+    """The value at the top of the scale, which begins at 0."""
     top_text: str
     style: str = "graph"
     line: Sequence[float | None] = ()
     """Other values, drawn as a line over the first."""
+    mark: tuple[float, str] | None = None
+    """A value at which a line crosses the graph, and its text in the scale."""
+    remarks: Sequence[str] = ()
+    """Text behind the present value, as much of it as fits."""
+    is_stale: bool = False
+    """The present value is out of date."""
 
 
 def area(
@@ -76,7 +84,7 @@ def _edge(
 
 
 def _newest(look: Look, values: Sequence[float | None], width: int) -> list[float | None]:
-    """As many as there is room for, after unknown ones where there are fewer."""
+    """The newest values that fit, after None for missing ones."""
     newest = list(values[-slots_across(look, width) :])
     return [None] * (slots_across(look, width) - len(newest)) + newest
 
@@ -85,17 +93,28 @@ def graph(look: Look, curve: Curve, width: int, height: int) -> list[Row]:
     """The curve under its name and present value, with its scale at the left. The time axis is not
     in it: several share one.
     """
-    rows = [_title(look, curve, width)]
-    lines = _drawn(look, curve, max(1, width - SCALE_WIDTH), max(1, height - 1))
+    rows, tall = [_title(look, curve, width)], max(1, height - 1)
+    lines = _drawn(look, curve, max(1, width - SCALE_WIDTH), tall)
+    scale = {}
+    if curve.mark is not None:
+        value, text = curve.mark
+        marked = min(max(int((1 - value / curve.top) * tall), 0), tall - 1)
+        lines[marked] = _crossed(look, lines[marked])
+        scale[marked] = text
+    scale |= {tall - 1: "0", 0: curve.top_text}
     for n, line in enumerate(lines):
-        text = curve.top_text if n == 0 else "0" if n == len(lines) - 1 else ""
-        left = look.cell(text, SCALE_WIDTH - 1, "dim", right=True)
+        left = look.cell(scale.get(n, ""), SCALE_WIDTH - 1, "dim", right=True)
         rows.append((*left, *look.line((look.glyphs.frame[3], "dim")), *line))
     return rows
 
 
+def values_across(look: Look, width: int) -> int:
+    """How many values a graph of that width shows, its scale included in the width."""
+    return slots_across(look, max(1, width - SCALE_WIDTH))
+
+
 def round_top(value: float) -> float:
-    """A round number that is not below the value, as the top of a scale that stays for a while."""
+    """A round number not below the value, for the top of a scale that seldom changes."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -122,7 +141,7 @@ def axis(look: Look, span_s: float, width: int, end: str = "now") -> Row:
 
 
 def _drawn(look: Look, curve: Curve, width: int, height: int) -> list[Row]:
-    """The area, and the line over it; where both are in a cell, its dots have the area's colour."""
+    """The area, and the line over it; where both are in a cell, its dots have the area's color."""
     under = area(look, curve.values, curve.top, width, height)
     if not curve.line:
         return [look.line((text, curve.style)) for text in under]
@@ -147,20 +166,42 @@ def _joined(under: str, over: str) -> str:
 
 
 def _title(look: Look, curve: Curve, width: int) -> Row:
-    name, now = look.fitted(curve.name, min(len(curve.name), width)), curve.now
-    room = max(0, width - len(name))
-    return (*look.cell(name, len(name), "title"), *look.cell(f" {now}", room, "bold"))
+    name = look.fitted(curve.name, min(len(curve.name), width))
+    room = width - len(name)
+    now = look.fitted(f" {curve.now}", min(len(curve.now) + 1, room) if curve.remarks else room)
+    row = look.line((name, "title"), (now, "dim" if curve.is_stale else "bold"))
+    gap, room = "  ", room - len(now)
+    for remark in curve.remarks:
+        room -= len(gap + remark)
+        if room < 0:
+            break
+        row = (*row, *look.line((gap + remark, "dim")))
+        gap = f" {look.glyphs.dot} "
+    return tuple(Segment.adjust_line_length(list(row), width, look.style["plain"]))
+
+
+def _crossed(look: Look, row: Row) -> Row:
+    """The line of a graph with a line across its blank cells."""
+    pieces = []
+    for text, style, _ in row:
+        for is_blank, cells in groupby(text, " ".__eq__):
+            run = "".join(cells)
+            if is_blank:
+                pieces.append(Segment(look.glyphs.track * len(run), look.style["dim"]))
+            else:
+                pieces.append(Segment(run, style))
+    return tuple(pieces)
 
 
 def _heights(values: Sequence[float | None], top: float, most: int) -> list[int]:
-    """Of each value, 1 to `most`; 0 where unknown."""
+    """The height of each value, 1 to `most`; 0 where unknown."""
     scale = most / top if top > 0 else 0.0
     return [0 if v is None else min(max(round(v * scale), 1), most) for v in values]
 
 
 @lru_cache(maxsize=KEPT)
 def _braille(heights: tuple[int, ...], height: int) -> tuple[str, ...]:
-    """Columns of so many dots. From one second to the next most graphs are the same in dots."""
+    """Lines of braille cells. Most graphs have the same dots as a second before."""
     pairs = [*zip(heights[::2], heights[1::2], strict=True)]
     lines = []
     for below in range((height - 1) * 4, -1, -4):
@@ -171,7 +212,7 @@ def _braille(heights: tuple[int, ...], height: int) -> tuple[str, ...]:
 
 
 def _cell(left: int, right: int) -> str:
-    """A braille cell with so many dots in its columns, from the bottom."""
+    """A braille cell with that many dots in its columns, from the bottom."""
     bits = sum(_DOTS[0][:left]) + sum(_DOTS[1][:right])
     return chr(BRAILLE + bits) if bits else " "
 
@@ -192,3 +233,53 @@ def _ascii(values: Sequence[float | None], top: float, height: int) -> list[str]
         below = (height - 1 - line) * 2
         lines.append("".join(" .#"[min(max(h - below, 0), 2)] for h in heights))
     return lines
+
+
+GAP = 2
+"""Blank columns between two graphs."""
+LEAST_WIDTH = 34
+"""The least width of a graph that has another beside it."""
+BEST_SHAPE = 6.0
+"""Columns for each line of a graph that looks right."""
+
+
+def columns_for(count: int, width: int, height: int, least: int = 1) -> int:
+    """In how many columns so many graphs look best: every place is filled, none is too flat, and
+    if possible none has fewer lines than `least`.
+    """
+    fitting = [
+        n
+        for n in range(1, count + 1)
+        if count % n == 0 and (n == 1 or each(width, n) >= LEAST_WIDTH)
+    ]
+    tall = [n for n in fitting if height // (count // n) >= least]
+    return min(tall or fitting, key=lambda n: _oddness(count, n, width, height), default=1)
+
+
+def each(width: int, columns: int) -> int:
+    """The width of each of so many columns."""
+    return (width + GAP) // columns - GAP
+
+
+def in_columns(
+    look: Look, curves: Sequence[Curve], columns: int, axis: Row, size: tuple[int, int]
+) -> list[Row]:
+    """The graphs in exactly the lines of that size, row by row, with the axis below each column."""
+    width, height = size
+    gap = look.cell("", GAP)
+    tall, more = divmod(height - 1, -(-len(curves) // columns))
+    lines: list[Row] = []
+    for n, start in enumerate(range(0, len(curves), columns)):
+        beside = curves[start : start + columns]
+        drawn = [graph(look, curve, each(width, columns), tall + (n < more)) for curve in beside]
+        lines += [_joined_row(line, gap) for line in zip(*drawn, strict=True)]
+    return [*lines, _joined_row([axis] * columns, gap)]
+
+
+def _oddness(count: int, columns: int, width: int, height: int) -> float:
+    tall = max(1.0, height / (count // columns))
+    return abs(math.log(max(1, width) / columns / tall / BEST_SHAPE))
+
+
+def _joined_row(cells: Sequence[Row], gap: Row) -> Row:
+    return tuple(piece for n, row in enumerate(cells) for piece in (*(gap if n else ()), *row))

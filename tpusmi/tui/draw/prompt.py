@@ -1,6 +1,12 @@
-"""The line in which a filter is typed, or a question is answered with one key."""
+"""The line in which a filter is typed, or a question is answered with one key.
+
+Textual's Input is not used: it gets keys only once it has the focus, which is too late for a fast
+hand (see `Dashboard.on_event`), and its blinking cursor repaints a screen that stands still.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from textual.events import Event, Key, Paste
 from textual.message import Message
@@ -11,18 +17,86 @@ from tpusmi.tui.draw.look import Look, Row
 FILTER, USER = "Filter", "User"
 
 
+class TypedText:
+    """A line of text with a cursor, edited with the usual keys of terminals."""
+
+    def __init__(self, text: str = "") -> None:
+        self.text, self.cursor = text, len(text)
+
+    def take(self, event: Event) -> bool:
+        """Edit the text; False for an event that edits nothing."""
+        if isinstance(event, Paste):
+            self._insert(" ".join(event.text.split()))
+        elif not isinstance(event, Key):
+            return False
+        elif event.key in _EDITS:
+            start, end = _EDITS[event.key](self.text, self.cursor)
+            self.text, self.cursor = self.text[:start] + self.text[end:], start
+        elif event.key in _MOVES:
+            self.cursor = _MOVES[event.key](self.text, self.cursor)
+        elif event.is_printable and event.character:
+            self._insert(event.character)
+        else:
+            return False
+        return True
+
+    def row(self, look: Look, label: str, width: int) -> Row:
+        """The text behind its label, with the cursor in sight."""
+        before, after = self.text[: self.cursor], self.text[self.cursor + 1 :]
+        before = before[max(0, len(before) + len(label) + 1 - max(width, 1)) :]
+        under = self.text[self.cursor : self.cursor + 1] or " "
+        return look.line((label, "title"), (before, "bold"), (under, "key"), (after, "bold"))
+
+    def _insert(self, text: str) -> None:
+        self.text = self.text[: self.cursor] + text + self.text[self.cursor :]
+        self.cursor += len(text)
+
+
+def _word_left(text: str, at: int) -> int:
+    before = text[:at].rstrip()
+    return before.rfind(" ") + 1
+
+
+def _word_right(text: str, at: int) -> int:
+    after = text[at:]
+    start = len(after) - len(after.lstrip())
+    end = after.find(" ", start)
+    return len(text) if end < 0 else at + end
+
+
+# fmt: off
+_MOVES: dict[str, Callable[[str, int], int]] = {
+    **dict.fromkeys(("left", "ctrl+b"), lambda text, at: max(0, at - 1)),
+    **dict.fromkeys(("right", "ctrl+f"), lambda text, at: min(len(text), at + 1)),
+    **dict.fromkeys(("home", "ctrl+a"), lambda text, at: 0),
+    **dict.fromkeys(("end", "ctrl+e"), lambda text, at: len(text)),
+    **dict.fromkeys(("ctrl+left", "alt+b"), _word_left),
+    **dict.fromkeys(("ctrl+right", "alt+f"), _word_right),
+}
+"""Where the cursor goes."""
+_EDITS: dict[str, Callable[[str, int], tuple[int, int]]] = {
+    "backspace": lambda text, at: (max(0, at - 1), at),
+    **dict.fromkeys(("delete", "ctrl+d"), lambda text, at: (at, at + 1)),
+    **dict.fromkeys(("ctrl+w", "alt+backspace"), lambda text, at: (_word_left(text, at), at)),
+    "ctrl+u": lambda text, at: (0, at),
+    "ctrl+k": lambda text, at: (at, len(text)),
+}
+"""What is deleted: from where, to where."""
+# fmt: on
+
+
 class Prompt(Lines):
-    """One line of text; what is typed takes effect at once, Enter keeps it and Esc drops it."""
+    """One line of text. It takes effect as it is typed; Enter keeps it and Esc drops it."""
 
     class Typed(Message):
-        """The text is another one. `done` when the typing is over."""
+        """The text has changed. `done` when the typing is over."""
 
         def __init__(self, text: str, done: bool = False, label: str = FILTER) -> None:
             super().__init__()
             self.text, self.done, self.label = text, done, label
 
     class Answered(Message):
-        """The question has got this key; empty for Esc."""
+        """The question was answered with this key; empty for Esc."""
 
         def __init__(self, key: str) -> None:
             super().__init__()
@@ -30,7 +104,7 @@ class Prompt(Lines):
 
     def __init__(self, look: Look, id: str) -> None:
         super().__init__(look, id=id)
-        self._typed = ""
+        self._typed = TypedText()
         self._label = FILTER
         self._asks = False
         self.is_open = False
@@ -39,7 +113,8 @@ class Prompt(Lines):
     def start(self, text: str, label: str = FILTER) -> None:
         """Begin typing, after `text`."""
         self._label, self._asks, self.is_open = label, False, True
-        self._take(text)
+        self._typed = TypedText(text)
+        self._report()
 
     def ask(self, question: Row) -> None:
         """Show the question, and answer it with the next key."""
@@ -47,40 +122,29 @@ class Prompt(Lines):
         self.show([question])
 
     def take(self, event: Event) -> None:
-        """A key or a paste while the line is open."""
+        """Handle a key or a paste while the line is open."""
         if self._asks:
             if isinstance(event, Key):
                 self.is_open = False
-                self._tell(self.Answered("" if event.key == "escape" else event.character or " "))
-        elif isinstance(event, Paste):
-            self._take(self._typed + " ".join(event.text.split()))
-        elif isinstance(event, Key):
-            self._press(event)
-
-    def _press(self, key: Key) -> None:
-        if key.key in ("enter", "escape"):
+                self._post(self.Answered("" if event.key == "escape" else event.character or " "))
+        elif isinstance(event, Key) and event.key in ("enter", "escape"):
             self.is_open = False
-            self._typed = self._typed if key.key == "enter" else ""
-            self._tell(self.Typed(self._typed, done=True, label=self._label))
-        elif key.key == "backspace":
-            self._take(self._typed[:-1])
-        elif key.key == "ctrl+u":
-            self._take("")
-        elif key.is_printable and key.character:
-            self._take(self._typed + key.character)
+            text = self._typed.text if event.key == "enter" else ""
+            self._post(self.Typed(text, done=True, label=self._label))
+        elif self._typed.take(event):
+            self._report()
 
-    def _take(self, text: str) -> None:
-        self._typed = text
-        self.show_text(text, typing=True)
-        self._tell(self.Typed(text, label=self._label))
+    def _report(self) -> None:
+        self.show([self._typed.row(self.look, f"{self._label}: ", self.screen.size.width)])
+        self._post(self.Typed(self._typed.text, label=self._label))
 
-    def _tell(self, message: Message) -> None:
-        # Right to the screen, and not by way of this widget: a hasty next key goes there, too, and
-        # must find done what was typed before it.
+    def _post(self, message: Message) -> None:
+        # Right to the screen, and not by way of this widget: a hasty next key goes there as well,
+        # and must find done what was typed before it.
         self.screen.post_message(message)
 
-    def show_text(self, text: str, typing: bool) -> None:
-        """Show the filter; with a cursor while it is typed."""
-        cursor = (" ", "key") if typing else ("  Esc shows all", "dim")
-        label = self._label if typing else FILTER
-        self.show([self.look.line((f"{label}: ", "title"), (text, "bold"), cursor)])
+    def show_filter(self, text: str) -> None:
+        """Show the filter while it is not being typed."""
+        self.show(
+            [self.look.line((f"{FILTER}: ", "title"), (text, "bold"), ("  Esc: show all", "dim"))]
+        )

@@ -20,15 +20,15 @@ class Theme(NamedTuple):
 
     styles: Styles
     background: str | None
-    """None is whatever the terminal has: its owner's palette decides what can be read on it."""
+    """None is the background of the terminal, whose palette decides what is readable."""
 
 
 def _styles(**definitions: str) -> Styles:
     return {name: Style.parse(definition) for name, definition in definitions.items()}
 
 
-# Colours of the 256-colour palette only: those terminals show them as they are.
-# `plain` and `bold` have the terminal's own colour everywhere, on its own background.
+# Colors of the 256-color palette only: terminals show those unchanged.
+# `plain` and `bold` have the terminal's own color everywhere, on its own background.
 _DARK = _styles(
     plain="none",
     dim="#949494",
@@ -73,7 +73,7 @@ _LIGHT = _styles(
     heat3="#87005f",
     heat4="#5f005f",
 )
-# Blue is good and orange is bad. They differ in lightness, too: with any kind of colour blindness.
+# Blue is good and orange is bad. They also differ in lightness, for any kind of color blindness.
 _COLORBLIND = {
     **_DARK,
     **_styles(
@@ -90,7 +90,7 @@ _COLORBLIND = {
         heat4="#ffffd7",
     ),
 }
-# The sixteen colours of the terminal itself: a light, dark or colour-blind palette stays as chosen.
+# The sixteen colors of the terminal itself: a light, dark or color-blind palette stays as chosen.
 _ANSI = _styles(
     plain="none",
     dim="dim",
@@ -143,25 +143,25 @@ THEMES = {
     MONO: Theme(_MONO, None),
 }
 _STAND_INS = {"dark": "ansi", "light": "ansi", "colorblind": "colorblind-ansi"}
-"""On terminals of 16 colours, the nearest of which to a theme's own can be one nobody can read."""
+"""Themes for terminals of 16 colors, where the color nearest to a theme's own may be unreadable."""
 _ALL = {**THEMES, "colorblind-ansi": Theme(_COLORBLIND_ANSI, None)}
 
 
 def styles(theme: str | None, colors: Mapping[str, str]) -> Styles:
-    """The styles of a theme, None is the default, with a person's own colours on top.
+    """The styles of a theme, None is the default, with the user's own colors on top.
 
-    Without colour what is left of a person's own styles is bold, underline and the like. Raises
-    KeyError for an unknown theme.
+    Without color, bold, underline and the like are left of the user's own styles. Raises KeyError
+    for an unknown theme.
     """
-    found = _ALL[theme or DEFAULT].styles
-    own = {style: found[style] + Style.parse(text) for style, text in colors.items()}
+    base = _ALL[theme or DEFAULT].styles
+    own = {style: base[style] + Style.parse(text) for style, text in colors.items()}
     if theme == MONO:
         own = {style: mixed.without_color for style, mixed in own.items()}
-    return {**found, **own}
+    return {**base, **own}
 
 
 def shown_here(theme: str | None) -> str | None:
-    """The theme that stands for this one on this terminal: another where that has 16 colours."""
+    """The theme to use for this one on this terminal: another if it has 16 colors only."""
     from rich.console import Console
     from textual.constants import COLOR_SYSTEM
 

@@ -12,8 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.screen import ModalScreen
 
-from tpusmi.tui.draw.frame import EDGES, MARGIN, framed
-from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.lines import EDGES, MARGIN, Lines, framed
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.ending.question import Text
 

@@ -13,10 +13,9 @@ from tpusmi.report import verdicts, words
 from tpusmi.report.kill_text import may_come_back, standstill, what_happens
 from tpusmi.report.ps_text import chips_or_nodes
 from tpusmi.text import counted, noun
-from tpusmi.tui.chrome import SIMULATED
-from tpusmi.tui.draw.look import Look, Row, split
+from tpusmi.tui.draw.look import SIMULATED, Look, Row, split
 from tpusmi.tui.ending.ends import Question
-from tpusmi.tui.main.processes import span, verdict_style
+from tpusmi.tui.process.process_facts import span, verdict_style
 
 COMMAND_LINES = 4
 _NAME_WIDTH = 9

@@ -1,1 +1,1 @@
-"""The page of one job."""
+"""The job page."""

@@ -5,41 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-AUTO, FULL, COMPACT, HEAT = VIEWS = ("auto", "full", "compact", "heat")
-"""Ways to show devices: a row, a tile, or a cell for each; `auto` takes the first that fits."""
+from tpusmi.tui.feed import View
+from tpusmi.tui.page import AROUND
 
-AROUND = 2
-"""The header and the footer."""
 LEAST_DETAIL = 4
-"""Fewer lines of details than these tell nothing."""
+"""The least lines of details worth showing."""
 LEAST_OTHER = 8
-"""The details of no other process have fewer lines."""
+"""The least lines of the details of another process."""
 ROOMY = 32
-"""Screens of so many lines have a blank one under each table, and graphs."""
+"""Screens with at least this many lines have graphs, and a blank line below each table."""
 HOST_FROM = 16
-"""Screens of so many lines have one about the host."""
+"""Screens with at least this many lines have one about the host."""
 
 
-class Wanted(NamedTuple):
-    """Lines that each part would fill, title rows included; 0 for a part that is not there."""
+class WantedLines(NamedTuple):
+    """Lines that each part would fill, title rows included; 0 for a part that is absent."""
 
-    devices: Mapping[str, int]
-    """By view."""
+    devices: Mapping[View, int]
+    """Lines of the devices in each view."""
     processes: int
     notices: int
     prompt: int
     detail: int
     graphs: int = 0
-    """The least lines that graphs make sense in; they get more where there is room."""
+    """The least lines for graphs; they get more if there is room."""
     others: Iterable[int] = ()
-    """Of the details of other processes. Looked at as far as there may be room for them."""
+    """Lines of the details of each other process. Read only as far as there may be room."""
 
 
 class Heights(NamedTuple):
     """Lines that each part gets."""
 
-    view: str
-    """Of VIEWS, without `auto`."""
+    view: View
+    """Never `auto`."""
     host: int
     devices: int
     graphs: int
@@ -49,14 +47,14 @@ class Heights(NamedTuple):
     prompt: int
 
 
-def arrange(want: Wanted, height: int, view: str = AUTO) -> Heights:
+def arrange(want: WantedLines, height: int, view: View = View.AUTO) -> Heights:
     """Share a screen: the tables first, then details. The heights add up to the screen's."""
     room = max(0, height - AROUND - want.prompt)
     host = int(height >= HOST_FROM)
     room -= host
     notices = min(want.notices, max(0, room // 8))
     room -= notices
-    # Half of the screen is the devices' at least, and all that the processes leave over.
+    # The devices get at least half of the screen, and all that the processes leave over.
     lower = max(min(want.processes, 4), room // 2 if want.processes else 0)
     most = max(room - lower, min(3, room))
     view = _view(want.devices, most, view)
@@ -73,21 +71,21 @@ def arrange(want: Wanted, height: int, view: str = AUTO) -> Heights:
     return Heights(view, host, devices, graphs, processes, detail, notices, want.prompt)
 
 
-def _view(devices: Mapping[str, int], most: int, view: str) -> str:
-    if view != AUTO:
+def _view(devices: Mapping[View, int], most: int, view: View) -> View:
+    if view is not View.AUTO:
         return view
-    return next((v for v in (FULL, COMPACT) if devices[v] <= most), HEAT)
+    return next((v for v in (View.FULL, View.COMPACT) if devices[v] <= most), View.HEAT)
 
 
-def _least(want: Wanted, height: int, room: int) -> int:
-    """The least that graphs get: they are there where details have room beside them."""
+def _least(want: WantedLines, height: int, room: int) -> int:
+    """The least lines of graphs, 0 where details would have no room beside them."""
     is_roomy = height >= ROOMY and room - want.processes >= want.graphs + LEAST_DETAIL + 2
     return want.graphs if is_roomy else 0
 
 
-def _graphs(want: Wanted, height: int, room: int) -> int:
-    """Graphs grow into what the details leave over, and large ones leave some to the details of
-    other processes.
+def _graphs(want: WantedLines, height: int, room: int) -> int:
+    """Lines of graphs: what the details leave over. Large graphs leave some of it to the details
+    of other processes.
     """
     least = _least(want, height, room)
     graphs = max(least, room - want.processes - max(want.detail, LEAST_DETAIL)) if least else 0
@@ -98,8 +96,8 @@ def _graphs(want: Wanted, height: int, room: int) -> int:
     return graphs
 
 
-def _lower(want: Wanted, room: int) -> tuple[int, int]:
-    """Processes and details."""
+def _lower(want: WantedLines, room: int) -> tuple[int, int]:
+    """Lines of processes and of details."""
     if room < 2 + (LEAST_DETAIL if want.detail else 0):
         return room, 0
     spare = room - want.processes

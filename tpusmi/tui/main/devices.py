@@ -9,10 +9,9 @@ from rich.segment import Segment
 
 from tpusmi.model import Device, Process, Value
 from tpusmi.report import rows, words
-from tpusmi.tui.draw.cells import Cells, age, marked
-from tpusmi.tui.draw.columns import Column
+from tpusmi.tui.draw.columns import Cells, Column, age, marked
+from tpusmi.tui.draw.graphs import QUANTITIES
 from tpusmi.tui.draw.look import Row, fill_style
-from tpusmi.tui.draw.quantity import QUANTITIES
 from tpusmi.tui.scene import Scene
 
 MEMORY_WIDTH = len("123.4/192.0 GiB")

@@ -7,31 +7,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tpusmi.model import Device, Phase, Process, ProcessKey, Snapshot, Value, Verdict
+from tpusmi.model import Device, Process, ProcessKey, Snapshot, Value
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.family import Branch, tree
-from tpusmi.tui.draw.cells import Cells, age
-from tpusmi.tui.draw.columns import Column
+from tpusmi.tui.draw.columns import Cells, Column, age
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.main import filters
-from tpusmi.tui.main.branches import of_branches
-from tpusmi.tui.main.sorting import Sorting
-
-SILENT, DEAD, UNKNOWN, STALE, SUSPECT, STOPPED = "!", "X", "?", "L", "M", "T"
-LETTERS: dict[str, str] = {
-    Phase.STARTING: "S",
-    Phase.COMPILING: "C",
-    Phase.RUNNING: "R",
-    Phase.IDLE: "I",
-    Phase.ENDED: DEAD,
-}
-"""The letter in front of a process for each phase, for those who do not see its colour."""
-_MARKS = {"stale": STALE, "stopped": STOPPED, Verdict.MAYBE: SUSPECT, "silent": SILENT}
-_STYLES = {
-    **{"R": "good", "C": "warn", "S": "warn", SILENT: "bad", STALE: "bad", DEAD: "dim"},
-    **{SUSPECT: "warn", STOPPED: "bad"},
-}
-
+from tpusmi.tui.main.process_order import Sorting, of_branches
+from tpusmi.tui.process.process_facts import (
+    STALE,
+    STOPPED,
+    SUSPECT,
+    letter,
+    letter_style,
+    span,
+)
 
 LETTERS_OF_ORDER = {
     **{"n": "DEVICES", "p": "PID", "u": "USER", "g": "MEMORY", "s": "STEPS/s", "b": "BW"},
@@ -242,38 +232,6 @@ class ProcessTable(Cells[Process]):
         old_s = self._seconds_old(p)
         text = words.UNKNOWN if old_s is None else age(old_s)
         return self.look.cell(text, width, self.style(p), right=True)
-
-
-def letter(p: Process) -> str:
-    """The letter for the state of a process."""
-    state = p.status
-    return _MARKS.get(state) or LETTERS.get(state, UNKNOWN)
-
-
-def letter_style(p: Process) -> str:
-    """And its style."""
-    return _STYLES.get(letter(p), "plain")
-
-
-def verdict_style(p: Process) -> str:
-    """The style of the verdict in words."""
-    return "bad" if p.stale else "warn" if p.is_doubtful else "plain"
-
-
-def is_dead(p: Process) -> bool:
-    """True for a process that ended and is kept for what it left."""
-    return p.is_dead
-
-
-def span(seconds: float | None) -> str:
-    """How long something has run, in two units: `59s`, `12m`, `3h05m`, `12d03h`."""
-    if seconds is None:
-        return words.UNKNOWN
-    minutes = int(max(seconds, 0.0) // 60)
-    if minutes < 60:
-        return f"{minutes}m" if minutes else f"{int(max(seconds, 0.0))}s"
-    hours = minutes // 60
-    return f"{hours}h{minutes % 60:02}m" if hours < 24 else f"{hours // 24}d{hours % 24:02}h"
 
 
 def _of_life(name: str) -> Measured:

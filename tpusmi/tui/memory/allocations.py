@@ -12,24 +12,24 @@ EXECUTABLE = "executable"
 GROUP, FUNCTION, LINE, BUFFERS = "group", "function", "line", "buffers"
 BYTES, COUNT, CHANGE, CHANGE_COUNT = "BYTES", "COUNT", "CHANGE", "+/-"
 ORDERS = (BYTES, CHANGE, CHANGE_COUNT, COUNT)
-"""What the tree can be sorted by; the most comes first."""
+"""Sort orders of the tree; the largest comes first."""
 CHANGES = (CHANGE, CHANGE_COUNT)
-"""Those that there are only since a mark."""
+"""Orders that exist only once there is a mark."""
 
 Key = tuple[object, ...]
-"""The way to a node from the root: that of its parent, and more."""
+"""The path to a node from the root: its parent's key, and more."""
 Leaf = tuple[str, str, int, str, int | None]
 """Function, file, line, kind, device."""
 
 
-class Held(NamedTuple):
-    """Bytes, None when nobody knows them (programs on a TPU), and how many buffers they are in."""
+class Amount(NamedTuple):
+    """Bytes, None if unknown (programs on a TPU), and the number of buffers."""
 
     bytes: int | None
     count: int  # type: ignore[assignment]  # hides tuple.count
 
 
-NOTHING = Held(0, 0)
+NOTHING = Amount(0, 0)
 
 
 class Node(NamedTuple):
@@ -40,38 +40,38 @@ class Node(NamedTuple):
     function: str
     file: str
     line: int
-    """Of a function of several lines the one that holds the most."""
+    """For a function with several lines, the line that holds the most."""
     kind: str
     device: int | None
-    held: Held
-    before: Held | None
-    """The same at the mark; None without a mark."""
+    held: Amount
+    before: Amount | None
+    """The amount at the mark; None without a mark."""
     children: tuple[Node, ...] = ()
 
     @property
     def change_bytes(self) -> int | None:
-        """Bytes more than at the mark; None when that is unknown."""
+        """Growth in bytes since the mark; None if unknown."""
         before = None if self.before is None else self.before.bytes
         return None if before is None or self.held.bytes is None else self.held.bytes - before
 
     @property
     def change_count(self) -> int | None:
-        """Buffers more than at the mark."""
+        """Growth in buffers since the mark; None without a mark."""
         return None if self.before is None else self.held.count - self.before.count
 
     @property
     def is_new(self) -> bool:
-        """It was not there at the mark."""
+        """True if it did not exist at the mark."""
         return self.before is not None and self.before.count == 0 and self.held.count > 0
 
     @property
     def is_gone(self) -> bool:
-        """It was there at the mark, and is not now."""
+        """True if it existed at the mark, and no longer does."""
         return self.before is not None and self.held.count == 0
 
 
-class Wanted(NamedTuple):
-    """What the tree is to be of."""
+class TreeQuery(NamedTuple):
+    """What the tree shows, and how."""
 
     profile: MemoryProfile
     mark: MemoryProfile | None = None
@@ -84,73 +84,73 @@ class Wanted(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The tree, and what it adds up to whatever the filter is."""
+    """The tree, and totals that do not depend on the filter."""
 
     nodes: tuple[Node, ...]
-    live: Held
-    """All buffers of the device, or of all, with those that are left out."""
-    live_before: Held | None
-    left_out: Held | None
-    """The smallest, which the profile has no room for; None when nobody knows."""
+    live: Amount
+    """All buffers of the device, or of all devices, listed or not."""
+    live_before: Amount | None
+    left_out: Amount | None
+    """The smallest buffers, which the profile has no room for; None if unknown."""
     new: int
-    """Lines of code that were not there at the mark."""
+    """Lines of code that are new since the mark."""
     gone: int
     is_sure: bool
-    """What the mark does not list was not there then."""
+    """The mark lists all buffers: one that it does not list is new."""
 
 
 class Trees:
-    """Builds a tree when what is wanted is another one, and not for every tick."""
+    """Keeps the last tree, and builds another only if the query has changed."""
 
     def __init__(self) -> None:
         self.built = 0
-        self._made: tuple[Wanted, Tree] | None = None
+        self._made: tuple[TreeQuery, Tree] | None = None
 
-    def of(self, wanted: Wanted) -> Tree:
-        """The tree; the very same as before when nothing has changed."""
-        if self._made is None or not _same(self._made[0], wanted):
-            self._made = wanted, tree(wanted)
+    def of(self, query: TreeQuery) -> Tree:
+        """The tree; the very same object as before if nothing has changed."""
+        if self._made is None or not _same(self._made[0], query):
+            self._made = query, tree(query)
             self.built += 1
         return self._made[1]
 
 
-def _same(a: Wanted, b: Wanted) -> bool:
+def _same(a: TreeQuery, b: TreeQuery) -> bool:
     # A profile is never compared value by value: a newer one is another object.
     return a.profile is b.profile and a.mark is b.mark and a[2:] == b[2:]
 
 
-def tree(w: Wanted) -> Tree:
-    """Everything that is held now, or was at the mark."""
-    now = _sums(w.profile, w.device)
-    before = None if w.mark is None else _sums(w.mark, w.device)
-    text = w.filter.casefold()
+def tree(query: TreeQuery) -> Tree:
+    """The tree of everything held now, or at the mark."""
+    profile, mark, device, text, order = query
+    now = _sums(profile, device)
+    before = None if mark is None else _sums(mark, device)
     leaves = [
         _leaf(key, now.get(key, NOTHING), None if before is None else before.get(key, NOTHING))
         for key in dict.fromkeys((*now, *(before or ())))
-        if text in f"{key[0]} {key[1]}:{key[2]}".casefold()
+        if text.casefold() in f"{key[0]} {key[1]}:{key[2]}".casefold()
     ]
-    buffers = _functions((n for n in leaves if n.kind != EXECUTABLE), w.order)
-    programs = _functions((n for n in leaves if n.kind == EXECUTABLE), w.order, (EXECUTABLE,))
+    buffers = _functions((n for n in leaves if n.kind != EXECUTABLE), order)
+    programs = _functions((n for n in leaves if n.kind == EXECUTABLE), order, (EXECUTABLE,))
     group = [_over((EXECUTABLE,), GROUP, programs)] if programs else []
     lines = [line for f in buffers for line in (f.children if _has_lines(f) else (f,))]
     return Tree(
-        (*buffers, *group),
-        _live(w.profile, now, w.device),
-        None if w.mark is None or before is None else _live(w.mark, before, w.device),
-        _left_out(w.profile),
-        sum(n.is_new for n in lines),
-        sum(n.is_gone for n in lines),
-        w.mark is not None and _left_out(w.mark) == NOTHING,
+        nodes=(*buffers, *group),
+        live=_live(profile, now, device),
+        live_before=None if mark is None or before is None else _live(mark, before, device),
+        left_out=_left_out(profile),
+        new=sum(n.is_new for n in lines),
+        gone=sum(n.is_gone for n in lines),
+        is_sure=mark is not None and _left_out(mark) == NOTHING,
     )
 
 
 def is_by_device(profile: MemoryProfile) -> bool:
-    """True when the profile tells what each device holds."""
+    """True if the profile lists the buffers of each device."""
     return any(a.device is not None for a in profile.allocations)
 
 
 def at_line(node: Node) -> str:
-    """Where the code of the node is, as an editor opens it; empty for what is nowhere."""
+    """The node's code as `file:line`, as an editor opens it; empty if it has no file."""
     return f"{node.file}:{node.line}" if node.file else ""
 
 
@@ -158,50 +158,58 @@ def _has_lines(function: Node) -> bool:
     return function.children[0].level == LINE
 
 
-def _sums(profile: MemoryProfile, device: int | None) -> dict[Leaf, Held]:
+def _sums(profile: MemoryProfile, device: int | None) -> dict[Leaf, Amount]:
     rows: Iterable[Allocation] = profile.allocations or (
         Allocation(*s[:4], None, s.bytes, s.count) for s in profile.sites
     )
-    sums: dict[Leaf, Held] = {}
+    sums: dict[Leaf, Amount] = {}
     for a in rows:
-        # A program names no device: it is loaded on all of them.
+        # A program has no device: it is loaded on all of them.
         everywhere = a.device is None and a.kind == EXECUTABLE
         if device is None or a.device == device or everywhere:
-            found = sums.get(a[:5])
-            here = Held(a.bytes, a.count)
-            sums[a[:5]] = here if found is None else _total((found, here))
+            sums[a[:5]] = _total((sums.get(a[:5], NOTHING), Amount(a.bytes, a.count)))
     return sums
 
 
-def _live(profile: MemoryProfile, sums: Mapping[Leaf, Held], device: int | None) -> Held:
+def _live(profile: MemoryProfile, sums: Mapping[Leaf, Amount], device: int | None) -> Amount:
     listed = [held for key, held in sums.items() if key[3] != EXECUTABLE]
     rest = _left_out(profile) if device is None else None
     return _total([*listed, rest or NOTHING])
 
 
-def _left_out(profile: MemoryProfile) -> Held | None:
+def _left_out(profile: MemoryProfile) -> Amount | None:
     size, count = profile.allocations_left_out_bytes, profile.allocations_left_out_count
-    # Sites alone are the largest ones of a list whose length nobody told.
-    return None if size is None or count is None or not profile.allocations else Held(size, count)
+    # Sites alone are the largest ones of a list of unknown length.
+    return None if size is None or count is None or not profile.allocations else Amount(size, count)
 
 
-def _total(every: Iterable[Held]) -> Held:
-    """The sum; of bytes one of which is unknown it is unknown."""
+def _total(amounts: Iterable[Amount]) -> Amount:
+    """The sum; its bytes are unknown if any are."""
     size: int | None = 0
     count = 0
-    for held in every:
+    for held in amounts:
         size = None if size is None or held.bytes is None else size + held.bytes
         count += held.count
-    return Held(size, count)
+    return Amount(size, count)
 
 
-def _leaf(key: Leaf, held: Held, before: Held | None) -> Node:
+def _leaf(key: Leaf, held: Amount, before: Amount | None) -> Node:
     function, file, line, kind, device = key
-    return Node(key, BUFFERS, function, file, line, kind, device, held, before)
+    return Node(
+        key=key,
+        level=BUFFERS,
+        function=function,
+        file=file,
+        line=line,
+        kind=kind,
+        device=device,
+        held=held,
+        before=before,
+    )
 
 
 def _functions(leaves: Iterable[Node], order: str, root: Key = ()) -> list[Node]:
-    """A node for each function, the largest first. One of several lines has a node for each."""
+    """A node for each function, the largest first, with a node for each of several lines."""
     by_line: dict[tuple[str, str, int], list[Node]] = {}
     for leaf in leaves:
         by_line.setdefault((leaf.function, leaf.file, leaf.line), []).append(
@@ -221,24 +229,21 @@ def _functions(leaves: Iterable[Node], order: str, root: Key = ()) -> list[Node]
 def _over(key: Key, level: str, children: Sequence[Node]) -> Node:
     """A node that holds what its children hold."""
     first = children[0]
-    held = _total(n.held for n in children)
     before = [n.before for n in children if n.before is not None]
-    place = ("", "", 0) if level == GROUP else (first.function, first.file, first.line)
-    return Node(
-        key,
-        level,
-        *place,
-        first.kind,
-        None,
-        held,
-        _total(before) if before else None,
-        tuple(children),
+    node = first._replace(
+        key=key,
+        level=level,
+        device=None,
+        held=_total(n.held for n in children),
+        before=_total(before) if before else None,
+        children=tuple(children),
     )
+    return node._replace(function="", file="", line=0) if level == GROUP else node
 
 
 def _sorted(nodes: Iterable[Node], order: str) -> list[Node]:
-    """The most first. Those that read the same stay in the order of their names: a tree that is
-    looked at does not move with every small change.
+    """The largest first. Nodes that read the same stay in the order of their names, so that the
+    tree does not move with every small change.
     """
 
     def rank(n: Node) -> tuple[object, ...]:
@@ -248,7 +253,7 @@ def _sorted(nodes: Iterable[Node], order: str) -> list[Node]:
             CHANGE: n.change_bytes,
             CHANGE_COUNT: n.change_count,
         }
-        # Of programs, whose sizes nobody knows, their number decides.
+        # Programs, whose sizes are unknown, are sorted by their number.
         unsized = _most_first(n.held.count if n.held.bytes is None else 0)
         chosen = (_most_first(keys[order]), _most_first(n.held.bytes), unsized)
         return (*chosen, n.file, n.function, n.line, n.kind, -1 if n.device is None else n.device)
@@ -257,7 +262,7 @@ def _sorted(nodes: Iterable[Node], order: str) -> list[Node]:
 
 
 def _most_first(value: int | None) -> tuple[bool, float]:
-    """By the number as it is shown; unknown ones last."""
+    """A sort key by the number as it is shown; unknown numbers come last."""
     if not value:
         return value is None, 0.0
     number, _ = words.scaled(abs(value))

@@ -1,0 +1,142 @@
+"""The history of one device in large graphs, over one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tpusmi.chips import peak_hbm_bytes_per_s_per_device
+from tpusmi.model import DEVICE, OK, Device, Snapshot, Value, metric
+from tpusmi.report import rows, words
+from tpusmi.tui.device.chip_limits import generation_of
+from tpusmi.tui.draw import plot
+from tpusmi.tui.draw.columns import age
+from tpusmi.tui.draw.graphs import ARRAYS, BANDWIDTH, HBM, QUANTITIES, SIZES, Quantity, filed
+from tpusmi.tui.draw.look import Row
+from tpusmi.tui.scene import Scene
+
+LEAST_HEIGHT = 3
+SIZE_WIDTH, PERCENT_WIDTH = 10, 6
+"""The width of a present value."""
+
+
+class DeviceGraphs:
+    """The graphs of one device at one moment."""
+
+    def __init__(self, scene: Scene, snapshot: Snapshot, device: Device, span_s: int) -> None:
+        self._scene, self._s, self._d, self._span_s = scene, snapshot, device, span_s
+        memory = HBM if self._is_measured(HBM) else ARRAYS
+        self._drawn = [q for q in (memory, *QUANTITIES[1:]) if self._is_measured(q)]
+
+    @property
+    def count(self) -> int:
+        """How many graphs there are."""
+        return len(self._drawn)
+
+    def missing(self) -> str:
+        """The quantities missing on a TPU, the sources that could measure them, and why they do
+        not; empty if none is missing.
+        """
+        gone = [q for q in QUANTITIES if q not in self._drawn]
+        if self._d.platform != "tpu" or not gone:
+            return ""
+        names = ", ".join(f"{q.label} ({', '.join(self._sources_of(q))})" for q in gone)
+        sources = {source for q in gone for source in self._sources_of(q)}
+        reasons = [
+            f"{o.source} {o.status}: {o.message}"
+            for o in self._s.sources
+            if o.source in sources and o.status != OK
+        ]
+        return "; ".join((f"not measured here: {names}", *reasons))
+
+    def lines(self, width: int, height: int) -> list[Row]:
+        """The graphs in exactly that many lines; none where that is too little for one."""
+        columns = plot.columns_for(self.count, width, height)
+        drawn = self._drawn[: max(0, (height - 1) // LEAST_HEIGHT) * columns]
+        if not drawn or width < 1:
+            return []
+        each = plot.each(width, columns)
+        curves, axis = [self._curve(q, each) for q in drawn], self._scene.axis(self._span_s, each)
+        return plot.in_columns(self._scene.look, curves, columns, axis, (width, height))
+
+    def values(self, quantity: Quantity, width: int) -> list[float | None]:
+        """The values of a graph of that width."""
+        count = plot.values_across(self._scene.look, width)
+        graphs = self._scene.graphs
+        return graphs.of_device(self._s, self._d, quantity.metric, self._span_s, count)
+
+    def _is_measured(self, q: Quantity) -> bool:
+        """True if there is a value in the last minutes, up to now: a look back moves no graph."""
+        now, history = self._scene.newest or self._s, self._scene.history
+        if rows.shown(now, self._d, q.metric).value is not None:
+            return True
+        windows = (
+            history.window(q.metric, subject, int(now.at_s), history.span_s)
+            for subject in filed(self._s, self._d, q.metric)
+        )
+        return any(w is not None and max(w) >= 0 for w in windows)
+
+    def _sources_of(self, q: Quantity) -> list[str]:
+        """The sources of this host that can measure it."""
+        here = {o.source for o in self._s.sources}
+        trust = metric(DEVICE, q.metric).trust
+        return [source for source in trust if source in here] or [trust[0]]
+
+    def _curve(self, q: Quantity, width: int) -> plot.Curve:
+        is_size = q in SIZES
+        present = rows.shown(self._s, self._d, q.metric).value
+        read, value_width = (words.size, SIZE_WIDTH) if is_size else (words.percent, PERCENT_WIDTH)
+        values = self.values(q, width)
+        top, peak = self._scale(q, values)
+        return plot.Curve(
+            name=q.label,
+            now=read(None if present is None else present.value).rjust(value_width),
+            values=values,
+            top=top,
+            top_text=read(top),
+            mark=None if peak is None else (peak, words.size(peak)),
+            remarks=[*self._remarks(q, present, values)],
+            is_stale=present is not None and present.stale,
+        )
+
+    def _scale(self, q: Quantity, values: Sequence[float | None]) -> tuple[float, float | None]:
+        """The top of the scale, and the peak to be marked."""
+        if q not in SIZES:
+            return 100.0, None
+        most = max((v for v in values if v is not None), default=0.0)
+        if q is not HBM:
+            return most or 1.0, None
+        memory = rows.memory(self._s, self._d)
+        limit, peak = (0 if v is None else v.value for v in (memory.limit, memory.peak))
+        return limit or max(most, peak) or 1.0, peak or None
+
+    def _remarks(
+        self, q: Quantity, present: Value | None, values: Sequence[float | None]
+    ) -> Iterator[str]:
+        """More about the quantity, the most important first."""
+        is_own = (self._d.key, q.metric) in self._s.values
+        if present is not None and present.stale:
+            yield f"{age(present.age_s)} old"
+        if present is not None and not is_own:
+            yield f"{rows.DITTO} of the chip"
+        if q is HBM:
+            yield from self._memory_remarks()
+        known = [v for v in values if v is not None]
+        if q not in SIZES and known:
+            yield f"mean {sum(known) / len(known):3.0f} %"
+            yield f"max {max(known):3.0f} %"
+        generation = generation_of(self._s, self._d)
+        if q is BANDWIDTH and present is not None and generation is not None:
+            most = (
+                peak_hbm_bytes_per_s_per_device(generation)
+                if is_own
+                else generation.hbm_bytes_per_s
+            )
+            whole = f"{most / 1e9:.0f}"
+            yield f"{most * present.value / 1e11:{len(whole)}.0f} of {whole} GB/s"
+
+    def _memory_remarks(self) -> Iterator[str]:
+        memory = rows.memory(self._s, self._d)
+        if memory.share is not None and memory.limit is not None:
+            yield f"{100 * memory.share:3.0f} % of {words.size(memory.limit.value)}"
+        if memory.peak is not None:
+            yield f"peak {words.size(memory.peak.value)}"

@@ -1,0 +1,132 @@
+"""The device page: one device, its history, and everything measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from textual.geometry import Size
+
+from tpusmi.merge.roofline import roofline
+from tpusmi.model import Device, Process, Snapshot
+from tpusmi.tui.device.chip_limits import rates, roofline_block
+from tpusmi.tui.device.device_facts import DeviceFacts
+from tpusmi.tui.device.device_graphs import DeviceGraphs
+from tpusmi.tui.device.device_title import title
+from tpusmi.tui.draw import blocks
+from tpusmi.tui.draw.blocks import Block
+from tpusmi.tui.draw.graphs import GRAPHED, Drawn, filed
+from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.page import AROUND, ScrollPage, scroll_keys, stepped
+from tpusmi.tui.scene import Scene
+
+KEYS = scroll_keys("device", "device")
+
+
+class DevicePage(ScrollPage):
+    """One device."""
+
+    NAME = "device"
+    KEYS = KEYS
+    BINDINGS = [*KEYS]  # noqa: RUF012  # Textual's name and type
+
+    @property
+    def targets(self) -> tuple[Process, ...]:
+        """The owners of the device, whatever process is selected elsewhere."""
+        return self.scene.owners
+
+    def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
+        """The device by its number: its key changes when a job's agent reports it."""
+        device = self.scene.device
+        if device is None:
+            return None, ()
+        return device.index, ((filed(snapshot, device, name), name) for name in GRAPHED)
+
+    def draw_body(self, snapshot: Snapshot) -> None:
+        device = self.scene.device
+        if device is None:
+            self.lines.show([self.look.line(("No device on this host", "warn"))])
+            return
+        if device.owners and self.scene.process_key not in device.owners:
+            self.scene.process_key = device.owners[0]  # whose job the job page is to show
+        size = Size(self.size.width, max(0, self.size.height - AROUND))
+        view = draw(self.scene, snapshot, device, self.span_s(snapshot), self.top, size)
+        self.top, self.screen_lines = view.scrolled, view.page
+        self.lines.show(view.rows)
+
+    def action_step(self, step: int) -> None:
+        """Show the device that many steps away."""
+        device, s = self.scene.device, self.scene.snapshot
+        if device is not None and s is not None:
+            self.scene.device_key = stepped([d.key for d in s.devices], device.key, step)
+            self.draw()
+
+
+GRAPHS_FROM = 16
+"""Least lines below the title for graphs to be drawn."""
+LEAST_GRAPHS = 9
+ROOMY = 36
+"""Least lines below the title for a plot of the roofline."""
+MOST_MISSING = 2
+"""Lines about missing measurements."""
+MOST_FACTS = 0.45
+"""Facts take wide columns if they then fill no more than this share of the page."""
+
+
+class DeviceView(NamedTuple):
+    """The page, and how far its facts can be scrolled."""
+
+    rows: list[Row]
+    scrolled: int
+    page: int
+    """Lines of facts that are visible."""
+
+
+def draw(
+    scene: Scene, s: Snapshot, d: Device, span_s: int, scrolled: int, size: Size
+) -> DeviceView:
+    """The whole page, with the facts scrolled down by that many lines."""
+    look, (width, height) = scene.look, size
+    graphs = DeviceGraphs(scene, s, d, span_s)
+    head = title(look, s, d, width)
+    text = graphs.missing()
+    missing = look.wrapped(text, width, "dim")[:MOST_MISSING] if text else []
+    room = max(0, height - len(head) - len(missing) - 1)
+    packed = _packed(look, s, d, width, room, is_past=scene.back_s > 0)
+    facts = blocks.drawn(look, packed, width)
+    pictures = graphs.lines(width, _graph_lines(graphs.count, room, len(facts)))
+    page = room - len(pictures)
+    scrolled = min(max(scrolled, 0), max(0, len(facts) - page))
+    between = _between(look, len(facts) - page - scrolled, scrolled, width)
+    shown = [*head, *pictures, *missing, between, *facts[scrolled : scrolled + page]]
+    return DeviceView(shown[:height], scrolled, max(1, page))
+
+
+def _graph_lines(count: int, room: int, facts: int) -> int:
+    """Lines for graphs: what the facts leave over, and a part of the page in any case."""
+    if not count or room < GRAPHS_FROM:
+        return 0
+    return max(room - facts, min(LEAST_GRAPHS, room // 2))
+
+
+def _packed(
+    look: Look, s: Snapshot, d: Device, width: int, room: int, *, is_past: bool
+) -> list[list[Block]]:
+    """The facts in columns: wide ones, with their sources, if that does not take too much room."""
+    chip = rates(look, s, d)
+    roof = roofline_block(look, roofline(s, d), roomy=room >= ROOMY)
+    facts = DeviceFacts(look, s, d, is_past=is_past).blocks()
+    all_blocks = [b for b in (*facts[:3], chip, *facts[3:], roof) if b is not None]
+    count = len(all_blocks)
+    wide = blocks.packed(all_blocks, blocks.fitting(count, width, blocks.WIDE))
+    if blocks.height_of(wide) <= room * MOST_FACTS:
+        return wide
+    return blocks.packed(all_blocks, blocks.fitting(count, width))
+
+
+def _between(look: Look, below: int, above: int, width: int) -> Row:
+    """How many lines of facts are out of sight, at the right."""
+    g = look.glyphs
+    parts = [f"{g.up} {above}"] if above > 0 else []
+    parts += [f"{g.down} {below} more: PgDn"] if below > 0 else []
+    return look.cell(" ".join(parts), width, "dim", right=True)

@@ -1,0 +1,173 @@
+"""The devices on the main page: rows, tiles or a heat map, and graphs of all of them."""
+
+from __future__ import annotations
+
+from tpusmi.model import Device, DeviceKey, Snapshot
+from tpusmi.report import rows, words
+from tpusmi.tui.draw import plot
+from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity, alike, present_mean
+from tpusmi.tui.draw.grid import Grid
+from tpusmi.tui.draw.look import Row, fill_style
+from tpusmi.tui.draw.tiles import Tiles, tile_lines
+from tpusmi.tui.feed import View
+from tpusmi.tui.main.devices import GRAPH_MOST_S, DeviceTable
+from tpusmi.tui.scene import Scene
+
+TILE, CELL = 38, 4
+NAME_LEAST, NAME_MOST = 7, 16
+HEAT_STEPS = 5
+_COMPACT = f"{'DEVICE':<17}{'HBM':>7}{'MXU':>7}{'DUTY':>7}"
+
+
+class DevicePanel:
+    """Draws the devices in the chosen view."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.look = scene, scene.look
+        self._table = DeviceTable(scene)
+        self.rows: Grid[Device] = Grid(self.look, self._table.columns(), "devices")
+        self.tiles: Tiles[Device] = Tiles(self.look, "tiles")
+        self.view = View(scene.options.view)
+        """The view the user has chosen."""
+        self.shown: Grid[Device] | Tiles[Device] = self.rows
+        self._quantity = 0
+
+    @property
+    def quantity(self) -> Quantity:
+        """The quantity in graphs and in the heat map."""
+        return QUANTITIES[self._quantity]
+
+    def choose(self, view: str | int) -> None:
+        """Choose a view, or one that many steps further on."""
+        if isinstance(view, int):
+            views = [*View]
+            view = views[(views.index(self.view) + view) % len(views)]
+        self.view = View(view)
+
+    def next_quantity(self, step: int) -> None:
+        """Choose another quantity for graphs and the heat map."""
+        self._quantity = (self._quantity + step) % len(QUANTITIES)
+        self._table.quantity = self.quantity
+
+    def heights(self, snapshot: Snapshot, width: int) -> dict[View, int]:
+        """Lines that each view would fill, titles included; 0 without devices."""
+        count = len(snapshot.devices)
+        return {
+            View.FULL: count + 1 if count else 0,
+            View.COMPACT: tile_lines(count, width, TILE) if count else 0,
+            View.HEAT: tile_lines(count, width, CELL) if count else 0,
+        }
+
+    def draw(self, snapshot: Snapshot, span_s: int, view: View, active: bool) -> None:
+        """Draw the devices; with a cursor if `active`."""
+        self._table.snapshot, self._table.span_s = snapshot, min(span_s, GRAPH_MOST_S)
+        chosen = self.scene.device
+        cursor = chosen.key if active and chosen is not None else None
+        self.shown = self.rows if view is View.FULL else self.tiles
+        self.shown.cursor = cursor
+        if view is View.FULL:
+            self.rows.show_items(snapshot.devices)
+        elif view is View.COMPACT:
+            self.tiles.show_items(snapshot.devices, self._titles, TILE, self._card)
+        else:
+            self.tiles.show_items(snapshot.devices, self._legend, CELL, self._cell)
+
+    def take_cursor(self) -> None:
+        """Let the other pages show the device under the cursor."""
+        key = self.shown.cursor
+        if isinstance(key, DeviceKey):
+            self.scene.device_key = key
+
+    def scroll(self, pages: int) -> None:
+        """Scroll the devices by that many pages."""
+        shown = self.shown
+        shown.scroll_rows(pages * shown.page // shown.across)
+
+    # -- tiles
+
+    def ratio(self, d: Device, quantity: Quantity) -> float | None:
+        """The quantity of a device as a share, 0 to 1; None if unknown or stale."""
+        s = self._table.snapshot
+        if s is None:
+            return None
+        memory = rows.memory(s, d) if quantity.metric == "hbm_used_bytes" else None
+        value = rows.shown(s, d, quantity.metric).value if memory is None else memory.used
+        if value is None or value.stale:
+            return None
+        return value.value / 100 if memory is None else memory.share
+
+    def _card(self, d: Device, width: int) -> Row:
+        """`tpu:0    ━━━━━━━━╸──  72 %  57 %  98 %`."""
+        full = self.ratio(d, QUANTITIES[0])
+        name_width = min(max(NAME_LEAST, len(d.name) + 1), NAME_MOST)
+        name = self.look.cell(d.name, name_width, "bold")
+        bar_width = width - name_width - 3 * 7
+        if full is None:
+            bar = self.look.cell("", bar_width)
+        else:
+            bar = self.look.bar(full, None, bar_width, fill_style(full))
+        numbers = [self.ratio(d, q) for q in QUANTITIES[:3]]
+        texts = [words.percent(None if n is None else n * 100) for n in numbers]
+        return (*name, *bar, *self.look.cell("".join(f"{t:>7}" for t in texts), 21))
+
+    def _cell(self, d: Device, width: int) -> Row:
+        """Its percentage, on the color of its step."""
+        ratio = self.ratio(d, self.quantity)
+        if ratio is None:
+            return self.look.cell(words.UNKNOWN, width, "dim", right=True)
+        step = min(max(int(ratio * HEAT_STEPS), 0), HEAT_STEPS - 1)
+        return self.look.cell(f"{ratio * 100:.0f}", width, f"heat{step}", right=True)
+
+    def _titles(self, width: int) -> Row:
+        """A title above each tile of a line."""
+        title, gap = self.look.cell(_COMPACT, TILE, "head"), self.look.cell(" ", 1, "head")
+        return (*title, *gap) * ((width + 1) // (TILE + 1))
+
+    def _legend(self, width: int) -> Row:
+        text = f"DEVICES  {self.quantity.title} (g: next)"
+        return self.look.cell(text, width, "head")
+
+
+LEAST_HEIGHT = 6
+"""The least height of a graph that has another below it."""
+
+
+class Overview:
+    """The history of all devices: graphs over one time axis, as many as fit."""
+
+    height = 7
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene, self._look = scene, scene.look
+
+    def lines(self, snapshot: Snapshot, span_s: int, width: int, height: int) -> list[Row]:
+        """The graphs in that many lines: all if there is room, else the first ones side by side."""
+        drawn = self.measured(snapshot)
+        if height < 4 or not drawn:
+            return []
+        columns = plot.columns_for(len(drawn), width, height - 1, LEAST_HEIGHT)
+        if columns < len(drawn) and height <= LEAST_HEIGHT * -(-len(drawn) // columns):
+            columns = max(1, (width + plot.GAP) // (plot.LEAST_WIDTH + plot.GAP))
+            drawn = drawn[:columns]
+        each = plot.each(width, columns)
+        count = plot.values_across(self._look, each)
+        curves = [self._curve(snapshot, quantity, span_s, count) for quantity in drawn]
+        axis = self._scene.axis(span_s, each)
+        return plot.in_columns(self._look, curves, columns, axis, (width, height))
+
+    def measured(self, s: Snapshot) -> list[Quantity]:
+        """The quantities that are known of some device."""
+        return [q for q in QUANTITIES if any(rows.shown(s, d, q.metric).value for d in s.devices)]
+
+    def _curve(self, s: Snapshot, quantity: Quantity, span_s: int, count: int) -> plot.Curve:
+        name, values = (
+            f"mean {quantity.name}",
+            self._scene.graphs.average(s, quantity.metric, span_s, count),
+        )
+        now = present_mean(s, s.devices, quantity.metric)
+        if quantity is not HBM:
+            return plot.Curve(name, words.percent(now), values, 100.0, "100 %")
+        limits = [rows.memory(s, d).limit for d in alike(s, s.devices, quantity.metric)]
+        known = [v.value for v in limits if v is not None]
+        top = max(known, default=max((v or 0 for v in values), default=0))
+        return plot.Curve(name, words.size(now), values, top, words.size(top))

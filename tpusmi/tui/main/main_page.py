@@ -1,0 +1,264 @@
+"""The main page: host, devices, history, processes, and details of the selected process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tpusmi.model import Device, Process, Snapshot
+from tpusmi.report.family import Branch
+from tpusmi.tui import chrome
+from tpusmi.tui.draw.graphs import GRAPHED, Drawn, filed
+from tpusmi.tui.draw.grid import Grid
+from tpusmi.tui.draw.item_list import ItemList
+from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
+from tpusmi.tui.feed import View
+from tpusmi.tui.keys import MAIN
+from tpusmi.tui.main.arrange import Heights, WantedLines, arrange
+from tpusmi.tui.main.device_panel import DevicePanel, Overview
+from tpusmi.tui.main.filters import user_of, with_user
+from tpusmi.tui.main.process_panel import DetailPane, ProcessList
+from tpusmi.tui.main.processes import letters_line
+from tpusmi.tui.page import Page
+from tpusmi.tui.scene import Scene
+
+DEVICES, PROCESSES = "devices", "processes"
+
+
+class MainPage(Page):
+    """Tables of devices and processes, one of which has the cursor."""
+
+    prompt: Prompt
+    KEYS = MAIN
+    BINDINGS = [*MAIN]  # noqa: RUF012  # Textual's name and type
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        look = self.look
+        self.host, self.graphs = Lines(look, id="host"), Lines(look, id="graphs")
+        self.detail, self.notices = Lines(look, id="detail"), Lines(look, id="notices")
+        self.prompt = Prompt(look, id="prompt")
+        self.device_panel = DevicePanel(scene)
+        self.overview = Overview(scene)
+        self.process_list = ProcessList(scene)
+        self.detail_pane = DetailPane(scene, self.process_list)
+        self.table, self.processes = self.process_list.table, self.process_list.grid
+        self.panel = PROCESSES
+        """The table that has the cursor."""
+        self._parts: tuple[Lines, ...] = (
+            self.host,
+            self.device_panel.rows,
+            self.device_panel.tiles,
+            self.graphs,
+            self.processes,
+            self.detail,
+            self.notices,
+            self.prompt,
+        )
+        self._heights: tuple[int, ...] = ()
+        self._detail_height = self._notices_height = 0
+
+    def body(self) -> Iterable[Lines]:
+        return self._parts
+
+    def on_screen_resume(self) -> None:
+        self.process_list.adopt()
+        super().on_screen_resume()
+
+    @property
+    def targets(self) -> tuple[Process, ...]:
+        return self.scene.owners if self.panel == DEVICES else self.process_list.targets
+
+    def answered(self) -> None:
+        self.process_list.untag()
+
+    def copied(self) -> str:
+        """The name of the selected device, or the pid of the selected process."""
+        if self.panel == DEVICES:
+            return "" if self.scene.device is None else self.scene.device.name
+        return "" if self.process_list.selected is None else str(self.process_list.selected.pid)
+
+    def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
+        """One device of each owner: its other devices have been known for as long."""
+        devices = {d.owners or d.key.process: d for d in snapshot.devices}.values()
+        return None, ((filed(snapshot, d, name), name) for d in devices for name in GRAPHED)
+
+    def draw_body(self, snapshot: Snapshot) -> None:
+        self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])
+        self.process_list.draw(snapshot, self.panel == PROCESSES)
+        if not self.typing:
+            self.prompt.show_filter(self.table.filter)
+        ends = self.scene.ends.lines(self.look, self.size.width)
+        notices = chrome.notices(snapshot, self.process_list.selected)
+        self._arrange(snapshot, len(ends) + min(len(notices), chrome.MOST_NOTICES))
+        room = self._notices_height - len(ends)
+        self.notices.show([*ends, *chrome.notice_lines(self.look, notices, self.size.width, room)])
+        self.detail.show(self.detail_pane.lines(self._detail_height))
+
+    def step_back(self) -> bool:
+        if self.panel == DEVICES:
+            self.action_panel()
+        elif not self.process_list.untag():
+            self.table.filter = ""
+        self.draw()
+        return True
+
+    def _arrange(self, snapshot: Snapshot, notices: int) -> None:
+        """Give each part its lines, and draw devices and graphs."""
+        width, height = self.size
+        filtering = self.typing or bool(self.table.filter)
+        processes = len(self.processes.items)
+        self.detail_pane.take(snapshot, width)
+        want = WantedLines(
+            devices=self.device_panel.heights(snapshot, width),
+            processes=processes + 1 if processes or filtering else 0,
+            notices=notices,
+            prompt=int(filtering),
+            detail=self.detail_pane.wanted,
+            graphs=self.overview.height if self.overview.measured(snapshot) else 0,
+            others=self.detail_pane.others(),
+        )
+        heights = arrange(want, height, self.device_panel.view)
+        self._resize(heights)
+        span_s = self.span_s(snapshot)
+        self.device_panel.draw(snapshot, span_s, heights.view, self.panel == DEVICES)
+        self.graphs.show(self.overview.lines(snapshot, span_s, width, heights.graphs))
+
+    def _resize(self, heights: Heights) -> None:
+        as_rows = heights.view is View.FULL
+        lines = (
+            heights.host,
+            heights.devices if as_rows else 0,
+            0 if as_rows else heights.devices,
+            heights.graphs,
+            heights.processes,
+            heights.detail,
+            heights.notices,
+            heights.prompt,
+        )
+        self._detail_height, self._notices_height = heights.detail, heights.notices
+        if lines == self._heights:
+            return
+        self._heights = lines
+        for part, count in zip(self._parts, lines, strict=True):
+            part.display = count > 0
+            part.styles.height = count
+
+    # -- keys
+
+    def action_enter(self) -> None:
+        """Open the page of the selected device or process."""
+        self.app.action_open("device" if self.panel == DEVICES else "job")  # type: ignore[attr-defined]
+
+    def action_panel(self) -> None:
+        """Move the cursor to the other table."""
+        has_devices = self.scene.device is not None
+        self.panel = DEVICES if self.panel == PROCESSES and has_devices else PROCESSES
+        self.draw()
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        self._type(self.table.filter, FILTER)
+
+    def action_user(self) -> None:
+        """Type the name of a user whose processes are shown."""
+        self._type(user_of(self.table.filter), USER)
+
+    def _type(self, text: str, label: str) -> None:
+        self.panel, self.typing = PROCESSES, True
+        self.draw()
+        self.prompt.start(text, label)
+
+    def on_prompt_typed(self, message: Prompt.Typed) -> None:
+        self.typing = not message.done
+        text, before = message.text, self.table.filter
+        self.table.filter = with_user(before, text) if message.label == USER else text
+        self.draw()
+
+    def action_order(self) -> None:
+        """Sort by the column of the next key."""
+        self.panel, self.typing = PROCESSES, True
+        self.draw()
+        self.prompt.ask(letters_line(self.look))
+
+    def on_prompt_answered(self, message: Prompt.Answered) -> None:
+        self.typing = False
+        if message.key and not self.table.sorting.choose_letter(message.key):
+            self.app.say(f"No column has the letter {message.key!r}")  # type: ignore[attr-defined]
+        self.draw()
+
+    def action_view(self, view: str | int) -> None:
+        """Show the devices in that view, or in the next."""
+        self.device_panel.choose(view)
+        self.draw()
+
+    def action_graph(self, step: int) -> None:
+        """Draw the next quantity in graphs."""
+        self.device_panel.next_quantity(step)
+        self.app.say(f"Graphs show {self.device_panel.quantity.title}")  # type: ignore[attr-defined]
+        self.draw()
+
+    def action_sort(self, step: int) -> None:
+        """Sort by the column that many steps further on."""
+        self.table.sorting.step(step)
+        self.draw()
+
+    def action_reverse(self) -> None:
+        """Reverse the sort order."""
+        self.table.sorting.choose(self.table.sorting.title)
+        self.draw()
+
+    def on_grid_titled(self, message: Grid.Titled) -> None:
+        if message.sender is self.processes:
+            self.table.sorting.choose(message.title)
+            self.draw()
+
+    def action_tree(self) -> None:
+        """Show processes as a tree, or as a list."""
+        self.table.as_tree = not self.table.as_tree
+        self.draw()
+
+    def action_tag(self) -> None:
+        """Tag or untag the selected process."""
+        if self.panel == PROCESSES:
+            self.process_list.tag()
+            self.draw()
+
+    def action_stale(self) -> None:
+        """Select the next stale holder."""
+        if self.process_list.find_stale():
+            self.panel = PROCESSES
+            self.draw()
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor by that many rows."""
+        self._table.move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by that many pages."""
+        self._table.move(pages * self._table.page)
+
+    def action_jump(self, index: int) -> None:
+        """Move the cursor to the first or the last row."""
+        if items := self._table.items:
+            self._table.move_to(index % len(items))
+
+    def action_devices(self, pages: int) -> None:
+        """Scroll the devices."""
+        self.device_panel.scroll(pages)
+
+    @property
+    def _table(self) -> ItemList[Branch] | ItemList[Device]:
+        return self.device_panel.shown if self.panel == DEVICES else self.processes
+
+    def on_item_list_moved(self, message: ItemList.Moved) -> None:
+        if message.sender is self.processes:
+            self.panel = PROCESSES
+            self.process_list.choose()
+        else:
+            self.panel = DEVICES
+            self.device_panel.take_cursor()
+        self.draw()
+
+    def on_item_list_opened(self) -> None:
+        self.action_enter()

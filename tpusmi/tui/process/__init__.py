@@ -1,0 +1,1 @@
+"""Views of a process that several pages share: facts, details, and its memory over time."""

@@ -1,0 +1,148 @@
+"""The details of one process as the main page shows them, the most useful first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from rich.cells import cell_len
+
+from tpusmi.model import Process, Site, Snapshot, State
+from tpusmi.report import verdicts, words
+from tpusmi.tui.draw.columns import age
+from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.process.process_facts import (
+    NO_AGENT,
+    JobFacts,
+    letter,
+    own_warnings,
+    verdict_style,
+)
+
+_NAME_WIDTH = 10
+SITES_WANTED = 12
+"""The largest lines of code that are worth their room."""
+SITES_TO_COME = 8
+"""Lines that are kept free for them until they are known."""
+LEAST_PLACE = 12
+"""The least width of a file and line, however long the function's name."""
+
+
+class Details:
+    """The lines about one process. `ending` says how far its end is, if it is being ended."""
+
+    def __init__(self, look: Look, s: Snapshot, p: Process, ending: str | None, width: int) -> None:
+        self._look, self._s, self._p, self._width = look, s, p, width
+        self._facts = JobFacts(s, p)
+        title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
+        end = [] if ending is None else [self._line("ending", [ending], "warn")]
+        doubt = unverified(look, p, width)
+        self._lines = [title, *end, *doubt, *self._notices(), *self._fact_lines()]
+
+    @property
+    def wanted(self) -> int:
+        """Lines that are worth their room, those of the largest sites among them."""
+        sites = sites_wanted(self._p)
+        return len(self._lines) + sites + bool(sites)
+
+    def lines(self, height: int) -> list[Row]:
+        """As many lines as there is room for."""
+        profile, room = self._p.profile, height - len(self._lines)
+        if profile is None or room < 2:
+            return self._lines[:height]
+        sites, age_s = profile.sites[: room - 1], self._s.at_s - profile.at_s
+        return [*self._lines, *site_lines(self._look, age_s, sites, self._width)]
+
+    def _fact_lines(self) -> list[Row]:
+        facts, line = self._facts, self._line
+        life = (("process", [*facts.runs()]), ("started", [*facts.place()]))
+        life_lines = [line(name, parts) for name, parts in life if parts]
+        lines = [line("job", self._identity())]
+        if self._p.holds:
+            lines.append(line("holds", chain(facts.holds(), facts.environment())))
+        if self._p.interval_s is None:
+            return [*lines, *life_lines, line("agent", [NO_AGENT])]
+        steps = [*facts.steps(), *facts.flops(), *facts.last_step()] or [words.UNKNOWN]
+        return [
+            *lines,
+            line("steps", chain(steps, facts.cost())),
+            line("step time", facts.step_times()),
+            line("compiles", facts.compiles()),
+            line("memory", facts.memory()),
+            *life_lines,
+        ]
+
+    def _identity(self) -> Iterator[str]:
+        numbers = [d.number for d in self._s.devices_of(self._p.key)]
+        yield from self._facts.where(words.ranges(numbers) if numbers else "")
+        yield from self._facts.rank()
+        if self._p.user:
+            yield f"user {self._p.user}"
+        yield from self._facts.versions()
+
+    def _notices(self) -> list[Row]:
+        """The verdict and the warnings, in full: the notices below are cut at the edge."""
+        look, p, width = self._look, self._p, self._width
+        verdict = judged(look, p, width)
+        lines = [
+            row
+            for n in own_warnings(self._s, p)
+            for row in look.wrapped(n.message, width, "warn", "! ")
+        ]
+        return [*verdict, *lines] if p.is_doubtful else [*lines, *verdict]
+
+    def _line(self, name: str, parts: Iterable[str], style: str = "plain") -> Row:
+        """A line of that name, cut at the edge; gray if the process has ended."""
+        text, room = self._look.joined(parts) or words.UNKNOWN, max(0, self._width - _NAME_WIDTH)
+        if cell_len(text) > room:
+            text = self._look.fitted(text, room)
+        style = "dim" if self._p.is_dead else style
+        return self._look.line((name.ljust(_NAME_WIDTH), "title"), (text, style))
+
+
+def sites_wanted(p: Process) -> int:
+    """How many of the largest sites are worth their room, or will be once they are known."""
+    if p.profile is not None:
+        return min(len(p.profile.sites), SITES_WANTED)
+    return SITES_TO_COME if p.state == State.LIVE and p.interval_s is not None else 0
+
+
+def unverified(look: Look, p: Process, width: int) -> list[Row]:
+    """Says that this process is known only from a file."""
+    if p.is_verified or p.is_dead:
+        return []
+    if p.elsewhere:
+        text = (
+            f"{p.elsewhere}: alive, its agent has {p.key.claim} locked; "
+            "its pid is of another namespace"
+        )
+        return look.wrapped(text, width, "plain", "  ")
+    whose = f", a file of user {p.user}" if p.user else ""
+    text = f"{words.NOT_VERIFIED}: known only from {p.key.claim}{whose}"
+    return look.wrapped(text, width, "warn", "! ")
+
+
+def judged(look: Look, p: Process, width: int) -> list[Row]:
+    """The verdict on whether it is stale, if there is one, and its other signs."""
+    mark = "! " if p.is_doubtful else "  "
+    text = verdicts.sentence(p) if p.stale_reason else ""
+    lines = look.wrapped(text, width, verdict_style(p), mark) if text else []
+    signs = "; ".join(verdicts.other_signs(p))
+    return [*lines, *(look.wrapped(f"signs: {signs}", width, "plain", "  ") if signs else [])]
+
+
+def site_lines(look: Look, age_s: float, sites: tuple[Site, ...], width: int) -> list[Row]:
+    """The largest allocation sites under a title row."""
+    title = f"{'BYTES':>10} {'COUNT':>6}  ALLOCATED BY ({age(age_s)} ago)"
+    return [look.cell(title, width, "head"), *(_site(look, s, width) for s in sites)]
+
+
+def _site(look: Look, s: Site, width: int) -> Row:
+    """A site, of whose path the end is kept."""
+    numbers = f"{words.size(s.bytes):>10} {words.count(s.count):>6}  "
+    kind = "" if s.kind == "buffer" else f"  ({s.kind})"
+    place = f"{s.file}:{s.line}"
+    room = max(width - cell_len(numbers + s.function + kind) - 2, LEAST_PLACE)
+    if cell_len(place) > room:
+        place = look.glyphs.cut + place[-(room - 1) :]
+    return look.line((numbers, "plain"), (s.function, "bold"), (f"  {place}{kind}", "dim"))
