@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpusmi import collect, memprofile, pprof, text
-from tpusmi.agent import output, process, sampler, threads, utilization
+from tpusmi.agent import output, own_process, sampler, threads, utilization
 from tpusmi.model import history
 from tpusmi.sources import sockets, users
 from tpusmi.sources.holders import loaded, lockfile, open_files, procfs, ties
@@ -192,9 +192,9 @@ AGENT: Sequence[Row] = (
     ("pause for a server that does not answer", f"up to {seconds(utilization.QUIET_MOST_S)}"),
     (
         "its command line in the segment, one argument",
-        f"{process.COMMAND_MOST_BYTES:,} bytes / {process.ARGUMENT_MOST} characters",
+        f"{own_process.COMMAND_MOST_BYTES:,} bytes / {own_process.ARGUMENT_MOST} characters",
     ),
-    ("a line on stderr", f"{process.LINE_MOST} characters"),
+    ("a line on stderr", f"{own_process.LINE_MOST} characters"),
     (
         "segments of ended jobs that are kept for a user",
         f"{output.KEEP_DEAD_MOST}, for {seconds(output.KEEP_DEAD_S)}",

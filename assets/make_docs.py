@@ -23,10 +23,15 @@ import limits  # noqa: E402
 
 from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
 from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS  # noqa: E402
+from tpusmi.report.columns import (  # noqa: E402
+    DEVICE_COLUMNS,
+    PROCESS_COLUMNS,
+    SORT_LETTERS,
+    ColumnSpec,
+)
 from tpusmi.tui.ending.kill_screen import KillScreen  # noqa: E402
 from tpusmi.tui.help import HelpScreen  # noqa: E402
 from tpusmi.tui.keys import EVERYWHERE, key_names  # noqa: E402
-from tpusmi.tui.main.processes import LETTERS_OF_ORDER  # noqa: E402
 from tpusmi.tui.pages import keys_by_page  # noqa: E402
 from tpusmi.tui.palette import PaletteScreen  # noqa: E402
 
@@ -66,9 +71,11 @@ def _names(b: Binding) -> str:
 
 
 def _order() -> str:
-    return table(
-        ("key after `o`", "column"), ((_code(k), title) for k, title in LETTERS_OF_ORDER.items())
-    )
+    return table(("key after `o`", "column"), ((_code(k), t) for k, t in SORT_LETTERS.items()))
+
+
+def _columns(columns: Iterable[ColumnSpec]) -> str:
+    return table(("column", "what it shows"), ((c.title, c.help) for c in columns))
 
 
 def _metrics() -> str:
@@ -142,6 +149,10 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "keys of the kill dialog": partial(_of_dialog, KillScreen),
         "keys of the help": partial(_of_dialog, HelpScreen),
         "keys of the palette": partial(_of_dialog, PaletteScreen),
+    },
+    "main.md": {
+        "columns of devices": partial(_columns, DEVICE_COLUMNS),
+        "columns of processes": partial(_columns, PROCESS_COLUMNS),
     },
     "architecture.md": {"files": _files},
     "numbers.md": {"metrics": _metrics, "chips": _chips},

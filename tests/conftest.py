@@ -10,7 +10,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from support import leftovers, requirements
+from support import costs, leftovers, requirements
+from support.goldens import IS_ACCEPTING
 from support.hosts import is_marked
 
 # A CI that runs in the background, or under nohup, ignores these, and all that it starts does too.
@@ -31,6 +32,20 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     workers must agree on the names of the tests.
     """
     return argname if isinstance(val, bytes) and len(val) > 16 else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, meaning in costs.MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+    if IS_ACCEPTING:
+        config.option.update_snapshots = True  # pictures are accepted as goldens are
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function):
+            costs.mark(item)
 
 
 MOST_WORKERS = 4

@@ -46,6 +46,17 @@ def counted(number: int, what: str, several: str = "") -> str:
     return f"{number} {noun(number, what, several)}"
 
 
+def elapsed(seconds: float) -> str:
+    """A time in its two largest units: `59s`, `2m05s`, `12m`, `3h05m`, `12d03h`."""
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    if minutes < 10:
+        return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+    hours, minutes = divmod(minutes, 60)
+    if not hours:
+        return f"{minutes}m"
+    return f"{hours}h{minutes:02}m" if hours < 24 else f"{hours // 24}d{hours % 24:02}h"
+
+
 def noun(number: float, what: str, several: str = "") -> str:
     """`device` for 1, `devices` for any other number."""
     return what if number == 1 else several or f"{what}s"

@@ -14,10 +14,10 @@ JOB = """
 import json, os, sys
 sys.modules["libtpu"] = None  # that of this environment takes its time to find no TPU
 import jax
-from tpusmi.agent import jaxread, process
+from tpusmi.agent import jaxread, own_process
 jaxread.tpu_functions = lambda: 4
 found = []
-def ask(): found.append(len(process.fallback_warning("cpu")))
+def ask(): found.append(len(own_process.fallback_warning("cpu")))
 ask()
 os.environ["JAX_PLATFORMS"] = "cpu"  # too late for JAX
 jax.devices()

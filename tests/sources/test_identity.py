@@ -20,7 +20,7 @@ from support.users import ROOT, reachable
 from tpusmi.model import Host, Outcome, Process, ProcessKey, Snapshot
 from tpusmi.report import csv, fields
 from tpusmi.report.html import fragment
-from tpusmi.report.select import Wanted, selected
+from tpusmi.report.select import Selection, selected
 from tpusmi.report.table import table
 from tpusmi.sources.segments import Segments, evidence
 from tpusmi.wire import identity
@@ -226,11 +226,11 @@ def test_who_asks_for_a_pid_gets_the_process_and_not_the_claim(
     with victim(machine) as pid:
         segment(machine, FORGER, pid, IDLE, held, told=SAID, pid_namespace=1)
         s = seen(machine)
-    found = selected(s, Wanted(pids=(pid,)))
+    found = selected(s, Selection(pids=(pid,)))
     assert [p.is_verified for p in found.processes] == [True]
     assert len(found.devices) == 2
     for name in ("0", "tpu:0"):
-        (process,) = selected(s, Wanted(devices=(name,))).processes
+        (process,) = selected(s, Selection(devices=(name,))).processes
         assert process.is_verified
 
 
@@ -238,7 +238,7 @@ def test_a_number_that_nobody_has_is_shown_as_what_a_file_says(machine: Host) ->
     who = segments.dead_identity()
     segment(machine, FORGER, os.getpid(), start_ticks=who.start_ticks, pid_namespace=1)
     s = seen(machine)
-    (claimed,) = selected(s, Wanted(pids=(os.getpid(),))).processes
+    (claimed,) = selected(s, Selection(pids=(os.getpid(),))).processes
     assert (claimed.is_verified, claimed.state) == (False, "live")
     assert all(d.owners == () for d in s.devices)
 

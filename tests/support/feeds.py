@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Mapping
+import pickle
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tpusmi.model import (
@@ -243,6 +245,21 @@ class Inline:
         self._deliver(self._feed.snapshot())
 
 
+def computed_once(build: Callable[..., ScriptedFeed]) -> Callable[..., ScriptedFeed]:
+    """The builder of feeds whose past takes long to compute. Each call gets a feed of its own."""
+
+    @functools.cache
+    def pickled(*arguments: Any, **how: Any) -> bytes:
+        return pickle.dumps(build(*arguments, **how))
+
+    @functools.wraps(build)
+    def built(*arguments: Any, **how: Any) -> ScriptedFeed:
+        feed: ScriptedFeed = pickle.loads(pickled(*arguments, **how))
+        return feed
+
+    return built
+
+
 def two_jobs(on_chips: bool = False, **how: Any) -> ScriptedFeed:
     """Eight devices, four for each of two jobs; on a machine whose chips are seen, or not."""
     jobs = (
@@ -267,6 +284,7 @@ def two_jobs(on_chips: bool = False, **how: Any) -> ScriptedFeed:
     return ScriptedFeed(jobs, past_s=400, **how)
 
 
+@computed_once
 def many_devices(count: int, busy: bool = False, **how: Any) -> ScriptedFeed:
     """Two jobs that share that many chips."""
     half = -(-count // 2)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from support.feeds import FACTS, START_S, Job, ScriptedFeed
-from tpusmi.model import PHASE, PHASES, Life, Notice, Number, Reading, Subject
+from tpusmi.model import PHASE, PHASES, Life, Notice, Number, Reading, Subject, Value
 
 PID, OTHER = 41234, 52870
 COMMAND = "python -m train.main --config=configs/gemma_2b.py --batch=256"
@@ -135,3 +135,22 @@ def on_cpu() -> StoryFeed:
         environment={"JAX_PLATFORMS": "cpu"},
         changes={**dict.fromkeys((*unknown, *bandwidth)), "flops_per_s": 3.1e10},
     )
+
+
+def old_jobs() -> ScriptedFeed:
+    """A job whose agent fell silent, and one that ended three minutes ago."""
+    silent = Job(41234, "python train.py", 0, 4, state="silent", sampled_at_s=99_930.0)
+    dead = Job(
+        39001, "python old.py", 0, 4, state="dead", phase="ended", sampled_at_s=99_820.0, user="bob"
+    )
+    feed = ScriptedFeed((silent, dead), past_s=400)
+    now = feed.snapshot()
+    old = {key: Value(v.value, v.source, 70.0, True) for key, v in now.values.items()}
+    message = "the job lives, but its agent has stopped writing"
+    feed.change(
+        devices=silent.devices(),
+        dead_devices=dead.devices(),
+        values=old,
+        warnings=(Notice("silent_agent", message, 41234),),
+    )
+    return feed

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 import textual
+from support.screens import GoldenScreen
 from textual import _wait, screen
 
 PICTURED_TEXTUAL = "8.2.8"
@@ -36,3 +37,14 @@ def pictured() -> None:
     """Skip where the pictures cannot be the same."""
     if textual.__version__ != PICTURED_TEXTUAL:
         pytest.skip(f"pictures are of Textual {PICTURED_TEXTUAL}, this is {textual.__version__}")
+
+
+@pytest.fixture
+def golden_screen(request: pytest.FixtureRequest, pictured: None) -> GoldenScreen:
+    """Named after the test: `tests/tui/goldens/FILE/TEST-PARAMETERS.txt`."""
+    node = request.node
+    words = [node.originalname.removeprefix("test_")]
+    if hasattr(node, "callspec"):
+        words.append(node.callspec.id)
+    folder = node.path.stem.removeprefix("test_").removesuffix("_screens")
+    return GoldenScreen(node.path.parent / "goldens" / folder / f"{'-'.join(words)}.txt")

@@ -83,7 +83,9 @@ async def test_a_process_can_be_ended_whatever_a_file_says_of_its_number() -> No
         await choose(pilot, "serve.py")
         await press(pilot, "k")
         assert is_asking(pilot)
-        assert "xmrig" not in shown(pilot)
+        dialog = [line.split("│")[-2] for line in shown(pilot).splitlines() if line.count("│") > 1]
+        assert any("serve.py" in line for line in dialog)
+        assert not any("xmrig" in line for line in dialog)
 
 
 async def test_of_tagged_processes_a_claim_is_left_out() -> None:

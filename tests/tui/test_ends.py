@@ -150,7 +150,7 @@ async def test_a_stale_holder_is_marked_and_found_by_the_word() -> None:
 async def test_the_details_tell_what_the_kernel_knows_and_nothing_of_the_rest() -> None:
     async with dashboard(holders(), size=(140, 45)) as pilot:
         assert "! stale (orphaned): its launcher" in text(pilot, "detail")
-        assert "up 3.0 h · CPU 0.2 % · 29.0 GiB of host memory" in text(pilot, "detail")
+        assert "up 3h00m · CPU 0.2 % · 29.0 GiB of host memory" in text(pilot, "detail")
         assert "by pid 1 · in /home/ada/gemma\n" in text(pilot, "detail")
         await press(pilot, "down")
         where = "by bash (52801) under tmux (52644) · pts/3 · in /srv/t5 · container 3f6c1f0b9a52"

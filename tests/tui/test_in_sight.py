@@ -64,5 +64,5 @@ async def test_the_memory_page_keeps_its_profile_in_a_look_back() -> None:
         await press(pilot, "m")
         now = text(pilot, "memory")
         await press(pilot, "shift+left")
-        assert "30 S AGO" in text(pilot, "header")
+        assert "30s AGO" in text(pilot, "header")
         assert text(pilot, "memory") == now

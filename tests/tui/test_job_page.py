@@ -8,8 +8,17 @@ import pytest
 from support.dashboards import dashboard, press, screen_text, settle, shown, text, until
 from support.feeds import ScriptedFeed, two_jobs
 from support.holder_feeds import ScriptedEnder, holders
-from support.job_feeds import OTHER, PID, Bare, StoryFeed, StoryJob, on_cpu, recompiling, story
-from test_snapshots import old_jobs
+from support.job_feeds import (
+    OTHER,
+    PID,
+    Bare,
+    StoryFeed,
+    StoryJob,
+    old_jobs,
+    on_cpu,
+    recompiling,
+    story,
+)
 from textual.pilot import Pilot
 
 from tpusmi.model import Notice, Number, Subject
@@ -138,7 +147,7 @@ async def test_phases_stand_on_a_line_and_in_shares() -> None:
         await press(pilot, "j")
         phases = line(pilot, "   phase").partition("│")[2]
         assert [c for c in phases if c.isalpha()] == list("SCRICR")
-        said = "running 80 % · compiling 10 % · starting 5 % · idle 5 % · of 9.3 min"
+        said = "running 80 % · compiling 10 % · starting 5 % · idle 5 % · of 9m21s"
         assert said in page(pilot)
 
 
@@ -215,10 +224,10 @@ async def test_a_stale_holder_is_told_with_its_reason() -> None:
 async def test_a_silent_job_and_a_dead_one_say_so_and_are_grey() -> None:
     async with dashboard(old_jobs(), size=(100, 30)) as pilot:
         await press(pilot, "j")
-        assert "silent: no data from its agent for 70.0 s" in screen_text(pilot)[1]
+        assert "silent: no data from its agent for 1m10s" in screen_text(pilot)[1]
         assert _style_of(pilot, "91.2 ms").dim
         await press(pilot, "tab")
-        assert "ended 3.0 min ago" in screen_text(pilot)[1]
+        assert "ended 3m00s ago" in screen_text(pilot)[1]
         assert "before its end" in line(pilot, "steps")
         assert _style_of(pilot, "91.2 ms").dim
 

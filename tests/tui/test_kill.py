@@ -80,7 +80,7 @@ async def test_it_says_whom_it_is_about_and_why_it_is_stale() -> None:
             f"End pid {STALE} (ada)?",
             "python -m train.main --config=configs/gemma_2b.py --batch=256",
             "chips 0-3: /dev/vfio/0-3",
-            "3.0 h",
+            "3h00m",
             "stale (orphaned): its launcher, pid 41230, has ended",
             "SIGTERM, SIGKILL after 10 s to those that are left",
         ):

@@ -105,7 +105,7 @@ def test_an_old_value_has_its_age_in_place_of_the_bar() -> None:
     found = figures(
         s._replace(values={**s.values, (s.devices[0].key, "hbm_used_bytes"): old}), s.devices
     )
-    assert plain(split_bar(LOOK, found, 20)) == "1m old"
+    assert plain(split_bar(LOOK, found, 20)) == "1m15s old"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tpusmi.merge.past import past
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice
 from tpusmi.tui import Options, chrome
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.columns import GAP, age, fit
+from tpusmi.tui.draw.columns import GAP, fit
 from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look, width_of
 from tpusmi.tui.feed import View
@@ -79,8 +79,9 @@ def test_shares_are_drawn_alike_with_a_bar_or_without() -> None:
 def test_every_cell_is_as_wide_as_its_column() -> None:
     feed = ScriptedFeed((Job(1, "x", 0, 1, fill=0.3),), past_s=30)
     table = DeviceTable(Scene(Look(), Options(), feed.history))
-    table.snapshot = feed.snapshot()
-    device: Device = table.snapshot.devices[0]
+    snapshot = feed.snapshot()
+    table.take(snapshot)
+    device: Device = snapshot.devices[0]
     for column in table.columns():
         for width in range(column.width, column.width + 30):
             assert width_of(column.draw(device, width)) == width, column.title
@@ -157,13 +158,6 @@ def test_the_time_axis_ends_with_now_and_overlaps_nothing(width: int) -> None:
     assert len(set(labels)) == len(labels)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(-1, "0s"), (59.9, "59s"), (60, "1m"), (7200, "2h"), (200_000, "2d")]
-)
-def test_an_age_is_in_its_largest_unit(seconds: float, text: str) -> None:
-    assert age(seconds) == text
-
-
 def test_text_is_cut_with_a_mark_and_wide_characters_count_twice() -> None:
     assert Look().fitted("abcdef", 4) == "abc…"
     assert Look(ascii=True).fitted("abcdéf", 5) == "abcd~"
@@ -187,8 +181,8 @@ def _noticed(selected: int | None) -> list[str]:
 
 
 def test_notices_of_stale_holders_come_first_and_those_of_the_selected_process_last() -> None:
-    assert _noticed(None) == ["3: is stale", "2: may be stale", "1: serves no metrics"]
-    assert _noticed(3) == ["2: may be stale", "1: serves no metrics", "3: is stale"]
+    assert _noticed(None) == ["pid 3: is stale", "pid 2: may be stale", "pid 1: serves no metrics"]
+    assert _noticed(3) == ["pid 2: may be stale", "pid 1: serves no metrics", "pid 3: is stale"]
 
 
 @pytest.mark.parametrize("width", [30, 80])

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from support.dashboards import dashboard, height, press, screen_text, shown, text
-from support.feeds import Inline, Job, ScriptedFeed, many_devices
+from support.dashboards import dashboard, height, press, screen_text, settle, shown, text
+from support.feeds import Job, ScriptedFeed, computed_once, many_devices
 from support.job_feeds import Bare, story
 from support.memory_feeds import MemoryJob, held, profile
-from test_snapshots import settle
+from support.screens import GoldenScreen, Size
 from textual.pilot import Pilot
-
-from tpusmi.tui import Options
-from tpusmi.tui.app import Dashboard
 
 SIZES = [(80, 50), (120, 50), (200, 60), (250, 80)]
 NAMES = ["80x50", "120x50", "200x60", "250x80"]
@@ -22,6 +17,7 @@ BLANK = 6
 """So many lines below the last text are no waste: lines are shared by fours."""
 
 
+@computed_once
 def jobs(count: int, chips: int) -> ScriptedFeed:
     """So many jobs with equal shares of the chips."""
     each = max(1, chips // max(count, 1))
@@ -163,24 +159,13 @@ async def test_a_small_memory_page_has_no_graph() -> None:
         assert height(pilot, "memory-graph") == 0
 
 
-@pytest.mark.usefixtures("pictured")
 @pytest.mark.parametrize("size", SIZES, ids=NAMES)
 @pytest.mark.parametrize("page", PAGES)
-def test_tall_pages(snap_compare: Callable[..., bool], page: str, size: tuple[int, int]) -> None:
-    async def choose(pilot: Pilot[None]) -> None:
-        await settle(pilot)
-        await pilot.press(*PAGES[page])
-        await settle(pilot)
-
-    app = Dashboard(jobs(2, 8), Options(), reader=Inline)  # type: ignore[arg-type]
-    assert snap_compare(app, terminal_size=size, run_before=choose)
+async def test_tall_pages(golden_screen: GoldenScreen, page: str, size: Size) -> None:
+    await golden_screen(jobs(2, 8), size, *PAGES[page])
 
 
-@pytest.mark.usefixtures("pictured")
 @pytest.mark.parametrize("past_s", [5, 70])
 @pytest.mark.parametrize("size", [(80, 24), (120, 50)], ids=["80x24", "120x50"])
-def test_the_first_minute(
-    snap_compare: Callable[..., bool], past_s: int, size: tuple[int, int]
-) -> None:
-    app = Dashboard(many_devices(8, busy=True, past_s=past_s), Options(), reader=Inline)  # type: ignore[arg-type]
-    assert snap_compare(app, terminal_size=size, run_before=settle)
+async def test_the_first_minute(golden_screen: GoldenScreen, past_s: int, size: Size) -> None:
+    await golden_screen(many_devices(8, busy=True, past_s=past_s), size)

@@ -115,4 +115,4 @@ async def test_a_long_time_is_told_in_days_and_hours() -> None:
     feed.change(host=host._replace(load_averages=(0.0, 1.25, 12.0), cpus=112))
     async with dashboard(feed, size=(120, 30)) as pilot:
         line = text(pilot, "host")
-        assert line.startswith("load 0.0 1.2 12.0 of 112 CPUs · RAM –/32.0 GiB · up 3 d 4 h · jax")
+        assert line.startswith("load 0.0 1.2 12.0 of 112 CPUs · RAM –/32.0 GiB · up 3d04h · jax")

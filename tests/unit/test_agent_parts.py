@@ -14,7 +14,7 @@ import pytest
 from support import segments
 from support.clocks import Clock, stopped
 
-from tpusmi.agent import activity, jaxread, output, process, sampler, steps
+from tpusmi.agent import activity, jaxread, output, own_process, sampler, steps
 from tpusmi.agent.activity import Activity
 from tpusmi.agent.compilations import COMPILED, LOWERED, Compilations
 from tpusmi.agent.steps import Steps
@@ -368,15 +368,15 @@ def test_a_job_that_runs_on_the_cpu_of_a_tpu_host_is_warned_about(
 ) -> None:
     monkeypatch.setattr(jaxread, "is_cpu_chosen", lambda: False)
     monkeypatch.setattr(jaxread, "tpu_functions", lambda: 1)
-    (warning,) = process.fallback_warning("cpu")
+    (warning,) = own_process.fallback_warning("cpu")
     assert warning["message"].endswith("although 1 TPU function is on the PCI bus")
     monkeypatch.setattr(jaxread, "tpu_functions", lambda: 8)
-    (warning,) = process.fallback_warning("cpu")
+    (warning,) = own_process.fallback_warning("cpu")
     assert warning["code"] == "cpu_fallback"
     assert "8 TPU functions are" in warning["message"]
-    assert process.fallback_warning("tpu") == []
+    assert own_process.fallback_warning("tpu") == []
     monkeypatch.setattr(jaxread, "tpu_functions", lambda: 0)
-    assert process.fallback_warning("cpu") == []
+    assert own_process.fallback_warning("cpu") == []
 
 
 @pytest.mark.parametrize("word", ["\x01" * 5000, "é" * 5000, "x" * 5000, "--token=s3cret"])
@@ -384,10 +384,10 @@ def test_a_command_line_of_any_size_fits_into_the_facts(
     monkeypatch: pytest.MonkeyPatch, word: str
 ) -> None:
     monkeypatch.setattr(
-        process, "open", lambda *a, **k: (_ for _ in ()).throw(OSError), raising=False
+        own_process, "open", lambda *a, **k: (_ for _ in ()).throw(OSError), raising=False
     )
     monkeypatch.setattr(sys, "argv", [word] * 200)
-    found = process.command()
+    found = own_process.command()
     assert len(json.dumps(found, ensure_ascii=False).encode()) < 4000
     assert "s3cret" not in json.dumps(found)
 
@@ -553,7 +553,7 @@ def test_a_module_that_is_half_imported_is_no_sign_of_a_helper(
 ) -> None:
     half = types.ModuleType("multiprocessing.process")
     monkeypatch.setitem(sys.modules, "multiprocessing.process", half)
-    assert not process.is_helper(["python", "train.py"])
+    assert not own_process.is_helper(["python", "train.py"])
 
 
 def test_a_backend_that_comes_after_the_end_leaves_no_thread(

@@ -31,7 +31,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the job is told on stderr."""
     lines: list[str] = []
-    monkeypatch.setattr(segment.process, "say", lines.append)
+    monkeypatch.setattr(segment.own_process, "say", lines.append)
     return lines
 
 

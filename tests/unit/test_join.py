@@ -30,7 +30,7 @@ from tpusmi.model import (
     Snapshot,
 )
 from tpusmi.report import html, table
-from tpusmi.report.select import Wanted, selected, uuid
+from tpusmi.report.select import Selection, selected, uuid
 
 NOW = 1000.0
 HOST = HostFacts("host", "2026-01-01T00:00:00.000Z", None, None)
@@ -577,11 +577,11 @@ def test_four_devices_of_one_id_have_four_names_in_every_view() -> None:
 )  # fmt: skip
 def test_a_device_is_selected_by_whatever_a_screen_calls_it(word: str, indexes: list[int]) -> None:
     s = joined(chips("v6e", 4), holder(JOB, *NODES), agent(JOB, (8, 9, 12, 13)))
-    assert [d.index for d in selected(s, Wanted(devices=(word,))).devices] == indexes
+    assert [d.index for d in selected(s, Selection(devices=(word,))).devices] == indexes
 
 
 def test_a_plain_name_selects_the_devices_of_every_job_that_has_it() -> None:
     s = joined(agent(JOB, (0, 1), platform="cpu"), agent(OTHER, (0,), platform="cpu"))
     for word, pids in (("cpu:0", [10, 20]), ("cpu:0@20", [20]), ("cpu:0@20-88", [20])):
-        found = selected(s, Wanted(devices=(word,))).devices
+        found = selected(s, Selection(devices=(word,))).devices
         assert [d.owners[0].pid for d in found] == pids

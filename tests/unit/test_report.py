@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import csv as csvlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
 import pytest
 from support import snapshots
+from support.goldens import same_as_golden
 
 from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
@@ -20,7 +20,7 @@ from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapsho
 from tpusmi.report import csv, fields, kill_text, ps_text, table, words
 from tpusmi.report.grid import Sheet
 from tpusmi.report.schema import json_schema
-from tpusmi.report.select import Wanted, selected
+from tpusmi.report.select import Selection, selected
 
 GOLDENS = Path(__file__).parent.parent / "goldens"
 ASSETS = Path(__file__).parent.parent.parent / "assets"
@@ -80,15 +80,11 @@ VIEWS: dict[str, Callable[[Snapshot], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.golden
 @pytest.mark.parametrize("moment", ["everything", "machine", "nothing"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_is_its_golden(view: str, moment: str) -> None:
-    """TPUSMI_ACCEPT=1 writes the goldens anew: read the diff before you commit it."""
-    text = VIEWS[view](getattr(snapshots, moment)())
-    path = GOLDENS / f"{moment}.{view}"
-    if os.environ.get("TPUSMI_ACCEPT"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    same_as_golden(VIEWS[view](getattr(snapshots, moment)()), GOLDENS / f"{moment}.{view}")
 
 
 @pytest.mark.parametrize("moment", [snapshots.everything, snapshots.machine, snapshots.nothing])
@@ -209,17 +205,17 @@ def is_row(line: str) -> bool:
 @pytest.mark.parametrize(
     ("wanted", "pids", "devices"),
     [
-        (Wanted(), [4321, 5000, 999], 3),
-        (Wanted(users=("ann",)), [4321, 999], 2),
-        (Wanted(pids=(5000,)), [5000], 1),
-        (Wanted(devices=("0",)), [4321, 5000], 2),
-        (Wanted(devices=("tpu:9",)), [4321], 1),
-        (Wanted(devices=("cpu:8@5000",)), [5000], 1),
-        (Wanted(users=("nobody",)), [], 0),
+        (Selection(), [4321, 5000, 999], 3),
+        (Selection(users=("ann",)), [4321, 999], 2),
+        (Selection(pids=(5000,)), [5000], 1),
+        (Selection(devices=("0",)), [4321, 5000], 2),
+        (Selection(devices=("tpu:9",)), [4321], 1),
+        (Selection(devices=("cpu:8@5000",)), [5000], 1),
+        (Selection(users=("nobody",)), [], 0),
     ],
 )
 def test_a_selection_keeps_what_was_asked_for(
-    wanted: Wanted, pids: list[int], devices: int
+    wanted: Selection, pids: list[int], devices: int
 ) -> None:
     found = selected(snapshots.everything(), wanted)
     assert [p.pid for p in found.processes] == pids
@@ -246,7 +242,9 @@ def test_a_selection_keeps_what_was_asked_for(
         (words.size_pair(5 << 30, 0), "5.0 GiB"),
         (words.size(1024**2 - 1), "1.0 MiB"),
         (words.duration(0.99951), "1.00 s"),
-        (words.duration(119.9), "2.0 min"),
+        (words.duration(59.9), "59.9 s"),
+        (words.duration(59.97), "1m00s"),
+        (words.duration(119.9), "2m00s"),
         (words.count(999_999), "1.0M"),
         (words.count(2_500_000_000), "2.5G"),
         (words.rate(0.004), "0.004"),
@@ -254,8 +252,15 @@ def test_a_selection_keeps_what_was_asked_for(
         (words.duration(None), "–"),
         (words.duration(0.0), "0 s"),
         (words.duration(0.0123), "12.3 ms"),
-        (words.duration(180), "3.0 min"),
-        (words.duration(9000), "2.5 h"),
+        (words.duration(180), "3m00s"),
+        (words.duration(9000), "2h30m"),
+        (words.elapsed(None), "–"),
+        (words.elapsed(-1), "0s"),
+        (words.elapsed(59.9), "59s"),
+        (words.elapsed(125), "2m05s"),
+        (words.elapsed(720), "12m"),
+        (words.elapsed(11_100), "3h05m"),
+        (words.elapsed(200_000), "2d07h"),
         (words.flops(1.234e14), "123 TFLOP/s"),
         (words.flops(5.1e8), "510 MFLOP/s"),
         (words.flops(0.0), "0.00 kFLOP/s"),

@@ -10,7 +10,7 @@ import pytest
 from support.clocks import Clock, stopped
 
 from tpusmi.agent import steps
-from tpusmi.agent.steps import Spread, Steps, StepTimes
+from tpusmi.agent.steps import Durations, Steps, StepTimes
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def known(taken: Steps, clock: Clock) -> StepTimes:
     return found
 
 
-def bodies(times: StepTimes) -> Spread:
+def bodies(times: StepTimes) -> Durations:
     assert times.body is not None
     return times.body
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from tpusmi.agent.process import say
+from tpusmi.agent.own_process import say
 from tpusmi.agent.sampler import Sampler
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.tracked import Tracked, wrap

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpusmi import memprofile
-from tpusmi.agent import jaxread, process
+from tpusmi.agent import jaxread, own_process
 from tpusmi.agent.activity import Activity
 from tpusmi.agent.compilations import Compilations
 from tpusmi.agent.flops import mfu_percent
@@ -68,7 +68,7 @@ class Sampler(Thread):
     def run(self) -> None:
         """The thread. Ends when it is stopped, or at the first unexpected error."""
         try:
-            process.block_signals()
+            own_process.block_signals()
             self._wait_for_backend()
             while not self._end.is_set():
                 self._tick()
@@ -101,7 +101,7 @@ class Sampler(Thread):
         self.compilations.close()
         self._utilization.stop()
         # The segment stays open and locked: this process lives, and viewers call it silent.
-        process.say(f"agent switched off: {self.failure}")
+        own_process.say(f"agent switched off: {self.failure}")
         try:
             self._warn("agent_off", f"the agent switched itself off: {self.failure}")
         except Exception:  # noqa: BLE001  # often the very reason
@@ -109,10 +109,10 @@ class Sampler(Thread):
 
     def _wait_for_backend(self) -> None:
         """Poll until the job has made a backend, showing the process as starting meanwhile."""
-        argv = process.command()
+        argv = own_process.command()
         version = ".".join(map(str, sys.version_info[:3]))
         self.segment.facts.items = {"argv": argv, "python_version": version}
-        if not process.is_helper(argv):
+        if not own_process.is_helper(argv):
             self.segment.open(0)
         while (backend := jaxread.backend()) is None:
             if not jaxread.backend_is_visible():
@@ -144,7 +144,7 @@ class Sampler(Thread):
         self._activity.has_backend = True
         facts = self.segment.facts.items
         facts.update(jaxread.static_facts(backend))
-        facts["warnings"] = process.fallback_warning(facts["platform"])
+        facts["warnings"] = own_process.fallback_warning(facts["platform"])
         kind = facts["device_kind"]
         self._peak_flops_per_s = jaxread.peak_flops_per_s(kind, facts["device_count"])
         self._device_ids = [d["id"] for d in facts["devices"]]

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tpusmi.agent import output, process
+from tpusmi.agent import output, own_process
 from tpusmi.wire import identity, places
 from tpusmi.wire.layout import FACTS_JSON, PROCESS_FIELDS, Identity
 from tpusmi.wire.writer import SegmentWriter
@@ -214,7 +214,7 @@ class Segment:
             self._writer = None
         if not self._has_reported:
             self._has_reported = True
-            process.say(f"agent switched off: {reason} (it tries again later)")
+            own_process.say(f"agent switched off: {reason} (it tries again later)")
 
     def _is_in_place(self) -> bool:
         """False also when the directory now belongs to another user, or this is another process, as

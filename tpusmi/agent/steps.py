@@ -21,7 +21,7 @@ WINDOW_MOST = 1024
 MARKS_MOST = 4 * WINDOW_MOST
 
 
-class Spread(NamedTuple):
+class Durations(NamedTuple):
     """How long something took, in seconds."""
 
     min: float
@@ -35,9 +35,9 @@ class StepTimes(NamedTuple):
     """The steps of the window."""
 
     per_s: float
-    period: Spread
+    period: Durations
     """The time from the end of one step to the end of the next."""
-    body: Spread | None
+    body: Durations | None
     """The time inside `with tpusmi.step():`; None where it is not used."""
 
 
@@ -131,7 +131,7 @@ class _Window:
                 queue.popleft()
         if not self._ends:
             return None
-        period = _spread(self._periods)
+        period = _durations(self._periods)
         last_end = self._ends[-1]
         # A loop that stalls gets slower, it does not keep its last speed.
         until = now_s if now_s - last_end > period.max else last_end
@@ -140,7 +140,7 @@ class _Window:
         return StepTimes(
             len(self._ends) / elapsed if elapsed > 0 else 0.0,
             period,
-            _spread(bodies) if bodies else None,
+            _durations(bodies) if bodies else None,
         )
 
     def take(self, marks: list[float], were_lost: bool) -> None:
@@ -189,9 +189,9 @@ def _counted(times: StepTimes, steps: int, elapsed_s: float) -> StepTimes:
     return times._replace(per_s=steps / elapsed_s, period=period)
 
 
-def _spread(times: Iterable[float]) -> Spread:
+def _durations(times: Iterable[float]) -> Durations:
     ordered = sorted(times)
-    return Spread(
+    return Durations(
         ordered[0],
         sum(ordered) / len(ordered),
         _quantile(ordered, 0.5),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tpusmi import chips
-from tpusmi.agent.process import block_signals
+from tpusmi.agent.own_process import block_signals
 from tpusmi.agent.segment import Values
 from tpusmi.agent.threads import UTILIZATION_SHARE, Event, Pace, Thread
 from tpusmi.model import Reading, RowKey

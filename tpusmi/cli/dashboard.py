@@ -13,7 +13,7 @@ from tpusmi.cli.width import forget_exported_size
 from tpusmi.collect import Collector, open_collector
 from tpusmi.interpreter import WHERE, can_start
 from tpusmi.model import History, Host, Snapshot
-from tpusmi.report.select import Wanted, recent, selected
+from tpusmi.report.select import Selection, recent, selected
 from tpusmi.settings import Settings
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ class _Feed(NamedTuple):
 
     collector: Collector
     history: History
-    wanted: Wanted
+    wanted: Selection
 
     def snapshot(self) -> Snapshot:
         return recent(selected(self.collector.snapshot(), self.wanted))
 
 
-def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Wanted) -> int:
+def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Selection) -> int:
     """Show the dashboard until the user quits; returns the exit code."""
     from tpusmi.tui import UnusableError, run
 

@@ -13,7 +13,7 @@ from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.width import columns
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
-from tpusmi.report.select import Wanted, recent, selected
+from tpusmi.report.select import Selection, recent, selected
 from tpusmi.text import clean
 
 Printer = Callable[[Snapshot, bool], str]
@@ -27,7 +27,7 @@ class Printing(NamedTuple):
     has_answer: Callable[[Snapshot], bool]
 
 
-def run(host: Host, options: argparse.Namespace, printing: Printing, wanted: Wanted) -> Exit:
+def run(host: Host, options: argparse.Namespace, printing: Printing, wanted: Selection) -> Exit:
     """Print the host, once or until interrupted."""
     collector = open_collector(host, with_programs=options.programs)
     every_s = None if options.once else options.loop or options.interval
@@ -36,7 +36,7 @@ def run(host: Host, options: argparse.Namespace, printing: Printing, wanted: Wan
     return _print_again(collector, printing.text, wanted, every_s)
 
 
-def _print_once(collector: Collector, printing: Printing, wanted: Wanted, strict: bool) -> Exit:
+def _print_once(collector: Collector, printing: Printing, wanted: Selection, strict: bool) -> Exit:
     wanted, unresolved = _with_uids(wanted)
     snapshot = selected(collector.read_once(), wanted)
     _write(printing.text(snapshot, True))
@@ -53,7 +53,7 @@ def _print_once(collector: Collector, printing: Printing, wanted: Wanted, strict
     return _explain(snapshot, wanted)
 
 
-def _with_uids(wanted: Wanted) -> tuple[Wanted, str]:
+def _with_uids(wanted: Selection) -> tuple[Selection, str]:
     """The filters with the uids of the users next to their names, because a process may not have
     its user's name yet; and a user whose uid did not arrive in time.
     """
@@ -70,7 +70,7 @@ def _with_uids(wanted: Wanted) -> tuple[Wanted, str]:
     return wanted._replace(users=(*wanted.users, *uids)), unresolved
 
 
-def _print_again(collector: Collector, printer: Printer, wanted: Wanted, every_s: float) -> Exit:
+def _print_again(collector: Collector, printer: Printer, wanted: Selection, every_s: float) -> Exit:
     due_s = time.monotonic()
     first = True
     while True:
@@ -143,7 +143,7 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
     return text
 
 
-def wanted_of(options: argparse.Namespace) -> Wanted:
+def wanted_of(options: argparse.Namespace) -> Selection:
     """The filters among the options; `-u` without a name is this user."""
     users = options.user
     if users is not None and not users:
@@ -155,7 +155,7 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
     def of(kind: str) -> list[str]:
         return [word for its_kind, word in only if its_kind == kind]
 
-    return Wanted(
+    return Selection(
         users=tuple(user for user in (*(users or ()), *of("user")) if user),
         pids=(*pids, *map(int, of("pid"))),
         devices=(*(options.id or ()), *of("id")),
@@ -169,12 +169,12 @@ def users_asked_for(options: argparse.Namespace) -> bool:
     return options.user is not None or any(kind == "user" for kind, _ in options.only)
 
 
-def _explain(snapshot: Snapshot, wanted: Wanted) -> Exit:
+def _explain(snapshot: Snapshot, wanted: Selection) -> Exit:
     """Print why there is nothing to show: "no TPU" only if every source could be asked."""
     reasons = [f"{o.source}: {o.message}" for o in snapshot.sources]
     failed = _unanswered(snapshot)
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
-    if wanted != Wanted():
+    if wanted != Selection():
         what = "nothing here matches"
     elif snapshot.visibility.nodes and snapshot.visibility.reason:
         what, code = "no agent is visible from here", Exit.PERMISSION

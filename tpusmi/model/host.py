@@ -5,7 +5,7 @@ No I/O, no clock.
 
 # No `from __future__ import annotations`: see `model/__init__.py`.
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class HostFacts(NamedTuple):
@@ -31,8 +31,3 @@ class HostFacts(NamedTuple):
     """Driver of the chips: `vfio-pci`."""
     tpu_driver_version: str | None = None
     """None for a driver without a version of its own."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same in plain lists, strings and numbers."""
-        averages = None if self.load_averages is None else list(self.load_averages)
-        return {**self._asdict(), "load_averages": averages}

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 CHIP, DEVICE, PROCESS = "chip", "device", "process"
 
-AGENT, LIBTPU, LIBTPU_SDK, PROFILE = "agent", "libtpu", "libtpu_sdk", "profile"
+AGENT, LIBTPU, LIBTPU_SDK = "agent", "libtpu", "libtpu_sdk"
 PHASE = "phase"
 """No metric: the number in PHASES of what a process was doing. In History, and in no snapshot."""
 NOMINAL = "nominal"
-"""What the chip table says, where nobody measured: shown, and said so."""
+"""What the chip table says, where no source measured: shown, and said so."""
 
 
 class Metric(NamedTuple):
@@ -36,9 +36,9 @@ class Metric(NamedTuple):
 
 
 _MEMORY = (AGENT, LIBTPU, LIBTPU_SDK)
-_BUSY = (LIBTPU, AGENT, LIBTPU_SDK, PROFILE)
+_BUSY = (LIBTPU, AGENT, LIBTPU_SDK)
 _RUNTIME = (LIBTPU, LIBTPU_SDK)
-_TWO_CORES = "Of a chip whose devices libtpu does not measure apart."
+_TWO_CORES = "For a chip whose devices libtpu does not measure separately."
 
 
 def _execution_time(part: str, what: str) -> Metric:
@@ -50,9 +50,9 @@ def _of_chip(name: str, unit: str, title: str, help: str, trust: tuple[str, ...]
     return Metric(name, CHIP, unit, title, help, trust)
 
 
-def _step_time(part: str, what: str) -> Metric:
+def _step_time(part: str, what: str, title: str = "") -> Metric:
     text = f"{what} time between the ends of steps, over the last minute (at least the last 20)."
-    return Metric(f"step_time_s.{part}", PROCESS, "s", f"STEP {part}", text, (AGENT,))
+    return Metric(f"step_time_s.{part}", PROCESS, "s", title or f"STEP {part}", text, (AGENT,))
 
 
 def _step_body(part: str, what: str) -> Metric:
@@ -60,90 +60,30 @@ def _step_body(part: str, what: str) -> Metric:
     return Metric(f"step_body_s.{part}", PROCESS, "s", f"BODY {part}", text, (AGENT,))
 
 
+# fmt: off
 METRICS: tuple[Metric, ...] = (
-    Metric(
-        "hbm_used_bytes",
-        DEVICE,
-        "bytes",
-        "USED",
-        "Device memory the allocator has handed out.",
-        _MEMORY,
-    ),
-    Metric(
-        "hbm_limit_bytes",
-        DEVICE,
-        "bytes",
-        "LIMIT",
-        "Device memory the allocator may hand out.",
-        _MEMORY,
-    ),
-    Metric(
-        "hbm_peak_bytes",
-        DEVICE,
-        "bytes",
-        "PEAK",
-        "Most device memory in use at once since the job started.",
-        (AGENT,),
-    ),
-    Metric(
-        "hbm_largest_free_block_bytes",
-        DEVICE,
-        "bytes",
-        "LARGEST FREE",
-        "Largest single allocation that would still fit.",
-        (AGENT,),
-    ),
-    Metric(
-        "hbm_reserved_bytes",
-        DEVICE,
-        "bytes",
-        "RESERVED",
-        "Device memory the runtime set aside for itself.",
-        (AGENT,),
-    ),
-    Metric(
-        "allocations",
-        DEVICE,
-        "count",
-        "ALLOCS",
-        "Allocations made since the job started.",
-        (AGENT,),
-    ),
-    Metric(
-        "live_array_bytes",
-        DEVICE,
-        "bytes",
-        "LIVE",
-        "Bytes of live arrays, from the newest memory profile.",
-        (AGENT,),
-    ),
-    Metric(
-        "live_arrays",
-        DEVICE,
-        "count",
-        "ARRAYS",
-        "Live arrays, from the newest memory profile.",
-        (AGENT,),
-    ),
-    Metric(
-        "tensorcore_utilization_percent",
-        DEVICE,
-        "percent",
-        "MXU",
-        "Share of the peak matrix throughput.",
-        (LIBTPU_SDK, PROFILE),
-    ),
-    Metric(
-        "duty_cycle_percent", DEVICE, "percent", "DUTY", "Share of time the chip was busy.", _BUSY
-    ),
-    Metric(
-        "hbm_bandwidth_utilization_percent",
-        DEVICE,
-        "percent",
-        "BW",
-        "Share of the peak HBM bandwidth.",
-        (LIBTPU, AGENT, LIBTPU_SDK, PROFILE),
-    ),
+    Metric("hbm_used_bytes", DEVICE, "bytes", "USED",
+           "Device memory the allocator has handed out.", _MEMORY),
+    Metric("hbm_limit_bytes", DEVICE, "bytes", "LIMIT",
+           "Device memory the allocator may hand out.", _MEMORY),
+    Metric("hbm_peak_bytes", DEVICE, "bytes", "PEAK",
+           "Most device memory in use at once since the job started.", (AGENT,)),
+    Metric("hbm_largest_free_block_bytes", DEVICE, "bytes", "LARGEST FREE",
+           "Largest single allocation that would still fit.", (AGENT,)),
+    Metric("hbm_reserved_bytes", DEVICE, "bytes", "RESERVED",
+           "Device memory the runtime set aside for itself.", (AGENT,)),
+    Metric("allocations", DEVICE, "count", "ALLOCS",
+           "Allocations made since the job started.", (AGENT,)),
+    Metric("live_array_bytes", DEVICE, "bytes", "LIVE",
+           "Bytes of live arrays, from the newest memory profile.", (AGENT,)),
+    Metric("live_arrays", DEVICE, "count", "ARRAYS",
+           "Live arrays, from the newest memory profile.", (AGENT,)),
+    Metric("tensorcore_utilization_percent", DEVICE, "percent", "MXU",
+           "Share of the peak matrix throughput.", (LIBTPU_SDK,)),
+    Metric("duty_cycle_percent", DEVICE, "percent", "DUTY",
+           "Share of time the chip was busy.", _BUSY),
+    Metric("hbm_bandwidth_utilization_percent", DEVICE, "percent", "BW",
+           "Share of the peak HBM bandwidth.", _BUSY),
     Metric("idle_s", DEVICE, "s", "IDLE", "Time since the TensorCore last ran.", _BUSY),
     Metric("hlo_queue_size", DEVICE, "count", "QUEUE", "Programs waiting to run.", _RUNTIME),
     _execution_time("mean", "Mean"),
@@ -155,114 +95,47 @@ METRICS: tuple[Metric, ...] = (
     _of_chip("hbm_limit_bytes", "bytes", "LIMIT", f"HBM that can be used. {_TWO_CORES}", _MEMORY),
     _of_chip("duty_cycle_percent", "percent", "DUTY", f"Share of time busy. {_TWO_CORES}", _BUSY),
     _of_chip("idle_s", "s", "IDLE", f"Time since it last ran. {_TWO_CORES}", _BUSY),
-    _of_chip(
-        "tensorcore_utilization_percent",
-        "percent",
-        "MXU",
-        f"Share of the peak matrix throughput. {_TWO_CORES}",
-        (LIBTPU_SDK, PROFILE),
-    ),
-    _of_chip(
-        "hbm_bandwidth_utilization_percent",
-        "percent",
-        "BW",
-        f"Share of the peak HBM bandwidth. {_TWO_CORES}",
-        (LIBTPU, AGENT, LIBTPU_SDK, PROFILE),
-    ),
-    _of_chip(
-        "throttle_percent",
-        "percent",
-        "THROTTLE",
-        "How far the chip slows itself down, in steps of 10.",
-        (LIBTPU_SDK,),
-    ),
+    _of_chip("tensorcore_utilization_percent", "percent", "MXU",
+             f"Share of the peak matrix throughput. {_TWO_CORES}", (LIBTPU_SDK,)),
+    _of_chip("hbm_bandwidth_utilization_percent", "percent", "BW",
+             f"Share of the peak HBM bandwidth. {_TWO_CORES}", _BUSY),
+    _of_chip("throttle_percent", "percent", "THROTTLE",
+             "How far the chip slows itself down, in steps of 10.", (LIBTPU_SDK,)),
     Metric("steps", PROCESS, "count", "STEPS", "Calls of tpusmi.step() so far.", (AGENT,)),
-    Metric(
-        "steps_per_s",
-        PROCESS,
-        "1/s",
-        "STEPS/s",
-        "Steps per second over the last minute (at least the last 20 steps).",
-        (AGENT,),
-    ),
+    Metric("steps_per_s", PROCESS, "1/s", "STEPS/s",
+           "Steps per second over the last minute (at least the last 20 steps).", (AGENT,)),
     _step_time("min", "Shortest"),
     _step_time("mean", "Mean"),
-    _step_time("p50", "Median"),
-    _step_time("p95", "95th percentile of the"),
+    _step_time("p50", "Median", "STEP"),
+    _step_time("p95", "95th percentile of the", "P95"),
     _step_time("max", "Longest"),
     _step_body("mean", "Mean"),
     _step_body("p50", "Median"),
     _step_body("p95", "95th percentile of the"),
-    Metric(
-        "since_last_step_s", PROCESS, "s", "LAST STEP", "Time since the last step ended.", (AGENT,)
-    ),
-    Metric("compilations", PROCESS, "count", "COMPILES", "XLA programs compiled so far.", (AGENT,)),
+    Metric("since_last_step_s", PROCESS, "s", "LAST STEP",
+           "Time since the last step ended.", (AGENT,)),
+    Metric("compilations", PROCESS, "count", "COMP", "XLA programs compiled so far.", (AGENT,)),
     Metric("compile_s", PROCESS, "s", "COMPILE s", "Time spent compiling them.", (AGENT,)),
-    Metric(
-        "recent_compilations",
-        PROCESS,
-        "count",
-        "RECENT",
-        "XLA programs compiled in the last minute, not counting the job's first minute.",
-        (AGENT,),
-    ),
-    Metric(
-        "hbm_used_bytes",
-        PROCESS,
-        "bytes",
-        "USED",
-        "Device memory in use, summed over the process's devices.",
-        (AGENT,),
-    ),
-    Metric(
-        "live_array_bytes",
-        PROCESS,
-        "bytes",
-        "LIVE",
-        "Bytes of live arrays on all devices, from the newest memory profile.",
-        (AGENT,),
-    ),
-    Metric(
-        "live_arrays",
-        PROCESS,
-        "count",
-        "ARRAYS",
-        "Live arrays on all devices, from the newest memory profile.",
-        (AGENT,),
-    ),
-    Metric(
-        "executables",
-        PROCESS,
-        "count",
-        "EXECUTABLES",
-        "Compiled programs held in memory, from the newest memory profile.",
-        (AGENT,),
-    ),
-    Metric(
-        "flops_per_s",
-        PROCESS,
-        "1/s",
-        "FLOP/s",
-        "Model FLOPs per second of the whole job, as the job counts them, over the last minute.",
-        (AGENT,),
-    ),
-    Metric(
-        "mfu_percent",
-        PROCESS,
-        "percent",
-        "MFU",
-        "Model FLOPs per second over the bf16 peak of the devices.",
-        (AGENT,),
-    ),
-    Metric(
-        "agent_cost_percent",
-        PROCESS,
-        "percent",
-        "AGENT",
-        "CPU time of the agent's thread over wall time, in the last minute.",
-        (AGENT,),
-    ),
+    Metric("recent_compilations", PROCESS, "count", "RECENT",
+           "XLA programs compiled in the last minute, not counting the job's first minute.",
+           (AGENT,)),
+    Metric("hbm_used_bytes", PROCESS, "bytes", "USED",
+           "Device memory in use, summed over the process's devices.", (AGENT,)),
+    Metric("live_array_bytes", PROCESS, "bytes", "LIVE",
+           "Bytes of live arrays on all devices, from the newest memory profile.", (AGENT,)),
+    Metric("live_arrays", PROCESS, "count", "ARRAYS",
+           "Live arrays on all devices, from the newest memory profile.", (AGENT,)),
+    Metric("executables", PROCESS, "count", "EXECUTABLES",
+           "Compiled programs held in memory, from the newest memory profile.", (AGENT,)),
+    Metric("flops_per_s", PROCESS, "1/s", "FLOP/s",
+           "Model FLOPs per second of the whole job, as the job counts them, over the last minute.",
+           (AGENT,)),
+    Metric("mfu_percent", PROCESS, "percent", "MFU",
+           "Model FLOPs per second over the bf16 peak of the devices.", (AGENT,)),
+    Metric("agent_cost_percent", PROCESS, "percent", "AGENT",
+           "CPU time of the agent's thread over wall time, in the last minute.", (AGENT,)),
 )
+# fmt: on
 
 CHIP_METRICS = tuple(m for m in METRICS if m.scope == CHIP)
 DEVICE_METRICS = tuple(m for m in METRICS if m.scope == DEVICE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tpusmi.model import Device, Process, Snapshot
-from tpusmi.report.fields import Cell, Field
+from tpusmi.report.fields import Field, FieldValue
 
 MISSING = "[N/A]"
 
@@ -56,7 +56,7 @@ def rows(
     return "".join(line + "\n" for line in lines)
 
 
-def _cell(value: Cell, unit: str, layout: Layout) -> str:
+def _cell(value: FieldValue, unit: str, layout: Layout) -> str:
     if value is None:
         return MISSING
     text = f"{value:.6g}" if isinstance(value, float) else str(value).replace(",", ";")

@@ -1,4 +1,4 @@
-"""Who started whom: processes under what started them, as a tree. Pure."""
+"""Processes under the processes that started them, as a tree. Pure."""
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
@@ -11,7 +11,7 @@ BRANCH, LAST, DOWN = "├─ ", "└─ ", "│  "
 TREE_ASCII = str.maketrans({"├": "|", "└": "`", "─": "-", "│": "|"})
 
 Node = int | ProcessKey
-"""A process that is shown, or the pid of one that is only there for what it started."""
+"""A listed process, or the pid of one that is there only because of what it started."""
 
 
 class Branch(NamedTuple):
@@ -87,17 +87,17 @@ class _Family:
             below = above
 
     def _line_of(self, p: Process) -> Sequence[tuple[int, str]]:
-        """Its ancestors up to the leader of its session, or to the last that is shown: who started
-        it, and not the whole machine.
+        """Its ancestors up to the leader of its session, or to the last that is listed: not the
+        whole machine.
         """
         if p.life is None or p.is_dead:
             return ()
         pids = [pid for pid, _ in p.life.ancestors]
-        shown = max((n for n, pid in enumerate(pids, 1) if pid in self._keys), default=0)
+        listed = max((n for n, pid in enumerate(pids, 1) if pid in self._keys), default=0)
         leader = 0
         if p.life.session != p.pid:
             leader = pids.index(p.life.session) + 1 if p.life.session in pids else len(pids)
-        return p.life.ancestors[: max(shown, leader)]
+        return p.life.ancestors[: max(listed, leader)]
 
     def _is_under(self, node: Node, other: Node) -> bool:
         at: Node | None = node
@@ -106,7 +106,7 @@ class _Family:
         return at == other
 
     def _place(self, first: Node) -> None:
-        """Put it, and whoever is above it, beside those with the same parent."""
+        """Put it, and what is above it, beside its siblings."""
         node: Node | None = first
         while node is not None:
             self._places.setdefault(node, self._places[first])

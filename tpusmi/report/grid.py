@@ -3,9 +3,10 @@
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tpusmi.report import words
+from tpusmi.report.columns import ColumnSpec
 
 BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
 
@@ -13,17 +14,8 @@ _ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~"})
 
 Row = tuple[str, ...]
 
-_LEFT = {"DEV", "NODE", "KIND", "USER", "DEVICES", "PHASE", "COMMAND", "NETWORK", "OF"} | {
-    *("TYPE", "PROGRAM", "RUNS", "CHIPS", "STALE", "S", "TTY")
-}
-_EXPENDABLE = (
-    *("ARRAYS", "LIVE", "NODE", "PEAK", "CHIP", "COMPILES", "COUNT", "P90", "p95", "TYPE", "TTY"),
-    *("RSS", "CPU", "AGE", "S", "STEP p50", "PHASE", "QUEUE", "MFU", "USER", "PROGRAM", "IDLE"),
-    *("KIND", "MEAN", "P50", "BW"),
-)
-"""Left out one by one where a terminal is too narrow, the first one first."""
 _LAST_LEAST = 12
-"""So much is left of a last column that is text."""
+"""Characters that are left of a last column that is text."""
 
 
 class Sheet(NamedTuple):
@@ -41,19 +33,45 @@ def as_text(lines: Iterable[str], ascii_only: bool) -> str:
     return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
+class Ranked(Protocol):
+    """A column, as far as it decides which columns there is room for."""
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def spare(self) -> int: ...
+
+
+def fitting(columns: Sequence[Ranked], needs: Sequence[int], room: int, gap: int) -> list[int]:
+    """The places of the columns that fit into `room`, with a gap between two of them.
+
+    `needs` is the width of each. Without room the column of the highest rank goes, and of equal
+    ranks the first.
+    """
+    kept = [*range(len(columns))]
+    while len(kept) > 1:
+        first = max(kept, key=lambda n: columns[n].rank)
+        if sum(needs[n] + gap for n in kept) - gap + columns[first].spare <= room:
+            break
+        kept.remove(first)
+    return kept
+
+
 def grid(
-    titles: Row, rows: Sequence[Row], sheet: Sheet, dim: Collection[int] = ()
+    columns: Sequence[ColumnSpec], rows: Sequence[Row], sheet: Sheet, dim: Collection[int] = ()
 ) -> Iterator[str]:
-    """Columns as wide as their widest cell, numbers to the right, the last one ragged."""
-    texts = [tuple(cell or words.UNKNOWN for cell in row) for row in [titles, *rows]]
+    """Columns as wide as their widest cell; the last one is ragged."""
+    titles = tuple(c.title for c in columns)
+    texts = [tuple(cell or words.UNKNOWN for cell in row) for row in (titles, *rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    gap, kept = "  ", [*range(len(titles))]
+    gap, kept = "  ", [*range(len(columns))]
     if sheet.columns is not None:
-        gap, kept = _fit(titles, widths, sheet.columns)
+        gap, kept = _fit(columns, widths, sheet.columns)
 
     def line(cells: Row) -> str:
         parts = (
-            cells[i].ljust(widths[i]) if titles[i] in _LEFT else cells[i].rjust(widths[i])
+            cells[i].rjust(widths[i]) if columns[i].right else cells[i].ljust(widths[i])
             for i in kept
         )
         return words.shortened(gap.join(parts).rstrip(), sheet.columns)
@@ -63,24 +81,17 @@ def grid(
         yield painted(line(cells), DIM, sheet.color and i in dim)
 
 
-def _fit(titles: Row, widths: Sequence[int], room: int) -> tuple[str, list[int]]:
-    """What stands between the columns, and which of them stay, so that they have room."""
-    least = [*widths]
-    if titles[-1] in _LEFT:
-        least[-1] = min(widths[-1], _LAST_LEAST)
-    kept = [*range(len(titles))]
-
-    def fits(gap: str) -> bool:
-        needed: int = sum(least[i] for i in kept) + len(gap) * (len(kept) - 1)
-        return needed <= room
-
-    if fits("  "):
+def _fit(columns: Sequence[ColumnSpec], widths: Sequence[int], room: int) -> tuple[str, list[int]]:
+    """The gap between columns, and which of them there is room for."""
+    needs = [*widths]
+    if not columns[-1].right:
+        needs[-1] = min(widths[-1], _LAST_LEAST)
+    kept = fitting(columns, needs, room, gap=2)
+    if len(kept) == len(columns):
         return "  ", kept
-    for title in _EXPENDABLE:
-        if title in titles and not fits(" "):
-            kept.remove(titles.index(title))
-    return " ", kept
+    return " ", fitting(columns, needs, room, gap=1)
 
 
 def painted(text: str, style: str, color: bool) -> str:
+    """The text in that style, where colours are wanted."""
     return f"{style}{text}{PLAIN}" if color else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from tpusmi.report import words
 from tpusmi.text import clean
 
 # Colours are half transparent and text keeps the notebook's own: it reads in a light and a dark
@@ -40,8 +41,6 @@ linear-gradient(90deg,rgba(var(--c),.5) var(--v),#8883 0)}
 """
 MAP_COLUMNS = 16
 OLD = "old"
-FULL_RATIO, NEARLY_FULL_RATIO = 0.95, 0.80
-"""Shares of the memory limit at which its colour changes."""
 
 
 class Markup(str):
@@ -57,16 +56,16 @@ def joined(parts: Iterable[str], between: str = "") -> Markup:
 
 def tag(name: str, *content: str, **attributes: str) -> Markup:
     """An element with that content; empty attributes are left out, `class_` is `class`."""
-    told = "".join(f' {k.rstrip("_")}="{_safe(v)}"' for k, v in attributes.items() if v)
-    return Markup(f"<{name}{told}>{joined(content)}</{name}>")
+    written = "".join(f' {k.rstrip("_")}="{_safe(v)}"' for k, v in attributes.items() if v)
+    return Markup(f"<{name}{written}>{joined(content)}</{name}>")
 
 
 def old(text: str, age_s: float) -> Markup:
     """Grey, and how old it is."""
-    return tag("span", f"{text} ({age_s:.0f} s old)", class_=OLD)
+    return tag("span", f"{text} ({words.elapsed(age_s)} old)", class_=OLD)
 
 
-def filled(share: float, peak: float | None = None) -> str:
+def bar(share: float, peak: float | None = None) -> str:
     """The style of a bar that is filled to `share`, with a mark at `peak`; both 0 to 1."""
     mark = "" if peak is None else f";--p:{100 * _within(peak):.0f}%"
     return f"--v:{100 * _within(share):.0f}%{mark}"
@@ -75,13 +74,6 @@ def filled(share: float, peak: float | None = None) -> str:
 def tint(share: float) -> str:
     """The style of a small cell that is the stronger coloured the fuller it is."""
     return f"--v:{0.1 + 0.7 * _within(share):.2f}"
-
-
-def fullness(share: float) -> str:
-    """The class of memory that is this full."""
-    if share >= FULL_RATIO:
-        return "full"
-    return "near" if share >= NEARLY_FULL_RATIO else "low"
 
 
 def _within(share: float) -> float:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tpusmi.model import HOLDERS, SYSFS, Holding, LockState, Process, Snapshot, Verdict
 from tpusmi.model.holding import NodeState, blind, node_states, status
 from tpusmi.report import verdicts, words
+from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.family import TREE_ASCII, tree
 from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import is_of
@@ -15,7 +16,18 @@ from tpusmi.text import counted, noun
 
 SUSPECTED = "only suspected (kill --stale leaves them alone; end them by pid):"
 _ODD_LOCKS = (LockState.BLOCKING, LockState.DELETED)
-_TITLES = ("PID", "USER", "CHIPS", "STALE", "S", "AGE", "CPU", "RSS", "TTY", "COMMAND")
+_COLUMNS = (
+    ColumnSpec("PID", right=True),
+    ColumnSpec("USER", rank=1),
+    ColumnSpec("CHIPS"),
+    ColumnSpec("STALE"),
+    ColumnSpec("S", rank=2),
+    ColumnSpec("AGE", rank=3, right=True),
+    ColumnSpec("CPU", rank=4, right=True),
+    ColumnSpec("RSS", rank=5, right=True),
+    ColumnSpec("TTY", rank=6),
+    ColumnSpec("COMMAND"),
+)
 
 
 class Filters(NamedTuple):
@@ -129,7 +141,7 @@ def _lines(v: View, sheet: Sheet, as_tree: bool) -> Iterator[str]:
         rows = list(_tree(s, holders)) if as_tree else [_row(s, p, "") for p in holders]
         pids = {str(p.pid) for p in holders}
         yield ""
-        yield from grid(_TITLES, rows, sheet, {i for i, r in enumerate(rows) if r[0] not in pids})
+        yield from grid(_COLUMNS, rows, sheet, {i for i, r in enumerate(rows) if r[0] not in pids})
     yield from _remarks(s, holders, sheet)
 
 
@@ -198,7 +210,7 @@ def _row(s: Snapshot, p: Process, indent: str) -> Row:
     if life is None:
         return (*who, "", "", "", "", "", command)
     cpu = words.UNKNOWN if life.cpu_percent is None else f"{life.cpu_percent:.0f} %"
-    numbers = (words.duration(life.age_s), cpu, words.size(life.rss_bytes))
+    numbers = (words.elapsed(life.age_s), cpu, words.size(life.rss_bytes))
     return (*who, life.state, *numbers, life.terminal or "", command)
 
 
@@ -223,4 +235,4 @@ def _tree(s: Snapshot, holders: Sequence[Process]) -> Iterator[Row]:
             yield _row(s, branch.process, branch.indent)
         else:
             command = words.shortened(words.command(branch.command), 60)
-            yield (str(branch.pid), *(" ",) * (len(_TITLES) - 2), branch.indent + command)
+            yield (str(branch.pid), *(" ",) * (len(_COLUMNS) - 2), branch.indent + command)

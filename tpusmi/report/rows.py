@@ -2,34 +2,35 @@
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import NOMINAL, Device, Snapshot, Value
+from tpusmi.model import Device, Process, ProcessKey, Snapshot, Value
 from tpusmi.report import words
 
 DITTO = '"'
-"""In place of a figure of the whole chip that stands in the row of its first device."""
+"""Shown in place of a value of the whole chip, which is in the row of its first device."""
 
 
-class Shown(NamedTuple):
+class DeviceValue(NamedTuple):
     """A value for a row."""
 
     value: Value | None
     repeats: bool = False
-    """True when it is the whole chip's, and stands in the row of the chip's first device."""
+    """True when it is the whole chip's, and is shown in the row of the chip's first device."""
 
 
-def shown(s: Snapshot, d: Device, name: str) -> Shown:
+def device_value(s: Snapshot, d: Device, name: str) -> DeviceValue:
     """The device's own value; where only its chip was measured, the chip's."""
     own = s.values.get((d.key, name))
     if own is not None:
-        return Shown(own)
+        return DeviceValue(own)
     whole = s.of_chip(name, d)
-    return Shown(whole, repeats=whole is not None and bool(d.core_on_chip))
+    return DeviceValue(whole, repeats=whole is not None and bool(d.core_on_chip))
 
 
-class Memory(NamedTuple):
-    """What is known of a device's memory, or of its whole chip's: never one over the other."""
+class DeviceMemory(NamedTuple):
+    """The memory of a device, or of its whole chip: values of the two are never combined."""
 
     used: Value | None
     limit: Value | None
@@ -47,12 +48,7 @@ class Memory(NamedTuple):
 
     @property
     def text(self) -> str:
-        limit = self.limit
-        return words.size_pair(
-            None if self.used is None else self.used.value,
-            None if limit is None else limit.value,
-            limit is not None and limit.source == NOMINAL,
-        )
+        return words.used_of_limit(self.used, self.limit)
 
     def _of_limit(self, value: Value | None) -> float | None:
         if value is None or self.limit is None or not self.limit.value:
@@ -60,36 +56,89 @@ class Memory(NamedTuple):
         return value.value / self.limit.value
 
 
-def memory(s: Snapshot, d: Device) -> Memory:
+def memory(s: Snapshot, d: Device) -> DeviceMemory:
     """Used, limit and peak of the device; of its chip where only that was measured."""
     read, key = s.values.get, d.key  # every device at every tick
     used = read((key, "hbm_used_bytes"))
-    if used is None and (whole := shown(s, d, "hbm_used_bytes")).value is not None:
-        return Memory(whole.value, _chip_limit(s, d), None, whole.repeats)
+    if used is None and (whole := device_value(s, d, "hbm_used_bytes")).value is not None:
+        return DeviceMemory(whole.value, _chip_limit(s, d), None, whole.repeats)
     limit = read((key, "hbm_limit_bytes"))
     if used is None and limit is None:
-        of_chip = shown(s, d, "hbm_limit_bytes")
-        return Memory(None, of_chip.value, None, of_chip.repeats)
-    return Memory(used, limit, read((key, "hbm_peak_bytes")), False)
+        of_chip = device_value(s, d, "hbm_limit_bytes")
+        return DeviceMemory(None, of_chip.value, None, of_chip.repeats)
+    return DeviceMemory(used, limit, read((key, "hbm_peak_bytes")), False)
 
 
 def _chip_limit(s: Snapshot, d: Device) -> Value | None:
-    """Of the whole chip: what was measured, else the sum of what its devices have."""
+    """The limit of the whole chip: as measured, else the sum over its devices."""
     whole = s.of_chip("hbm_limit_bytes", d)
     if whole is not None:
         return whole
     parts = [s.values.get((x.key, "hbm_limit_bytes")) for x in s.devices if x.chip == d.chip]
-    known = [v for v in parts if v is not None]
-    if not known or len(known) < len(parts):
+    limits = [v for v in parts if v is not None]
+    if not limits or len(limits) < len(parts):
         return None
-    return known[0]._replace(value=sum(v.value for v in known))
+    return limits[0]._replace(value=sum(v.value for v in limits))
+
+
+class IndexedSnapshot:
+    """A snapshot, and the devices of each process in it: tables ask for them row by row."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._devices: dict[ProcessKey, list[Device]] | None = None
+
+    def devices_of(self, process: ProcessKey) -> Sequence[Device]:
+        """As `Snapshot.devices_of`."""
+        if self._devices is None:
+            self._devices = _by_owner(self.snapshot)
+        return self._devices.get(process, ())
+
+
+def _by_owner(s: Snapshot) -> dict[ProcessKey, list[Device]]:
+    by_owner: dict[ProcessKey, list[Device]] = {}
+    for d in (*s.devices, *s.dead_devices):
+        for owner in {*d.owners, d.key.process}:
+            if owner is not None:
+                by_owner.setdefault(owner, []).append(d)
+    return by_owner
+
+
+def memory_of_process(at: IndexedSnapshot, p: Process) -> tuple[Value | None, str]:
+    """What it has in use on all its devices; else its live arrays, and ` live`."""
+    s = at.snapshot
+    used = s.values.get((p.key, "hbm_used_bytes")) or _sum_of_devices(at, p)
+    return (used, "") if used is not None else (s.values.get((p.key, "live_array_bytes")), " live")
+
+
+def _sum_of_devices(at: IndexedSnapshot, p: Process) -> Value | None:
+    """What libtpu reports of its devices together, unless another process also has one of them."""
+    devices = at.devices_of(p.key)
+    values = [at.snapshot.values.get((d.key, "hbm_used_bytes")) for d in devices]
+    measured = [v for v in values if v is not None]
+    if not measured or len(measured) < len(values) or any(len(d.owners) > 1 for d in devices):
+        return None
+    oldest = max(measured, key=lambda v: v.age_s)
+    return oldest._replace(value=sum(v.value for v in measured))
+
+
+def fresh(s: Snapshot, name: str, devices: Iterable[Device]) -> list[float]:
+    """The values of a metric that are not old, of the devices that have one."""
+    values = (device_value(s, d, name).value for d in devices)
+    return [v.value for v in values if v is not None and not v.stale]
+
+
+def mean(s: Snapshot, name: str, devices: Iterable[Device]) -> float | None:
+    """The mean of those values; None when there is none."""
+    values = fresh(s, name, devices)
+    return sum(values) / len(values) if values else None
 
 
 def mfu(s: Snapshot, d: Device) -> Value | None:
-    """MFU of the job that owns the device; None when several do or nobody tells."""
-    known = [s.values.get((owner, "mfu_percent")) for owner in d.owners]
-    found = [v for v in known if v is not None]
-    return found[0] if len(found) == 1 else None
+    """MFU of the job that owns the device; None when it is unknown, or several jobs own it."""
+    values = [s.values.get((owner, "mfu_percent")) for owner in d.owners]
+    of_jobs = [v for v in values if v is not None]
+    return of_jobs[0] if len(of_jobs) == 1 else None
 
 
 def pids(d: Device) -> str:
@@ -101,5 +150,5 @@ def pids(d: Device) -> str:
 
 
 def node(d: Device) -> str:
-    """Its device node as short as it can be told: `vfio/0`, `accel3`; empty for none."""
+    """Its device node without the directory: `vfio/0`, `accel3`; empty for none."""
     return (d.node or "").removeprefix("/dev/")

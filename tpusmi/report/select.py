@@ -1,11 +1,22 @@
-"""The part of a Snapshot that somebody asked for: by user, by process, by device."""
+"""The selected part of a Snapshot: by user, by process, by device."""
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tpusmi.model import Device, DeviceKey, Outcome, Process, ProcessKey, RowKey, Snapshot
+from tpusmi.model import (
+    DENIED,
+    FAILED,
+    Device,
+    DeviceKey,
+    Notice,
+    Outcome,
+    Process,
+    ProcessKey,
+    RowKey,
+    Snapshot,
+)
 
 WAYS = 4
 """In which a word can name a device."""
@@ -13,19 +24,19 @@ DEAD_SHOWN_S = 15 * 60.0
 """A dead job stays on screens this long; --json lists it as long as its segment exists."""
 
 
-class Wanted(NamedTuple):
+class Selection(NamedTuple):
     """What to keep. An empty field keeps everything."""
 
     users: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
     devices: tuple[str, ...] = ()
     """Devices by their names (`cpu:3`, `cpu:3@4321`), UUIDs, nodes (`vfio/0`), or indexes. A
-    number that is no index is that of a name.
+    number that is not an index is the one in a name.
     """
     chips: tuple[int, ...] = ()
     """By index: all devices of each."""
     text: str = ""
-    """Of processes: in their pid, user, command, phase or state."""
+    """Keeps processes with this in their pid, user, command, phase or state."""
 
 
 def uuid(snapshot: Snapshot, device: Device) -> str:
@@ -52,24 +63,24 @@ def _uuid_without_chip(device: Device) -> str:
     return f"{device.own_name}@{servers[0]}" if servers else device.own_name
 
 
-def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
-    """The snapshot with only the wanted processes and devices."""
-    if wanted == Wanted():
+def selected(snapshot: Snapshot, selection: Selection) -> Snapshot:
+    """The snapshot with only the selected processes and devices."""
+    if selection == Selection():
         return snapshot
-    processes = tuple(p for p in snapshot.processes if _wants_process(wanted, p))
-    if wanted.pids:
+    processes = tuple(p for p in snapshot.processes if _wants_process(selection, p))
+    if selection.pids:
         sure = {p.pid for p in processes if p.is_verified}
         processes = tuple(p for p in processes if p.is_verified or p.pid not in sure)
     kept = {p.key for p in processes}
-    named = _named(snapshot, wanted.devices)
+    named = _named(snapshot, selection.devices)
     devices = tuple(
         d
         for d in snapshot.devices
-        if _is_of(wanted, d, kept)
-        and (not wanted.devices or d.key in named)
-        and (not wanted.chips or d.chip in wanted.chips)
+        if _is_of(selection, d, kept)
+        and (not selection.devices or d.key in named)
+        and (not selection.chips or d.chip in selection.chips)
     )
-    if wanted.devices or wanted.chips:
+    if selection.devices or selection.chips:
         owners = {owner for d in devices for owner in d.owners}
         processes = tuple(p for p in processes if p.key in owners)
     pids = {p.pid for p in processes}
@@ -77,10 +88,33 @@ def selected(snapshot: Snapshot, wanted: Wanted) -> Snapshot:
     return snapshot._replace(processes=processes, devices=devices, warnings=notices)
 
 
-def told(snapshot: Snapshot, source: Outcome) -> list[str]:
+class Remark(NamedTuple):
+    """A line below the tables."""
+
+    text: str
+    notice: Notice | None = None
+    """What it says; None for a line about a source."""
+    is_note: bool = False
+    """True for what a source could not read beside what it could."""
+
+
+def remarks(s: Snapshot) -> list[Remark]:
+    """What a person can act on, each once: warnings, sources that were refused or failed, notes."""
+    lines = [
+        Remark(n.message if n.pid is None else f"pid {n.pid}: {n.message}", n) for n in s.warnings
+    ]
+    warned = " ".join(line.text for line in lines)
+    for o in s.sources:
+        if o.status in (DENIED, FAILED) and not (o.message and o.message in warned):
+            lines.append(Remark(f"{o.source} {o.status}: {o.message}"))
+        lines += [Remark(f"{o.source}: {note}", is_note=True) for note in _notes(s, o)]
+    return lines
+
+
+def _notes(s: Snapshot, source: Outcome) -> list[str]:
     """A source's notes that no warning repeats."""
-    warned = " ".join(f"pid {n.pid} {n.message}" for n in snapshot.warnings)
-    pids = {f"pid {n.pid} " for n in snapshot.warnings if n.code == "no_metrics"}
+    warned = " ".join(f"pid {n.pid} {n.message}" for n in s.warnings)
+    pids = {f"pid {n.pid} " for n in s.warnings if n.code == "no_metrics"}
     return [n for n in source.notes if n not in warned and not n.startswith(tuple(pids))]
 
 
@@ -102,10 +136,10 @@ def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:
     return not process.is_living and (ended is None or snapshot.at_s - ended > DEAD_SHOWN_S)
 
 
-def _wants_process(wanted: Wanted, process: Process) -> bool:
-    by_user = not wanted.users or is_of(process, wanted.users)
-    by_text = not wanted.text or contains(process, wanted.text)
-    return by_user and by_text and (not wanted.pids or process.pid in wanted.pids)
+def _wants_process(selection: Selection, process: Process) -> bool:
+    by_user = not selection.users or is_of(process, selection.users)
+    by_text = not selection.text or contains(process, selection.text)
+    return by_user and by_text and (not selection.pids or process.pid in selection.pids)
 
 
 def is_of(process: Process, users: Collection[str]) -> bool:
@@ -114,15 +148,15 @@ def is_of(process: Process, users: Collection[str]) -> bool:
 
 
 def contains(process: Process, text: str) -> bool:
-    """True when the text stands in what is shown of the process, in small or capital letters."""
+    """True when the row of the process contains the text, in upper or lower case."""
     p = process
-    shown = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state}"
-    return text.casefold() in shown.casefold()
+    row = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state}"
+    return text.casefold() in row.casefold()
 
 
-def _is_of(wanted: Wanted, device: Device, kept: set[ProcessKey]) -> bool:
-    """A device that nobody has is shown unless users or processes are asked for."""
-    if wanted.users or wanted.pids or wanted.text:
+def _is_of(selection: Selection, device: Device, kept: set[ProcessKey]) -> bool:
+    """True for its devices; and for one without an owner unless users or processes are selected."""
+    if selection.users or selection.pids or selection.text:
         return any(owner in kept for owner in device.owners)
     return device.key.process is None or device.key.process in kept
 
@@ -132,11 +166,11 @@ def _named(snapshot: Snapshot, words: Collection[str]) -> set[DeviceKey]:
     called so.
     """
     called = [(d.key, _calls(snapshot, d)) for d in snapshot.devices] if words else []
-    found: set[DeviceKey] = set()
+    named: set[DeviceKey] = set()
     for word in words:
         by_way = ({key for key, ways in called if word in ways[n]} for n in range(WAYS))
-        found |= next(filter(None, by_way), set())
-    return found
+        named |= next(filter(None, by_way), set())
+    return named
 
 
 def _calls(snapshot: Snapshot, d: Device) -> tuple[tuple[str, ...], ...]:

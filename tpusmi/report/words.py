@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from tpusmi import text
+from tpusmi.model import NOMINAL, Value
 
 UNKNOWN = "–"
 NOT_VERIFIED = "not verified"
-"""Of a process that only a file names."""
+"""Shown for a process that only a file names."""
+
+FULL_RATIO, NEARLY_FULL_RATIO = 0.95, 0.80
+"""Shares of the memory limit at which its colour changes."""
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -30,7 +36,7 @@ def scaled(value: float) -> tuple[float, str]:
 
 def size_pair(used: float | None, limit: float | None, nominal: bool = False) -> str:
     """Used and limit in the limit's unit: `7.5/15.8 GiB`, or `7.5/~16.0 GiB` when the limit is what
-    the chip has by its name. A limit of 0 is none.
+    the chip has by its name. A limit of 0 is unknown.
     """
     if not limit:
         return size(used)
@@ -39,36 +45,38 @@ def size_pair(used: float | None, limit: float | None, nominal: bool = False) ->
     return f"{part}/{'~' if nominal else ''}{total:.1f} {unit}"
 
 
+def used_of_limit(used: Value | None, limit: Value | None) -> str:
+    """The same of two values of a snapshot."""
+    is_nominal = limit is not None and limit.source == NOMINAL
+    return size_pair(used and used.value, limit and limit.value, is_nominal)
+
+
 def command(line: str) -> str:
     """A command line without the directory of its program, which says little and takes much."""
     program, space, arguments = line.partition(" ")
     return program.rpartition("/")[2] + space + arguments
 
 
-def shortened(text: str, most: int | None) -> str:
-    """The text, or its beginning with an ellipsis where it is longer than that."""
-    return text if most is None or len(text) <= most else text[: max(0, most - 1)] + "…"
+def shortened(line: str, most: int | None) -> str:
+    """The line, or its beginning with an ellipsis where it is longer than that."""
+    return line if most is None or len(line) <= most else line[: max(0, most - 1)] + "…"
 
 
 def duration(value: float | None) -> str:
-    """Seconds with three digits and a unit: `12.3 ms`, `4.20 s`, `3.1 min`, `2.5 h`."""
+    """A measured time: `12.3 ms`, `4.20 s`, and from a minute on as `elapsed`."""
     if value is None:
         return UNKNOWN
     if not value:
         return "0 s"
-    for below, factor, unit in ((0.9995e-3, 1e6, "µs"), (0.9995, 1e3, "ms"), (119.5, 1.0, "s")):
+    for below, factor, unit in ((0.9995e-3, 1e6, "µs"), (0.9995, 1e3, "ms"), (59.95, 1.0, "s")):
         if value < below:
             return f"{_three(value * factor)} {unit}"
-    return f"{value / 60:.1f} min" if value < 7197 else f"{value / 3600:.1f} h"
+    return text.elapsed(round(value))
 
 
-def long(seconds: float) -> str:
-    """A time that may be days: `3 d 4 h`, `5 h 12 min`, `7 min`."""
-    minutes = int(seconds // 60)
-    days, hours = minutes // 1440, minutes // 60 % 24
-    if days:
-        return f"{days} d {hours} h"
-    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
+def elapsed(seconds: float | None) -> str:
+    """How long something has run, or how long ago it was: `59s`, `2m05s`, `3h05m`, `12d03h`."""
+    return UNKNOWN if seconds is None else text.elapsed(seconds)
 
 
 def idle(value: float | None) -> str:
@@ -124,6 +132,31 @@ def flops(value: float | None) -> str:
         if value < 0.9995 * below:
             return f"{_three(value / factor)} {unit}FLOP/s"
     return f"{_three(value / 1e12)} TFLOP/s"
+
+
+def reader(unit: str) -> Callable[[float | None], str]:
+    """The format of values of that unit of a metric."""
+    formats = {"bytes": size, "percent": percent, "s": duration, "us": microseconds, "1/s": rate}
+    return formats.get(unit, count)
+
+
+def local_time(rfc3339: str, format: str) -> str:
+    """That moment in local time, in a format of strftime; the text itself when it is not a time."""
+    from datetime import datetime
+
+    try:
+        # Python 3.10 does not read the Z.
+        moment = datetime.fromisoformat(rfc3339.replace("Z", "+00:00"))
+    except ValueError:
+        return rfc3339
+    return moment.astimezone().strftime(format)
+
+
+def fullness(ratio: float) -> str:
+    """How full a memory is, for its colour: `low`, `near`, `full`."""
+    if ratio >= FULL_RATIO:
+        return "full"
+    return "near" if ratio >= NEARLY_FULL_RATIO else "low"
 
 
 def nodes(names: Sequence[str]) -> str:

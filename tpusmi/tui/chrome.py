@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 
 from rich.cells import cell_len
 from textual.binding import Binding
 
 from tpusmi.model import DENIED, FAILED, STALE_HOLDER, SUSPECT_HOLDER, HostFacts, Process, Snapshot
 from tpusmi.report import words
-from tpusmi.report.select import told
+from tpusmi.report.select import remarks
 from tpusmi.text import counted
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
 from tpusmi.tui.keys import shown_key
@@ -75,17 +74,12 @@ def _left(scene: Scene, page: str) -> Row:
 def _right(scene: Scene) -> Row:
     newest, back_s = scene.newest, scene.back_s
     return scene.look.line(
-        (f" {_ago(back_s)} AGO, n: now " if back_s else "", "paused"),
+        (f" {words.elapsed(back_s)} AGO, n: now " if back_s else "", "paused"),
         (" PAUSED " if scene.paused else "", "paused"),
         (f" NO ANSWER FOR {scene.late_s:.0f}s " if scene.late_s else "", "paused"),
         (f" every {scene.interval_s:g}s", "dim"),
-        ("" if newest is None else f"  {clock(newest.host.time)}", "plain"),
+        ("" if newest is None else f"  {words.local_time(newest.host.time, '%H:%M:%S')}", "plain"),
     )
-
-
-def _ago(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes}:{rest:02} MIN" if minutes else f"{rest} S"
 
 
 def host_line(look: Look, snapshot: Snapshot, width: int) -> Row:
@@ -107,7 +101,7 @@ def _machine(host: HostFacts) -> Iterator[str]:
         used = None if free is None else total - free
         yield f"RAM {words.size_pair(used, total)}"
     if host.uptime_s is not None:
-        yield f"up {words.long(host.uptime_s)}"
+        yield f"up {words.elapsed(host.uptime_s)}"
     if host.tpu_driver:
         yield " ".join(filter(None, (host.tpu_driver, host.tpu_driver_version)))
 
@@ -125,17 +119,6 @@ def _devices(look: Look, snapshot: Snapshot) -> str:
     return counted(count, "device")
 
 
-def clock(rfc3339: str) -> str:
-    """The local time of day; the text itself if it is not a time."""
-    try:
-        # Python 3.10 does not read the Z.
-        return (
-            datetime.fromisoformat(rfc3339.replace("Z", "+00:00")).astimezone().strftime("%H:%M:%S")
-        )
-    except ValueError:
-        return rfc3339
-
-
 def notices(snapshot: Snapshot, selected: Process | None) -> list[str]:
     """Warnings, with stale holders first; then sources that were refused or failed. Notices that
     the details of the selected process show as well come last.
@@ -143,14 +126,9 @@ def notices(snapshot: Snapshot, selected: Process | None) -> list[str]:
     pid = selected.pid if selected is not None and selected.is_verified else None
     first = {STALE_HOLDER: 0, SUSPECT_HOLDER: 1}
     warnings = sorted(snapshot.warnings, key=lambda n: first.get(n.code, 2))
-    own = [f"{n.pid}: {n.message}" for n in warnings if n.pid is not None and n.pid == pid]
-    texts = [n.message if n.pid is None else f"{n.pid}: {n.message}" for n in warnings]
-    known = " ".join(texts)
-    for o in snapshot.sources:
-        if o.status in (DENIED, FAILED) and not (o.message and o.message in known):
-            texts.append(f"{o.source} {o.status}: {o.message}")
-    texts += [f"{o.source}: {note}" for o in snapshot.sources for note in told(snapshot, o)]
-    return [*(text for text in texts if text not in own), *own]
+    lines = remarks(snapshot._replace(warnings=tuple(warnings)))
+    own = [r.text for r in lines if r.notice and pid is not None and r.notice.pid == pid]
+    return [*(r.text for r in lines if r.text not in own), *own]
 
 
 def notice_lines(look: Look, texts: list[str], width: int, most: int) -> list[Row]:

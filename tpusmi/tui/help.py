@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from tpusmi.report import rows, words
+from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS
 from tpusmi.tui.draw.lines import EDGES, MARGIN, Lines, framed
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
 from tpusmi.tui.keys import key_names
@@ -19,23 +20,11 @@ from tpusmi.tui.process.process_facts import UNKNOWN as UNKNOWN_PHASE
 
 UNLIMITED = 1000
 """Columns of a line: wider than any text here."""
-_COLUMNS = (
-    ("MEMORY", "HBM in use of its limit; the upright mark is the peak"),
-    ("ARRAYS LIVE", "arrays that code still refers to, and their bytes"),
-    ("MXU", "share of the peak matrix throughput"),
-    ("DUTY", "share of time the chip was busy"),
-    ("BW", "share of the peak HBM bandwidth"),
-    ("IDLE", "time since the TensorCore last ran"),
-    ("QUEUE", "programs that wait to run"),
-    ("MFU", "the model's FLOPs over the peak, as its job tells"),
-    ("5 MIN", "what g has chosen, in the last 1, 2 or 5 minutes: memory at first"),
-    ("PHASE", "what the job does, as its agent says"),
-    ("STEP P95", "time between steps: the median, and what one in twenty exceeds"),
-    ("COMP", "XLA programs compiled so far"),
-    ("AGE", "of the newest sample of the job's agent"),
-    ("RSS CPU", "memory and processor time that the process takes of the host"),
-    ("SHARE", "of all live arrays (memory page)"),
-    ("CHANGE +/-", "bytes and arrays more than at the mark (memory page)"),
+RIGHT_MOST = 72
+"""Columns of the text beside the keys."""
+_OF_MEMORY = (
+    ("SHARE", "Share of all live arrays."),
+    ("CHANGE +/-", "Bytes and arrays more than at the mark."),
 )
 
 
@@ -62,8 +51,8 @@ class HelpScreen(ModalScreen[None]):
     def __init__(self, look: Look, bindings: Iterable[Binding], simulated: bool) -> None:
         super().__init__()
         self._look, self._keys_of, self._simulated = look, [*bindings], simulated
-        keys, rest = _parts(look, self._keys_of, simulated)
-        self._wide = side_by_side(look, keys, rest)
+        keys = _keys(look, self._keys_of, simulated, UNLIMITED)
+        self._wide = side_by_side(look, keys, _rest(look, RIGHT_MOST))
         self._top = 0
         self._box = Lines(look, id="help")
 
@@ -95,16 +84,18 @@ def help_lines(
     look: Look, bindings: Iterable[Binding], simulated: bool, width: int = UNLIMITED
 ) -> list[Row]:
     """Each key, then what the letters, marks and columns mean, in lines of that width."""
-    keys, rest = _parts(look, bindings, simulated, width)
-    return [*keys, (), *rest]
+    return [*_keys(look, bindings, simulated, width), (), *_rest(look, width)]
 
 
-def _parts(
-    look: Look, bindings: Iterable[Binding], simulated: bool, width: int = UNLIMITED
-) -> tuple[list[Row], list[Row]]:
-    """The keys, and all the rest."""
-    keys = _keys(look, bindings, simulated, width)
-    return keys, [*_marks(look, width), (), *_columns(look, width)]
+def _rest(look: Look, width: int) -> list[Row]:
+    """What the marks and the columns mean."""
+    tables = (
+        ("devices", [(c.title, c.help) for c in DEVICE_COLUMNS]),
+        ("processes", [(c.title, c.help) for c in PROCESS_COLUMNS]),
+        ("the memory page", _OF_MEMORY),
+    )
+    columns = (_columns(look, name, entries, width) for name, entries in tables)
+    return [*_marks(look, width), *chain.from_iterable(columns)]
 
 
 def side_by_side(look: Look, left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
@@ -126,7 +117,7 @@ def _keys(look: Look, bindings: Iterable[Binding], simulated: bool, width: int) 
 
 
 def _entries(look: Look, entries: Sequence[tuple[str, str]], width: int) -> Iterator[Row]:
-    """Texts behind their names, which stand in a column of their own."""
+    """Texts after their names, which have a column of their own."""
     widest = max(len(name) for name, _ in entries)
     for name, text in entries:
         first, *more = look.wrapped(text, width - widest - 2, "plain")
@@ -140,7 +131,7 @@ def _marks(look: Look, width: int) -> list[Row]:
         letters,
         f"{UNKNOWN_PHASE} unknown: it has no agent, or is not verified",
         f"{STALE} left over (stale): holds the TPU and will not work again",
-        f"{SUSPECT} maybe left over: its details tell what speaks for it and against it",
+        f"{SUSPECT} may be left over: its details show the evidence for and against",
         f"{STOPPED} stopped: by SIGSTOP, Ctrl-Z or a debugger",
         f"{SILENT} silent: alive, but its agent stopped writing",
         f"{words.NOT_VERIFIED}: only a file says that there is this process",
@@ -152,5 +143,8 @@ def _marks(look: Look, width: int) -> list[Row]:
     return [look.line(("Marks", "head")), *lines]
 
 
-def _columns(look: Look, width: int) -> list[Row]:
-    return [look.line(("Columns", "head")), *_entries(look, _COLUMNS, width)]
+def _columns(
+    look: Look, table: str, entries: Sequence[tuple[str, str]], width: int
+) -> Iterator[Row]:
+    yield from ((), look.line((f"Columns of {table}", "head")))
+    yield from _entries(look, entries, width)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from tpusmi.model import LIBTPU_SDK, NOMINAL, Device, Link, Snapshot, Value
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.blocks import Block, Fact, of_facts
-from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.process.process_facts import letter
 
@@ -94,7 +93,7 @@ class DeviceFacts:
             name = "HLO p99.9" if part == "p999" else f"HLO {part}"
             yield from self._value(name, f"hlo_execution_time_us.{part}", words.microseconds)
         for fact in self._value("throttled", "throttle_percent", words.percent):
-            slow = rows.shown(self._s, self._d, "throttle_percent").value
+            slow = rows.device_value(self._s, self._d, "throttle_percent").value
             yield fact._replace(style="bad") if slow is not None and slow.value > 0 else fact
 
     # -- its job
@@ -131,7 +130,7 @@ class DeviceFacts:
 
     def _value(self, name: str, metric: str, read: Read, *, always: bool = False) -> Iterator[Fact]:
         """The value of the device, or of its whole chip. A dash if unknown and `always`."""
-        value = rows.shown(self._s, self._d, metric).value
+        value = rows.device_value(self._s, self._d, metric).value
         if value is None:
             if always:
                 yield Fact(name, words.UNKNOWN)
@@ -144,9 +143,9 @@ class DeviceFacts:
 
     def _fact(self, name: str, v: Value, text: str) -> Fact:
         source = _SHORT.get(v.source, v.source)
-        note = source if self._is_past else f"{source} {age(v.age_s)}"
+        note = source if self._is_past else f"{source} {words.elapsed(v.age_s)}"
         if v.stale:
-            return Fact(name, text, note, f"{age(v.age_s)} old", "dim")
+            return Fact(name, text, note, f"{words.elapsed(v.age_s)} old", "dim")
         return Fact(name, text, note)
 
     def _computed(self, name: str, text: str, *of: Value | None) -> Fact:

@@ -9,7 +9,6 @@ from tpusmi.model import DEVICE, OK, Device, Snapshot, Value, metric
 from tpusmi.report import rows, words
 from tpusmi.tui.device.chip_limits import generation_of
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.graphs import ARRAYS, BANDWIDTH, HBM, QUANTITIES, SIZES, Quantity, filed
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.scene import Scene
@@ -67,7 +66,7 @@ class DeviceGraphs:
     def _is_measured(self, q: Quantity) -> bool:
         """True if there is a value in the last minutes, up to now: a look back moves no graph."""
         now, history = self._scene.newest or self._s, self._scene.history
-        if rows.shown(now, self._d, q.metric).value is not None:
+        if rows.device_value(now, self._d, q.metric).value is not None:
             return True
         windows = (
             history.window(q.metric, subject, int(now.at_s), history.span_s)
@@ -83,7 +82,7 @@ class DeviceGraphs:
 
     def _curve(self, q: Quantity, width: int) -> plot.Curve:
         is_size = q in SIZES
-        present = rows.shown(self._s, self._d, q.metric).value
+        present = rows.device_value(self._s, self._d, q.metric).value
         read, value_width = (words.size, SIZE_WIDTH) if is_size else (words.percent, PERCENT_WIDTH)
         values = self.values(q, width)
         top, peak = self._scale(q, values)
@@ -115,7 +114,7 @@ class DeviceGraphs:
         """More about the quantity, the most important first."""
         is_own = (self._d.key, q.metric) in self._s.values
         if present is not None and present.stale:
-            yield f"{age(present.age_s)} old"
+            yield f"{words.elapsed(present.age_s)} old"
         if present is not None and not is_own:
             yield f"{rows.DITTO} of the chip"
         if q is HBM:

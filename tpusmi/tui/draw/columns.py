@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from tpusmi.model import Snapshot, Subject, Value
-from tpusmi.report import words
+from tpusmi.report.columns import Cell, ColumnSpec
+from tpusmi.report.grid import fitting
+from tpusmi.report.rows import IndexedSnapshot
 from tpusmi.tui.draw.look import Look, Row
 
 
@@ -62,12 +64,9 @@ def fit(
     `needs` is the current least width of each column, `absent` the titles of columns with nothing
     to show. Room that is left over goes to the columns that may grow.
     """
-    chosen = [(c, n) for c, n in zip(columns, needs, strict=True) if c.title not in absent]
-    while len(chosen) > 1:
-        first = max(chosen, key=lambda c: c[0].rank)
-        if _total(chosen) + first[0].spare <= width:
-            break
-        chosen.remove(first)
+    present = [(c, n) for c, n in zip(columns, needs, strict=True) if c.title not in absent]
+    kept = fitting([c for c, _ in present], [n for _, n in present], width, GAP)
+    chosen = [present[n] for n in kept]
     takers = {c.title: (c, c.most - need) for c, need in chosen if c.most and c.text is None}
     left = width - _total(chosen)
     more = _shared(left, {title: room for title, (_, room) in takers.items()})
@@ -102,48 +101,48 @@ class Cells(Generic[Item]):
 
     def __init__(self, look: Look) -> None:
         self.look = look
-        self.snapshot: Snapshot | None = None
+        self.at: IndexedSnapshot | None = None
+        """What is drawn; None before the first snapshot."""
 
-    def value(self, name: str, item: Item) -> Value | None:
-        """The item's value of that metric."""
-        if self.snapshot is None or item.key is None:
-            return None
-        return self.snapshot.values.get((item.key, name))
+    def take(self, snapshot: Snapshot) -> None:
+        """Draw from this snapshot from now on."""
+        self.at = IndexedSnapshot(snapshot)
 
-    def style(self, item: Item, *values: Value | None) -> str:
+    def style(self, item: Item, value: Value | None = None) -> str:
         """Gray for stale values."""
-        return "dim" if any(v is not None and v.stale for v in values) else "plain"
+        return "dim" if value is not None and value.stale else "plain"
 
-    def number(self, name: str, read: Callable[[float | None], str]) -> Callable[[Item, int], Row]:
-        """Returns a function that draws the cells of a column of numbers."""
+    def column(
+        self, shared: ColumnSpec, draw: Callable[[Item, Cell, int], Row] | None = None
+    ) -> Column[Item]:
+        """A column as all views have it; its cells are drawn plainly unless `draw` does it."""
+        get, right = shared.get, shared.right
 
-        def draw(item: Item, width: int) -> Row:
-            v = self.value(name, item)
-            text = marked(read(None if v is None else v.value), v)
-            return self.look.cell(text, width, self.style(item, v), right=True)
+        def cell(item: Item) -> Cell:
+            return Cell("") if get is None or self.at is None else get(self.at, item)
 
-        return draw
+        def plain(item: Item, cell: Cell, width: int) -> Row:
+            style = "dim" if cell.repeats else self.style(item, cell.value)
+            return self.look.cell(marked(cell), width, style, right=right)
 
-    def plain(
-        self, read: Callable[[Item], str], *, right: bool = False
-    ) -> Callable[[Item, int], Row]:
-        """Returns a function that draws the cells of a column of texts."""
+        drawn = draw or plain
+        return Column(
+            title=shared.title,
+            draw=lambda item, width: drawn(item, cell(item), width),
+            width=shared.width,
+            rank=shared.rank,
+            most=shared.most,
+            right=right,
+            text=(lambda item: cell(item).text) if shared.most and get is not None else None,
+            sort=None if get is None else lambda item: cell(item).order,
+            falls=shared.falls,
+            spare=shared.spare,
+            known=(lambda item: cell(item).is_known) if shared.optional else None,
+        )
 
-        def draw(item: Item, width: int) -> Row:
-            text = read(item) or words.UNKNOWN
-            return self.look.cell(text, width, self.style(item), right=right)
 
-        return draw
-
-
-def marked(text: str, v: Value | None) -> str:
+def marked(cell: Cell) -> str:
     """A stale value in parentheses, which need no color to see: `(53%)`."""
-    return text if v is None or not v.stale else f"({text.replace(' ', '')})"
-
-
-def age(seconds: float) -> str:
-    """How long ago, in the largest whole unit: `0s`, `59s`, `59m`, `23h`, `9d`."""
-    for unit, size_s in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size_s:
-            return f"{int(seconds // size_s)}{unit}"
-    return f"{max(0, int(seconds))}s"
+    if cell.value is None or not cell.value.stale or cell.repeats:
+        return cell.text
+    return f"({cell.text.replace(' ', '')})"

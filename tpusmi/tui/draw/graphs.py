@@ -97,7 +97,7 @@ class Graphs:
         found = self.of(filed(s, d, metric), metric, s.at_s, span_s, count)
         if found[-1] is not None:
             return found
-        return held(found, rows.shown(s, d, metric).value, span_s / count)
+        return held(found, rows.device_value(s, d, metric).value, span_s / count)
 
     def of(
         self,
@@ -241,7 +241,7 @@ def present_mean(s: Snapshot, devices: Sequence[Device], metric: str) -> float |
     read = s.values.get
     found = [read((d.key, metric)) for d in devices]
     if None in found:
-        found = [rows.shown(s, d, metric).value for d in alike(s, devices, metric)]
+        found = [rows.device_value(s, d, metric).value for d in alike(s, devices, metric)]
     return mean([v.value for v in found if v is not None and not v.stale])
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
 
+from tpusmi.report import words
 from tpusmi.tui.draw.themes import MONO, styles
 
 SIMULATED = " SIMULATED "
@@ -42,8 +43,6 @@ ASCII = Glyphs("~", "#", "#", ".", "|", "_.:-=+*#", "v", "^", "|", "x", "+-+|++"
 
 LEAST_LINE = 12
 """The least width of wrapped text."""
-FULL_RATIO, NEARLY_FULL_RATIO = 0.95, 0.80
-"""Shares of the memory limit at which a bar changes its color."""
 
 _PLAIN = str.maketrans(
     {"–": "-", "µ": "u", "…": "~", "←": "<", "→": ">", "↑": "^", "↓": "v", "×": "x", "·": "|"}
@@ -132,9 +131,7 @@ def split(text: str, width: int) -> list[str]:
 
 def fill_style(ratio: float) -> str:
     """The style of a bar filled to this ratio."""
-    if ratio >= FULL_RATIO:
-        return "bad"
-    return "warn" if ratio >= NEARLY_FULL_RATIO else "good"
+    return {"low": "good", "near": "warn", "full": "bad"}[words.fullness(ratio)]
 
 
 def width_of(row: Iterable[Segment]) -> int:

@@ -15,7 +15,7 @@ from tpusmi.report.ps_text import chips_or_nodes
 from tpusmi.text import counted, noun
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, split
 from tpusmi.tui.ending.ends import Question
-from tpusmi.tui.process.process_facts import span, verdict_style
+from tpusmi.tui.process.process_facts import verdict_style
 
 COMMAND_LINES = 4
 _NAME_WIDTH = 9
@@ -177,7 +177,7 @@ class TextOfSeveral(Text):
     def _details(self, p: Process) -> Iterator[str]:
         yield chips_or_nodes(self._question.snapshot, p) if p.holds else "holds no TPU"
         if p.life is not None and p.life.age_s is not None:
-            yield f"{span(p.life.age_s)} old"
+            yield f"{words.elapsed(p.life.age_s)} old"
 
     def _reasons(self, p: Process) -> str:
         verdict, state = verdicts.sentence(p), standstill(p)

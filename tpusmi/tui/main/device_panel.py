@@ -60,7 +60,8 @@ class DevicePanel:
 
     def draw(self, snapshot: Snapshot, span_s: int, view: View, active: bool) -> None:
         """Draw the devices; with a cursor if `active`."""
-        self._table.snapshot, self._table.span_s = snapshot, min(span_s, GRAPH_MOST_S)
+        self._table.take(snapshot)
+        self._table.span_s = min(span_s, GRAPH_MOST_S)
         chosen = self.scene.device
         cursor = chosen.key if active and chosen is not None else None
         self.shown = self.rows if view is View.FULL else self.tiles
@@ -87,11 +88,11 @@ class DevicePanel:
 
     def ratio(self, d: Device, quantity: Quantity) -> float | None:
         """The quantity of a device as a share, 0 to 1; None if unknown or stale."""
-        s = self._table.snapshot
-        if s is None:
+        if self._table.at is None:
             return None
+        s = self._table.at.snapshot
         memory = rows.memory(s, d) if quantity.metric == "hbm_used_bytes" else None
-        value = rows.shown(s, d, quantity.metric).value if memory is None else memory.used
+        value = rows.device_value(s, d, quantity.metric).value if memory is None else memory.used
         if value is None or value.stale:
             return None
         return value.value / 100 if memory is None else memory.share
@@ -157,7 +158,9 @@ class Overview:
 
     def measured(self, s: Snapshot) -> list[Quantity]:
         """The quantities that are known of some device."""
-        return [q for q in QUANTITIES if any(rows.shown(s, d, q.metric).value for d in s.devices)]
+        return [
+            q for q in QUANTITIES if any(rows.device_value(s, d, q.metric).value for d in s.devices)
+        ]
 
     def _curve(self, s: Snapshot, quantity: Quantity, span_s: int, count: int) -> plot.Curve:
         name, values = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Generic
 
 from tpusmi.model import Process
@@ -31,9 +32,11 @@ class Sorting(Generic[Item]):
         """The items in order: equal items keep their order, unknown values are last."""
         key = self._columns[self.title].sort
         assert key is not None
-        known = [item for item in items if key(item) is not None]
-        known.sort(key=key, reverse=self.falls)
-        return [*known, *(item for item in items if key(item) is None)]
+        keyed = [(key(item), item) for item in items]
+        known = sorted(
+            (k for k in keyed if k[0] is not None), key=itemgetter(0), reverse=self.falls
+        )
+        return [*(item for _, item in known), *(item for k, item in keyed if k is None)]
 
     def step(self, count: int) -> None:
         """Sort by the column that many steps further on."""

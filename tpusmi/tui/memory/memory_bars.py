@@ -8,7 +8,6 @@ from typing import NamedTuple
 from tpusmi.model import Device, Snapshot, Value
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row, fill_style
 from tpusmi.tui.process.memory_curve import Holder
@@ -69,7 +68,7 @@ def split_bar(look: Look, memory: Figures, width: int) -> Row:
     if memory.used is None or memory.limit is None or memory.ratio is None:
         return look.cell("", width)
     if memory.used.stale:
-        return look.cell(f"{age(memory.used.age_s)} old", width, "dim")
+        return look.cell(f"{words.elapsed(memory.used.age_s)} old", width, "dim")
     full = min(max(memory.ratio, 0.0), 1.0)
     live = full if memory.live is None else min(memory.live.value / memory.limit.value, full)
     upto, filled = round(live * width), round(full * width)

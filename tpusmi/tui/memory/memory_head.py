@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from tpusmi.model import NOMINAL, Device, Process, Snapshot, Value
+from tpusmi.model import Device, Process, Snapshot, Value
 from tpusmi.report import words
 from tpusmi.text import counted, noun
 from tpusmi.tui import chrome
-from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.memory.allocations import Tree, is_by_device
 from tpusmi.tui.memory.memory_bars import (
@@ -110,8 +109,7 @@ def _hbm(look: Look, memory: Figures, shown: ShownMemory, width: int) -> Row:
     used, limit, count = memory.used, memory.limit, len(shown.devices)
     is_one = shown.is_chosen or count == 1
     whose = shown.devices[0].own_name if is_one else f"all {count} devices"
-    is_nominal = limit is not None and limit.source == NOMINAL
-    pair = words.size_pair(used and used.value, limit and limit.value, is_nominal)
+    pair = words.used_of_limit(used, limit)
     ends = look.line((f"  {whose}", "plain"))
     room = min(width - NAME_WIDTH - PAIR_WIDTH - PERCENT_WIDTH - width_of(ends), MOST_BAR)
     style = "dim" if used is None or used.stale else "bold"
@@ -139,7 +137,7 @@ def _live(shown: ShownMemory, memory: Figures) -> Iterator[str]:
     count = words.count(arrays and arrays.value)
     yield f"{_size(memory.live)} in {count} {noun(arrays.value if arrays else 0, 'array')}"
     if profile is not None:
-        old = age(max(0.0, shown.now_s - profile.at_s))
+        old = words.elapsed(max(0.0, shown.now_s - profile.at_s))
         is_past = shown.snapshot.at_s < shown.now_s
         yield f"{'current ' if is_past else ''}profile, {old} old"
         devices = shown.snapshot.devices_of(shown.process.key)
@@ -192,7 +190,7 @@ def _mark(shown: ShownMemory) -> Iterator[str]:
     if shown.mark_at_s is None or profile is None:
         yield "none: b sets it, and CHANGE then shows growth"
         return
-    yield f"{age(max(0.0, shown.now_s - shown.mark_at_s))} ago"
+    yield f"{words.elapsed(max(0.0, shown.now_s - shown.mark_at_s))} ago"
     if shown.mark_at_s == profile.at_s:
         yield "no newer profile yet"
         return

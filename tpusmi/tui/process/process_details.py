@@ -9,7 +9,6 @@ from rich.cells import cell_len
 
 from tpusmi.model import Process, Site, Snapshot, State
 from tpusmi.report import verdicts, words
-from tpusmi.tui.draw.columns import age
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.process.process_facts import (
     NO_AGENT,
@@ -133,7 +132,7 @@ def judged(look: Look, p: Process, width: int) -> list[Row]:
 
 def site_lines(look: Look, age_s: float, sites: tuple[Site, ...], width: int) -> list[Row]:
     """The largest allocation sites under a title row."""
-    title = f"{'BYTES':>10} {'COUNT':>6}  ALLOCATED BY ({age(age_s)} ago)"
+    title = f"{'BYTES':>10} {'COUNT':>6}  ALLOCATED BY ({words.elapsed(age_s)} ago)"
     return [look.cell(title, width, "head"), *(_site(look, s, width) for s in sites)]
 
 

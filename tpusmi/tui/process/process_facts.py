@@ -222,14 +222,3 @@ def letter_style(p: Process) -> str:
 def verdict_style(p: Process) -> str:
     """The style of the verdict in words."""
     return "bad" if p.stale else "warn" if p.is_doubtful else "plain"
-
-
-def span(seconds: float | None) -> str:
-    """How long something has run, in two units: `59s`, `12m`, `3h05m`, `12d03h`."""
-    if seconds is None:
-        return words.UNKNOWN
-    minutes = int(max(seconds, 0.0) // 60)
-    if minutes < 60:
-        return f"{minutes}m" if minutes else f"{int(max(seconds, 0.0))}s"
-    hours = minutes // 60
-    return f"{hours}h{minutes % 60:02}m" if hours < 24 else f"{hours // 24}d{hours % 24:02}h"

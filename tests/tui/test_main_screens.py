@@ -1,0 +1,76 @@
+"""What the dashboard looks like, as characters and styles."""
+
+from __future__ import annotations
+
+import pytest
+from support import snapshots
+from support.feeds import MomentFeed, ScriptedFeed, many_devices, two_jobs
+from support.job_feeds import old_jobs
+from support.screens import AT_EVERY_SIZE, GoldenScreen, Size
+
+from tpusmi.model import DENIED, OK, Outcome, Value
+
+pytestmark = AT_EVERY_SIZE
+
+
+async def test_eight_devices_and_two_jobs(golden_screen: GoldenScreen, size: Size) -> None:
+    await golden_screen(two_jobs(), size)
+
+
+@pytest.mark.parametrize("count", [1, 4, 16, 256])
+async def test_hosts_with_few_and_many_devices(
+    golden_screen: GoldenScreen, size: Size, count: int
+) -> None:
+    feed = many_devices(count, busy=True, past_s=600)
+    await golden_screen(feed, size)
+
+
+@pytest.mark.parametrize("keys", ["c", "Hg", "f"], ids=["compact", "heat", "full"])
+async def test_the_ways_to_show_devices(golden_screen: GoldenScreen, size: Size, keys: str) -> None:
+    feed = many_devices(32, busy=True, past_s=600)
+    await golden_screen(feed, size, "tab", *keys, "down", theme="colorblind")
+
+
+async def test_values_that_are_old_are_grey_and_say_so(
+    golden_screen: GoldenScreen, size: Size
+) -> None:
+    feed = two_jobs(on_chips=True)
+    values = feed.snapshot().values.items()
+    feed.change(values={key: Value(v.value, v.source, 42.0, True) for key, v in values})
+    await golden_screen(feed, size)
+
+
+async def test_a_look_back(golden_screen: GoldenScreen, size: Size) -> None:
+    await golden_screen(two_jobs(), size, "shift+left", "left")
+
+
+async def test_no_jobs(golden_screen: GoldenScreen, size: Size) -> None:
+    feed = ScriptedFeed(changes={"sources": (Outcome("segments", OK, "no segments"),)})
+    await golden_screen(feed, size)
+
+
+async def test_one_source_denied(golden_screen: GoldenScreen, size: Size) -> None:
+    denied = Outcome("sysfs", DENIED, "may not read /sys/bus/pci/devices: run as root to see it")
+    feed = two_jobs(changes={"sources": (Outcome("segments", OK, "2 jobs"), denied)})
+    await golden_screen(feed, size)
+
+
+async def test_a_dead_job_and_a_silent_one(golden_screen: GoldenScreen, size: Size) -> None:
+    await golden_screen(old_jobs(), size)
+
+
+async def test_a_simulated_host_in_ascii_without_colour(
+    golden_screen: GoldenScreen, size: Size
+) -> None:
+    feed = two_jobs(changes={"simulated": True})
+    await golden_screen(feed, size, ascii=True, color=False)
+
+
+async def test_a_machine_whose_chips_have_two_cores(
+    golden_screen: GoldenScreen, size: Size
+) -> None:
+    await golden_screen(MomentFeed(snapshots.machine()), size)
+
+
+async def test_help(golden_screen: GoldenScreen, size: Size) -> None:
+    await golden_screen(two_jobs(), size, "question_mark")
