@@ -16,6 +16,7 @@ ABOUT_IT = {
     "test_cli.py": "PYTHONUTF8 PYTHONCOERCECLOCALE PYTHONIOENCODING",
     "test_config.py": "PYTHONIOENCODING",
     "test_exits.py": "PYTHONUNBUFFERED",
+    "test_one_line_each.py": "PYTHONPATH",  # a copy of the package with one line more
     "test_other_pythons.py": "PYTHONPATH",  # an environment that others made
     "test_sdk_child.py": "PYTHONPATH",  # where a libtpu is found
     "test_serve_tui.py": "PYTHONPATH",  # a Python in which something is missing

@@ -1,4 +1,4 @@
-"""Runs each source on its own clock, keeps the newest outcome of each, appends to History."""
+"""Runs each source on its own clock, and merges their newest outcomes. History records them all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tpusmi import __version__
-from tpusmi.merge import merge
+from tpusmi.merge import snapshot_of
+from tpusmi.merge.join import Join
 from tpusmi.merge.staleness import USUAL, Limits, judged
 from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
@@ -25,13 +26,13 @@ HUNG_AFTER_PERIODS = 5
 
 
 class Source(Protocol):
-    """A place where facts are found."""
+    """A place to read facts from."""
 
     name: str
     period_s: float
 
     def read(self, now_s: float) -> Outcome:
-        """What is there now. Answers; does not raise."""
+        """The facts at present. Answers; does not raise."""
         ...
 
     def close(self) -> None:
@@ -45,9 +46,10 @@ class Collector:
     def __init__(self, host: Host, sources: Sequence[Source], limits: Limits = USUAL) -> None:
         self.history = History()
         self.limits = limits
-        """For how long a holder may do nothing."""
+        """How long a holder may do nothing."""
         self._host = host
-        self._runners = [_Runner(source, self.history) for source in sources]
+        self._recording = threading.Lock()
+        self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
     def start(self) -> None:
         """Read every source again and again, until stop()."""
@@ -55,7 +57,7 @@ class Collector:
             runner.start()
 
     def stop(self) -> None:
-        """Let the threads end; one that hangs is left to its fate, it is a daemon."""
+        """Let the threads end; a thread that hangs is left alone, it is a daemon."""
         for runner in self._runners:
             runner.stop()
 
@@ -96,12 +98,17 @@ class Collector:
         return all(runner.has_answered for runner in self._runners)
 
     def snapshot(self) -> Snapshot:
-        """What the sources said last, merged. Does not wait for any of them."""
-        now = time.monotonic()
-        outcomes = [runner.outcome(now) for runner in self._runners]
-        facts = host_facts(self._host)
-        told = (__version__, self._host.simulated)
-        return merge(outcomes, facts, now, *told, judge=self._judged)
+        """The newest answers of all sources, merged. Does not wait for any of them."""
+        return snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
+
+    def _record(self) -> Join:
+        """The newest outcomes, joined, and what they show in the history."""
+        with self._recording:
+            now = time.monotonic()
+            outcomes = [runner.outcome(now) for runner in self._runners]
+            join = Join(outcomes, now, self._host.simulated)
+            self.history.record(join.readings, join.places, now)
+        return join
 
     def _judged(self, s: Snapshot) -> Snapshot:
         return judged(s, self.limits, self.history)
@@ -110,14 +117,17 @@ class Collector:
 class _Runner:
     """One source, its thread, and its newest outcome."""
 
-    def __init__(self, source: Source, history: History) -> None:
+    def __init__(self, source: Source, history: History, record: Callable[[], object]) -> None:
         self.end = threading.Event()
         self._source = source
         self._history = history
+        self._record = record
         self._newest: Outcome | None = None
+        self._is_recorded = True
+        """Whether the history has the readings of the newest outcome."""
         self._answered_at_s = time.monotonic()
         self._asking: threading.Event | None = None
-        """Of the question that was asked last, where one is asked at a time."""
+        """Set once the last question is answered; None for a source on a clock of its own."""
 
     def start(self) -> None:
         """Read the source again and again, on a thread. Where there is none it has FAILED."""
@@ -159,20 +169,19 @@ class _Runner:
         return self._newest is not None
 
     def outcome(self, now_s: float) -> Outcome:
-        """The newest outcome; FAILED beside what it found before when the source no longer
-        answers.
-        """
+        """The newest outcome; FAILED, with its last results, when the source no longer answers."""
+        self._is_recorded = True
         silent_s = now_s - self._answered_at_s
-        found = self._newest
-        if found is not None and not self._is_hung(silent_s):
-            return found
-        message = f"has not answered for {silent_s:.{1 if found is None else 0}f} s"
-        if found is None:
+        newest = self._newest
+        if newest is not None and not self._is_hung(silent_s):
+            return newest
+        message = f"has not answered for {silent_s:.{1 if newest is None else 0}f} s"
+        if newest is None:
             return Outcome(self._source.name, FAILED, message, silent_s)
         # Its servers answered then: it is the source itself that is silent now.
         witness = Missing(self._source.name, message)
-        missing = (*found.missing, witness) if self._source.name in SHARED else found.missing
-        return found._replace(status=FAILED, message=message, took_s=silent_s, missing=missing)
+        missing = (*newest.missing, witness) if self._source.name in SHARED else newest.missing
+        return newest._replace(status=FAILED, message=message, took_s=silent_s, missing=missing)
 
     def _is_hung(self, silent_s: float) -> bool:
         """Whether it owes an answer: to the question that was asked of it, else to its clock.
@@ -191,14 +200,14 @@ class _Runner:
     def _answer(self, done: threading.Event | None = None) -> None:
         started = time.monotonic()
         try:
-            found = self._source.read(started)
+            outcome = self._source.read(started)
+            if not self._is_recorded:  # the screen is paused, or drawn more seldom
+                self._record()
         except Exception as error:  # noqa: BLE001  # must not take the screen with it
             message = clean(f"{type(error).__name__}: {error}", 200)
-            found = Outcome(self._source.name, FAILED, message, time.monotonic() - started)
-        self._history.add(found.past)
-        self._history.add(found.readings)
-        self._history.forget(started)
-        self._newest = found
+            outcome = Outcome(self._source.name, FAILED, message, time.monotonic() - started)
+        self._history.add(outcome.past)
+        self._newest, self._is_recorded = outcome, not outcome.readings
         self._answered_at_s = time.monotonic()
         if done is not None:
             done.set()
@@ -213,8 +222,8 @@ def open_collector(
 ) -> Collector:
     """The collector of a host, with every source this version has.
 
-    `with_past` and `detailed` are for who looks for longer: what was before, what a holder is, and
-    what each device's memory holds.
+    `with_past` and `detailed` are for a screen that stays: the past of each job, the origin of each
+    holder, and the contents of each device's memory.
     """
     from tpusmi.sources.holders import Holders
     from tpusmi.sources.libtpu import Libtpu
@@ -238,8 +247,8 @@ def open_collector(
 
 
 def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:
-    """The collector of who holds the TPU, and of everything that tells whether they use it: a
-    verdict is the same as where all is shown.
+    """The collector of the TPU's holders and of all evidence of their work: its verdicts are those
+    of the dashboard.
     """
     collector = open_collector(host, detailed=True)
     collector.limits = limits
@@ -247,7 +256,7 @@ def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:
 
 
 def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S) -> Snapshot:
-    """The host as it matters to who wants the TPU: chips, holders, whether they work, the lock."""
+    """The host as a program sees it that wants the TPU: chips, holders and their work, the lock."""
     collector = holding_collector(host, limits)
     try:
         return collector.read_once(deadline_s)

@@ -80,7 +80,7 @@ def test_a_user_who_cannot_see_the_owners_gets_the_rows_of_every_usual_port_apar
         (n + 1) << 30 for n in range(4)
     ]
     assert told["apart"] == "tpu:0@localhost:8433, 3072\n"
-    assert "reports 1 device and nobody knows of which chips" in told["others"]
+    assert "reports 1 device of unknown chips" in told["others"]
     (labels,) = told["dcn"].values()
     assert list(labels) == [f"8MB+ port {8431 + n}" for n in range(4)]
 

@@ -92,7 +92,7 @@ def test_a_holder_that_runs_nothing_is_stale_after_the_minutes_that_are_given() 
         time.sleep(1.5)
         found = ps(host, "--idle-minutes", "0.01")
         assert found.returncode == STALE
-        assert "stale (idle): has run nothing on any of its devices" in found.stdout
+        assert "stale (idle): has left all its devices idle" in found.stdout
         assert ps(host, "--idle-minutes", "10").returncode == HELD
     with simulated() as host:  # one that trains
         assert ps(host, "--idle-minutes", "0.01").returncode == HELD

@@ -21,7 +21,7 @@ from support.metric_servers import of_devices, saying_port, serving, silent_port
 from support.users import as_another_user
 
 from tpusmi.collect import Source, open_collector
-from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, HostFacts, Outcome
+from tpusmi.model import ABSENT, DENIED, FAILED, OK, Host, HostFacts, Outcome
 from tpusmi.sources.holders import Holders
 from tpusmi.sources.host_facts import host_facts
 from tpusmi.sources.libtpu import Libtpu
@@ -60,6 +60,8 @@ class Case(NamedTuple):
     closed: Callable[[Place], Path] | None
     """What of a good machine mode 000 makes unreadable; None where nothing can be closed."""
     status_of_closed: str = DENIED
+    good_is_whole: bool = True
+    """False where the good machine lacks something, of which there is a note."""
     keeps_the_good: bool = True
     """False where garbage leaves nothing that is good."""
     within_s: float = 1.0
@@ -154,11 +156,6 @@ def _proc_with_a_closed_process(place: Place) -> Path:
     return place.root / "proc/1"
 
 
-def _chips_of(host: Host) -> Callable[[], list[Chip]]:
-    has_node = os.path.exists(host.path("/dev/accel0"))
-    return lambda: [chip(0, "/dev/accel0")] if has_node else []
-
-
 HOLDERS = Case(
     open=lambda host: Holders(
         host, lambda: [chip(0, "/dev/accel0")] * os.path.exists(host.path("/dev"))
@@ -192,7 +189,8 @@ LIBTPU = Case(
     has_found=lambda outcome: len({r.subject for r in outcome.readings}) == 4,
     add_garbage=lambda place: _add_port(place, saying_port(b"HTTP/1.1 200 OK\r\n\r\n")),
     add_silent=lambda place: _add_port(place, silent_port()),
-    closed=None,  # whoever may connect may ask
+    closed=None,  # every process that can connect may ask
+    good_is_whole=False,
     within_s=2.0,
 )
 
@@ -314,6 +312,7 @@ def test_a_good_machine_gives_what_is_there(case: Case, place: Place) -> None:
     outcome = read(case, place)
     assert outcome.status == OK
     assert case.has_found(outcome)
+    assert (outcome.notes == ()) is case.good_is_whole
 
 
 @sources()

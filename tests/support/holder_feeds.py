@@ -52,7 +52,7 @@ SERVING = Life(
     rss_bytes=12 << 30,
     cwd="/srv/t5",
 )
-WHY_STALE = "its launcher, pid 41230, has ended, and its TensorCores have been idle for 3.0 h"
+WHY_STALE = "its launcher, pid 41230, has ended, and its TensorCores have been idle for 3h00m"
 WHY_NOT = "its TensorCores are busy"
 LOCK = LockFile("/tmp/libtpu_lockfile", "blocking", "grace", (), "left by grace, in the way")
 

@@ -11,10 +11,11 @@ from support.feeds import START_S
 from tpusmi.chips import GENERATIONS, by_name
 from tpusmi.merge.roofline import Roofline
 from tpusmi.model import Device, DeviceKey
+from tpusmi.model.several import fragmented_percent
 from tpusmi.tui import Options
 from tpusmi.tui.device import chip_limits
 from tpusmi.tui.device.chip_limits import rates
-from tpusmi.tui.device.device_facts import fragmented_percent, health, short_name
+from tpusmi.tui.device.device_facts import health, short_name
 from tpusmi.tui.device.device_graphs import DeviceGraphs
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Fact

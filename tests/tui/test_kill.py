@@ -363,7 +363,7 @@ async def test_on_a_small_screen_the_rest_is_scrolled_to() -> None:
         assert "more" in shown(pilot)
         assert "orphaned" not in shown(pilot)
         await press(pilot, *["down"] * 20)
-        assert "been idle for 3.0 h" in shown(pilot)
+        assert "been idle for 3h00m" in shown(pilot)
         assert "more" not in shown(pilot)
         assert "Cancel" in shown(pilot)
         await press(pilot, *["pageup"] * 20)

@@ -10,9 +10,10 @@ from support.feeds import GIB, Job, ScriptedFeed
 
 from tpusmi.merge.past import past
 from tpusmi.model import Chip, ChipKey, Device, Number, Snapshot, Subject, Value
+from tpusmi.model.several import mean
 from tpusmi.report import rows, words
 from tpusmi.report.table import table
-from tpusmi.tui.draw.graphs import Graphs, present_mean
+from tpusmi.tui.draw.graphs import Graphs
 
 USED, LIMIT = "hbm_used_bytes", "hbm_limit_bytes"
 DUTY = "duty_cycle_percent"
@@ -108,13 +109,13 @@ def test_the_duty_cycle_of_a_chip_is_drawn_after_it_is_gone_and_never_mixed_with
 def test_no_mean_is_of_cores_and_of_chips() -> None:
     feed = cores(False, True)
     now = feed.snapshot()
-    assert present_mean(now, now.devices, USED) == 4 * GIB
+    assert mean(now, USED, now.devices, of_some=True) == 4 * GIB
     assert Graphs(feed.history).average(now, USED, 300.0, 10) == [4.0 * GIB] * 10
-    assert present_mean(now, now.devices, DUTY) == 70.0
+    assert mean(now, DUTY, now.devices, of_some=True) == 70.0
     feed = cores(True, True)
     now = feed.snapshot()
-    assert present_mean(now, now.devices, USED) == 24 * GIB
-    assert present_mean(now, now.devices[:0], USED) is None
+    assert mean(now, USED, now.devices, of_some=True) == 24 * GIB
+    assert mean(now, USED, now.devices[:0], of_some=True) is None
 
 
 async def test_the_graphs_of_a_chip_reach_up_to_what_the_chip_has() -> None:

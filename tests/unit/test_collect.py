@@ -14,7 +14,7 @@ from support import segments
 import tpusmi
 from tpusmi import collect
 from tpusmi.collect import Collector
-from tpusmi.model import FAILED, OK, DeviceKey, Host, Outcome, ProcessKey, Reading
+from tpusmi.model import FAILED, OK, Device, DeviceKey, Host, Outcome, ProcessKey, Reading
 
 KEY = DeviceKey(ProcessKey(1, 2), 0)
 
@@ -90,6 +90,50 @@ def test_a_started_collector_reads_again_and_again_and_fills_the_history() -> No
         collector.stop()
     assert collector.history.at("hbm_used_bytes", KEY, time.monotonic(), 10.0) == 5
     assert collector.snapshot().sources[0].status == OK
+
+
+class Counting:
+    """A source whose readings are a second apart, each another number."""
+
+    name, period_s = "agent", 0.001
+
+    def __init__(self) -> None:
+        self.began_s = int(time.monotonic()) - 300
+        self.count = 0
+
+    def read(self, now_s: float) -> Outcome:
+        self.count += 1
+        at_s, device = self.began_s + self.count + 0.5, Device(KEY, 0, 0, "cpu", None, None, None)
+        reading = Reading("hbm_used_bytes", KEY, self.count, at_s, self.name, 500.0)
+        return Outcome(self.name, OK, readings=(reading,), devices=(device,))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_every_answer_is_in_the_history_although_no_snapshot_is_taken() -> None:
+    """As while the dashboard is paused, or is drawn once a minute."""
+    source = Counting()
+    collector = Collector(Host(), [source])
+    collector.start()
+    try:
+        _wait_for(lambda: source.count > 20)
+    finally:
+        collector.stop()
+    collector.snapshot()
+    window = collector.history.window("hbm_used_bytes", KEY, source.began_s + 20, 20)
+    assert list(window or ()) == list(range(1, 21))
+
+
+def test_an_answer_that_a_snapshot_has_shown_is_not_recorded_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source, recorded = Counting(), []
+    collector = Collector(Host(), [source])
+    monkeypatch.setattr(collector.history, "record", lambda *what: recorded.append(what))
+    for _ in range(5):
+        collector.read_once()
+    assert len(recorded) == source.count == 5
 
 
 def test_a_source_that_stops_answering_shows_as_old(monkeypatch: pytest.MonkeyPatch) -> None:

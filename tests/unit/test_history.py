@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.clocks import takes_at_most
 
-from tpusmi.model import METRICS, UNKNOWN, DeviceKey, History, ProcessKey, Reading, RowKey
+from tpusmi.model import (
+    ASKED_OF_LIBTPU,
+    METRICS,
+    UNKNOWN,
+    DeviceKey,
+    History,
+    ProcessKey,
+    Reading,
+)
 from tpusmi.model.history import SERIES_MOST, UNKEPT
 
 KEY, NAME = DeviceKey(None, 0), "hbm_used_bytes"
@@ -78,7 +86,9 @@ def test_ten_hours_take_as_much_memory_as_ten_minutes() -> None:
 def rows(server: str, ids: range, at_s: float, fresh_s: float = 5.0) -> list[Reading]:
     metrics = ("hbm_used_bytes", "duty_cycle_percent", "idle_s")
     return [
-        Reading(m, RowKey(server, i), 1.0, at_s, "libtpu", fresh_s) for m in metrics for i in ids
+        Reading(m, DeviceKey(None, i, server), 1.0, at_s, "libtpu", fresh_s)
+        for m in metrics
+        for i in ids
     ]
 
 
@@ -95,10 +105,10 @@ def test_a_server_that_names_its_devices_anew_at_each_look_pushes_nothing_out() 
     for i in (*mine, *slow):
         server = "localhost:8432" if i < 256 else "localhost:8433"
         for metric in ("hbm_used_bytes", "duty_cycle_percent", "idle_s"):
-            found = history.window(metric, RowKey(server, i), 119, 120)
+            found = history.window(metric, DeviceKey(None, i, server), 119, 120)
             assert found is not None
             assert list(found[:90]) == [1.0] * 90
-    assert history.nothing_since_s(RowKey("localhost:8431", 0)) is None
+    assert history.nothing_since_s(DeviceKey(None, 0, "localhost:8431")) is None
 
 
 def test_a_job_that_comes_later_finds_room_beside_a_server_that_takes_it_all() -> None:
@@ -108,7 +118,7 @@ def test_a_job_that_comes_later_finds_room_beside_a_server_that_takes_it_all() -
         history.forget(second)
         if second >= 30:
             history.add(rows("localhost:8432", range(256), second))
-    found = history.window("idle_s", RowKey("localhost:8432", 255), 59, 30)
+    found = history.window("idle_s", DeviceKey(None, 255, "localhost:8432"), 59, 30)
     assert list(found or ()) == [1.0] * 30
 
 
@@ -138,15 +148,17 @@ def test_a_host_of_256_chips_with_an_agent_and_a_metrics_server_has_a_place_for_
     None
 ):
     history, job = History(), ProcessKey(1, 1)
-    subjects = [
-        s for i in range(256) for s in (DeviceKey(job, i), RowKey("s", i), RowKey("sdk", i))
-    ]
+    subjects = [DeviceKey(job, i) for i in range(256)]
+    sources = ("agent", "libtpu", "libtpu_sdk")
     metrics = [m.name for m in METRICS if m.scope == "device" and m.name not in UNKEPT]
     for second in range(3):
         for subject in subjects:
-            history.add([Reading(m, subject, 1.0, second, "agent", 5.0) for m in metrics[:12]])
+            history.add(
+                [Reading(m, subject, 1.0, second, x, 5.0) for m in metrics[:12] for x in sources]
+            )
         history.forget(second)
-    assert history.size == 256 * 3 * 12
+    asked = len({*ASKED_OF_LIBTPU} & {*metrics[:12]})
+    assert history.size == 256 * (3 * 12 - asked)
 
 
 def test_the_history_is_never_larger_than_it_says() -> None:
@@ -194,3 +206,23 @@ def test_a_history_is_read_and_forgets_while_a_source_adds_to_it() -> None:
         source.join(10)
         sys.setswitchinterval(every_s)
     assert not source.is_alive()
+
+
+def test_devices_that_change_their_keys_at_each_look_cost_no_memory_and_little_time() -> None:
+    """A metrics server that names its devices anew, and a job whose agent comes and goes."""
+    history = History()
+    with takes_at_most(3.0):  # 0.5 s
+        for second in range(60):
+            server, job = f"localhost:{8431 + second % 2}", ProcessKey(1, 1)
+            rows = [DeviceKey(None, second * 1024 + i, server) for i in range(1024)]
+            own = [DeviceKey(job if second % 2 else None, i) for i in range(256)]
+            shown = {
+                (d, NAME): Reading(NAME, d, 1.0, float(second), "libtpu", 5.0)
+                for d in (*rows, *own)
+            }
+            places = {**{d[1:]: d for d in rows}, **{d.index: d for d in own}}
+            history.record(shown, places, float(second))
+            assert history.size <= SERIES_MOST
+            assert len(history._places) == len(places)
+    for d in own:
+        assert list(history.window(NAME, d, 59, 60) or ()) == [1.0] * 60

@@ -260,13 +260,13 @@ def test_the_sdk_counts_by_local_index_whatever_the_global_ids() -> None:
 def test_throttling_is_of_the_chip_even_where_a_chip_is_one_device() -> None:
     s = joined(chips("v5e", 2), libtpu({"throttle_percent": {0: 0.0, 1: 30.0}}, "sdk"))
     assert [s.value("throttle_percent", c.key) for c in s.chips] == [0.0, 30.0]
-    assert "chip 1 slows itself down" in warned(s)["throttled"]
+    assert "chip 1 is throttled by" in warned(s)["throttled"]
 
 
 def test_a_chips_figure_in_the_wrong_number_costs_only_itself() -> None:
     s = joined(chips("v3", 4), libtpu({"throttle_percent": dict.fromkeys(range(8), 10.0)}, "sdk"))
     assert len(s.devices) == 8
-    assert "left out, as nobody can tell whose they are: 8 × throttle_percent" in notes(s)
+    assert "dropped, as they cannot be matched to a device: 8 × throttle_percent" in notes(s)
 
 
 def test_rows_that_number_chips_or_ordinals_are_never_shown_as_devices() -> None:
@@ -277,7 +277,7 @@ def test_rows_that_number_chips_or_ordinals_are_never_shown_as_devices() -> None
     assert column(s, DUTY) == [None] * 14
     assert column(s, queue) == [None] * 14
     assert "reports 6 devices where 8 are expected" in notes(s)
-    assert "left out, as nobody can tell whose they are: 3 × duty_cycle_percent" in notes(s)
+    assert "dropped, as they cannot be matched to a device: 3 × duty_cycle_percent" in notes(s)
     assert len({d.index for d in s.devices}) == 14
 
 
@@ -412,7 +412,7 @@ def test_a_link_of_a_chip_that_is_not_there_is_told_without_one() -> None:
 def test_busy_chips_without_matrix_work_are_told() -> None:
     held = holder(JOB, "/dev/vfio/0")
     s = joined(chips("v5e", 1), held, libtpu({DUTY: {0: 100.0}}), libtpu({MXU: {0: 3.0}}, "sdk"))
-    assert "busy 100 % but MXU 3 %" in warned(s)["busy_without_mxu"]
+    assert "busy 100 %, MXU 3 %" in warned(s)["busy_without_mxu"]
     fine = joined(
         chips("v5e", 1), held, libtpu({DUTY: {0: 100.0}}), libtpu({MXU: {0: 40.0}}, "sdk")
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tpusmi.merge import DROP_AFTER_S, merge
+from tpusmi.merge import merge
+from tpusmi.merge.join import DROP_AFTER_S
 from tpusmi.model import (
     AGENT,
     LIBTPU,
@@ -21,6 +22,7 @@ from tpusmi.model import (
     Reading,
     Snapshot,
 )
+from tpusmi.model.several import total
 
 NOW = 1000.0
 HOST = HostFacts("host", "2026-01-01T00:00:00.000Z", None, None)
@@ -135,9 +137,11 @@ def test_living_processes_come_first_by_start_and_the_newest_of_the_dead_next() 
 def test_a_total_is_unknown_unless_every_device_has_the_value() -> None:
     other = device(DeviceKey(JOB, 1))
     snapshot = merged(reading(AGENT, 7, 1))
-    assert snapshot.total("hbm_used_bytes", [device()]) == 7
-    assert snapshot.total("hbm_used_bytes", [device(), other]) is None
-    assert snapshot.total("hbm_used_bytes", []) is None
+    found = total(snapshot, "hbm_used_bytes", [device()])
+    assert found is not None
+    assert found.value == 7
+    assert total(snapshot, "hbm_used_bytes", [device(), other]) is None
+    assert total(snapshot, "hbm_used_bytes", []) is None
 
 
 def test_a_job_that_compiles_again_and_again_is_warned_about_by_function() -> None:

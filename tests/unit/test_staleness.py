@@ -319,7 +319,7 @@ def test_a_stopped_process_explains_the_silence_of_its_server_and_of_its_agent()
 
 def test_a_duty_cycle_of_nothing_must_have_been_seen_for_the_whole_time() -> None:
     def duty(at_s: float, percent: float) -> Reading:
-        return Reading("duty_cycle_percent", RowKey(ADDRESS, 0), percent, at_s, LIBTPU, 5.0)
+        return Reading("duty_cycle_percent", DeviceKey(None, 0), percent, at_s, LIBTPU, 5.0)
 
     s, limits, history = snapshot(life(), rows=QUIET), Limits(idle_s=300.0), History()
     assert [p.stale_code for p in judged(s, limits, history).processes] == [None]
@@ -359,18 +359,29 @@ def test_the_warnings_are_of_the_same_verdict_as_the_process() -> None:
 
 def test_a_gap_in_the_duty_cycle_may_have_been_anything() -> None:
     def duty(at_s: float) -> Reading:
-        return Reading("duty_cycle_percent", RowKey(ADDRESS, 0), 0.0, at_s, LIBTPU, 5.0)
+        return Reading("duty_cycle_percent", DeviceKey(None, 0), 0.0, at_s, LIBTPU, 5.0)
 
     history = History()
     history.add([duty(NOW - 4000), duty(NOW - 100), duty(NOW - 50)])
-    assert history.nothing_since_s(RowKey(ADDRESS, 0)) == NOW - 100
+    assert history.nothing_since_s(DeviceKey(None, 0)) == NOW - 100
 
 
 def test_a_quiet_time_longer_than_the_history_is_known() -> None:
     history = History()
     for ago_s in range(4000, 0, -1):
         at_s = NOW - ago_s
-        history.add([Reading("duty_cycle_percent", RowKey(ADDRESS, 0), 0.0, at_s, LIBTPU, 5.0)])
+        history.add([Reading("duty_cycle_percent", DeviceKey(None, 0), 0.0, at_s, LIBTPU, 5.0)])
         history.forget(at_s)
     s = snapshot(life(), rows=QUIET)
     assert [p.stale_code for p in judged(s, history=history).processes] == ["idle"]
+
+
+def test_a_chip_that_has_rested_for_long_is_no_sign_about_a_process_that_is_younger() -> None:
+    history = History()
+    for ago_s in range(4000, 0, -10):
+        duty = Reading("duty_cycle_percent", DeviceKey(None, 0), 0.0, NOW - ago_s, LIBTPU, 5.0)
+        history.add([duty])
+    young = snapshot(life(age_s=20.0), rows=QUIET)
+    assert [p.stale_code for p in judged(young, history=history).processes] == [None]
+    old = snapshot(life(age_s=1900.0), rows=QUIET)
+    assert [p.stale_code for p in judged(old, history=history).processes] == ["idle"]

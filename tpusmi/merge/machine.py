@@ -1,40 +1,104 @@
-"""What the machine has by its chips and nodes alone, and what an agent says laid over it. Pure."""
+"""What the machine has by its chips and nodes alone, and which of it a process can have. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from tpusmi.model import Chip, Device, DeviceKey, ProcessKey
+from tpusmi.merge.shares import order_of, shares, used_first
+from tpusmi.model import HOLDERS, OK, Chip, Device, DeviceKey, Outcome, Process, ProcessKey
+
+Agents = Mapping[ProcessKey | None, Sequence[Device]]
+"""The devices that agents report, by process."""
 
 
-def machine_devices(
-    chips: Sequence[Chip], holds: Mapping[ProcessKey, tuple[str, ...]]
-) -> list[Device]:
-    """What the machine has by its chips alone: no id, no job needed."""
-    found: list[Device] = []
+class Machine:
+    """The devices of the chips: no id, no job needed."""
+
+    def __init__(
+        self, outcomes: Sequence[Outcome], processes: Sequence[Process], agents: Agents
+    ) -> None:
+        self.chips = tuple(c for o in outcomes for c in o.chips)
+        self.holds = {p.key: p.holds for p in processes if p.holds}
+        self.dead = frozenset(p.key for p in processes if p.is_dead)
+        self._users = {p.key: p.uid for p in processes}
+        self._sees_holders = any(
+            o.source == HOLDERS and o.status == OK and not o.visibility.not_inspected
+            for o in outcomes
+        )
+        devices = _devices(self.chips, self.holds)
+        ids = {key: i for key, i in _ids(outcomes, agents).items() if key not in self.dead}
+        self._shares = shares(processes, devices, self.chips, ids)
+        """The devices that each holder uses, where several have opened the same nodes."""
+        self.devices = [used_first(d, self._shares) for d in devices] if self._shares else devices
+
+    def of(self, process: ProcessKey | None, with_bare: bool = False) -> list[Device]:
+        """The devices that only that process's user can have: of the nodes it holds; all if the
+        process is unknown, or may hold what cannot be seen. `with_bare` adds those of chips without
+        a node, which no process can be seen to hold.
+        """
+        if process is None:
+            return list(self.devices)
+        mine = [d for d in self.devices if not self._is_of_others(d, process)]
+        if process in self._shares:
+            return [d for d in mine if d.index in self._shares[process]]
+        held = frozenset(self.holds.get(process, ()))
+        if not held and not self._sees_holders:
+            return mine
+        # A process may show only one of the nodes of a chip.
+        chips = {c.index for c in self.chips if not held.isdisjoint(c.nodes)}
+        return [d for d in mine if d.node in held or d.chip in chips or (with_bare and not d.node)]
+
+    def nodes_of(self, process: ProcessKey | None, count: int) -> Sequence[str | None]:
+        """The nodes of so many devices of a process, where no PCI bus shows them: those that it
+        holds, when they are as many.
+        """
+        held = self.holds.get(process, ()) if process and not self.devices else ()
+        if len(held) != count:
+            return [None] * count
+        return sorted(held, key=order_of)
+
+    def _is_of_others(self, d: Device, process: ProcessKey) -> bool:
+        """True when a process of another user holds it: two users' numbers are not one chip's."""
+        return any(self._users.get(o) != self._users.get(process) for o in d.owners)
+
+
+def _devices(chips: Iterable[Chip], holds: Mapping[ProcessKey, tuple[str, ...]]) -> list[Device]:
+    holders: dict[str, list[ProcessKey]] = {}
+    for process, held in holds.items():
+        for node in held:
+            holders.setdefault(node, []).append(process)
+    order = {process: rank for rank, process in enumerate(holds)}
+    devices: list[Device] = []
     for chip in chips:
-        apart = len(chip.nodes) == chip.devices
+        has_node_each = len(chip.nodes) == chip.devices
         for core in range(chip.devices):
-            index = len(found)
-            nodes = chip.nodes[core : core + 1] if apart else chip.nodes
-            owners = tuple(p for p, held in holds.items() if set(held) & set(nodes))
-            node = nodes[0] if nodes else None
-            found.append(
+            nodes = chip.nodes[core : core + 1] if has_node_each else chip.nodes
+            owners = {process for node in nodes for process in holders.get(node, ())}
+            devices.append(
                 Device(
-                    *(DeviceKey(None, index), index, None, "tpu", chip.kind, None, core),
-                    *(chip.index, None, node, owners),
+                    key=DeviceKey(None, len(devices)),
+                    index=len(devices),
+                    id=None,
+                    platform="tpu",
+                    kind=chip.kind,
+                    coords=None,
+                    core_on_chip=core,
+                    chip=chip.index,
+                    node=nodes[0] if nodes else None,
+                    owners=tuple(sorted(owners, key=order.__getitem__)),
                 )
             )
-    return found
+    return devices
 
 
-def is_on(device: Device, chips: Sequence[Chip], held: tuple[str, ...]) -> bool:
-    """True when a process that holds those nodes has the device: its own node, or one of its chip,
-    of which a process may show only one.
-    """
-    if device.node in held:
-        return True
-    return any(c.index == device.chip and set(c.nodes) & set(held) for c in chips)
+def _ids(outcomes: Sequence[Outcome], agents: Agents) -> dict[ProcessKey, tuple[int, ...]]:
+    """The ids of the devices of each process, as its server or its agent has them."""
+    ids = {s.process: s.ids for o in outcomes for s in o.servers if s.process and s.ids}
+    for process, devices in agents.items():
+        own = [d.id for d in devices if d.platform == "tpu" and d.id is not None]
+        if process and own:
+            ids.setdefault(process, tuple(sorted(own)))
+    return ids
 
 
 def laid_over(machine: Device, own: Device) -> Device:
@@ -49,11 +113,4 @@ def laid_over(machine: Device, own: Device) -> Device:
         core_on_chip=machine.core_on_chip if own.core_on_chip is None else own.core_on_chip,
         node=machine.node,
         owners=(*owners, *(o for o in machine.owners if o not in owners)),
-        aka=(machine.key,),
     )
-
-
-def order_of(node: str) -> tuple[str, int]:
-    """By what to sort nodes: `/dev/vfio/9` comes before `/dev/vfio/10`."""
-    name = node.rstrip("0123456789")
-    return name, int(node[len(name) :] or 0)

@@ -41,8 +41,8 @@ class Match:
         self._by_id = {d.id: d.key for d in targets if d.id is not None}
         self._chips = list(dict.fromkeys(d.chip for d in targets if d.chip is not None))
         names = {c.generation for c in chips if c.index in self._chips and c.generation}
-        known = [g for g in map(by_name, names) if g is not None]
-        self._per_chip = _OF_CHIP_ALONE.union(*(g.chip_metrics for g in known))
+        generations = [g for g in map(by_name, names) if g is not None]
+        self._per_chip = _OF_CHIP_ALONE.union(*(g.chip_metrics for g in generations))
         numbered = [tuple(row) for m, row in by_metric.items() if self._has_device_ids(m, row)]
         self.universe = sorted(_agreed(numbered, server.ids, len(targets)))
         """Every device id of the server, in order. Some metrics may number the same devices in
@@ -97,21 +97,21 @@ class Match:
     def _has_device_ids(self, metric: str, row: Sequence[int]) -> bool:
         if metric.startswith(_BY_ORDINAL) or metric in self._per_chip:
             return False
-        # Where a chip has two devices, so few rows are of chips, or of nobody knows what.
+        # Where a chip has two devices, so few rows are of chips, or their subject is unknown.
         return not (self._may_be_of_chips(metric) and len(row) <= len(self._chips))
 
 
-def _agreed(rows: Sequence[tuple[int, ...]], seen: Sequence[int], count: int) -> set[int]:
-    """The ids of a server's devices, by rows that name them. `seen` are those that it has ever
-    reported of memory, `count` is how many devices are expected.
+def _agreed(rows: Sequence[tuple[int, ...]], reported: Sequence[int], count: int) -> set[int]:
+    """The ids of a server's devices, by rows that name them. `reported` are the ids of which it has
+    ever reported memory, `count` is how many devices are expected.
     """
-    every = {i for row in rows for i in row}
-    if len(seen) == count and (every <= set(seen) or len(every) > count):
-        return set(seen)  # some rows may be missing now, but we have seen them
-    if len(every) <= count:
-        return every
+    ids = {i for row in rows for i in row}
+    if len(reported) == count and (ids <= set(reported) or len(ids) > count):
+        return set(reported)  # some rows may be missing now
+    if len(ids) <= count:
+        return ids
     whole = [row for row in rows if len(row) == count]
     if whole:
         return set(Counter(whole).most_common(1)[0][0])
-    alike = [set(row) for row in rows if set(row) & set(seen)]
-    return set(seen).union(*alike) if alike else every
+    alike = [set(row) for row in rows if set(row) & set(reported)]
+    return set(reported).union(*alike) if alike else ids

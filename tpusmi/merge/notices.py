@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tpusmi.merge.owned import fresh, fresh_mean, least
+from tpusmi.merge.causes import warnings
 from tpusmi.merge.witnesses import stopped
 from tpusmi.model import (
     HOLDERS,
@@ -20,20 +20,15 @@ from tpusmi.model import (
     Link,
     LockState,
     Notice,
-    Phase,
     Process,
     Server,
     Snapshot,
     State,
     Verdict,
 )
-from tpusmi.text import counted
+from tpusmi.model.several import fresh, least
+from tpusmi.text import counted, elapsed
 
-RECOMPILATIONS_LEAST = 2
-BUSY_PERCENT = 95.0
-LITTLE_MXU_PERCENT = 5.0
-NOTHING_PERCENT = 0.05
-STARVED_PERCENT = 50.0
 UNUSED_S = 300.0
 PERSISTENT, UNUSABLE = 6, 10
 """Health of a link from which on it is more than a passing fault."""
@@ -44,26 +39,27 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
 
     None of a process that is not verified: its number may be another's.
     """
-    found = [*_of_sight(s), *_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
+    collected = [*_of_sight(s), *_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
     for p in s.processes:
         if not p.is_dead and p.is_verified:
-            found += _of_verdict(p)
-            found += p.warnings
-            found += _of_job(s, p)
-            found += _of_use(s, p)
-    return tuple(found)
+            collected += _of_verdict(p)
+            collected += p.warnings
+            collected += _of_job(p)
+            collected += _of_use(s, p)
+    return tuple(collected)
 
 
 def _of_sight(s: Snapshot) -> Iterator[Notice]:
     """That a node may have a holder that cannot be seen."""
     held = {node for p in s.processes if not p.is_dead for node in p.holds}
     if s.visibility.reason and not held.issuperset(s.visibility.nodes):
-        said = next((o.message for o in s.sources if o.source == HOLDERS), "")
-        yield Notice("unseen_holders", said if s.visibility.reason in said else s.visibility.reason)
+        message = next((o.message for o in s.sources if o.source == HOLDERS), "")
+        reason = s.visibility.reason
+        yield Notice("unseen_holders", message if reason in message else reason)
 
 
 def _of_verdict(p: Process) -> Iterator[Notice]:
-    """That a holder is stale, or may be. One that has just been detached from its shell is none."""
+    """That a holder is stale, or may be. A process just detached from its shell is not."""
     age_s = None if p.life is None else p.life.age_s
     is_new = p.stale_code in LOST_CODES and age_s is not None and age_s < LOST_AFTER_S
     if p.verdict == Verdict.STALE:
@@ -81,23 +77,21 @@ def _of_chips(s: Snapshot) -> Iterator[Notice]:
             yield Notice("chip", f"chip {chip.index}: {note}")
         throttle = s.value("throttle_percent", chip.key)
         if throttle:
-            yield Notice(
-                "throttled", f"chip {chip.index} slows itself down: throttled by {throttle:.0f} %"
-            )
+            yield Notice("throttled", f"chip {chip.index} is throttled by {throttle:.0f} %")
     for link in s.links:
         if link.health:
             yield Notice("ici_link", _link(link, s.chips))
 
 
 def _of_lock_files(s: Snapshot) -> Iterator[Notice]:
-    """A lock file that keeps somebody out, or no longer keeps anybody out."""
+    """A lock file that keeps this user out, or that no longer keeps any process out."""
     for file in s.lock_files:
         if file.state in (LockState.BLOCKING, LockState.DELETED):
             yield Notice("lock_file", f"{file.path}: {file.message}")
 
 
 def _of_strangers(s: Snapshot) -> Iterator[Notice]:
-    """Servers on a machine where nobody can see a TPU."""
+    """Servers on a machine where no TPU can be seen."""
     if s.chips or any(p.holds for p in s.processes):
         return
     for server in s.servers:
@@ -121,24 +115,10 @@ def _link(link: Link, chips: Sequence[Chip]) -> str:
     return f"ICI link {link.name}{of} {state} (health {link.health})"
 
 
-def _of_job(s: Snapshot, p: Process) -> Iterator[Notice]:
-    recent = s.values.get((p.key, "recent_compilations"))
-    if recent is not None and not recent.stale and recent.value >= RECOMPILATIONS_LEAST:
-        yield _recompiling(p, int(recent.value))
+def _of_job(p: Process) -> Iterator[Notice]:
     if p.state == State.SILENT:
         why = f"it is {stopped(p)}" if stopped(p) else "hung, stopped, or switched off"
         yield Notice("silent_agent", f"its agent has stopped writing: {why}", p.pid)
-
-
-def _recompiling(p: Process, count: int) -> Notice:
-    names = p.facts.get("recompiled")
-    what = f" ({names})" if names else ""
-    return Notice(
-        "recompiling",
-        f"{count} compilations in the last minute{what}: "
-        "shapes or static arguments that change make XLA compile again",
-        p.pid,
-    )
 
 
 def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
@@ -149,53 +129,26 @@ def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
         yield notice
     if p.holds and wall:
         yield Notice("other_mounts", wall, p.pid)
-    duty = fresh_mean(s, "duty_cycle_percent", devices)
-    mxu = fresh_mean(s, "tensorcore_utilization_percent", devices)
     idle_s = least(s, "idle_s", devices)
-    if duty is not None and mxu is not None and duty >= BUSY_PERCENT and mxu < LITTLE_MXU_PERCENT:
-        bandwidth = fresh_mean(s, "hbm_bandwidth_utilization_percent", devices)
-        yield _busy_for_little(p, duty, mxu, bandwidth)
     if idle_s is not None and idle_s >= UNUSED_S and p.stale_code != "idle":
-        yield Notice(
-            "unused", f"holds the TPU and has run nothing on it for {idle_s / 60:.0f} min", p.pid
-        )
-    elif duty is not None and duty < STARVED_PERCENT and _is_stepping(s, p):
-        yield Notice(
-            "starved",
-            f"steps, but its chips are busy only {duty:.0f} %: they wait for input or the host",
-            p.pid,
-        )
-
-
-def _busy_for_little(p: Process, duty: float, mxu: float, bandwidth: float | None) -> Notice:
-    if mxu < NOTHING_PERCENT and bandwidth is not None and bandwidth < NOTHING_PERCENT:
-        return Notice(
-            "busy_for_nothing",
-            f"busy {duty:.0f} % but MXU and HBM bandwidth are at 0 %: its program hangs, or waits "
-            "for another host",
-            p.pid,
-        )
-    return Notice(
-        "busy_without_mxu",
-        f"busy {duty:.0f} % but MXU {mxu:.0f} %: not a matrix-heavy program, or tiny batches",
-        p.pid,
-    )
+        yield Notice("unused", f"has held the TPU idle for {elapsed(idle_s)}", p.pid)
+    yield from warnings(s, p)
 
 
 def _wall(s: Snapshot, p: Process) -> str:
     """Why its agent cannot be seen, if it has one; empty where it can."""
     if p.interval_s is not None:
         return ""
-    found = (m for m in s.missing if m.code == OTHER_MOUNTS and m.process == p.key)
-    return next((m.message.removeprefix(f"pid {p.pid} ") for m in found), "")
+    walls = (m for m in s.missing if m.code == OTHER_MOUNTS and m.process == p.key)
+    return next((m.message.removeprefix(f"pid {p.pid} ") for m in walls), "")
 
 
 def _why_no_metrics(
     s: Snapshot, p: Process, devices: Sequence[Device], has_no_agent: bool
 ) -> Notice | None:
-    """Why nothing is known of a holder's use, with what to do; None when something is."""
-    known = ("hbm_used_bytes", "duty_cycle_percent")
-    if any(fresh(s, name, d) is not None for name in known for d in devices):
+    """Why a holder has no metrics, with what to do; None when it has some."""
+    metrics = ("hbm_used_bytes", "duty_cycle_percent")
+    if any(fresh(s, name, d) is not None for name in metrics for d in devices):
         return None
     held = f"holds {', '.join(p.holds[:2])}{'…' if len(p.holds) > 2 else ''}"
     servers = [server for server in s.servers if server.may_be_of(p)]
@@ -204,12 +157,12 @@ def _why_no_metrics(
         message = f"{held} and has no program loaded yet: numbers come with the first one"
         return Notice("no_program", message, p.pid) if empty else None
     is_advised = p.interval_s is None and has_no_agent
-    cure = " (tpusmi.start() in it tells more)" if is_advised else ""
+    cure = " (call tpusmi.start() in it to see more)" if is_advised else ""
     return Notice("no_metrics", f"{held} and {_libtpus_reason(s, p)}{cure}", p.pid)
 
 
 def _libtpus_reason(s: Snapshot, p: Process) -> str:
-    """What the source that asked for its metrics says: not served, not reachable, not installed."""
+    """Why libtpu gave none: not served, not reachable, grpcio not installed."""
     about = f"pid {p.pid} "
     libtpu = [source for source in s.sources if source.source == LIBTPU]
     missing = [source.message for source in libtpu if "not installed" in source.message]
@@ -218,8 +171,3 @@ def _libtpus_reason(s: Snapshot, p: Process) -> str:
     if p.environment.get("TPU_PROCESS_ADDRESSES") == "local" and not missing:
         reason = "serves no metrics: TPU_PROCESS_ADDRESSES=local (unset it)"
     return reason
-
-
-def _is_stepping(s: Snapshot, p: Process) -> bool:
-    rate = s.values.get((p.key, "steps_per_s"))
-    return p.phase == Phase.RUNNING and rate is not None and not rate.stale and rate.value > 0

@@ -1,8 +1,11 @@
-"""A moment of the last ten minutes: the present devices and jobs with the values of then. Pure."""
+"""A moment of the last ten minutes: the present devices and jobs with their values at that time.
+
+Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from tpusmi.model import (
     CHIP_METRICS,
@@ -22,28 +25,27 @@ from tpusmi.model import (
 )
 
 WITHIN_S = 5.0
-"""A value of then is one that was measured at most so long before."""
+"""How long before a moment a value of that moment may have been measured."""
 
 
 def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
-    """The snapshot with what was measured at that time; what nobody measured then is unknown.
+    """The snapshot with what was measured at that time; what was not measured then is unknown.
 
-    Who is there is as of now, without those that began later; its phase is that of then. What else
-    there is to say of a process, a device, a link or the host is not kept: unknown.
+    The processes are the present ones, without those that began later, each in its phase at that
+    time. Other facts about a process, a device, a link or the host are not kept: unknown.
     """
     values = {}
-    for subject, metric, names in _wanted(s):
-        now = s.values.get((subject, metric.name))
-        if metric.name in UNKEPT and now is not None:
-            values[subject, metric.name] = now
+    for subject, metric in _measurable(s):
+        key = subject, metric.name
+        if metric.name in UNKEPT and key in s.values:
+            values[key] = s.values[key]
             continue
-        found = _first(history, metric, names, at_s)
-        if found is not None:
-            source = now.source if now is not None else metric.trust[0]
-            number = int(found) if metric.is_integer else found
-            values[subject, metric.name] = Value(number, source, s.at_s - at_s, False)
+        reading = history.with_source(metric.name, subject, at_s, WITHIN_S)
+        if reading is not None:
+            number = int(reading[0]) if metric.is_integer else reading[0]
+            values[key] = Value(number, reading[1], s.at_s - at_s, False)
     back_s = s.at_s - at_s
-    then = (_then(p, history, at_s, back_s) for p in s.processes)
+    processes = (_earlier_process(p, history, at_s, back_s) for p in s.processes)
     host = s.host._replace(
         load_averages=None,
         memory_available_bytes=None,
@@ -55,7 +57,7 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
         devices=tuple(d._replace(error=None) for d in s.devices),
         chips=tuple(c._replace(notes=()) for c in s.chips),
         values=values,
-        processes=tuple(p for p in then if p is not None),
+        processes=tuple(p for p in processes if p is not None),
         warnings=(),
         links=(),
         latencies=(),
@@ -64,9 +66,9 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     )
 
 
-def _then(p: Process, history: History, at_s: float, back_s: float) -> Process | None:
-    """The process with its phase and age of then: one that has ended since still lived. None of one
-    that began later.
+def _earlier_process(p: Process, history: History, at_s: float, back_s: float) -> Process | None:
+    """The process with its phase and age at that time: if it has ended since, it still lived. None
+    if it began later.
     """
     life = p.life
     if life is not None:
@@ -89,21 +91,15 @@ def _then(p: Process, history: History, at_s: float, back_s: float) -> Process |
 
 
 def _earlier(seconds: float | None, back_s: float) -> float | None:
-    """How long something had lasted then; None when it had not begun, or nobody knows."""
+    """How long something had lasted then; None when it had not begun, or is unknown."""
     return None if seconds is None or seconds < back_s else seconds - back_s
 
 
-def _wanted(s: Snapshot) -> Iterator[tuple[Subject, Metric, tuple[Subject, ...]]]:
-    """Every value there may be: its subject, its metric, and under what the history files it."""
+def _measurable(s: Snapshot) -> Iterator[tuple[Subject, Metric]]:
+    """Every value that there may be."""
     for d in (*s.devices, *s.dead_devices):
-        yield from ((d.key, m, d.filed(m.name)) for m in DEVICE_METRICS)
+        yield from ((d.key, m) for m in DEVICE_METRICS)
     for c in s.chips:
-        yield from ((c.key, m, c.filed(m.name)) for m in CHIP_METRICS)
+        yield from ((c.key, m) for m in CHIP_METRICS)
     for p in s.processes:
-        yield from ((p.key, m, (p.key,)) for m in PROCESS_METRICS)
-
-
-def _first(history: History, m: Metric, names: Iterable[Subject], at_s: float) -> float | None:
-    """Of the first witness that has one: two are never mixed."""
-    found = (history.at(m.name, name, at_s, WITHIN_S) for name in names)
-    return next((v for v in found if v is not None), None)
+        yield from ((p.key, m) for m in PROCESS_METRICS)

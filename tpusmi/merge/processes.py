@@ -12,14 +12,13 @@ from tpusmi.model import (
     Outcome,
     Process,
     ProcessKey,
-    RowKey,
     State,
     Subject,
 )
 
 
 def proven(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-    """The outcomes without what segments say of a process that the kernel shows as another user's.
+    """The outcomes without the segments of a process that the kernel shows as another user's.
 
     The agents' source has asked the kernel as well, but at another moment.
     """
@@ -53,36 +52,35 @@ def process_of(subject: Subject | None) -> ProcessKey | None:
 
 def joined(processes: Iterable[Process]) -> tuple[Process, ...]:
     """One for each key: who it is and what it holds by the kernel; the rest by its agent."""
-    found: dict[ProcessKey, Process] = {}
+    by_key: dict[ProcessKey, Process] = {}
     for p in processes:
-        known = found.get(p.key)
-        if known is None:
-            found[p.key] = p
+        other = by_key.setdefault(p.key, p)
+        if other is p:
             continue
-        told, seen = (known, p) if known.interval_s is not None else (p, known)
-        if seen.interval_s is not None:
+        agent, kernel = (other, p) if other.interval_s is not None else (p, other)
+        if kernel.interval_s is not None:
             continue  # two segments of one process
         # A leader may have ended, for its agent, and leave threads that hold: the kernel sees them.
-        lives = seen.holds and told.is_dead
-        found[p.key] = told._replace(
-            user=seen.user,
-            uid=seen.uid,
-            command=seen.command or told.command,
-            state=State.SILENT if lives else told.state,
-            holds=seen.holds,
-            environment=seen.environment,
-            loaded_only=seen.loaded_only,
-            life=seen.life,
+        lives = kernel.holds and agent.is_dead
+        by_key[p.key] = agent._replace(
+            user=kernel.user,
+            uid=kernel.uid,
+            command=kernel.command or agent.command,
+            state=State.SILENT if lives else agent.state,
+            holds=kernel.holds,
+            environment=kernel.environment,
+            loaded_only=kernel.loaded_only,
+            life=kernel.life,
         )
-    return tuple(found.values())
+    return tuple(by_key.values())
 
 
 def by_process(devices: Iterable[Device]) -> dict[ProcessKey | None, list[Device]]:
-    """The devices that agents tell of, by the process of each."""
-    found: dict[ProcessKey | None, list[Device]] = {}
+    """The devices that agents report, by the process of each."""
+    grouped: dict[ProcessKey | None, list[Device]] = {}
     for d in devices:
-        found.setdefault(d.key.process, []).append(d)
-    return found
+        grouped.setdefault(d.key.process, []).append(d)
+    return grouped
 
 
 def is_claim(key: ProcessKey | None) -> bool:
@@ -93,38 +91,37 @@ def is_claim(key: ProcessKey | None) -> bool:
 def of_claims(
     claimed: Mapping[ProcessKey | None, list[Device]], processes: Iterable[Process], has_own: bool
 ) -> tuple[list[Device], list[Device]]:
-    """Of the devices that only files name: those to show as the machine's, and all others.
+    """The devices that only files name: those to show as the machine's, and all others.
 
     They are the machine's only where it has none of its own that are known, as in a container
     beside that of the job, and only while the job lives, as far as anything tells.
     """
     live = {p.key for p in processes if p.is_living and not has_own}
-    shown = [d for key, own in claimed.items() if key in live for d in own]
-    return shown, [d for key, own in claimed.items() if key not in live for d in own]
+    believed = [d for key, own in claimed.items() if key in live for d in own]
+    return believed, [d for key, own in claimed.items() if key not in live for d in own]
 
 
-def told_apart(devices: Iterable[Device]) -> list[Device]:
+def with_names(devices: Iterable[Device]) -> list[Device]:
     """The devices, no two of the same name. Those of the chips have their index in it where their
     ids are not unique. Any other bears its pid or port, where another device has its name.
     """
-    found = list(devices)
-    numbers = [d.number for d in found if d.chip is not None]
+    named = list(devices)
+    numbers = [d.number for d in named if d.chip is not None]
     if len(set(numbers)) < len(numbers):
-        found = [d._replace(by_index=d.chip is not None) for d in found]
+        named = [d._replace(by_index=d.chip is not None) for d in named]
     for mark in (_pid_or_port, _pid_and_start):
-        names = Counter(d.name for d in found)
-        found = [d if names[d.name] == 1 else d._replace(apart_by=mark(d)) for d in found]
-    return found
+        names = Counter(d.name for d in named)
+        named = [d if names[d.name] == 1 else d._replace(apart_by=mark(d)) for d in named]
+    return named
 
 
 def _pid_or_port(d: Device) -> str:
-    """Of a row its server's port; empty for a device of the chips, which needs neither."""
+    """The port of the server that numbers it, else its job's pid; empty for a device of the chips,
+    which needs neither.
+    """
     if d.chip is not None:
         return ""
-    if d.key.process is not None:
-        return str(d.key.process.pid)
-    servers = [row.server for row in d.aka if isinstance(row, RowKey)]
-    return servers[0].rpartition(":")[2] if servers else ""
+    return d.key.server.rpartition(":")[2] if d.key.process is None else str(d.key.process.pid)
 
 
 def _pid_and_start(d: Device) -> str:

@@ -1,7 +1,7 @@
-"""Where a device's program stands under the roof of its chip: held back by memory or by arithmetic.
+"""Where a device's program is under the roof of its chip: held back by memory or by arithmetic.
 Pure.
 
-What it rests on, and how far that carries:
+The numbers, and how far they can be trusted:
 
 - FLOP/s are what the job counts itself (`step(flops=)`, `track()`), over the last minute. They are
   those of the whole job and are divided evenly by its `device_count`: a device that does more than
@@ -9,7 +9,7 @@ What it rests on, and how far that carries:
 - HBM bytes/s are the share that libtpu measures over its own window of some seconds, times the
   nominal peak of the chip table. Where it measures a chip of two devices, no device has them.
 - So the two are not of the same moment, and mean something for a job whose steps are alike.
-- Peaks are those of bf16: a job in int8 or fp8 can stand above the roof.
+- Peaks are those of bf16: a job in int8 or fp8 can be above the roof.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tpusmi.chips import by_kind, peak_flops_per_device, peak_hbm_bytes_per_s_per_device
-from tpusmi.model import Device, Number, Process, Snapshot, Subject
+from tpusmi.model import Device, Process, Snapshot
+from tpusmi.model.several import fresh_own
 
 MEMORY, COMPUTE = "memory", "compute"
 
 
 class Roofline(NamedTuple):
-    """Of one device. None is what nobody measured, or the chip table does not know."""
+    """One device. None where it was not measured, or the chip table does not know."""
 
     peak_flops_per_s: float | None
     """bf16, from the chip table."""
@@ -32,7 +33,7 @@ class Roofline(NamedTuple):
     flops_per_s: float | None
     """The device's even part of what the whole job computes."""
     hbm_bytes_per_s: float | None
-    """What libtpu measures, of the peak."""
+    """From libtpu's share of the peak."""
 
     @property
     def ridge_flops_per_byte(self) -> float | None:
@@ -53,18 +54,9 @@ class Roofline(NamedTuple):
         return MEMORY if intensity < ridge else COMPUTE
 
     @property
-    def attainable_flops_per_s(self) -> float | None:
-        """The height of the roof at this intensity."""
-        peak, bandwidth = self.peak_flops_per_s, self.peak_hbm_bytes_per_s
-        intensity = self.intensity_flops_per_byte
-        if peak is None or bandwidth is None or intensity is None:
-            return None
-        return min(peak, intensity * bandwidth)
-
-    @property
     def roof_ratio(self) -> float | None:
-        """Share of the roof that is reached, 0 to 1: of the bandwidth under its memory part, of the
-        peak under the other.
+        """Share of the roof that is reached, 0 to 1: share of the bandwidth under its memory part,
+        of the peak under the other.
         """
         if self.bound == MEMORY:
             return _ratio(self.hbm_bytes_per_s, self.peak_hbm_bytes_per_s)
@@ -72,39 +64,34 @@ class Roofline(NamedTuple):
 
 
 def roofline(snapshot: Snapshot, device: Device) -> Roofline:
-    """Where the program on that device stands."""
+    """Where the program on that device is."""
     generation = None if device.kind is None else by_kind(device.kind)
     bandwidth = None if generation is None else peak_hbm_bytes_per_s_per_device(generation)
-    busy = _fresh(snapshot, "hbm_bandwidth_utilization_percent", device.key)
+    # An old value beside a new one would make up a point.
+    busy = fresh_own(snapshot, "hbm_bandwidth_utilization_percent", device.key)
     return Roofline(
-        None if generation is None else peak_flops_per_device(generation),
-        bandwidth,
-        _flops_per_s(snapshot, device),
-        None if busy is None or bandwidth is None else bandwidth * busy / 100,
+        peak_flops_per_s=None if generation is None else peak_flops_per_device(generation),
+        peak_hbm_bytes_per_s=bandwidth,
+        flops_per_s=_flops_per_s(snapshot, device),
+        hbm_bytes_per_s=None if busy is None or bandwidth is None else bandwidth * busy / 100,
     )
 
 
 def _flops_per_s(snapshot: Snapshot, device: Device) -> float | None:
-    """None also where several jobs that compute share the device: nobody knows their parts."""
+    """None also where several jobs that compute share the device: their parts are unknown."""
     owners = {o for o in (device.key.process, *device.owners) if o is not None}
     parts = [_part(snapshot, p) for p in snapshot.processes if p.key in owners]
-    known = [part for part in parts if part is not None]
-    return known[0] if len(known) == 1 else None
+    measured = [part for part in parts if part is not None]
+    return measured[0] if len(measured) == 1 else None
 
 
 def _part(snapshot: Snapshot, process: Process) -> float | None:
     """What each device of a job computes."""
-    whole = _fresh(snapshot, "flops_per_s", process.key)
+    whole = fresh_own(snapshot, "flops_per_s", process.key)
     devices = process.facts.get("device_count")
     if whole is None or not isinstance(devices, int) or devices < 1:
         return None
     return whole / devices
-
-
-def _fresh(snapshot: Snapshot, name: str, subject: Subject) -> Number | None:
-    """A value that is still true: an old one beside a new one would make up a point."""
-    found = snapshot.values.get((subject, name))
-    return None if found is None or found.stale else found.value
 
 
 def _ratio(part: float | None, whole: float | None) -> float | None:

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from tpusmi.merge.machine import order_of
 from tpusmi.model import Chip, Device, Process, ProcessKey
 from tpusmi.text import whole_number
 
 PATHS_VARIABLE = "TPU_VISIBLE_DEVICE_PATHS"
-"""Of all three this one counts for libtpu."""
+"""libtpu obeys this one, where several of the three are set."""
 CHIPS_VARIABLES = ("TPU_VISIBLE_CHIPS", "TPU_VISIBLE_DEVICES")
 
 Shares = dict[ProcessKey, frozenset[int]]
@@ -25,28 +24,35 @@ def shares(
     chips: Sequence[Chip],
     ids: Mapping[ProcessKey, tuple[int, ...]],
 ) -> Shares:
-    """The devices that each process uses of the nodes that it holds together with others; nothing
-    of processes that do not tell, or that contradict each other.
+    """The devices that each process uses of the nodes that it holds together with others; no entry
+    for processes that do not say, or that contradict each other.
     """
     groups: dict[tuple[str, ...], list[Process]] = {}
     for p in processes:
         if len(p.holds) > 1 and p.key in ids and not p.is_dead:
             groups.setdefault(tuple(sorted(p.holds, key=order_of)), []).append(p)
-    found: Shares = {}
+    certain: Shares = {}
     for nodes, group in groups.items():
         held = [c for c in chips if set(c.nodes) & set(nodes)]
         parts = {p.key: _part(p, held, machine) for p in group} if len(group) > 1 else {}
-        whole = {d.index for d in machine if d.chip in {c.index for c in held}}
+        indexes = {c.index for c in held}
+        whole = {d.index for d in machine if d.chip in indexes}
         if parts and _are_certain(parts, whole, ids):
-            found.update(parts)
-    return found
+            certain.update(parts)
+    return certain
 
 
-def used_first(device: Device, found: Shares) -> Device:
+def used_first(device: Device, parts: Shares) -> Device:
     """The device with the process that uses it in front of the others that hold its node."""
     return device._replace(
-        owners=tuple(sorted(device.owners, key=lambda o: device.index not in found.get(o, ())))
+        owners=tuple(sorted(device.owners, key=lambda o: device.index not in parts.get(o, ())))
     )
+
+
+def order_of(node: str) -> tuple[str, int]:
+    """By what to sort nodes: `/dev/vfio/9` comes before `/dev/vfio/10`."""
+    name = node.rstrip("0123456789")
+    return name, int(node[len(name) :] or 0)
 
 
 def _part(p: Process, held: Sequence[Chip], machine: Sequence[Device]) -> frozenset[int]:
@@ -55,8 +61,8 @@ def _part(p: Process, held: Sequence[Chip], machine: Sequence[Device]) -> frozen
     if paths:
         named = {c.index for c in held if set(c.nodes) & set(paths)}
     else:
-        told = (p.environment.get(name, "") for name in CHIPS_VARIABLES)
-        words = next(filter(None, told), "").split(",")
+        values = (p.environment.get(name, "") for name in CHIPS_VARIABLES)
+        words = next(filter(None, values), "").split(",")
         numbers = [whole_number(word.strip()) for word in words]
         if any(n is None or n >= len(held) for n in numbers):
             return frozenset()

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from tpusmi.model import AGENT, FAILED, HOLDERS, LIBTPU, Missing, Outcome, Process, Server, Snapshot
 
 SHARED = (AGENT, LIBTPU, HOLDERS, "sysfs")
-"""Sources that speak for every process. libtpu's SDK is not asked by every command."""
+"""Sources whose answers concern every process. Not every command asks libtpu's SDK."""
 
 
 def missing_witnesses(outcomes: Iterable[Outcome]) -> tuple[Missing, ...]:
-    """Those that the sources name, and each source that failed as a whole."""
+    """The witnesses that the sources name, and each source that failed as a whole."""
     return tuple(dict.fromkeys(witness for o in outcomes for witness in _missing(o)))
 
 
@@ -25,14 +25,14 @@ def _missing(o: Outcome) -> Iterator[Missing]:
 
 def missing_for(s: Snapshot, p: Process) -> list[Missing]:
     """The witnesses that could have changed the verdict on that process."""
-    return [witness for witness in s.missing if _could_speak(witness, p)]
+    return [witness for witness in s.missing if _matters(witness, p)]
 
 
-def _could_speak(witness: Missing, p: Process) -> bool:
+def _matters(witness: Missing, p: Process) -> bool:
     """A segment that could not be read is not that of a process whose own was read."""
     is_whole = witness.uid is None and witness.process is None and not witness.among
-    was_heard = witness.source == AGENT and p.interval_s is not None and not is_whole
-    return witness.concerns(p) and not was_heard
+    has_answered = witness.source == AGENT and p.interval_s is not None and not is_whole
+    return witness.concerns(p) and not has_answered
 
 
 def in_words(missing: Sequence[Missing]) -> str:
@@ -49,7 +49,7 @@ def explained(
     What one source knows explains the failure of another.
     """
     why = {p.key: f"pid {p.pid} is {text}" for p in processes if (text := stopped(p))}
-    found, servers = [], []
+    explained, servers = [], []
     for o in outcomes:
         for server in o.servers:
             if server.status == FAILED and server.message and server.process in why:
@@ -59,8 +59,8 @@ def explained(
                     server._replace(message=message),
                 )
             servers.append(server)
-        found.append(o)
-    return tuple(found), tuple(servers)
+        explained.append(o)
+    return tuple(explained), tuple(servers)
 
 
 def stopped(p: Process) -> str:

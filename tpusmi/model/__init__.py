@@ -7,13 +7,13 @@ with it each annotation is compiled at import, which costs every command its tim
 from tpusmi.model.history import (
     HISTORY_S,
     UNKEPT,
-    UNKNOWN,
     History,
 )
 from tpusmi.model.host import HostFacts
 from tpusmi.model.memory_profile import Allocation, MemoryProfile, Site
 from tpusmi.model.metrics import (
     AGENT,
+    ASKED_OF_LIBTPU,
     CHIP,
     CHIP_METRICS,
     DEVICE,
@@ -27,6 +27,7 @@ from tpusmi.model.metrics import (
     PROCESS_METRICS,
     Metric,
     metric,
+    trust_rank,
 )
 from tpusmi.model.nouns import (
     FRESH_LEAST_S,
@@ -63,6 +64,7 @@ from tpusmi.model.process import (
     ProcessKey,
     Sign,
 )
+from tpusmi.model.series import UNKNOWN, Series
 from tpusmi.model.servers import (
     Core,
     Latency,
@@ -92,6 +94,7 @@ from tpusmi.model.states import (
 __all__ = [
     "ABSENT",
     "AGENT",
+    "ASKED_OF_LIBTPU",
     "CHIP",
     "CHIP_METRICS",
     "DENIED",
@@ -149,6 +152,7 @@ __all__ = [
     "ProcessKey",
     "Reading",
     "RowKey",
+    "Series",
     "Server",
     "Sign",
     "Site",
@@ -161,5 +165,6 @@ __all__ = [
     "Visibility",
     "fresh_for_s",
     "metric",
+    "trust_rank",
     "within",
 ]

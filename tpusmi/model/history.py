@@ -1,122 +1,201 @@
-"""The last ten minutes of every value, a number a second, for graphs and for looking back. Pure."""
+"""The last ten minutes of every value that was shown, a number a second, for graphs and for looking
+back. Pure.
+"""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
-from tpusmi.model.nouns import ChipKey, DeviceKey, Number, Reading, RowKey, Subject
+from tpusmi.model.metrics import AGENT, ASKED_OF_LIBTPU, LIBTPU, trust_rank
+from tpusmi.model.nouns import DeviceKey, Number, Reading, Subject
 from tpusmi.model.process import ProcessKey
+from tpusmi.model.series import UNKNOWN, Origin, Series
 
 HISTORY_S = 600
 SERIES_MOST = 16_384
-"""46 MB. A host of 256 chips has up to 9,000: of an agent, of a metrics server, of the SDK."""
+"""How many series there can be: 46 MB. A host of 256 chips has up to 9,000."""
 SHARE = SERIES_MOST // 4
-"""Of one origin, where there are more than..."""
+"""How many of them one origin can have, where there are more than ROOMY."""
 ROOMY = SERIES_MOST * 3 // 4
-"""... so many: one that names its devices anew at each look must not take every place."""
+"""An origin that gives its devices new names at each look must not take every place."""
 SWEEP_EVERY_S = 1.0
-PATIENCE_LEAST_S = 65.0
-"""A series may be fed as seldom as its values stay fresh, but not before it has been fed for as
-long; at first, once a minute is enough.
-"""
-UNKNOWN = -1.0
-"""In place of what nobody measured: no quantity is negative."""
 UNKEPT = frozenset(("hbm_limit_bytes",))
-"""What does not change: the present value stands for the past one."""
+"""Metrics that do not change: the present value stands for the past one."""
 FORGET_EVERY_S = 30.0
 WATCHED = "duty_cycle_percent"
 """The metric of which it is known for how long it has been nothing, however long that is."""
 NOTHING_PERCENT = 0.05
+"""A share below this is nothing."""
 GAP_S = 60.0
-"""What nobody measured for so long may have been anything."""
+"""A value that was not measured for that time may have been anything."""
 
-Origin = ProcessKey | str | None
+Key = tuple[Subject, str]
+"""What a snapshot has its values under: a subject, and the name of a metric."""
 
 
 class History:
-    """A ring of single-precision numbers for each series, one for each second of CLOCK_MONOTONIC:
-    2.4 KB a series however long it runs. Of two readings in a second the later one stays.
+    """Rings of single-precision numbers, one number for each second of CLOCK_MONOTONIC: 2.4 KB a
+    series however long it runs. Of two readings in a second the later one stays.
+
+    It keeps what snapshots show, under their keys, with a series for each witness: a graph is drawn
+    from one of them, so the numbers of two witnesses are never in one graph.
 
     There are SERIES_MOST at most. Where they are not enough, those go first that are no longer fed,
-    and those of an origin (a process, a metrics server) that has more than its share: what is fed
-    steadily is not pushed out by what is new.
+    and those of an origin that has more than its share: what is fed steadily is not pushed out by
+    what is new.
     """
 
     def __init__(self, span_s: int = HISTORY_S) -> None:
         self.span_s = span_s
         self._blank = array("f", [UNKNOWN]) * span_s
-        self._series: dict[tuple[Subject, str], _Series] = {}
-        self._nothing_since_s: dict[Subject, float] = {}
+        self._series: dict[Key, tuple[Series, ...]] = {}
+        """The witnesses of each value, the most trusted first."""
+        self._quiet: dict[Subject, tuple[float, float]] = {}
+        """Subjects whose WATCHED metric is nothing: since when, and when it was last measured."""
+        self._places: dict[Hashable, DeviceKey] = {}
+        """The devices of the newest snapshot, as record() got them."""
         self._origins: Counter[Origin] = Counter()
+        self.size = 0
+        """How many series there are."""
         self._forgot_at_s = self._swept_at_s = -FORGET_EVERY_S
 
-    @property
-    def size(self) -> int:
-        """How many series there are."""
-        return len(self._series)
-
-    def add(self, readings: Sequence[Reading]) -> None:
+    def add(self, readings: Iterable[Reading]) -> None:
         """Append readings; one that is not newer than its series' last is dropped."""
         for r in readings:
-            if r.metric in UNKEPT:
-                continue
-            series = self._series.get((r.subject, r.metric))
-            if series is None:
-                origin = _origin(r.subject)
-                if not self._has_room(origin):
-                    continue
-                series = self._series[r.subject, r.metric] = _Series(self._blank[:], r.at_s)
-                self._origins[origin] += 1
-            elif r.at_s <= series.at_s:
-                continue
-            if r.metric == WATCHED:
-                self._watch(r, series.at_s)
-            series.put(r)
+            self._put((r.subject, r.metric), r)
+
+    def record(
+        self, shown: Mapping[Key, Reading], places: Mapping[Hashable, DeviceKey], now_s: float
+    ) -> None:
+        """Append the readings that a snapshot shows, and forget what is too old.
+
+        `places` are its devices by what stays the same when a job's agent begins or ends, and with
+        it a device's key: what libtpu says of the device goes on under the new key.
+        """
+        if places != self._places:
+            self._follow(places)
+        for key, r in shown.items():
+            if r.at_s > now_s - self.span_s:
+                self._put(key, r)
+        self.forget(now_s)
+
+    def _put(self, key: Key, r: Reading) -> None:
+        if r.metric in UNKEPT:
+            return
+        witness = _witness(r)
+        series = self._of(key, witness)
+        if series is None:
+            series = Series(witness, self._blank[:], r.at_s)
+            if not self._keep(key, series):
+                return
+        elif r.at_s <= series.at_s:
+            return
+        if r.metric == WATCHED:
+            self._watch(key[0], r)
+        series.put(r)
+
+    def _of(self, key: Key, witness: str) -> Series | None:
+        for series in self._series.get(key, ()):  # for every number on the screen at every tick
+            if series.witness == witness:
+                return series
+        return None
+
+    def _keep(self, key: Key, series: Series) -> bool:
+        """Take a series in, for that of the same witness if there is one; False where there is no
+        room.
+        """
+        witnesses = self._series.get(key, ())
+        others = [x for x in witnesses if x.witness != series.witness]
+        origin = series.origin = _origin(key[0], series.witness)
+        if len(others) == len(witnesses):
+            if self.size >= (SERIES_MOST if self._origins[origin] < SHARE else ROOMY):
+                return False
+            self._origins[origin] += 1
+            self.size += 1
+        ranked = sorted((*others, series), key=lambda x: trust_rank(key[1], x.witness))
+        self._series[key] = tuple(ranked)
+        return True
+
+    def _follow(self, places: Mapping[Hashable, DeviceKey]) -> None:
+        """Let devices that have another key than before go on under it. What an agent says stays
+        with its own job, and what libtpu says is copied: the job that has ended is still looked at.
+        """
+        before = [(self._places.get(place), key) for place, key in places.items()]
+        moved = {old: key for old, key in before if old is not None and old != key}
+        self._places = dict(places)
+        for (subject, name), series in self._all() if moved else ():
+            if isinstance(subject, DeviceKey) and subject in moved and series.witness != AGENT:
+                self._go_on((moved[subject], name), series)
+        for old, key in moved.items():
+            if old in self._quiet:
+                self._quiet.setdefault(key, self._quiet[old])
+
+    def _go_on(self, key: Key, series: Series) -> None:
+        """Let the key have the series, unless it has a longer one that is fed as well."""
+        own = self._of(key, series.witness)
+        if own is not None:
+            fed_s = max(series.at_s, own.at_s) - GAP_S
+            if series.at_s < fed_s or (own.at_s >= fed_s and own.first_s < series.first_s):
+                return
+        self._keep(key, series.copy())
+
+    def series(
+        self, name: str, subjects: Iterable[Subject], until_s: int, count: int
+    ) -> Series | None:
+        """What a graph of `count` seconds up to `until_s` is drawn from: of the first of these
+        subjects of which anything is known, the most trusted witness; None where nothing is.
+        """
+        kept = (x for subject in subjects for x in self._series.get((subject, name), ()))
+        return next((x for x in kept if x.is_within(until_s, count)), None)
 
     def window(self, name: str, subject: Subject, until_s: int, count: int) -> array[float] | None:
-        """`count` seconds of one metric, oldest first and second `until_s` last, UNKNOWN where
-        nobody measured; None when nobody did in the whole of it.
+        """`count` seconds of one metric of one witness, oldest first and second `until_s` last,
+        UNKNOWN where it was not measured; None when it was not in the whole of it.
         """
-        series = self._series.get((subject, name))
+        series = self.series(name, (subject,), until_s, count)
         return None if series is None else series.window(until_s, count)
 
     def first_s(self, name: str, subject: Subject, until_s: int) -> int | None:
-        """The second of the oldest value of one metric in the whole span up to `until_s`; None when
-        nobody measured any.
+        """The second of the oldest value in a graph of the whole span up to `until_s`; None when it
+        is empty.
         """
-        series = self._series.get((subject, name))
+        series = self.series(name, (subject,), until_s, self.span_s)
         return None if series is None else series.known_from_s(until_s)
 
     def at(self, name: str, subject: Subject, at_s: float, within_s: float) -> Number | None:
-        """The newest value up to then, none older than `within_s`; None when there is none."""
-        count = max(1, int(within_s) + 1)
-        found = self.window(name, subject, int(at_s), count)
-        return None if found is None else next((v for v in reversed(found) if v >= 0), None)
+        """The newest value up to that time, none older than `within_s`; None when there is none."""
+        value = self.with_source(name, subject, at_s, within_s)
+        return None if value is None else value[0]
+
+    def with_source(
+        self, name: str, subject: Subject, at_s: float, within_s: float
+    ) -> tuple[Number, str] | None:
+        """The same with the source that measured it."""
+        for series in self._series.get((subject, name), ()):
+            window = series.window(int(at_s), max(1, int(within_s) + 1))
+            number = next((v for v in reversed(window) if v >= 0), None)
+            if number is not None:
+                return number, series.source
+        return None
 
     def oldest_s(self) -> float | None:
         """When the oldest value that is kept was measured; None when there is none."""
-        # A copy, taken in one step: sources add series from threads of their own.
-        return min((series.first_s for series in self._series.copy().values()), default=None)
+        return min((series.first_s for _, series in self._all()), default=None)
 
     def nothing_since_s(self, subject: Subject) -> float | None:
-        """Since when the duty cycle of a subject has been nothing; None when it is not, or nobody
-        knows.
+        """Since when the duty cycle of a subject has been nothing; None when it is not, or when it
+        is not known.
         """
-        return self._nothing_since_s.get(subject)
+        return self._quiet.get(subject, (None,))[0]
 
-    def _watch(self, r: Reading, before_s: float) -> None:
+    def _watch(self, subject: Subject, r: Reading) -> None:
+        since_s, last_s = self._quiet.get(subject, (r.at_s, r.at_s))
         if r.value > NOTHING_PERCENT:
-            self._nothing_since_s.pop(r.subject, None)
-        elif r.at_s - before_s > GAP_S:
-            self._nothing_since_s[r.subject] = r.at_s
+            self._quiet.pop(subject, None)
         else:
-            self._nothing_since_s.setdefault(r.subject, r.at_s)
-
-    def _has_room(self, origin: Origin) -> bool:
-        most = SERIES_MOST if self._origins[origin] < SHARE else ROOMY
-        return len(self._series) < most
+            self._quiet[subject] = (since_s if r.at_s - last_s <= GAP_S else r.at_s, r.at_s)
 
     def forget(self, now_s: float) -> None:
         """Drop series that have had no value in the span, and make room when there is none. Looks
@@ -124,105 +203,56 @@ class History:
         """
         if now_s - self._forgot_at_s >= FORGET_EVERY_S:
             self._forgot_at_s = now_s
-            self._drop(k for k, s in self._series.copy().items() if s.at_s < now_s - self.span_s)
-        if len(self._series) >= SERIES_MOST and now_s - self._swept_at_s >= SWEEP_EVERY_S:
+            self._drop((k, x) for k, x in self._all() if x.at_s < now_s - self.span_s)
+            # Counted again: another thread may have added some meanwhile.
+            self._origins = Counter(x.origin for _, x in self._all())
+            self.size = self._origins.total()
+        if self.size >= SERIES_MOST and now_s - self._swept_at_s >= SWEEP_EVERY_S:
             self._swept_at_s = now_s
             self._sweep(now_s)
 
     def _sweep(self, now_s: float) -> None:
-        """Drop what is no longer fed, and of origins that have too much, until there is room."""
-        every = [*self._series.copy().items()]
-        origins = Counter(_origin(subject) for (subject, _), _ in every)
-        too_large = {origin for origin, count in origins.items() if count > SHARE}
-        ranked = sorted(
-            (_origin(key[0]) not in too_large, series.at_s, rank)
-            for rank, (key, series) in enumerate(every)
-        )
-        gone: list[tuple[Subject, str]] = []
-        for is_modest, _, rank in ranked:
-            key, series = every[rank]
-            origin = _origin(key[0])
-            if len(every) - len(gone) <= ROOMY:
+        """Drop series until there is room: no longer fed ones, and those of too large origins."""
+        kept = [*self._all()]
+        left = Counter(series.origin for _, series in kept)
+        too_large = {origin for origin, count in left.items() if count > SHARE}
+        kept.sort(key=lambda x: (x[1].origin not in too_large, x[1].at_s))
+        gone: list[tuple[Key, Series]] = []
+        for key, series in kept:
+            if len(kept) - len(gone) <= ROOMY:
                 break
-            if series.is_fed(now_s) and (is_modest or origins[origin] <= SHARE):
+            is_modest = series.origin not in too_large or left[series.origin] <= SHARE
+            if is_modest and series.is_fed(now_s):
                 continue
-            origins[origin] -= 1
-            gone.append(key)
+            left[series.origin] -= 1
+            gone.append((key, series))
         self._drop(gone)
 
-    def _drop(self, gone: Iterable[tuple[Subject, str]]) -> None:
-        for key in gone:
+    def _drop(self, gone: Iterable[tuple[Key, Series]]) -> None:
+        for key, series in gone:
+            rest = tuple(x for x in self._series.get(key, ()) if x is not series)
+            self._origins[series.origin] -= 1
+            self.size -= 1
+            if rest:
+                self._series[key] = rest
+                continue
             self._series.pop(key, None)
             if key[1] == WATCHED:
-                self._nothing_since_s.pop(key[0], None)
-        # Counted anew: other threads may have added some meanwhile.
-        self._origins = Counter(_origin(subject) for subject, _ in self._series.copy())
+                self._quiet.pop(key[0], None)
+
+    def _all(self) -> Iterator[tuple[Key, Series]]:
+        """Every series with its key, of a copy that is taken in one step: several threads add."""
+        for key, witnesses in self._series.copy().items():
+            for series in witnesses:
+                yield key, series
 
 
-def _origin(subject: Subject) -> Origin:
-    """Whose it is: a process's, a server's, or the machine's."""
-    if isinstance(subject, RowKey):
-        return subject.server
+def _witness(r: Reading) -> str:
+    """Who measured it: what an agent asks of libtpu is libtpu's own number."""
+    return LIBTPU if r.source == AGENT and r.metric in ASKED_OF_LIBTPU else r.source
+
+
+def _origin(subject: Subject, witness: str) -> Origin:
     if isinstance(subject, DeviceKey):
-        return subject.process
-    return None if isinstance(subject, ChipKey) else subject
-
-
-class _Series:
-    """One ring: the number of second `s` is at `s` modulo its length."""
-
-    __slots__ = ("_born_s", "_fresh_s", "_ring", "at_s")
-
-    def __init__(self, ring: array[float], at_s: float) -> None:
-        self._ring = ring
-        self._born_s = self.at_s = at_s
-        self._fresh_s = 0.0
-
-    @property
-    def first_s(self) -> float:
-        """The oldest second that the ring may know."""
-        return max(self._born_s, self.at_s - len(self._ring) + 1)
-
-    def known_from_s(self, until_s: int) -> int | None:
-        """The oldest second with a value, of as many as the ring has up to `until_s`."""
-        ring, last = self._ring, int(self.at_s)
-        oldest = max(last, until_s) - len(ring) + 1
-        seconds = range(max(oldest, int(self._born_s)), min(until_s, last) + 1)
-        return next((second for second in seconds if ring[second % len(ring)] >= 0), None)
-
-    def is_fed(self, now_s: float) -> bool:
-        """False when the next value is overdue."""
-        patience_s = min(self._fresh_s, max(PATIENCE_LEAST_S, self.at_s - self._born_s))
-        return now_s - self.at_s <= patience_s
-
-    def put(self, r: Reading) -> None:
-        """The newest reading. The one before stands until then, as long as it may be believed."""
-        ring, second, last = self._ring, int(r.at_s), int(self.at_s)
-        if second > last + 1:
-            held = ring[last % len(ring)] if r.at_s - self.at_s <= r.fresh_s else UNKNOWN
-            self._fill(max(last + 1, second - len(ring)), second, held)
-        ring[second % len(ring)] = r.value
-        self.at_s = r.at_s
-        self._fresh_s = r.fresh_s
-
-    def _fill(self, start: int, stop: int, value: float) -> None:
-        """Those seconds, no more than the ring has. Not one by one: there may be many at each
-        reading.
-        """
-        ring, size = self._ring, len(self._ring)
-        first, more = start % size, stop - start
-        before = min(more, size - first)
-        ring[first : first + before] = array("f", [value]) * before
-        ring[: more - before] = array("f", [value]) * (more - before)
-
-    def window(self, until_s: int, count: int) -> array[float] | None:
-        ring, last = self._ring, int(self.at_s)
-        size = len(ring)
-        oldest = max(last - size + 1, int(self._born_s))
-        start, stop = max(until_s - count + 1, oldest), min(until_s, last) + 1
-        if start >= stop:
-            return None
-        a, b = start % size, (stop - 1) % size + 1
-        known = ring[a:b] if a < b else ring[a:] + ring[:b]
-        before, after = start - (until_s - count + 1), until_s + 1 - stop
-        return array("f", [UNKNOWN]) * before + known + array("f", [UNKNOWN]) * after
+        return subject.process or subject.server or None, witness
+    return subject if isinstance(subject, ProcessKey) else None, witness

@@ -9,6 +9,8 @@ from typing import NamedTuple
 CHIP, DEVICE, PROCESS = "chip", "device", "process"
 
 AGENT, LIBTPU, LIBTPU_SDK = "agent", "libtpu", "libtpu_sdk"
+ASKED_OF_LIBTPU = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
+"""Metrics that an agent asks libtpu for: its own numbers, which the agent only hands on."""
 PHASE = "phase"
 """No metric: the number in PHASES of what a process was doing. In History, and in no snapshot."""
 NOMINAL = "nominal"
@@ -141,8 +143,14 @@ CHIP_METRICS = tuple(m for m in METRICS if m.scope == CHIP)
 DEVICE_METRICS = tuple(m for m in METRICS if m.scope == DEVICE)
 PROCESS_METRICS = tuple(m for m in METRICS if m.scope == PROCESS)
 _BY_NAME = {(m.scope, m.name): m for m in METRICS}
+_TRUST = {(m.name, source): rank for m in METRICS for rank, source in enumerate(m.trust)}
 
 
 def metric(scope: str, name: str) -> Metric:
     """The metric of that scope and name; KeyError when there is none."""
     return _BY_NAME[scope, name]
+
+
+def trust_rank(name: str, source: str) -> int:
+    """The place of a source among those of the metric, 0 for the most trusted."""
+    return _TRUST.get((name, source), len(_TRUST))

@@ -56,10 +56,14 @@ class Host(NamedTuple):
 
 
 class DeviceKey(NamedTuple):
-    """One device of one process, or of the machine when `process` is None."""
+    """One device of one process; of a metrics server, where it is not known which device its
+    number means; or of the machine.
+    """
 
     process: ProcessKey | None
     index: int  # type: ignore[assignment]  # hides tuple.index, which has no use here
+    server: str = ""
+    """Address of the metrics server that numbers it; empty for every device that is known."""
 
 
 class ChipKey(NamedTuple):
@@ -122,23 +126,12 @@ class Device(NamedTuple):
     """Its chip's device node: `/dev/vfio/0`. A chip of two nodes gives each device its own."""
     owners: tuple[ProcessKey, ...] = ()
     """Every process that holds the node, or whose agent reports the device."""
-    aka: tuple[Subject, ...] = ()
-    """What else it is: the machine's device under an agent's, the rows that are named by its id."""
-    rows: tuple[tuple[str, RowKey], ...] = ()
-    """The rows that its values are read from, each behind its metric."""
     by_index: bool = False
     """True where devices of the machine share their ids: each of four processes calls its own 0."""
     apart_by: str = ""
     """Pid or port that distinguishes it from another device of the same name; empty when no other
     device has its name.
     """
-
-    def filed(self, metric: str) -> tuple[Subject, ...]:
-        """Under what History has a metric of the device. The row of one metric may be another
-        device's, or a chip's, in the next.
-        """
-        others = tuple(a for a in self.aka if not isinstance(a, RowKey))
-        return (self.key, *_of(metric, self.rows), *others)
 
     @property
     def name(self) -> str:
@@ -183,20 +176,10 @@ class Chip(NamedTuple):
     """Driver that the kernel has bound to it: `vfio-pci`."""
     driver_version: str | None = None
     """None when the driver has no version of its own."""
-    rows: tuple[tuple[str, RowKey], ...] = ()
-    """The rows that its values are read from, each behind its metric."""
 
     @property
     def key(self) -> ChipKey:
         return ChipKey(self.index)
-
-    def filed(self, metric: str) -> tuple[Subject, ...]:
-        """Under what History has a metric of the chip."""
-        return (self.key, *_of(metric, self.rows))
-
-
-def _of(metric: str, rows: tuple[tuple[str, RowKey], ...]) -> tuple[RowKey, ...]:
-    return tuple(row for name, row in rows if name == metric)
 
 
 class Visibility(NamedTuple):

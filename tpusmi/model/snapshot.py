@@ -2,7 +2,7 @@
 
 # No `from __future__ import annotations`: see `model/__init__.py`.
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.model.host import HostFacts
@@ -79,12 +79,6 @@ class Snapshot(NamedTuple):
         """
         every = (*self.devices, *self.dead_devices)
         return tuple(d for d in every if d.key.process == process or process in d.owners)
-
-    def total(self, name: str, devices: Iterable[Device]) -> Number | None:
-        """Sum of a metric over devices; None unless every one of them has it."""
-        values = [self.value(name, d.key) for d in devices]
-        known = [v for v in values if v is not None]
-        return sum(known) if known and len(known) == len(values) else None
 
     def labelled_latencies(self) -> list[tuple[str, Latency]]:
         """Each latency with a label that is unique among those of its name."""

@@ -9,7 +9,7 @@ values, formats and explanations from here. A new column is one line.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.model import DEVICE, PROCESS, Device, Process, Value, metric
+from tpusmi.model import DEVICE, PROCESS, Device, Process, Value, metric, several
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.rows import IndexedSnapshot
 
@@ -193,7 +193,8 @@ def _process_memory(at: IndexedSnapshot, p: Process) -> Cell:
 
 def _mean(name: str) -> Getter:
     def mean(at: IndexedSnapshot, p: Process) -> float | None:
-        return None if p.is_dead else rows.mean(at.snapshot, name, at.devices_of(p.key))
+        devices = () if p.is_dead else at.devices_of(p.key)
+        return several.mean(at.snapshot, name, devices, of_some=True)
 
     return _number(mean, words.percent)
 

@@ -2,10 +2,11 @@
 
 # No `from __future__ import annotations`: named tuples would compile each annotation at import.
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tpusmi.model import Device, Process, ProcessKey, Snapshot, Value
+from tpusmi.model.several import total
 from tpusmi.report import words
 
 DITTO = '"'
@@ -74,11 +75,7 @@ def _chip_limit(s: Snapshot, d: Device) -> Value | None:
     whole = s.of_chip("hbm_limit_bytes", d)
     if whole is not None:
         return whole
-    parts = [s.values.get((x.key, "hbm_limit_bytes")) for x in s.devices if x.chip == d.chip]
-    limits = [v for v in parts if v is not None]
-    if not limits or len(limits) < len(parts):
-        return None
-    return limits[0]._replace(value=sum(v.value for v in limits))
+    return total(s, "hbm_limit_bytes", [x for x in s.devices if x.chip == d.chip])
 
 
 class IndexedSnapshot:
@@ -114,24 +111,8 @@ def memory_of_process(at: IndexedSnapshot, p: Process) -> tuple[Value | None, st
 def _sum_of_devices(at: IndexedSnapshot, p: Process) -> Value | None:
     """What libtpu reports of its devices together, unless another process also has one of them."""
     devices = at.devices_of(p.key)
-    values = [at.snapshot.values.get((d.key, "hbm_used_bytes")) for d in devices]
-    measured = [v for v in values if v is not None]
-    if not measured or len(measured) < len(values) or any(len(d.owners) > 1 for d in devices):
-        return None
-    oldest = max(measured, key=lambda v: v.age_s)
-    return oldest._replace(value=sum(v.value for v in measured))
-
-
-def fresh(s: Snapshot, name: str, devices: Iterable[Device]) -> list[float]:
-    """The values of a metric that are not old, of the devices that have one."""
-    values = (device_value(s, d, name).value for d in devices)
-    return [v.value for v in values if v is not None and not v.stale]
-
-
-def mean(s: Snapshot, name: str, devices: Iterable[Device]) -> float | None:
-    """The mean of those values; None when there is none."""
-    values = fresh(s, name, devices)
-    return sum(values) / len(values) if values else None
+    is_shared = any(len(d.owners) > 1 for d in devices)
+    return None if is_shared else total(at.snapshot, "hbm_used_bytes", devices)
 
 
 def mfu(s: Snapshot, d: Device) -> Value | None:

@@ -14,7 +14,6 @@ from tpusmi.model import (
     Outcome,
     Process,
     ProcessKey,
-    RowKey,
     Snapshot,
 )
 
@@ -59,8 +58,8 @@ def _uuid_without_chip(device: Device) -> str:
         return f"{device.own_name}@{process.pid}-{process.start_ticks}"
     if device.node is not None:
         return f"TPU-{device.node}"
-    servers = [row.server for row in device.aka if isinstance(row, RowKey)]
-    return f"{device.own_name}@{servers[0]}" if servers else device.own_name
+    server = device.key.server
+    return f"{device.own_name}@{server}" if server else device.own_name
 
 
 def selected(snapshot: Snapshot, selection: Selection) -> Snapshot:

@@ -4,12 +4,24 @@
 everything that could have changed it was asked, and has answered.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
-from tpusmi.merge.staleness.limits import IDLE_S, STUCK_S, USUAL, Limits
+from typing import NamedTuple
+
 from tpusmi.model import History, Snapshot
 
-__all__ = ["IDLE_S", "STUCK_S", "USUAL", "Limits", "judged"]
+IDLE_S = 30 * 60.0
+STUCK_S = 10 * 60.0
+
+
+class Limits(NamedTuple):
+    """For how long a holder may do nothing."""
+
+    idle_s: float = IDLE_S
+    stuck_s: float = STUCK_S
+
+
+USUAL = Limits()
 
 
 def judged(s: Snapshot, limits: Limits = USUAL, history: History | None = None) -> Snapshot:

@@ -1,17 +1,17 @@
-"""What speaks for a holder's being stale: signs of the kernel, and of how it uses the TPU. Pure."""
+"""Signs that a holder is stale: from the kernel, and from how it uses the TPU. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.merge.owned import fresh
-from tpusmi.merge.staleness.case import BUSY, Case, minutes
-from tpusmi.merge.staleness.work import WORKING_CPU_PERCENT, idle_s
+from tpusmi.merge.staleness.work import BUSY, WORKING_CPU_PERCENT, Case, idle_s
 from tpusmi.merge.witnesses import stopped
 from tpusmi.model import FAILED, Phase, Sign, State
+from tpusmi.model.several import fresh
+from tpusmi.text import elapsed
 
 QUIET_CPU_PERCENT = 5.0
-"""Of one core since its start: a program that ran for long has used more."""
+"""Share of one core since its start: a program that ran for long has used more."""
 NEVER_ENOUGH = ("quiet", "stopped")
 """Codes of signs that make a holder a suspect, whatever else is known."""
 WITHOUT_WEIGHT = ("server_silent", "agent_silent")
@@ -20,12 +20,12 @@ _MEASURES = ("hbm_used_bytes", "idle_s", *BUSY)
 
 
 def signs_of(c: Case) -> tuple[Sign, ...]:
-    """Everything that speaks for its being stale, the weightiest first."""
+    """Every sign that it is stale, the weightiest first."""
     return (*c.life.signs, *_stuck(c), *_idle(c), *_quiet(c), *_silent(c))
 
 
 def works_since_its_start(c: Case) -> str:
-    """What it has used of the processor all in all, where that is much; empty where it is not."""
+    """Its use of the processor since its start, where that is much; empty where it is not."""
     used = c.life.mean_cpu_percent
     if used is None or used < WORKING_CPU_PERCENT:
         return ""
@@ -37,7 +37,7 @@ def _stuck(c: Case) -> Iterator[Sign]:
     if stuck_s is not None and stuck_s >= c.limits.stuck_s:
         yield Sign(
             "stuck",
-            f"no program and no HBM in use for {minutes(stuck_s)}: it is stuck while it starts, "
+            f"no program and no HBM in use for {elapsed(stuck_s)}: it is stuck while it starts, "
             "or needs no TPU (JAX_PLATFORMS=cpu)",
         )
 
@@ -59,11 +59,11 @@ def _stuck_s(c: Case) -> float | None:
 def _idle(c: Case) -> Iterator[Sign]:
     rests_s = idle_s(c)
     if rests_s is not None and rests_s >= c.limits.idle_s:
-        yield Sign("idle", f"has run nothing on any of its devices for {minutes(rests_s)}")
+        yield Sign("idle", f"has left all its devices idle for {elapsed(rests_s)}")
 
 
 def _quiet(c: Case) -> Iterator[Sign]:
-    """Of one that says nothing, and does nothing that can be seen."""
+    """A sign about a holder without metrics that does no visible work."""
     thread_s, used = c.life.newest_thread_s, c.life.mean_cpu_percent
     if c.process.interval_s is not None or c.servers or c.life.client_ports:
         return
@@ -72,7 +72,7 @@ def _quiet(c: Case) -> Iterator[Sign]:
     if thread_s >= c.limits.stuck_s and used < QUIET_CPU_PERCENT:
         yield Sign(
             "quiet",
-            f"no metrics server, no agent, no new thread for {minutes(thread_s)}, and "
+            f"no metrics server, no agent, no new thread for {elapsed(thread_s)}, and "
             f"{used:.1f} % of a core since its start: still starting, or stuck{_waits(c)}",
         )
 

@@ -1,19 +1,23 @@
-"""The verdict on one holder: what its signs weigh against what is known of its work. Pure."""
+"""The verdict on one holder: its signs, weighed against the evidence of its work. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tpusmi.merge.staleness.case import Case, minutes
-from tpusmi.merge.staleness.limits import Limits
+from tpusmi.merge.staleness import Limits
 from tpusmi.merge.staleness.signs import (
     NEVER_ENOUGH,
     WITHOUT_WEIGHT,
     signs_of,
     works_since_its_start,
 )
-from tpusmi.merge.staleness.work import NOT_MEASURED, lack_of_work, why_working
+from tpusmi.merge.staleness.work import (
+    NOT_MEASURED,
+    Case,
+    lack_of_work,
+    why_working,
+)
 from tpusmi.merge.witnesses import in_words, missing_for, stopped
 from tpusmi.model import (
     ENDING_CODES,
@@ -25,6 +29,7 @@ from tpusmi.model import (
     Snapshot,
     Verdict,
 )
+from tpusmi.text import elapsed
 
 _ASKED_ALREADY = ("idle", "stuck")
 """Codes of signs that are themselves the answer of an agent or a metrics server."""
@@ -39,17 +44,20 @@ class _Judgement(NamedTuple):
 
 
 def with_verdict(s: Snapshot, p: Process, limits: Limits, history: History | None) -> Process:
-    """The holder with its verdict, its signs, and why; a dead one, or one of which the kernel tells
-    nothing, as it is.
+    """The holder with its verdict, its signs, and why; unchanged if it is dead, or if the kernel
+    says nothing about it.
     """
     if p.is_dead or p.life is None:
         return p
     devices = [d for d in s.devices if p.key in d.owners]
     case = Case(s, p, p.life, devices, limits, history)
     signs = signs_of(case)
-    found = _judgement(case, signs)
+    judgement = _judgement(case, signs)
     return p._replace(
-        verdict=found.verdict, stale_code=found.code, stale_reason=found.reason, signs=signs
+        verdict=judgement.verdict,
+        stale_code=judgement.code,
+        stale_reason=judgement.reason,
+        signs=signs,
     )
 
 
@@ -69,9 +77,9 @@ def _judgement(c: Case, signs: Sequence[Sign]) -> _Judgement:
 
 def _weighed(c: Case, signs: Sequence[Sign]) -> _Judgement:
     """The verdict as far as the witnesses that were asked go."""
-    found = [_weight(c, sign) for sign in signs]
-    stale = [judgement for judgement in found if judgement.verdict == Verdict.STALE]
-    return next(iter((*stale, *found)), _Judgement(Verdict.NOT_STALE))
+    judgements = [_weight(c, sign) for sign in signs]
+    stale = [judgement for judgement in judgements if judgement.verdict == Verdict.STALE]
+    return next(iter((*stale, *judgements)), _Judgement(Verdict.NOT_STALE))
 
 
 def _weight(c: Case, sign: Sign) -> _Judgement:
@@ -80,7 +88,7 @@ def _weight(c: Case, sign: Sign) -> _Judgement:
         return _Judgement(Verdict.MAYBE, sign.code, sign.message)
     rest = lack_of_work(c)
     against = [*_against(c, sign)]
-    # What it uses is measured of those alone that nothing else speaks for.
+    # The use of the processor is measured only of holders without other evidence.
     if not (rest.rests or _is_answer(sign) or (against and rest.words == NOT_MEASURED)):
         against.append(rest.words)
     if against:
@@ -105,8 +113,7 @@ def _against(c: Case, sign: Sign) -> Iterator[str]:
     if age_s is None:
         yield "its age is not known"
     elif age_s < LOST_AFTER_S:
-        age = f"{age_s:.1f} s" if age_s < 120 else minutes(age_s)
-        yield f"it is only {age} old"
+        yield f"it is only {elapsed(age_s)} old"
     yield from c.life.ties
     if ports := _client_ports(c):
         yield f"it listens for clients on TCP port {', '.join(map(str, ports))}"
@@ -120,14 +127,14 @@ def _client_ports(c: Case) -> list[int]:
     return sorted({*c.life.client_ports, *others} - (by_port.keys() - others))
 
 
-def _in_doubt(c: Case, found: _Judgement) -> _Judgement:
+def _in_doubt(c: Case, judgement: _Judgement) -> _Judgement:
     """Unknown, when a witness that could not be asked could have changed it."""
     missing = missing_for(c.snapshot, c.process)
     age_s, least_s = c.life.age_s, min(c.limits)
     # Nothing makes one stale that is too young for any of the limits.
-    is_safe = found.verdict == Verdict.NOT_STALE and age_s is not None and age_s < least_s
+    is_safe = judgement.verdict == Verdict.NOT_STALE and age_s is not None and age_s < least_s
     if not missing or is_safe:
-        return found
+        return judgement
     words = in_words(missing)
-    reason = f"{found.reason}; {words}" if found.reason else words
-    return _Judgement(Verdict.UNKNOWN, found.code, reason)
+    reason = f"{judgement.reason}; {words}" if judgement.reason else words
+    return _Judgement(Verdict.UNKNOWN, judgement.code, reason)

@@ -1,22 +1,74 @@
 """Whether a holder works: what shows that it does, and what answers that it does not. Pure."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: see `model/__init__.py`.
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from tpusmi.merge.owned import fresh, fresh_mean, least
-from tpusmi.merge.staleness.case import BUSY, WORKED_LATELY_S, Case, minutes
-from tpusmi.model import LOST_AFTER_S, Device, History, Phase, Snapshot
-from tpusmi.model.history import WATCHED
+from tpusmi.merge.staleness import Limits
+from tpusmi.model import (
+    LOST_AFTER_S,
+    OK,
+    ChipKey,
+    Device,
+    History,
+    Life,
+    Phase,
+    Process,
+    Server,
+    Snapshot,
+    State,
+)
+from tpusmi.model.history import NOTHING_PERCENT
+from tpusmi.model.several import fresh, fresh_own, least, mean
+from tpusmi.text import elapsed
 
-WORKING_PERCENT = 0.05
+WORKED_LATELY_S = 60.0
+BUSY = (
+    "duty_cycle_percent",
+    "tensorcore_utilization_percent",
+    "hbm_bandwidth_utilization_percent",
+)
+"""Metrics that say whether a device works."""
 WORKING_CPU_PERCENT = 20.0
 RESTING_CPU_PERCENT = 1.0
-"""Of one core: a process that uses no more does nothing. It is one tick of the kernel's clock in
-the shortest time over which it is measured.
+"""Share of one core: a process that uses no more does nothing. It is one tick of the kernel's clock
+in the shortest time over which it is measured.
 """
 NOT_MEASURED = "what it uses of the processor has not been measured yet"
 _WORKING_PHASES = (Phase.COMPILING, Phase.RUNNING)
+
+
+class Case(NamedTuple):
+    """A holder at one moment, before its verdict."""
+
+    snapshot: Snapshot
+    process: Process
+    life: Life
+    devices: Sequence[Device]
+    limits: Limits
+    history: History | None
+
+    @property
+    def servers(self) -> list[Server]:
+        """Its own metrics servers, those that are silent as well."""
+        return [server for server in self.snapshot.servers if server.process == self.process.key]
+
+    @property
+    def has_server(self) -> bool:
+        """Whether one of them answers."""
+        return any(server.status == OK for server in self.servers)
+
+    @property
+    def has_agent(self) -> bool:
+        """Whether its agent writes."""
+        return self.process.interval_s is not None and self.process.state == State.LIVE
+
+    def is_measured(self, *names: str) -> bool:
+        """Whether one of those metrics of its devices is measured."""
+        return any(
+            fresh(self.snapshot, name, d) is not None for name in names for d in self.devices
+        )
 
 
 class Answer(NamedTuple):
@@ -36,19 +88,19 @@ def why_working(c: Case) -> str:
         return f"one of its devices ran a program {idle_s:.0f} s ago" if idle_s < lately_s else ""
     for d in c.devices:
         for name in BUSY:
-            found = fresh(c.snapshot, name, d)
-            if found is not None and found.value > WORKING_PERCENT:
+            share = fresh(c.snapshot, name, d)
+            if share is not None and share.value > NOTHING_PERCENT:
                 return f"{d.name} is busy"
     return "" if c.is_measured(*BUSY) else _works_on_the_host(c)
 
 
 def lack_of_work(c: Case) -> Answer:
     """Whether it is known to do nothing. That nothing shows its work is not enough: a program that
-    loads its data, saves a checkpoint or waits for other hosts is at work, too.
+    loads its data, saves a checkpoint or waits for other hosts is also at work.
     """
     rests_s = idle_s(c)
     if rests_s is not None and rests_s >= LOST_AFTER_S:
-        return Answer(True, f"it has run nothing for {minutes(rests_s)}")
+        return Answer(True, f"it has run nothing for {elapsed(rests_s)}")
     if c.has_agent and c.process.phase != Phase.IDLE:
         return Answer(False, f"its agent says that it is {c.process.phase or 'alive'}")
     used, over_s = c.life.recent_cpu_percent, c.life.recent_s
@@ -62,21 +114,24 @@ def lack_of_work(c: Case) -> Answer:
 
 def idle_s(c: Case) -> float | None:
     """For how long all its devices have run nothing; None when that is not known of every one."""
-    told = least(c.snapshot, "idle_s", c.devices)
-    if told is not None:
-        return told
-    stepped_s = c.agent_value("since_last_step_s")
+    measured_s = least(c.snapshot, "idle_s", c.devices)
+    if measured_s is not None:
+        return measured_s
+    stepped_s = fresh_own(c.snapshot, "since_last_step_s", c.process.key)
     if c.has_agent and c.process.phase == Phase.IDLE and stepped_s is not None:
         return stepped_s
-    if c.history is None or fresh_mean(c.snapshot, "duty_cycle_percent", c.devices) is None:
+    if c.history is None or mean(c.snapshot, "duty_cycle_percent", c.devices) is None:
         return None
-    quiet = [_quiet_since_s(c.snapshot, d, c.history) for d in c.devices]
-    known = [since_s for since_s in quiet if since_s is not None]
-    return c.snapshot.at_s - max(known) if known and len(known) == len(quiet) else None
+    since_s = [s for d in c.devices if (s := _quiet_since_s(d, c.history)) is not None]
+    if not since_s or len(since_s) < len(c.devices):
+        return None
+    rests_s = c.snapshot.at_s - max(since_s)
+    # The chip may have rested for longer than this process has been there.
+    return rests_s if c.life.age_s is None else min(rests_s, c.life.age_s)
 
 
 def _who_answers(c: Case) -> str:
-    """What its agent and its server say of it, if they say anything."""
+    """What its agent and its server say about its work."""
     if c.has_agent:
         return "its agent says that it is idle"
     if c.devices and all(_is_measured(c.snapshot, d) for d in c.devices):
@@ -95,9 +150,9 @@ def _works_on_the_host(c: Case) -> str:
     return "" if used is None or used < WORKING_CPU_PERCENT else f"it uses {used:.0f} % of a core"
 
 
-def _quiet_since_s(s: Snapshot, d: Device, history: History) -> float | None:
+def _quiet_since_s(d: Device, history: History) -> float | None:
     """Since when a device's duty cycle, or its chip's, is known to have been nothing."""
-    chips = (c for c in s.chips if c.index == d.chip)
-    subjects = [*d.filed(WATCHED), *(key for c in chips for key in c.filed(WATCHED))]
-    known = (history.nothing_since_s(subject) for subject in subjects)
-    return next((since_s for since_s in known if since_s is not None), None)
+    since_s = history.nothing_since_s(d.key)
+    if since_s is None and d.chip is not None:
+        since_s = history.nothing_since_s(ChipKey(d.chip))
+    return since_s

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tpusmi.model import LIBTPU_SDK, NOMINAL, Device, Link, Snapshot, Value
+from tpusmi.model.several import fragmented_percent
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.blocks import Block, Fact, of_facts
 from tpusmi.tui.draw.look import Look
@@ -155,17 +156,6 @@ class DeviceFacts:
 
     def _own(self, metric: str) -> Value | None:
         return self._s.values.get((self._d.key, metric))
-
-
-def fragmented_percent(
-    used: float | None, limit: float | None, largest_free: float | None
-) -> float | None:
-    """Share of the free memory that no single allocation can have; None where that is unknown, or
-    nothing is free.
-    """
-    if used is None or limit is None or largest_free is None or limit <= used:
-        return None
-    return 100 * max(0.0, 1 - largest_free / (limit - used))
 
 
 def links_of(s: Snapshot, d: Device) -> list[Link]:

@@ -9,7 +9,15 @@ from tpusmi.model import DEVICE, OK, Device, Snapshot, Value, metric
 from tpusmi.report import rows, words
 from tpusmi.tui.device.chip_limits import generation_of
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import ARRAYS, BANDWIDTH, HBM, QUANTITIES, SIZES, Quantity, filed
+from tpusmi.tui.draw.graphs import (
+    ARRAYS,
+    BANDWIDTH,
+    HBM,
+    QUANTITIES,
+    SIZES,
+    Quantity,
+    history_subjects,
+)
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.scene import Scene
 
@@ -68,11 +76,8 @@ class DeviceGraphs:
         now, history = self._scene.newest or self._s, self._scene.history
         if rows.device_value(now, self._d, q.metric).value is not None:
             return True
-        windows = (
-            history.window(q.metric, subject, int(now.at_s), history.span_s)
-            for subject in filed(self._s, self._d, q.metric)
-        )
-        return any(w is not None and max(w) >= 0 for w in windows)
+        subjects = history_subjects(self._s, self._d, q.metric)
+        return history.series(q.metric, subjects, int(now.at_s), history.span_s) is not None
 
     def _sources_of(self, q: Quantity) -> list[str]:
         """The sources of this host that can measure it."""

@@ -15,7 +15,7 @@ from tpusmi.tui.device.device_graphs import DeviceGraphs
 from tpusmi.tui.device.device_title import title
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Block
-from tpusmi.tui.draw.graphs import GRAPHED, Drawn, filed
+from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.page import AROUND, ScrollPage, scroll_keys, stepped
 from tpusmi.tui.scene import Scene
@@ -40,7 +40,7 @@ class DevicePage(ScrollPage):
         device = self.scene.device
         if device is None:
             return None, ()
-        return device.index, ((filed(snapshot, device, name), name) for name in GRAPHED)
+        return device.index, ((history_subjects(snapshot, device, name), name) for name in GRAPHED)
 
     def draw_body(self, snapshot: Snapshot) -> None:
         device = self.scene.device

@@ -8,8 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from tpusmi.model import Device, History, ProcessKey, Snapshot, Subject, Value
-from tpusmi.report import rows
+from tpusmi.model import (
+    ChipKey,
+    Device,
+    History,
+    ProcessKey,
+    Series,
+    Snapshot,
+    Subject,
+    Value,
+    several,
+)
 
 
 class Quantity(NamedTuple):
@@ -41,8 +50,6 @@ HELD_S = 5.0
 """How long the newest reading is drawn in a graph."""
 GRAPHS_MOST, AVERAGES_MOST = 8192, 256
 """All kept graphs are dropped when there are more: most are of jobs that are gone."""
-MOST_OF = ("hbm_used_bytes", "live_array_bytes")
-"""Metrics for which a slot shows the maximum; for all others it shows the mean."""
 
 Slots = list[float | None]
 Drawn = tuple[Sequence[Subject], str]
@@ -56,7 +63,8 @@ class _Graph(NamedTuple):
 
     until: int
     slots: Slots
-    witness: Subject | None
+    series: Series | None
+    """What it is drawn from; None where nothing is known."""
 
 
 class _Average:
@@ -94,10 +102,10 @@ class Graphs:
 
         Of one witness only: agent and libtpu do not mean quite the same by memory in use.
         """
-        found = self.of(filed(s, d, metric), metric, s.at_s, span_s, count)
+        found = self.of(history_subjects(s, d, metric), metric, s.at_s, span_s, count)
         if found[-1] is not None:
             return found
-        return held(found, rows.device_value(s, d, metric).value, span_s / count)
+        return held(found, several.measured(s, metric, d), span_s / count)
 
     def of(
         self,
@@ -130,20 +138,19 @@ class Graphs:
         until, graph = int(at_s // slot_s), self._graphs.get(key)
         if len(self._graphs) > GRAPHS_MOST:
             self._graphs.clear()
-        if graph is None or graph.witness not in subjects or not 0 <= until - graph.until < count:
+        series = self._history.series(metric, subjects, int(at_s), ceil(slot_s * count))
+        if graph is None or graph.series is not series or not 0 <= until - graph.until < count:
             first = until - count + 1
-            witness = self._witness(subjects, metric, int(at_s), ceil(slot_s * count))
-            graph = self._graphs[key] = _Graph(until, [None] * count, witness)
-        elif until > graph.until:
+            slots: Slots = [None] * count
+        else:
             first = graph.until
             slots = graph.slots[until - first :] + [None] * (until - first)
-            graph = self._graphs[key] = _Graph(until, slots, graph.witness)
-        else:
-            first = until
-        window = self._window(graph, metric, int(at_s), ceil(first * slot_s))
-        if window is not None:
+        graph = self._graphs[key] = _Graph(until, slots, series)
+        from_s = ceil(first * slot_s)
+        if series is not None and from_s <= at_s:
+            window = series.window(int(at_s), int(at_s) - from_s + 1)
             _fill(graph, window, first, slot_s, how)
-        return graph.slots
+        return slots
 
     def first_s(self, drawn: Iterable[Drawn], at_s: float) -> int | None:
         """The second of the oldest value in these graphs; None where they are empty."""
@@ -173,31 +180,19 @@ class Graphs:
             self._averages.clear()
         # The moments are not neighbors: the dashboard was paused, or the user has looked back.
         if found is None or s.at_s < found.at_s or until - found.until > 1:
-            same = alike(s, devices, metric)
+            same = several.alike(s, metric, devices)
             every = [self.of_device(s, d, metric, span_s, count) for d in same]
             slots = [
                 mean([v for v in column if v is not None]) for column in zip(*every, strict=True)
             ]
             found = self._averages[key] = _Average(slots or [None] * count, until, s.at_s)
         elif s.at_s > found.at_s:
-            found.add(present_mean(s, devices, metric), until, s.at_s)
+            found.add(several.mean(s, metric, devices, of_some=True), until, s.at_s)
         return found.slots
-
-    def _window(self, graph: _Graph, metric: str, at_s: int, from_s: int) -> array[float] | None:
-        """The seconds from the one to the other; None if no value is known."""
-        if graph.witness is None or from_s > at_s:
-            return None
-        return self._history.window(metric, graph.witness, at_s, at_s - from_s + 1)
 
     def _first_s(self, subjects: Iterable[Subject], metric: str, until_s: int) -> int | None:
         found = (self._history.first_s(metric, subject, until_s) for subject in subjects)
         return next((first for first in found if first is not None), None)
-
-    def _witness(
-        self, subjects: Iterable[Subject], metric: str, until_s: int, seconds: int
-    ) -> Subject | None:
-        known = (s for s in subjects if self._history.window(metric, s, until_s, seconds))
-        return next(known, None)
 
 
 def _fill(
@@ -216,33 +211,16 @@ def _fill(
         graph.slots[number - graph.until + count - 1] = how([v for v in window[a:b] if v >= 0])
 
 
-def filed(s: Snapshot, d: Device, metric: str) -> tuple[Subject, ...]:
-    """Under what the history has a metric of the device, or of its whole chip where only that is
-    measured. Where neither is, of the first that was; but a graph of memory has one scale, and then
-    it is the device's.
+def history_subjects(s: Snapshot, d: Device, metric: str) -> tuple[Subject, ...]:
+    """The device, or its whole chip where only that is measured. Where neither is, the first of
+    them that was; but a graph of memory has one scale, and then it is the device's.
     """
-    own, chip = d.filed(metric), None if (d.key, metric) in s.values else s.chip_of(d)
-    if chip is None:
-        return own
-    if (chip.key, metric) in s.values:
-        return chip.filed(metric)
-    return own if metric in MOST_OF else (*own, *chip.filed(metric))
-
-
-def alike(s: Snapshot, devices: Sequence[Device], metric: str) -> Sequence[Device]:
-    """Those of which there is a mean: none is of the memory of devices and of whole chips."""
-    if metric not in MOST_OF or not any((d.key, metric) in s.values for d in devices):
-        return devices
-    return [d for d in devices if (d.key, metric) in s.values or s.of_chip(metric, d) is None]
-
-
-def present_mean(s: Snapshot, devices: Sequence[Device], metric: str) -> float | None:
-    """The mean over the devices of which it is known now; None when it is of none of them."""
-    read = s.values.get
-    found = [read((d.key, metric)) for d in devices]
-    if None in found:
-        found = [rows.device_value(s, d, metric).value for d in alike(s, devices, metric)]
-    return mean([v.value for v in found if v is not None and not v.stale])
+    chip = None if d.chip is None else ChipKey(d.chip)
+    if chip is None or (d.key, metric) in s.values:
+        return (d.key,)
+    if (chip, metric) in s.values:
+        return (chip,)
+    return (d.key,) if metric in several.MEMORY else (d.key, chip)
 
 
 def held(slots: Slots, present: Value | None, slot_s: float) -> Slots:
@@ -282,4 +260,5 @@ def dominant(values: Sequence[float]) -> float | None:
 
 
 def _how(metric: str) -> How:
-    return most if metric in MOST_OF else mean
+    """A slot shows the most memory, and the mean of everything else."""
+    return most if metric in several.MEMORY else mean

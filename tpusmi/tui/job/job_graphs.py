@@ -15,8 +15,8 @@ from tpusmi.tui.draw.graphs import (
     How,
     Slots,
     dominant,
-    filed,
     held,
+    history_subjects,
     is_known,
     most,
 )
@@ -202,7 +202,11 @@ def drawn(s: Snapshot, p: Process) -> Iterator[Drawn]:
         yield from (((p.key,), name) for name in METRICS)
         yield from Holder(s, p).drawn()
     else:
-        yield from ((filed(s, d, q.metric), q.metric) for d in s.devices_of(p.key) for q in SHARES)
+        yield from (
+            (history_subjects(s, d, q.metric), q.metric)
+            for d in s.devices_of(p.key)
+            for q in SHARES
+        )
 
 
 def per_minute(totals: Sequence[float | None], slot_s: float) -> Slots:

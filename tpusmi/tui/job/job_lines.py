@@ -8,9 +8,9 @@ from itertools import chain, zip_longest
 from rich.segment import Segment
 from textual.geometry import Size
 
-from tpusmi.merge.owned import fresh_mean
-from tpusmi.merge.slow import Cause, slow
+from tpusmi.merge.causes import Cause, likeliest
 from tpusmi.model import Device, Process, Snapshot, State, Value
+from tpusmi.model.several import mean, total
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.job.job_graphs import SHARES, JobGraphs
@@ -98,7 +98,7 @@ class _Page:
         lines += unverified(self._look, self._p, width)
         if self._p.is_doubtful:
             lines += judged(self._look, self._p, width)
-        cause = slow(self._s, self._p)
+        cause = likeliest(self._s, self._p)
         lines += self._step_lines()
         lines += self._warnings(cause, width)
         if cause is not None:
@@ -211,18 +211,18 @@ class _Page:
         """Memory, and the mean shares, of its devices."""
         devices = self._s.devices_of(self._p.key)
         used, limit = (
-            self._s.total(name, devices) for name in ("hbm_used_bytes", "hbm_limit_bytes")
+            total(self._s, name, devices) for name in ("hbm_used_bytes", "hbm_limit_bytes")
         )
         if used is not None:
-            yield f"HBM {words.size_pair(used, limit)}"
+            yield f"HBM {words.size_pair(used.value, limit and limit.value)}"
         for q in SHARES:
-            value = fresh_mean(self._s, q.metric, devices)
+            value = mean(self._s, q.metric, devices)
             if value is not None:
                 yield f"{q.name} {words.percent(value):>5}"
 
     def _warnings(self, cause: Cause | None, width: int) -> list[Row]:
-        covered = () if cause is None else cause.covers
-        notices = [n for n in own_warnings(self._s, self._p) if n.code not in covered]
+        covered = "" if cause is None else cause.notice
+        notices = [n for n in own_warnings(self._s, self._p) if n.code != covered]
         return [row for n in notices for row in self._look.wrapped(n.message, width, "warn", "! ")]
 
     def _cause(self, cause: Cause, width: int) -> list[Row]:

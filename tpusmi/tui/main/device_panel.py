@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tpusmi.model import Device, DeviceKey, Snapshot
+from tpusmi.model import Device, DeviceKey, Snapshot, several
 from tpusmi.report import rows, words
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity, alike, present_mean
+from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity
 from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Row, fill_style
 from tpusmi.tui.draw.tiles import Tiles, tile_lines
@@ -167,10 +167,10 @@ class Overview:
             f"mean {quantity.name}",
             self._scene.graphs.average(s, quantity.metric, span_s, count),
         )
-        now = present_mean(s, s.devices, quantity.metric)
+        now = several.mean(s, quantity.metric, s.devices, of_some=True)
         if quantity is not HBM:
             return plot.Curve(name, words.percent(now), values, 100.0, "100 %")
-        limits = [rows.memory(s, d).limit for d in alike(s, s.devices, quantity.metric)]
+        limits = [rows.memory(s, d).limit for d in several.alike(s, quantity.metric, s.devices)]
         known = [v.value for v in limits if v is not None]
         top = max(known, default=max((v or 0 for v in values), default=0))
         return plot.Curve(name, words.size(now), values, top, words.size(top))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
-from tpusmi.tui.draw.graphs import GRAPHED, Drawn, filed
+from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
@@ -81,7 +81,9 @@ class MainPage(Page):
     def graphed(self, snapshot: Snapshot) -> tuple[object, Iterable[Drawn]]:
         """One device of each owner: its other devices have been known for as long."""
         devices = {d.owners or d.key.process: d for d in snapshot.devices}.values()
-        return None, ((filed(snapshot, d, name), name) for d in devices for name in GRAPHED)
+        return None, (
+            (history_subjects(snapshot, d, name), name) for d in devices for name in GRAPHED
+        )
 
     def draw_body(self, snapshot: Snapshot) -> None:
         self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])

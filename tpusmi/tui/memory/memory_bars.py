@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import Device, Snapshot, Value
+from tpusmi.model.several import total
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.lines import Lines
@@ -49,11 +50,11 @@ class Figures(NamedTuple):
 def figures(s: Snapshot, devices: Sequence[Device]) -> Figures:
     """The sums, each None unless every device has a value."""
     return Figures(
-        used=_total(s, "hbm_used_bytes", devices),
-        limit=_total(s, "hbm_limit_bytes", devices),
-        live=_total(s, "live_array_bytes", devices),
-        arrays=_total(s, "live_arrays", devices),
-        reserved=_total(s, "hbm_reserved_bytes", devices),
+        used=total(s, "hbm_used_bytes", devices),
+        limit=total(s, "hbm_limit_bytes", devices),
+        live=total(s, "live_array_bytes", devices),
+        arrays=total(s, "live_arrays", devices),
+        reserved=total(s, "hbm_reserved_bytes", devices),
     )
 
 
@@ -109,15 +110,6 @@ def _card(look: Look, s: Snapshot, d: Device) -> Row:
         *percent_cell(look, memory, "plain"),
         *look.cell("", gap),
     )
-
-
-def _total(s: Snapshot, name: str, devices: Sequence[Device]) -> Value | None:
-    """The sum over the devices, as old as its oldest part; None unless each device has a value."""
-    values = [v for d in devices if (v := s.values.get((d.key, name))) is not None]
-    if not values or len(values) < len(devices):
-        return None
-    oldest = max(values, key=lambda v: v.age_s)
-    return oldest._replace(value=sum(v.value for v in values), stale=any(v.stale for v in values))
 
 
 class MemoryGraph(Lines):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from tpusmi.model import Device, Process, Snapshot, Value
+from tpusmi.model.several import fragmented_percent
 from tpusmi.report import words
 from tpusmi.text import counted, noun
 from tpusmi.tui import chrome
@@ -171,18 +172,11 @@ def _free(shown: ShownMemory, memory: Figures) -> Iterator[str]:
         block, device = min(blocks, key=lambda pair: (pair[0], pair[1].index))
         where = f" on {device.own_name}" if len(shown.devices) > 1 else ""
         yield f"largest {words.size(block)}{where}"
-        yield f"{words.percent(_fragmentation(s, device, block))} fragmented"
+        own, total = (s.value(f"hbm_{name}_bytes", device.key) for name in ("used", "limit"))
+        yield f"{words.percent(fragmented_percent(own, total, block))} fragmented"
     else:
         yield f"largest {words.UNKNOWN}"
     yield f"{_size(memory.reserved)} reserved"
-
-
-def _fragmentation(s: Snapshot, device: Device, block: float) -> float | None:
-    """Percent of the device's free memory that is not in its largest block."""
-    used, limit = (s.value(f"hbm_{name}_bytes", device.key) for name in ("used", "limit"))
-    if used is None or limit is None or limit <= used:
-        return None
-    return 100 * min(max(1 - block / (limit - used), 0.0), 1.0)
 
 
 def _mark(shown: ShownMemory) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tpusmi.model import Device, Process, Snapshot, Subject
 from tpusmi.report import words
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.graphs import Drawn, Graphs, Slots, filed, held, is_known
+from tpusmi.tui.draw.graphs import Drawn, Graphs, Slots, held, history_subjects, is_known
 
 USED, LIVE = "hbm_used_bytes", "live_array_bytes"
 MEAN, BOTH = "in use, mean of its devices", "live arrays, with all memory in use above"
@@ -25,11 +25,11 @@ class Holder(NamedTuple):
         """The subjects and metrics of the curve."""
         s, p, d = self
         if d is not None:
-            yield from ((filed(s, d, name), name) for name in (USED, LIVE))
+            yield from ((history_subjects(s, d, name), name) for name in (USED, LIVE))
         elif p.interval_s is not None:
             yield from (((p.key,), name) for name in (USED, LIVE))
         else:
-            yield from ((filed(s, d, USED), USED) for d in s.devices_of(p.key))
+            yield from ((history_subjects(s, d, USED), USED) for d in s.devices_of(p.key))
 
     def curve(self, graphs: Graphs, span_s: int, count: int) -> plot.Curve | None:
         """A curve of `count` values: live arrays as an area, with the memory in use as a line

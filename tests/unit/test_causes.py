@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tpusmi.merge.slow import CASES, Cause, Use, cause
+from tpusmi.merge.causes import CASES, Cause, Use, causes
 
 TRAINING = Use("running", True, 3600.0, 98.0, 57.0, 62.0, 51.0, 0.100, 0.108, 0.0)
 """A job at which nobody needs to look."""
 
 
 def told(**known: object) -> Cause | None:
-    return cause(TRAINING._replace(**known))
+    return next(causes(TRAINING._replace(**known)), None)
 
 
 def code(**known: object) -> str | None:
@@ -37,7 +37,7 @@ CASES_OF = {
 
 
 def test_every_case_of_the_table_is_tried_here() -> None:
-    assert [case.cause.code for case in CASES] == list(CASES_OF)
+    assert [case.code for case in CASES] == list(CASES_OF)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_cause_is_told_where_its_condition_holds(expected: str, known: dict[st
 
 
 def test_a_job_at_which_nobody_needs_to_look_has_no_cause() -> None:
-    assert cause(TRAINING) is None
+    assert told() is None
 
 
 def test_the_first_minutes_say_nothing_of_wasted_flops() -> None:
@@ -61,8 +61,8 @@ def test_the_first_minutes_say_nothing_of_wasted_flops() -> None:
 
 
 def test_nothing_is_told_where_nothing_is_known() -> None:
-    assert cause(Use()) is None
-    assert cause(Use(phase="running", stepping=True)) is None
+    assert [*causes(Use())] == []
+    assert [*causes(Use(phase="running", stepping=True))] == []
 
 
 @pytest.mark.parametrize(
@@ -94,3 +94,26 @@ def test_the_words_carry_the_numbers() -> None:
 def test_what_stops_a_job_is_told_before_what_slows_it_down() -> None:
     assert code(recent_compilations=5, duty_percent=20.0, mxu_percent=1.0) == "recompiles"
     assert code(duty_percent=20.0, mxu_percent=1.0, p95_s=9.0) == "starved"
+
+
+def warned(**known: object) -> list[str]:
+    u = TRAINING._replace(**known)
+    return [cause.notice for cause in causes(u) if cause.notice and cause.warns(u)]
+
+
+def test_the_main_page_warns_of_all_that_is_bad_and_of_nothing_twice() -> None:
+    nothing = {"duty_percent": 100.0, "mxu_percent": 0.0, "bandwidth_percent": 0.0}
+    assert warned(**nothing) == ["busy_for_nothing"]
+    assert warned(**nothing, recent_compilations=9) == ["busy_for_nothing", "recompiling"]
+    assert warned(recent_compilations=9, duty_percent=20.0, mxu_percent=None) == [
+        "recompiling",
+        "starved",
+    ]
+
+
+def test_little_matrix_work_is_advice_and_next_to_none_a_warning() -> None:
+    assert code(mxu_percent=20.0) == "memory_bound"
+    assert warned(mxu_percent=20.0) == []
+    for bandwidth in (None, 10.0, 80.0):
+        assert warned(mxu_percent=4.9, bandwidth_percent=bandwidth) == ["busy_without_mxu"]
+    assert warned(phase="idle", stepping=False) == []
