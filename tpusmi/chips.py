@@ -1,7 +1,5 @@
 """Facts about each TPU generation. Nothing here reads a machine."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from typing import NamedTuple
 
 GOOGLE_PCI_VENDOR = 0x1AE0

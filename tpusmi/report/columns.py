@@ -4,8 +4,6 @@ The dashboard, the plain table, the notebook, the help and docs/main.md take the
 values, formats and explanations from here. A new column is one line.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

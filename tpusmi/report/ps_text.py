@@ -1,7 +1,5 @@
 """The holders of the TPU, as text and as a plain object: what `tpusmi ps` prints."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 

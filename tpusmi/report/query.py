@@ -1,7 +1,5 @@
 """What `--query-tpu` and `--query-compute-apps` accept, and the CSV that they print."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
