@@ -15,9 +15,8 @@ from tpusmi.actions.plan import Plan, Refusal, Request
 from tpusmi.actions.planning import planned
 from tpusmi.cli.exits import Exit, is_stderr_written, talk
 from tpusmi.cli.holder_options import add_options, check_chips, limits, on_host, print_json
-from tpusmi.cli.options import Help, number, numbers
+from tpusmi.cli.options import columns, number, numbers, parser_of
 from tpusmi.cli.terminal import is_in_cell
-from tpusmi.cli.width import columns
 from tpusmi.collect import look
 from tpusmi.model import Host, ProcessKey, Snapshot
 from tpusmi.report import kill_text
@@ -62,14 +61,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi kill`."""
-    p = argparse.ArgumentParser(
-        prog="tpusmi kill",
-        usage="tpusmi kill [PID ...] [--stale] [--chip N] [options]",
-        description="End the holders that match every filter, and wait until the TPU is free.",
-        epilog=EPILOG,
-        formatter_class=Help,
-        allow_abbrev=False,
-    )
+    description = "End the holders that match every filter, and wait until the TPU is free."
+    usage = "[PID ...] [--stale] [--chip N] [options]"
+    p = parser_of("tpusmi kill", usage, description, EPILOG)
     p.add_argument("pids", nargs="*", type=numbers, metavar="PID", help="holders with these pids")
     p.add_argument("--stale", action="store_true", help="holders that are certainly stale")
     p.add_argument("--all-users", action="store_true", help="also holders of other users")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from tpusmi import __version__
 from tpusmi.actions import is_readonly
-from tpusmi.cli.width import columns
 
 LOOP_DEFAULT_S = 5.0
 HELP_COLUMNS = 100
@@ -29,14 +29,8 @@ EXIT_CODES = """exit codes: 0 success, 1 no TPU and no agent here, 2 usage, 3 pe
 
 def parser() -> argparse.ArgumentParser:
     """The parser of every option; its help is the manual."""
-    p = argparse.ArgumentParser(
-        prog="tpusmi",
-        usage="tpusmi [COMMAND] [options]",
-        description=f"nvidia-smi and nvitop for Google TPUs.\n\n{COMMANDS}",
-        epilog=EXIT_CODES,
-        formatter_class=Help,
-        allow_abbrev=False,
-    )
+    description = f"nvidia-smi and nvitop for Google TPUs.\n\n{COMMANDS}"
+    p = parser_of("tpusmi", "[COMMAND] [options]", description, EXIT_CODES)
     p.add_argument("-V", "-v", "--version", action="version", version=f"tpusmi {__version__}")
     _add_outputs(p.add_argument_group("output"))
     _add_timing(p.add_argument_group("timing"))
@@ -46,11 +40,28 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-class Help(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal."""
+def parser_of(command: str, usage: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """The parser of a command, still without options; its help is as wide as the terminal."""
+    width = min(columns() or HELP_COLUMNS, HELP_COLUMNS) - 2
+    return argparse.ArgumentParser(
+        prog=command,
+        usage=f"{command} {usage}",
+        description=description,
+        epilog=epilog,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width),
+        allow_abbrev=False,
+    )
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=min(columns() or HELP_COLUMNS, HELP_COLUMNS) - 2)
+
+def columns() -> int | None:
+    """Columns of the terminal on stdout; None without one, or if it does not report its size.
+
+    Does not use shutil, which no other module here imports.
+    """
+    try:
+        return os.get_terminal_size().columns or None
+    except OSError:
+        return None
 
 
 def _flag(g: argparse._ActionsContainer, *names: str, help: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.width import columns
+from tpusmi.cli.options import columns
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
 from tpusmi.report.select import Selection, recent, selected

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.holder_options import EXITS, add_options, check_chips, limits, on_host, print_json
-from tpusmi.cli.options import Help, numbers, seconds
+from tpusmi.cli.options import columns, numbers, parser_of, seconds
 from tpusmi.cli.terminal import looks_of
-from tpusmi.cli.width import columns
 from tpusmi.model import Holding, Host, Snapshot
 from tpusmi.model.holding import status
 
@@ -43,14 +42,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi ps`."""
-    p = argparse.ArgumentParser(
-        prog="tpusmi ps",
-        usage="tpusmi ps [options]",
-        description="List the holders of the TPU, whether each is stale, and libtpu's lock file.",
-        epilog=EPILOG,
-        formatter_class=Help,
-        allow_abbrev=False,
-    )
+    description = "List the holders of the TPU, whether each is stale, and libtpu's lock file."
+    p = parser_of("tpusmi ps", "[options]", description, EPILOG)
     p.add_argument("-u", "--user", nargs="+", metavar="USER", help="only holders of these users")
     p.add_argument(
         "-p", "--pid", type=numbers, action="extend", metavar="PID", help="only these holders: 1,2"

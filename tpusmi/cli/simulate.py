@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.options import Help
+from tpusmi.cli.options import parser_of
 from tpusmi.model import Host
 from tpusmi.simulate import faults
 from tpusmi.simulate.directory import is_running
@@ -109,16 +109,12 @@ def _watch(host: Host) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi simulate`."""
-    p = argparse.ArgumentParser(
-        prog="tpusmi simulate",
-        usage="tpusmi simulate TYPE [options]",
-        description="Runs a simulated TPU host: its files, processes that hold its device nodes, "
-        "and their metrics servers. It runs until Ctrl-C, or in the background until `kill`, and "
-        "prints its directory on stdout.",
-        epilog=TYPES + _faults_help(),
-        formatter_class=Help,
-        allow_abbrev=False,
+    description = (
+        "Runs a simulated TPU host: its files, processes that hold its device nodes, and their "
+        "metrics servers. It runs until Ctrl-C, or in the background until `kill`, and prints its "
+        "directory on stdout."
     )
+    p = parser_of("tpusmi simulate", "TYPE [options]", description, TYPES + _faults_help())
     p.add_argument("machine", metavar="TYPE", help="an accelerator type, such as v5e-8")
     p.add_argument("--worker", type=int, default=0, metavar="N", help="which host of a slice")
     p.add_argument("--chips", type=int, metavar="N", help="number of chips")
