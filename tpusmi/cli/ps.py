@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.holder_options import EXITS, add_options, check_chips, limits, on_host, print_json
-from tpusmi.cli.options import columns, numbers, parser_of, seconds
+from tpusmi.cli.options import columns, flag, numbers, parser_of, seconds
 from tpusmi.cli.terminal import looks_of
 from tpusmi.model import Holding, Host, Snapshot
 from tpusmi.model.holding import status
@@ -44,20 +44,17 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi ps`."""
     description = "List the holders of the TPU, whether each is stale, and libtpu's lock file."
     p = parser_of("tpusmi ps", "[options]", description, EPILOG)
+    # fmt: off
     p.add_argument("-u", "--user", nargs="+", metavar="USER", help="only holders of these users")
-    p.add_argument(
-        "-p", "--pid", type=numbers, action="extend", metavar="PID", help="only these holders: 1,2"
-    )
-    p.add_argument("--stale", action="store_true", help="only stale holders")
+    p.add_argument("-p", "--pid", type=numbers, action="extend", metavar="PID",
+        help="only these holders: 1,2")
+    flag(p, "--stale", help="only stale holders")
     layout = p.add_mutually_exclusive_group()
-    layout.add_argument("--tree", action="store_true", help="under their parents (the default)")
-    layout.add_argument("--flat", action="store_true", help="as a plain list")
-    p.add_argument(
-        "--wait-free",
-        type=seconds,
-        metavar="SECONDS",
-        help="wait up to this long until the chips are free",
-    )
+    flag(layout, "--tree", help="under their parents (the default)")
+    flag(layout, "--flat", help="as a plain list")
+    p.add_argument("--wait-free", type=seconds, metavar="SECONDS",
+        help="wait up to this long until the chips are free")
+    # fmt: on
     add_options(p)
     return p
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from tpusmi.cli import on_host
 from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit, talk
+from tpusmi.cli.options import flag, parser_of
 from tpusmi.cli.options import parser as dashboard_parser
-from tpusmi.cli.options import parser_of
 from tpusmi.interpreter import WHERE, can_start, why_unknown
 from tpusmi.text import clean
 
@@ -79,20 +79,15 @@ def parser() -> argparse.ArgumentParser:
     p = parser_of(
         "tpusmi serve-tui", "[--host HOST] [--port PORT] [--allow-kill] [options]", ABOUT, EPILOG
     )
-    p.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address or name to listen on (default: %(default)s, for this machine only)",
-    )
-    p.add_argument(
-        "--port", type=_port, default=PORT, help="port (default: %(default)s; 0: a free one)"
-    )
-    p.add_argument(
-        "--allow-kill",
-        action="store_true",
+    # fmt: off
+    p.add_argument("--host", default="127.0.0.1",
+        help="address or name to listen on (default: %(default)s, for this machine only)")
+    p.add_argument("--port", type=_port, default=PORT,
+        help="port (default: %(default)s; 0: a free one)")
+    flag(p, "--allow-kill",
         help="let the browser end processes. Anyone who knows the address can then do so; it "
-        "contains a new secret at each start. Without this option the browser only shows",
-    )
+        "contains a new secret at each start. Without this option the browser only shows")
+    # fmt: on
     return p
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.options import parser_of
+from tpusmi.cli.options import flag, parser_of
 from tpusmi.model import Host
 from tpusmi.simulate import faults
 from tpusmi.simulate.directory import is_running
@@ -115,46 +115,24 @@ def parser() -> argparse.ArgumentParser:
         "directory on stdout."
     )
     p = parser_of("tpusmi simulate", "TYPE [options]", description, TYPES + _faults_help())
+    # fmt: off
     p.add_argument("machine", metavar="TYPE", help="an accelerator type, such as v5e-8")
     p.add_argument("--worker", type=int, default=0, metavar="N", help="which host of a slice")
     p.add_argument("--chips", type=int, metavar="N", help="number of chips")
-    p.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="split the chips among processes"
-    )
-    p.add_argument(
-        "--port",
-        type=int,
-        metavar="PORT",
+    p.add_argument("--processes", type=int, default=1, metavar="N",
+        help="split the chips among processes")
+    p.add_argument("--port", type=int, metavar="PORT",
         help="metrics port of the first process, the others follow; libtpu's own clients use "
-        f"{METRICS_PORT} (default: free ports)",
-    )
-    p.add_argument(
-        "--fault",
-        action="append",
-        dest="faults",
-        default=[],
-        metavar="NAME[:ARG]",
-        help="make something fail, see below; repeatable",
-    )
-    p.add_argument(
-        "--agent", action="store_true", help="give the job tpusmi's agent: steps, phases, memory"
-    )
+        f"{METRICS_PORT} (default: free ports)")
+    p.add_argument("--fault", action="append", dest="faults", default=[], metavar="NAME[:ARG]",
+        help="make something fail, see below; repeatable")
+    flag(p, "--agent", help="give the job tpusmi's agent: steps, phases, memory")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the events")
-    p.add_argument(
-        "--age",
-        type=_seconds,
-        dest="age_s",
-        default=0.0,
-        metavar="SECONDS",
-        help="how long the job has run at the start",
-    )
-    p.add_argument(
-        "--freeze",
-        type=_seconds,
-        dest="freeze_s",
-        metavar="SECONDS",
-        help="stop the clock at that age of the job",
-    )
+    p.add_argument("--age", type=_seconds, dest="age_s", default=0.0, metavar="SECONDS",
+        help="how long the job has run at the start")
+    p.add_argument("--freeze", type=_seconds, dest="freeze_s", metavar="SECONDS",
+        help="stop the clock at that age of the job")
+    # fmt: on
     return p
 
 
