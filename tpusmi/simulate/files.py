@@ -38,14 +38,14 @@ def functions(machine: Machine) -> list[Function]:
     """Every PCI function of the host's chips, in PCI order."""
     per_chip = machine.generation.pci_functions
     first = 1 if machine.generation.node == VFIO else 0
-    found = []
+    every_function = []
     for number in range(machine.chips * per_chip):
         chip, function = divmod(number, per_chip)
         bus, slot = divmod(chip, SLOTS)
         address = f"0000:{bus:02x}:{slot + FIRST_SLOT:02x}.{function}"
         node = machine.generation.node.format(number + first)
-        found.append(Function(chip, address, number + first, node))
-    return found
+        every_function.append(Function(chip, address, number + first, node))
+    return every_function
 
 
 def build(root: str, machine: Machine, faults: Container[str]) -> dict[int, list[str]]:

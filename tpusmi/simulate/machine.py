@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from tpusmi import chips
@@ -78,13 +79,13 @@ def parse(name: str, worker: int = 0, chips_here: int | None = None) -> Machine:
     `worker` picks one host of a larger slice, `chips_here` gives it another number of chips.
     Raises ValueError with a sentence for the user.
     """
-    found = chips.by_accelerator_type(name)
-    shape = None if found is None else _host_shape(*found)
-    if found is None or shape is None:
+    slice_of = chips.by_accelerator_type(name)
+    shape = None if slice_of is None else _host_shape(*slice_of)
+    if slice_of is None or shape is None:
         raise ValueError(f"no accelerator type {name!r}: {_suggestions(name)}")
-    generation, slice_chips = found
-    topology = shape if _size(shape) == slice_chips else _topology(generation.name, slice_chips)
-    hosts = slice_chips // _size(shape)
+    generation, slice_chips = slice_of
+    topology = shape if prod(shape) == slice_chips else _topology(generation.name, slice_chips)
+    hosts = slice_chips // prod(shape)
     if not 0 <= worker < hosts:
         raise ValueError(f"{name} has no worker {worker}: its workers are 0 to {hosts - 1}")
     if chips_here is not None and not 1 <= chips_here <= LOCAL_CHIPS_MOST:
@@ -111,7 +112,7 @@ def _host_shape(generation: Generation, slice_chips: int) -> Coords | None:
     """How the chips of one host stand; None when there is no slice of that many chips."""
     if slice_chips > CHIPS_MOST[generation.name]:
         return None
-    shapes = {_size(shape): shape for shape in generation.host_shapes}
+    shapes = {prod(shape): shape for shape in generation.host_shapes}
     if slice_chips in shapes:
         return shapes[slice_chips]
     hosts, rest = divmod(slice_chips, CHIPS_OF_MANY)
@@ -124,18 +125,13 @@ def _host_shape(generation: Generation, slice_chips: int) -> Coords | None:
 def _topology(generation: str, slice_chips: int) -> Coords:
     """The slice's shape, as near to a square or a cube as hosts of 2x2 chips allow."""
     hosts = slice_chips // CHIPS_OF_MANY
-    best: Coords = (2, 2 * hosts, 1)
-    for across in _divisors(hosts):
-        for along in _divisors(hosts // across):
-            deep = hosts // across // along
-            shape = (2 * across, 2 * along, deep)
-            if (deep == 1 or generation in CUBIC) and _is_rounder(shape, best):
-                best = shape
-    return best
-
-
-def _is_rounder(shape: Coords, best: Coords) -> bool:
-    return (max(shape), sum(shape), shape) < (max(best), sum(best), best)
+    shapes = [
+        (2 * across, 2 * along, hosts // across // along)
+        for across in _divisors(hosts)
+        for along in _divisors(hosts // across)
+        if generation in CUBIC or across * along == hosts
+    ]
+    return min(shapes, key=lambda shape: (max(shape), sum(shape), shape))
 
 
 def _divisors(number: int) -> list[int]:
@@ -154,10 +150,6 @@ def _places(shape: Coords, topology: Coords, worker: int) -> list[Coords]:
         for y in range(shape[1])
         for x in range(shape[0])
     ]
-
-
-def _size(shape: Coords) -> int:
-    return shape[0] * shape[1] * shape[2]
 
 
 def _canonical(generation: Generation, slice_chips: int) -> str:
@@ -182,7 +174,7 @@ def _suggestions(name: str) -> str:
 def _types(generation: Generation) -> list[str]:
     """Some of its types, smallest first."""
     per_chip = generation.cores_per_chip if generation.type_counts_cores else 1
-    sizes = sorted({*map(_size, generation.host_shapes), 16, 32})
+    sizes = sorted({*map(prod, generation.host_shapes), 16, 32})
     return [f"{generation.name}-{size * per_chip}" for size in sizes]
 
 

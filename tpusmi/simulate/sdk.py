@@ -16,7 +16,7 @@ from tpusmi.simulate.running import TRAY, Running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 VERSION = "simulated"
 SUPPORTED = (
@@ -87,22 +87,11 @@ def _fail_by_fault(running: Running) -> None:
         sys.exit()
 
 
-def _tensorcore_util(running: Running) -> list[str]:
-    return [f"{percent:.2f}" for percent in running.mxu_percents()]
-
-
-def _ici_link_health(running: Running) -> list[str]:
-    return [f"{name}: {health}" for _, name, health in running.links()]
-
-
-def _tpu_throttle_score(running: Running) -> list[str]:
+_DATA: dict[str, Callable[[Running], list[str]]] = {
+    "tensorcore_util": lambda r: [f"{percent:.2f}" for percent in r.mxu_percents()],
+    "ici_link_health": lambda r: [f"{name}: {health}" for _, name, health in r.links()],
     # Not as its description says: libtpu 0.0.42.1 prints tray, chip and score.
-    scores = enumerate(running.throttle_scores())
-    return [f"{TRAY}-{chip}: {score}" for chip, score in scores]
-
-
-_DATA = {
-    "tensorcore_util": _tensorcore_util,
-    "ici_link_health": _ici_link_health,
-    "tpu_throttle_score": _tpu_throttle_score,
+    "tpu_throttle_score": lambda r: [
+        f"{TRAY}-{chip}: {score}" for chip, score in enumerate(r.throttle_scores())
+    ],
 }
