@@ -22,7 +22,7 @@ from support.users import NOBODY, ROOT
 
 from tpusmi.model import Host
 from tpusmi.report.schema import json_schema
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 
 FREE, NOTHING, USAGE, NOT_VISIBLE, HELD, STALE, NO_NODE = 0, 1, 2, 3, 5, 6, 7
 
@@ -39,7 +39,7 @@ def _is_kept_from_init() -> bool:
 
 @contextmanager
 def simulated(*faults: str, hold: bool = True, machine: str = "v5e-4") -> Iterator[Host]:
-    with start(Plan(machine, faults=faults, hold=hold)) as host:
+    with start(HostPlan(machine, faults=faults, hold=hold)) as host:
         yield host
 
 

@@ -18,9 +18,9 @@ from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
 from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
 from tpusmi.report import kill_text, ps_text, query, table, words
-from tpusmi.report.grid import Sheet
 from tpusmi.report.schema import json_schema
 from tpusmi.report.select import Selection, selected
+from tpusmi.report.text_grid import Sheet
 
 GOLDENS = Path(__file__).parent.parent / "goldens"
 ASSETS = Path(__file__).parent.parent.parent / "assets"

@@ -98,7 +98,7 @@ def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
     selection = printing.wanted_of(options)
     if not wants_text(options):
         from tpusmi.cli import dashboard
-        from tpusmi.cli.terminal import looks_of
+        from tpusmi.cli.looks import looks_of
 
         return dashboard.run(host, options, looks_of(options), selection)
     try:
@@ -107,7 +107,7 @@ def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
         parse.error(str(error))
     if not _selects_text(options):
         from tpusmi.cli.exits import talk
-        from tpusmi.cli.terminal import why_no_dashboard
+        from tpusmi.cli.looks import why_no_dashboard
 
         if reason := why_no_dashboard(options.monitor):
             talk(reason)
@@ -118,7 +118,7 @@ def wants_text(options: argparse.Namespace) -> bool:
     """True when the options select text, or the terminal can show nothing else."""
     if _selects_text(options):
         return True
-    from tpusmi.cli.terminal import why_no_dashboard
+    from tpusmi.cli.looks import why_no_dashboard
 
     return why_no_dashboard(options.monitor) is not None
 

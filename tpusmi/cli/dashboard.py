@@ -12,8 +12,8 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from tpusmi.cli.exits import Exit, talk
+from tpusmi.cli.looks import Looks
 from tpusmi.cli.printing import users_asked_for, wanted_of
-from tpusmi.cli.terminal import Looks
 from tpusmi.collect import Collector, open_collector
 from tpusmi.interpreter import WHERE, can_start
 from tpusmi.model import History, Host, Snapshot

@@ -15,8 +15,8 @@ from tpusmi.actions.plan import Plan, Refusal, Request
 from tpusmi.actions.planning import planned
 from tpusmi.cli.exits import Exit, is_stderr_written, talk
 from tpusmi.cli.holder_options import add_options, check_chips, limits, on_host, print_json
+from tpusmi.cli.looks import is_in_cell
 from tpusmi.cli.options import columns, flag, number, numbers, parser_of
-from tpusmi.cli.terminal import is_in_cell
 from tpusmi.collect import look
 from tpusmi.model import Host, ProcessKey, Snapshot
 from tpusmi.report import kill_text

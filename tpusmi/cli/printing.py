@@ -102,7 +102,7 @@ def prepare(options: argparse.Namespace) -> Printing:
 
     if options.list_tpus:
         return Printing(lambda s, first: table.device_list(s), _has_devices)
-    from tpusmi.cli.terminal import looks_of
+    from tpusmi.cli.looks import looks_of
 
     looks = looks_of(options)
     return Printing(

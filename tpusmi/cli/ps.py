@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.holder_options import EXITS, add_options, check_chips, limits, on_host, print_json
+from tpusmi.cli.looks import looks_of
 from tpusmi.cli.options import columns, flag, numbers, parser_of, seconds
-from tpusmi.cli.terminal import looks_of
 from tpusmi.model import Holding, Host, Snapshot
 from tpusmi.model.holding import status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tpusmi.report.ps_text import Filters, View
+    from tpusmi.report.ps_text import Filters, Listing
 
 LOOK_EVERY_S = 1.0
 REPORT_EVERY_S = 10.0
@@ -81,9 +81,9 @@ def _filters(options: argparse.Namespace) -> Filters:
     return Filters(users, pids, chips, options.stale)
 
 
-def _print(view: View, options: argparse.Namespace) -> None:
+def _print(view: Listing, options: argparse.Namespace) -> None:
     from tpusmi.report import ps_text
-    from tpusmi.report.grid import Sheet
+    from tpusmi.report.text_grid import Sheet
 
     if options.json:
         print_json(ps_text.to_dict(view))

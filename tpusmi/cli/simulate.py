@@ -14,7 +14,7 @@ from tpusmi.cli.options import flag, parser_of
 from tpusmi.model import Host
 from tpusmi.simulate import faults
 from tpusmi.simulate.directory import is_running
-from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
+from tpusmi.simulate.host import HostPlan, PortBusyError, StartError, start
 from tpusmi.simulate.metric_server import METRICS_PORT
 from tpusmi.text import clean
 
@@ -42,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
     """Simulate a host until interrupted; the exit code."""
     parse = parser()
     options = vars(parse.parse_args(arguments))
-    plan = checked(Plan(**options | {"faults": tuple(options["faults"])}), parse)
+    plan = checked(HostPlan(**options | {"faults": tuple(options["faults"])}), parse)
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
     try:
@@ -57,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def on_new_host(parse: argparse.ArgumentParser, machine: str, act: Callable[[Host], int]) -> int:
     """Act on a new simulated host of that type, which runs until then; the exit code."""
-    plan = checked(Plan(machine), parse)
+    plan = checked(HostPlan(machine), parse)
     try:
         with start(plan) as host:
             return act(host)
@@ -136,7 +136,7 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def checked(plan: Plan, parse: argparse.ArgumentParser) -> Plan:
+def checked(plan: HostPlan, parse: argparse.ArgumentParser) -> HostPlan:
     """The plan, or the end of the command with usage and the reason."""
     try:
         plan.check()
@@ -157,7 +157,7 @@ def _faults_help() -> str:
     )
 
 
-def _introduce(host: Host, plan: Plan) -> None:
+def _introduce(host: Host, plan: HostPlan) -> None:
     """Print how to view the host: its directory on stdout, for scripts; the rest on stderr."""
     ports = ", ".join(map(str, host.metrics_ports)) or "none"
     lines = [

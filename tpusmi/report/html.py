@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Process, Snapshot, Value
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
-from tpusmi.report.grid import fitting
 from tpusmi.report.markup import MAP_COLUMNS, OLD, STYLE, Markup, bar, joined, old, tag, tint
 from tpusmi.report.select import recent, remarks
+from tpusmi.report.text_grid import fitting
 from tpusmi.text import counted
 
 NOTICES_MOST = 6

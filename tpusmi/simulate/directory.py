@@ -47,7 +47,7 @@ def _sdk_command(directory: str) -> tuple[str, ...]:
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = (
         f"import sys; sys.path.append({root!r}); "
-        "from tpusmi.simulate.sdk import main; main(sys.argv[1])"
+        "from tpusmi.simulate.sdk_stand_in import main; main(sys.argv[1])"
     )
     return (sys.executable, "-I", "-S", "-c", code, directory)
 

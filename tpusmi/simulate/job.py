@@ -13,7 +13,7 @@ import sys
 import time
 
 from tpusmi.interpreter import WHERE, can_start
-from tpusmi.simulate.files import lock, open_lockfile, open_nodes
+from tpusmi.simulate.host_files import lock, open_lockfile, open_nodes
 from tpusmi.simulate.running import Running
 
 LOOK_S = 0.2

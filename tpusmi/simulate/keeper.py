@@ -19,10 +19,10 @@ import time
 from types import FrameType
 from typing import Any
 
-from tpusmi.simulate import description, faults, files
+from tpusmi.simulate import description, faults, host_files
+from tpusmi.simulate.accelerator import CUBIC, Machine, job_environment, parse
 from tpusmi.simulate.directory import make, sweep
 from tpusmi.simulate.host import PortBusyError, StartError, die_with
-from tpusmi.simulate.machine import CUBIC, Machine, job_environment, parse
 from tpusmi.simulate.program import Program
 from tpusmi.wire import identity
 
@@ -79,12 +79,12 @@ class _Host:
         """Everything is open when this returns. Raises PortBusyError or StartError."""
         plan = self._plan
         machine = parse(plan["machine"], plan["worker"], plan["chips"])
-        nodes = files.build(self._directory, machine, self._faults)
-        files.build_machine(self._directory, machine)
+        nodes = host_files.build(self._directory, machine, self._faults)
+        host_files.build_machine(self._directory, machine)
         with open(f"{self._directory}/{faults.FILE}", "w", encoding="utf-8") as file:
             file.write("".join(f"{line}\n" for line in plan["faults"]))
         if "lockfile-left" in self._faults:
-            os.close(files.open_lockfile(self._directory))
+            os.close(host_files.open_lockfile(self._directory))
         for left in reversed(range(1 if plan["port"] else TRIES)):
             try:
                 self._start_processes(machine, nodes)

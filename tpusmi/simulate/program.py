@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tpusmi.simulate import files
+from tpusmi.simulate import host_files
 from tpusmi.simulate.host import die_with
 from tpusmi.sources.sockets import listeners
 
@@ -30,14 +30,14 @@ class Program:
         self, directory: str, described: dict[str, Any], arguments: list[str], env: dict[str, str]
     ) -> None:
         keeper = os.getpid()
-        lockfile = files.open_lockfile(directory)
+        lockfile = host_files.open_lockfile(directory)
         nodes = [node for chip in described["chips"] for node in chip["nodes"]]
-        own = [lockfile, *files.open_nodes(directory, nodes)]
+        own = [lockfile, *host_files.open_nodes(directory, nodes)]
         own += [fd for process in described["processes"] for fd in _shared(process)]
 
         def prepare() -> None:  # in the child; safe: this process has one thread
             die_with(keeper)
-            files.lock(lockfile)
+            host_files.lock(lockfile)
 
         self._log = open(f"{directory}/program.log", "w+b", buffering=0)  # noqa: SIM115  # until end()
         self._process = subprocess.Popen(

@@ -12,8 +12,8 @@ from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 from tpusmi.chips import GOOGLE_PCI_VENDOR, VFIO, Generation
+from tpusmi.simulate.accelerator import Machine
 from tpusmi.simulate.description import OWN_PROC
-from tpusmi.simulate.machine import Machine
 
 DEVICES = "sys/devices/pci0000:00"
 NETWORK_CARD = "0000:00:03.0"
