@@ -95,7 +95,7 @@ def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
     """Show the host: the dashboard, or text if the options or the terminal require it."""
     from tpusmi.cli import printing
 
-    selection = printing.wanted_of(options)
+    selection = printing.selection_of(options)
     if not wants_text(options):
         from tpusmi.cli import dashboard
         from tpusmi.cli.looks import looks_of

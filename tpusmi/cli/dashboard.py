@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.looks import Looks
-from tpusmi.cli.printing import users_asked_for, wanted_of
+from tpusmi.cli.printing import selection_of, users_asked_for
 from tpusmi.collect import Collector, open_collector
 from tpusmi.interpreter import WHERE, can_start
 from tpusmi.model import History, Host, Snapshot
@@ -33,13 +33,13 @@ class _Feed(NamedTuple):
 
     collector: Collector
     history: History
-    wanted: Selection
+    selection: Selection
 
     def snapshot(self) -> Snapshot:
-        return recent(selected(self.collector.snapshot(), self.wanted))
+        return recent(selected(self.collector.snapshot(), self.selection))
 
 
-def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Selection) -> int:
+def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Selection) -> int:
     """Show the dashboard until the user quits; returns the exit code."""
     from tpusmi.tui import UnusableError, run
 
@@ -51,7 +51,7 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Selection
         return Exit.SOURCE_FAILED
     settings: Settings = options.settings
     if settings.only_user and not users_asked_for(options):
-        wanted = wanted._replace(users=(settings.only_user,))
+        selection = selection._replace(users=(settings.only_user,))
     collector = open_collector(host, True, settings.interval_s, options.programs, detailed=True)
     collector.start()
     # The theme decides about colors. Textual would obey even an empty NO_COLOR.
@@ -59,8 +59,8 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Selection
     _forget_exported_size()
     try:
         # The screen filters processes by text, so that the user can remove that filter.
-        feed = _Feed(collector, collector.history, wanted._replace(text=""))
-        return run(feed, _tui_options(host, options, looks)._replace(filter=wanted.text))
+        feed = _Feed(collector, collector.history, selection._replace(text=""))
+        return run(feed, _tui_options(host, options, looks)._replace(filter=selection.text))
     except UnusableError as error:
         if options.debug:
             raise
@@ -116,7 +116,7 @@ def main() -> int:
     # A browser shows every color and all of Unicode, no matter what the server's terminal can show.
     colorless = options.no_color or (os.environ.get("NO_COLOR") and not options.color)
     looks = Looks(not colorless, options.ascii)
-    selection = wanted_of(options)
+    selection = selection_of(options)
     return on_host(parse, options.simulate, lambda host: run(host, options, looks, selection))
 
 

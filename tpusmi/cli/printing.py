@@ -25,18 +25,20 @@ class Printing(NamedTuple):
     has_answer: Callable[[Snapshot], bool]
 
 
-def run(host: Host, options: argparse.Namespace, printing: Printing, wanted: Selection) -> Exit:
+def run(host: Host, options: argparse.Namespace, printing: Printing, selection: Selection) -> Exit:
     """Print the host, once or until interrupted."""
     collector = open_collector(host, with_programs=options.programs)
     every_s = None if options.once else options.loop or options.interval
     if every_s is None:
-        return _print_once(collector, printing, wanted, options.strict)
-    return _print_again(collector, printing.text, wanted, every_s)
+        return _print_once(collector, printing, selection, options.strict)
+    return _print_again(collector, printing.text, selection, every_s)
 
 
-def _print_once(collector: Collector, printing: Printing, wanted: Selection, strict: bool) -> Exit:
-    wanted, unresolved = _with_uids(wanted)
-    snapshot = selected(collector.read_once(), wanted)
+def _print_once(
+    collector: Collector, printing: Printing, selection: Selection, strict: bool
+) -> Exit:
+    selection, unresolved = _with_uids(selection)
+    snapshot = selected(collector.read_once(), selection)
     _write(printing.text(snapshot, True))
     if strict and any(o.status == FAILED for o in snapshot.sources):
         return Exit.SOURCE_FAILED
@@ -48,34 +50,36 @@ def _print_once(collector: Collector, printing: Printing, wanted: Selection, str
             "give the uid instead"
         )
         return Exit.SOURCE_FAILED
-    return _explain(snapshot, wanted)
+    return _explain(snapshot, selection)
 
 
-def _with_uids(wanted: Selection) -> tuple[Selection, str]:
+def _with_uids(selection: Selection) -> tuple[Selection, str]:
     """The filters with the uids of the users next to their names, because a process may not have
     its user's name yet; and a user whose uid did not arrive in time.
     """
     from tpusmi.sources.users import user_number
 
     uids, unresolved = [], ""
-    for user in wanted.users:
+    for user in selection.users:
         try:
             uid = None if unresolved or user.isdigit() else user_number(user)
         except TimeoutError:
             unresolved = user
         else:
             uids += [] if uid is None else [str(uid)]
-    return wanted._replace(users=(*wanted.users, *uids)), unresolved
+    return selection._replace(users=(*selection.users, *uids)), unresolved
 
 
-def _print_again(collector: Collector, printer: Printer, wanted: Selection, every_s: float) -> Exit:
+def _print_again(
+    collector: Collector, printer: Printer, selection: Selection, every_s: float
+) -> Exit:
     due_s = time.monotonic()
     first = True
     while True:
         snapshot = collector.read_once()
-        _write(printer(selected(snapshot, wanted), first))
+        _write(printer(selected(snapshot, selection), first))
         if first and all(o.status == FAILED for o in snapshot.sources):
-            _explain(snapshot, wanted)
+            _explain(snapshot, selection)
         first = False
         # Ticks are multiples of the period, so that printing does not delay the later ones.
         due_s = max(due_s + every_s, time.monotonic())
@@ -142,7 +146,7 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
     return text
 
 
-def wanted_of(options: argparse.Namespace) -> Selection:
+def selection_of(options: argparse.Namespace) -> Selection:
     """The filters among the options; `-u` without a name is this user."""
     users = options.user
     if users is not None and not users:
@@ -168,12 +172,12 @@ def users_asked_for(options: argparse.Namespace) -> bool:
     return options.user is not None or any(kind == "user" for kind, _ in options.only)
 
 
-def _explain(snapshot: Snapshot, wanted: Selection) -> Exit:
+def _explain(snapshot: Snapshot, selection: Selection) -> Exit:
     """Print why there is nothing to show: "no TPU" only if every source could be asked."""
     reasons = [f"{o.source}: {o.message}" for o in snapshot.sources]
     failed = _unanswered(snapshot)
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
-    if wanted != Selection():
+    if selection != Selection():
         what = "nothing here matches"
     elif snapshot.visibility.nodes and snapshot.visibility.reason:
         what, code = "no agent is visible from here", Exit.PERMISSION

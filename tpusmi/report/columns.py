@@ -122,7 +122,7 @@ def of_device(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
         cell = _valued(measured.value, read)
         return cell._replace(text=rows.DITTO) if measured.repeats else cell
 
-    return ColumnSpec(m.title, m.help, cell, width, rank, right=True, **more)
+    return ColumnSpec(m.title, m.help, cell, width=width, rank=rank, right=True, **more)
 
 
 def of_process(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
@@ -133,7 +133,8 @@ def of_process(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
     def cell(at: IndexedSnapshot, p: Process) -> Cell:
         return _valued(at.snapshot.values.get((p.key, name)), read)
 
-    return ColumnSpec(m.title, m.help, cell, width, rank, right=True, falls=True, **more)
+    more |= {"right": True, "falls": True}
+    return ColumnSpec(m.title, m.help, cell, width=width, rank=rank, **more)
 
 
 def _extra(
@@ -141,7 +142,7 @@ def _extra(
 ) -> ColumnSpec:
     """A column of numbers that is there where they are known and there is much room."""
     return ColumnSpec(
-        title, help, get, width, rank,
+        title, help, get, width=width, rank=rank,
         right=True, optional=True, spare=ROOM_FOR_COMMAND, falls=True, letter=letter,
     )  # fmt: skip
 

@@ -125,12 +125,15 @@ def _field(names: str, help: str, get: Getter | None = None, **more: str) -> Fie
 
 
 def _metric(m: Metric) -> Field:
-    return Field((m.name,), m.help, lambda s, item: s.value(m.name, item.key), m.scope, _unit(m))
+    def value(s: Snapshot, item: Device | Process) -> FieldValue:
+        return s.value(m.name, item.key)
+
+    return Field((m.name,), m.help, value, scope=m.scope, unit=_unit(m))
 
 
 def _chip_metric(m: Metric) -> Field:
     """What was measured of the device's whole chip, under a name that says so."""
-    return Field((f"chip.{m.name}",), m.help, _of_chip(m.name), m.scope, _unit(m))
+    return Field((f"chip.{m.name}",), m.help, _of_chip(m.name), scope=m.scope, unit=_unit(m))
 
 
 def _unit(m: Metric) -> str:

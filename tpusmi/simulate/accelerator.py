@@ -37,7 +37,7 @@ class SimulatedDevice(NamedTuple):
     coords: Coords
 
 
-class Machine(NamedTuple):
+class SliceHost(NamedTuple):
     """One host of a slice."""
 
     accelerator_type: str
@@ -73,7 +73,7 @@ class Machine(NamedTuple):
         )
 
 
-def parse(name: str, worker: int = 0, chips_here: int | None = None) -> Machine:
+def parse(name: str, worker: int = 0, chips_here: int | None = None) -> SliceHost:
     """The host that an accelerator type names: `v5e-8`, `v5litepod-8`, `v4-8`, `tpu7x-8`.
 
     `worker` picks one host of a larger slice, `chips_here` gives it another number of chips.
@@ -95,7 +95,7 @@ def parse(name: str, worker: int = 0, chips_here: int | None = None) -> Machine:
         places = [(worker * chips_here + i, 0, 0) for i in range(chips_here)]
         topology = (max(hosts, 1) * chips_here, 1, 1)
     ids = tuple(x + topology[0] * (y + topology[1] * z) for x, y, z in places)
-    return Machine(
+    return SliceHost(
         accelerator_type=_canonical(generation, slice_chips),
         generation=generation,
         slice_chips=slice_chips,
@@ -185,7 +185,7 @@ BOUNDS: dict[int, Coords] = {1: (1, 1, 1), 2: (1, 2, 1), 4: (2, 2, 1), 8: (2, 4,
 
 
 def job_environment(
-    machine: Machine, processes: Sequence[Mapping[str, Any]], number: int, local: bool = False
+    machine: SliceHost, processes: Sequence[Mapping[str, Any]], number: int, local: bool = False
 ) -> dict[str, str]:
     """Environment of the process with that number; `local` sets the addresses as notebooks do."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
@@ -201,12 +201,12 @@ def job_environment(
     }
 
 
-def _host(machine: Machine, worker: int) -> str:
+def _host(machine: SliceHost, worker: int) -> str:
     return "localhost" if machine.hosts == 1 else f"simulated-w-{worker}"
 
 
 def _bounds(
-    machine: Machine, processes: Sequence[Mapping[str, Any]], number: int
+    machine: SliceHost, processes: Sequence[Mapping[str, Any]], number: int
 ) -> dict[str, str]:
     """What splits a host among processes."""
     count, mine = len(processes), processes[number]["chips"]

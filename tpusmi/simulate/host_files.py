@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 from tpusmi.chips import GOOGLE_PCI_VENDOR, VFIO, Generation
-from tpusmi.simulate.accelerator import Machine
+from tpusmi.simulate.accelerator import SliceHost
 from tpusmi.simulate.description import OWN_PROC
 
 DEVICES = "sys/devices/pci0000:00"
@@ -34,7 +34,7 @@ class Function(NamedTuple):
     node: str
 
 
-def functions(machine: Machine) -> list[Function]:
+def functions(machine: SliceHost) -> list[Function]:
     """Every PCI function of the host's chips, in PCI order."""
     per_chip = machine.generation.pci_functions
     first = 1 if machine.generation.node == VFIO else 0
@@ -48,7 +48,7 @@ def functions(machine: Machine) -> list[Function]:
     return every_function
 
 
-def build(root: str, machine: Machine, faults: Container[str]) -> dict[int, list[str]]:
+def build(root: str, machine: SliceHost, faults: Container[str]) -> dict[int, list[str]]:
     """Write the tree; returns the device nodes of each chip that has some."""
     for directory in ("sys/bus/pci/devices", DEVICES, "dev", "tmp", "segments"):
         os.makedirs(f"{root}/{directory}")
@@ -199,7 +199,7 @@ EACH_CPU_LOAD = 0.11
 USED, WAVE_S = 0.17, 90.0
 
 
-def build_machine(root: str, machine: Machine) -> None:
+def build_machine(root: str, machine: SliceHost) -> None:
     """Write the files of the virtual machine around the chips: its processors, memory, load and
     uptime. They cannot be in the host's /proc, which leads to the real one for its processes.
     """

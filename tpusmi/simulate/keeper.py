@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 from tpusmi.simulate import description, faults, host_files
-from tpusmi.simulate.accelerator import CUBIC, Machine, job_environment, parse
+from tpusmi.simulate.accelerator import CUBIC, SliceHost, job_environment, parse
 from tpusmi.simulate.directory import make, sweep
 from tpusmi.simulate.host import PortBusyError, StartError, die_with
 from tpusmi.simulate.program import Program
@@ -112,13 +112,13 @@ class _Host:
         self._end_processes()
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _start_program(self, machine: Machine) -> None:
+    def _start_program(self, machine: SliceHost) -> None:
         described = description.read(self._directory)
         env = job_environment(machine, described["processes"], 0)
         env |= {"TPUSMI_DIR": described["segment_dir"], **dict(self._plan["variables"])}
         self._program = Program(self._directory, described, self._plan["program"], env)
 
-    def _start_processes(self, machine: Machine, nodes: dict[int, list[str]]) -> None:
+    def _start_processes(self, machine: SliceHost, nodes: dict[int, list[str]]) -> None:
         described = self._describe(machine, nodes)
         description.write(self._directory, described)
         with open(f"{self._directory}/log", "ab") as log:
@@ -130,7 +130,7 @@ class _Host:
             entry["pid"] = self._wait_for(process, until_s)
         description.write(self._directory, described)
 
-    def _describe(self, machine: Machine, nodes: dict[int, list[str]]) -> dict[str, Any]:
+    def _describe(self, machine: SliceHost, nodes: dict[int, list[str]]) -> dict[str, Any]:
         from tpusmi.simulate.metric_server import HARDWARE_PORT, METRICS_PORT, free_port
 
         plan = self._plan
@@ -176,7 +176,7 @@ class _Host:
         }  # fmt: skip
 
     def _start_process(
-        self, machine: Machine, described: dict[str, Any], number: int, log: int
+        self, machine: SliceHost, described: dict[str, Any], number: int, log: int
     ) -> subprocess.Popen[bytes]:
         keeper = os.getpid()
         local = "addresses-local" in self._faults
