@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 from support import snapshots
 from support.goldens import same_as_golden
+from support.schemas import strict_schema
 
 from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
@@ -93,10 +94,10 @@ def test_the_json_obeys_the_schema_in_assets(moment: Callable[[], Snapshot]) -> 
     jsonschema.Draft202012Validator.check_schema(schema)
     found = json.loads(json.dumps(moment().to_dict(), allow_nan=False))
     jsonschema.validate(found, schema)
-    jsonschema.validate(found, json_schema(strict=True))
+    jsonschema.validate(found, strict_schema())
     jsonschema.validate({**found, "of_a_later_version": 1}, schema)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**found, "misspelt": 1}, json_schema(strict=True))
+        jsonschema.validate({**found, "misspelt": 1}, strict_schema())
 
 
 def test_the_schema_in_assets_is_the_one_the_metrics_make() -> None:

@@ -42,27 +42,35 @@ def run(arguments: Sequence[str]) -> int:
     """Simulate a host until interrupted; the exit code."""
     parse = parser()
     options = vars(parse.parse_args(arguments))
-    plan = checked(HostPlan(**options | {"faults": tuple(options["faults"])}), parse)
+    plan = HostPlan(**options | {"faults": tuple(options["faults"])})
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
-    try:
-        with start(plan) as host:
-            _introduce(host, plan)
-            _watch(host)
-    except (StartError, PortBusyError) as error:
-        return refuse(error)
-    talk("the simulated host was ended by something else")
-    return Exit.SOURCE_FAILED
+
+    def watch(host: Host) -> int:
+        _introduce(host, plan)
+        _watch(host)
+        talk("the simulated host was ended by something else")
+        return Exit.SOURCE_FAILED
+
+    return _on_new_host(parse, plan, watch)
 
 
 def on_new_host(parse: argparse.ArgumentParser, machine: str, act: Callable[[Host], int]) -> int:
     """Act on a new simulated host of that type, which runs until then; the exit code."""
-    plan = checked(HostPlan(machine), parse)
+    return _on_new_host(parse, HostPlan(machine), act)
+
+
+def _on_new_host(parse: argparse.ArgumentParser, plan: HostPlan, act: Callable[[Host], int]) -> int:
+    try:
+        plan.check()
+    except ValueError as error:
+        parse.error(str(error))
     try:
         with start(plan) as host:
             return act(host)
     except (StartError, PortBusyError) as error:
-        return refuse(error)
+        talk(str(error))
+        return Exit.BUSY if isinstance(error, PortBusyError) else Exit.NOTHING_HERE
 
 
 def run_demo(parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
@@ -136,15 +144,6 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def checked(plan: HostPlan, parse: argparse.ArgumentParser) -> HostPlan:
-    """The plan, or the end of the command with usage and the reason."""
-    try:
-        plan.check()
-    except ValueError as error:
-        parse.error(str(error))
-    return plan
-
-
 def _faults_help() -> str:
     """A line for every fault."""
 
@@ -172,12 +171,6 @@ def _introduce(host: Host, plan: HostPlan) -> None:
     sys.stderr.flush()
     sys.stdout.write(f"{host.root}\n")  # last: its reader may end this process at once
     sys.stdout.flush()
-
-
-def refuse(error: Exception) -> int:
-    """Print why there is no host; the exit code."""
-    talk(str(error))
-    return Exit.BUSY if isinstance(error, PortBusyError) else Exit.NOTHING_HERE
 
 
 def _seconds(text: str) -> float:

@@ -42,9 +42,7 @@ class SliceHost(NamedTuple):
 
     accelerator_type: str
     generation: Generation
-    slice_chips: int
     topology: Coords
-    host_shape: Coords
     worker: int
     hosts: int
     chip_ids: tuple[int, ...]
@@ -98,9 +96,7 @@ def parse(name: str, worker: int = 0, chips_here: int | None = None) -> SliceHos
     return SliceHost(
         accelerator_type=_canonical(generation, slice_chips),
         generation=generation,
-        slice_chips=slice_chips,
         topology=topology,
-        host_shape=shape,
         worker=worker,
         hosts=hosts,
         chip_ids=ids,
@@ -189,25 +185,22 @@ def job_environment(
 ) -> dict[str, str]:
     """Environment of the process with that number; `local` sets the addresses as notebooks do."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
+    hosts = ["localhost"]
+    if machine.hosts > 1:
+        hosts = [f"simulated-w-{worker}" for worker in range(machine.hosts)]
     return kept | {
         "TPU_ACCELERATOR_TYPE": machine.accelerator_type,
         "TPU_TOPOLOGY": "x".join(map(str, machine.topology)),
         "TPU_WORKER_ID": str(machine.worker),
-        "TPU_WORKER_HOSTNAMES": ",".join(_host(machine, i) for i in range(machine.hosts)),
+        "TPU_WORKER_HOSTNAMES": ",".join(hosts),
         "TPU_SKIP_MDS_QUERY": "true",
         "TPU_RUNTIME_METRICS_PORTS": str(processes[number]["port"]),
-        **(_bounds(machine, processes, number) if len(processes) > 1 else {}),
+        **(_bounds(processes, number) if len(processes) > 1 else {}),
         **({"TPU_PROCESS_ADDRESSES": "local"} if local else {}),
     }
 
 
-def _host(machine: SliceHost, worker: int) -> str:
-    return "localhost" if machine.hosts == 1 else f"simulated-w-{worker}"
-
-
-def _bounds(
-    machine: SliceHost, processes: Sequence[Mapping[str, Any]], number: int
-) -> dict[str, str]:
+def _bounds(processes: Sequence[Mapping[str, Any]], number: int) -> dict[str, str]:
     """What splits a host among processes."""
     count, mine = len(processes), processes[number]["chips"]
     addresses = (f"localhost:{SLICE_BUILDER_PORT + i}" for i in range(count))

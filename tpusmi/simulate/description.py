@@ -9,7 +9,6 @@ import errno
 import marshal
 import os
 import stat
-import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,12 +119,3 @@ def is_kept(description: dict[str, Any]) -> bool:
         return fields[0] not in (b"Z", b"X") and int(fields[19]) == ticks
     except (OSError, ValueError, IndexError):
         return False
-
-
-def job_time_s(description: dict[str, Any]) -> float:
-    """Seconds since the simulated job's start; with `freeze_s` always the same."""
-    frozen: float | None = description["freeze_s"]
-    if frozen is not None:
-        return frozen
-    born_at_s: float = description["born_at_s"]
-    return time.monotonic() - born_at_s

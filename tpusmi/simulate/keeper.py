@@ -153,9 +153,7 @@ class _Host:
         return {
             "version": description.VERSION,
             "keeper": [os.getpid(), identity.start_ticks("/proc", os.getpid())],
-            "accelerator_type": machine.accelerator_type,
             "generation": machine.generation.name,
-            "topology": machine.topology,
             "worker": machine.worker,
             "hosts": machine.hosts,
             "cubic": machine.generation.name in CUBIC,

@@ -122,12 +122,8 @@ class Answers:
         return hidden is not None and hidden in (name, _OURS.get(name))
 
     def _by_grpc_name(self) -> dict[str, Callable[[Any], None]]:
-        makers: dict[str, Callable[[Any], None]] = {}
-        for name in NAMES:
-            if name.grpc is not None and (maker := self._maker(name.metric)):
-                makers[name.grpc] = maker
-        makers[UPTIME] = self._uptime
-        return makers
+        makers = {name.grpc: self._maker(name.metric) for name in NAMES if name.grpc is not None}
+        return {name: maker for name, maker in makers.items() if maker} | {UPTIME: self._uptime}
 
     def _maker(self, metric: str) -> Callable[[Any], None] | None:
         if metric in _GAUGES:
