@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Process, Snapshot, Value
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
-from tpusmi.report.markup import MAP_COLUMNS, OLD, STYLE, Markup, bar, joined, old, tag, tint
+from tpusmi.report.markup import MAP_COLUMNS, OLD, STYLE, Markup, bar, joined, tag, within
 from tpusmi.report.select import recent, remarks
 from tpusmi.report.text_grid import fitting
 from tpusmi.text import counted
@@ -143,7 +143,7 @@ def _text(cell: Cell) -> str:
     """The value as a person reads it: grey with its age when it is old."""
     if cell.value is None or cell.is_fresh or cell.repeats:
         return cell.text
-    return old(cell.text, cell.value.age_s)
+    return tag("span", f"{cell.text} ({words.elapsed(cell.value.age_s)} old)", class_=OLD)
 
 
 def _device_cell(s: Snapshot, d: Device, column: ColumnSpec, cell: Cell) -> Markup:
@@ -273,4 +273,4 @@ def _small_cell(title: str, share: float | None, value: Value | None, look: str)
     text = f"{100 * share:.0f}"
     if value.stale:
         return tag("i", text, title=f"{title} ({words.elapsed(value.age_s)} old)", class_=OLD)
-    return tag("i", text, title=title, class_=look, style=tint(share))
+    return tag("i", text, title=title, class_=look, style=f"--v:{0.1 + 0.7 * within(share):.2f}")

@@ -171,29 +171,18 @@ def _free(s: Snapshot, d: Device) -> FieldValue:
     return None if used is None or limit is None else round(max(0, limit - used) / MIB)
 
 
-def _largest_fault(s: Snapshot, d: Device) -> FieldValue:
-    return max((link.health for link in s.links if link.chip == d.chip), default=None)
-
-
-def _timestamp(s: Snapshot, item: Device | Process) -> FieldValue:
-    return s.host.time.rstrip("Z").replace("-", "/").replace("T", " ")
-
-
 def _libtpu(s: Snapshot, item: Device | Process) -> FieldValue:
     keys = (item.key,) if isinstance(item, Process) else item.owners
     versions = (p.facts.get("libtpu_version") for p in s.processes if p.key in keys)
     return next((version for version in versions if version), s.host.libtpu_version)
 
 
-def _unknown(s: Snapshot, item: Device | Process) -> FieldValue:
-    return None
-
-
 # -- the tables: names, meaning, getter
 
 # fmt: off
 _HOST = (
-    _field("timestamp", "When the snapshot was taken, UTC.", _timestamp, scope="host"),
+    _field("timestamp", "When the snapshot was taken, UTC.", scope="host",
+           get=lambda s, item: s.host.time.rstrip("Z").replace("-", "/").replace("T", " ")),
     _field("hostname", "Name of the host.", lambda s, item: s.host.name, scope="host"),
     _field("driver_version", "Version of the chips' kernel driver, if it has one.",
            lambda s, item: s.host.tpu_driver_version, scope="host"),
@@ -223,8 +212,9 @@ _DEVICE = (
     _field("pcie_link", "Speed and width of the link.", _chip(lambda c: c.pcie_link), scope="chip"),
     _field("mfu_percent", "MFU of the job that owns the device.",
            lambda s, d: _number(rows.mfu(s, d)), scope="process", unit="%"),
-    _field("ici.health.worst", "Worst of its links: 0 healthy, 10 unusable.",
-           _largest_fault, scope="chip"),
+    _field("ici.health.worst", "Worst of its links: 0 healthy, 10 unusable.", scope="chip",
+           get=lambda s, d: max((link.health for link in s.links if link.chip == d.chip),
+                                default=None)),
 )
 _NVIDIA = (
     _field("memory.used", "Device memory in use.", _rounded("hbm_used_bytes", MIB), unit="MiB"),
@@ -241,9 +231,9 @@ _NVIDIA = (
            _of_chip("throttle_percent"), scope="chip", unit="%"),
     _field("utilization.memory", "Share of the peak HBM bandwidth.",
            _rounded("hbm_bandwidth_utilization_percent"), unit="%"),
-    _field("temperature.gpu", "Temperature: not reported by any TPU.", _unknown),
-    _field("power.draw", "Power: not reported by any TPU.", _unknown, unit="W"),
-    _field("power.limit", "Power limit: not reported by any TPU.", _unknown, unit="W"),
+    _field("temperature.gpu", "Temperature: not reported by any TPU.", lambda s, d: None),
+    _field("power.draw", "Power: not reported by any TPU.", lambda s, d: None, unit="W"),
+    _field("power.limit", "Power limit: not reported by any TPU.", lambda s, d: None, unit="W"),
 )
 _PROCESS = (
     _field("pid", "Process id.", scope="process"),

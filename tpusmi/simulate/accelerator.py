@@ -94,7 +94,8 @@ def parse(name: str, worker: int = 0, chips_here: int | None = None) -> SliceHos
         topology = (max(hosts, 1) * chips_here, 1, 1)
     ids = tuple(x + topology[0] * (y + topology[1] * z) for x, y, z in places)
     return SliceHost(
-        accelerator_type=_canonical(generation, slice_chips),
+        # As Google's own variable TPU_ACCELERATOR_TYPE spells it.
+        accelerator_type=f"{generation.type_names[0]}-{int(name.rpartition('-')[2])}",
         generation=generation,
         topology=topology,
         worker=worker,
@@ -146,12 +147,6 @@ def _places(shape: Coords, topology: Coords, worker: int) -> list[Coords]:
         for y in range(shape[1])
         for x in range(shape[0])
     ]
-
-
-def _canonical(generation: Generation, slice_chips: int) -> str:
-    """As Google's own variable TPU_ACCELERATOR_TYPE spells it."""
-    number = slice_chips * (generation.cores_per_chip if generation.type_counts_cores else 1)
-    return f"{generation.type_names[0]}-{number}"
 
 
 def _suggestions(name: str) -> str:
