@@ -8,9 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server, Status
-from tpusmi.sources.libtpu.client import ServerReply
-from tpusmi.sources.libtpu.names import NAMES
-from tpusmi.sources.libtpu.pool import EndpointReply, Pool
+from tpusmi.sources.libtpu.pool import Pool
 from tpusmi.sources.libtpu.ports import (
     PORTS_VARIABLE,
     Endpoint,
@@ -18,6 +16,7 @@ from tpusmi.sources.libtpu.ports import (
     find,
     named_ports,
 )
+from tpusmi.sources.libtpu.replies import EndpointReply, ServerReply
 from tpusmi.sources.sockets import Listener, listeners
 from tpusmi.sources.users import user_name
 from tpusmi.text import clean, counted
@@ -205,6 +204,8 @@ def _lacking(answers: list[EndpointReply]) -> frozenset[str]:
     reported |= {latency.name for reply in own for latency in reply.latencies}
     if not reported and not any(a.reply.lacks_package for a in answers):
         return frozenset()
+    from tpusmi.sources.libtpu.names import NAMES
+
     return frozenset(n.metric for n in NAMES if n.grpc and n.metric not in reported)
 
 

@@ -8,8 +8,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tpusmi.model import Snapshot, Subject, Value
 from tpusmi.report.columns import Cell, ColumnSpec
-from tpusmi.report.grid import fitting
 from tpusmi.report.rows import IndexedSnapshot
+from tpusmi.report.text_grid import fitting
 from tpusmi.tui.draw.look import Look, Row
 
 
