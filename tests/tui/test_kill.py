@@ -234,7 +234,7 @@ async def test_help_and_footer_name_the_keys_once() -> None:
     async with armed(holders(), ScriptedEnder(), size=(180, 60)) as pilot:
         assert "k End" in text(pilot, "footer")
         await press(pilot, "question_mark")
-        (line,) = (line for line in screen_text(pilot) if "End the selected process" in line)
+        (line,) = (line for line in screen_text(pilot) if "End the selected or tagged" in line)
         assert "k F9 T K I" in line
         assert "L left over (stale)" in shown(pilot)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from support.dashboards import dashboard, height, press, shown, text
+from support.dashboards import dashboard, height, press, screen_text, settle, shown, text
 from support.feeds import Job, ScriptedFeed, many_devices, two_jobs
 
 
@@ -116,3 +116,19 @@ async def test_a_long_time_is_told_in_days_and_hours() -> None:
     async with dashboard(feed, size=(120, 30)) as pilot:
         line = text(pilot, "host")
         assert line.startswith("load 0.0 1.2 12.0 of 112 CPUs · RAM –/32.0 GiB · up 3d04h · jax")
+
+
+async def test_a_double_click_opens_a_tile_as_it_opens_a_row() -> None:
+    async with dashboard(many_devices(64), size=(100, 30)) as pilot:
+        await press(pilot, "H")
+        await pilot.click("#tiles", offset=(12, 1), times=2)
+        await settle(pilot)
+        assert screen_text(pilot)[1].startswith("tpu:2 ")
+
+
+async def test_a_heat_map_keeps_its_cursor_in_sight_when_the_terminal_shrinks() -> None:
+    async with dashboard(many_devices(256), size=(100, 40)) as pilot:
+        await press(pilot, "H", "tab", "end")
+        await pilot.resize_terminal(60, 16)
+        await settle(pilot)
+        assert "-256/256" in text(pilot, "tiles")

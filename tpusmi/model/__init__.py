@@ -73,7 +73,6 @@ from tpusmi.model.servers import (
     Server,
 )
 from tpusmi.model.snapshot import (
-    SCHEMA,
     Snapshot,
     Value,
 )
@@ -118,7 +117,6 @@ __all__ = [
     "PROCESS",
     "PROCESS_FACTS",
     "PROCESS_METRICS",
-    "SCHEMA",
     "SDK_SERVER",
     "STALE_HOLDER",
     "SUSPECT_HOLDER",

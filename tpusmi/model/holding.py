@@ -2,11 +2,13 @@
 
 # No `from __future__ import annotations`: see `model/__init__.py`.
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tpusmi.model.nouns import HOLDERS
-from tpusmi.model.snapshot import Snapshot
 from tpusmi.model.states import Holding, Status
+
+if TYPE_CHECKING:
+    from tpusmi.model.snapshot import Snapshot
 
 
 class NodeState(NamedTuple):
@@ -19,14 +21,14 @@ class NodeState(NamedTuple):
     pids: tuple[int, ...]
 
 
-def node_states(s: Snapshot) -> tuple[NodeState, ...]:
+def node_states(s: "Snapshot") -> tuple[NodeState, ...]:
     """Every node of the TPUs that has been seen, in the order of the chips."""
     chips = {node: chip.index for chip in s.chips for node in chip.nodes}
     nodes = dict.fromkeys((*chips, *s.visibility.nodes))
     return tuple(_state(s, node, chips.get(node)) for node in nodes)
 
 
-def status(s: Snapshot) -> Holding:
+def status(s: "Snapshot") -> Holding:
     """Whether the TPU is free: `stale` when any holder is stale, else `held` when there is one."""
     states = node_states(s)
     pids = {pid for n in states for pid in n.pids}
@@ -42,7 +44,7 @@ def status(s: Snapshot) -> Holding:
     return next(state for state in order if state in of_nodes)
 
 
-def _state(s: Snapshot, node: str, chip: int | None) -> NodeState:
+def _state(s: "Snapshot", node: str, chip: int | None) -> NodeState:
     holders = [p for p in s.processes if node in p.holds and not p.is_dead]
     pids = tuple(p.pid for p in holders)
     if not holders:
@@ -55,7 +57,7 @@ def _state(s: Snapshot, node: str, chip: int | None) -> NodeState:
     return NodeState(node, chip, state, pids)
 
 
-def blind(s: Snapshot) -> str:
+def blind(s: "Snapshot") -> str:
     """Why holders could not be looked for at all; empty when they were."""
     outcome = next((o for o in s.sources if o.source == HOLDERS), None)
     if outcome is None or outcome.status != Status.FAILED:

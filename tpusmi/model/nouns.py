@@ -21,7 +21,7 @@ SYSFS = "sysfs"
 """Name of the source that looks for the chips."""
 
 FRESH_LEAST_S, FRESH_PERIODS = 5.0, 3
-"""A value may be believed for this many of its own periods, and for so long at least."""
+"""A value may be believed for this many of its own periods, and at least for this time."""
 
 Number = float | int
 

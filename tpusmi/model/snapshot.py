@@ -16,8 +16,6 @@ from tpusmi.model.process import (
 )
 from tpusmi.model.servers import Core, Latency, Link, Server
 
-SCHEMA = 1
-
 
 class Value(NamedTuple):
     """A measured value with its witness. `age_s` is how long ago it was true."""
@@ -88,6 +86,6 @@ class Snapshot(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The object `tpusmi --json` prints: plain numbers, strings, lists, dicts and None."""
-        from tpusmi.report.jsonkeys import SNAPSHOT
+        from tpusmi.model.jsonkeys import SNAPSHOT
 
         return SNAPSHOT.value(self, self)

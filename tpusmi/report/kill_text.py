@@ -9,7 +9,7 @@ from typing import Any
 from tpusmi.actions.end import Order
 from tpusmi.actions.outcome import Newcomer, Report, Result
 from tpusmi.actions.plan import Plan, Starter
-from tpusmi.model import SCHEMA, Process, Snapshot
+from tpusmi.model import Process, Snapshot
 from tpusmi.report import words
 from tpusmi.report.ps_text import chips_or_nodes
 
@@ -111,6 +111,8 @@ def _came_back(n: Newcomer) -> str:
 
 def report_dict(plan: Plan, report: Report | None) -> dict[str, Any]:
     """The object of `tpusmi kill --json`; a dry run has no results."""
+    from tpusmi.model.jsonkeys import SCHEMA
+
     done = Report((), {}, (), (), unseen=plan.unseen) if report is None else report
     return {
         "schema": SCHEMA,

@@ -10,8 +10,8 @@ import sys
 from typing import Any
 
 from tpusmi.model import Metric
-from tpusmi.report.jsonkeys import NUMBER, SNAPSHOT, TEXT, TRUTH, WHOLE
-from tpusmi.report.jsonobject import JsonKey, JsonObject, Schema, or_null
+from tpusmi.model.jsonkeys import NUMBER, SNAPSHOT, TEXT, TRUTH, WHOLE
+from tpusmi.model.jsonobject import JsonKey, JsonObject, Schema, or_null
 
 
 def json_schema(strict: bool = False) -> Schema:

@@ -98,8 +98,8 @@ def draw(
     page = room - len(pictures)
     scrolled = min(max(scrolled, 0), max(0, len(facts) - page))
     between = _between(look, len(facts) - page - scrolled, scrolled, width)
-    shown = [*head, *pictures, *missing, between, *facts[scrolled : scrolled + page]]
-    return DeviceView(shown[:height], scrolled, max(1, page))
+    lines = [*head, *pictures, *missing, between, *facts[scrolled : scrolled + page]]
+    return DeviceView(lines[:height], scrolled, max(1, page))
 
 
 def _graph_lines(count: int, room: int, facts: int) -> int:

@@ -284,9 +284,9 @@ def _line(look: Look, s: Snapshot, d: Device) -> Row:
     text = rows.DITTO if memory.repeats else memory.text
     parts = [(f"{d.name:<8}", "bold"), (f"{text:>{MEMORY_WIDTH}}", _style(memory.used))]
     for q in SHARES:
-        found = rows.device_value(s, d, q.metric)
-        value = words.percent(found.value.value if found.value else None)
-        parts.append((f"{rows.DITTO if found.repeats else value:>8}", _style(found.value)))
+        cell = rows.device_value(s, d, q.metric)
+        value = words.percent(cell.value.value if cell.value else None)
+        parts.append((f"{rows.DITTO if cell.repeats else value:>8}", _style(cell.value)))
     return look.line(*parts)
 
 

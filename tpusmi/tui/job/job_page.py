@@ -49,12 +49,12 @@ class JobPage(ScrollPage):
         height = self.lines.size.height
         self.screen_lines = max(1, height - 1)
         self.top = min(self.top, max(0, len(rows) - height))
-        shown = rows[self.top : self.top + height]
-        below = len(rows) - self.top - len(shown)
-        if below > 0 and shown:
+        visible = rows[self.top : self.top + height]
+        below = len(rows) - self.top - len(visible)
+        if below > 0 and visible:
             text = f"{self.look.glyphs.down} {below + 1} more lines (PgDn)"
-            shown[-1] = self.look.line((text, "dim"))
-        self.lines.show(shown)
+            visible[-1] = self.look.line((text, "dim"))
+        self.lines.show(visible)
 
     def action_step(self, step: int) -> None:
         """Show the next process."""

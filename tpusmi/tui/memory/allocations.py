@@ -216,8 +216,8 @@ def _functions(leaves: Iterable[Node], order: str, root: Key = ()) -> list[Node]
             leaf._replace(key=(*root, *leaf.key))
         )
     by_function: dict[tuple[str, str], list[Node]] = {}
-    for where, found in by_line.items():
-        line = _over((*root, *where), LINE, _sorted(found, order))
+    for where, of_line in by_line.items():
+        line = _over((*root, *where), LINE, _sorted(of_line, order))
         by_function.setdefault(where[:2], []).append(line)
     functions = []
     for name, lines in by_function.items():

@@ -5,26 +5,10 @@ The printed object and `assets/tpusmi.schema.json` are both made from these tabl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tpusmi.model import (
-    CHIP_METRICS,
-    DEVICE_METRICS,
-    PHASES,
-    PROCESS_FACTS,
-    PROCESS_METRICS,
-    SCHEMA,
-    Holding,
-    Life,
-    LockState,
-    Process,
-    Snapshot,
-    State,
-    Status,
-    Verdict,
-)
 from tpusmi.model.holding import node_states, status
-from tpusmi.report.jsonobject import (
+from tpusmi.model.jsonobject import (
     Getter,
     JsonObject,
     Schema,
@@ -34,7 +18,15 @@ from tpusmi.report.jsonobject import (
     or_null,
     rounded,
 )
+from tpusmi.model.metrics import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS
+from tpusmi.model.process import PROCESS_FACTS, Life, Process
+from tpusmi.model.states import PHASES, Holding, LockState, State, Status, Verdict
 
+if TYPE_CHECKING:
+    from tpusmi.model.snapshot import Snapshot
+
+SCHEMA = 1
+"""Version of the JSON: raised when a key goes or changes its meaning."""
 TEXT: Schema = {"type": "string"}
 TRUTH: Schema = {"type": "boolean"}
 WHOLE: Schema = {"type": "integer"}

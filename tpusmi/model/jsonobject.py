@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tpusmi.model import Metric, Number, Snapshot, Subject
+from tpusmi.model.metrics import Metric
+from tpusmi.model.nouns import Number, Subject
+
+if TYPE_CHECKING:
+    from tpusmi.model.snapshot import Snapshot
 
 Schema = dict[str, Any]
 """A JSON Schema of plain values, in which a JsonObject means the schema of its objects."""
-Getter = Callable[[Snapshot, Any], Any]
+Getter = Callable[[Any, Any], Any]
 """From a snapshot and the item that an object describes: the value of one key."""
 
 
