@@ -7,7 +7,6 @@ joined but shown apart. What libtpu measured per chip stays with the chip.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import chain
 
 from tpusmi.merge.machine import Machine, laid_over
 from tpusmi.merge.match import Match
@@ -69,8 +68,8 @@ class Join:
         self._canonical: dict[DeviceKey, DeviceKey] = {}
         """Keys of the machine's devices, with those of the agents' devices that lie over them."""
         self._row_places: dict[Hashable, DeviceKey] = {}
-        self._of_rows: list[tuple[Subject, Reading]] = []
-        """The readings of rows, each with the device or chip that the row is about."""
+        self._of_subjects: list[tuple[Subject, Reading]] = []
+        """The readings of known subjects: a row's of the device or chip that the row is about."""
         for process, devices in self._agents.items():
             self._adopt(process, devices)
         self._join_rows()
@@ -125,7 +124,7 @@ class Join:
 
     def _join_rows(self) -> None:
         servers = {s.address: s for o in self.outcomes for s in o.servers}
-        rows = _rows((r for o in self.outcomes for r in o.readings), self.at_s)
+        rows = self._rows()
         for server in self._strangers(servers.values()):
             if rows.pop(server.address, None) is not None:
                 owner = f"pid {server.stranger} of user {server.user}, which holds no TPU"
@@ -140,6 +139,24 @@ class Join:
             if alone and certain and len(targets) < len(server.ids) == len(self._machine.devices):
                 targets = self._shown_of(self._machine.of(server.process, with_bare=True))
             self._join_server(server, by_metric, targets)
+
+    def _rows(self) -> dict[str, Rows]:
+        """The rows of each server, by metric. All other readings have their subjects already."""
+        by_id: dict[tuple[str, str], dict[int, Reading]] = {}
+        for o in self.outcomes:
+            for r in o.readings:
+                row = r.subject
+                if not isinstance(row, RowKey):
+                    self._of_subjects.append((row, r))
+                    continue
+                rows = by_id.setdefault((row.server, r.metric), {})
+                rival = rows.setdefault(row.id, r)
+                if rival is not r and _is_better(r, rival, self.at_s):
+                    rows[row.id] = r
+        servers: dict[str, Rows] = {}
+        for (server, metric), rows in by_id.items():
+            servers.setdefault(server, {})[metric] = {i: rows[i] for i in sorted(rows)}
+        return servers
 
     def _strangers(self, servers: Iterable[Server]) -> list[Server]:
         """Servers of processes that hold no TPU, on a machine that has one: elsewhere it may be a
@@ -206,7 +223,7 @@ class Join:
                 if subject is None:
                     left.setdefault(metric, {})[i] = r
                 else:
-                    self._of_rows.append((subject, r))
+                    self._of_subjects.append((subject, r))
         return left
 
     def _note(self, server: Server, text: str) -> None:
@@ -253,9 +270,7 @@ class Join:
         """
         best: dict[Key, Reading] = {}
         dead, now_s = self.dead, self.at_s
-        readings = (r for o in self.outcomes for r in o.readings)
-        own = ((r.subject, r) for r in readings if not isinstance(r.subject, RowKey))
-        for subject, r in chain(own, self._of_rows):
+        for subject, r in self._of_subjects:
             if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and process_of(subject) not in dead:
                 continue
             rival = best.setdefault((subject, r.metric), r)
@@ -268,24 +283,6 @@ def _counted(rows: Rows) -> str:
     """`3 × hlo_queue_size`, the parts of one quantity together."""
     counts = {metric.partition(".")[0]: len(row) for metric, row in rows.items()}
     return ", ".join(f"{count} × {name}" for name, count in counts.items())
-
-
-def _rows(readings: Iterable[Reading], now_s: float) -> dict[str, Rows]:
-    """The rows of each server, by metric."""
-    by_id: dict[tuple[str, str], dict[int, Reading]] = {}
-    for r in readings:
-        row = r.subject
-        if isinstance(row, RowKey):
-            key = row.server, r.metric
-            if key not in by_id:
-                by_id[key] = {}
-            rival = by_id[key].setdefault(row.id, r)
-            if rival is not r and _is_better(r, rival, now_s):
-                by_id[key][row.id] = r
-    servers: dict[str, Rows] = {}
-    for (server, metric), rows in by_id.items():
-        servers.setdefault(server, {})[metric] = {i: rows[i] for i in sorted(rows)}
-    return servers
 
 
 def _is_better(r: Reading, rival: Reading, now_s: float) -> bool:
