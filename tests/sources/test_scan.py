@@ -466,9 +466,7 @@ def lives(
     return [p.life for p in Describer(str(proc), False).processes({77: (NODE,)}, (), 0.0)]
 
 
-def test_the_nodes_themselves_are_watched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_nodes_themselves_are_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below the root of the host, once."""
     watched: list[str] = []
     watch = passes.Watch.__init__

@@ -53,9 +53,7 @@ def known_nodes(host: Host, chips: Iterable[Chip]) -> Nodes:
     }
     names = dict.fromkeys(name for name, _, _ in here)
     modes = os.R_OK | os.W_OK
-    closed = (
-        name for name in names if not os.access(host.path(name), modes, effective_ids=True)
-    )
+    closed = (name for name in names if not os.access(host.path(name), modes, effective_ids=True))
     return Nodes(names, by_identity, tuple(path for _, path, _ in here), tuple(closed))
 
 

@@ -117,7 +117,8 @@ class Passes:
             self._scan = Scan(self._proc, nodes, map(self._host.path, PATHS))
             self.close()
         elif self._watch is None:
-            self._watch = Watch(nodes.paths)  # not in the first pass: a single look has no use for it
+            # Not in the first pass: a single look has no use for it.
+            self._watch = Watch(nodes.paths)
         assert self._scan is not None
         opened = self._watch is not None and self._watch.has_seen_open()
         full = opened and now_s - self._full_at_s >= FULL_AGAIN_S
