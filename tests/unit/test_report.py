@@ -88,6 +88,18 @@ def test_a_view_is_its_golden(view: str, moment: str) -> None:
 
 
 @pytest.mark.parametrize("moment", [snapshots.everything, snapshots.machine, snapshots.nothing])
+def test_the_plain_object_is_of_plain_types(moment: Callable[[], Snapshot]) -> None:
+    def check(value: object) -> None:
+        assert type(value) in (dict, list, str, int, float, bool, type(None)), repr(value)
+        for item in (
+            value.values() if isinstance(value, dict) else value if type(value) is list else ()
+        ):
+            check(item)
+
+    check(moment().to_dict())
+
+
+@pytest.mark.parametrize("moment", [snapshots.everything, snapshots.machine, snapshots.nothing])
 def test_the_json_obeys_the_schema_in_assets(moment: Callable[[], Snapshot]) -> None:
     schema = json.loads((ASSETS / "tpusmi.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
