@@ -466,6 +466,20 @@ def lives(
     return [p.life for p in Describer(str(proc), False).processes({77: (NODE,)}, (), 0.0)]
 
 
+def test_the_nodes_themselves_are_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the root of the host, once."""
+    watched: list[str] = []
+    watch = passes.Watch.__init__
+    monkeypatch.setattr(
+        passes.Watch, "__init__", lambda self, paths: (watched.extend(paths), watch(self, paths))[1]
+    )
+    machine = host(tmp_path, NODE)
+    found = source(machine)
+    assert pids(found, 0.0) == pids(found, 0.5) == []
+    found.close()
+    assert watched == [machine.path(NODE)]
+
+
 def test_chips_that_come_later_are_looked_for(tmp_path: Path) -> None:
     machine = host(tmp_path, NODE, SECOND)
     chips: list[Chip] = [chip(0, NODE)]

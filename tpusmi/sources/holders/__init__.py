@@ -5,18 +5,21 @@ A node is never opened: if a monitor opened one, the real job could not.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.model import ABSENT, HOLDERS, Chip, Host, Outcome, Process
-from tpusmi.sources.holders.nodes import known_nodes
+from tpusmi.sources.holders.nodes import Nodes, known_nodes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tpusmi.sources.holders.passes import Passes
 
 PERIOD_S = 0.5
+NODES_AGAIN_S = 2.0
+"""Nodes change seldom, and a host may have hundreds: they are looked at again after that."""
 
 
 class Holders:
@@ -38,6 +41,10 @@ class Holders:
         self._newest: Outcome | None = None
         self._read_at_s = 0.0
         self._has_read = False
+        self._nodes: Nodes | None = None
+        self._nodes_of: tuple[Chip, ...] = ()
+        """The chips that the nodes belong to."""
+        self._nodes_at_s = -math.inf
         self._passes: Passes | None = None
         """None until there is a node."""
 
@@ -80,7 +87,7 @@ class Holders:
         return self._newest
 
     def _outcome(self, now_s: float) -> Outcome:
-        nodes = known_nodes(self._host, self._chips())
+        nodes = self._known_nodes(now_s)
         if not nodes.names:
             return Outcome(self.name, ABSENT, "no device node of a TPU")
         if self._passes is None:
@@ -88,3 +95,11 @@ class Holders:
 
             self._passes = Passes(self._host, self._detailed)
         return self._passes.outcome(nodes, now_s)
+
+    def _known_nodes(self, now_s: float) -> Nodes:
+        chips = tuple(self._chips())
+        is_due = now_s - self._nodes_at_s >= NODES_AGAIN_S
+        if self._nodes is None or is_due or chips != self._nodes_of:
+            self._nodes = known_nodes(self._host, chips)
+            self._nodes_of, self._nodes_at_s = chips, now_s
+        return self._nodes

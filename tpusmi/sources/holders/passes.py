@@ -101,7 +101,7 @@ class Passes:
             lock_files=self._lock_files(scanned.lock_files, not why, now_s),
             visibility=Visibility(
                 nodes=tuple(nodes.names),
-                closed_nodes=nodes.closed(self._host),
+                closed_nodes=nodes.closed,
                 not_inspected=scanned.hidden,
                 own_pid_namespace=bool(why),
                 reason=unseen,
@@ -111,15 +111,14 @@ class Passes:
 
     def _scanned(self, nodes: Nodes, now_s: float) -> ScanResult:
         """One pass, quick where nothing has changed. Raises OSError."""
-        paths = tuple(self._host.path(path) for path in nodes.paths)
         first = self._scan is None or nodes != self._nodes
         if first:
             self._nodes = nodes
-            here = nodes._replace(paths=paths)
-            self._scan = Scan(self._proc, here, map(self._host.path, PATHS))
+            self._scan = Scan(self._proc, nodes, map(self._host.path, PATHS))
             self.close()
         elif self._watch is None:
-            self._watch = Watch(paths)  # not in the first pass: a single look has no use for it
+            # Not in the first pass: a single look has no use for it.
+            self._watch = Watch(nodes.paths)
         assert self._scan is not None
         opened = self._watch is not None and self._watch.has_seen_open()
         full = opened and now_s - self._full_at_s >= FULL_AGAIN_S

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server, Status
 from tpusmi.sources.libtpu.pool import Pool
@@ -106,7 +107,7 @@ class Libtpu:
             status,
             message,
             took_s,
-            readings=tuple(r for a in listed for r in a.reply.readings),
+            readings=tuple(chain.from_iterable(a.reply.readings for a in listed)),
             latencies=tuple(x for a in listed for x in a.reply.latencies),
             cores=tuple(core for a in good for core in a.reply.cores),
             servers=servers,
@@ -200,7 +201,8 @@ class Libtpu:
 
 def _lacking(answers: list[EndpointReply]) -> frozenset[str]:
     own = [a.reply for a in answers if a.endpoint.stranger is None and a.reply.status != ABSENT]
-    reported = {r.metric.partition(".")[0] for reply in own for r in reply.readings}
+    metrics = {r.metric for reply in own for r in reply.readings}
+    reported = {metric.partition(".")[0] for metric in metrics}
     reported |= {latency.name for reply in own for latency in reply.latencies}
     if not reported and not any(a.reply.lacks_package for a in answers):
         return frozenset()

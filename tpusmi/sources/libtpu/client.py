@@ -5,6 +5,7 @@
 import math
 import time
 from collections.abc import Container
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tpusmi.metricproto import (
@@ -165,7 +166,7 @@ class Client:
         lacks = [f"port {self.port} has no {', '.join(unlisted)}"] if unlisted else []
         return ServerReply(
             OK,
-            readings=tuple(r for v in values for r in v.readings),
+            readings=tuple(chain.from_iterable(v.readings for v in values)),
             latencies=tuple(x._replace(process=self.process) for v in values for x in v.latencies),
             cores=self._cores if self.with_programs else (),
             # Memory decides: a duty cycle can be that of a chip.
