@@ -12,12 +12,7 @@ from tpusmi.merge.staleness.signs import (
     signs_of,
     works_since_its_start,
 )
-from tpusmi.merge.staleness.work import (
-    NOT_MEASURED,
-    Case,
-    lack_of_work,
-    why_working,
-)
+from tpusmi.merge.staleness.work import NOT_MEASURED, Case, lack_of_work, why_working
 from tpusmi.merge.witnesses import in_words, missing_for, stopped
 from tpusmi.model import (
     ENDING_CODES,

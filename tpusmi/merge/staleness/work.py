@@ -24,11 +24,7 @@ from tpusmi.model.several import fresh, fresh_own, least, mean
 from tpusmi.text import elapsed
 
 WORKED_LATELY_S = 60.0
-BUSY = (
-    "duty_cycle_percent",
-    "tensorcore_utilization_percent",
-    "hbm_bandwidth_utilization_percent",
-)
+BUSY = ("duty_cycle_percent", "tensorcore_utilization_percent", "hbm_bandwidth_utilization_percent")
 """Metrics that say whether a device works."""
 WORKING_CPU_PERCENT = 20.0
 RESTING_CPU_PERCENT = 1.0

@@ -195,13 +195,7 @@ class Graphs:
         return next((first for first in found if first is not None), None)
 
 
-def _fill(
-    graph: _Graph,
-    window: array[float],
-    first: int,
-    slot_s: float,
-    how: How,
-) -> None:
+def _fill(graph: _Graph, window: array[float], first: int, slot_s: float, how: How) -> None:
     """Every slot from number `first` on, with which the window begins; a second belongs to the slot
     in which it begins.
     """

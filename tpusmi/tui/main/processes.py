@@ -13,13 +13,7 @@ from tpusmi.tui.draw.columns import Cells, Column
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.main import filters
 from tpusmi.tui.main.process_order import Sorting, of_branches
-from tpusmi.tui.process.process_facts import (
-    STALE,
-    STOPPED,
-    SUSPECT,
-    letter,
-    letter_style,
-)
+from tpusmi.tui.process.process_facts import STALE, STOPPED, SUSPECT, letter, letter_style
 
 COMMAND_MOST = 400
 

@@ -10,13 +10,7 @@ from rich.cells import cell_len
 from tpusmi.model import Process, Site, Snapshot, State
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.process.process_facts import (
-    NO_AGENT,
-    JobFacts,
-    letter,
-    own_warnings,
-    verdict_style,
-)
+from tpusmi.tui.process.process_facts import NO_AGENT, JobFacts, letter, own_warnings, verdict_style
 
 _NAME_WIDTH = 10
 SITES_WANTED = 12
