@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -19,12 +20,12 @@ MARK = "*"
 class Grid(ItemList[Item]):
     """Rows of items under a row of titles."""
 
+    @dataclass
     class Titled(Message):
         """The user clicked the title of a column."""
 
-        def __init__(self, sender: object, title: str) -> None:
-            super().__init__()
-            self.sender, self.title = sender, title
+        sender: object
+        title: str
 
     def __init__(self, look: Look, columns: Sequence[Column[Item]], id: str) -> None:
         super().__init__(look, id)
@@ -58,12 +59,19 @@ class Grid(ItemList[Item]):
         self._fitted = fit(self._columns, self._needs, self.size.width, self._absent)
         super().redraw()
 
-    def _click_title(self, x: int) -> None:
-        start = 0
+    def _column_under(self, x: int) -> tuple[Column[Item] | None, int]:
+        """The column there, and how far from its left edge."""
+        left = 0
         for column, width in self._fitted:
-            if start <= x < start + width:
-                self.post_message(self.Titled(self, column.title))
-            start += width + GAP
+            if left <= x < left + width:
+                return column, x - left
+            left += width + GAP
+        return None, 0
+
+    def _click_title(self, x: int) -> None:
+        column, _ = self._column_under(x)
+        if column is not None:
+            self.post_message(self.Titled(self, column.title))
 
     def _item_line(self, items: Sequence[Item]) -> Row:
         (item,) = items

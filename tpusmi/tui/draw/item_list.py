@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Generic
 
 from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
@@ -18,23 +19,19 @@ WHEEL_ROWS = 3
 class ItemList(Lines, Generic[Item]):
     """Lines of items, of which as many are drawn as fit. A subclass draws the title and a line."""
 
+    @dataclass
     class Moved(Message):
-        """The user moved the cursor to another item."""
+        """The user moved the cursor of this list to another item."""
 
-        def __init__(self, sender: object) -> None:
-            super().__init__()
-            self.sender = sender
+        sender: object
 
     class Opened(Message):
         """The user double-clicked an item."""
 
-        def __init__(self, sender: object) -> None:
-            super().__init__()
-            self.sender = sender
-
     def __init__(self, look: Look, id: str) -> None:
         super().__init__(look, id=id)
-        self._items: Sequence[Item] = ()
+        self.items: Sequence[Item] = ()
+        """The items in the order shown."""
         self._top = 0
         """The first line of items that is drawn."""
         self.cursor: Hashable | None = None
@@ -65,11 +62,6 @@ class ItemList(Lines, Generic[Item]):
     # -- items
 
     @property
-    def items(self) -> Sequence[Item]:
-        """The items in the order shown."""
-        return self._items
-
-    @property
     def page(self) -> int:
         """Items that are visible at once."""
         return self._height * self.across
@@ -77,7 +69,7 @@ class ItemList(Lines, Generic[Item]):
     @property
     def index(self) -> int | None:
         """Where the cursor is."""
-        return next((i for i, item in enumerate(self._items) if item.key == self.cursor), None)
+        return next((i for i, item in enumerate(self.items) if item.key == self.cursor), None)
 
     @property
     def _height(self) -> int:
@@ -86,12 +78,12 @@ class ItemList(Lines, Generic[Item]):
     @property
     def _line_count(self) -> int:
         """Lines of all items, visible or not."""
-        return -(-len(self._items) // self.across)
+        return -(-len(self.items) // self.across)
 
     def _take(self, items: Sequence[Item]) -> None:
         """Draw these items. A cursor that was visible, or has been moved, stays visible."""
         follow = self.cursor != self._drawn_cursor or self._is_visible(self.index)
-        self._items = items
+        self.items = items
         if follow and (index := self.index) is not None:
             self._bring_to_view(index)
         self.redraw()
@@ -109,16 +101,16 @@ class ItemList(Lines, Generic[Item]):
         """Move the cursor by that many items, or the view of a list without a cursor."""
         if self.cursor is None:
             self.scroll_rows(count)
-        elif self._items:
-            to = min(max((self.index or 0) + count, 0), len(self._items) - 1)
+        elif self.items:
+            to = min(max((self.index or 0) + count, 0), len(self.items) - 1)
             self.move_to(to, up=count < 0)
 
     def move_to(self, index: int, *, up: bool = False) -> None:
         """Move the cursor to that item, or to the next one that has a key."""
-        below, above = [*range(index, len(self._items))], [*range(index, -1, -1)]
+        below, above = [*range(index, len(self.items))], [*range(index, -1, -1)]
         order = [*above, *below] if up else [*below, *above]
-        index = next((i for i in order if self._items[i].key is not None), index)
-        self.cursor = self._items[index].key
+        index = next((i for i in order if self.items[i].key is not None), index)
+        self.cursor = self.items[index].key
         self._bring_to_view(index)
         self.redraw()
         self.post_message(self.Moved(self))
@@ -138,10 +130,10 @@ class ItemList(Lines, Generic[Item]):
         index = (self._top + event.y - 1) * self.across + self._column_at(event.x)
         if event.y == 0:
             self._click_title(event.x)
-        elif index < len(self._items):
+        elif index < len(self.items):
             self.move_to(index)
             if event.chain == 2:  # a third click opens nothing more
-                self.post_message(self.Opened(self))
+                self.post_message(self.Opened())
 
     # -- drawing
 
@@ -156,13 +148,13 @@ class ItemList(Lines, Generic[Item]):
             return
         across, self._drawn_cursor = self.across, self.cursor
         self._top = min(max(self._top, 0), max(0, self._line_count - self._height))
-        starts = range(self._top * across, len(self._items), across)[: self._height]
-        lines = [self._item_line(self._items[n : n + across]) for n in starts]
+        starts = range(self._top * across, len(self.items), across)[: self._height]
+        lines = [self._item_line(self.items[n : n + across]) for n in starts]
         self.show([self._title_line(), *lines])
 
     def _position(self) -> str:
         """`9-16/256`, or nothing where all items are visible."""
         if self._line_count <= self._height:
             return ""
-        last = min(len(self._items), (self._top + self._height) * self.across)
-        return f"{self._top * self.across + 1}-{last}/{len(self._items)}"
+        last = min(len(self.items), (self._top + self._height) * self.across)
+        return f"{self._top * self.across + 1}-{last}/{len(self.items)}"

@@ -23,21 +23,17 @@ class Lines(Widget):
     def __init__(self, look: Look, id: str | None = None) -> None:
         super().__init__(id=id)
         self.look = look
-        self._rows: Sequence[Row] = ()
-        self._strips: dict[int, Strip] = {}
-
-    @property
-    def rows(self) -> Sequence[Row]:
+        self.drawn: Sequence[Row] = ()
         """The lines shown."""
-        return self._rows
+        self._strips: dict[int, Strip] = {}
 
     def text(self) -> str:
         """The lines without their styles."""
-        return "\n".join("".join(piece.text for piece in row) for row in self._rows)
+        return "\n".join("".join(piece.text for piece in row) for row in self.drawn)
 
     def show(self, rows: Sequence[Row]) -> None:
         """Show these lines in place of the previous ones."""
-        before, self._rows = self._rows, rows
+        before, self.drawn = self.drawn, rows
         dirty = []
         for y in range(max(len(before), len(rows))):
             old, new = _at(before, y), _at(rows, y)
@@ -57,7 +53,7 @@ class Lines(Widget):
     def _strip(self, y: int) -> Strip:
         strip = self._strips.get(y)
         if strip is None or strip.cell_length != self.size.width:
-            strip = Strip(_at(self._rows, y)).adjust_cell_length(
+            strip = Strip(_at(self.drawn, y)).adjust_cell_length(
                 self.size.width, self.look.style["plain"]
             )
             self._strips[y] = strip
