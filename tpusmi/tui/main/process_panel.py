@@ -7,9 +7,9 @@ from collections.abc import Hashable, Iterator
 from tpusmi.model import Process, ProcessKey, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
-from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Row
-from tpusmi.tui.main.processes import ProcessTable
+from tpusmi.tui.draw.table import Grid
+from tpusmi.tui.main.process_table import ProcessTable
 from tpusmi.tui.process.process_details import Details
 from tpusmi.tui.scene import Scene
 

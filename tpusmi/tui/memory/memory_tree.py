@@ -10,9 +10,8 @@ from textual.events import Click
 
 from tpusmi.report import words
 from tpusmi.text import counted
-from tpusmi.tui.draw.columns import Column
-from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.draw.table import Column, Grid
 from tpusmi.tui.memory.allocations import (
     BUFFERS,
     BYTES,
