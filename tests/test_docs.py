@@ -12,8 +12,8 @@ import pytest
 from tpusmi.agent import _mode
 from tpusmi.cli.exits import Exit
 from tpusmi.merge.causes import CASES
-from tpusmi.merge.staleness import IDLE_S
 from tpusmi.model import LOST_AFTER_S, History
+from tpusmi.model.process import IDLE_S
 from tpusmi.sources.libtpu.ports import USUAL
 from tpusmi.tui import Options
 from tpusmi.tui.draw.look import Look

@@ -95,7 +95,7 @@ def draw(
     room = max(0, height - len(head) - len(missing) - 1)
     packed = _packed(look, s, d, width, room, is_past=scene.back_s > 0)
     facts = blocks.drawn(look, packed, width)
-    pictures = graphs.lines(width, _graph_lines(graphs.count, room, len(facts)))
+    pictures = graphs.lines(width, _graph_lines(len(graphs.drawn), room, len(facts)))
     page = room - len(pictures)
     scrolled = min(max(scrolled, 0), max(0, len(facts) - page))
     between = _between(look, len(facts) - page - scrolled, scrolled, width)

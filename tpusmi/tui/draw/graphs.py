@@ -120,7 +120,9 @@ class Graphs:
         `dominant`; without it the metric decides.
         """
         few = _slot_count(span_s, count)
-        slot_s, how = max(span_s / few, 1.0), how or _how(metric)
+        # A slot shows the most memory, and the mean of everything else.
+        how = how or (most if metric in several.MEMORY else mean)
+        slot_s = max(span_s / few, 1.0)
         key = (subjects[0], metric, few, span_s, how)
         until, graph = int(at_s // slot_s), self._graphs.get(key)
         if len(self._graphs) > GRAPHS_MOST:
@@ -237,8 +239,3 @@ def mean(values: Sequence[float]) -> float | None:
 def dominant(values: Sequence[float]) -> float | None:
     """The most frequent value, for numbers that stand for names; None if there are none."""
     return Counter(values).most_common(1)[0][0] if values else None
-
-
-def _how(metric: str) -> How:
-    """A slot shows the most memory, and the mean of everything else."""
-    return most if metric in several.MEMORY else mean

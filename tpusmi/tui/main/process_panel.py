@@ -111,17 +111,15 @@ class ProcessList:
         if not places:
             return
         place = places.get(grid.cursor)
-        if grid.cursor is None or (place is not None and self._is_untouched(at_s)):
+        # Shortly after the start the cursor is where it was put.
+        is_new = grid.cursor == self._start_key and at_s - self._started_s < START_S
+        if grid.cursor is None or (place is not None and is_new):
             best = min(places.values(), key=lambda n: (_rank(rows[n]), n))
             place = best if place is None or _rank(rows[best]) < _rank(rows[place]) else place
             self._start_key = rows[place].key
         elif place is None:
             place = min(places.values(), key=lambda n: abs(n - self._place))
         grid.cursor = rows[place].key
-
-    def _is_untouched(self, at_s: float) -> bool:
-        """True shortly after the start, while the cursor is where it was put."""
-        return self.grid.cursor == self._start_key and at_s - self._started_s < START_S
 
 
 def _rank(branch: Branch) -> int:

@@ -19,7 +19,6 @@ from tpusmi.tui.memory.allocations import (
     CHANGE_COUNT,
     COUNT,
     EXECUTABLE,
-    FUNCTION,
     GROUP,
     LINE,
     Key,
@@ -230,9 +229,8 @@ class MemoryTable:
             return at_line(n), ""
         if n.level == BUFFERS:
             return self._buffers(n), ""
-        several = n.level == FUNCTION and n.children[0].level == LINE
         lines = counted(len(n.children), "line")
-        return n.function, f"{n.file}, {lines}" if several else at_line(n)
+        return n.function, f"{n.file}, {lines}" if n.has_lines else at_line(n)
 
     def _buffers(self, n: Node) -> str:
         """The buffers of a line on one device: where, of what kind, and their mean size."""
