@@ -8,8 +8,8 @@ import stat
 from typing import NamedTuple
 
 from tpusmi.model import Host, LockFile, LockState
-from tpusmi.sources.holders import is_inside
 from tpusmi.sources.holders.lockfile import lock_files
+from tpusmi.sources.holders.passes import is_inside
 from tpusmi.sources.holders.scan import ScanResult
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.terminal import Looks
 from tpusmi.cli.width import columns
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
@@ -85,7 +84,7 @@ def _print_again(collector: Collector, printer: Printer, wanted: Selection, ever
         time.sleep(max(0.0, due_s - time.monotonic()))
 
 
-def prepare(options: argparse.Namespace, looks: Looks) -> Printing:
+def prepare(options: argparse.Namespace) -> Printing:
     """How to print what the options select. Raises ValueError on wrong usage."""
     if options.query_tpu is not None:
         return Printing(_csv_printer(options), _has_devices)
@@ -105,6 +104,9 @@ def prepare(options: argparse.Namespace, looks: Looks) -> Printing:
 
     if options.list_tpus:
         return Printing(lambda s, first: table.device_list(s), _has_devices)
+    from tpusmi.cli.terminal import looks_of
+
+    looks = looks_of(options)
     return Printing(
         lambda s, first: (
             ("" if first else "\n") + table.table(s, looks.color, looks.ascii_only, columns())

@@ -68,12 +68,11 @@ def run_demo(parse: argparse.ArgumentParser, options: argparse.Namespace) -> int
     """Start the demo's job, show it as the options say, and leave nothing behind; the exit code."""
     from tpusmi import demo
     from tpusmi.cli import printing, show, wants_text
-    from tpusmi.cli.terminal import looks_of
 
     if options.simulate is not None:
         parse.error("the demo starts its own simulated host: leave --simulate or demo out")
     try:
-        printing.prepare(options, looks_of(options))
+        printing.prepare(options)
     except ValueError as error:
         parse.error(str(error))
 

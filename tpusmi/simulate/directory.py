@@ -8,10 +8,12 @@ one, removes what no lock protects.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
+from tpusmi.interpreter import why_unknown
 from tpusmi.model import Host
-from tpusmi.simulate import description, sdk
+from tpusmi.simulate import description
 from tpusmi.wire import identity
 
 PREFIX = "tpusmi-simulated-"
@@ -31,11 +33,25 @@ def attach(directory: str) -> Host:
         root=directory,
         segment_dir=f"{directory}/segments",
         metrics_ports=tuple(int(port) for port in described["ports"]),
-        sdk_command=sdk.command(directory),  # ours: the directory may be another user's
+        sdk_command=_sdk_command(directory),  # ours: the directory may be another user's
         simulated=True,
         own_proc=description.OWN_PROC,
         older_s=float(described.get("older_s", 0.0)),
     )
+
+
+def _sdk_command(directory: str) -> tuple[str, ...]:
+    """How to start what stands in for the SDK's child, with the least that an interpreter does
+    before it runs our code. Empty where our interpreter is not known.
+    """
+    if why_unknown():
+        return ()
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = (
+        f"import sys; sys.path.append({root!r}); "
+        "from tpusmi.simulate.sdk import main; main(sys.argv[1])"
+    )
+    return (sys.executable, "-I", "-S", "-c", code, directory)
 
 
 def is_running(directory: str) -> bool:

@@ -11,7 +11,6 @@ import os
 import sys
 import time
 
-from tpusmi.interpreter import why_unknown
 from tpusmi.simulate import description
 from tpusmi.simulate.running import TRAY, Running
 
@@ -43,21 +42,6 @@ SUPPORTED = (
 """By libtpu 0.0.42.1. All but the first three it reads from port 8431, where a simulated host
 seldom is: those have no data here. On a host that is there the real SDK reads all of them.
 """
-
-
-def command(directory: str) -> tuple[str, ...]:
-    """How to start it, without what an interpreter does before it runs anything of ours.
-
-    Empty where our interpreter is not known.
-    """
-    if why_unknown():
-        return ()
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = (
-        f"import sys; sys.path.append({root!r}); "
-        "from tpusmi.simulate.sdk import main; main(sys.argv[1])"
-    )
-    return (sys.executable, "-I", "-S", "-c", code, directory)
 
 
 def main(directory: str) -> None:

@@ -80,10 +80,12 @@ class Dashboard(App[None]):
     def get_default_screen(self) -> Screen[None]:
         return self._main
 
+    def on_load(self) -> None:
+        self._ask()  # the first snapshot is there when the screen is: nothing is drawn twice
+
     def on_mount(self) -> None:
         on_signals(lambda code: self.exit(return_code=code))
         on_continued(lambda: self.screen.refresh(layout=True))
-        self._ask()
         self._ticker = self.set_interval(self.scene.interval_s, self._tick)
         self.set_interval(HUNG_UP_EVERY_S, self._leave_when_hung_up)
 

@@ -23,6 +23,7 @@ from tpusmi.text import clean
 
 ITEMS_MOST = 4096
 ITEM_LENGTH_MOST = 256
+DIGITS_MOST = 30
 NO_CHIP = -1
 """The chip of a link whose name does not say which chip it belongs to."""
 HEALTH_MOST = 10
@@ -198,7 +199,8 @@ _PARSERS: dict[Shape, Callable[[Name, list[str], float], Parsed]] = {
 def number(text: str) -> Number | None:
     """The finite number in a text, an int where it is printed as one; None for anything else."""
     text = text.strip()
-    if re.fullmatch(r"[+-]?[0-9]{1,30}", text):
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MOST:
         return int(text)
     if not re.fullmatch(_NUMBER, text, re.IGNORECASE):
         return None

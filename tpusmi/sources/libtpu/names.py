@@ -94,6 +94,9 @@ NAMES = (
     _latency("grpc_server_call_latency_us", "grpc_server_call_latencies.microsecond"),
 )  # fmt: skip
 """Every quantity, in the order in which they are asked for."""
+SDK_ONLY = tuple(n for n in NAMES if n.sdk and n.grpc is None)
+SDK_BESIDES = tuple(n for n in NAMES if n.sdk and n.grpc is not None)
+"""What the SDK has besides the metrics servers."""
 
 _METRICS = {m.name: m for m in DEVICE_METRICS}
 

@@ -80,17 +80,17 @@ def summed(distributions: Sequence[Any]) -> Any | None:
 def _walk(counts: Sequence[int], count: int, buckets: _Buckets) -> list[float | None]:
     """From the top bucket down to the rank of each quantile, then linearly into that bucket."""
     quantiles: list[float | None] = []
-    targets = [int(count * q) for q in reversed(_QUANTILES)]
+    targets = [int(count * q) for q in _QUANTILES]
     left = count
     for i in range(min(buckets.walked, len(counts)) - 1, -1, -1):
+        if not targets:
+            break
         left -= counts[i]
-        while len(quantiles) < len(targets) and left <= targets[len(quantiles)]:
+        while targets and left <= targets[-1]:
             lower, upper = buckets.bounds(i)
-            share = (targets[len(quantiles)] - left) / counts[i]
+            share = (targets.pop() - left) / counts[i]
             quantiles.append(lower + share * (upper - lower))
-    quantiles += [None] * (
-        len(targets) - len(quantiles)
-    )  # the SDK prints 1.00 here, and measured nothing
+    quantiles += [None] * len(targets)  # the SDK prints 1.00 here, and measured nothing
     return quantiles[::-1]
 
 

@@ -9,12 +9,15 @@ from collections.abc import Iterable, Sequence
 from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process, Status
 from tpusmi.sources.segments.evidence import Kernel
 from tpusmi.sources.segments.gaps import Gaps
-from tpusmi.sources.segments.job_segment import Job, JobReport
 from tpusmi.sources.segments.listing import Directories
 from tpusmi.sources.segments.quota import Quota, ReadCost, spent
 from tpusmi.text import counted
 from tpusmi.wire.layout import SegmentError
 from tpusmi.wire.places import SegmentFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.sources.segments.job_segment import Job, JobReport
 
 NO_JOB = "no job that called tpusmi.start() can be seen here"
 
@@ -135,6 +138,8 @@ class Segments:
 
     def _opened(self, file: SegmentFile) -> Job:
         """The segment, opened again when its file was replaced. Raises SegmentError."""
+        from tpusmi.sources.segments.job_segment import Job
+
         job = self._open.get(file.path)
         if job is not None and job.is_current(file):
             job.file = file

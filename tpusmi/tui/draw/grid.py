@@ -55,7 +55,7 @@ class Grid(ItemList[Item]):
         self._take(items)
 
     def redraw(self) -> None:
-        self._fitted = fit(self._columns, self._needs, self.size.width, self._absent)
+        self._fitted = fit(self._columns, self._needs, self.room.width, self._absent)
         super().redraw()
 
     def _click_title(self, x: int) -> None:
@@ -77,17 +77,17 @@ class Grid(ItemList[Item]):
             row.pop()
         text = "".join(piece.text for piece in row)
         if self.cursor is not None and item.key == self.cursor:
-            return self.look.cell(text, self.size.width, "selected" if self.active else "bold")
-        return self.look.cell(text, self.size.width, "warn") if marked else tuple(row)
+            return self.look.cell(text, self.room.width, "selected" if self.active else "bold")
+        return self.look.cell(text, self.room.width, "warn") if marked else tuple(row)
 
     def _title_line(self) -> Row:
         where = "".join(f"  {remark}" for remark in self._remarks())[1:]
-        room, text = max(0, self.size.width - len(where)), ""
+        room, text = max(0, self.room.width - len(where)), ""
         for column, width in self._fitted:
             title = self.look.fitted(self._title(column), width, right=column.right)
             is_whole = len(text) + len(title.rstrip()) <= room
             text += (title if is_whole else " " * width) + " " * GAP
-        return self.look.cell(text[:room].ljust(room) + where, self.size.width, "head")
+        return self.look.cell(text[:room].ljust(room) + where, self.room.width, "head")
 
     def _remarks(self) -> Iterator[str]:
         """What the titles themselves do not say."""

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Generic
 
 from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
+from textual.geometry import Size
 from textual.message import Message
 
 from tpusmi.tui.draw.columns import Item
@@ -45,6 +46,16 @@ class ItemList(Lines, Generic[Item]):
     # -- for subclasses
 
     @property
+    def room(self) -> Size:
+        """Its size; before its first layout the one that it will get, so that the very first screen
+        has its items.
+        """
+        height = self.styles.height
+        if self.size.width or height is None or not self.is_attached:
+            return self.size
+        return Size(self.screen.size.width, int(height.value))
+
+    @property
     def across(self) -> int:
         """Items on a line."""
         return 1
@@ -81,7 +92,7 @@ class ItemList(Lines, Generic[Item]):
 
     @property
     def _height(self) -> int:
-        return max(1, self.size.height - 1)
+        return max(1, self.room.height - 1)
 
     @property
     def _line_count(self) -> int:
@@ -152,7 +163,7 @@ class ItemList(Lines, Generic[Item]):
 
     def redraw(self) -> None:
         """Draw what is visible."""
-        if not self.size.width:
+        if not self.room.width:
             return
         across, self._drawn_cursor = self.across, self.cursor
         self._top = min(max(self._top, 0), max(0, self._line_count - self._height))

@@ -22,7 +22,7 @@ class Tiles(ItemList[Item]):
 
     @property
     def across(self) -> int:
-        return tiles_across(self.size.width, self._tile_width)
+        return tiles_across(self.room.width, self._tile_width)
 
     def show_items(
         self,
@@ -50,11 +50,11 @@ class Tiles(ItemList[Item]):
         return tuple(row[:-1])
 
     def _title_line(self) -> Row:
-        title = self._title(self.size.width)
+        title = self._title(self.room.width)
         if not (position := self._position()):
             return title
         text = "".join(piece.text for piece in title)
-        room = max(0, self.size.width - len(position) - 1)
+        room = max(0, self.room.width - len(position) - 1)
         end = f" {position}"
         return (*self.look.cell(text, room, "head"), *self.look.cell(end, len(end), "head"))
 
