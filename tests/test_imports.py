@@ -93,7 +93,7 @@ def test_a_one_shot_command_loads_no_heavy_library(tmp_path: Path, flags: str) -
 
 
 FOR_WHAT_IS_THERE = {
-    "tpusmi.cli.terminal",
+    "tpusmi.cli.looks",
     "tpusmi.memprofile",
     "tpusmi.metricproto",
     "tpusmi.pprof",

@@ -142,20 +142,23 @@ class Join:
 
     def _rows(self) -> dict[str, Rows]:
         """The rows of each server, by metric. All other readings have their subjects already."""
-        by_id: dict[tuple[str, str], dict[int, Reading]] = {}
+        servers: dict[str, Rows] = {}
         for o in self.outcomes:
             for r in o.readings:
                 row = r.subject
                 if not isinstance(row, RowKey):
                     self._of_subjects.append((row, r))
                     continue
-                rows = by_id.setdefault((row.server, r.metric), {})
+                by_metric = servers.get(row.server) or servers.setdefault(row.server, {})
+                rows = by_metric.get(r.metric)
+                if rows is None:
+                    rows = by_metric[r.metric] = {}
                 rival = rows.setdefault(row.id, r)
                 if rival is not r and _is_better(r, rival, self.at_s):
                     rows[row.id] = r
-        servers: dict[str, Rows] = {}
-        for (server, metric), rows in by_id.items():
-            servers.setdefault(server, {})[metric] = {i: rows[i] for i in sorted(rows)}
+        for by_metric in servers.values():
+            for metric, rows in by_metric.items():
+                by_metric[metric] = {i: rows[i] for i in sorted(rows)}
         return servers
 
     def _strangers(self, servers: Iterable[Server]) -> list[Server]:

@@ -92,7 +92,8 @@ def cores(response: Any, server: str) -> tuple[Core, ...]:
 
 def _rows(name: Name, rows: Any, origin: Origin) -> tuple[tuple[Reading, ...], int]:
     """The readings of every device, the first of each, and how many rows make no sense."""
-    readings: dict[RowKey, list[Reading]] = {}
+    readings: list[Reading] = []
+    ids: set[int] = set()
     senseless = 0
     fresh_s = name.fresh_s
     values_of = _execution if name.shape == EXECUTION else _gauge(name)
@@ -106,11 +107,12 @@ def _rows(name: Name, rows: Any, origin: Origin) -> tuple[tuple[Reading, ...], i
         if id is None or values is None:
             senseless += 1
             continue
-        key = RowKey(origin.server, id)
-        if key not in readings:
-            at_s = _at_s(row, origin)
-            readings[key] = [Reading(n, key, v, at_s, LIBTPU, fresh_s) for n, v in values]
-    return tuple(r for of_row in readings.values() for r in of_row), senseless
+        if id not in ids:
+            ids.add(id)
+            key, at_s = RowKey(origin.server, id), _at_s(row, origin)
+            for metric, value in values:
+                readings.append(Reading(metric, key, value, at_s, LIBTPU, fresh_s))
+    return tuple(readings), senseless
 
 
 def _device_id(value: Any, kind: str | None) -> int | None:
