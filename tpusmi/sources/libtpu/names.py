@@ -1,7 +1,5 @@
 """What libtpu calls each quantity, over gRPC and in its SDK, and what we call it."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from enum import Enum
 from typing import NamedTuple
 
