@@ -30,8 +30,8 @@ from tpusmi.tui import Options
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.help import help_lines
 from tpusmi.tui.keys import EVERYWHERE
-from tpusmi.tui.main.devices import DeviceTable
-from tpusmi.tui.main.processes import ProcessTable
+from tpusmi.tui.main.device_panel import DeviceTable
+from tpusmi.tui.main.process_table import ProcessTable
 from tpusmi.tui.scene import Scene
 
 def drawn(table, items):

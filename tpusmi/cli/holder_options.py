@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from tpusmi import cli
 from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import add_colors, flag, number, numbers
-from tpusmi.merge.staleness import IDLE_S, STUCK_S, Limits
 from tpusmi.model import Holding, Host, Snapshot
+from tpusmi.model.process import IDLE_S, STUCK_S, Limits
 
 EXITS = {
     Holding.FREE: Exit.ANSWERED,

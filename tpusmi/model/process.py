@@ -51,6 +51,17 @@ LOST_CODES = ("orphaned", "session_gone")
 """Codes of signs that a process has outlived what started it. Many jobs do so on purpose."""
 LOST_AFTER_S = 600.0
 """A younger process is not stale because it has outlived what started it."""
+IDLE_S, STUCK_S = 30 * 60.0, 10 * 60.0
+
+
+class Limits(NamedTuple):
+    """For how long a holder may do nothing."""
+
+    idle_s: float = IDLE_S
+    stuck_s: float = STUCK_S
+
+
+USUAL = Limits()
 
 
 class Sign(NamedTuple):

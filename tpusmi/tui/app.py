@@ -6,6 +6,7 @@ import gc
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import App
@@ -49,12 +50,11 @@ class Dashboard(App[None]):
     ALLOW_SELECT = False
     AUTO_FOCUS = None
 
+    @dataclass
     class Arrived(Message):
         """A snapshot, or the error in its place."""
 
-        def __init__(self, answer: Snapshot | Exception) -> None:
-            super().__init__()
-            self.answer = answer
+        answer: Snapshot | Exception
 
     def __init__(
         self, feed: Feed, options: Options, reader: Callable[[Feed, Deliver], Reader] = Reader
