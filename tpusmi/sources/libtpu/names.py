@@ -53,7 +53,8 @@ class Name(NamedTuple):
 
 
 def _latency(metric: str, middle: str, *sdk: str) -> Name:
-    return Name(metric, f"megascale.{middle}.cumulative.distribution", sdk, LATENCY, SELDOM_S)
+    grpc = f"megascale.{middle}.cumulative.distribution"
+    return Name(metric, grpc, sdk, LATENCY, every_s=SELDOM_S)
 
 
 NAMES = (
