@@ -4,7 +4,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tpusmi.merge.join import Join, Key
+from tpusmi.merge.join import Join
 from tpusmi.merge.notices import notices
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import explained, missing_witnesses
@@ -25,6 +25,7 @@ from tpusmi.model import (
     Value,
     Visibility,
 )
+from tpusmi.model.history import Key
 
 
 def merge(

@@ -34,13 +34,11 @@ from tpusmi.model import (
     Subject,
     trust_rank,
 )
+from tpusmi.model.history import Key
 from tpusmi.text import counted
 
 DROP_AFTER_S = 60.0
-"""A value this much older than it may be believed is no longer shown, unless its process is dead.
-"""
-Key = tuple[Subject, str]
-"""What a snapshot has its values under: a subject, and the name of a metric."""
+"""A value is dropped this long after it may no longer be believed, except of a dead process."""
 Rows = dict[str, dict[int, Reading]]
 """Metric, ids in order, each with its reading."""
 
