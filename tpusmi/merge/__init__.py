@@ -151,8 +151,9 @@ def _ordered(processes: Sequence[Process]) -> tuple[Process, ...]:
 
 def _values(readings: Mapping[Key, Reading], now_s: float) -> dict[Key, Value]:
     """The readings as values; not the phase, which the process itself has."""
-    return {
-        key: Value(r.value, r.source, max(0.0, age_s := now_s - r.at_s), age_s > r.fresh_s)
-        for key, r in readings.items()
-        if r.metric != PHASE
-    }
+    values = {}
+    for key, (metric, _, value, at_s, source, fresh_s) in readings.items():
+        if metric != PHASE:
+            age_s = now_s - at_s
+            values[key] = Value(value, source, age_s if age_s > 0 else 0.0, age_s > fresh_s)
+    return values

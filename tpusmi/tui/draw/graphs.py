@@ -135,6 +135,8 @@ class Graphs:
             first = graph.until
             slots = graph.slots[until - first :] + [None] * (until - first)
         graph = self._graphs[key] = _Graph(until, slots, series)
+        if series is not None:
+            first = max(first, int(series.first_s // slot_s))
         from_s = ceil(first * slot_s)
         if series is not None and from_s <= at_s:
             window = series.window(int(at_s), int(at_s) - from_s + 1)

@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 from rich.segment import Segment
 from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
+from textual.geometry import Size
 from textual.message import Message
 
 from tpusmi.model import Subject
@@ -54,6 +55,16 @@ class ItemList(Lines, Generic[Item]):
     # -- for subclasses
 
     @property
+    def room(self) -> Size:
+        """Its size; before its first layout the one that it will get, so that the very first screen
+        has its items.
+        """
+        height = self.styles.height
+        if self.size.width or height is None or not self.is_attached:
+            return self.size
+        return Size(self.screen.size.width, int(height.value))
+
+    @property
     def across(self) -> int:
         """Items on a line."""
         return 1
@@ -85,7 +96,7 @@ class ItemList(Lines, Generic[Item]):
 
     @property
     def _height(self) -> int:
-        return max(1, self.size.height - 1)
+        return max(1, self.room.height - 1)
 
     @property
     def _line_count(self) -> int:
@@ -156,7 +167,7 @@ class ItemList(Lines, Generic[Item]):
 
     def redraw(self) -> None:
         """Draw what is visible."""
-        if not self.size.width:
+        if not self.room.width:
             return
         across, self._drawn_cursor = self.across, self.cursor
         self._top = min(max(self._top, 0), max(0, self._line_count - self._height))
@@ -183,7 +194,7 @@ class Tiles(ItemList[Item]):
 
     @property
     def across(self) -> int:
-        return tiles_across(self.size.width, self._tile_width)
+        return tiles_across(self.room.width, self._tile_width)
 
     def show_items(
         self,
@@ -211,11 +222,11 @@ class Tiles(ItemList[Item]):
         return tuple(row[:-1])
 
     def _title_line(self) -> Row:
-        title = self._title(self.size.width)
+        title = self._title(self.room.width)
         if not (position := self._position()):
             return title
         text = "".join(piece.text for piece in title)
-        room = max(0, self.size.width - len(position) - 1)
+        room = max(0, self.room.width - len(position) - 1)
         end = f" {position}"
         return (*self.look.cell(text, room, "head"), *self.look.cell(end, len(end), "head"))
 

@@ -12,8 +12,8 @@ from textual.message import Message
 
 from tpusmi.model import Snapshot, Value
 from tpusmi.report.columns import Cell, ColumnSpec
-from tpusmi.report.grid import fitting
 from tpusmi.report.rows import IndexedSnapshot
+from tpusmi.report.text_grid import fitting
 from tpusmi.tui.draw.item_list import Item, ItemList
 from tpusmi.tui.draw.look import Look, Row
 
@@ -185,7 +185,7 @@ class Grid(ItemList[Item]):
         self._take(items)
 
     def redraw(self) -> None:
-        self._fitted = fit(self._columns, self._needs, self.size.width, self._absent)
+        self._fitted = fit(self._columns, self._needs, self.room.width, self._absent)
         super().redraw()
 
     def _column_under(self, x: int) -> tuple[Column[Item] | None, int]:
@@ -214,17 +214,17 @@ class Grid(ItemList[Item]):
             row.pop()
         text = "".join(piece.text for piece in row)
         if self.cursor is not None and item.key == self.cursor:
-            return self.look.cell(text, self.size.width, "selected" if self.active else "bold")
-        return self.look.cell(text, self.size.width, "warn") if marked else tuple(row)
+            return self.look.cell(text, self.room.width, "selected" if self.active else "bold")
+        return self.look.cell(text, self.room.width, "warn") if marked else tuple(row)
 
     def _title_line(self) -> Row:
         where = "".join(f"  {remark}" for remark in self._remarks())[1:]
-        room, text = max(0, self.size.width - len(where)), ""
+        room, text = max(0, self.room.width - len(where)), ""
         for column, width in self._fitted:
             title = self.look.fitted(self._title(column), width, right=column.right)
             is_whole = len(text) + len(title.rstrip()) <= room
             text += (title if is_whole else " " * width) + " " * GAP
-        return self.look.cell(text[:room].ljust(room) + where, self.size.width, "head")
+        return self.look.cell(text[:room].ljust(room) + where, self.room.width, "head")
 
     def _remarks(self) -> Iterator[str]:
         """What the titles themselves do not say."""

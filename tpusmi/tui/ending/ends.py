@@ -5,18 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
 
-from tpusmi.actions.end import Order
-from tpusmi.actions.outcome import Newcomer, Report, Result
-from tpusmi.actions.plan import Plan, Request
 from tpusmi.model import Host, Process, ProcessKey, Snapshot
 from tpusmi.report import words
-from tpusmi.report.kill_text import report_text
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.feed import CarryOut, Options
+from tpusmi.tui.feed import Options
+
+if TYPE_CHECKING:
+    from tpusmi.actions.outcome import Newcomer, Report, Result
+    from tpusmi.actions.plan import Plan
+    from tpusmi.tui.feed import CarryOut
 
 SHOWN_S = 15.0
 """How long the screen shows what became of a process."""
@@ -41,8 +42,12 @@ def question(
     host: Host, options: Options, snapshot: Snapshot, processes: tuple[Process, ...]
 ) -> Question:
     """The question whether to end those processes, of other users as well: it names the user."""
+    from tpusmi.actions.plan import Request
+    from tpusmi.actions.planning import planned
+
     request = Request(tuple(p.pid for p in processes), all_users=True)
-    return Question(host, snapshot, processes, plan=options.planner(host, snapshot, request))
+    planner = options.planner or planned
+    return Question(host, snapshot, processes, plan=planner(host, snapshot, request))
 
 
 def still_there(s: Snapshot, processes: Iterable[Process]) -> tuple[Process, ...]:
@@ -73,12 +78,15 @@ class EndThread(threading.Thread):
     def __init__(
         self,
         question: Question,
-        carry_out: CarryOut,
+        carry_out: CarryOut | None,
         signal: int,
         post: Callable[[Message], object],
     ) -> None:
+        from tpusmi.actions import end
+
         super().__init__(name=f"tpusmi-end-{question.processes[0].pid}", daemon=True)
-        self._question, self._carry_out, self._order = question, carry_out, Order(signal)
+        self._question, self._order = question, end.Order(signal)
+        self._carry_out = carry_out or end.carry_out
         self._post = post
         self._words: Mapping[ProcessKey, str] = {}
 
@@ -157,6 +165,8 @@ def _outcomes(question: Question, result: Report | Exception) -> Mapping[Process
 
 def _ended(report: Report, result: Result) -> EndedLine:
     """What became of one process; the first one's line also has what concerns all."""
+    from tpusmi.report.kill_text import report_text
+
     is_first = result is report.results[0]
     # A process that does not end holds its nodes: its own line says so already.
     alive = {r.process.pid for r in report.results if not r.is_free}
