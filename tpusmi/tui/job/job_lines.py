@@ -116,7 +116,7 @@ class _Page:
             *named("agent", self._agent(), width),
             *named("process", facts.runs(), width),
             *named("started", facts.place(), width),
-            *named("holds", facts.holds(), width),
+            *named("holds", [words.nodes(self._p.holds)] if self._p.holds else [], width),
             *named("versions", facts.versions(), width),
             *named("variables", facts.environment(), width),
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Generic, cast
@@ -73,12 +73,8 @@ LEAST_COMMAND = 8
 """The least width of a command, however deep it is in the tree."""
 
 
-def of_branches(look: Look, columns: Iterable[Column[Process]]) -> tuple[Column[Branch], ...]:
-    """The same columns for a tree, which is drawn before the commands."""
-    return tuple(_of_branch(look, column) for column in columns)
-
-
-def _of_branch(look: Look, column: Column[Process]) -> Column[Branch]:
+def of_branch(look: Look, column: Column[Process]) -> Column[Branch]:
+    """The same column for a tree, which is drawn before the commands."""
     text, known = column.text, column.known
 
     def draw(b: Branch, width: int) -> Row:
@@ -137,7 +133,7 @@ class ProcessTable(Cells[Process]):
 
     def columns(self) -> tuple[Column[Branch], ...]:
         """The table, left to right."""
-        return of_branches(self.look, self._columns)
+        return tuple(of_branch(self.look, column) for column in self._columns)
 
     def shown(self) -> list[Branch]:
         """The processes that pass the filter, sorted; unknown values last, then the dead."""

@@ -52,7 +52,7 @@ class Details:
         life_lines = [line(name, parts) for name, parts in life if parts]
         lines = [line("job", self._identity())]
         if self._p.holds:
-            lines.append(line("holds", chain(facts.holds(), facts.environment())))
+            lines.append(line("holds", chain([words.nodes(self._p.holds)], facts.environment())))
         if self._p.interval_s is None:
             return [*lines, *life_lines, line("agent", [NO_AGENT])]
         steps = [*facts.steps(), *facts.flops(), *facts.last_step()] or [words.UNKNOWN]
