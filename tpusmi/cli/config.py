@@ -47,13 +47,13 @@ def config_text(settings: Settings) -> str:
 
 def _plain(settings: Settings) -> Iterator[str]:
     from tpusmi.tui.draw.themes import THEMES
-    from tpusmi.tui.feed import View
+    from tpusmi.tui.feed import DeviceView
 
     yield f"# The dashboard of tpusmi reads this from {clean(settings_path())}"
     yield ""
     yield _line("theme", settings.theme, f"{', '.join(THEMES)}; ansi is the terminal's own colors")
     yield _line("interval", settings.interval_s, "seconds between refreshes")
-    yield _line("view", settings.view, ", ".join(view.value for view in View))
+    yield _line("view", settings.view, ", ".join(view.value for view in DeviceView))
     yield _line("ascii", settings.ascii, "true if the terminal cannot show other characters")
     yield _line("only_user", settings.only_user, "show only this user's processes; empty: all")
 

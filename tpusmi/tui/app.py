@@ -18,7 +18,6 @@ from textual.timer import Timer
 
 from tpusmi.model import Snapshot
 from tpusmi.tui.draw.look import Look
-from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.ending import ends
 from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
 from tpusmi.tui.export import copy_text, save_screenshot, self_contained
@@ -102,16 +101,12 @@ class Dashboard(App[None]):
         # While a filter is typed every key is text, from the very next one on: the focus of a
         # widget that is just being shown would come too late for fast typing.
         is_text = isinstance(event, Paste) or (isinstance(event, Key) and event.key != "ctrl+c")
-        prompt = self._open_prompt() if is_text else None
-        if prompt is not None:
+        top = self.screen_stack[-1] if self.screen_stack else None
+        prompt = top.prompt if is_text and isinstance(top, Page) and top.typing else None
+        if prompt is not None and prompt.is_open:
             prompt.take(event)
         else:
             await super().on_event(event)
-
-    def _open_prompt(self) -> Prompt | None:
-        top = self.screen_stack[-1] if self.screen_stack else None
-        prompt = top.prompt if isinstance(top, Page) and top.typing else None
-        return prompt if prompt is not None and prompt.is_open else None
 
     def on_dashboard_arrived(self, message: Arrived) -> None:
         self._waiting_since_s = None

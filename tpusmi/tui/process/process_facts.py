@@ -82,11 +82,6 @@ class JobFacts:
             if self._p.facts.get(name):
                 yield f"{label} {self._p.facts[name]}"
 
-    def holds(self) -> Iterator[str]:
-        """Its device nodes."""
-        if self._p.holds:
-            yield words.nodes(self._p.holds)
-
     def environment(self) -> Iterator[str]:
         """Its known environment variables."""
         for name, value in self._p.environment.items():
