@@ -11,6 +11,8 @@ import pytest
 from support import segments
 from support.commands import environment
 
+import tpusmi
+
 HEAVY = {"textual", "rich", "jax", "jaxlib", "libtpu", "grpc", "google", "numpy", "psutil"}
 
 
@@ -91,7 +93,7 @@ def test_a_one_shot_command_loads_no_heavy_library(tmp_path: Path, flags: str) -
 
 
 FOR_WHAT_IS_THERE = {
-    "tpusmi.cli.terminal",
+    "tpusmi.cli.looks",
     "tpusmi.memprofile",
     "tpusmi.metricproto",
     "tpusmi.pprof",
@@ -136,6 +138,16 @@ def test_a_one_shot_command_compiles_no_annotation(tmp_path: Path, flags: str) -
         f"from tpusmi.cli import main; assert main({flags.split()!r}) == 0; assert not seen, seen"
     )
     assert "tpusmi.collect" in loaded_by(code, tmp_path)
+
+
+@pytest.mark.parametrize("part", ["model", "sources"])
+def test_a_module_with_named_tuples_compiles_no_annotation(part: str) -> None:
+    """Also one that only a metrics server, the SDK or a left-over holder needs."""
+    modules = [*Path(tpusmi.__file__).with_name(part).rglob("*.py")]
+    texts = {module.name: module.read_text("utf-8") for module in modules}
+    future = "\nfrom __future__ import annotations\n"
+    assert modules
+    assert not [name for name, text in texts.items() if "(NamedTuple)" in text and future in text]
 
 
 def test_the_dashboard_loads_no_jax(tmp_path: Path) -> None:

@@ -95,10 +95,10 @@ def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
     """Show the host: the dashboard, or text if the options or the terminal require it."""
     from tpusmi.cli import printing
 
-    selection = printing.wanted_of(options)
+    selection = printing.selection_of(options)
     if not wants_text(options):
         from tpusmi.cli import dashboard
-        from tpusmi.cli.terminal import looks_of
+        from tpusmi.cli.looks import looks_of
 
         return dashboard.run(host, options, looks_of(options), selection)
     try:
@@ -107,7 +107,7 @@ def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
         parse.error(str(error))
     if not _selects_text(options):
         from tpusmi.cli.exits import talk
-        from tpusmi.cli.terminal import why_no_dashboard
+        from tpusmi.cli.looks import why_no_dashboard
 
         if reason := why_no_dashboard(options.monitor):
             talk(reason)
@@ -118,7 +118,7 @@ def wants_text(options: argparse.Namespace) -> bool:
     """True when the options select text, or the terminal can show nothing else."""
     if _selects_text(options):
         return True
-    from tpusmi.cli.terminal import why_no_dashboard
+    from tpusmi.cli.looks import why_no_dashboard
 
     return why_no_dashboard(options.monitor) is not None
 
@@ -130,8 +130,8 @@ def _selects_text(options: argparse.Namespace) -> bool:
 
 
 def _help_query(of_devices: bool) -> int:
-    from tpusmi.report import fields
+    from tpusmi.report import query
 
-    by_name = fields.device_fields() if of_devices else fields.process_fields()
-    sys.stdout.write(fields.help_text(by_name))
+    by_name = query.device_fields() if of_devices else query.process_fields()
+    sys.stdout.write(query.help_text(by_name))
     return 0

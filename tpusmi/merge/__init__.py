@@ -67,16 +67,12 @@ def snapshot_of(
         links=tuple(link for o in outcomes for link in o.links),
         cores=tuple(core for o in outcomes for core in o.cores if core.server not in join.ignored),
         lock_files=tuple(file for o in outcomes for file in o.lock_files),
-        visibility=_visibility(outcomes),
+        # HOLDERS is the only source that looks for holders.
+        visibility=next((o.visibility for o in outcomes if o.source == HOLDERS), Visibility()),
         missing=missing_witnesses(outcomes),
     )
     snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))
-
-
-def _visibility(outcomes: Iterable[Outcome]) -> Visibility:
-    """That of the only source that looks for holders."""
-    return next((o.visibility for o in outcomes if o.source == HOLDERS), Visibility())
 
 
 def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from tpusmi.model import (
-    HOLDERS,
-    Device,
-    DeviceKey,
-    Outcome,
-    Process,
-    ProcessKey,
-    State,
-    Subject,
-)
+from tpusmi.model import HOLDERS, Device, DeviceKey, Outcome, Process, ProcessKey, State, Subject
 
 
 def proven(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:

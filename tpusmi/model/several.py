@@ -1,7 +1,5 @@
 """Numbers of several devices as one number: none is made up where a device's is unknown."""
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from collections.abc import Sequence
 
 from tpusmi.model.nouns import Device, Number, Subject

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 from tpusmi.interpreter import why_unknown
 from tpusmi.model import Host
 from tpusmi.simulate import description
-from tpusmi.wire import identity
 
 PREFIX = "tpusmi-simulated-"
 SHARED_MEMORY = "/dev/shm"
@@ -27,7 +25,7 @@ def attach(directory: str) -> Host:
     """The simulated host in that directory. Raises ValueError when there is none."""
     directory = os.path.abspath(directory)
     described = description.read(directory)
-    if not _is_kept(described):
+    if not description.is_kept(described):
         raise ValueError(f"the simulated host in {directory} is no longer running")
     return Host(
         root=directory,
@@ -49,7 +47,7 @@ def _sdk_command(directory: str) -> tuple[str, ...]:
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = (
         f"import sys; sys.path.append({root!r}); "
-        "from tpusmi.simulate.sdk import main; main(sys.argv[1])"
+        "from tpusmi.simulate.sdk_stand_in import main; main(sys.argv[1])"
     )
     return (sys.executable, "-I", "-S", "-c", code, directory)
 
@@ -57,14 +55,9 @@ def _sdk_command(directory: str) -> tuple[str, ...]:
 def is_running(directory: str) -> bool:
     """True while the host in that directory has a keeper."""
     try:
-        return _is_kept(description.read(directory))
+        return description.is_kept(description.read(directory))
     except ValueError:
         return False
-
-
-def _is_kept(described: dict[str, Any]) -> bool:
-    pid, ticks = described["keeper"]
-    return bool(identity.start_ticks("/proc", pid) == ticks)
 
 
 def make() -> tuple[str, int]:

@@ -3,8 +3,6 @@
 A node is never opened: if a monitor opened one, the real job could not.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 import stat
 from collections import Counter

@@ -11,8 +11,6 @@ passes check cheaply whether anything changed, and inspect again only where it d
 * `look(full=True)` inspects all of them, for when the kernel reports that a node was opened.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,22 +1,11 @@
 """A metrics server's messages as readings, latencies and cores. Pure; trusts nothing in them."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.metricproto import CORE_TYPES, messages
-from tpusmi.model import (
-    LIBTPU,
-    Core,
-    Latency,
-    Number,
-    Percentiles,
-    ProcessKey,
-    Reading,
-    RowKey,
-)
+from tpusmi.model import LIBTPU, Core, Latency, Number, Percentiles, ProcessKey, Reading, RowKey
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.sources.libtpu.names import EXECUTION, LATENCY, Name, sane
 from tpusmi.sources.libtpu.percentiles import percentiles, summed

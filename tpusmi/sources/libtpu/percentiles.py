@@ -4,8 +4,6 @@ Measured on the SDK of libtpu 0.0.42.1, which knows exponential buckets only and
 the other kinds are walked in the same way.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -33,7 +31,7 @@ def percentiles(distribution: Any) -> Percentiles:
     """
     count = distribution.count
     if count <= 0:
-        return Percentiles(0, None, None, None, None, None)
+        return Percentiles._make((0, *[None] * 5))
     quantiles: list[float | None] = [None] * len(_QUANTILES)
     counts = distribution.bucket_counts
     buckets = _buckets(distribution.bucket_options)
@@ -44,7 +42,7 @@ def percentiles(distribution: Any) -> Percentiles:
             pass
     # A mean of 0 is a missing one: a field of protobuf without a value reads as 0.
     mean = distribution.mean or None
-    return Percentiles(count, *(within(v, VALUE_MOST) for v in (mean, *quantiles)))
+    return Percentiles._make((count, *(within(v, VALUE_MOST) for v in (mean, *quantiles))))
 
 
 def summed(distributions: Sequence[Any]) -> Any | None:

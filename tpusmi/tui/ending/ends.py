@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
@@ -56,20 +57,19 @@ def still_there(s: Snapshot, processes: Iterable[Process]) -> tuple[Process, ...
     return tuple(now.get(p.pid, p) for p in sure if now.get(p.pid, p).key == p.key)
 
 
+@dataclass
 class Progress(Message, namespace="end"):
     """What is happening to processes that are being ended."""
 
-    def __init__(self, words: Mapping[ProcessKey, str]) -> None:
-        super().__init__()
-        self.words = words
+    words: Mapping[ProcessKey, str]
 
 
+@dataclass
 class Finished(Message, namespace="end"):
     """What became of the processes, or the error that stopped their end."""
 
-    def __init__(self, question: Question, result: Report | Exception) -> None:
-        super().__init__()
-        self.question, self.result = question, result
+    question: Question
+    result: Report | Exception
 
 
 class EndThread(threading.Thread):
