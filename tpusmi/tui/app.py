@@ -90,11 +90,10 @@ class Dashboard(App[None]):
         self.set_interval(HUNG_UP_EVERY_S, self._leave_when_hung_up)
 
     def on_ready(self) -> None:
-        # run() switched it off. Objects of the start are kept out of later searches for garbage, and
-        # each snapshot has thousands, none in a cycle.
+        # run() switched it off. Later searches for garbage leave out what the start made.
         if not gc.isenabled():
             gc.freeze()
-            gc.set_threshold(10_000)
+            gc.set_threshold(10_000)  # a snapshot makes thousands of objects, and no cycle
             gc.enable()
 
     async def on_event(self, event: Event) -> None:
