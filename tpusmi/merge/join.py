@@ -152,10 +152,7 @@ class Join:
                 if not isinstance(row, RowKey):
                     self._of_subjects.append((row, r))
                     continue
-                by_metric = servers.get(row.server) or servers.setdefault(row.server, {})
-                rows = by_metric.get(r.metric)
-                if rows is None:
-                    rows = by_metric[r.metric] = {}
+                rows = servers.setdefault(row.server, {}).setdefault(r.metric, {})
                 rival = rows.setdefault(row.id, r)
                 if rival is not r and _is_better(r, rival, self.at_s):
                     rows[row.id] = r

@@ -33,8 +33,6 @@ LATE_TICKS = 3
 """Ticks without an answer after which the header says so."""
 MESSAGE_S = 4.0
 """How long the footer shows a message."""
-GARBAGE_AFTER = 10_000
-"""New objects after which garbage is looked for: a snapshot has thousands, and no cycles."""
 HUNG_UP_EVERY_S = 1.0
 """How often a lost terminal is looked for. Ticks can be a minute apart, while Textual spins."""
 
@@ -91,10 +89,10 @@ class Dashboard(App[None]):
         self.set_interval(HUNG_UP_EVERY_S, self._leave_when_hung_up)
 
     def on_ready(self) -> None:
-        # run() switched it off. Objects of the start are kept out of later searches for garbage.
+        # run() switched it off. Later searches for garbage leave out what the start made.
         if not gc.isenabled():
             gc.freeze()
-            gc.set_threshold(GARBAGE_AFTER)
+            gc.set_threshold(10_000)  # a snapshot makes thousands of objects, and no cycle
             gc.enable()
 
     async def on_event(self, event: Event) -> None:
