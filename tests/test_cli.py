@@ -70,7 +70,9 @@ def test_where_nothing_is_it_exits_1_says_why_on_stderr_and_stdout_stays_data(
 def test_a_filter_that_matches_nothing_says_so(job: Path) -> None:
     found = tpusmi(job, "--id", "77")
     assert found.returncode == 1
-    assert "nothing here matches" in found.stderr
+    assert (found.stdout + found.stderr).count("No device or process matches.") == 1
+    listed = tpusmi(job, "--id", "77", "-L")
+    assert listed.stderr == "tpusmi: No device or process matches.\n"
 
 
 def test_strict_exits_4_when_a_source_failed(tmp_path: Path) -> None:
@@ -203,7 +205,7 @@ def test_without_utf8_the_table_is_ascii(job: Path) -> None:
     found.stdout.decode("ascii")
 
 
-def test_colour_can_be_forced_into_a_pipe_and_forbidden(job: Path) -> None:
+def test_color_can_be_forced_into_a_pipe_and_forbidden(job: Path) -> None:
     assert "\x1b[" in tpusmi(job, "--color").stdout
     assert "\x1b[" not in tpusmi(job, "--color", "--no-color").stdout
 

@@ -82,7 +82,7 @@ async def test_it_says_whom_it_is_about_and_why_it_is_stale() -> None:
             "chips 0-3: /dev/vfio/0-3",
             "3h00m",
             "stale (orphaned): its launcher, pid 41230, has ended",
-            "SIGTERM, SIGKILL after 10 s to those that are left",
+            "Sends SIGTERM; after 10 s, SIGKILL to any still running",
         ):
             assert words in shown(pilot), words
         assert "another user" not in shown(pilot)

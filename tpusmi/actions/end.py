@@ -34,7 +34,7 @@ class Order(NamedTuple):
     """How processes are to be ended."""
 
     signal: int = signal.SIGTERM
-    """The first signal; processes that are left after the grace period get SIGKILL."""
+    """The first signal; processes still running after the grace period get SIGKILL."""
     grace_s: float = GRACE_S
     free_within_s: float = FREE_WITHIN_S
     """How long to wait for the nodes after that."""

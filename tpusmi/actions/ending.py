@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from tpusmi.actions.grip import DOUBTS, Fate, Grip
 from tpusmi.actions.lock_removal import Cleared
-from tpusmi.actions.outcome import Newcomer, Report, Result
+from tpusmi.actions.outcome import Newcomer, Report, Result, zombie_until
 from tpusmi.actions.plan import Plan, Starter, Target
 from tpusmi.actions.restarts import EndedTarget, is_there, newcomers
 from tpusmi.model import ENDING_CODES, Host, ProcessKey
@@ -177,7 +177,7 @@ class Ending:
         reaper = grip.reaper()
         if reaper is None:
             return done
-        return done._replace(message=f"{done.message}; its parent, pid {reaper}, has to reap it")
+        return done._replace(message=f"{done.message}; {zombie_until(reaper)}")
 
     def _notes(self, came_back: Iterable[Newcomer]) -> tuple[str, ...]:
         """What else a person should know."""

@@ -28,7 +28,7 @@ CONFIRM_AGAIN_S = 5.0
 
 EPILOG = """
 Right before each signal, tpusmi proves that the process is the one listed and still holds the TPU.
-It sends SIGTERM to all of them, SIGKILL after the grace period to those that are left, and then
+It sends SIGTERM to all of them; after the grace period, SIGKILL to any still running; and then
 waits until the device nodes are free. It removes libtpu's lock file only if that is in the way, not
 locked, and no process holds the TPU. It never ends the init process, itself, the processes that
 started it, or agents of the platform.

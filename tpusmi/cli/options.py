@@ -95,7 +95,7 @@ def _add_timing(g: argparse._ArgumentGroup) -> None:
         "--watch",
         type=seconds,
         metavar="SECONDS",
-        help="refresh interval of the dashboard (default: 1 s); printed output loops at it",
+        help="refresh interval of the dashboard (default: 1 s); for printed output, same as --loop",
     )
 
 

@@ -27,8 +27,8 @@ The STALE column shows why a holder is stale, `maybe` (signs, but not enough), `
 server could not be read) or `no`. The exit code is 6 only for a holder that is certainly stale.
 
 exit codes, for the chips in question: 0 free, 1 no TPU here, 3 no holder visible but not every
-process could be inspected, or free but you may not open it, 5 held, 6 held by a stale holder, 7 a
-TPU without a device node. To wait for a free TPU in a launch script:
+process could be inspected, or free but you have no permission to open it, 5 held, 6 held by a
+stale holder, 7 a TPU without a device node. To wait for a free TPU in a launch script:
 
   tpusmi ps --wait-free 60 && python train.py
 """

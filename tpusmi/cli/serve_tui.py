@@ -95,7 +95,7 @@ def parser() -> argparse.ArgumentParser:
         "--allow-kill",
         action="store_true",
         help="let the browser end processes. Anyone who knows the address can then do so; it "
-        "contains a new secret at each start. Without this option the browser only shows",
+        "contains a new secret at each start. Without this option the browser is view-only",
     )
     return p
 

@@ -1,7 +1,7 @@
 """Which device or chip each row is about: agents and libtpu number them in their own ways. Pure.
 
 Rows are joined by id where both sides know ids, else by rank; where counts disagree they are not
-joined but shown apart. What libtpu measured per chip stays with the chip.
+joined but listed separately. What libtpu measured per chip stays with the chip.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ from tpusmi.model import (
     Subject,
     trust_rank,
 )
-from tpusmi.text import counted
+from tpusmi.text import counted, noun
 
 DROP_AFTER_S = 60.0
-"""A value this much older than it may be believed is no longer shown, unless its process is dead.
-"""
+"""A value is dropped this long after it is too old to be current, unless its process is dead."""
 Key = tuple[Subject, str]
 """What a snapshot has its values under: a subject, and the name of a metric."""
 Rows = dict[str, list[int]]
@@ -103,10 +102,8 @@ class Join:
         machine = self._machine.of(process) if self._is_on_tpu(process, devices) else []
         if len(machine) != len(devices):
             if self._machine.devices and self._is_on_tpu(process, devices):
-                self.notes[AGENT].append(
-                    f"pid {process.pid if process else '?'} has {counted(len(devices), 'device')} "
-                    f"where {len(machine)} are expected: shown apart"
-                )
+                count = _unexpected(len(devices), len(machine))
+                self.notes[AGENT].append(f"pid {process.pid if process else '?'} reports {count}")
             owners = (process,) if process else ()
             self._shown.update({d.key: d._replace(owners=owners) for d in devices})
             return
@@ -194,7 +191,7 @@ class Join:
             lost = self._matched(server, Match(server, rest, apart, ()), rest)
             left = {m: row for m, row in left.items() if m not in rest or m in lost}
         if left:
-            self._note(server, f"dropped, as they cannot be matched to a device: {_counted(left)}")
+            self._note(server, f"{_counted(left)} ignored: they match no device")
 
     def _matched(self, server: Server, match: Match, by_metric: Mapping[str, list[int]]) -> Rows:
         """Note the subject of every row. The rows whose subject is not certain, by metric."""
@@ -222,9 +219,7 @@ class Join:
     def _set_apart(self, server: Server, ids: Sequence[int], expected: int) -> list[Device]:
         """Rows that fit no device are devices of their own, and a note says why."""
         if expected or self._machine.devices:
-            of = f"where {expected} are expected" if expected else "of unknown chips"
-            count = counted(len(ids), "device")
-            self._note(server, f"{server.address} reports {count} {of}: shown apart")
+            self._note(server, f"{server.address} reports {_unexpected(len(ids), expected)}")
         nodes = self._machine.nodes_of(server.process, len(ids))
         devices = [
             Device(
@@ -266,9 +261,18 @@ class Join:
 
 
 def _counted(rows: Rows) -> str:
-    """`3 × hlo_queue_size`, the parts of one quantity together."""
+    """`8 duty_cycle_percent and 3 hlo_queue_size values`, the parts of one quantity together."""
     counts = {metric.partition(".")[0]: len(row) for metric, row in rows.items()}
-    return ", ".join(f"{count} × {name}" for name, count in counts.items())
+    names = " and ".join(f"{count} {name}" for name, count in counts.items())
+    return f"{names} {noun(sum(counts.values()), 'value')}"
+
+
+def _unexpected(count: int, expected: int) -> str:
+    """`3 devices, but 4 were expected; listed separately`; of unknown chips where none are."""
+    but = f", but {expected} {noun(expected, 'was', 'were')} expected"
+    return (
+        f"{counted(count, 'device')}{but if expected else ' of unknown chips'}; listed separately"
+    )
 
 
 def _rows(readings: Iterable[Reading]) -> dict[str, Rows]:

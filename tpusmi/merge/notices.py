@@ -154,7 +154,7 @@ def _why_no_metrics(
     servers = [server for server in s.servers if server.may_be_of(p)]
     if servers:
         empty = any(server.status == OK and not server.ids for server in servers)
-        message = f"{held} and has no program loaded yet: numbers come with the first one"
+        message = f"{held} and has no program loaded yet; metrics appear once one runs"
         return Notice("no_program", message, p.pid) if empty else None
     is_advised = p.interval_s is None and has_no_agent
     cure = " (call tpusmi.start() in it to see more)" if is_advised else ""

@@ -177,7 +177,7 @@ class Process(NamedTuple):
     loaded_only: bool = False
     """It has mapped libtpu.so and holds no node: a monitor, perhaps."""
     verdict: Verdict | None = None
-    """Whether this holder will do work again; None for what holds nothing."""
+    """Whether this holder will do any more work; None for a process that holds nothing."""
     stale_code: str | None = None
     """Code of the sign that the verdict rests on; None when it is not stale."""
     stale_reason: str | None = None
@@ -226,7 +226,7 @@ class Process(NamedTuple):
 
     @property
     def is_stale(self) -> bool:
-        """True for a process that holds the TPU and will not do work again."""
+        """True for a process that holds the TPU and will do no more work."""
         return self.verdict == Verdict.STALE and not self.is_dead
 
     @property

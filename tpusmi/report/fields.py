@@ -51,7 +51,8 @@ def help_text(fields: dict[str, Field]) -> str:
     parts = []
     for field in dict.fromkeys(fields.values()):
         names = " or ".join(f'"{name}"' for name in field.names)
-        parts.append(f"{names}\n{field.help} Unit: {field.unit or 'none'}. Scope: {field.scope}.\n")
+        unit = f" Unit: {field.unit}." if field.unit else ""
+        parts.append(f"{names}\n{field.help}{unit} Scope: {field.scope}.\n")
     return "\n".join(parts)
 
 
@@ -163,7 +164,7 @@ _DEVICE = (
           "Kind of device, as JAX calls it in its job, else the chip's name.",
           _device(lambda d: d.kind)),
     Field(("uuid", "gpu_uuid"), "", "device",
-          "A name that no other device of this host has, now or later.", _uuid),
+          "Unique and stable name of the device.", _uuid),
     Field(("platform",), "", "device", "Platform: tpu, gpu or cpu.",
           _device(lambda d: d.platform)),
     Field(("chip",), "", "device", "Index of the TPU chip.", _device(lambda d: d.chip)),

@@ -19,7 +19,7 @@ _NO_FORMULAS = "tex2jax_ignore mathjax_ignore"
 
 
 def fragment(snapshot: Snapshot, standing: str = "", ended: bool = False) -> str:
-    """The panel. `standing` says whether it is live; one that has ended is grey as a whole."""
+    """The panel. `standing` says whether it is live; one that has ended is gray as a whole."""
     s = recent(snapshot)
     body = (devices(s), processes(s), *_notices(s))
     return tag(

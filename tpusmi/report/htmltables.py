@@ -78,7 +78,7 @@ def _titles(columns: Sequence[ColumnSpec]) -> Markup:
 
 
 def _text(cell: Cell) -> str:
-    """The value as a person reads it: grey with its age when it is old."""
+    """The value as a person reads it: gray with its age when it is old."""
     if cell.value is None or cell.is_fresh or cell.repeats:
         return cell.text
     return old(cell.text, cell.value.age_s)
@@ -206,7 +206,7 @@ def _busy_cell(at: rows.IndexedSnapshot, d: Device, busy: ColumnSpec) -> Markup:
 
 
 def _small_cell(title: str, share: float | None, value: Value | None, look: str) -> Markup:
-    """One device: a number on a colour; a dash where it is unknown, grey where it is old."""
+    """One device: a number on a color; a dash where it is unknown, gray where it is old."""
     if share is None or value is None:
         return tag("i", words.UNKNOWN, title=title)
     text = f"{100 * share:.0f}"

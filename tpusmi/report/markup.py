@@ -8,7 +8,7 @@ from html import escape
 from tpusmi.report import words
 from tpusmi.text import clean
 
-# Colours are half transparent and text keeps the notebook's own: it reads in a light and a dark
+# Colors are half transparent and text keeps the notebook's own: it reads in a light and a dark
 # one. `--v` is how full a bar is, `--p` where its mark is. Notebooks stripe the rows of tables.
 STYLE = """
 .tpusmi{font:12px/1.6 ui-monospace,Menlo,Consolas,monospace;max-width:960px;overflow-x:auto;
@@ -61,7 +61,7 @@ def tag(name: str, *content: str, **attributes: str) -> Markup:
 
 
 def old(text: str, age_s: float) -> Markup:
-    """Grey, and how old it is."""
+    """Gray, and how old it is."""
     return tag("span", f"{text} ({words.elapsed(age_s)} old)", class_=OLD)
 
 
@@ -72,7 +72,7 @@ def bar(share: float, peak: float | None = None) -> str:
 
 
 def tint(share: float) -> str:
-    """The style of a small cell that is the stronger coloured the fuller it is."""
+    """The style of a small cell that is the stronger colored the fuller it is."""
     return f"--v:{0.1 + 0.7 * _within(share):.2f}"
 
 

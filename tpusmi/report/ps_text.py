@@ -22,7 +22,7 @@ _COLUMNS = (
     ColumnSpec("CHIPS"),
     ColumnSpec("STALE"),
     ColumnSpec("S", rank=2),
-    ColumnSpec("AGE", rank=3, right=True),
+    ColumnSpec("TIME", rank=3, right=True),
     ColumnSpec("CPU", rank=4, right=True),
     ColumnSpec("RSS", rank=5, right=True),
     ColumnSpec("TTY", rank=6),
@@ -97,8 +97,8 @@ def summary(s: Snapshot) -> str:
     states = node_states(s)
     holding = status(s)
     if holding == Holding.NO_TPU:
-        reasons = "; ".join(o.message for o in s.sources if o.source in (SYSFS, HOLDERS))
-        return f"no TPU here ({reasons})" if reasons else "no TPU here"
+        reasons = ", ".join(o.message for o in s.sources if o.source in (SYSFS, HOLDERS))
+        return f"no TPU here: {reasons}" if reasons else "no TPU here"
     if holding == Holding.NO_NODE:
         return f"{counted(len(s.chips), 'TPU chip')} without a device node"
     if holding in (Holding.HELD, Holding.STALE):
@@ -112,7 +112,7 @@ def summary(s: Snapshot) -> str:
         return f"no holder visible ({why})"
     if holding == Holding.NO_PERMISSION:
         closed = [n for n in states if n.state == Holding.NO_PERMISSION]
-        return f"no holder of {_places_of(states)}, but you may not open {_places_of(closed)}"
+        return f"no holder of {_places_of(states)}, but you have no permission to open {_places_of(closed)}"
     return _unheld(s, states)
 
 

@@ -53,7 +53,7 @@ def doubt(p: Process) -> str:
 
 
 def is_faint(p: Process) -> bool:
-    """True for a process shown in grey: it may have ended, or only a file claims that it exists."""
+    """True for a process shown in gray: it may have ended, or only a file claims that it exists."""
     return not p.is_living or not (p.is_verified or p.elsewhere)
 
 

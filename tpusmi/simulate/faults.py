@@ -43,7 +43,7 @@ ANY_TIME = {
     "leak": "a line of the job keeps more memory every few steps, and the agent shows which",
     "throttle:SCORE": "the first chip is throttled, 1 to 10 (3)",
     "bad-link:HEALTH": "a link between chips is in trouble, 1 to 10 (7)",
-    "sdk-crash": "libtpu's SDK dies by a segmentation fault",
+    "sdk-crash": "libtpu's SDK crashes with a segmentation fault",
     "sdk-hang": "libtpu's SDK never answers",
 }
 DEFAULTS = {

@@ -28,7 +28,7 @@ class SimulatedDevice(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index
     """Local."""
     id: int
-    """Global, as JAX and libtpu say."""
+    """Global id in JAX and libtpu."""
     chip: int
     """Local index of its chip."""
     core_on_chip: int

@@ -124,7 +124,7 @@ class Holders:
         started_s = time.monotonic()
         nodes = known_nodes(self._host, self._chips())
         if not nodes.names:
-            return Outcome(self.name, ABSENT, "no device node of a TPU")
+            return Outcome(self.name, ABSENT, "no device node")
         if not is_ours(self._proc):
             return Outcome(self.name, FAILED, f"{self._proc} is not the /proc of this process")
         try:
@@ -256,6 +256,7 @@ def _unseen(hidden: int, why: str) -> str:
     parts = []
     if hidden:
         whose = "" if os.geteuid() == 0 else " of other users"
-        cure = "not even by root" if os.geteuid() == 0 else "try sudo"
-        parts.append(f"{counted(hidden, 'process', 'processes')}{whose} not inspected, {cure}")
+        how = "could not be inspected, even as root"
+        how = how if os.geteuid() == 0 else "not inspected, try sudo"
+        parts.append(f"{counted(hidden, 'process', 'processes')}{whose} {how}")
     return "; ".join([*parts, why] if why else parts)

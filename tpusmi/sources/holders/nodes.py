@@ -30,7 +30,7 @@ class Nodes(NamedTuple):
     """Where they are, with other names of the same nodes."""
 
     def closed(self, host: Host) -> tuple[str, ...]:
-        """The nodes that this user may not open, by their modes; none is opened."""
+        """The nodes that this user has no permission to open, by their modes; none is opened."""
         modes = os.R_OK | os.W_OK
         return tuple(
             name for name in self.names if not os.access(host.path(name), modes, effective_ids=True)

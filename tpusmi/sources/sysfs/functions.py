@@ -84,7 +84,7 @@ def _add(surveyed: Survey, name: str, at: Position, directory: SysfsDirectory) -
         surveyed.tpus.append(_function(name, at, device_id, directory))
     elif device_id is None:
         surveyed.doubtful.append(directory)
-        surveyed.notes.append(f"{name}: Google's, but {_why_unknown(directory, 'device')}")
+        surveyed.notes.append(f"{name} is a Google device, but {_why_unknown(directory, 'device')}")
     else:
         surveyed.others.append(OTHER_PCI_DEVICES.get(device_id, f"device 0x{device_id:04x}"))
 
@@ -104,7 +104,11 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 def _why_unknown(directory: SysfsDirectory, file: str) -> str:
     if directory.troubles:
         return directory.troubles[0]
-    return f"no {file} file" if directory.exists() else "vanished: the device is being removed"
+    return (
+        f"its PCI `{file}` id is missing"
+        if directory.exists()
+        else "vanished: the device is being removed"
+    )
 
 
 def _is_tpu(directory: SysfsDirectory, device_id: int | None) -> bool:

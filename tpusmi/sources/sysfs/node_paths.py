@@ -110,13 +110,13 @@ def _judged(host: Host, node: str) -> tuple[str | None, list[str]]:
     if stat.S_ISDIR(info.st_mode):
         # Docker's -v makes a directory for a path that the host does not have.
         return None, [
-            f"{node} is a directory, not a device node: start the container with --device={node}"
+            f"{node} is a directory, not a device node; in a container, start it with --device={node}"
         ]
     if os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         return node, []
     mode = stat.S_IMODE(info.st_mode)
     return node, [
-        f"you may not open {node} (mode {mode:04o}, owner {info.st_uid}, group {info.st_gid}):"
+        f"you have no permission to open {node} (mode {mode:04o}, owner {info.st_uid}, group {info.st_gid}):"
         " jobs need sudo, or that group"
     ]
 
@@ -128,7 +128,7 @@ def _missing(f: PciFunction, names: Sequence[str]) -> str:
         return f"no device node: {f.address} is in no IOMMU group; a restart of the VM may help"
     if f.driver is None:
         return f"no device node {names[0]}: no driver is bound; a restart of the VM may help"
-    return f"no device node {names[0]}: start the container with --device={names[0]}"
+    return f"no device node {names[0]}; in a container, start it with --device={names[0]}"
 
 
 def _guess(host: Host, functions: Sequence[PciFunction], taken: set[str], nodes: NodePaths) -> None:

@@ -1,4 +1,4 @@
-"""How the dashboard draws the columns of devices: with bars, colours and a graph."""
+"""How the dashboard draws the columns of devices: with bars, colors and a graph."""
 
 from __future__ import annotations
 

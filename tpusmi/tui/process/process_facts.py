@@ -44,7 +44,7 @@ VERSIONS = (
     ("libtpu", "libtpu_version"),
     ("python", "python_version"),
 )
-NO_AGENT = "none: add `import tpusmi; tpusmi.start()` for steps, memory, compiles"
+NO_AGENT = "none: add `import tpusmi; tpusmi.start()` for steps, memory, compilations"
 STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 
 
@@ -110,8 +110,9 @@ class JobFacts:
     def last_step(self) -> Iterator[str]:
         """How long ago the last step was, or how long before its end."""
         if (since := self.value("since_last_step_s")) is not None:
-            when = "before its end" if self._p.is_dead else "ago"
-            yield f"last {words.duration(since)} {when}"
+            took = words.duration(since)
+            is_dead = self._p.is_dead
+            yield f"last step {took} before it ended" if is_dead else f"last {took} ago"
 
     def cost(self) -> Iterator[str]:
         """The agent's cost for the job."""
@@ -135,7 +136,7 @@ class JobFacts:
             if (value := self.value(f"step_body_s.{part}")) is not None:
                 yield f"{part} {words.duration(value)}"
 
-    def compiles(self) -> Iterator[str]:
+    def compilations(self) -> Iterator[str]:
         """How many, how long they took, how many just now."""
         if (count := self.value("compilations")) is not None:
             seconds = self.value("compile_s")
@@ -202,7 +203,7 @@ def _place(life: Life) -> Iterator[str]:
     if life.terminal:
         yield life.terminal
     if life.cwd:
-        yield f"in {life.cwd}"
+        yield f"directory {life.cwd}"
     if life.container:
         inner = f" as pid {life.inner_pid}" if life.inner_pid is not None else ""
         yield f"container {life.container[:12]}{inner}"
