@@ -454,7 +454,7 @@ def test_where_no_bus_tells_of_a_tpu_the_table_names_the_nodes_and_who_holds_the
 ) -> None:
     script = ON_A_MACHINE.replace("exec 3<>/dev/vfio/0\n", "mount -t tmpfs none /sys\n")
     free = on_a_machine(tmp_path, *TPUSMI, "-1", script=script)
-    named = "No PCI bus tells of a TPU; named like one: /dev/vfio/0"
+    named = "No PCI bus confirms a TPU; device nodes named like one: /dev/vfio/0"
     assert named in free.stdout, free.stderr
     assert "No device or process matches" not in free.stdout
     if "not inspected" in free.stdout:  # not even root may look at some init processes

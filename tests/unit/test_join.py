@@ -283,7 +283,9 @@ def test_rows_that_number_chips_or_ordinals_are_never_shown_as_devices() -> None
     assert column(s, DUTY) == [None] * 14
     assert column(s, queue) == [None] * 14
     assert "reports 6 devices, but 8 were expected" in notes(s)
-    assert "3 duty_cycle_percent values ignored: they match no device" in notes(s)
+    assert (
+        "3 duty_cycle_percent and 2 hlo_queue_size values ignored: they match no device" in notes(s)
+    )
     assert len({d.index for d in s.devices}) == 14
 
 

@@ -33,9 +33,8 @@ waits until the device nodes are free. It removes libtpu's lock file only if tha
 locked, and no process holds the TPU. It never ends the init process, itself, the processes that
 started it, or agents of the platform.
 
---stale ends only holders that are certainly stale. A holder that is only suspected, or that could
-not be judged because its agent or server could not be read, is listed with the reason; end it by
-pid.
+--stale ends only holders that are certainly stale. A holder that may be stale, or cannot be
+judged because its agent or server could not be read, is listed with the reason; end it by pid.
 
 exit codes: 0 free or nothing to do, 2 usage error or not confirmed, 3 no permission, or no holder
 is visible but not every process could be inspected, 4 holders could not be looked for, or one could

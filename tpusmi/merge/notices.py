@@ -62,12 +62,11 @@ def _of_verdict(p: Process) -> Iterator[Notice]:
     """That a holder is stale, or may be. A process just detached from its shell is not."""
     age_s = None if p.life is None else p.life.age_s
     is_new = p.stale_code in LOST_CODES and age_s is not None and age_s < LOST_AFTER_S
+    may_be = p.verdict == Verdict.MAYBE and not is_new
+    text = f"holds the TPU and {p.judgment}"
     if p.verdict == Verdict.STALE:
-        yield Notice(STALE_HOLDER, f"holds the TPU and is stale{p.why_judged}", p.pid)
-    elif p.verdict == Verdict.MAYBE and not is_new:
-        yield Notice(SUSPECT_HOLDER, f"holds the TPU and may be stale{p.why_judged}", p.pid)
-    elif p.verdict == Verdict.UNKNOWN and p.stale_code:
-        text = f"holds the TPU; whether it is stale is not known{p.why_judged}"
+        yield Notice(STALE_HOLDER, text, p.pid)
+    elif may_be or (p.verdict == Verdict.UNKNOWN and p.stale_code):
         yield Notice(SUSPECT_HOLDER, text, p.pid)
 
 

@@ -116,8 +116,9 @@ def _with_jaxs_kinds(devices: Iterable[Device]) -> list[Device]:
 
 
 def with_names(devices: Iterable[Device]) -> list[Device]:
-    """The devices, no two of the same name, and one name for each kind. Those of the chips have their index in it where their
-    ids are not unique. Any other bears its pid or port, where another device has its name.
+    """The devices, no two of the same name, and one name for each kind. Those of the chips have
+    their index in it where their ids are not unique. Any other bears its pid or port, where another
+    device has its name.
     """
     named = _with_jaxs_kinds(devices)
     numbers = [d.number for d in named if d.chip is not None]

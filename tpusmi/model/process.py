@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.model.memory_profile import MemoryProfile
-from tpusmi.model.states import LockState, Phase, State, Verdict
+from tpusmi.model.states import VERDICT_WORDS, LockState, Phase, State, Verdict
 
 
 class ProcessKey(NamedTuple):
@@ -199,6 +199,13 @@ class Process(NamedTuple):
         """
         certain = {Verdict.STALE: True, Verdict.NOT_STALE: False}
         return None if self.verdict is None else certain.get(self.verdict)
+
+    @property
+    def judgment(self) -> str:
+        """The verdict and the reason, after its name: `may be stale (orphaned): its launcher …`;
+        empty without a verdict.
+        """
+        return "" if self.verdict is None else VERDICT_WORDS[self.verdict] + self.why_judged
 
     @property
     def why_judged(self) -> str:

@@ -55,6 +55,16 @@ class Verdict(Word):
     """It works, or shows no sign of being stale."""
 
 
+VERDICT_WORDS = {
+    Verdict.STALE: "is stale",
+    Verdict.MAYBE: "may be stale",
+    Verdict.UNKNOWN: "cannot be judged",
+    Verdict.NOT_STALE: "is not stale",
+}
+"""Each verdict as every screen, plan and warning words it, after the name of the process."""
+UNJUDGED = VERDICT_WORDS[Verdict.UNKNOWN]
+
+
 class Status(Word):
     """How a source or a server answered."""
 

@@ -230,7 +230,7 @@ DEVICE_COLUMNS = (
         _text(lambda at, d: rows.pids(d)), width=5, rank=6, right=True, most=10),
     ColumnSpec("KIND", "Kind, from JAX or the chip table, or why it could not be read.",
         _text(lambda at, d: d.error or d.kind), width=4, rank=14, most=16),
-    ColumnSpec("MEMORY", "HBM in use / limit; ┃ marks the peak; 'live': only live arrays are known.",
+    ColumnSpec("MEMORY", "HBM in use / limit; ┃ marks the peak; 'live': only live arrays known.",
         _device_memory, width=15, rank=1, right=True),
     of_device("hbm_peak_bytes", width=9, rank=15, optional=True),
     of_device("live_arrays", width=6, rank=12, optional=True),

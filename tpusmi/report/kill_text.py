@@ -28,11 +28,8 @@ def _plan(s: Snapshot, plan: Plan, order: Order) -> Iterator[str]:
         if target.starter is not None:
             yield f"    {may_come_back(target.starter)}"
     for left in (*plan.refused, *plan.spared):
-        if left.process is None:
-            yield f"skip pid {left.pid}: {left.why}"
-        else:
-            yield f"skip {_named(s, left.process)}"
-            yield f"    {left.why}"
+        name = f"pid {left.pid}:" if left.process is None else f"{_named(s, left.process)}\n   "
+        yield f"skip {name} {left.why}"
     if plan.targets:
         yield what_happens(order)
     if plan.also_held_by:

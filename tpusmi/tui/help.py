@@ -24,7 +24,7 @@ RIGHT_MOST = 72
 """Columns of the text beside the keys."""
 _OF_MEMORY = (
     ("SHARE", "Share of all live arrays."),
-    ("CHANGE +/-", "Bytes and arrays more than at the mark."),
+    ("CHANGE +/-", "Bytes and arrays: change since the mark."),
 )
 
 

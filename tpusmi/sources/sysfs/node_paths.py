@@ -109,15 +109,13 @@ def _judged(host: Host, node: str) -> tuple[str | None, list[str]]:
         return None, [f"{node} is not a device node: {error.strerror}"]
     if stat.S_ISDIR(info.st_mode):
         # Docker's -v makes a directory for a path that the host does not have.
-        return None, [
-            f"{node} is a directory, not a device node; in a container, start it with --device={node}"
-        ]
+        return None, [f"{node} is a directory, not a device node; {_with_device(node)}"]
     if os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         return node, []
     mode = stat.S_IMODE(info.st_mode)
     return node, [
-        f"you have no permission to open {node} (mode {mode:04o}, owner {info.st_uid}, group {info.st_gid}):"
-        " jobs need sudo, or that group"
+        f"you have no permission to open {node} (mode {mode:04o}, owner {info.st_uid}, "
+        f"group {info.st_gid}): jobs need sudo, or that group"
     ]
 
 
@@ -128,7 +126,11 @@ def _missing(f: PciFunction, names: Sequence[str]) -> str:
         return f"no device node: {f.address} is in no IOMMU group; a restart of the VM may help"
     if f.driver is None:
         return f"no device node {names[0]}: no driver is bound; a restart of the VM may help"
-    return f"no device node {names[0]}; in a container, start it with --device={names[0]}"
+    return f"no device node {names[0]}; {_with_device(names[0])}"
+
+
+def _with_device(node: str) -> str:
+    return f"in a container, start it with --device={node}"
 
 
 def _guess(host: Host, functions: Sequence[PciFunction], taken: set[str], nodes: NodePaths) -> None:
