@@ -18,7 +18,7 @@ from tpusmi.sources.libtpu import (
     ports,
 )
 from tpusmi.sources.segments import evidence, job_segment, listing, quota
-from tpusmi.web import connections, log, server, tab
+from tpusmi.web import connections, server, tab
 from tpusmi.wire import layout, mountinfo, places, reader
 
 Row = tuple[str, ...]
@@ -210,7 +210,7 @@ WEB: Sequence[Row] = (
     ),
     ("a message from a tab", size(server.MESSAGE_BYTES)),
     ("a terminal in a tab", f"{tab.LARGEST.columns:,} × {tab.LARGEST.lines} cells"),
-    ("the same message on stderr", f"once in {seconds(log.AGAIN_S)}"),
+    ("the same message on stderr", f"once in {seconds(server.AGAIN_S)}"),
 )
 
 TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {

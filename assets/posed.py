@@ -23,7 +23,7 @@ from tpusmi.model import (
     Snapshot,
     Subject,
 )
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 from tpusmi.simulate.workload import Workload
 from tpusmi.sources.segments import Segments
 
@@ -45,7 +45,7 @@ class PosedFeed:
     """A feed of one moment of a simulated host, with ten minutes of history before it."""
 
     def __init__(self, machine: str, chips: int | None = None, processes: int = 2) -> None:
-        plan = Plan(machine, chips=chips, processes=processes, agent=True, freeze_s=TRAINING_S)
+        plan = HostPlan(machine, chips=chips, processes=processes, agent=True, freeze_s=TRAINING_S)
         with start(plan) as host:
             collector = open_collector(host, True, detailed=True)
             collector.read_once(READ_WITHIN_S)  # the chips, for those that ask about them

@@ -14,10 +14,10 @@ import jsonschema
 import pytest
 from support import segments
 from support.commands import TPUSMI, environment, tpusmi
+from support.schemas import strict_schema
 from support.users import reachable
 
 import tpusmi as package
-from tpusmi.report.schema import json_schema
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_once_is_the_same_table(job: Path, flag: str) -> None:
 
 def test_json_is_one_object_of_the_schema(job: Path) -> None:
     found = json.loads(tpusmi(job, "--json").stdout)
-    jsonschema.validate(found, json_schema(strict=True))
+    jsonschema.validate(found, strict_schema())
     assert found["devices"][0]["hbm_used_bytes"] == segments.GIB
     assert found["processes"][0]["pid"] == os.getpid()
     assert found["simulated"] is False

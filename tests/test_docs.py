@@ -12,14 +12,14 @@ import pytest
 from tpusmi.agent import _mode
 from tpusmi.cli.exits import Exit
 from tpusmi.merge.causes import CASES
-from tpusmi.merge.staleness import IDLE_S
 from tpusmi.model import LOST_AFTER_S, History
+from tpusmi.model.process import IDLE_S
 from tpusmi.sources.libtpu.ports import USUAL
 from tpusmi.tui import Options
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.themes import THEMES
-from tpusmi.tui.main.devices import DeviceTable
-from tpusmi.tui.main.processes import ProcessTable
+from tpusmi.tui.main.device_panel import DeviceTable
+from tpusmi.tui.main.process_table import ProcessTable
 from tpusmi.tui.memory.memory_tree import MemoryTable
 from tpusmi.tui.scene import Scene
 

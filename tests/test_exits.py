@@ -18,7 +18,7 @@ from support.commands import TPUSMI, USER, environment, tpusmi
 from support.run_as import another_user
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 
 CANNOT_WRITE = 74
 LIMIT_S = 30.0
@@ -50,7 +50,7 @@ both_users = pytest.mark.parametrize("user", [None, USER], ids=["we", "another_u
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
     """A simulated host of which no number changes."""
-    with start(Plan("v5e-4", freeze_s=60.0)) as found:
+    with start(HostPlan("v5e-4", freeze_s=60.0)) as found:
         yield found
 
 

@@ -12,9 +12,10 @@ from typing import Protocol
 from tpusmi import __version__
 from tpusmi.merge import snapshot_of
 from tpusmi.merge.join import Join
-from tpusmi.merge.staleness import USUAL, Limits, judged
+from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
+from tpusmi.model.process import USUAL, Limits
 from tpusmi.sources.host_facts import host_facts
 from tpusmi.text import clean
 

@@ -90,8 +90,9 @@ def held_memory(profile: bytes, by_device: bool = False) -> HeldMemory:
         _add(rows, site, size, count)
         if by_device:
             _add(devices.setdefault(device, {}), site, size, count)
-    sites = tuple(sorted((Site(*_row(*row)) for row in rows.items()), key=_largest_first))
-    return HeldMemory(sites, *_largest(devices)) if by_device else HeldMemory(sites)
+    sites = sorted((Site._make(_row(*row)) for row in rows.items()), key=_largest_first)
+    memory = HeldMemory(tuple(sites))
+    return _with_largest(memory, devices) if by_device else memory
 
 
 def _labels(table: Profile, packed: bytes) -> tuple[str, int | None]:
@@ -112,19 +113,22 @@ def _row(site: SiteKey, sums: Sequence[int]) -> tuple[str, str, int, str, int | 
     return (*site, size if size or site[3] == BUFFER else None, count)
 
 
-def _largest(devices: Mapping[int | None, Rows]) -> tuple[tuple[Allocation, ...], int, int]:
-    """The largest allocations, then bytes and buffers of the others."""
+def _with_largest(memory: HeldMemory, devices: Mapping[int | None, Rows]) -> HeldMemory:
+    """With the largest allocations, and bytes and buffers of the others."""
     rows = [
         (sums, site, device) for device, sites in devices.items() for site, sums in sites.items()
     ]
     rows.sort(key=itemgetter(0), reverse=True)  # there may be 50,000, of which few are kept
     largest = []
     for sums, site, device in rows[:ALLOCATIONS_MOST]:
-        row = _row(site, sums)
-        largest.append(Allocation(*row[:4], device, *row[4:]))
+        *place, size, count = _row(site, sums)
+        largest.append(Allocation._make((*place, device, size, count)))
     rest = [sums for sums, _, _ in rows[ALLOCATIONS_MOST:]]
-    left_out = (sum(size for size, _ in rest), sum(count for _, count in rest))
-    return (tuple(sorted(largest, key=_largest_first)), *left_out)
+    return memory._replace(
+        allocations=tuple(sorted(largest, key=_largest_first)),
+        left_out_bytes=sum(size for size, _ in rest),
+        left_out_count=sum(count for _, count in rest),
+    )
 
 
 def _largest_first(row: Site | Allocation) -> tuple[int, int, str, int]:
@@ -159,13 +163,14 @@ def unpacked_sites(packed: bytes, by_device: bool = False) -> HeldMemory:
         if not by_device:
             return HeldMemory(sites)
         if not more:  # format 1.1 says neither which device nor what was left out
-            unnamed = tuple(Allocation(*s[:4], None, s.bytes, s.count) for s in sites)
+            unnamed = tuple(Allocation._make((*s[:4], None, s.bytes, s.count)) for s in sites)
             return HeldMemory(sites, unnamed, left_out_bytes=None, left_out_count=None)
         (size, count), rows = json.loads(members(more, MOST_JSON_BYTES)[0])
         allocations = tuple(
             _checked_allocation(sites, *row) for row in _short_list(rows, ALLOCATIONS_MOST)
         )
-        return HeldMemory(sites, allocations, *_sane(size, count))
+        size, count = _sane(size, count)
+        return HeldMemory(sites, allocations, left_out_bytes=size, left_out_count=count)
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise ProfileError(f"has sites that cannot be read: {error}") from None
 
@@ -180,20 +185,23 @@ def _checked_site(
     function: str, file: str, line: int, kind: str, size: int | None, count: int
 ) -> Site:
     number, sane_size, buffers = _sane(line, size or 0, count)
-    names = (_text(function), _text(file))
-    return Site(*names, number, _text(kind), None if size is None else sane_size, buffers)
+    return Site(
+        function=_text(function),
+        file=_text(file),
+        line=number,
+        kind=_text(kind),
+        bytes=None if size is None else sane_size,
+        count=buffers,
+    )
 
 
 def _checked_allocation(
     sites: Sequence[Site], index: int, device: int | None, size: int | None, count: int
 ) -> Allocation:
     place, number, sane_size, buffers = _sane(index, device or 0, size or 0, count)
-    return Allocation(
-        *sites[place][:4],
-        device=None if device is None else number,
-        bytes=None if size is None else sane_size,
-        count=buffers,
-    )
+    device = None if device is None else number
+    size = None if size is None else sane_size
+    return Allocation._make((*sites[place][:4], device, size, buffers))
 
 
 def _text(text: str) -> str:

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 PACKAGE = "tpu.monitoring.runtime"
@@ -86,6 +87,7 @@ _OPTIONAL, _REPEATED = 1, 3
 LEAST_VERSION = (4, 25)
 _CURE = ": install tpusmi into an environment of its own (uv tool, pipx)"
 _CHOICE = "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"
+_API = "google.protobuf.internal.api_implementation"
 _IMPLEMENTATIONS = ("upb", "python")
 """The implementations in versions that are new enough."""
 
@@ -165,9 +167,9 @@ def _new_pool() -> tuple[Any, Callable[[Any], Any]]:
 
 def _implementation() -> str:
     """`upb`, or the one chosen in its place for this process."""
-    loaded = sys.modules.get("google.protobuf.internal.api_implementation")
-    if loaded is not None:
-        return str(loaded.Type())
+    if _API in sys.modules:
+        # Imported again, as another thread may still be at its first import: this waits for it.
+        return str(import_module(_API).Type())
     return os.environ.get(_CHOICE, "upb")  # an empty one is a choice as well
 
 

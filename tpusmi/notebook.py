@@ -122,9 +122,9 @@ class Panel:
             from tpusmi.simulate.directory import attach
 
             return attach(name)
-        from tpusmi.simulate.host import Plan, start
+        from tpusmi.simulate.host import HostPlan, start
 
-        return self._simulated_host.enter_context(start(Plan(name)))
+        return self._simulated_host.enter_context(start(HostPlan(name)))
 
     def _run(self) -> None:
         self._update()

@@ -131,13 +131,13 @@ def _cut(argv: Iterable[str]) -> Iterator[tuple[str, bool]]:
 def _redacted(word: str, is_cut: bool) -> str:
     if not _may_hide(word):
         return word
-    shown = re.sub(_SHAPED, HIDDEN, _without_values(word))
-    return re.sub(_CUT_SHORT, HIDDEN, shown) if is_cut else shown
+    visible = re.sub(_SHAPED, HIDDEN, _without_values(word))
+    return re.sub(_CUT_SHORT, HIDDEN, visible) if is_cut else visible
 
 
 def _without_values(word: str) -> str:
     """The word, with a mark instead of each value that is assigned to the name of a secret."""
-    shown, at = [], 0
+    parts, at = [], 0
     for name in re.finditer(_ASSIGNMENT, word):
         if name.start() < at or not _names_secret(name[1]):
             continue
@@ -145,9 +145,9 @@ def _without_values(word: str) -> str:
             return word[: name.end(2)] + HIDDEN if name.end(2) < len(word) else word
         value = re.compile(_VALUE).match(word, name.end())
         if value is not None:
-            shown += [word[at : name.end()], HIDDEN]
+            parts += [word[at : name.end()], HIDDEN]
             at = value.end()
-    return "".join(shown) + word[at:]
+    return "".join(parts) + word[at:]
 
 
 def _is_flag_of_secret(word: str, is_cut: bool) -> bool:

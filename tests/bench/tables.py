@@ -14,9 +14,8 @@ from typing import NamedTuple
 from textual.app import App, ComposeResult
 from textual.widgets import DataTable
 
-from tpusmi.tui.draw.columns import Column
-from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.draw.table import Column, Grid
 
 ROWS, COLUMNS, CHANGING, WIDTH, TICKS = 256, 12, 5, 8, 30
 

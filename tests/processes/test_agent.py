@@ -406,8 +406,8 @@ def test_an_agent_that_is_disabled_leaves_no_trace(directory: Path) -> None:
 
 def test_a_job_that_recompiles_at_every_step_is_warned_about(directory: Path) -> None:
     code = """
-    from tpusmi.agent import compilations, segment
-    compilations.WARM_UP_S = 0.0
+    from tpusmi.agent import activity, segment
+    activity.WARM_UP_S = 0.0
     segment.FACTS_LEAST_S = 0.0
     """ + TRAINING.replace("\n", "\n    ").replace("jnp.ones((8, 8))", "jnp.ones((next(n),) * 2)")
     code = code.replace("tpusmi.start(", "import itertools; n = itertools.count(2); tpusmi.start(")

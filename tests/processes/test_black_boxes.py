@@ -157,7 +157,7 @@ def test_where_no_lock_tells_a_segment_that_was_written_lately_is_of_a_living_jo
     writer.append(segments.slot(7.0, {"phase": phase}, [{}, {}]))
     writer.close()
     age(writer.path, age_s)
-    (place,) = places.segments(str(tmp_path), os.getuid()).files
+    (place,) = places.segments(str(tmp_path), os.getuid())[0]
     assert output.is_dead(place, identity.me()) is is_dead
 
 

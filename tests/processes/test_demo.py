@@ -217,7 +217,7 @@ def said_directory(process: subprocess.Popen[str]) -> str:
 
 def segments(directory: str) -> list[places.SegmentFile]:
     try:
-        return places.segments(f"{directory}/segments", None).files
+        return places.segments(f"{directory}/segments", None)[0]
     except FileNotFoundError:
         return []
 

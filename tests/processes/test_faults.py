@@ -20,7 +20,7 @@ from support.terminals import terminal
 
 from tpusmi.model import Host
 from tpusmi.simulate import description
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 
 ANSWERS_WITHIN_S = 2.0
 STARTS_WITHIN_S = 1.0
@@ -56,7 +56,7 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
-    with start(Plan("v6e-16", worker=2)) as found:
+    with start(HostPlan("v6e-16", worker=2)) as found:
         yield found
 
 
@@ -140,7 +140,7 @@ def test_a_server_that_stands_still_is_told_and_greys_what_it_said(host: Host) -
 
 def test_nothing_that_hangs_holds_up_a_command(tmp_path: Path) -> None:
     """Server and SDK at once, which is all that can."""
-    with start(Plan("v5e-8", faults=("silent", "sdk-hang"))) as host:
+    with start(HostPlan("v5e-8", faults=("silent", "sdk-hang"))) as host:
         for arguments in (("--once",), ("--json",), ("-L",), ("--once", "--programs")):
             _, took_s = watch(host, *arguments)
             assert took_s < 3.0

@@ -37,8 +37,8 @@ from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Request, make_plan
 from tpusmi.actions.planning import me, planned
 from tpusmi.collect import look
-from tpusmi.merge.staleness import Limits
 from tpusmi.model import Host, Process, ProcessKey, Verdict
+from tpusmi.model.process import Limits
 from tpusmi.report.kill_text import plan_text
 
 QUICK = Order(signal.SIGTERM, grace_s=5.0, free_within_s=10.0)

@@ -14,7 +14,7 @@ from support.commands import environment
 from support.notebook_kernels import Kernel, Message, kernel, manager_of
 from support.terminals import terminal
 
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 from tpusmi.wire.writer import SegmentWriter
 
 INTERVAL_S = 0.2
@@ -180,7 +180,7 @@ def test_wrong_wishes_end_no_cell(cells: Kernel) -> None:
 
 
 def test_a_simulated_host_is_shown_as_such(cells: Kernel) -> None:
-    with start(Plan("v5e-4")) as host:
+    with start(HostPlan("v5e-4")) as host:
         first = panels(cells.run(f"import tpusmi; panel = tpusmi.show(simulate={host.root!r})"))[0]
         assert "SIMULATED" in html(first)
         assert "4 × TPU v5e" in html(first)

@@ -17,12 +17,12 @@ import pytest
 from support.commands import TPUSMI, environment, tpusmi
 from support.hosts import FREED, IS_FREE, SEES_ALL, holder, running
 from support.private_dev import ON_A_MACHINE, on_a_machine
+from support.schemas import strict_schema
 from support.terminals import terminal
 from support.users import NOBODY, ROOT
 
 from tpusmi.model import Host
-from tpusmi.report.schema import json_schema
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 
 FREE, NOTHING, USAGE, NOT_VISIBLE, HELD, STALE, NO_NODE = 0, 1, 2, 3, 5, 6, 7
 
@@ -39,7 +39,7 @@ def _is_kept_from_init() -> bool:
 
 @contextmanager
 def simulated(*faults: str, hold: bool = True, machine: str = "v5e-4") -> Iterator[Host]:
-    with start(Plan(machine, faults=faults, hold=hold)) as host:
+    with start(HostPlan(machine, faults=faults, hold=hold)) as host:
         yield host
 
 
@@ -142,7 +142,7 @@ def test_a_free_node_that_i_may_not_open_is_not_free_for_me() -> None:
 def test_the_object_has_the_keys_of_the_whole_snapshot() -> None:
     with simulated() as host:
         told = json.loads(ps(host, "--json").stdout)
-    whole = json_schema(strict=True)["properties"]
+    whole = strict_schema()["properties"]
     for name in told:
         jsonschema.validate(told[name], whole[name])
     (process,) = told["processes"]

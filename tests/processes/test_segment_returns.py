@@ -339,7 +339,7 @@ def test_a_job_that_became_another_program_has_let_go(directory: Path) -> None:
         reader = collector(directory)
         snapshot, process = seen(reader, trainer.pid, lambda s, p: p.is_dead)
         assert (process.phase, snapshot.devices) == ("ended", ())
-        place = places.segments(str(directory), os.getuid()).files[0]
+        place = places.segments(str(directory), os.getuid())[0][0]
         assert output.is_dead(place, identity.me())
 
 

@@ -20,7 +20,7 @@ from support.users import ROOT
 
 from tpusmi.simulate import directory, faults
 from tpusmi.simulate.directory import is_running
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 
 LIMIT_S = 30.0
 
@@ -68,7 +68,7 @@ def test_the_next_start_sweeps_what_was_killed_at_any_moment(place: Path) -> Non
 
 
 def test_a_host_that_runs_is_not_swept(place: Path) -> None:
-    with start(Plan("v5e-1")) as first, start(Plan("v5e-1")) as second:
+    with start(HostPlan("v5e-1")) as first, start(HostPlan("v5e-1")) as second:
         directory.sweep()
         assert is_running(first.root)
         assert is_running(second.root)
@@ -76,7 +76,7 @@ def test_a_host_that_runs_is_not_swept(place: Path) -> None:
 
 
 def test_one_that_another_version_keeps_without_a_lock_is_not_swept(place: Path) -> None:
-    with start(Plan("v5e-1")) as host:
+    with start(HostPlan("v5e-1")) as host:
         copy = place / f"{directory.PREFIX}copy"
         copy.mkdir()
         (copy / "simulated.json").write_bytes(Path(host.root, "simulated.json").read_bytes())
@@ -157,7 +157,7 @@ directory = os.open(sys.argv[1], os.O_RDONLY)
 try: fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
 except BlockingIOError: sys.exit(7)
 """
-    with start(Plan("v5e-1")) as host:
+    with start(HostPlan("v5e-1")) as host:
         command = another_user(USER, sys.executable, "-c", code, host.root)
         assert subprocess.run(command, check=False, timeout=LIMIT_S).returncode == 7
 
@@ -219,7 +219,7 @@ def test_where_there_is_no_room_for_it_it_says_so(tmp_path: Path) -> None:
 
 @ROOT
 def test_a_fifo_in_the_place_of_its_faults_holds_up_nobody(place: Path) -> None:
-    with start(Plan("v5e-1")) as host:
+    with start(HostPlan("v5e-1")) as host:
         path = Path(host.root, faults.FILE)
         path.unlink()
         os.mkfifo(path)

@@ -31,7 +31,7 @@ from tpusmi.metricproto import GET_METRIC, LIST_METRICS, messages
 from tpusmi.model import AGENT, Host
 from tpusmi.simulate import description, faults
 from tpusmi.simulate.directory import attach, is_running
-from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
+from tpusmi.simulate.host import HostPlan, PortBusyError, StartError, start
 from tpusmi.simulate.running import Running
 from tpusmi.sources.holders import Holders
 from tpusmi.sources.host_facts import host_facts
@@ -118,7 +118,7 @@ def foreground(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], Host]]:
 
 @pytest.fixture(scope="module")
 def v5e() -> Iterator[Host]:
-    with start(Plan("v5e-8")) as host:
+    with start(HostPlan("v5e-8")) as host:
         yield host
 
 
@@ -178,7 +178,7 @@ def test_the_stand_in_loads_next_to_nothing_and_so_starts_as_fast_as_python(v5e:
 
 
 def test_several_processes_split_the_chips_and_serve_on_ports_of_their_own() -> None:
-    with start(Plan("v5e-8", processes=4)) as host:
+    with start(HostPlan("v5e-8", processes=4)) as host:
         processes = told(host)["processes"]
         assert len(set(host.metrics_ports)) == 4
         assert holders(host) == {process["pid"]: tuple(process["holds"]) for process in processes}
@@ -190,14 +190,14 @@ def test_several_processes_split_the_chips_and_serve_on_ports_of_their_own() -> 
 
 
 def test_time_can_stand_still() -> None:
-    with start(Plan("v5e-8", freeze_s=77.0)) as host:
+    with start(HostPlan("v5e-8", freeze_s=77.0)) as host:
         assert duty(host) == duty(host)
         first, second = (json.loads(ask_sdk(host).stdout)["metrics"] for _ in range(2))
         assert first == second
 
 
 def test_everything_is_gone_afterwards() -> None:
-    with start(Plan("v5e-8", processes=2)) as host:
+    with start(HostPlan("v5e-8", processes=2)) as host:
         left = identities(host)
         assert len(left) == 3
     assert is_gone(host.root, left)
@@ -207,14 +207,14 @@ def test_everything_is_gone_afterwards() -> None:
 
 
 def test_a_stopped_process_does_not_hold_up_the_end() -> None:
-    with start(Plan("v5e-1")) as host:
+    with start(HostPlan("v5e-1")) as host:
         left = identities(host)
         os.kill(told(host)["processes"][0]["pid"], signal.SIGSTOP)
     assert is_gone(host.root, left)
 
 
 def test_a_killed_keeper_takes_its_processes_along_and_the_directory_is_cleared() -> None:
-    with start(Plan("v5e-4", processes=2)) as host:
+    with start(HostPlan("v5e-4", processes=2)) as host:
         left = identities(host)
         os.kill(told(host)["keeper"][0], signal.SIGKILL)
         until(lambda: not is_running(host.root), GONE_WITHIN_S)
@@ -253,7 +253,7 @@ def test_the_foreground_complains_once_of_a_fault_that_there_is_not() -> None:
 
 
 def test_the_stand_in_for_the_sdk_ends_with_its_host() -> None:
-    with start(Plan("v5e-1")) as host:
+    with start(HostPlan("v5e-1")) as host:
         assert host.sdk_command is not None
         with subprocess.Popen(
             host.sdk_command,
@@ -275,7 +275,7 @@ def test_a_python_that_cannot_be_run_is_told_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    with pytest.raises(StartError, match="No such file"), start(Plan("v5e-1")):
+    with pytest.raises(StartError, match="No such file"), start(HostPlan("v5e-1")):
         pass
 
 
@@ -361,7 +361,7 @@ def test_one_plain_table_fits_the_terminal_it_is_printed_on(tmp_path: Path, colu
     titles, *devices = written.split("\n\n")[1].splitlines()
     assert len(devices) == 8
     assert all(len(row) <= columns for row in devices)
-    assert {"DEV", "MEMORY", "MXU", "DUTY", "BW"} <= {*re.sub(r"\x1b\S*?m", "", titles).split()}
+    assert {"DEVICE", "MEMORY", "MXU", "DUTY", "BW"} <= {*re.sub(r"\x1b\S*?m", "", titles).split()}
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_a_busy_port_exits_5_with_the_port_and_leaves_nothing(tmp_path: Path) ->
         port = taken.getsockname()[1]
         with (
             pytest.raises(PortBusyError, match=f"port {port} is in use"),
-            start(Plan("v5e-1", port=port)),
+            start(HostPlan("v5e-1", port=port)),
         ):
             pass
         arguments = ("simulate", "v5e-1", "--port", str(port))
@@ -403,8 +403,8 @@ def test_a_busy_port_exits_5_with_the_port_and_leaves_nothing(tmp_path: Path) ->
 
 def test_libtpus_own_port_can_be_asked_for(tmp_path: Path) -> None:
     code = (
-        "from tpusmi.simulate.host import Plan, start\n"
-        "with start(Plan('v5e-8', processes=2, port=8431)) as host: print(host.metrics_ports)"
+        "from tpusmi.simulate.host import HostPlan, start\n"
+        "with start(HostPlan('v5e-8', processes=2, port=8431)) as host: print(host.metrics_ports)"
     )
     found = subprocess.run(
         networks.alone(sys.executable, "-c", code),
@@ -420,7 +420,7 @@ def test_the_help_lists_every_fault(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def v5e_4() -> Iterator[Host]:
-    with start(Plan("v5e-4")) as host:
+    with start(HostPlan("v5e-4")) as host:
         yield host
 
 
@@ -558,7 +558,7 @@ def test_the_sdk_can_hang_until_whoever_waits_is_gone(faulty: Callable[..., Host
 
 
 def test_a_child_can_outlive_its_job_and_keep_the_nodes() -> None:
-    with start(Plan("v5e-4", faults=("orphan",))) as host:
+    with start(HostPlan("v5e-4", faults=("orphan",))) as host:
         (process,) = told(host)["processes"]
         assert list(holders(host)) == [process["pid"]]
         assert status_of(lambda: duty(host)) is grpc.StatusCode.UNAVAILABLE
@@ -569,14 +569,14 @@ def test_a_child_can_outlive_its_job_and_keep_the_nodes() -> None:
 
 
 def test_a_lock_file_can_be_left_by_nobody() -> None:
-    with start(Plan("v5e-4", faults=("lockfile-left",))) as host:
+    with start(HostPlan("v5e-4", faults=("lockfile-left",))) as host:
         assert os.path.exists(host.path("/tmp/libtpu_lockfile"))
         assert holders(host) == {}
         assert host.metrics_ports == ()
 
 
 def test_local_addresses_mean_that_nobody_serves() -> None:
-    with start(Plan("v5e-4", faults=("addresses-local",))) as host:
+    with start(HostPlan("v5e-4", faults=("addresses-local",))) as host:
         (pid,) = holders(host)
         environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         assert b"TPU_PROCESS_ADDRESSES=local" in environ
@@ -584,13 +584,13 @@ def test_local_addresses_mean_that_nobody_serves() -> None:
 
 
 def test_nodes_can_be_forbidden() -> None:
-    with start(Plan("v5e-4", faults=("no-permission",))) as host:
+    with start(HostPlan("v5e-4", faults=("no-permission",))) as host:
         assert os.stat(host.path("/dev/vfio/1")).st_mode & 0o777 == 0
         assert len(duty(host)) == 4
 
 
 def test_a_host_can_leave_its_nodes_to_somebody_else() -> None:
-    with start(Plan("v5e-4", age_s=30.0, hold=False)) as host:
+    with start(HostPlan("v5e-4", age_s=30.0, hold=False)) as host:
         assert holders(host) == {}
         assert len(duty(host)) == 4
         # Whoever holds them, the job runs: its MXUs agree with its duty cycle.
@@ -600,13 +600,13 @@ def test_a_host_can_leave_its_nodes_to_somebody_else() -> None:
 
 
 def test_256_devices_are_no_trouble() -> None:
-    with start(Plan("v5e-8", chips=256)) as host:
+    with start(HostPlan("v5e-8", chips=256)) as host:
         assert len(duty(host)) == 256
         assert len(next(iter(holders(host).values()))) == 256
 
 
 def test_the_agent_of_a_simulated_job_tells_of_it_and_of_the_time_before() -> None:
-    with start(Plan("v5e-4", processes=2, freeze_s=200.0, agent=True)) as host:
+    with start(HostPlan("v5e-4", processes=2, freeze_s=200.0, agent=True)) as host:
         collector = open_collector(host, with_past=True, detailed=True)
         snapshot = collector.read_once()
         collector.stop()
@@ -627,7 +627,7 @@ def test_the_agent_of_a_simulated_job_tells_of_it_and_of_the_time_before() -> No
 
 
 def test_a_leak_shows_in_the_memory_and_on_its_line_and_in_the_agent_it_brings() -> None:
-    with start(Plan("v5e-1", age_s=100.0)) as host:
+    with start(HostPlan("v5e-1", age_s=100.0)) as host:
         source = Segments(host, by_device=True)
         assert source.read(time.monotonic()).processes == ()
         set_faults(host.root, ["leak"])
@@ -646,7 +646,7 @@ def test_a_leak_shows_in_the_memory_and_on_its_line_and_in_the_agent_it_brings()
 
 
 def test_time_that_stands_still_shows_a_leak_that_began_with_the_training() -> None:
-    with start(Plan("v5e-1", freeze_s=300.0, faults=("leak",))) as host:
+    with start(HostPlan("v5e-1", freeze_s=300.0, faults=("leak",))) as host:
         source = Segments(host, by_device=True)
         (process,) = source.read(time.monotonic()).processes
         source.close()

@@ -17,7 +17,7 @@ from support.users import ROOT
 
 from tpusmi import collect
 from tpusmi.model import FAILED, Host, Process
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 
 HELD, STALE = 5, 6
 OLD_S = 700.0
@@ -26,18 +26,20 @@ OLD_S = 700.0
 @pytest.mark.parametrize(
     ("plan", "verdict", "code"),
     [
-        pytest.param(Plan("v5e-4", faults=("orphan",)), "stale", "orphaned", id="orphan"),
-        pytest.param(Plan("v5e-4", faults=("empty",), age_s=OLD_S), "stale", "stuck", id="stuck"),
+        pytest.param(HostPlan("v5e-4", faults=("orphan",)), "stale", "orphaned", id="orphan"),
         pytest.param(
-            Plan("v5e-4", faults=("no-server", "sdk-crash"), age_s=OLD_S),
+            HostPlan("v5e-4", faults=("empty",), age_s=OLD_S), "stale", "stuck", id="stuck"
+        ),
+        pytest.param(
+            HostPlan("v5e-4", faults=("no-server", "sdk-crash"), age_s=OLD_S),
             *("maybe", "quiet"),
             id="no witness",
         ),
-        pytest.param(Plan("v5e-4"), "not_stale", None, id="in training"),
+        pytest.param(HostPlan("v5e-4"), "not_stale", None, id="in training"),
     ],
 )
 def test_every_command_says_the_same_of_a_holder(
-    plan: Plan, verdict: str, code: str | None
+    plan: HostPlan, verdict: str, code: str | None
 ) -> None:
     with start(plan) as simulated:
         root = simulated.root
@@ -83,7 +85,7 @@ def _dashboard(machine: Host) -> tuple[Process, ...]:
 
 def test_without_the_agents_nobody_is_ended_as_stale() -> None:
     """The directory of the segments is a link to itself: any user can make one."""
-    with start(Plan("v5e-4", faults=("orphan",))) as machine:
+    with start(HostPlan("v5e-4", faults=("orphan",))) as machine:
         assert tpusmi(machine.root, "ps", "--simulate", machine.root).returncode == STALE
         shutil.rmtree(f"{machine.root}/segments")
         os.symlink("segments", f"{machine.root}/segments")
@@ -106,7 +108,7 @@ def test_a_source_that_breaks_makes_it_unknown(
     def fail(self: object, now_s: float) -> None:
         raise OSError(5, "Input/output error")
 
-    with start(Plan("v5e-4", faults=("orphan",))) as machine:
+    with start(HostPlan("v5e-4", faults=("orphan",))) as machine:
         monkeypatch.setattr(f"tpusmi.sources.{source}.read", fail)
         snapshot = collect.look(machine)
     assert [o.status for o in snapshot.sources].count(FAILED) == 1
@@ -117,7 +119,7 @@ def test_a_source_that_breaks_makes_it_unknown(
 
 
 def test_a_stopped_job_is_called_stopped_by_every_command() -> None:
-    with start(Plan("v5e-4", faults=("sdk-crash",))) as machine:  # it tells of no process
+    with start(HostPlan("v5e-4", faults=("sdk-crash",))) as machine:  # it tells of no process
         (p,) = (p for p in collect.look(machine).processes if p.holds)
         os.kill(p.pid, signal.SIGSTOP)
         try:
@@ -138,7 +140,7 @@ def test_a_stopped_job_is_called_stopped_by_every_command() -> None:
 
 
 def test_how_long_the_server_of_a_stopped_job_has_been_silent_is_said() -> None:
-    with start(Plan("v5e-4")) as machine:
+    with start(HostPlan("v5e-4")) as machine:
         collector = collect.holding_collector(machine)
         try:
             (p,) = (p for p in collector.read_once(5.0).processes if p.holds)

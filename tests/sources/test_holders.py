@@ -50,7 +50,7 @@ def test_a_descriptor_that_was_opened_anew_is_found_within_a_minute(
         "f = os.open('/dev/null', 0); say('open'); sys.stdin.readline()\n"
         "(node,) = hold(sys.argv[1]); os.dup2(node, f); os.close(node); say('holds'); wait()"
     )
-    monkeypatch.setattr("tpusmi.sources.holders.Watch.has_seen_open", lambda self: False)
+    monkeypatch.setattr("tpusmi.sources.holders.passes.Watch.has_seen_open", lambda self: False)
     with running(code, tmp_path / "dev/accel0") as child:
         child.line()
         holders = Holders(machine, lambda: [chip(0, "/dev/accel0")])

@@ -18,7 +18,7 @@ from support.hosts import seen
 from support.users import ROOT, reachable
 
 from tpusmi.model import Host, Outcome, Process, ProcessKey, Snapshot
-from tpusmi.report import csv, fields
+from tpusmi.report import query
 from tpusmi.report.html import fragment
 from tpusmi.report.select import Selection, selected
 from tpusmi.report.table import table
@@ -213,9 +213,9 @@ def test_a_claim_is_marked_in_every_view(machine: Host) -> None:
     ]
     assert [d["pids"] for d in whole["devices"]] == [[pid]] * 2
     assert [p["holds"] for p in whole["processes"]] == [["/dev/vfio/0", "/dev/vfio/1"], []]
-    columns = csv.parse_query("pid,user,verified", fields.process_fields())
-    layout = csv.parse_format("csv,noheader")
-    told = csv.rows(s, s.processes, columns, layout).splitlines()
+    columns = query.parse_query("pid,user,verified", query.process_fields())
+    layout = query.parse_format("csv,noheader")
+    told = query.csv_rows(s, s.processes, columns, layout).splitlines()
     assert told == [f"{pid}, root, True", f"{pid}, {FORGER}, False"]
 
 

@@ -11,7 +11,8 @@ import pytest
 from support.hosts import NODE, holder, host, running
 from support.users import NOBODY, ROOT
 
-from tpusmi.actions.lock_removal import Cleared, clear
+from tpusmi.actions.end import clear
+from tpusmi.actions.outcome import Cleared
 from tpusmi.collect import look
 from tpusmi.model import Host, LockFile
 from tpusmi.sources import users
@@ -161,7 +162,7 @@ def test_a_link_in_its_place_is_not_followed(
         assert [c.removed for c in cleared(machine)] == [False]
         # Whatever is believed of it, it is never opened through the link.
         left = LockFile(PATHS[0], "blocking", "root", (), "")
-        monkeypatch.setattr("tpusmi.actions.lock_removal.lock_files", lambda *_: (left,))
+        monkeypatch.setattr("tpusmi.actions.end.lock_files", lambda *_: (left,))
         (kept,) = cleared(machine)
         assert (kept.removed, "cannot be opened" in kept.message) == (False, True)
     assert lock_file(machine).is_symlink()
@@ -175,7 +176,7 @@ def test_who_takes_the_lock_in_the_last_moment_keeps_it(
     with as_me(monkeypatch, NOBODY), locked(path):
         # Whatever is believed of the file, its lock is tried before it is removed.
         left = LockFile(PATHS[0], "blocking", "root", (), "")
-        monkeypatch.setattr("tpusmi.actions.lock_removal.lock_files", lambda *_: (left,))
+        monkeypatch.setattr("tpusmi.actions.end.lock_files", lambda *_: (left,))
         (found,) = cleared(machine)
         assert not found.removed
         assert "has just locked it" in found.message

@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from tpusmi.model import Host
-from tpusmi.simulate import files
+from tpusmi.simulate import host_files
+from tpusmi.simulate.accelerator import parse
 from tpusmi.simulate.description import OWN_PROC
-from tpusmi.simulate.machine import parse
 from tpusmi.sources.host_facts import host_facts
 from tpusmi.sources.sysfs import read_chips
 
@@ -86,16 +86,16 @@ def test_a_release_with_control_characters_is_made_safe(root: Path) -> None:
 
 def test_a_simulated_host_has_a_machine_of_its_own(tmp_path: Path) -> None:
     machine = parse("v5e-8")
-    files.build(str(tmp_path), machine, ())
-    files.build_machine(str(tmp_path), machine)
+    host_files.build(str(tmp_path), machine, ())
+    host_files.build_machine(str(tmp_path), machine)
     host = Host(root=str(tmp_path), own_proc=OWN_PROC)
     before = host_facts(host)
-    files.update_machine(str(tmp_path), 100.0)
+    host_files.update_machine(str(tmp_path), 100.0)
     found = host_facts(host)
     assert (found.cpus, found.memory_total_bytes) == (224, 384 * 10**9 * 1024 // 1000)
     assert (found.uptime_s or 0) - (before.uptime_s or 0) == 100.0
     assert found.load_averages != before.load_averages
-    assert found.kernel == files.KERNEL
+    assert found.kernel == host_files.KERNEL
     assert found.boot_id == host_facts(Host()).boot_id  # its processes are real ones
 
 
@@ -105,6 +105,6 @@ def test_a_simulated_host_has_a_machine_of_its_own(tmp_path: Path) -> None:
 def test_the_driver_of_a_chip_is_told_with_its_version_if_it_has_one(
     tmp_path: Path, name: str, driver: str, version: str | None
 ) -> None:
-    files.build(str(tmp_path), parse(name), ())
+    host_files.build(str(tmp_path), parse(name), ())
     for chip in read_chips(Host(root=str(tmp_path))).chips:
         assert (chip.driver, chip.driver_version, chip.notes) == (driver, version, ())

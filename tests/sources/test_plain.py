@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -94,6 +95,14 @@ def test_a_connection_serves_for_many_reads() -> None:
         for tick in range(200):
             assert len(client.read(100.0 * tick).ids) == 64
         client.close()
+
+
+def test_a_request_does_not_wait_for_the_acknowledgement_of_the_one_before() -> None:
+    """Together with the server's delayed acknowledgement that took 40 ms of every look."""
+    with silent_port() as port:
+        channel = PlainChannel(f"ipv4:127.0.0.1:{port}")
+        assert channel._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        channel.close()
 
 
 def test_a_silent_port_is_left_at_the_deadline() -> None:

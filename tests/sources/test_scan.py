@@ -18,10 +18,9 @@ from support.users import NOBODY, ROOT, reachable
 
 from tpusmi.collect import look
 from tpusmi.model import Chip, Host
-from tpusmi.sources import holders as module
-from tpusmi.sources.holders import Holders, open_files, procfs, scan
+from tpusmi.sources.holders import Holders, open_files, passes, procfs, scan
 from tpusmi.sources.holders.describe import Describer
-from tpusmi.sources.holders.nodes import is_named_like_a_node
+from tpusmi.sources.holders.nodes import Nodes, is_named_like_a_node
 
 
 @pytest.fixture
@@ -96,7 +95,7 @@ def test_who_opens_a_node_after_it_was_judged_is_found_within_two_seconds(machin
 def test_without_inotify_the_number_of_descriptors_tells(
     machine: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.Watch, "has_seen_open", lambda self: False)
+    monkeypatch.setattr(passes.Watch, "has_seen_open", lambda self: False)
     code = "say('ready'); sys.stdin.readline(); f = hold(sys.argv[1]); say('done'); wait()"
     with running(code, path(machine)) as child:
         child.line()
@@ -290,7 +289,7 @@ def test_libtpu_that_is_loaded_later_is_seen_in_time(machine: Host, tmp_path: Pa
         found = source(machine, detailed=True)
         assert child.pid not in [p.pid for p in found.read(0.0).processes]
         child.go_on()
-        rounds = 2 + 2 * len(os.listdir("/proc")) // module.MAPS_AT_ONCE
+        rounds = 2 + 2 * len(os.listdir("/proc")) // passes.MAPS_AT_ONCE
         seen = [[p.pid for p in found.read(i / 2).processes] for i in range(1, rounds)]
         assert any(child.pid in pids for pids in seen)
 
@@ -467,6 +466,20 @@ def lives(
     return [p.life for p in Describer(str(proc), False).processes({77: (NODE,)}, (), 0.0)]
 
 
+def test_the_nodes_themselves_are_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below the root of the host, once."""
+    watched: list[str] = []
+    watch = passes.Watch.__init__
+    monkeypatch.setattr(
+        passes.Watch, "__init__", lambda self, paths: (watched.extend(paths), watch(self, paths))[1]
+    )
+    machine = host(tmp_path, NODE)
+    found = source(machine)
+    assert pids(found, 0.0) == pids(found, 0.5) == []
+    found.close()
+    assert watched == [machine.path(NODE)]
+
+
 def test_chips_that_come_later_are_looked_for(tmp_path: Path) -> None:
     machine = host(tmp_path, NODE, SECOND)
     chips: list[Chip] = [chip(0, NODE)]
@@ -585,6 +598,6 @@ def test_a_process_of_which_nothing_may_be_read_is_hidden_and_not_gone(
 def test_a_list_of_processes_without_the_first_hides_others(tmp_path: Path) -> None:
     """As with hidepid=2."""
     (tmp_path / "proc" / "77").mkdir(parents=True)
-    looked = scan.Scan(str(tmp_path / "proc"), module.Nodes({}, {}, ()), ())
+    looked = scan.Scan(str(tmp_path / "proc"), Nodes({}, {}, ()), ())
     looked.look(0.0)
     assert looked.result().hides_others

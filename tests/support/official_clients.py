@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 from tpusmi.sources.libtpu import child
 
 PORT = 8431
@@ -95,7 +95,7 @@ def ours(host: Host) -> Any:
 
 def main(machine: str, worker: str, seconds: str) -> None:
     ill = ("bad-link:7", "throttle:3")
-    plan = Plan(machine, worker=int(worker), port=PORT, faults=ill, freeze_s=float(seconds))
+    plan = HostPlan(machine, worker=int(worker), port=PORT, faults=ill, freeze_s=float(seconds))
     with start(plan) as host:
         with open(f"{host.root}/simulated.json", encoding="utf-8") as file:
             told = json.load(file)

@@ -10,7 +10,7 @@ import pytest
 
 from tpusmi.model import Host
 from tpusmi.simulate import faults
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 
 
 def host_of(machine: str) -> Any:
@@ -18,7 +18,7 @@ def host_of(machine: str) -> Any:
 
     @pytest.fixture(scope="module")
     def host() -> Iterator[Host]:
-        with start(Plan(machine)) as found:
+        with start(HostPlan(machine)) as found:
             yield found
 
     return host

@@ -45,7 +45,7 @@ class Serving:
     @property
     def dashboards(self) -> list[int]:
         """The pids of those that are behind a tab."""
-        return [pid for pid in self.processes if "tpusmi.cli.behind_tab" in _command(pid)]
+        return [pid for pid in self.processes if "tpusmi.cli.dashboard" in _command(pid)]
 
     def end(self, number: signal.Signals) -> int:
         """Send the signal and wait for the end: its exit code."""

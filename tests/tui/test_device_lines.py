@@ -166,14 +166,14 @@ def test_graphs_fill_their_lines_whatever_the_size(span_s: int) -> None:
     scene.take(snapshot := feed.snapshot())
     scene.refresh()
     graphs = DeviceGraphs(scene, snapshot, snapshot.devices[0], span_s)
-    assert graphs.count == 4
+    assert len(graphs.drawn) == 4
     for width in range(30, 230, 7):
         for height in range(9, 60, 5):
             lines = graphs.lines(width, height)
             assert len(lines) == height
             widths = {width_of(row) for row in lines}
             assert len(widths) == 1
-            assert width - graphs.count < widths.pop() <= width
+            assert width - len(graphs.drawn) < widths.pop() <= width
 
 
 def test_the_newest_second_is_at_the_right_edge_of_every_span() -> None:

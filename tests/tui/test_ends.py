@@ -101,7 +101,7 @@ async def test_what_became_of_it_is_said_below(
         ender.step(STALE, answer)
         await until(pilot, lambda: words in text(pilot, "notices"))
         notices = pilot.app.query_one("#notices")
-        assert notices.rows[0][-1].style == notices.look.style[style]  # type: ignore[attr-defined]
+        assert notices.drawn[0][-1].style == notices.look.style[style]  # type: ignore[attr-defined]
         assert pilot.app.is_running
         assert order(pilot)[0] == str(STALE)
 

@@ -309,5 +309,5 @@ async def test_any_size_of_screen_will_do(size: tuple[int, int]) -> None:
 
 
 def _style_of(pilot: Pilot[None], words: str):  # type: ignore[no-untyped-def]  # rich's Style
-    rows = pilot.app.screen.query_one("#job").rows  # type: ignore[attr-defined]
+    rows = pilot.app.screen.query_one("#job").drawn  # type: ignore[attr-defined]
     return next(piece.style for row in rows for piece in row if words in piece.text)

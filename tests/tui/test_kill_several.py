@@ -182,7 +182,7 @@ async def test_rows_tell_how_far_each_is_and_notices_what_became_of_each() -> No
             await until(pilot, lambda words=words: words in text(pilot, "notices"))
         notices = pilot.app.page.query_one("#notices")  # type: ignore[attr-defined]
         good, bad = (notices.look.style[name] for name in ("good", "bad"))
-        assert [line[-1].style for line in notices.rows] == [good, bad]
+        assert [line[-1].style for line in notices.drawn] == [good, bad]
         for pid in (STALE, HEALTHY):
             assert "of 10 s" not in row(pilot, pid)
 

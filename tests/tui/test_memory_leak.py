@@ -9,7 +9,7 @@ import pytest
 from support.commands import TPUSMI, environment
 from support.terminals import Terminal, terminal
 
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 
 TRAINING_S = 30.0
 """At this age the job is in the middle of a long phase of training."""
@@ -17,7 +17,7 @@ TRAINING_S = 30.0
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Iterator[Terminal]:
-    plan = Plan("v5e-4", faults=("leak",), agent=True, age_s=TRAINING_S)
+    plan = HostPlan("v5e-4", faults=("leak",), agent=True, age_s=TRAINING_S)
     with start(plan) as host:
         command = [*TPUSMI, "--simulate", host.root, "--interval", "0.5"]
         with terminal(command, environment(tmp_path), 80, 24) as found:

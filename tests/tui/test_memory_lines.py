@@ -206,7 +206,7 @@ def test_a_change_has_its_sign(change: int | None, shown: str) -> None:
 
 
 def opened(s: Snapshot, mark: MemoryProfile | None = None) -> list[TreeRow]:
-    return tree_rows(about(s, mark).tree.nodes, lambda key: True)
+    return [*tree_rows(about(s, mark).tree.nodes, lambda key: True)]
 
 
 def table(look: Look, s: Snapshot, mark: MemoryProfile | None = None) -> MemoryTable:

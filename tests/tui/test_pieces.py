@@ -11,12 +11,12 @@ from tpusmi.merge.past import past
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice
 from tpusmi.tui import Options, chrome
 from tpusmi.tui.draw import plot
-from tpusmi.tui.draw.columns import GAP, fit
 from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look, width_of
+from tpusmi.tui.draw.table import GAP, fit
 from tpusmi.tui.feed import View
 from tpusmi.tui.main.arrange import AROUND, WantedLines, arrange
-from tpusmi.tui.main.devices import DeviceTable
+from tpusmi.tui.main.device_panel import DeviceTable
 from tpusmi.tui.scene import Scene
 
 

@@ -12,7 +12,7 @@ from support.users import ROOT
 from tpusmi.collect import look
 from tpusmi.model import Holding, Host
 from tpusmi.model.holding import status
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 
 KEYS_MOST = 5
 ENTER = "\r"
@@ -33,7 +33,7 @@ class User:
 
 @ROOT
 def test_a_stale_holder_is_found_and_freed(tmp_path: Path) -> None:
-    with start(Plan("v5e-4", faults=("orphan",))) as host, watching(host, tmp_path) as screen:
+    with start(HostPlan("v5e-4", faults=("orphan",))) as host, watching(host, tmp_path) as screen:
         user = User(screen)
         screen.see_match(r"\nL +\d+")  # the letter of a stale holder
         user.press("x", "k")
@@ -52,7 +52,7 @@ def test_a_stale_holder_is_found_and_freed(tmp_path: Path) -> None:
     ],
 )
 def test_a_question_about_a_job_is_answered(tmp_path: Path, key: str, answer: str) -> None:
-    plan = Plan("v5e-4", agent=True, age_s=30.0)
+    plan = HostPlan("v5e-4", agent=True, age_s=30.0)
     with start(plan) as host, watching(host, tmp_path) as screen:
         user = User(screen)
         screen.see("train.py")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from tpusmi.model import ProcessKey
-from tpusmi.tui.draw.columns import Column
-from tpusmi.tui.main.process_order import Sorting
+from tpusmi.tui.draw.table import Column
+from tpusmi.tui.main.process_table import Sorting
 
 
 class Thing(NamedTuple):

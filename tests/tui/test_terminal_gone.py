@@ -14,7 +14,7 @@ import time
 import pytest
 from support.commands import TPUSMI, environment
 
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 from tpusmi.tui.terminal import ENDED_WITHIN_S
 
 LIMIT_S = ENDED_WITHIN_S + 25
@@ -26,7 +26,7 @@ STALLED_S = 6.0
 def test_a_dashboard_ends_with_its_terminal(stalled_s: float) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
-    with start(Plan("v5e-4")) as host:
+    with start(HostPlan("v5e-4")) as host:
         child = subprocess.Popen(
             [*TPUSMI, "--interval", "0.25", "--simulate", host.root],
             stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,

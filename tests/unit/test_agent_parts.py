@@ -15,8 +15,7 @@ from support import segments
 from support.clocks import Clock, stopped
 
 from tpusmi.agent import activity, jaxread, output, own_process, sampler, steps
-from tpusmi.agent.activity import Activity
-from tpusmi.agent.compilations import COMPILED, LOWERED, Compilations
+from tpusmi.agent.activity import COMPILED, LOWERED, Activity, Compilations
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.threads import PROFILE_SHARE, SAMPLE_SHARE, Pace
 from tpusmi.model import Host
@@ -27,7 +26,7 @@ from tpusmi.wire.layout import Identity
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    names = ("tpusmi.agent.steps.monotonic", "tpusmi.agent.compilations.monotonic")
+    names = ("tpusmi.agent.steps.monotonic", "tpusmi.agent.activity.monotonic")
     return stopped(monkeypatch, *names)
 
 
@@ -340,7 +339,7 @@ def test_one_device_that_fails_or_says_nothing_does_not_lose_the_others() -> Non
     refusal = RuntimeError("MemoryStats is only supported for addressable PjRt devices")
     devices = [Device(8, stats), Device(9, refusal), Device(12, None)]
     backend = types.SimpleNamespace(local_devices=lambda: devices)
-    good, bad, mute = jaxread.device_states(backend)
+    good, bad, mute = map(jaxread.device_state, backend.local_devices())
     assert good.memory == (5, 10, None, None, None, 3)
     assert bad.error == str(refusal)
     assert bad.memory == mute.memory == (None,) * 6

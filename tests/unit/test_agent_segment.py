@@ -49,7 +49,7 @@ def _closed() -> Iterator[None]:
 def opened(directory: Path) -> Segment:
     made = Segment(str(directory), 0o644)
     _opened.append(made)
-    made.facts.items = {"argv": ["train.py"]}
+    made.facts = {"argv": ["train.py"]}
     made.open(1)
     made.append(segments.slot(7.0, {"steps": 5.0}, [{}]))
     made.write_profile(PROFILE_PPROF, b"profile", 6.0)
@@ -259,5 +259,5 @@ def test_names_of_what_is_compiled_are_counted_without_a_module_that_may_be_gone
     monkeypatch.setitem(sys.modules, "heapq", None)  # as after a chroot(): it cannot be imported
     monkeypatch.setattr(segment, "FACTS_LEAST_S", -1.0)
     made.note_changes([], ["one", "often", "often"], {})
-    assert made.facts.items["recompiled"] == ["often"]
+    assert made.facts["recompiled"] == ["often"]
     made.end(keep=False)

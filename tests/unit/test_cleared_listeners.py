@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from support.clocks import Clock, stopped
 
-from tpusmi.agent.compilations import COMPILED, LOWERED, MISSED, RECENT_S, WARM_UP_S, Compilations
+from tpusmi.agent.activity import COMPILED, LOWERED, MISSED, RECENT_S, WARM_UP_S, Compilations
 
 HOME = "jax._src.monitoring"
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return stopped(monkeypatch, "tpusmi.agent.compilations.monotonic")
+    return stopped(monkeypatch, "tpusmi.agent.activity.monotonic")
 
 
 SOURCE = """

@@ -168,7 +168,7 @@ def test_flops_that_were_forgotten_leave_nothing() -> None:
 def test_what_a_step_told_wrongly_before_is_no_warning_of_the_next_start() -> None:
     total = Flops()
     total.add("x")
-    total.note("flops_unknown", "of a function")
+    total.notes.setdefault("flops_unknown", "of a function")
     total.forget()
     assert list(total.notes) == ["flops_unknown"]
 

@@ -89,3 +89,38 @@ def test_nothing_is_put_into_the_pool_of_the_process() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split("\n")[:2] == ["clean", "beside tpu-info"], done.stderr
+
+
+SLOW_IMPORT = """
+import importlib.abc, importlib.machinery, sys, threading, time
+from tpusmi import metricproto
+
+NAME = "google.protobuf.internal.api_implementation"
+is_half_there = threading.Event()
+
+class Slow(importlib.machinery.SourceFileLoader):
+    def exec_module(self, module):
+        is_half_there.set()
+        time.sleep(0.5)
+        super().exec_module(module)
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name != NAME:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        spec.loader = Slow(name, spec.origin)
+        return spec
+
+sys.meta_path.insert(0, Finder())
+threading.Thread(target=__import__, args=(NAME,)).start()
+assert is_half_there.wait(10)
+print("MetricRequest" in metricproto.messages())
+"""
+
+
+def test_a_thread_that_still_imports_protobuf_is_waited_for() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW_IMPORT], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")

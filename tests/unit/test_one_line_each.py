@@ -24,14 +24,14 @@ sys.path[:0] = sys.argv[1:]
 import make_docs
 from support import snapshots
 from tpusmi.model import History
-from tpusmi.report import csv, fields, html, table
+from tpusmi.report import html, query, table
 from tpusmi.report.schema import json_schema
 from tpusmi.tui import Options
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.help import help_lines
 from tpusmi.tui.keys import EVERYWHERE
-from tpusmi.tui.main.devices import DeviceTable
-from tpusmi.tui.main.processes import ProcessTable
+from tpusmi.tui.main.device_panel import DeviceTable
+from tpusmi.tui.main.process_table import ProcessTable
 from tpusmi.tui.scene import Scene
 
 def drawn(table, items):
@@ -40,13 +40,13 @@ def drawn(table, items):
             for c in table.columns() for item in items]
 
 s, look = snapshots.many(1, fan_rpm=1234), Look()
-known, processes = fields.device_fields(), ProcessTable(look)
+known, processes = query.device_fields(), ProcessTable(look)
 print(json.dumps({
     "json": s.to_dict()["devices"][0],
     "schema": json_schema()["properties"]["devices"]["items"]["properties"],
-    "csv": csv.rows(s, s.devices, csv.parse_query("fan_rpm", known), csv.Layout())
+    "csv": query.csv_rows(s, s.devices, query.parse_query("fan_rpm", known), query.Layout())
            if "fan_rpm" in known else "",
-    "fields": fields.help_text(known),
+    "fields": query.help_text(known),
     "table": table.table(s),
     "html": html.fragment(s),
     "devices": drawn(DeviceTable(Scene(look, Options(), History())), s.devices),

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tpusmi.actions.end import Order
-from tpusmi.actions.lock_removal import Cleared
-from tpusmi.actions.outcome import Report, Result
+from tpusmi.actions.outcome import Cleared, Report, Result
 from tpusmi.actions.plan import Me, Plan, Refusal, Request, Target, make_plan
 from tpusmi.cli import kill
 from tpusmi.cli.exits import Exit

@@ -13,25 +13,26 @@ import jsonschema
 import pytest
 from support import snapshots
 from support.goldens import same_as_golden
+from support.schemas import strict_schema
 
 from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
 from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
-from tpusmi.report import csv, fields, kill_text, ps_text, table, words
-from tpusmi.report.grid import Sheet
+from tpusmi.report import kill_text, ps_text, query, table, words
 from tpusmi.report.schema import json_schema
 from tpusmi.report.select import Selection, selected
+from tpusmi.report.text_grid import Sheet
 
 GOLDENS = Path(__file__).parent.parent / "goldens"
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 
 
-def query(names: str, of_devices: bool, layout: str = "csv") -> Callable[[Snapshot], str]:
+def csv(names: str, of_devices: bool, layout: str = "csv") -> Callable[[Snapshot], str]:
     def text(s: Snapshot) -> str:
-        known = fields.device_fields() if of_devices else fields.process_fields()
-        columns, shape = csv.parse_query(names, known), csv.parse_format(layout)
-        head = csv.header(columns, shape) if shape.header else ""
-        return head + csv.rows(s, s.devices if of_devices else s.processes, columns, shape)
+        known = query.device_fields() if of_devices else query.process_fields()
+        columns, shape = query.parse_query(names, known), query.parse_format(layout)
+        head = query.csv_header(columns, shape) if shape.header else ""
+        return head + query.csv_rows(s, s.devices if of_devices else s.processes, columns, shape)
 
     return text
 
@@ -67,16 +68,16 @@ VIEWS: dict[str, Callable[[Snapshot], str]] = {
     "ps-flat-ascii.txt": ps(tree=False, ascii_only=True, columns=80),
     "ps.json": ps_json,
     "kill.txt": kill,
-    "devices.csv": query("timestamp, index,name,pid,memory.used,memory.free,hbm_used_bytes,"
+    "devices.csv": csv("timestamp, index,name,pid,memory.used,memory.free,hbm_used_bytes,"
                          "utilization.gpu,power.draw,coords,libtpu_version,uuid", True),
-    "chips.csv": query("index,chip,node,pids,utilization.gpu,chip.duty_cycle_percent,"
+    "chips.csv": csv("index,chip,node,pids,utilization.gpu,chip.duty_cycle_percent,"
                        "chip.idle_s,utilization.tensorcore,mfu_percent,hlo_queue_size,"
                        "hlo_execution_time_us.p50,pci.bus_id,pcie_link,throttle.score,"
                        "ici.health.worst", True),
-    "processes.csv": query("pid,process_name,used_memory,steps_per_s,step_time_s.p95,state", False),
-    "nounits.csv": query("index,memory.used,memory.total", True, "csv,noheader,nounits"),
-    "help-devices.txt": lambda s: fields.help_text(fields.device_fields()),
-    "help-processes.txt": lambda s: fields.help_text(fields.process_fields()),
+    "processes.csv": csv("pid,process_name,used_memory,steps_per_s,step_time_s.p95,state", False),
+    "nounits.csv": csv("index,memory.used,memory.total", True, "csv,noheader,nounits"),
+    "help-devices.txt": lambda s: query.help_text(query.device_fields()),
+    "help-processes.txt": lambda s: query.help_text(query.process_fields()),
 }  # fmt: skip
 
 
@@ -88,15 +89,27 @@ def test_a_view_is_its_golden(view: str, moment: str) -> None:
 
 
 @pytest.mark.parametrize("moment", [snapshots.everything, snapshots.machine, snapshots.nothing])
+def test_the_plain_object_is_of_plain_types(moment: Callable[[], Snapshot]) -> None:
+    def check(value: object) -> None:
+        assert type(value) in (dict, list, str, int, float, bool, type(None)), repr(value)
+        for item in (
+            value.values() if isinstance(value, dict) else value if type(value) is list else ()
+        ):
+            check(item)
+
+    check(moment().to_dict())
+
+
+@pytest.mark.parametrize("moment", [snapshots.everything, snapshots.machine, snapshots.nothing])
 def test_the_json_obeys_the_schema_in_assets(moment: Callable[[], Snapshot]) -> None:
     schema = json.loads((ASSETS / "tpusmi.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     found = json.loads(json.dumps(moment().to_dict(), allow_nan=False))
     jsonschema.validate(found, schema)
-    jsonschema.validate(found, json_schema(strict=True))
+    jsonschema.validate(found, strict_schema())
     jsonschema.validate({**found, "of_a_later_version": 1}, schema)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**found, "misspelt": 1}, json_schema(strict=True))
+        jsonschema.validate({**found, "misspelt": 1}, strict_schema())
 
 
 def test_the_schema_in_assets_is_the_one_the_metrics_make() -> None:
@@ -154,18 +167,18 @@ def test_every_csv_line_has_as_many_fields_as_the_header() -> None:
 
 @pytest.mark.parametrize("names", ["index,nonsense", "", " , "])
 def test_a_query_for_nothing_known_is_refused(names: str) -> None:
-    with pytest.raises(csv.QueryError, match="is not a valid field to query"):
-        csv.parse_query(names, fields.device_fields())
+    with pytest.raises(query.QueryError, match="is not a valid field to query"):
+        query.parse_query(names, query.device_fields())
 
 
 @pytest.mark.parametrize("text", ["xml", "noheader", "csv,wide"])
 def test_a_format_that_is_not_csv_is_refused(text: str) -> None:
-    with pytest.raises(csv.QueryError):
-        csv.parse_format(text)
+    with pytest.raises(query.QueryError):
+        query.parse_format(text)
 
 
 def test_every_metric_can_be_queried_under_its_own_name() -> None:
-    both = {**fields.device_fields(), **fields.process_fields()}
+    both = {**query.device_fields(), **query.process_fields()}
     names = {f"chip.{m.name}" if m.scope == CHIP else m.name for m in METRICS}
     assert names <= both.keys()
 

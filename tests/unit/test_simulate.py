@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.users import ROOT, as_another_user
 
-from tpusmi.chips import GENERATIONS
+from tpusmi.chips import GENERATIONS, by_accelerator_type
 from tpusmi.memprofile import held_memory, totals
 from tpusmi.metricproto import messages
 from tpusmi.model import PHASES, Host
-from tpusmi.simulate import description, faults, files, sdk, workload
-from tpusmi.simulate.host import Plan
-from tpusmi.simulate.machine import job_environment, parse
+from tpusmi.simulate import description, faults, host_files, sdk_stand_in, workload
+from tpusmi.simulate.accelerator import job_environment, parse
+from tpusmi.simulate.host import HostPlan
 from tpusmi.simulate.memory_profile import kept, profile
 from tpusmi.simulate.metric_answers import UPTIME, Answers
 from tpusmi.simulate.running import Running
@@ -87,10 +87,12 @@ def test_chips_stand_where_they_stand_on_a_recorded_v5p() -> None:
 
 @pytest.mark.parametrize("name", ["v2-512", "v3-2048", "v4-512", "v5p-1024", "v6e-256", "7x-256"])
 def test_the_hosts_of_a_slice_share_its_devices_without_overlap(name: str) -> None:
+    generation, chips = by_accelerator_type(name) or (None, 0)
+    assert generation is not None
     hosts = parse(name).hosts
     ids = [device.id for worker in range(hosts) for device in parse(name, worker).devices]
     assert sorted(ids) == list(range(len(ids)))
-    assert len(ids) == parse(name).slice_chips * parse(name).generation.devices_per_chip
+    assert len(ids) == chips * generation.devices_per_chip
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_another_number_of_chips_gives_ids_in_a_row() -> None:
 @pytest.mark.parametrize("generation", GENERATIONS, ids=lambda g: g.name)
 def test_the_tree_of_each_generation_is_read_as_its_chips(generation: Any, tmp_path: Path) -> None:
     machine = parse(f"{generation.name}-8")
-    nodes = files.build(str(tmp_path), machine, ())
+    nodes = host_files.build(str(tmp_path), machine, ())
     found = read_chips(Host(root=str(tmp_path)))
     assert found.status == "ok", found.message
     assert [chip.generation for chip in found.chips] == [generation.name] * machine.chips
@@ -142,16 +144,16 @@ def test_the_tree_of_each_generation_is_read_as_its_chips(generation: Any, tmp_p
 
 
 def test_a_network_card_has_the_first_group(tmp_path: Path) -> None:
-    nodes = files.build(str(tmp_path), parse("v5e-4"), ())
-    group = (tmp_path / "sys/bus/pci/devices" / files.NETWORK_CARD / "iommu_group").readlink()
+    nodes = host_files.build(str(tmp_path), parse("v5e-4"), ())
+    group = (tmp_path / "sys/bus/pci/devices" / host_files.NETWORK_CARD / "iommu_group").readlink()
     assert group.name == "0"
     assert nodes[0] == ["/dev/vfio/1"]
 
 
 def test_a_large_host_has_more_than_one_bus(tmp_path: Path) -> None:
     machine = parse("v5e-8", chips_here=256)
-    assert len({function.address for function in files.functions(machine)}) == 256
-    files.build(str(tmp_path), machine, ())
+    assert len({function.address for function in host_files.functions(machine)}) == 256
+    host_files.build(str(tmp_path), machine, ())
     chips = read_chips(Host(root=str(tmp_path))).chips
     assert [chip.nodes[0] for chip in chips] == [f"/dev/vfio/{i}" for i in range(1, 257)]
 
@@ -161,7 +163,7 @@ def test_a_large_host_has_more_than_one_bus(tmp_path: Path) -> None:
 def test_a_chip_without_node_tells_why_and_the_others_are_whole(
     name: str, fault: str, tmp_path: Path
 ) -> None:
-    nodes = files.build(str(tmp_path), parse(name), (fault,))
+    nodes = host_files.build(str(tmp_path), parse(name), (fault,))
     found = read_chips(Host(root=str(tmp_path)))
     whole = [chip for chip in found.chips if chip.nodes]
     assert len(whole) == len(nodes) == 3
@@ -175,7 +177,7 @@ def test_who_may_make_no_devices_gets_plain_files_in_their_place(tmp_path: Path)
     (tmp_path / "host").mkdir(mode=0o777)
     (tmp_path / "host").chmod(0o777)
     with as_another_user(tmp_path):
-        nodes = files.build(str(tmp_path / "host"), parse("v5e-4"), ())
+        nodes = host_files.build(str(tmp_path / "host"), parse("v5e-4"), ())
     paths = [tmp_path / f"host{node}" for (node,) in nodes.values()]
     assert all(path.is_file() for path in paths)
     assert len({path.stat().st_ino for path in paths}) == 4
@@ -282,17 +284,17 @@ def test_a_wrong_fault_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan("v5e-8", processes=3),
-        Plan("v5e-8", processes=0),
-        Plan("v5e-8", port=0),
-        Plan("v5e-8", port=65536),
-        Plan("v5e-8", port=65535, processes=2),
-        Plan("v5e-8", faults=("fire",)),
-        Plan("v5e-8", worker=1),
+        HostPlan("v5e-8", processes=3),
+        HostPlan("v5e-8", processes=0),
+        HostPlan("v5e-8", port=0),
+        HostPlan("v5e-8", port=65536),
+        HostPlan("v5e-8", port=65535, processes=2),
+        HostPlan("v5e-8", faults=("fire",)),
+        HostPlan("v5e-8", worker=1),
     ],
     ids=str,
 )
-def test_a_plan_that_cannot_be_is_refused_before_anything_starts(plan: Plan) -> None:
+def test_a_plan_that_cannot_be_is_refused_before_anything_starts(plan: HostPlan) -> None:
     with pytest.raises(ValueError, match=r"\w+ \w+"):
         plan.check()
 
@@ -309,7 +311,7 @@ def host(tmp_path: Path) -> Any:
             "hosts": machine.hosts, "seed": 0, "freeze_s": t_s, "born_at_s": 0.0, "cubic": False,
             "chips": [{"id": chip, "nodes": []} for chip in machine.chip_ids],
             "devices": [
-                {"index": d.index, "id": d.id, "chip": d.chip, "core": d.core_on_chip}
+                {"index": d.index, "id": d.id, "chip": d.chip, "core": d.core}
                 for d in machine.devices
             ],
             "processes": [
@@ -351,7 +353,7 @@ def test_rows_are_per_device_or_per_chip_as_on_real_machines(
     assert ids(rows(running, "duty_cycle_percent")) == duty
     devices = len(running.description["devices"])
     assert len(rows(running, "hlo_queue_size")) == devices
-    assert len(sdk.data(running, "tensorcore_util")) == devices
+    assert len(sdk_stand_in.data(running, "tensorcore_util")) == devices
 
 
 def test_the_limits_of_a_7x_are_those_of_a_chip_or_by_fault_of_a_core(host: Any) -> None:
@@ -366,7 +368,7 @@ def test_the_limits_of_a_7x_are_those_of_a_chip_or_by_fault_of_a_core(host: Any)
 def test_without_a_program_every_answer_is_empty(host: Any, metric: str, case: str) -> None:
     running = host("v5e-16", t_s=1.0) if case == "loading" else host("v5e-16", "empty")
     assert rows(running, metric) == []
-    assert not sdk.data(running, "tensorcore_util")
+    assert not sdk_stand_in.data(running, "tensorcore_util")
 
 
 @pytest.mark.parametrize("name", ["v5e-8", "v5e-16"])
@@ -423,13 +425,13 @@ def test_processes_of_one_job_share_its_ids_and_others_count_from_0(host: Any) -
 
 def test_throttling_and_bad_links_are_told_by_the_sdk_alone(host: Any) -> None:
     good = host("v5e-4")
-    assert sdk.data(good, "tpu_throttle_score") == ["1-0: 0", "1-1: 0", "1-2: 0", "1-3: 0"]
-    assert len(sdk.data(good, "ici_link_health")) == 16
+    assert sdk_stand_in.data(good, "tpu_throttle_score") == ["1-0: 0", "1-1: 0", "1-2: 0", "1-3: 0"]
+    assert len(sdk_stand_in.data(good, "ici_link_health")) == 16
     bad = host("v5e-4", "throttle:4", "bad-link:9")
-    assert sdk.data(bad, "tpu_throttle_score")[0] == "1-0: 4"
-    assert [text for text in sdk.data(bad, "ici_link_health") if not text.endswith(" 0")] == [
-        "tray1.chip3.ici0.int: 9"
-    ]
+    assert sdk_stand_in.data(bad, "tpu_throttle_score")[0] == "1-0: 4"
+    assert [
+        text for text in sdk_stand_in.data(bad, "ici_link_health") if not text.endswith(" 0")
+    ] == ["tray1.chip3.ici0.int: 9"]
 
 
 def test_each_core_tells_what_it_runs_only_when_asked(host: Any) -> None:

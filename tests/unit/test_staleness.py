@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tpusmi.merge import merge
-from tpusmi.merge.staleness import Limits, judged
+from tpusmi.merge.staleness import judged
 from tpusmi.model import (
     AGENT,
     FAILED,
@@ -33,6 +33,7 @@ from tpusmi.model import (
     Visibility,
 )
 from tpusmi.model.holding import node_states, status
+from tpusmi.model.process import Limits
 
 NOW = 50_000.0
 KEY = ProcessKey(4321, 99)

@@ -10,8 +10,10 @@ from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
 from tpusmi.tui.draw.look import Look
-from tpusmi.tui.draw.themes import HEAT, MONO, THEMES, shown_here, styles
+from tpusmi.tui.draw.themes import MONO, THEMES, shown_here, styles
 
+HEAT = tuple(f"heat{level}" for level in range(5))
+"""The styles of a heat map, coldest first."""
 OF_A_BACKGROUND = [name for name, theme in THEMES.items() if theme.background]
 GRAPHS = {"graph", "graph2", "graph3", *HEAT}
 WITH_BACKGROUND = {"selected", "key", "loud", "paused"}

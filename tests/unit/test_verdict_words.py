@@ -9,7 +9,7 @@ from support import snapshots
 
 from tpusmi.model import Life, Process, Sign, Snapshot, Verdict
 from tpusmi.report import ps_text, table, verdicts
-from tpusmi.report.grid import Sheet
+from tpusmi.report.text_grid import Sheet
 from tpusmi.tui.process.process_facts import letter
 
 ORPHANED = Sign("orphaned", "its launcher, process 7, has ended")

@@ -15,7 +15,7 @@ from support.waits import until
 from support.web_servers import LIMIT_S, Serving, serving
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Plan, start
+from tpusmi.simulate.host import HostPlan, start
 
 END = "End the selected process"
 """In the help of a dashboard that can."""
@@ -34,7 +34,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def host(browser: Browser) -> Iterator[Host]:
-    with start(Plan("v5e-8")) as found:
+    with start(HostPlan("v5e-8")) as found:
         yield found
 
 

@@ -23,7 +23,7 @@ from support.waits import until
 from support.web_servers import LIMIT_S, Serving, serving, serving_here
 
 from tpusmi.model import Host
-from tpusmi.web import connections, log
+from tpusmi.web import connections
 from tpusmi.web import server as web
 from tpusmi.web.peers import oldest_of_the_largest, peer_of
 
@@ -330,7 +330,7 @@ def test_who_has_the_most_loses_the_oldest() -> None:
 
 def test_a_sentence_is_said_once_in_a_while() -> None:
     said: list[str] = []
-    logged = log.Log(said.append)
+    logged = web.Log(said.append)
     for number in range(1000):
         logged("again")
         logged(f"another {number}")

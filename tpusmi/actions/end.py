@@ -5,20 +5,23 @@ memory first.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tpusmi.actions.ending import Ending, OnProgress
-from tpusmi.actions.lock_removal import clear
-from tpusmi.actions.outcome import Report
+from tpusmi.actions.outcome import Cleared, Report
 from tpusmi.actions.plan import Plan
-from tpusmi.model import Chip, Host
-from tpusmi.sources.holders.lockfile import PATHS
+from tpusmi.model import Chip, Host, LockFile, LockState
+from tpusmi.sources.holders.lockfile import PATHS, lock_files
 from tpusmi.sources.holders.nodes import known_nodes
-from tpusmi.sources.holders.scan import Scan
+from tpusmi.sources.holders.passes import is_inside
+from tpusmi.sources.holders.scan import Scan, ScanResult
 
 GRACE_S = 10.0
 FREE_WITHIN_S = 60.0
@@ -117,3 +120,55 @@ class _Worker(threading.Thread):
         if self._error is not None:
             raise self._error
         return self._report
+
+
+# -- libtpu's lock file: removed where it is proven that no process locks it, and it is in the way
+
+
+def clear(host: Host, scanned: ScanResult) -> tuple[Cleared, ...]:
+    """Remove every lock file that is unlocked, in the way, and of no use to any holder.
+
+    `scanned` is the result of a full scan a moment ago. A missing or harmless file is left out of
+    the answer.
+    """
+    sees_all = not (scanned.hides_others or is_inside(host))
+    return tuple(
+        _cleared(host, file, scanned)
+        for file in lock_files(host, scanned.lock_files, sees_all)
+        if file.state in (LockState.LOCKED, LockState.UNKNOWN, LockState.BLOCKING)
+    )
+
+
+def _cleared(host: Host, file: LockFile, scanned: ScanResult) -> Cleared:
+    kept = "" if file.state == LockState.BLOCKING else file.message
+    if not kept and scanned.holders:
+        kept = f"pid {', '.join(map(str, scanned.holders))} holds the TPU"
+    elif not kept and scanned.hidden:
+        kept = "a process that could not be inspected may hold the TPU"
+    return Cleared(file.path, False, f"kept: {kept}") if kept else _removed(host, file.path)
+
+
+def _removed(host: Host, path: str) -> Cleared:
+    """Remove it while we have its lock: a process that takes the lock at the same time keeps it."""
+    here = host.path(path)
+    try:
+        # Without O_CREAT, and never through a link: any user can write to /tmp.
+        descriptor = os.open(here, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return Cleared(path, False, f"kept: it cannot be opened ({error.strerror}), try sudo")
+    try:
+        opened = os.fstat(descriptor)
+        if not stat.S_ISREG(opened.st_mode):
+            return Cleared(path, False, "kept: not a regular file")
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        named = os.lstat(here)
+        if (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino):
+            return Cleared(path, False, "kept: it is now another file")
+        os.unlink(here)
+    except BlockingIOError:
+        return Cleared(path, False, "kept: another process has just locked it")
+    except OSError as error:
+        return Cleared(path, False, f"kept: {error.strerror}")
+    finally:
+        os.close(descriptor)
+    return Cleared(path, True, "removed: not locked, and in the way")

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from tpusmi.actions.grip import DOUBTS, Fate, Grip
-from tpusmi.actions.lock_removal import Cleared
-from tpusmi.actions.outcome import Newcomer, Report, Result, zombie_until
+from tpusmi.actions.outcome import Cleared, Newcomer, Report, Result, zombie_until
 from tpusmi.actions.plan import Plan, Starter, Target
 from tpusmi.actions.restarts import EndedTarget, is_there, newcomers
 from tpusmi.model import ENDING_CODES, Host, ProcessKey

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tpusmi.actions.grip import Fate
-from tpusmi.actions.lock_removal import Cleared
 from tpusmi.actions.plan import Refusal, Starter
 from tpusmi.model import Process
 
@@ -50,6 +49,14 @@ class Newcomer(NamedTuple):
     after_s: float | None
     """How long after that end it began; None for a process that was there before."""
     starter: Starter | None
+
+
+class Cleared(NamedTuple):
+    """What became of a lock file."""
+
+    path: str
+    removed: bool
+    message: str
 
 
 class Report(NamedTuple):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from tpusmi.actions.outcome import Newcomer
@@ -49,14 +49,6 @@ class EndedTarget(NamedTuple):
     target: Target
     at_s: float
     """CLOCK_BOOTTIME, as for the start ticks of processes."""
-
-
-class _Holder(NamedTuple):
-    """A process that holds a node now."""
-
-    key: ProcessKey
-    command: str
-    starter: Starter | None
 
 
 def starter_of(host: Host, pid: int, ours: Collection[int], again: bool = False) -> Starter | None:
@@ -178,52 +170,47 @@ def newcomers(
     others = {*plan.also_held_by, *(r.pid for r in listed if r.process is not None)}
     targets = {t.process.key for t in plan.targets}
     new = []
-    for holder in _holders(host, (pid for pids in held.values() for pid in pids)):
-        if holder.key.pid not in others and holder.key not in targets:
-            nodes = tuple(node for node, pids in held.items() if holder.key.pid in pids)
-            new.append(_newcomer(host, holder, nodes, ended, since_s))
+    for pid in dict.fromkeys(pid for pids in held.values() for pid in pids):
+        stat = procfs.read_stat(host.path(f"/proc/{pid}"))
+        if stat is None or pid in others or ProcessKey(pid, stat.start_ticks) in targets:
+            continue
+        nodes = tuple(node for node, pids in held.items() if pid in pids)
+        new.append(_newcomer(host, pid, stat, nodes, ended, since_s))
     return tuple(new)
-
-
-def _holders(host: Host, pids: Iterable[int]) -> Iterator[_Holder]:
-    for pid in dict.fromkeys(pids):
-        process = host.path(f"/proc/{pid}")
-        stat = procfs.read_stat(process)
-        if stat is not None:
-            command = "" if stat.state == "D" else procfs.command(process)
-            starter = starter_of(host, pid, ())
-            yield _Holder(ProcessKey(pid, stat.start_ticks), command, starter)
 
 
 def _newcomer(
     host: Host,
-    holder: _Holder,
+    pid: int,
+    stat: procfs.Stat,
     nodes: tuple[str, ...],
     ended: Sequence[EndedTarget],
     since_s: float,
 ) -> Newcomer:
-    pid, start_ticks = holder.key.pid, holder.key.start_ticks
-    uid = procfs.read_status(host.path(f"/proc/{pid}")).uid
+    process = host.path(f"/proc/{pid}")
+    command = "" if stat.state == "D" else procfs.command(process)
+    starter = starter_of(host, pid, ())
+    uid = procfs.read_status(process).uid
     tick_s = 1 / procfs.ticks_per_s()
-    began_s = start_ticks * tick_s  # or up to a tick later
-    before = next((e for e in reversed(ended) if _is_like(holder, e.target)), None)
+    began_s = stat.start_ticks * tick_s  # or up to a tick later
+    before = next((e for e in reversed(ended) if _is_like(e.target, command, starter)), None)
     is_later = before is not None and began_s + tick_s >= since_s
     return Newcomer(
         pid=pid,
-        start_ticks=start_ticks,
+        start_ticks=stat.start_ticks,
         uid=uid,
         user=None if uid is None else user_name(uid),
-        command=holder.command,
+        command=command,
         nodes=nodes,
         replaces=None if before is None else before.target.process.pid,
         after_s=max(0.0, began_s - before.at_s) if before is not None and is_later else None,
-        starter=holder.starter if before is None else starter_of(host, pid, (), again=True),
+        starter=starter if before is None else starter_of(host, pid, (), again=True),
     )
 
 
-def _is_like(holder: _Holder, target: Target) -> bool:
-    """True if the same unit, container or parent starts it, or the command is the same."""
-    old, new = target.starter, holder.starter
-    if old is not None and new is not None and old[:2] == new[:2]:
+def _is_like(target: Target, command: str, starter: Starter | None) -> bool:
+    """True if the same unit, container or parent starts both, or the command is the same."""
+    old = target.starter
+    if old is not None and starter is not None and old[:2] == starter[:2]:
         return True
-    return bool(holder.command) and holder.command == target.process.command
+    return bool(command) and command == target.process.command

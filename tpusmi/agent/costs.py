@@ -120,20 +120,27 @@ class Count(NamedTuple):
     def times(self, factor: float, *, is_loop: bool = False, is_endless: bool = False) -> Count:
         """The same, repeated: perhaps by a loop."""
         is_loop = is_loop and self.flops > 0
-        return Count(
-            self.flops * factor,
-            self.has_loops or is_loop,
-            self.is_endless or (is_endless and is_loop),
-            self.has_opaque,
+        return self._replace(
+            flops=self.flops * factor,
+            has_loops=self.has_loops or is_loop,
+            is_endless=self.is_endless or (is_endless and is_loop),
         )
 
     def plus(self, other: Count) -> Count:
         """Both, one after the other."""
-        return Count(self.flops + other.flops, *_either(self, other))
+        return self._with_flags(other, self.flops + other.flops)
 
     def or_else(self, other: Count) -> Count:
         """One of the two, and it is not known which: the one with more FLOPs."""
-        return Count(max(self.flops, other.flops), *_either(self, other))
+        return self._with_flags(other, max(self.flops, other.flops))
+
+    def _with_flags(self, other: Count, flops: float) -> Count:
+        return Count(
+            flops,
+            has_loops=self.has_loops or other.has_loops,
+            is_endless=self.is_endless or other.is_endless,
+            has_opaque=self.has_opaque or other.has_opaque,
+        )
 
 
 def count(jaxpr: Any) -> Count:
@@ -166,10 +173,6 @@ def _equation(equation: Any, counts: dict[int, Count]) -> Count:
     if name == "shard_map":
         return total.times(_shards(params))
     return total
-
-
-def _either(a: Count, b: Count) -> Iterator[bool]:
-    return (x or y for x, y in zip(a[1:], b[1:], strict=True))
 
 
 def _inner(params: dict[str, Any]) -> Iterator[Any]:

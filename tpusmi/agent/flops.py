@@ -30,7 +30,7 @@ class Flops:
         self.tracked = 0.0
         # Sums are plain attributes: `+=` on one is not interrupted, and costs no lock.
         self.notes: dict[str, str] = {}
-        """Warnings to publish, one sentence for each code."""
+        """Warnings to publish, one sentence for each code: the first of its kind."""
         self._is_passed = False
         self._was_passed = False
         self._changes: deque[tuple[float, float]] = deque()
@@ -43,16 +43,13 @@ class Flops:
         if type(flops) is not float and type(flops) is not int:
             flops = _plain(flops)
         if not 0 <= flops < STEP_MOST:
-            self.note(IGNORED, "step(flops=) was given something that is not a number of FLOPs")
+            why = "step(flops=) was given something that is not a number of FLOPs"
+            self.notes.setdefault(IGNORED, why)
             return 0.0
         if flops > 0:
             self._is_passed = True
         self.passed += flops
         return flops
-
-    def note(self, code: str, message: str) -> None:
-        """Add a warning; only the first of its kind is published."""
-        self.notes.setdefault(code, message)
 
     def forget(self) -> None:
         """Start over: in a forked child, or after the agent was stopped."""

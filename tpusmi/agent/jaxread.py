@@ -54,11 +54,6 @@ def backend_is_visible() -> bool:
     )
 
 
-def device_states(backend: Any) -> list[DeviceState]:
-    """One state per local device; a device that fails does not lose the others."""
-    return [_state(device) for device in backend.local_devices()]
-
-
 def memory_profile(backend: Any) -> bytes:
     """JAX's memory profile: gzip'ed pprof.
 
@@ -133,13 +128,13 @@ def _is_tpu(function: str) -> bool:
         return False
 
 
-def _state(device: Any) -> DeviceState:
+def device_state(device: Any) -> DeviceState:
+    """The memory of a device, or why it cannot be read: then the others still are."""
     try:
         stats = device.memory_stats() or {}
     except Exception as error:  # noqa: BLE001  # a plugin may raise anything
-        return DeviceState(
-            device.id, (None,) * len(MEMORY_KEYS), clean(str(error), 120) or repr(error)
-        )
+        why = clean(str(error), 120) or repr(error)
+        return DeviceState(device.id, (None,) * len(MEMORY_KEYS), why)
     return DeviceState(device.id, tuple(stats.get(key) for key in MEMORY_KEYS), None)
 
 

@@ -21,8 +21,6 @@ KEEP_DEAD_MOST = 8
 """
 ENDED = PHASES.index(Phase.ENDED)
 HALF_SUFFIX = f"{places.SUFFIX}.new"
-WRITES_EVERY_S = 60.0
-"""A live agent writes more often than this."""
 HALF_S = 1.0
 """A file is locked within less than this after it was made."""
 SWEEP_CPU_S = 0.25
@@ -68,7 +66,7 @@ def remove_old(who: Identity, directory: str) -> None:
     the rest; and empty directories of its own beside this one.
     """
     try:
-        segments = places.segments(directory, who.uid).files
+        segments, _ = places.segments(directory, who.uid)
     except OSError:
         return
     now = time.time()
@@ -96,8 +94,8 @@ def is_dead(place: places.SegmentFile, who: Identity) -> bool:
     try:
         reader = SegmentReader(place.path)
     except SegmentError:  # damaged, or cannot even be opened
-        looked = _look(place.path)
-        return looked is not None and not looked[1] and not _runs(place) and _is_old(place)
+        answer = _status_and_lock(place.path)
+        return answer is not None and not answer[1] and not _runs(place) and _is_old(place)
     h = reader.header
     try:
         is_locked, is_near = reader.is_locked(), _is_of_machine(h, who)
@@ -126,7 +124,7 @@ def _runs(place: places.SegmentFile) -> bool:
 
 
 def _is_old(place: places.SegmentFile) -> bool:
-    return time.time() - place.written_s >= WRITES_EVERY_S
+    return time.time() - place.written_s >= places.RECENT_S
 
 
 def _has_ended(reader: SegmentReader) -> bool:
@@ -223,15 +221,14 @@ def _is_left_half(path: str, uid: int, now: float) -> bool:
     """False while a process is making it. A file with a size was locked before it got that size; an
     empty one may have been made just now.
     """
-    looked = _look(path)
-    if looked is None:
+    if (answer := _status_and_lock(path)) is None:
         return False
-    status, is_held = looked
-    least_s = WRITES_EVERY_S if is_held is None else 0.0 if status.st_size else HALF_S
+    status, is_held = answer
+    least_s = places.RECENT_S if is_held is None else 0.0 if status.st_size else HALF_S
     return status.st_uid == uid and not is_held and now - status.st_mtime >= least_s
 
 
-def _look(path: str) -> tuple[os.stat_result, bool | None] | None:
+def _status_and_lock(path: str) -> tuple[os.stat_result, bool | None] | None:
     """A file, and whether a process holds its lock; None when it cannot be opened."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -13,8 +13,7 @@ from typing import Any
 
 from tpusmi import memprofile
 from tpusmi.agent import jaxread, own_process
-from tpusmi.agent.activity import Activity
-from tpusmi.agent.compilations import Compilations
+from tpusmi.agent.activity import Activity, Compilations
 from tpusmi.agent.flops import mfu_percent
 from tpusmi.agent.segment import Segment, Values, doubles
 from tpusmi.agent.steps import Steps
@@ -80,8 +79,7 @@ class Sampler(Thread):
         """Stop the thread and close the segment: kept as a black box, or removed."""
         self._end.set()
         self._utilization.stop()
-        if not self.is_current():
-            self.join(wait_s)
+        self.join(wait_s)
         self._utilization.stop()  # another one may have been started in between
         if not self.is_alive():
             works = keep and self.failure is None
@@ -103,7 +101,7 @@ class Sampler(Thread):
         # The segment stays open and locked: this process lives, and viewers call it silent.
         own_process.say(f"agent switched off: {self.failure}")
         try:
-            self._warn("agent_off", f"the agent switched itself off: {self.failure}")
+            self.segment.warn("agent_off", f"the agent switched itself off: {self.failure}")
         except Exception:  # noqa: BLE001  # often the very reason
             pass
 
@@ -111,7 +109,7 @@ class Sampler(Thread):
         """Poll until the job has made a backend, showing the process as starting meanwhile."""
         argv = own_process.command()
         version = ".".join(map(str, sys.version_info[:3]))
-        self.segment.facts.items = {"argv": argv, "python_version": version}
+        self.segment.facts = {"argv": argv, "python_version": version}
         if not own_process.is_helper(argv):
             self.segment.open(0)
         while (backend := jaxread.backend()) is None:
@@ -142,7 +140,7 @@ class Sampler(Thread):
     def _adopt_backend(self, backend: Any) -> None:
         """Make a segment for the devices that the backend has now."""
         self._activity.has_backend = True
-        facts = self.segment.facts.items
+        facts = self.segment.facts
         facts.update(jaxread.static_facts(backend))
         facts["warnings"] = own_process.fallback_warning(facts["platform"])
         kind = facts["device_kind"]
@@ -193,16 +191,11 @@ class Sampler(Thread):
 
     def _stop_profiling(self, reason: str) -> None:
         self._profiling = False
-        self._warn("no_memory_profile", f"the memory profile {reason}")
-
-    def _warn(self, code: str, message: str) -> None:
-        """Publish a warning among the facts."""
-        self.segment.facts.warn(code, message)
-        self.segment.write_facts()
+        self.segment.warn("no_memory_profile", f"the memory profile {reason}")
 
     def _sample(self, backend: Any, now_s: float) -> None:
         self.compilations.listen()
-        states = jaxread.device_states(backend)
+        states = [jaxread.device_state(device) for device in backend.local_devices()]
         if [s.id for s in states] != self._device_ids:
             self._adopt_backend(backend)  # the job made another backend
         self._states = states
@@ -280,7 +273,7 @@ def _live(totals: memprofile.Totals, device_id: int | None, devices: int) -> Val
     if None in totals.devices:
         # Some buffers name no device. With one device they are its own; with more it is unknown.
         usages = totals.devices.values()
-        one = (sum(u.bytes for u in usages), sum(u.buffers for u in usages))
-        return (None, None) if devices > 1 else one
+        whole = (sum(u.bytes for u in usages), sum(u.buffers for u in usages))
+        return (None, None) if devices > 1 else whole
     usage = totals.devices.get(device_id)
     return (usage.bytes, usage.buffers) if usage else (0, 0)

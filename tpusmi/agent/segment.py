@@ -29,52 +29,6 @@ Values = tuple[float | None, ...]
 """Fields of one device, in the order of the layout; None is unknown."""
 
 
-class Facts:
-    """The facts of one job, written into its segment, and again when they change."""
-
-    def __init__(self) -> None:
-        self.items: dict[str, Any] = {}
-        self._at_s = 0.0
-
-    def warn(self, code: str, message: str) -> None:
-        """Add a warning, to be published with the next write."""
-        self.items.setdefault("warnings", []).append({"code": code, "message": message})
-
-    def write(self, writer: SegmentWriter) -> None:
-        """Publish the facts. Raises OSError."""
-        self._at_s = time.monotonic()
-        bare = {**self.items, "argv": [], "errors": []}
-        for facts in (self.items, bare):  # however long they are, the devices are published
-            text = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")
-            if writer.facts.write(FACTS_JSON, text, self._at_s):
-                break
-
-    def note_changes(
-        self,
-        writer: SegmentWriter,
-        errors: list[str | None],
-        compiled: Iterable[str],
-        notes: Mapping[str, str],
-    ) -> None:
-        """Rewrite the facts when a device begins to fail, a function is compiled repeatedly, or
-        there is a new warning among the notes, which are sentences by code.
-        """
-        if time.monotonic() - self._at_s < FACTS_LEAST_S:
-            return
-        # All of them, then the first: most_common(n) imports a module, which cannot be found after
-        # the job has changed its root.
-        most = Counter(compiled).most_common()[:RECOMPILED_MOST]
-        recompiled = [name for name, count in most if count > 1]
-        published = {warning["code"] for warning in self.items.get("warnings", ())}
-        new = [code for code in tuple(notes) if code not in published]
-        for code in new:
-            self.warn(code, notes[code])
-        now = {"errors": errors, "recompiled": recompiled}
-        if new or any(self.items.get(name) != value for name, value in now.items()):
-            self.items.update(now)
-            self.write(writer)
-
-
 class Segment:
     """The segment of this process, whatever becomes of its file. Nothing here raises OSError.
 
@@ -83,7 +37,9 @@ class Segment:
     """
 
     def __init__(self, override: str | None, mode: int) -> None:
-        self.facts = Facts()
+        self.facts: dict[str, Any] = {}
+        """The facts of the job, written into each file, and again when they change."""
+        self._facts_at_s = 0.0
         self.trouble: str | None = None
         """Why there is no segment, or none that can be written; None while all is well."""
         self._override = override
@@ -135,15 +91,31 @@ class Segment:
         self._values = values
         self._write(lambda writer: writer.append(values))
 
-    def write_facts(self) -> None:
-        """Write the current facts."""
-        self._write(self.facts.write)
+    def warn(self, code: str, message: str) -> None:
+        """Add a warning to the facts, and write them."""
+        self._add_warning(code, message)
+        self._write(self._write_facts)
 
     def note_changes(
         self, errors: list[str | None], compiled: Iterable[str], notes: Mapping[str, str]
     ) -> None:
-        """Write the facts when they have changed."""
-        self._write(lambda writer: self.facts.note_changes(writer, errors, compiled, notes))
+        """Write the facts again when a device begins to fail, a function is compiled repeatedly, or
+        there is a new warning among the notes, which are sentences by code.
+        """
+        is_written = self._writer is not None and self.trouble is None
+        if not is_written or time.monotonic() - self._facts_at_s < FACTS_LEAST_S:
+            return
+        # All of them, then the first: most_common(n) imports a module, which cannot be found after
+        # the job has changed its root.
+        most = Counter(compiled).most_common()[:RECOMPILED_MOST]
+        published = {warning["code"] for warning in self.facts.get("warnings", ())}
+        new = [code for code in tuple(notes) if code not in published]
+        for code in new:
+            self._add_warning(code, notes[code])
+        now = {"errors": errors, "recompiled": [name for name, count in most if count > 1]}
+        if new or any(self.facts.get(name) != value for name, value in now.items()):
+            self.facts.update(now)
+            self._write(self._write_facts)
 
     def write_profile(self, kind: int, payload: bytes, at_s: float) -> bool:
         """True when the memory profile was written; False when it does not fit."""
@@ -171,6 +143,17 @@ class Segment:
         if self._who is not None:
             output.remove_old(self._who, os.path.dirname(writer.path))
 
+    def _add_warning(self, code: str, message: str) -> None:
+        self.facts.setdefault("warnings", []).append({"code": code, "message": message})
+
+    def _write_facts(self, writer: SegmentWriter) -> None:
+        self._facts_at_s = time.monotonic()
+        bare = {**self.facts, "argv": [], "errors": []}
+        for facts in (self.facts, bare):  # however long they are, the devices are published
+            text = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")
+            if writer.facts.write(FACTS_JSON, text, self._facts_at_s):
+                break
+
     def _write(self, write: Callable[[SegmentWriter], object]) -> None:
         if self._writer is None or self.trouble is not None:
             return
@@ -196,7 +179,7 @@ class Segment:
             output.remove_old(who, directory)
 
     def _fill(self, writer: SegmentWriter) -> None:
-        self.facts.write(writer)
+        self._write_facts(writer)
         if self._profile is not None:
             writer.profile.write(*self._profile)
         if self._values is not None:

@@ -192,11 +192,11 @@ def _counted(times: StepTimes, steps: int, elapsed_s: float) -> StepTimes:
 def _durations(times: Iterable[float]) -> Durations:
     ordered = sorted(times)
     return Durations(
-        ordered[0],
-        sum(ordered) / len(ordered),
-        _quantile(ordered, 0.5),
-        _quantile(ordered, 0.95),
-        ordered[-1],
+        min=ordered[0],
+        mean=sum(ordered) / len(ordered),
+        p50=_quantile(ordered, 0.5),
+        p95=_quantile(ordered, 0.95),
+        max=ordered[-1],
     )
 
 

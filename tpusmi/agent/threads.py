@@ -71,8 +71,8 @@ class Thread:
         return bool(self._ident == _thread().get_ident())
 
     def join(self, seconds: float) -> None:
-        """Wait for its end at most this long."""
-        if self._ended is not None:
+        """Wait for its end at most this long; in the thread itself, not at all."""
+        if self._ended is not None and not self.is_current():
             self._ended.wait(seconds)
 
     def _run(self, ended: Event) -> None:

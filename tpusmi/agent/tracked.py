@@ -113,7 +113,7 @@ class _Calls:
     def __init__(self, function: Callable[..., Any], flops: Flops, core: Any) -> None:
         self.function, self.flops, self.core = function, flops, core
         size = getattr(function, "_cache_size", None)
-        self.count_programs: Callable[[], int] = size if callable(size) else _one
+        self.count_programs: Callable[[], int] = size if callable(size) else _always_one
         """How many programs JAX has compiled: another number means that there may be a new one."""
         self.programs = 0
         """How many programs there were at the last look: 1, or SEVERAL."""
@@ -135,26 +135,22 @@ class _Calls:
         self.flops.tracked += self.each
 
     def _look(self, size: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Find what this call costs."""
+        """Find what this call costs; 0, with a note, when unknown."""
         # The first one, also after the job cleared the cache, differs from none.
         is_first, before = size < self._size or self._size == 0, self.each
         self._size = size
         self.programs = size if size == 1 else SEVERAL
         started_s = perf_counter()
         try:
-            self.each = self._cost(args, kwargs)
+            call = cost(self.function, args, kwargs)
+            if call.code is not None:
+                note(self.flops, self.function, call.code, call.note)
+            self.each = call.flops or 0.0
         finally:
             ended_s = perf_counter()
             self._look_at_s = ended_s + (ended_s - started_s) / SHARE
         if self.each != before and not is_first:
             note(self.flops, self.function, INCOMPLETE, ESTIMATE)
-
-    def _cost(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-        """FLOPs of one such call; 0, with a note, when unknown."""
-        one = cost(self.function, args, kwargs)
-        if one.code is not None:
-            note(self.flops, self.function, one.code, one.note)
-        return one.flops or 0.0
 
     def note_trace(self, trace: Any) -> None:
         """Note that a call is not counted, unless it is compiled into a program that may be tracked
@@ -179,10 +175,10 @@ def note(flops: Flops, function: Any, code: str, reason: str) -> None:
         name = str(getattr(function, "__name__", None) or type(function).__name__)
     except Exception:  # noqa: BLE001  # an object of the job's may raise anything
         name = "?"
-    flops.note(code, f"track({name}): {reason}; use step(flops=) instead")
+    flops.notes.setdefault(code, f"track({name}): {reason}; use step(flops=) instead")
 
 
-def _one() -> int:
+def _always_one() -> int:
     return 1
 
 

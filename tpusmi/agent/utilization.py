@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from tpusmi import chips
 from tpusmi.agent.own_process import block_signals
@@ -34,17 +34,6 @@ QUIET_MOST_S = 60.0
 """A server that does not answer is asked less and less often, down to once in this time."""
 
 
-class MetricsServer(Protocol):
-    """A metrics server of this process."""
-
-    loading_s: float
-    """CPU time for loading modules: much, but only once."""
-
-    def read(self, now_s: float) -> Sequence[Reading]: ...
-
-    def close(self) -> None: ...
-
-
 class Busy(NamedTuple):
     """One answer; without any value before the first."""
 
@@ -57,6 +46,47 @@ class Busy(NamedTuple):
         return self.devices[device] if self.devices else (None,) * len(UTILIZATION_FIELDS)
 
 
+class OwnServer:
+    """The metrics server of this process; no other process's port is ever asked. Nothing is loaded
+    before this process listens, and grpc never is: its threads and fork handlers do not belong in a
+    job.
+    """
+
+    def __init__(self) -> None:
+        self.loading_s = 0.0
+        """CPU time for loading modules: much, but only once."""
+        self._pool: Pool | None = None
+        self._endpoints: Sequence[Endpoint] = ()
+        self._looked_at_s = -math.inf
+
+    def read(self, now_s: float) -> Sequence[Reading]:
+        """Its rows; empty when there is no server. Raises ImportError where protobuf is not
+        installed.
+        """
+        began_s = time.thread_time()
+        from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find_own
+
+        if self._pool is None or now_s - self._looked_at_s >= LOOK_EVERY_S:
+            self._endpoints = find_own(os.environ.get(PORTS_VARIABLE, ""))
+            self._looked_at_s = now_s
+        if self._pool is None:
+            if not self._endpoints:
+                return []
+            from tpusmi.metricproto import messages
+            from tpusmi.sources.libtpu.pool import Pool
+
+            messages()
+            self._pool = Pool(UTILIZATION_FIELDS)
+            self.loading_s = time.thread_time() - began_s
+        answers = self._pool.ask(self._endpoints, now_s)
+        return [r for answer in answers for r in answer.reply.readings]
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._pool is not None:
+            self._pool.close()
+
+
 class Utilization(Thread):
     """Asks the server until it is stopped. Raises nothing; an unexpected error ends it."""
 
@@ -65,7 +95,7 @@ class Utilization(Thread):
         ids: Sequence[int | None],
         kind: str | None,
         period_s: float,
-        connect: Callable[[], MetricsServer] | None = None,
+        connect: Callable[[], OwnServer] = OwnServer,
     ) -> None:
         super().__init__()
         self.busy = Busy()
@@ -77,7 +107,7 @@ class Utilization(Thread):
         self._ids = ids
         self._may_be_partial = _has_one_device_per_chip(kind)
         self._pace = Pace(period_s, UTILIZATION_SHARE)
-        self._connect = connect or OwnServer
+        self._connect = connect
         self._end = Event()
 
     def run(self) -> None:
@@ -97,10 +127,9 @@ class Utilization(Thread):
     def stop(self) -> None:
         """End the thread; waits END_S at most."""
         self._end.set()
-        if not self.is_current():
-            self.join(END_S)
+        self.join(END_S)
 
-    def _ask(self, server: MetricsServer) -> None:
+    def _ask(self, server: OwnServer) -> None:
         quiet_s = newest_at_s = 0.0
         while not self._end.is_set():
             started, before_s = time.monotonic(), time.thread_time() - server.loading_s
@@ -152,66 +181,22 @@ def joined(
 def _column(
     readings: Sequence[Reading], name: str, ids: Sequence[int | None], may_be_partial: bool
 ) -> Values:
-    rows: dict[int | None, float] = {
+    rows: dict[int, float] = {
         r.subject.id: r.value
         for r in readings
         if r.metric == name and isinstance(r.subject, RowKey)
     }
     as_many = len(rows) == len(ids)
     if rows.keys() <= set(ids) and (as_many or may_be_partial):
-        return tuple(rows.get(id) for id in ids)
-    if as_many and None not in ids:
-        by_rank = [rows[id] for id in sorted(rows, key=_number)]
-        order = sorted(range(len(ids)), key=lambda i: _number(ids[i]))
+        return tuple(None if id is None else rows.get(id) for id in ids)
+    numbers = [id for id in ids if id is not None]
+    if as_many and len(numbers) == len(ids):
+        by_rank = [rows[id] for id in sorted(rows)]
+        order = sorted(range(len(ids)), key=lambda i: numbers[i])
         return tuple(by_rank[order.index(i)] for i in range(len(ids)))
     return (None,) * len(ids)
-
-
-def _number(id: int | None) -> int:
-    return -1 if id is None else id
 
 
 def _has_one_device_per_chip(kind: str | None) -> bool:
     generation = None if kind is None else chips.by_kind(kind)
     return generation is not None and generation.devices_per_chip == 1
-
-
-class OwnServer:
-    """The metrics server of this process; no other process's port is ever asked. Nothing is loaded
-    before this process listens, and grpc never is: its threads and fork handlers do not belong in a
-    job.
-    """
-
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        self.loading_s = 0.0
-        self._environment = environment
-        self._pool: Pool | None = None
-        self._endpoints: Sequence[Endpoint] = ()
-        self._looked_at_s = -math.inf
-
-    def read(self, now_s: float) -> Sequence[Reading]:
-        """Its rows; empty when there is no server. Raises ImportError where protobuf is not
-        installed.
-        """
-        began_s = time.thread_time()
-        from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, find_own
-
-        if self._pool is None or now_s - self._looked_at_s >= LOOK_EVERY_S:
-            self._endpoints = find_own(self._environment.get(PORTS_VARIABLE, ""))
-            self._looked_at_s = now_s
-        if self._pool is None:
-            if not self._endpoints:
-                return []
-            from tpusmi.metricproto import messages
-            from tpusmi.sources.libtpu.pool import Pool
-
-            messages()
-            self._pool = Pool(UTILIZATION_FIELDS)
-            self.loading_s = time.thread_time() - began_s
-        answers = self._pool.ask(self._endpoints, now_s)
-        return [r for answer in answers for r in answer.reply.readings]
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._pool is not None:
-            self._pool.close()

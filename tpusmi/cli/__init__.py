@@ -94,28 +94,33 @@ def on_host(
 def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Show the host: the dashboard, or text if the options or the terminal require it."""
     from tpusmi.cli import printing
-    from tpusmi.cli.exits import talk
-    from tpusmi.cli.terminal import looks_of, why_no_dashboard
 
-    looks, selection = looks_of(options), printing.wanted_of(options)
+    selection = printing.selection_of(options)
     if not wants_text(options):
         from tpusmi.cli import dashboard
+        from tpusmi.cli.looks import looks_of
 
-        return dashboard.run(host, options, looks, selection)
+        return dashboard.run(host, options, looks_of(options), selection)
     try:
-        prepared = printing.prepare(options, looks)
+        prepared = printing.prepare(options)
     except ValueError as error:
         parse.error(str(error))
-    if not _selects_text(options) and (reason := why_no_dashboard(options.monitor)):
-        talk(reason)
+    if not _selects_text(options):
+        from tpusmi.cli.exits import talk
+        from tpusmi.cli.looks import why_no_dashboard
+
+        if reason := why_no_dashboard(options.monitor):
+            talk(reason)
     return printing.run(host, options, prepared, selection)
 
 
 def wants_text(options: argparse.Namespace) -> bool:
     """True when the options select text, or the terminal can show nothing else."""
-    from tpusmi.cli.terminal import why_no_dashboard
+    if _selects_text(options):
+        return True
+    from tpusmi.cli.looks import why_no_dashboard
 
-    return _selects_text(options) or why_no_dashboard(options.monitor) is not None
+    return why_no_dashboard(options.monitor) is not None
 
 
 def _selects_text(options: argparse.Namespace) -> bool:
@@ -125,8 +130,8 @@ def _selects_text(options: argparse.Namespace) -> bool:
 
 
 def _help_query(of_devices: bool) -> int:
-    from tpusmi.report import fields
+    from tpusmi.report import query
 
-    by_name = fields.device_fields() if of_devices else fields.process_fields()
-    sys.stdout.write(fields.help_text(by_name))
+    by_name = query.device_fields() if of_devices else query.process_fields()
+    sys.stdout.write(query.help_text(by_name))
     return 0

@@ -1,15 +1,19 @@
-"""The dashboard on this terminal, fed by the collector of a host."""
+"""The dashboard, fed by the collector of a host: on this terminal, or behind a browser's tab.
+
+`tpusmi serve-tui` runs `python -m tpusmi.cli.dashboard` for a tab, with pipes as its terminal. The
+environment makes it speak the protocol of textual-serve: Textual reads its driver from there.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.printing import users_asked_for
-from tpusmi.cli.terminal import Looks
-from tpusmi.cli.width import forget_exported_size
+from tpusmi.cli.looks import Looks
+from tpusmi.cli.printing import selection_of, users_asked_for
 from tpusmi.collect import Collector, open_collector
 from tpusmi.interpreter import WHERE, can_start
 from tpusmi.model import History, Host, Snapshot
@@ -29,13 +33,13 @@ class _Feed(NamedTuple):
 
     collector: Collector
     history: History
-    wanted: Selection
+    selection: Selection
 
     def snapshot(self) -> Snapshot:
-        return recent(selected(self.collector.snapshot(), self.wanted))
+        return recent(selected(self.collector.snapshot(), self.selection))
 
 
-def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Selection) -> int:
+def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Selection) -> int:
     """Show the dashboard until the user quits; returns the exit code."""
     from tpusmi.tui import UnusableError, run
 
@@ -47,16 +51,16 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, wanted: Selection
         return Exit.SOURCE_FAILED
     settings: Settings = options.settings
     if settings.only_user and not users_asked_for(options):
-        wanted = wanted._replace(users=(settings.only_user,))
+        selection = selection._replace(users=(settings.only_user,))
     collector = open_collector(host, True, settings.interval_s, options.programs, detailed=True)
     collector.start()
     # The theme decides about colors. Textual would obey even an empty NO_COLOR.
     os.environ.pop("NO_COLOR", None)
-    forget_exported_size()
+    _forget_exported_size()
     try:
         # The screen filters processes by text, so that the user can remove that filter.
-        feed = _Feed(collector, collector.history, wanted._replace(text=""))
-        return run(feed, _tui_options(host, options, looks)._replace(filter=wanted.text))
+        feed = _Feed(collector, collector.history, selection._replace(text=""))
+        return run(feed, _tui_options(host, options, looks)._replace(filter=selection.text))
     except UnusableError as error:
         if options.debug:
             raise
@@ -82,3 +86,42 @@ def _tui_options(host: Host, options: argparse.Namespace, looks: Looks) -> Optio
         colors=settings.colors,
         view=settings.view,
     )
+
+
+def _forget_exported_size() -> None:
+    """Remove COLUMNS and LINES from the environment if the terminal on stdout reports its size:
+    they may be another terminal's or old, but Textual trusts them more.
+    """
+    try:
+        size = os.get_terminal_size()
+    except OSError:
+        return
+    for name, value in (("COLUMNS", size.columns), ("LINES", size.lines)):
+        if value:
+            os.environ.pop(name, None)
+
+
+def main() -> int:
+    """Show the dashboard behind a tab until the tab is closed; returns the exit code.
+
+    Takes the options of `tpusmi`.
+    """
+    from tpusmi.cli import on_host
+    from tpusmi.cli.config import settings_of
+    from tpusmi.cli.options import parser
+
+    parse = parser()
+    options = parse.parse_args()
+    options.settings = settings_of(options)
+    # A browser shows every color and all of Unicode, no matter what the server's terminal can show.
+    colorless = options.no_color or (os.environ.get("NO_COLOR") and not options.color)
+    looks = Looks(not colorless, options.ascii)
+    selection = selection_of(options)
+    return on_host(parse, options.simulate, lambda host: run(host, options, looks, selection))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # Ctrl-C at the server reaches every process of its terminal
+        sys.exit(Exit.INTERRUPTED)

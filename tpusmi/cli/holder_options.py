@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 
 from tpusmi import cli
 from tpusmi.cli.exits import Exit
-from tpusmi.cli.options import add_colors, number, numbers
-from tpusmi.merge.staleness import IDLE_S, STUCK_S, Limits
+from tpusmi.cli.options import add_colors, flag, number, numbers
 from tpusmi.model import Holding, Host, Snapshot
+from tpusmi.model.process import IDLE_S, STUCK_S, Limits
 
 EXITS = {
     Holding.FREE: Exit.ANSWERED,
@@ -24,28 +24,19 @@ EXITS = {
 }
 
 
+# fmt: off
 def add_options(p: argparse.ArgumentParser) -> None:
     """The options of both commands."""
     p.add_argument("--chip", type=numbers, action="extend", metavar="N", help="chips by index: 0,1")
-    p.add_argument("--json", action="store_true", help="print one JSON object")
-    p.add_argument(
-        "--idle-minutes",
-        type=_minutes,
-        metavar="N",
-        default=IDLE_S / 60,
-        help=f"minutes after which an idle holder is stale (default {IDLE_S / 60:.0f})",
-    )
-    p.add_argument(
-        "--simulate",
-        metavar="TYPE",
-        help="use a simulated TPU host such as v5e-8, or the directory of a running one",
-    )
-    p.add_argument(
-        "--visible-only",
-        action="store_true",
-        help="treat processes that cannot be inspected as not holding the TPU: exit 0 instead of 3",
-    )
+    flag(p, "--json", help="print one JSON object")
+    p.add_argument("--idle-minutes", type=_minutes, metavar="N", default=IDLE_S / 60,
+        help=f"minutes after which an idle holder is stale (default {IDLE_S / 60:.0f})")
+    p.add_argument("--simulate", metavar="TYPE",
+        help="use a simulated TPU host such as v5e-8, or the directory of a running one")
+    flag(p, "--visible-only",
+        help="treat processes that cannot be inspected as not holding the TPU: exit 0 instead of 3")
     add_colors(p)
+# fmt: on
 
 
 def limits(options: argparse.Namespace) -> Limits:

@@ -15,9 +15,8 @@ from tpusmi.actions.plan import Plan, Refusal, Request
 from tpusmi.actions.planning import planned
 from tpusmi.cli.exits import Exit, is_stderr_written, talk
 from tpusmi.cli.holder_options import add_options, check_chips, limits, on_host, print_json
-from tpusmi.cli.options import Help, number, numbers
-from tpusmi.cli.terminal import is_in_cell
-from tpusmi.cli.width import columns
+from tpusmi.cli.looks import is_in_cell
+from tpusmi.cli.options import columns, flag, number, numbers, parser_of
 from tpusmi.collect import look
 from tpusmi.model import Host, ProcessKey, Snapshot
 from tpusmi.report import kill_text
@@ -61,40 +60,22 @@ def run(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi kill`."""
-    p = argparse.ArgumentParser(
-        prog="tpusmi kill",
-        usage="tpusmi kill [PID ...] [--stale] [--chip N] [options]",
-        description="End the holders that match every filter, and wait until the TPU is free.",
-        epilog=EPILOG,
-        formatter_class=Help,
-        allow_abbrev=False,
-    )
+    description = "End the holders that match every filter, and wait until the TPU is free."
+    usage = "[PID ...] [--stale] [--chip N] [options]"
+    p = parser_of("tpusmi kill", usage, description, EPILOG)
+    # fmt: off
     p.add_argument("pids", nargs="*", type=numbers, metavar="PID", help="holders with these pids")
-    p.add_argument("--stale", action="store_true", help="holders that are certainly stale")
-    p.add_argument("--all-users", action="store_true", help="also holders of other users")
-    p.add_argument(
-        "--signal",
-        type=_signal,
-        default=signal.SIGTERM,
-        metavar="NAME",
-        help="first signal (default TERM); after KILL the next job may fail to start",
-    )
-    p.add_argument(
-        "--grace",
-        type=_limit,
-        default=GRACE_S,
-        metavar="SECONDS",
-        help=f"seconds before SIGKILL (default {GRACE_S:.0f})",
-    )
-    p.add_argument(
-        "--wait",
-        type=_limit,
-        default=FREE_WITHIN_S,
-        metavar="SECONDS",
-        help=f"seconds to wait for the nodes after that (default {FREE_WITHIN_S:.0f})",
-    )
-    p.add_argument("--dry-run", "-n", action="store_true", help="only print what would be done")
-    p.add_argument("--yes", "-y", action="store_true", help="do not ask for confirmation")
+    flag(p, "--stale", help="holders that are certainly stale")
+    flag(p, "--all-users", help="also holders of other users")
+    p.add_argument("--signal", type=_signal, default=signal.SIGTERM, metavar="NAME",
+        help="first signal (default TERM); after KILL the next job may fail to start")
+    p.add_argument("--grace", type=_limit, default=GRACE_S, metavar="SECONDS",
+        help=f"seconds before SIGKILL (default {GRACE_S:.0f})")
+    p.add_argument("--wait", type=_limit, default=FREE_WITHIN_S, metavar="SECONDS",
+        help=f"seconds to wait for the nodes after that (default {FREE_WITHIN_S:.0f})")
+    flag(p, "--dry-run", "-n", help="only print what would be done")
+    flag(p, "--yes", "-y", help="do not ask for confirmation")
+    # fmt: on
     add_options(p)
     return p
 

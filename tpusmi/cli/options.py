@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from tpusmi import __version__
 from tpusmi.actions import is_readonly
-from tpusmi.cli.width import columns
 
 LOOP_DEFAULT_S = 5.0
 HELP_COLUMNS = 100
@@ -29,14 +29,8 @@ EXIT_CODES = """exit codes: 0 success, 1 no TPU and no agent here, 2 usage, 3 pe
 
 def parser() -> argparse.ArgumentParser:
     """The parser of every option; its help is the manual."""
-    p = argparse.ArgumentParser(
-        prog="tpusmi",
-        usage="tpusmi [COMMAND] [options]",
-        description=f"nvidia-smi and nvitop for Google TPUs.\n\n{COMMANDS}",
-        epilog=EXIT_CODES,
-        formatter_class=Help,
-        allow_abbrev=False,
-    )
+    description = f"nvidia-smi and nvitop for Google TPUs.\n\n{COMMANDS}"
+    p = parser_of("tpusmi", "[COMMAND] [options]", description, EXIT_CODES)
     p.add_argument("-V", "-v", "--version", action="version", version=f"tpusmi {__version__}")
     _add_outputs(p.add_argument_group("output"))
     _add_timing(p.add_argument_group("timing"))
@@ -46,126 +40,105 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-class Help(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal."""
+def parser_of(command: str, usage: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """The parser of a command, still without options; its help is as wide as the terminal."""
+    width = min(columns() or HELP_COLUMNS, HELP_COLUMNS) - 2
+    return argparse.ArgumentParser(
+        prog=command,
+        usage=f"{command} {usage}",
+        description=description,
+        epilog=epilog,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width),
+        allow_abbrev=False,
+    )
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=min(columns() or HELP_COLUMNS, HELP_COLUMNS) - 2)
+
+def columns() -> int | None:
+    """Columns of the terminal on stdout; None without one, or if it does not report its size.
+
+    Does not use shutil, which no other module here imports.
+    """
+    try:
+        return os.get_terminal_size().columns or None
+    except OSError:
+        return None
 
 
-def _flag(g: argparse._ActionsContainer, *names: str, help: str) -> None:
+def flag(g: argparse._ActionsContainer, *names: str, help: str) -> None:
     """Add an option without a value."""
     g.add_argument(*names, action="store_true", help=help)
 
 
+def add_colors(g: argparse._ActionsContainer) -> None:
+    """The options that every command has for its terminal."""
+    flag(g, "--no-color", help="no colors (also NO_COLOR)")
+    flag(g, "--color", "--force-color", "--colorful", help="colors even without a terminal")
+    flag(g, "--ascii", "-U", "--no-unicode", help="ASCII only")
+
+
+# fmt: off
 def _add_outputs(group: argparse._ArgumentGroup) -> None:
-    _flag(group, "-1", "--once", "-s", "--snapshot", help="print one plain table")
+    flag(group, "-1", "--once", "-s", "--snapshot", help="print one plain table")
     group.add_argument("--format", metavar="csv[,noheader][,nounits]", help="the format of a query")
-    _flag(group, "--programs", help="also show what each core runs: expensive for the job")
+    flag(group, "--programs", help="also show what each core runs: expensive for the job")
     g = group.add_mutually_exclusive_group()
-    _flag(g, "--json", help="print one JSON object; with --loop, one per line")
-    _flag(g, "-m", "--monitor", help="show the dashboard, even in a notebook cell")
-    _flag(g, "--print-config", help="print the current settings as a TOML file")
-    _flag(g, "-L", "--list-tpus", "--list-gpus", help="list the devices")
+    flag(g, "--json", help="print one JSON object; with --loop, one per line")
+    flag(g, "-m", "--monitor", help="show the dashboard, even in a notebook cell")
+    flag(g, "--print-config", help="print the current settings as a TOML file")
+    flag(g, "-L", "--list-tpus", "--list-gpus", help="list the devices")
     for names, what in (
         (("--query-tpu", "--query-gpu"), "device"),
         (("--query-processes", "--query-compute-apps"), "process"),
     ):
         g.add_argument(*names, metavar="FIELDS", help=f"print these fields of every {what}")
         helps = [name.replace("--", "--help-", 1) for name in names]
-        _flag(g, *helps, help=f"list the fields of a {what}")
+        flag(g, *helps, help=f"list the fields of a {what}")
 
 
 def _add_timing(g: argparse._ArgumentGroup) -> None:
-    g.add_argument(
-        "-l",
-        "--loop",
-        nargs="?",
-        type=seconds,
-        const=LOOP_DEFAULT_S,
-        metavar="SECONDS",
-        help=f"print again and again (default: every {LOOP_DEFAULT_S:.0f} s)",
-    )
-    g.add_argument(
-        "--loop-ms", type=milliseconds, dest="loop", metavar="MS", help="--loop in milliseconds"
-    )
-    g.add_argument(
-        "-i",
-        "--interval",
-        "--watch",
-        type=seconds,
-        metavar="SECONDS",
-        help="refresh interval of the dashboard (default: 1 s); for printed output, same as --loop",
-    )
+    g.add_argument("-l", "--loop", nargs="?", type=seconds, const=LOOP_DEFAULT_S, metavar="SECONDS",
+        help=f"print again and again (default: every {LOOP_DEFAULT_S:.0f} s)")
+    g.add_argument("--loop-ms", type=milliseconds, dest="loop", metavar="MS",
+        help="--loop in milliseconds")
+    g.add_argument("-i", "--interval", "--watch", type=seconds, metavar="SECONDS",
+        help="refresh interval of the dashboard (default: 1 s); for printed output, same as --loop")
 
 
 def _add_filters(g: argparse._ArgumentGroup) -> None:
-    g.add_argument(
-        "--id", type=words, metavar="DEVICES", help="devices by index, name or UUID: 0,1"
-    )
+    g.add_argument("--id", type=words, metavar="DEVICES",
+        help="devices by index, name or UUID: 0,1")
     g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, you")
-    g.add_argument(
-        "-p", "--pid", nargs="+", type=numbers, metavar="PID", help="processes: 1,2 or 1 2"
-    )
-    g.add_argument(
-        "--only",
-        type=only,
-        action="append",
-        default=[],
-        metavar="WHAT=WHICH",
+    g.add_argument("-p", "--pid", nargs="+", type=numbers, metavar="PID",
+        help="processes: 1,2 or 1 2")
+    g.add_argument("--only", type=only, action="append", default=[], metavar="WHAT=WHICH",
         help="user=NAME, pid=N, chip=0,1, id=tpu:8, or text=WORD for processes with that word in "
-        "their command or elsewhere in their row; repeatable",
-    )
-
-
-def add_colors(g: argparse._ActionsContainer) -> None:
-    """The options that every command has for its terminal."""
-    _flag(g, "--no-color", help="no colors (also NO_COLOR)")
-    _flag(g, "--color", "--force-color", "--colorful", help="colors even without a terminal")
-    _flag(g, "--ascii", "-U", "--no-unicode", help="ASCII only")
+        "their command or elsewhere in their row; repeatable")
 
 
 def _add_appearance(g: argparse._ArgumentGroup) -> None:
     add_colors(g)
-    g.add_argument(
-        "--theme",
-        type=lambda text: _setting("theme", text),
-        metavar="NAME",
+    g.add_argument("--theme", type=lambda text: _setting("theme", text), metavar="NAME",
         help="theme of the dashboard: dark, light, colorblind, ansi (the default: the terminal's "
-        "own 16 colors) or mono",
-    )
-    g.add_argument(
-        "--light", action="store_const", const="light", dest="theme", help="--theme light"
-    )
-    g.add_argument(
-        "--view",
-        type=lambda text: _setting("view", text),
+        "own 16 colors) or mono")
+    g.add_argument("--light", action="store_const", const="light", dest="theme",
+        help="--theme light")
+    g.add_argument("--view", type=lambda text: _setting("view", text),
         metavar="{auto,full,compact,heat}",
-        help="how the dashboard shows devices; auto depends on their number",
-    )
-    g.add_argument(
-        "--config",
-        metavar="PATH",
+        help="how the dashboard shows devices; auto depends on their number")
+    g.add_argument("--config", metavar="PATH",
         help="settings file of the dashboard (also TPUSMI_CONFIG); default: tpusmi/config.toml in "
-        "$XDG_CONFIG_HOME or ~/.config",
-    )
+        "$XDG_CONFIG_HOME or ~/.config")
 
 
 def _add_more(g: argparse._ArgumentGroup) -> None:
-    g.add_argument(
-        "--simulate",
-        metavar="TYPE",
+    g.add_argument("--simulate", metavar="TYPE",
         help="run on a simulated TPU host such as v5e-8 that ends with this command, or on a "
-        "running one: the directory that `tpusmi simulate` printed",
-    )
-    g.add_argument(
-        "--readonly",
-        action="store_true",
-        default=is_readonly(),
-        help="no key of the dashboard ends a process (also TPUSMI_MODE=readonly)",
-    )
-    _flag(g, "--strict", help="exit with 4 if a source failed")
-    _flag(g, "--debug", help="show tracebacks")
+        "running one: the directory that `tpusmi simulate` printed")
+    g.add_argument("--readonly", action="store_true", default=is_readonly(),
+        help="no key of the dashboard ends a process (also TPUSMI_MODE=readonly)")
+    flag(g, "--strict", help="exit with 4 if a source failed")
+    flag(g, "--debug", help="show tracebacks")
+# fmt: on
 
 
 def words(text: str) -> list[str]:

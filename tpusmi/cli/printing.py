@@ -1,7 +1,5 @@
 """The one-shot commands: take a snapshot and print it; with --loop, again and again."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import argparse
 import os
 import sys
@@ -10,8 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.terminal import Looks
-from tpusmi.cli.width import columns
+from tpusmi.cli.options import columns
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
 from tpusmi.report.select import NO_MATCH, Selection, recent, selected
@@ -28,18 +25,20 @@ class Printing(NamedTuple):
     has_answer: Callable[[Snapshot], bool]
 
 
-def run(host: Host, options: argparse.Namespace, printing: Printing, wanted: Selection) -> Exit:
+def run(host: Host, options: argparse.Namespace, printing: Printing, selection: Selection) -> Exit:
     """Print the host, once or until interrupted."""
     collector = open_collector(host, with_programs=options.programs)
     every_s = None if options.once else options.loop or options.interval
     if every_s is None:
-        return _print_once(collector, printing, wanted, options.strict)
-    return _print_again(collector, printing.text, wanted, every_s)
+        return _print_once(collector, printing, selection, options.strict)
+    return _print_again(collector, printing.text, selection, every_s)
 
 
-def _print_once(collector: Collector, printing: Printing, wanted: Selection, strict: bool) -> Exit:
-    wanted, unresolved = _with_uids(wanted)
-    snapshot = selected(collector.read_once(), wanted)
+def _print_once(
+    collector: Collector, printing: Printing, selection: Selection, strict: bool
+) -> Exit:
+    selection, unresolved = _with_uids(selection)
+    snapshot = selected(collector.read_once(), selection)
     text = printing.text(snapshot, True)
     _write(text)
     if strict and any(o.status == FAILED for o in snapshot.sources):
@@ -52,41 +51,43 @@ def _print_once(collector: Collector, printing: Printing, wanted: Selection, str
             "give the uid instead"
         )
         return Exit.SOURCE_FAILED
-    return _explain(snapshot, wanted, NO_MATCH in text)
+    return _explain(snapshot, selection, NO_MATCH in text)
 
 
-def _with_uids(wanted: Selection) -> tuple[Selection, str]:
+def _with_uids(selection: Selection) -> tuple[Selection, str]:
     """The filters with the uids of the users next to their names, because a process may not have
     its user's name yet; and a user whose uid did not arrive in time.
     """
     from tpusmi.sources.users import user_number
 
     uids, unresolved = [], ""
-    for user in wanted.users:
+    for user in selection.users:
         try:
             uid = None if unresolved or user.isdigit() else user_number(user)
         except TimeoutError:
             unresolved = user
         else:
             uids += [] if uid is None else [str(uid)]
-    return wanted._replace(users=(*wanted.users, *uids)), unresolved
+    return selection._replace(users=(*selection.users, *uids)), unresolved
 
 
-def _print_again(collector: Collector, printer: Printer, wanted: Selection, every_s: float) -> Exit:
+def _print_again(
+    collector: Collector, printer: Printer, selection: Selection, every_s: float
+) -> Exit:
     due_s = time.monotonic()
     first = True
     while True:
         snapshot = collector.read_once()
-        _write(printer(selected(snapshot, wanted), first))
+        _write(printer(selected(snapshot, selection), first))
         if first and all(o.status == FAILED for o in snapshot.sources):
-            _explain(snapshot, wanted)
+            _explain(snapshot, selection)
         first = False
         # Ticks are multiples of the period, so that printing does not delay the later ones.
         due_s = max(due_s + every_s, time.monotonic())
         time.sleep(max(0.0, due_s - time.monotonic()))
 
 
-def prepare(options: argparse.Namespace, looks: Looks) -> Printing:
+def prepare(options: argparse.Namespace) -> Printing:
     """How to print what the options select. Raises ValueError on wrong usage."""
     if options.query_tpu is not None:
         return Printing(_csv_printer(options), _has_devices)
@@ -106,6 +107,9 @@ def prepare(options: argparse.Namespace, looks: Looks) -> Printing:
 
     if options.list_tpus:
         return Printing(lambda s, first: table.device_list(s), _has_devices)
+    from tpusmi.cli.looks import looks_of
+
+    looks = looks_of(options)
     return Printing(
         lambda s, first: (
             ("" if first else "\n") + table.table(s, looks.color, looks.ascii_only, columns())
@@ -123,26 +127,27 @@ def _has_jobs(snapshot: Snapshot) -> bool:
 
 
 def _csv_printer(options: argparse.Namespace) -> Printer:
-    from tpusmi.report import csv, fields
+    from tpusmi.report import query
 
     if options.format is None:
-        raise csv.QueryError("a query needs --format=csv[,noheader][,nounits]")
-    layout = csv.parse_format(options.format)
+        raise query.QueryError("a query needs --format=csv[,noheader][,nounits]")
+    layout = query.parse_format(options.format)
     by_device = options.query_tpu is not None
-    by_name = fields.device_fields() if by_device else fields.process_fields()
-    columns = csv.parse_query(options.query_tpu if by_device else options.query_processes, by_name)
+    by_name = query.device_fields() if by_device else query.process_fields()
+    names = options.query_tpu if by_device else options.query_processes
+    columns = query.parse_query(names, by_name)
 
     def text(s: Snapshot, first: bool) -> str:
-        head = csv.header(columns, layout) if first and layout.header else ""
+        head = query.csv_header(columns, layout) if first and layout.header else ""
         living = [p for p in s.processes if p.is_living]
         keys = {p.key for p in living}
         devices = [d for d in s.devices if d.key.process is None or d.key.process in keys]
-        return head + csv.rows(s, devices if by_device else living, columns, layout)
+        return head + query.csv_rows(s, devices if by_device else living, columns, layout)
 
     return text
 
 
-def wanted_of(options: argparse.Namespace) -> Selection:
+def selection_of(options: argparse.Namespace) -> Selection:
     """The filters among the options; `-u` without a name is this user."""
     users = options.user
     if users is not None and not users:
@@ -168,14 +173,14 @@ def users_asked_for(options: argparse.Namespace) -> bool:
     return options.user is not None or any(kind == "user" for kind, _ in options.only)
 
 
-def _explain(snapshot: Snapshot, wanted: Selection, is_printed: bool = False) -> Exit:
+def _explain(snapshot: Snapshot, selection: Selection, is_printed: bool = False) -> Exit:
     """Print why there is nothing to show: "no TPU" only if every source could be asked. With
     `is_printed`, that nothing matches is in the output already.
     """
     reasons = "".join(f"\n  {o.source}: {o.message}" for o in snapshot.sources)
     failed = _unanswered(snapshot)
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
-    if wanted != Selection():
+    if selection != Selection():
         what, reasons = NO_MATCH, ""
     elif snapshot.visibility.nodes and snapshot.visibility.reason:
         what, code = "no agent is visible from here", Exit.PERMISSION

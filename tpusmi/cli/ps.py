@@ -9,15 +9,14 @@ from collections.abc import Sequence
 
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.holder_options import EXITS, add_options, check_chips, limits, on_host, print_json
-from tpusmi.cli.options import Help, numbers, seconds
-from tpusmi.cli.terminal import looks_of
-from tpusmi.cli.width import columns
+from tpusmi.cli.looks import looks_of
+from tpusmi.cli.options import columns, flag, numbers, parser_of, seconds
 from tpusmi.model import Holding, Host, Snapshot
 from tpusmi.model.holding import status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tpusmi.report.ps_text import Filters, View
+    from tpusmi.report.ps_text import Filters, Listing
 
 LOOK_EVERY_S = 1.0
 REPORT_EVERY_S = 10.0
@@ -43,28 +42,19 @@ def run(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi ps`."""
-    p = argparse.ArgumentParser(
-        prog="tpusmi ps",
-        usage="tpusmi ps [options]",
-        description="List the holders of the TPU, whether each is stale, and libtpu's lock file.",
-        epilog=EPILOG,
-        formatter_class=Help,
-        allow_abbrev=False,
-    )
+    description = "List the holders of the TPU, whether each is stale, and libtpu's lock file."
+    p = parser_of("tpusmi ps", "[options]", description, EPILOG)
+    # fmt: off
     p.add_argument("-u", "--user", nargs="+", metavar="USER", help="only holders of these users")
-    p.add_argument(
-        "-p", "--pid", type=numbers, action="extend", metavar="PID", help="only these holders: 1,2"
-    )
-    p.add_argument("--stale", action="store_true", help="only stale holders")
+    p.add_argument("-p", "--pid", type=numbers, action="extend", metavar="PID",
+        help="only these holders: 1,2")
+    flag(p, "--stale", help="only stale holders")
     layout = p.add_mutually_exclusive_group()
-    layout.add_argument("--tree", action="store_true", help="under their parents (the default)")
-    layout.add_argument("--flat", action="store_true", help="as a plain list")
-    p.add_argument(
-        "--wait-free",
-        type=seconds,
-        metavar="SECONDS",
-        help="wait up to this long until the chips are free",
-    )
+    flag(layout, "--tree", help="under their parents (the default)")
+    flag(layout, "--flat", help="as a plain list")
+    p.add_argument("--wait-free", type=seconds, metavar="SECONDS",
+        help="wait up to this long until the chips are free")
+    # fmt: on
     add_options(p)
     return p
 
@@ -91,9 +81,9 @@ def _filters(options: argparse.Namespace) -> Filters:
     return Filters(users, pids, chips, options.stale)
 
 
-def _print(view: View, options: argparse.Namespace) -> None:
+def _print(view: Listing, options: argparse.Namespace) -> None:
     from tpusmi.report import ps_text
-    from tpusmi.report.grid import Sheet
+    from tpusmi.report.text_grid import Sheet
 
     if options.json:
         print_json(ps_text.to_dict(view))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tpusmi.cli import on_host
 from tpusmi.cli.config import settings_of
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.options import Help
+from tpusmi.cli.options import flag, parser_of
 from tpusmi.cli.options import parser as dashboard_parser
 from tpusmi.interpreter import WHERE, can_start, why_unknown
 from tpusmi.text import clean
@@ -25,6 +25,10 @@ from tpusmi.text import clean
 if TYPE_CHECKING:
     from tpusmi.web.server import Service
 
+ABOUT = """Serves the dashboard to a browser. Each tab has its own dashboard, which ends with the
+tab. Ctrl-C ends them all. From another machine, use: ssh -L PORT:localhost:PORT HOST."""
+EPILOG = """The options of the dashboard, such as --interval and --simulate, also work: see
+tpusmi --help."""
 PORT = 8780
 """A port that no program next to a TPU uses: libtpu has 8431, and 8470 and above."""
 NOT_INSTALLED = "textual-serve is not installed here: pip install 'tpusmi[web]'"
@@ -72,31 +76,18 @@ def run(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the options that the dashboard does not have."""
-    p = argparse.ArgumentParser(
-        prog="tpusmi serve-tui",
-        usage="tpusmi serve-tui [--host HOST] [--port PORT] [--allow-kill] [options]",
-        description="Serves the dashboard to a browser. Each tab has its own dashboard, which ends "
-        "with the tab.\nCtrl-C ends them all. From another machine, use: "
-        "ssh -L PORT:localhost:PORT HOST.",
-        epilog="The options of the dashboard, such as --interval and --simulate, also work: see\n"
-        "tpusmi --help.",
-        formatter_class=Help,
-        allow_abbrev=False,
+    p = parser_of(
+        "tpusmi serve-tui", "[--host HOST] [--port PORT] [--allow-kill] [options]", ABOUT, EPILOG
     )
-    p.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address or name to listen on (default: %(default)s, for this machine only)",
-    )
-    p.add_argument(
-        "--port", type=_port, default=PORT, help="port (default: %(default)s; 0: a free one)"
-    )
-    p.add_argument(
-        "--allow-kill",
-        action="store_true",
+    # fmt: off
+    p.add_argument("--host", default="127.0.0.1",
+        help="address or name to listen on (default: %(default)s, for this machine only)")
+    p.add_argument("--port", type=_port, default=PORT,
+        help="port (default: %(default)s; 0: a free one)")
+    flag(p, "--allow-kill",
         help="let the browser end processes. Anyone who knows the address can then do so; it "
-        "contains a new secret at each start. Without this option the browser is view-only",
-    )
+        "contains a new secret at each start. Without this option the browser is view-only")
+    # fmt: on
     return p
 
 
@@ -141,7 +132,7 @@ def _command(arguments: Sequence[str]) -> str:
     random.py.
     """
     path = os.pathsep.join(map(os.path.abspath, sys.path))
-    python = [sys.executable, "-m", "tpusmi.cli.behind_tab", *arguments]
+    python = [sys.executable, "-m", "tpusmi.cli.dashboard", *arguments]
     return f"cd / && exec env {shlex.join([f'PYTHONPATH={path}', *python])}"
 
 

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.options import Help
+from tpusmi.cli.options import flag, parser_of
 from tpusmi.model import Host
 from tpusmi.simulate import faults
 from tpusmi.simulate.directory import is_running
-from tpusmi.simulate.host import Plan, PortBusyError, StartError, start
+from tpusmi.simulate.host import HostPlan, PortBusyError, StartError, start
 from tpusmi.simulate.metric_server import METRICS_PORT
 from tpusmi.text import clean
 
@@ -41,39 +41,47 @@ selects it, counted from 0. The number counts chips on v5e and v6e, TensorCores 
 def run(arguments: Sequence[str]) -> int:
     """Simulate a host until interrupted; the exit code."""
     parse = parser()
-    plan = checked(_plan(parse.parse_args(arguments)), parse)
+    options = vars(parse.parse_args(arguments))
+    plan = HostPlan(**options | {"faults": tuple(options["faults"])})
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, frame: sys.exit(Exit.ANSWERED))
-    try:
-        with start(plan) as host:
-            _introduce(host, plan)
-            _watch(host)
-    except (StartError, PortBusyError) as error:
-        return refuse(error)
-    talk("the simulated host was ended by something else")
-    return Exit.SOURCE_FAILED
+
+    def watch(host: Host) -> int:
+        _introduce(host, plan)
+        _watch(host)
+        talk("the simulated host was ended by something else")
+        return Exit.SOURCE_FAILED
+
+    return _on_new_host(parse, plan, watch)
 
 
 def on_new_host(parse: argparse.ArgumentParser, machine: str, act: Callable[[Host], int]) -> int:
     """Act on a new simulated host of that type, which runs until then; the exit code."""
-    plan = checked(Plan(machine), parse)
+    return _on_new_host(parse, HostPlan(machine), act)
+
+
+def _on_new_host(parse: argparse.ArgumentParser, plan: HostPlan, act: Callable[[Host], int]) -> int:
+    try:
+        plan.check()
+    except ValueError as error:
+        parse.error(str(error))
     try:
         with start(plan) as host:
             return act(host)
     except (StartError, PortBusyError) as error:
-        return refuse(error)
+        talk(str(error))
+        return Exit.BUSY if isinstance(error, PortBusyError) else Exit.NOTHING_HERE
 
 
 def run_demo(parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Start the demo's job, show it as the options say, and leave nothing behind; the exit code."""
     from tpusmi import demo
     from tpusmi.cli import printing, show, wants_text
-    from tpusmi.cli.terminal import looks_of
 
     if options.simulate is not None:
         parse.error("the demo starts its own simulated host: leave --simulate or demo out")
     try:
-        printing.prepare(options, looks_of(options))
+        printing.prepare(options)
     except ValueError as error:
         parse.error(str(error))
 
@@ -109,75 +117,31 @@ def _watch(host: Host) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi simulate`."""
-    p = argparse.ArgumentParser(
-        prog="tpusmi simulate",
-        usage="tpusmi simulate TYPE [options]",
-        description="Runs a simulated TPU host: its files, processes that hold its device nodes, "
-        "and their metrics servers. It runs until Ctrl-C, or in the background until `kill`, and "
-        "prints its directory on stdout.",
-        epilog=TYPES + _faults_help(),
-        formatter_class=Help,
-        allow_abbrev=False,
+    description = (
+        "Runs a simulated TPU host: its files, processes that hold its device nodes, and their "
+        "metrics servers. It runs until Ctrl-C, or in the background until `kill`, and prints its "
+        "directory on stdout."
     )
-    p.add_argument("type", metavar="TYPE", help="an accelerator type, such as v5e-8")
+    p = parser_of("tpusmi simulate", "TYPE [options]", description, TYPES + _faults_help())
+    # fmt: off
+    p.add_argument("machine", metavar="TYPE", help="an accelerator type, such as v5e-8")
     p.add_argument("--worker", type=int, default=0, metavar="N", help="which host of a slice")
     p.add_argument("--chips", type=int, metavar="N", help="number of chips")
-    p.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="split the chips among processes"
-    )
-    p.add_argument(
-        "--port",
-        type=int,
-        metavar="PORT",
+    p.add_argument("--processes", type=int, default=1, metavar="N",
+        help="split the chips among processes")
+    p.add_argument("--port", type=int, metavar="PORT",
         help="metrics port of the first process, the others follow; libtpu's own clients use "
-        f"{METRICS_PORT} (default: free ports)",
-    )
-    p.add_argument(
-        "--fault",
-        action="append",
-        default=[],
-        metavar="NAME[:ARG]",
-        help="make something fail, see below; repeatable",
-    )
-    p.add_argument(
-        "--agent", action="store_true", help="give the job tpusmi's agent: steps, phases, memory"
-    )
+        f"{METRICS_PORT} (default: free ports)")
+    p.add_argument("--fault", action="append", dest="faults", default=[], metavar="NAME[:ARG]",
+        help="make something fail, see below; repeatable")
+    flag(p, "--agent", help="give the job tpusmi's agent: steps, phases, memory")
     p.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the events")
-    p.add_argument(
-        "--age",
-        type=_seconds,
-        default=0.0,
-        metavar="SECONDS",
-        help="how long the job has run at the start",
-    )
-    p.add_argument(
-        "--freeze", type=_seconds, metavar="SECONDS", help="stop the clock at that age of the job"
-    )
+    p.add_argument("--age", type=_seconds, dest="age_s", default=0.0, metavar="SECONDS",
+        help="how long the job has run at the start")
+    p.add_argument("--freeze", type=_seconds, dest="freeze_s", metavar="SECONDS",
+        help="stop the clock at that age of the job")
+    # fmt: on
     return p
-
-
-def _plan(options: argparse.Namespace) -> Plan:
-    return Plan(
-        machine=options.type,
-        worker=options.worker,
-        chips=options.chips,
-        processes=options.processes,
-        port=options.port,
-        faults=tuple(options.fault),
-        seed=options.seed,
-        age_s=options.age,
-        freeze_s=options.freeze,
-        agent=options.agent,
-    )
-
-
-def checked(plan: Plan, parse: argparse.ArgumentParser) -> Plan:
-    """The plan, or the end of the command with usage and the reason."""
-    try:
-        plan.check()
-    except ValueError as error:
-        parse.error(str(error))
-    return plan
 
 
 def _faults_help() -> str:
@@ -192,7 +156,7 @@ def _faults_help() -> str:
     )
 
 
-def _introduce(host: Host, plan: Plan) -> None:
+def _introduce(host: Host, plan: HostPlan) -> None:
     """Print how to view the host: its directory on stdout, for scripts; the rest on stderr."""
     ports = ", ".join(map(str, host.metrics_ports)) or "none"
     lines = [
@@ -207,12 +171,6 @@ def _introduce(host: Host, plan: Plan) -> None:
     sys.stderr.flush()
     sys.stdout.write(f"{host.root}\n")  # last: its reader may end this process at once
     sys.stdout.flush()
-
-
-def refuse(error: Exception) -> int:
-    """Print why there is no host; the exit code."""
-    talk(str(error))
-    return Exit.BUSY if isinstance(error, PortBusyError) else Exit.NOTHING_HERE
 
 
 def _seconds(text: str) -> float:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from tpusmi.model import Host
-from tpusmi.simulate.host import Keeper, Plan, PortBusyError, StartError
+from tpusmi.simulate.host import HostPlan, Keeper, PortBusyError, StartError
 
 __all__ = ["run"]
 
@@ -16,7 +16,7 @@ START_S = 60.0
 """For JAX to be imported, from a cold disk."""
 XLA_FLAGS = "--xla_force_host_platform_device_count=8 --xla_cpu_multi_thread_eigen=false"
 """As many devices as the simulated machine has."""
-PLAN = Plan(
+PLAN = HostPlan(
     machine="v5e-8",
     age_s=22.0,  # it has loaded and compiled, and its steps begin as those of JAX do here
     hold=False,

@@ -67,16 +67,12 @@ def snapshot_of(
         links=tuple(link for o in outcomes for link in o.links),
         cores=tuple(core for o in outcomes for core in o.cores if core.server not in join.ignored),
         lock_files=tuple(file for o in outcomes for file in o.lock_files),
-        visibility=_visibility(outcomes),
+        # HOLDERS is the only source that looks for holders.
+        visibility=next((o.visibility for o in outcomes if o.source == HOLDERS), Visibility()),
         missing=missing_witnesses(outcomes),
     )
     snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))
-
-
-def _visibility(outcomes: Iterable[Outcome]) -> Visibility:
-    """That of the only source that looks for holders."""
-    return next((o.visibility for o in outcomes if o.source == HOLDERS), Visibility())
 
 
 def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:
@@ -155,8 +151,9 @@ def _ordered(processes: Sequence[Process]) -> tuple[Process, ...]:
 
 def _values(readings: Mapping[Key, Reading], now_s: float) -> dict[Key, Value]:
     """The readings as values; not the phase, which the process itself has."""
-    return {
-        key: Value(r.value, r.source, max(0.0, age_s := now_s - r.at_s), age_s > r.fresh_s)
-        for key, r in readings.items()
-        if r.metric != PHASE
-    }
+    values = {}
+    for key, (metric, _, value, at_s, source, fresh_s) in readings.items():
+        if metric != PHASE:
+            age_s = now_s - at_s
+            values[key] = Value(value, source, age_s if age_s > 0 else 0.0, age_s > fresh_s)
+    return values

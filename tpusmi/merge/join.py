@@ -6,7 +6,7 @@ joined but listed separately. What libtpu measured per chip stays with the chip.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from tpusmi.merge.machine import Machine, laid_over
 from tpusmi.merge.match import Match
@@ -40,8 +40,8 @@ DROP_AFTER_S = 60.0
 """A value is dropped this long after it is too old to be current, unless its process is dead."""
 Key = tuple[Subject, str]
 """What a snapshot has its values under: a subject, and the name of a metric."""
-Rows = dict[str, list[int]]
-"""Metric, ids in order."""
+Rows = dict[str, dict[int, Reading]]
+"""Metric, ids in order, each with its reading."""
 
 
 class Join:
@@ -67,8 +67,8 @@ class Join:
         self._canonical: dict[DeviceKey, DeviceKey] = {}
         """Keys of the machine's devices, with those of the agents' devices that lie over them."""
         self._row_places: dict[Hashable, DeviceKey] = {}
-        self._subjects: dict[tuple[RowKey, str], Subject] = {}
-        """The device or chip that a row is about, by the row and the metric."""
+        self._of_subjects: list[tuple[Subject, Reading]] = []
+        """The readings of known subjects: a row's of the device or chip that the row is about."""
         for process, devices in self._agents.items():
             self._adopt(process, devices)
         self._join_rows()
@@ -121,7 +121,7 @@ class Join:
 
     def _join_rows(self) -> None:
         servers = {s.address: s for o in self.outcomes for s in o.servers}
-        rows = _rows(r for o in self.outcomes for r in o.readings)
+        rows = self._rows()
         for server in self._strangers(servers.values()):
             if rows.pop(server.address, None) is not None:
                 owner = f"pid {server.stranger} of user {server.user}, which holds no TPU"
@@ -136,6 +136,27 @@ class Join:
             if alone and certain and len(targets) < len(server.ids) == len(self._machine.devices):
                 targets = self._shown_of(self._machine.of(server.process, with_bare=True))
             self._join_server(server, by_metric, targets)
+
+    def _rows(self) -> dict[str, Rows]:
+        """The rows of each server, by metric. All other readings have their subjects already."""
+        servers: dict[str, Rows] = {}
+        for o in self.outcomes:
+            for r in o.readings:
+                row = r.subject
+                if not isinstance(row, RowKey):
+                    self._of_subjects.append((row, r))
+                    continue
+                by_metric = servers.get(row.server) or servers.setdefault(row.server, {})
+                rows = by_metric.get(r.metric)
+                if rows is None:
+                    rows = by_metric[r.metric] = {}
+                rival = rows.setdefault(row.id, r)
+                if rival is not r and _is_better(r, rival, self.at_s):
+                    rows[row.id] = r
+        for by_metric in servers.values():
+            for metric, rows in by_metric.items():
+                by_metric[metric] = {i: rows[i] for i in sorted(rows)}
+        return servers
 
     def _strangers(self, servers: Iterable[Server]) -> list[Server]:
         """Servers of processes that hold no TPU, on a machine that has one: elsewhere it may be a
@@ -182,26 +203,27 @@ class Join:
 
     def _join_server(self, server: Server, by_metric: Rows, targets: list[Device]) -> None:
         match = Match(server, by_metric, targets, self.chips)
-        left = self._matched(server, match, by_metric)
+        left = self._matched(match, by_metric)
         if match.names_devices:
             self._name(server.address, match.universe, targets)
         if any(match.is_apart(metric, row) for metric, row in left.items()):
             apart = self._set_apart(server, match.universe, len(targets))
             rest = {m: row for m, row in left.items() if match.is_of_devices(m, row)}
-            lost = self._matched(server, Match(server, rest, apart, ()), rest)
+            lost = self._matched(Match(server, rest, apart, ()), rest)
             left = {m: row for m, row in left.items() if m not in rest or m in lost}
         if left:
             self._note(server, f"{_counted(left)} ignored: they match no device")
 
-    def _matched(self, server: Server, match: Match, by_metric: Mapping[str, list[int]]) -> Rows:
+    def _matched(self, match: Match, by_metric: Rows) -> Rows:
         """Note the subject of every row. The rows whose subject is not certain, by metric."""
         left: Rows = {}
         for metric, row in by_metric.items():
-            for i, subject in zip(row, match.subjects(metric, row), strict=True):
+            subjects = match.subjects(metric, row)
+            for (i, r), subject in zip(row.items(), subjects, strict=True):
                 if subject is None:
-                    left.setdefault(metric, []).append(i)
+                    left.setdefault(metric, {})[i] = r
                 else:
-                    self._subjects[RowKey(server.address, i), metric] = subject
+                    self._of_subjects.append((subject, r))
         return left
 
     def _note(self, server: Server, text: str) -> None:
@@ -245,18 +267,13 @@ class Join:
         This runs for every number on the screen at every tick: most have one witness and no rival.
         """
         best: dict[Key, Reading] = {}
-        subjects, dead, now_s = self._subjects, self.dead, self.at_s
-        for r in (r for o in self.outcomes for r in o.readings):
-            subject, metric = r.subject, r.metric
-            if isinstance(subject, RowKey):
-                if (row := (subject, metric)) not in subjects:
-                    continue
-                subject = subjects[row]
+        dead, now_s = self.dead, self.at_s
+        for subject, r in self._of_subjects:
             if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and process_of(subject) not in dead:
                 continue
-            rival = best.get((subject, metric))
-            if rival is None or _is_better(r, rival, now_s):
-                best[subject, metric] = r
+            rival = best.setdefault((subject, r.metric), r)
+            if rival is not r and _is_better(r, rival, now_s):
+                best[subject, r.metric] = r
         return best
 
 
@@ -273,22 +290,6 @@ def _unexpected(count: int, expected: int) -> str:
     return (
         f"{counted(count, 'device')}{but if expected else ' of unknown chips'}; listed separately"
     )
-
-
-def _rows(readings: Iterable[Reading]) -> dict[str, Rows]:
-    """The ids of each server's rows, by metric."""
-    ids: dict[tuple[str, str], set[int]] = {}
-    for r in readings:
-        row = r.subject
-        if isinstance(row, RowKey):
-            key = row.server, r.metric
-            if key not in ids:
-                ids[key] = set()
-            ids[key].add(row.id)
-    servers: dict[str, Rows] = {}
-    for (server, metric), row_ids in ids.items():
-        servers.setdefault(server, {})[metric] = sorted(row_ids)
-    return servers
 
 
 def _is_better(r: Reading, rival: Reading, now_s: float) -> bool:

@@ -38,7 +38,9 @@ class Machine:
         """
         if process is None:
             return list(self.devices)
-        mine = [d for d in self.devices if not self._is_of_others(d, process)]
+        # Not those that a process of another user holds: two users' numbers are not one chip's.
+        user = self._users.get(process)
+        mine = [d for d in self.devices if all(self._users.get(o) == user for o in d.owners)]
         if process in self._shares:
             return [d for d in mine if d.index in self._shares[process]]
         held = frozenset(self.holds.get(process, ()))
@@ -56,10 +58,6 @@ class Machine:
         if len(held) != count:
             return [None] * count
         return sorted(held, key=order_of)
-
-    def _is_of_others(self, d: Device, process: ProcessKey) -> bool:
-        """True when a process of another user holds it: two users' numbers are not one chip's."""
-        return any(self._users.get(o) != self._users.get(process) for o in d.owners)
 
 
 def _devices(chips: Iterable[Chip], holds: Mapping[ProcessKey, tuple[str, ...]]) -> list[Device]:

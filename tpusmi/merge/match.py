@@ -5,7 +5,7 @@ and not at all where that is not certain. Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tpusmi.chips import by_name
 from tpusmi.model import (
@@ -32,7 +32,7 @@ class Match:
     def __init__(
         self,
         server: Server,
-        by_metric: Mapping[str, Sequence[int]],
+        by_metric: Mapping[str, Collection[int]],
         targets: Sequence[Device],
         chips: Sequence[Chip],
     ) -> None:
@@ -54,7 +54,7 @@ class Match:
         """True when its ids are those of the devices, one for each."""
         return not self._is_sdk and len(self.universe) == len(self._devices)
 
-    def subjects(self, metric: str, row: Sequence[int]) -> list[Subject | None]:
+    def subjects(self, metric: str, row: Collection[int]) -> list[Subject | None]:
         """For each row of a metric its device or chip; None where that is not certain."""
         devices = self._devices
         if self._may_be_of_chips(metric) and len(row) == len(self._chips):
@@ -65,18 +65,18 @@ class Match:
             return [None] * len(row)  # some chips are missing, and ids do not tell which
         return [self._lone(metric, i, row) for i in row]
 
-    def is_apart(self, metric: str, row: Sequence[int]) -> bool:
+    def is_apart(self, metric: str, row: Collection[int]) -> bool:
         """True when rows that fit no device can be shown as devices by their ids. Those numbered in
         another way cannot: next to each other they would speak of different devices.
         """
         has_ids = self._has_device_ids(metric, row) and not self._is_sdk
         return has_ids and set(row) <= set(self.universe)
 
-    def is_of_devices(self, metric: str, row: Sequence[int]) -> bool:
+    def is_of_devices(self, metric: str, row: Collection[int]) -> bool:
         """False for rows that may be about chips."""
         return metric.startswith(_BY_ORDINAL) or self._has_device_ids(metric, row)
 
-    def _lone(self, metric: str, i: int, row: Sequence[int]) -> DeviceKey | None:
+    def _lone(self, metric: str, i: int, row: Collection[int]) -> DeviceKey | None:
         """The device of one row where others are missing."""
         if self._is_sdk:
             # By its place, unless the list is too long, or may be one of chips.
@@ -94,7 +94,7 @@ class Match:
         several = len(self._chips) != len(self._devices)
         return metric in self._per_chip or (several and metric in _OF_CHIP)
 
-    def _has_device_ids(self, metric: str, row: Sequence[int]) -> bool:
+    def _has_device_ids(self, metric: str, row: Collection[int]) -> bool:
         if metric.startswith(_BY_ORDINAL) or metric in self._per_chip:
             return False
         # Where a chip has two devices, so few rows are of chips, or their subject is unknown.

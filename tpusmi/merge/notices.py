@@ -21,7 +21,6 @@ from tpusmi.model import (
     LockState,
     Notice,
     Process,
-    Server,
     Snapshot,
     State,
     Verdict,
@@ -44,7 +43,6 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
         if not p.is_dead and p.is_verified:
             collected += _of_verdict(p)
             collected += p.warnings
-            collected += _of_job(p)
             collected += _of_use(s, p)
     return tuple(collected)
 
@@ -95,15 +93,11 @@ def _of_strangers(s: Snapshot) -> Iterator[Notice]:
         return
     for server in s.servers:
         if server.ids:
-            yield Notice("no_chips", _without_chips(server))
-
-
-def _without_chips(server: Server) -> str:
-    count = counted(len(server.ids), "device")
-    return (
-        f"{server.address} reports {count}, but no TPU can be seen on this machine: "
-        "a container, a tunnel to another one, or a simulator"
-    )
+            yield Notice(
+                "no_chips",
+                f"{server.address} reports {counted(len(server.ids), 'device')}, but no TPU can be "
+                "seen on this machine: a container, a tunnel to another one, or a simulator",
+            )
 
 
 def _link(link: Link, chips: Sequence[Chip]) -> str:
@@ -114,14 +108,11 @@ def _link(link: Link, chips: Sequence[Chip]) -> str:
     return f"ICI link {link.name}{of} {state} (health {link.health})"
 
 
-def _of_job(p: Process) -> Iterator[Notice]:
+def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
+    """That its agent is silent, and how the process uses the chips it has."""
     if p.state == State.SILENT:
         why = f"it is {stopped(p)}" if stopped(p) else "hung, stopped, or switched off"
         yield Notice("silent_agent", f"its agent has stopped writing: {why}", p.pid)
-
-
-def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
-    """How a process uses the chips it has."""
     devices = [d for d in s.devices if p.key in d.owners and d.chip is not None]
     wall = _wall(s, p)
     if p.holds and (notice := _why_no_metrics(s, p, devices, has_no_agent=not wall)):

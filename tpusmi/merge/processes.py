@@ -6,16 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tpusmi.chips import by_kind
-from tpusmi.model import (
-    HOLDERS,
-    Device,
-    DeviceKey,
-    Outcome,
-    Process,
-    ProcessKey,
-    State,
-    Subject,
-)
+from tpusmi.model import HOLDERS, Device, DeviceKey, Outcome, Process, ProcessKey, State, Subject
 
 
 def proven(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
@@ -125,7 +116,9 @@ def with_names(devices: Iterable[Device]) -> list[Device]:
     if len(set(numbers)) < len(numbers):
         named = [d._replace(by_index=d.chip is not None) for d in named]
     for mark in (_pid_or_port, _pid_and_start):
-        names = Counter(d.name for d in named)
+        names = Counter([d.name for d in named])
+        if len(names) == len(named):
+            break
         named = [d if names[d.name] == 1 else d._replace(apart_by=mark(d)) for d in named]
     return named
 

@@ -33,11 +33,13 @@ def shares(
             groups.setdefault(tuple(sorted(p.holds, key=order_of)), []).append(p)
     certain: Shares = {}
     for nodes, group in groups.items():
-        held = [c for c in chips if set(c.nodes) & set(nodes)]
-        parts = {p.key: _part(p, held, machine) for p in group} if len(group) > 1 else {}
+        if len(group) < 2:
+            continue
+        held = [c for c in chips if not set(c.nodes).isdisjoint(nodes)]
+        parts = {p.key: _part(p, held, machine) for p in group}
         indexes = {c.index for c in held}
         whole = {d.index for d in machine if d.chip in indexes}
-        if parts and _are_certain(parts, whole, ids):
+        if _are_certain(parts, whole, ids):
             certain.update(parts)
     return certain
 

@@ -54,10 +54,11 @@ def explained(
         for server in o.servers:
             if server.status == FAILED and server.message and server.process in why:
                 message = f"{server.message}: {why[server.process]}"
-                o, server = (
-                    _with_message(o, server.message, message),
-                    server._replace(message=message),
+                o = o._replace(
+                    message=o.message.replace(server.message, message),
+                    notes=tuple(note.replace(server.message, message) for note in o.notes),
                 )
+                server = server._replace(message=message)
             servers.append(server)
         explained.append(o)
     return tuple(explained), tuple(servers)
@@ -67,8 +68,3 @@ def stopped(p: Process) -> str:
     """That a process is stopped, in words; empty of one that runs or waits."""
     signs = () if p.life is None else p.life.signs
     return next((sign.message for sign in signs if sign.code == "stopped"), "")
-
-
-def _with_message(o: Outcome, before: str, now: str) -> Outcome:
-    notes = tuple(note.replace(before, now) for note in o.notes)
-    return o._replace(message=o.message.replace(before, now), notes=notes)

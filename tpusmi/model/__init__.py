@@ -1,16 +1,11 @@
 """The nouns every other module speaks: metrics, readings, devices, processes, snapshots.
 
 No I/O, no clock. Modules that declare named tuples do without `from __future__ import annotations`:
-with it each annotation is compiled at import, which costs every command its time.
+with it each annotation is compiled at import, which costs every command its time. What this module
+imports, it exports.
 """
 
-from tpusmi.model.history import (
-    HISTORY_S,
-    UNKEPT,
-    History,
-)
-from tpusmi.model.host import HostFacts
-from tpusmi.model.memory_profile import Allocation, MemoryProfile, Site
+from tpusmi.model.history import HISTORY_S, UNKEPT, History
 from tpusmi.model.metrics import (
     AGENT,
     ASKED_OF_LIBTPU,
@@ -39,6 +34,7 @@ from tpusmi.model.nouns import (
     Device,
     DeviceKey,
     Host,
+    LockFile,
     Number,
     Outcome,
     Reading,
@@ -56,26 +52,19 @@ from tpusmi.model.process import (
     PROCESS_FACTS,
     STALE_HOLDER,
     SUSPECT_HOLDER,
+    Allocation,
     Life,
-    LockFile,
+    MemoryProfile,
     Missing,
     Notice,
     Process,
     ProcessKey,
     Sign,
+    Site,
 )
 from tpusmi.model.series import UNKNOWN, Series
-from tpusmi.model.servers import (
-    Core,
-    Latency,
-    Link,
-    Percentiles,
-    Server,
-)
-from tpusmi.model.snapshot import (
-    Snapshot,
-    Value,
-)
+from tpusmi.model.servers import Core, Latency, Link, Percentiles, Server
+from tpusmi.model.snapshot import HostFacts, Snapshot, Value
 from tpusmi.model.states import (
     ABSENT,
     DENIED,
@@ -91,82 +80,3 @@ from tpusmi.model.states import (
     Status,
     Verdict,
 )
-
-__all__ = [
-    "ABSENT",
-    "AGENT",
-    "ASKED_OF_LIBTPU",
-    "CHIP",
-    "CHIP_METRICS",
-    "DENIED",
-    "DEVICE",
-    "DEVICE_METRICS",
-    "ENDING_CODES",
-    "FAILED",
-    "FRESH_LEAST_S",
-    "HISTORY_S",
-    "HOLDERS",
-    "LIBTPU",
-    "LIBTPU_SDK",
-    "LOST_AFTER_S",
-    "LOST_CODES",
-    "METRICS",
-    "NOMINAL",
-    "OK",
-    "OTHER_MOUNTS",
-    "PHASE",
-    "PHASES",
-    "PROCESS",
-    "PROCESS_FACTS",
-    "PROCESS_METRICS",
-    "SDK_SERVER",
-    "STALE_HOLDER",
-    "SUSPECT_HOLDER",
-    "SYSFS",
-    "UNJUDGED",
-    "UNKEPT",
-    "UNKNOWN",
-    "VERDICT_WORDS",
-    "Allocation",
-    "Chip",
-    "ChipKey",
-    "Core",
-    "Device",
-    "DeviceKey",
-    "History",
-    "Holding",
-    "Host",
-    "HostFacts",
-    "Latency",
-    "Life",
-    "Link",
-    "LockFile",
-    "LockState",
-    "MemoryProfile",
-    "Metric",
-    "Missing",
-    "Notice",
-    "Number",
-    "Outcome",
-    "Percentiles",
-    "Phase",
-    "Process",
-    "ProcessKey",
-    "Reading",
-    "RowKey",
-    "Series",
-    "Server",
-    "Sign",
-    "Site",
-    "Snapshot",
-    "State",
-    "Status",
-    "Subject",
-    "Value",
-    "Verdict",
-    "Visibility",
-    "fresh_for_s",
-    "metric",
-    "trust_rank",
-    "within",
-]

@@ -56,6 +56,8 @@ class History:
         """Subjects whose WATCHED metric is nothing: since when, and when it was last measured."""
         self._places: dict[Hashable, DeviceKey] = {}
         """The devices of the newest snapshot, as record() got them."""
+        self._recorded: Mapping[Key, Reading] = {}
+        """The readings that record() got last."""
         self._origins: Counter[Origin] = Counter()
         self.size = 0
         """How many series there are."""
@@ -76,8 +78,9 @@ class History:
         """
         if places != self._places:
             self._follow(places)
+        before, self._recorded = self._recorded, shown
         for key, r in shown.items():
-            if r.at_s > now_s - self.span_s:
+            if r is not before.get(key) and r.at_s > now_s - self.span_s:  # most are not new
                 self._put(key, r)
         self.forget(now_s)
 

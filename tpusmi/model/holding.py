@@ -1,7 +1,5 @@
 """Whether a host's TPU is free: of each device node, and of all of them together."""
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from typing import TYPE_CHECKING, NamedTuple
 
 from tpusmi.model.nouns import HOLDERS

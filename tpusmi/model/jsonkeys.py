@@ -215,7 +215,7 @@ _SERVER = JsonObject(
     key("user", TEXT_OR_NULL),
     key("holds_tpu", or_null(TRUTH), "False: what it reports is left out. Null: not known."),
     keys("device_ids", WHOLE, "Every device that it has reported.", lambda s, x: x.ids),
-    key("status", TEXT),
+    key("status", {"enum": [*Status]}),
     key("message", TEXT),
 )
 _CORE = JsonObject(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpusmi.model.metrics import Metric
 from tpusmi.model.nouns import Number, Subject
+from tpusmi.model.states import Word
 
 if TYPE_CHECKING:
     from tpusmi.model.snapshot import Snapshot
@@ -51,6 +52,8 @@ def key(name: str, kind: Schema | JsonObject, help: str = "", get: Getter | None
     read = get or (lambda s, item: getattr(item, name))
     if isinstance(kind, JsonObject):
         return JsonKey(name, kind, help, lambda s, item: kind.value(s, read(s, item)))
+    if "enum" in kind:
+        return JsonKey(name, kind, help, lambda s, item: _plain(read(s, item)))
     return JsonKey(name, kind, help, read)
 
 
@@ -76,6 +79,11 @@ def nullable(name: str, kind: JsonObject, get: Getter) -> JsonKey:
     made = JsonKey(name, kind, "", read)
     made.is_nullable = True
     return made
+
+
+def _plain(value: Any) -> Any:
+    """The text of a word of a fixed set; anything else as it is."""
+    return str(value) if isinstance(value, Word) else value
 
 
 def or_null(kind: Schema) -> Schema:

@@ -2,8 +2,6 @@
 here.
 """
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from typing import NamedTuple
 
 CHIP, DEVICE, PROCESS = "chip", "device", "process"

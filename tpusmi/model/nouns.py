@@ -3,13 +3,11 @@
 No I/O, no clock.
 """
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from typing import NamedTuple
 
-from tpusmi.model.process import LockFile, Missing, Process, ProcessKey
+from tpusmi.model.process import Missing, Process, ProcessKey
 from tpusmi.model.servers import Core, Latency, Link, Server
-from tpusmi.model.states import Status
+from tpusmi.model.states import LockState, Status
 
 SDK_SERVER = "sdk"
 """The server in every RowKey of libtpu's SDK, whose rows have no ids: they are numbered by their
@@ -200,6 +198,18 @@ class Visibility(NamedTuple):
     def is_complete(self) -> bool:
         """True when every process that may hold a TPU was inspected."""
         return not self.not_inspected and not self.own_pid_namespace
+
+
+class LockFile(NamedTuple):
+    """libtpu's lock file, which decides whether another process may start on the TPU."""
+
+    path: str
+    state: LockState
+    owner: str | None
+    """User whose file it is."""
+    pids: tuple[int, ...]
+    """Processes that lock it, or still have the deleted file open."""
+    message: str
 
 
 class Outcome(NamedTuple):

@@ -3,13 +3,10 @@
 No I/O, no clock.
 """
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tpusmi.model.memory_profile import MemoryProfile
-from tpusmi.model.states import VERDICT_WORDS, LockState, Phase, State, Verdict
+from tpusmi.model.states import VERDICT_WORDS, Phase, State, Verdict
 
 
 class ProcessKey(NamedTuple):
@@ -54,6 +51,17 @@ LOST_CODES = ("orphaned", "session_gone")
 """Codes of signs that a process has outlived what started it. Many jobs do so on purpose."""
 LOST_AFTER_S = 600.0
 """A younger process is not stale because it has outlived what started it."""
+IDLE_S, STUCK_S = 30 * 60.0, 10 * 60.0
+
+
+class Limits(NamedTuple):
+    """For how long a holder may do nothing."""
+
+    idle_s: float = IDLE_S
+    stuck_s: float = STUCK_S
+
+
+USUAL = Limits()
 
 
 class Sign(NamedTuple):
@@ -135,22 +143,45 @@ class Life(NamedTuple):
     rss_bytes: int | None = None
     cwd: str | None = None
 
-    @property
-    def is_stopped(self) -> bool:
-        """True while a signal or a debugger keeps it from running."""
-        return self.state in ("T", "t")
+
+class Site(NamedTuple):
+    """A line of code and what it keeps alive on all devices together."""
+
+    function: str
+    file: str
+    line: int
+    kind: str
+    """`buffer` or `executable`."""
+    bytes: int | None
+    """None when the backend does not know the size (executables on a TPU)."""
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
-class LockFile(NamedTuple):
-    """libtpu's lock file, which decides whether another process may start on the TPU."""
+class Allocation(NamedTuple):
+    """What a line of code keeps alive on one device."""
 
-    path: str
-    state: LockState
-    owner: str | None
-    """User whose file it is."""
-    pids: tuple[int, ...]
-    """Processes that lock it, or still have the deleted file open."""
-    message: str
+    function: str
+    file: str
+    line: int
+    kind: str
+    """`buffer` or `executable`."""
+    device: int | None
+    """Global id, as JAX says; None where the profile names no device."""
+    bytes: int | None
+    """None when the backend does not know the size (executables on a TPU)."""
+    count: int  # type: ignore[assignment]  # hides tuple.count
+
+
+class MemoryProfile(NamedTuple):
+    """The newest device memory profile of a process, largest sites first."""
+
+    at_s: float
+    sites: tuple[Site, ...]
+    allocations: tuple[Allocation, ...] = ()
+    """The same by device, largest first; empty unless asked for."""
+    allocations_left_out_bytes: int | None = 0
+    """Bytes of the smallest, which the list has no room for; None when unknown."""
+    allocations_left_out_count: int | None = 0
 
 
 class Process(NamedTuple):
@@ -250,7 +281,7 @@ class Process(NamedTuple):
     @property
     def is_stopped(self) -> bool:
         """True while a signal or a debugger keeps it from running."""
-        return not self.is_dead and self.life is not None and self.life.is_stopped
+        return not self.is_dead and self.life is not None and self.life.state in ("T", "t")
 
     @property
     def status(self) -> str:

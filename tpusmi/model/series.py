@@ -71,6 +71,9 @@ class Series:
         """
         ring, size = self._ring, len(self._ring)
         first, more = start % size, stop - start
+        if more == 1:
+            ring[first] = value
+            return
         before = min(more, size - first)
         ring[first : first + before] = array("f", [value]) * before
         ring[: more - before] = array("f", [value]) * (more - before)

@@ -1,7 +1,5 @@
 """What libtpu reports about a machine: metrics servers, network, links, cores. No I/O."""
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from typing import NamedTuple
 
 from tpusmi.model.process import Process, ProcessKey

@@ -1,20 +1,36 @@
 """One moment of a host, with a witness for every value, and the plain object that scripts get."""
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tpusmi.model.host import HostFacts
-from tpusmi.model.nouns import Chip, ChipKey, Device, Number, Outcome, Subject, Visibility
-from tpusmi.model.process import (
-    LockFile,
-    Missing,
-    Notice,
-    Process,
-    ProcessKey,
-)
+from tpusmi.model.nouns import Chip, ChipKey, Device, LockFile, Number, Outcome, Subject, Visibility
+from tpusmi.model.process import Missing, Notice, Process, ProcessKey
 from tpusmi.model.servers import Core, Latency, Link, Server
+
+
+class HostFacts(NamedTuple):
+    """This machine, as the snapshot shows it. None means that it could not be read."""
+
+    name: str
+    time: str
+    """RFC 3339, UTC."""
+    boot_id: str | None
+    container: bool | None
+    libtpu_version: str | None = None
+    load_averages: tuple[float, float, float] | None = None
+    """Tasks that ran, wanted to or waited for a disk, over the last 1, 5 and 15 minutes."""
+    cpus: int | None = None
+    """Number of processors that are online."""
+    memory_total_bytes: int | None = None
+    memory_available_bytes: int | None = None
+    """What programs can still have without swapping, as the kernel estimates it."""
+    uptime_s: float | None = None
+    kernel: str | None = None
+    """Release of the kernel: `6.8.0-1015-gcp`."""
+    tpu_driver: str | None = None
+    """Driver of the chips: `vfio-pci`."""
+    tpu_driver_version: str | None = None
+    """None for a driver without a version of its own."""
 
 
 class Value(NamedTuple):
@@ -75,8 +91,8 @@ class Snapshot(NamedTuple):
         """The devices of one process, living or dead, in local order: those its agent reports, or
         those of the nodes it holds.
         """
-        every = (*self.devices, *self.dead_devices)
-        return tuple(d for d in every if d.key.process == process or process in d.owners)
+        devices = (*self.devices, *self.dead_devices)
+        return tuple(d for d in devices if d.key.process == process or process in d.owners)
 
     def labelled_latencies(self) -> list[tuple[str, Latency]]:
         """Each latency with a label that is unique among those of its name."""

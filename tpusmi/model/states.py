@@ -3,8 +3,6 @@
 Each word equals the plain string of its value, prints as it, and goes into JSON as it.
 """
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from enum import Enum
 
 

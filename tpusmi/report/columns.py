@@ -4,8 +4,6 @@ The dashboard, the plain table, the notebook, the help and docs/main.md take the
 values, formats and explanations from here. A new column is one line.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -124,7 +122,7 @@ def of_device(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
         cell = _valued(measured.value, read)
         return cell._replace(text=rows.DITTO) if measured.repeats else cell
 
-    return ColumnSpec(m.title, m.help, cell, width, rank, right=True, **more)
+    return ColumnSpec(m.title, m.help, cell, width=width, rank=rank, right=True, **more)
 
 
 def of_process(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
@@ -135,7 +133,8 @@ def of_process(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
     def cell(at: IndexedSnapshot, p: Process) -> Cell:
         return _valued(at.snapshot.values.get((p.key, name)), read)
 
-    return ColumnSpec(m.title, m.help, cell, width, rank, right=True, falls=True, **more)
+    more |= {"right": True, "falls": True}
+    return ColumnSpec(m.title, m.help, cell, width=width, rank=rank, **more)
 
 
 def _extra(
@@ -143,7 +142,7 @@ def _extra(
 ) -> ColumnSpec:
     """A column of numbers that is there where they are known and there is much room."""
     return ColumnSpec(
-        title, help, get, width, rank,
+        title, help, get, width=width, rank=rank,
         right=True, optional=True, spare=ROOM_FOR_COMMAND, falls=True, letter=letter,
     )  # fmt: skip
 

@@ -1,7 +1,5 @@
 """Processes under the processes that started them, as a tree. Pure."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from tpusmi.report import words
 from tpusmi.text import clean
 
 # Colors are half transparent and text keeps the notebook's own: it reads in a light and a dark
@@ -60,23 +59,14 @@ def tag(name: str, *content: str, **attributes: str) -> Markup:
     return Markup(f"<{name}{written}>{joined(content)}</{name}>")
 
 
-def old(text: str, age_s: float) -> Markup:
-    """Gray, and how old it is."""
-    return tag("span", f"{text} ({words.elapsed(age_s)} old)", class_=OLD)
-
-
 def bar(share: float, peak: float | None = None) -> str:
     """The style of a bar that is filled to `share`, with a mark at `peak`; both 0 to 1."""
-    mark = "" if peak is None else f";--p:{100 * _within(peak):.0f}%"
-    return f"--v:{100 * _within(share):.0f}%{mark}"
+    mark = "" if peak is None else f";--p:{100 * within(peak):.0f}%"
+    return f"--v:{100 * within(share):.0f}%{mark}"
 
 
-def tint(share: float) -> str:
-    """The style of a small cell that is the stronger colored the fuller it is."""
-    return f"--v:{0.1 + 0.7 * _within(share):.2f}"
-
-
-def _within(share: float) -> float:
+def within(share: float) -> float:
+    """The share, not less than 0 nor more than 1."""
     return min(max(share, 0.0), 1.0)
 
 

@@ -1,7 +1,5 @@
 """The holders of the TPU, as text and as a plain object: what `tpusmi ps` prints."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,8 +8,8 @@ from tpusmi.model.holding import NodeState, blind, node_states, status
 from tpusmi.report import verdicts, words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.family import TREE_ASCII, tree
-from tpusmi.report.grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import is_of
+from tpusmi.report.text_grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.text import counted, noun
 
 SUSPECTED = "may be stale (kill --stale leaves them alone; end them by pid):"
@@ -66,7 +64,7 @@ def _passes(p: Process, filters: Filters, nodes: set[str]) -> bool:
     )
 
 
-class View(NamedTuple):
+class Listing(NamedTuple):
     """What to print. A filter on processes does not make a chip free."""
 
     listed: Snapshot
@@ -74,19 +72,19 @@ class View(NamedTuple):
     """The same chips, with every process on them."""
 
 
-def view(s: Snapshot, filters: Filters) -> View:
+def view(s: Snapshot, filters: Filters) -> Listing:
     """The matching processes, and all processes on the matching chips."""
-    return View(narrowed(s, filters), narrowed(s, Filters(chips=filters.chips)))
+    return Listing(narrowed(s, filters), narrowed(s, Filters(chips=filters.chips)))
 
 
-def to_dict(v: View) -> dict[str, Any]:
+def to_dict(v: Listing) -> dict[str, Any]:
     """The object of `tpusmi ps --json`: keys as in `tpusmi --json`."""
     whole = {**v.listed.to_dict(), "holding": v.on_chips.to_dict()["holding"]}
     kept = ("schema", "tpusmi_version", "simulated", "host", "holding", "processes", "warnings")
     return {name: whole[name] for name in kept}
 
 
-def text(v: View, sheet: Sheet, ascii_only: bool, as_tree: bool) -> str:
+def text(v: Listing, sheet: Sheet, ascii_only: bool, as_tree: bool) -> str:
     """Whether the TPU is free, its holders, processes with libtpu loaded, and the lock file."""
     whole = as_text(_lines(v, sheet, as_tree), False)
     return as_text(whole.translate(TREE_ASCII).splitlines(), True) if ascii_only else whole
@@ -133,7 +131,7 @@ def _places_of(states: Sequence[NodeState]) -> str:
     return f"{noun(len(set(chips)), 'chip')} {words.ranges(chips)}"
 
 
-def _lines(v: View, sheet: Sheet, as_tree: bool) -> Iterator[str]:
+def _lines(v: Listing, sheet: Sheet, as_tree: bool) -> Iterator[str]:
     s = v.listed
     label = " (SIMULATED)" if s.simulated else ""
     yield painted(f"{s.host.name}{label}: {summary(v.on_chips)}", BOLD, sheet.color)

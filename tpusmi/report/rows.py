@@ -1,7 +1,5 @@
 """What a device's row shows beside its own values: those of its whole chip, and its owner's."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

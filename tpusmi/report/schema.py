@@ -14,26 +14,17 @@ from tpusmi.model.jsonkeys import NUMBER, SNAPSHOT, TEXT, TRUTH, WHOLE
 from tpusmi.model.jsonobject import JsonKey, JsonObject, Schema, or_null
 
 
-def json_schema(strict: bool = False) -> Schema:
+def json_schema() -> Schema:
     """The schema of one snapshot. Every key is always there; unknown values are null.
 
-    A later version may add keys, so others are allowed, unless `strict`.
+    A later version may add keys, so others are allowed.
     """
-    schema = {
+    return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tpusmi snapshot",
         "description": "What `tpusmi --json` prints: one object, with --loop one per line.",
         **_of_object(SNAPSHOT),
     }
-    return _strict(schema) if strict else schema
-
-
-def _strict(schema: Schema) -> Schema:
-    """The schema without room for keys that it does not name."""
-    inner = {k: _strict(v) if isinstance(v, dict) else v for k, v in schema.items()}
-    if "properties" in schema and schema.get("type") in ("object", ["object", "null"]):
-        inner.setdefault("additionalProperties", False)
-    return inner
 
 
 def _of_object(of: JsonObject) -> Schema:

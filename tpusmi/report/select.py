@@ -1,7 +1,5 @@
 """The selected part of a Snapshot: by user, by process, by device."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from collections.abc import Collection
 from typing import NamedTuple
 

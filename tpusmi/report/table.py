@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, ColumnSpec, filled
-from tpusmi.report.grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.report.select import NO_MATCH, recent, remarks, uuid
+from tpusmi.report.text_grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.text import counted
 
 _HIDDEN = {

@@ -9,7 +9,6 @@ import errno
 import marshal
 import os
 import stat
-import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,16 +44,16 @@ def read(directory: str) -> dict[str, Any]:
     import json
 
     try:
-        found = json.loads(content(f"{directory}/{FILE}"))
+        described = json.loads(content(f"{directory}/{FILE}"))
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or "not readable"
         raise ValueError(f"no simulated host in {directory}: {FILE}: {reason}") from error
-    if not isinstance(found, dict) or found.get("version") != VERSION:
+    if not isinstance(described, dict) or described.get("version") != VERSION:
         raise ValueError(f"the host in {directory} was simulated by another version of tpusmi")
-    keeper, ports = found.get("keeper"), found.get("ports")
+    keeper, ports = described.get("keeper"), described.get("ports")
     if not (_are_numbers(ports) and _are_numbers(keeper) and len(keeper or ()) == 2):
         raise ValueError(f"no simulated host in {directory}: {FILE}: not readable")
-    return found
+    return described
 
 
 def content(path: str) -> bytes:
@@ -68,10 +67,10 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 def _content(file: int, only_ours: bool = False) -> bytes:
     """Content of an open file, whose path may lead elsewhere since. Closes it."""
     try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a file")
-        if only_ours and not _is_ours(found):
+        if only_ours and not _is_ours(status):
             raise OSError(errno.EPERM, "another user's")
         return os.pread(file, SIZE_MOST, 0)
     finally:
@@ -90,16 +89,16 @@ def read_fast(directory: str) -> dict[str, Any]:
         packed = _packed(directory)
     except OSError:
         return read(directory)
-    found: dict[str, Any] = marshal.loads(packed)
-    return found
+    described: dict[str, Any] = marshal.loads(packed)
+    return described
 
 
 def _packed(directory: str) -> bytes:
     """What the fast file holds. Raises OSError unless it and its directory are ours alone."""
     folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        found = os.fstat(folder)
-        if not _is_ours(found) or found.st_mode & OTHERS_WRITE:
+        status = os.fstat(folder)
+        if not _is_ours(status) or status.st_mode & OTHERS_WRITE:
             raise OSError(errno.EPERM, "others can write into it")
         file = os.open(FAST_FILE, _READ | os.O_NOFOLLOW, dir_fd=folder)
     finally:
@@ -107,8 +106,8 @@ def _packed(directory: str) -> bytes:
     return _content(file, only_ours=True)
 
 
-def _is_ours(found: os.stat_result) -> bool:
-    return found.st_uid in (0, os.geteuid())
+def _is_ours(status: os.stat_result) -> bool:
+    return status.st_uid in (0, os.geteuid())
 
 
 def is_kept(description: dict[str, Any]) -> bool:
@@ -120,12 +119,3 @@ def is_kept(description: dict[str, Any]) -> bool:
         return fields[0] not in (b"Z", b"X") and int(fields[19]) == ticks
     except (OSError, ValueError, IndexError):
         return False
-
-
-def job_time_s(description: dict[str, Any]) -> float:
-    """Seconds since the simulated job's start; with `freeze_s` always the same."""
-    frozen: float | None = description["freeze_s"]
-    if frozen is not None:
-        return frozen
-    born_at_s: float = description["born_at_s"]
-    return time.monotonic() - born_at_s

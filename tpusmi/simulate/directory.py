@@ -8,11 +8,11 @@ one, removes what no lock protects.
 from __future__ import annotations
 
 import os
-from typing import Any
+import sys
 
+from tpusmi.interpreter import why_unknown
 from tpusmi.model import Host
-from tpusmi.simulate import description, sdk
-from tpusmi.wire import identity
+from tpusmi.simulate import description
 
 PREFIX = "tpusmi-simulated-"
 SHARED_MEMORY = "/dev/shm"
@@ -25,30 +25,39 @@ def attach(directory: str) -> Host:
     """The simulated host in that directory. Raises ValueError when there is none."""
     directory = os.path.abspath(directory)
     described = description.read(directory)
-    if not _is_kept(described):
+    if not description.is_kept(described):
         raise ValueError(f"the simulated host in {directory} is no longer running")
     return Host(
         root=directory,
         segment_dir=f"{directory}/segments",
         metrics_ports=tuple(int(port) for port in described["ports"]),
-        sdk_command=sdk.command(directory),  # ours: the directory may be another user's
+        sdk_command=_sdk_command(directory),  # ours: the directory may be another user's
         simulated=True,
         own_proc=description.OWN_PROC,
         older_s=float(described.get("older_s", 0.0)),
     )
 
 
+def _sdk_command(directory: str) -> tuple[str, ...]:
+    """How to start what stands in for the SDK's child, with the least that an interpreter does
+    before it runs our code. Empty where our interpreter is not known.
+    """
+    if why_unknown():
+        return ()
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = (
+        f"import sys; sys.path.append({root!r}); "
+        "from tpusmi.simulate.sdk_stand_in import main; main(sys.argv[1])"
+    )
+    return (sys.executable, "-I", "-S", "-c", code, directory)
+
+
 def is_running(directory: str) -> bool:
     """True while the host in that directory has a keeper."""
     try:
-        return _is_kept(description.read(directory))
+        return description.is_kept(description.read(directory))
     except ValueError:
         return False
-
-
-def _is_kept(described: dict[str, Any]) -> bool:
-    pid, ticks = described["keeper"]
-    return bool(identity.start_ticks("/proc", pid) == ticks)
 
 
 def make() -> tuple[str, int]:

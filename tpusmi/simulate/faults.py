@@ -46,36 +46,31 @@ ANY_TIME = {
     "sdk-crash": "libtpu's SDK crashes with a segmentation fault",
     "sdk-hang": "libtpu's SDK never answers",
 }
-DEFAULTS = {
-    "slow": "5",
-    "not-found": "hbm_bandwidth_utilization_percent",
-    "missing-device": "1",
-    "throttle": "3",
-    "bad-link": "7",
+ARGUMENTS = {
+    "slow": ("5", 0, 3600),
+    "not-found": ("hbm_bandwidth_utilization_percent", 0, 0),
+    "missing-device": ("1", 1, 512),
+    "throttle": ("3", 1, 10),
+    "bad-link": ("7", 1, 10),
 }
-_NUMBERS = {
-    "slow": (0, 3600),
-    "missing-device": (1, 512),
-    "throttle": (1, 10),
-    "bad-link": (1, 10),
-}
+"""Default, least and most of the faults that take an argument; 0 and 0 for one that is text."""
 
 
 def parse(texts: list[str]) -> dict[str, str]:
     """Faults by name with their argument, of `slow:3`, `silent`. Raises ValueError."""
-    found = {}
+    faults = {}
     for text in texts:
         name, _, argument = text.strip().partition(":")
         if name not in NAMES:
             raise ValueError(f"no fault {name!r}: choose from {', '.join(NAMES)}")
-        if argument and name not in DEFAULTS:
+        if argument and name not in ARGUMENTS:
             raise ValueError(f"fault {name} takes no argument")
-        argument = argument or DEFAULTS.get(name, "")
-        least, most = _NUMBERS.get(name, (0, 0))
+        default, least, most = ARGUMENTS.get(name, ("", 0, 0))
+        argument = argument or default
         if most and not (_is_number(argument) and least <= float(argument) <= most):
             raise ValueError(f"fault {name}: {argument} is not between {least} and {most}")
-        found[name] = argument
-    return found
+        faults[name] = argument
+    return faults
 
 
 NAMES = tuple(text.partition(":")[0] for text in (*ANY_TIME, *AT_START))
@@ -91,7 +86,7 @@ class FaultFile:
 
     def __init__(self, directory: str) -> None:
         self._path = f"{directory}/{FILE}"
-        self._seen: tuple[int, int] | None = None
+        self._version: tuple[int, int] | None = None
         self.faults: dict[str, str] = {}
         self.since_s = 0.0
         """When they were set, on CLOCK_MONOTONIC."""
@@ -101,16 +96,16 @@ class FaultFile:
     def refresh(self) -> bool:
         """Read the file if it has changed; True when it had. A bad line changes nothing."""
         try:
-            found = os.stat(self._path)
-            seen = (found.st_mtime_ns, found.st_size)
-            if seen == self._seen:
+            status = os.stat(self._path)
+            version = (status.st_mtime_ns, status.st_size)
+            if version == self._version:
                 return False
-            self._seen = seen
+            self._version = version
             self.wrong = ""
             text = content(self._path).decode()
             self.faults = parse([line for line in text.splitlines() if line.strip()])
         except (OSError, ValueError) as error:
             self.wrong = str(error)
             return False
-        self.since_s = time.monotonic() - (time.time() - found.st_mtime)
+        self.since_s = time.monotonic() - (time.time() - status.st_mtime)
         return True

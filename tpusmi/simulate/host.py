@@ -34,7 +34,7 @@ class StartError(Exception):
     """The host could not be made; the sentence says why."""
 
 
-class Plan(NamedTuple):
+class HostPlan(NamedTuple):
     """Which host to simulate."""
 
     machine: str
@@ -64,9 +64,9 @@ class Plan(NamedTuple):
 
     def check(self) -> None:
         """Raises ValueError with a sentence when there can be no such host."""
-        from tpusmi.simulate import faults, machine
+        from tpusmi.simulate import accelerator, faults
 
-        chips = machine.parse(self.machine, self.worker, self.chips).chips
+        chips = accelerator.parse(self.machine, self.worker, self.chips).chips
         faults.parse(list(self.faults))
         if not 1 <= self.processes <= chips or chips % self.processes:
             among = counted(self.processes, "process", "processes")
@@ -81,7 +81,7 @@ class Keeper:
     Raises ValueError, PortBusyError or StartError.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: HostPlan) -> None:
         plan.check()
         try:
             self._process = _start_keeper()
@@ -111,7 +111,7 @@ class Keeper:
         sweep()
         return lines.decode("utf-8", "replace").strip()
 
-    def _directory(self, plan: Plan) -> str:
+    def _directory(self, plan: HostPlan) -> str:
         """Where the keeper has made the host. Raises PortBusyError or StartError."""
         assert self._process.stdin is not None
         try:
@@ -130,7 +130,7 @@ class Keeper:
 
 
 @contextmanager
-def start(plan: Plan) -> Iterator[Host]:
+def start(plan: HostPlan) -> Iterator[Host]:
     """The host, while its processes run; they and its files are gone afterwards.
 
     Everything listens when it is handed out. Raises ValueError, PortBusyError or StartError.

@@ -13,7 +13,7 @@ import sys
 import time
 
 from tpusmi.interpreter import WHERE, can_start
-from tpusmi.simulate.files import lock, open_lockfile, open_nodes
+from tpusmi.simulate.host_files import lock, open_lockfile, open_nodes
 from tpusmi.simulate.running import Running
 
 LOOK_S = 0.2
@@ -47,7 +47,7 @@ def main(directory: str, process: int) -> None:
 def _serve(running: Running, process: int, number: int) -> None:
     """Serve metrics, as the faults of the moment allow, until stdin ends."""
     from tpusmi.simulate.host import PortBusyError
-    from tpusmi.simulate.metric_server import IPV4, IPV6, HardwareMetrics, Port, open_grpc
+    from tpusmi.simulate.metric_server import IPV4, IPV6, Port, hardware_metrics, open_grpc
     from tpusmi.simulate.simulated_agent import JobFiles
 
     if not can_start(THREADS):
@@ -58,7 +58,7 @@ def _serve(running: Running, process: int, number: int) -> None:
     try:
         port.update()
         if hardware_port is not None and process == 0:
-            servers.append(open_grpc(HardwareMetrics(running), (IPV4, IPV6), hardware_port))
+            servers.append(open_grpc(hardware_metrics(running), (IPV4, IPV6), hardware_port))
     except PortBusyError as error:
         _say(f"busy {error}")
         os._exit(1)

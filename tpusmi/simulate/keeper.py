@@ -19,10 +19,10 @@ import time
 from types import FrameType
 from typing import Any
 
-from tpusmi.simulate import description, faults, files
+from tpusmi.simulate import description, faults, host_files
+from tpusmi.simulate.accelerator import CUBIC, SliceHost, job_environment, parse
 from tpusmi.simulate.directory import make, sweep
-from tpusmi.simulate.host import die_with
-from tpusmi.simulate.machine import CUBIC, Machine, job_environment, parse
+from tpusmi.simulate.host import PortBusyError, StartError, die_with
 from tpusmi.simulate.program import Program
 from tpusmi.wire import identity
 
@@ -33,14 +33,6 @@ TERMINATE_S = 2.0
 TRIES = 3
 """A port that was free may be taken before the server is there."""
 ENDINGS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-
-
-class RefusedError(Exception):
-    """Why there is no host: `busy` or `failed`, and a sentence."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 def main() -> None:
@@ -60,8 +52,9 @@ def main() -> None:
         host.start()
         _reply({"directory": path})
         host.keep()
-    except RefusedError as why:
-        _reply({"failed": why.kind, "message": str(why)})
+    except (PortBusyError, StartError) as error:
+        kind = "busy" if isinstance(error, PortBusyError) else "failed"
+        _reply({"failed": kind, "message": str(error)})
     except OSError as error:
         _reply({"failed": "failed", "message": f"the simulated host cannot be made: {error}"})
     finally:
@@ -83,22 +76,22 @@ class _Host:
         self._program: Program | None = None
 
     def start(self) -> None:
-        """Everything is open when this returns. Raises RefusedError."""
+        """Everything is open when this returns. Raises PortBusyError or StartError."""
         plan = self._plan
         machine = parse(plan["machine"], plan["worker"], plan["chips"])
-        nodes = files.build(self._directory, machine, self._faults)
-        files.build_machine(self._directory, machine)
+        nodes = host_files.build(self._directory, machine, self._faults)
+        host_files.build_machine(self._directory, machine)
         with open(f"{self._directory}/{faults.FILE}", "w", encoding="utf-8") as file:
             file.write("".join(f"{line}\n" for line in plan["faults"]))
         if "lockfile-left" in self._faults:
-            os.close(files.open_lockfile(self._directory))
+            os.close(host_files.open_lockfile(self._directory))
         for left in reversed(range(1 if plan["port"] else TRIES)):
             try:
                 self._start_processes(machine, nodes)
                 break
-            except RefusedError as why:
+            except PortBusyError:
                 self._end_processes()
-                if why.kind != "busy" or not left:
+                if not left:
                     raise
         if plan["program"]:
             self._start_program(machine)
@@ -119,13 +112,13 @@ class _Host:
         self._end_processes()
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _start_program(self, machine: Machine) -> None:
+    def _start_program(self, machine: SliceHost) -> None:
         described = description.read(self._directory)
         env = job_environment(machine, described["processes"], 0)
         env |= {"TPUSMI_DIR": described["segment_dir"], **dict(self._plan["variables"])}
         self._program = Program(self._directory, described, self._plan["program"], env)
 
-    def _start_processes(self, machine: Machine, nodes: dict[int, list[str]]) -> None:
+    def _start_processes(self, machine: SliceHost, nodes: dict[int, list[str]]) -> None:
         described = self._describe(machine, nodes)
         description.write(self._directory, described)
         with open(f"{self._directory}/log", "ab") as log:
@@ -137,7 +130,7 @@ class _Host:
             entry["pid"] = self._wait_for(process, until_s)
         description.write(self._directory, described)
 
-    def _describe(self, machine: Machine, nodes: dict[int, list[str]]) -> dict[str, Any]:
+    def _describe(self, machine: SliceHost, nodes: dict[int, list[str]]) -> dict[str, Any]:
         from tpusmi.simulate.metric_server import HARDWARE_PORT, METRICS_PORT, free_port
 
         plan = self._plan
@@ -160,9 +153,7 @@ class _Host:
         return {
             "version": description.VERSION,
             "keeper": [os.getpid(), identity.start_ticks("/proc", os.getpid())],
-            "accelerator_type": machine.accelerator_type,
             "generation": machine.generation.name,
-            "topology": machine.topology,
             "worker": machine.worker,
             "hosts": machine.hosts,
             "cubic": machine.generation.name in CUBIC,
@@ -174,11 +165,7 @@ class _Host:
                 {"id": chip, "nodes": nodes.get(index, [])}
                 for index, chip in enumerate(machine.chip_ids)
             ],
-            "devices": [
-                {"index": d.index, "id": d.id, "chip": d.chip, "core": d.core_on_chip,
-                 "coords": d.coords}
-                for d in machine.devices
-            ],
+            "devices": [device._asdict() for device in machine.devices],
             "processes": processes,
             "ports": [p["port"] for p in processes],
             "hardware_port": HARDWARE_PORT if plan["port"] == METRICS_PORT else None,
@@ -187,7 +174,7 @@ class _Host:
         }  # fmt: skip
 
     def _start_process(
-        self, machine: Machine, described: dict[str, Any], number: int, log: int
+        self, machine: SliceHost, described: dict[str, Any], number: int, log: int
     ) -> subprocess.Popen[bytes]:
         keeper = os.getpid()
         local = "addresses-local" in self._faults
@@ -201,7 +188,7 @@ class _Host:
         )
 
     def _wait_for(self, process: subprocess.Popen[bytes], until_s: float) -> int:
-        """The pid that holds and serves, once it does. Raises RefusedError."""
+        """The pid that holds and serves, once it does. Raises PortBusyError or StartError."""
         assert process.stdout is not None
         left_s = max(0.0, until_s - time.monotonic())
         line = ""
@@ -213,8 +200,8 @@ class _Host:
                 self._orphans.append(int(rest))
             return int(rest)
         if kind == "busy":
-            raise RefusedError("busy", rest)
-        raise RefusedError("failed", self._last_words())
+            raise PortBusyError(rest)
+        raise StartError(self._last_words())
 
     def _last_words(self) -> str:
         with open(f"{self._directory}/log", encoding="utf-8", errors="replace") as log:

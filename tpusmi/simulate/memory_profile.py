@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ LINES = (
     Line("evaluation", 1.0, "evaluate", "evaluate.py", 19, 40),
     Line("saving", 1.0, "save", "checkpoint.py", 24, 8),
     Line("leaked", 1.0, "log_metrics", "metrics.py", 27, 1),
-)
+)  # fmt: skip
 COMPILED = LINES[3]
 
 
@@ -50,62 +51,57 @@ class Kept(NamedTuple):
 def kept(workload: Workload, t_s: float, device: int, limit_bytes: int) -> list[Kept]:
     """What each line keeps alive on a device with so much memory."""
     parts = workload.memory_parts(t_s, device)
-    found = []
+    lines = []
     for line in LINES:
         share = parts.get(line.part, 0.0)
         if share > 0:
             leaks = round(share / (LEAK_PER_S * LEAK_STEP_S)) if line.part == "leaked" else 1
             size = int(LIVE * limit_bytes * share * line.share)
-            found.append(Kept(line, size, line.arrays * leaks))
-    return found
+            lines.append(Kept(line, size, line.arrays * leaks))
+    return lines
 
 
 def profile(devices: Iterable[tuple[str, Iterable[Kept]]]) -> bytes:
     """A device memory profile: of each device its label and what is kept there."""
-    table = _Strings()
+    table = _strings()
     samples = [
         _sample(table, k.line, "buffer", k.arrays, k.bytes, label)
-        for label, every in devices
-        for k in every
+        for label, lines in devices
+        for k in lines
     ]
     # A TPU does not know the size of an executable, and reports minus one byte.
     samples.append(_sample(table, COMPILED, "executable", EXECUTABLES, -EXECUTABLES, None))
     packer = zlib.compressobj(level=1, wbits=31)
-    data = b"".join((*samples, *_places(table), *table.packed()))
+    places = [*_places(table)]
+    data = b"".join((*samples, *places, *(_field(6, text.encode()) for text in table)))
     return packer.compress(data) + packer.flush()
 
 
-class _Strings:
-    """The strings of a profile, each once; the empty one is the first."""
-
-    def __init__(self) -> None:
-        self._known = {"": 0}
-
-    def number(self, text: str) -> int:
-        return self._known.setdefault(text, len(self._known))
-
-    def packed(self) -> Iterator[bytes]:
-        return (_field(6, text.encode()) for text in self._known)
+def _strings() -> dict[str, int]:
+    """Numbers of the strings of a profile, each the next one at first use; the empty one is 0."""
+    table: defaultdict[str, int] = defaultdict()
+    table.default_factory = table.__len__
+    table[""] = 0
+    return table
 
 
 def _sample(
-    table: _Strings, line: Line, kind: str, count: int, size: int, device: str | None
+    table: dict[str, int], line: Line, kind: str, count: int, size: int, device: str | None
 ) -> bytes:
     labels = {"kind": kind, **({"device": device} if device else {})}
     packed = b"".join(
-        _field(3, _field(1, table.number(key)) + _field(2, table.number(value)))
-        for key, value in labels.items()
+        _field(3, _field(1, table[key]) + _field(2, table[value])) for key, value in labels.items()
     )
     stack = _field(1, packed_varint(LINES.index(line) + 1))
     return _field(2, stack + _field(2, packed_varint(count) + packed_varint(size)) + packed)
 
 
-def _places(table: _Strings) -> Iterator[bytes]:
+def _places(table: dict[str, int]) -> Iterator[bytes]:
     """Location and function of each line; both have its number."""
     for number, line in enumerate(LINES, 1):
         where = _field(1, number) + _field(2, line.line)
         yield _field(4, _field(1, number) + _field(4, where))
-        name, file = table.number(line.function), table.number(f"{DIRECTORY}/{line.file}")
+        name, file = table[line.function], table[f"{DIRECTORY}/{line.file}"]
         yield _field(5, _field(1, number) + _field(2, name) + _field(4, file))
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tpusmi.chips import GIB, Generation, by_name
 from tpusmi.metricproto import messages
-from tpusmi.simulate.distributions import BY_SIZE, COLLECTIVE, EXECUTION, PLAIN, fill, spreads
 from tpusmi.simulate.running import Running
 from tpusmi.sources.libtpu.names import NAMES
 
@@ -24,6 +24,47 @@ HBM_BYTES = {
 }
 """Limit of one row as real servers report it: per device, but per chip on a 7x."""
 UPTIME = "tpu.runtime.uptime.seconds.gauge"
+FINITE_BUCKETS, GROWTH = 60, 1.35
+BUFFER_SIZES = {"8MB+": 1.0, "4MB+": 0.24}
+"""Sizes of buffers, and how their times compare."""
+
+
+class Spread(NamedTuple):
+    """A distribution: median, how wide (the logarithm's deviation), how many a step, its scale."""
+
+    median: float
+    width: float
+    per_step: float
+    scale: float = 1.0
+
+
+Spreads = list[tuple[dict[str, str], Spread]]
+"""The rows of a latency, each with its labels."""
+
+
+def _by_size(spread: Spread) -> Spreads:
+    return [
+        ({"buffer_size": size}, spread._replace(median=spread.median * share))
+        for size, share in BUFFER_SIZES.items()
+    ]
+
+
+EXECUTION = Spread(760_000, 0.06, 1, 100)
+LATENCIES: dict[str, Spreads] = {
+    "buffer_transfer_latency_us": _by_size(Spread(44_000, 0.45, 4, 10)),
+    "inbound_buffer_transfer_latency_us": _by_size(Spread(18_900, 0.5, 4, 10)),
+    "host_to_device_transfer_latency_us": _by_size(Spread(6_200, 0.35, 2)),
+    "device_to_host_transfer_latency_us": _by_size(Spread(5_100, 0.4, 2)),
+    "host_compute_latency_us": _by_size(Spread(1_000, 0.9, 1)),
+    "collective_e2e_latency_us": [
+        ({"buffer_size": "2MB+", "collective_type": "ALL_REDUCE"}, Spread(31_000, 0.4, 2, 10)),
+        ({"buffer_size": "8MB+", "collective_type": "ALL_GATHER"}, Spread(74_000, 0.35, 1, 10)),
+    ],
+    "tcp_min_rtt_us": [({}, Spread(36, 0.22, 3))],
+    "tcp_delivery_rate_mbps": [({}, Spread(12_300, 0.45, 3, 10))],
+    "grpc_client_call_latency_us": [({}, Spread(820, 0.6, 5))],
+    "grpc_server_call_latency_us": [({}, Spread(510, 0.6, 5))],
+}
 
 
 class Row(NamedTuple):
@@ -38,10 +79,10 @@ class Answers:
     """The answers of one process of the host."""
 
     def __init__(self, running: Running, process: int) -> None:
-        found = by_name(running.description["generation"])
-        assert found is not None
+        generation = by_name(running.description["generation"])
+        assert generation is not None
         self._running = running
-        self._generation: Generation = found
+        self._generation: Generation = generation
         self._chips: list[int] = running.description["processes"][process]["chips"]
         self._makers = self._by_grpc_name()
 
@@ -81,29 +122,25 @@ class Answers:
         return hidden is not None and hidden in (name, _OURS.get(name))
 
     def _by_grpc_name(self) -> dict[str, Callable[[Any], None]]:
-        makers: dict[str, Callable[[Any], None]] = {}
-        for name in NAMES:
-            if name.grpc is not None and (maker := self._maker(name.metric)):
-                makers[name.grpc] = maker
-        makers[UPTIME] = self._uptime
-        return makers
+        makers = {name.grpc: self._maker(name.metric) for name in NAMES if name.grpc is not None}
+        return {name: maker for name, maker in makers.items() if maker} | {UPTIME: self._uptime}
 
     def _maker(self, metric: str) -> Callable[[Any], None] | None:
         if metric in _GAUGES:
             return lambda rows: self._gauges(rows, metric)
-        if metric in BY_SIZE or metric == COLLECTIVE or metric in PLAIN:
+        if metric in LATENCIES:
             return lambda rows: self._latencies(rows, metric)
         by_device = {"hlo_queue_size": self._queue, "hlo_execution_time_us": self._execution}
         return by_device.get(metric)
 
     def _devices(self) -> list[dict[str, Any]]:
         """Devices of this process that no fault hides, with the ids this process gives them."""
-        found = [d for d in self._running.description["devices"] if d["chip"] in self._chips]
+        devices = [d for d in self._running.description["devices"] if d["chip"] in self._chips]
         if "own-ids" in self._running.faults:
-            first = found[0]["index"]
-            found = [{**d, "id": d["index"] - first} for d in found]
+            first = devices[0]["index"]
+            devices = [{**d, "id": d["index"] - first} for d in devices]
         hidden = int(self._running.faults.get("missing-device", "0"))
-        return found[: max(0, len(found) - hidden)]
+        return devices[: max(0, len(devices) - hidden)]
 
     def _rows(self, metric: str) -> list[Row]:
         """One for each device, or for each chip where libtpu measures chips."""
@@ -118,14 +155,14 @@ class Answers:
         return [Row(c, tuple(c * cores + core for core in range(cores))) for c in chips]
 
     def _gauges(self, rows: Any, metric: str) -> None:
-        for found in self._rows(metric):
+        for subject in self._rows(metric):
             row = rows.add()
             row.attribute.key = "device-id"
             if "string-ids" in self._running.faults:
-                row.attribute.value.string_attr = str(found.id)
+                row.attribute.value.string_attr = str(subject.id)
             else:
-                row.attribute.value.int_attr = found.id
-            value = _GAUGES[metric](self, found)
+                row.attribute.value.int_attr = subject.id
+            value = _GAUGES[metric](self, subject)
             if isinstance(value, int):
                 row.gauge.as_int = value
             else:
@@ -146,23 +183,14 @@ class Answers:
         measure: Callable[[float, int], float] = getattr(self._running.workload, what)
         return sum(measure(t_s, device) for device in row.devices) / len(row.devices)
 
-    def _ordinals(self, rows: Any) -> list[tuple[int, Any]]:
+    def _ordinals(self, rows: Any) -> Iterator[tuple[int, Any]]:
         """A row for each device, by its ordinal: counted from 0 in each process."""
-        found = []
+        as_text = "int-ordinals" not in self._running.faults
         for ordinal, device in enumerate(self._devices()):
             row = rows.add()
-            row.attribute.key = "attributes"
-            core_type, number = (
-                row.attribute.value.kvlist_attr.attributes.add(key=key)
-                for key in ("core_type", "device_ordinal")
-            )
-            core_type.value.string_attr = "tensorcore"
-            if "int-ordinals" in self._running.faults:
-                number.value.int_attr = ordinal
-            else:
-                number.value.string_attr = str(ordinal)
-            found.append((device["id"], row))
-        return found
+            number = str(ordinal) if as_text else ordinal
+            _add_labels(row, {"core_type": "tensorcore", "device_ordinal": number})
+            yield device["id"], row
 
     def _queue(self, rows: Any) -> None:
         for device, row in self._ordinals(rows):
@@ -179,20 +207,14 @@ class Answers:
         if self._running.description["hosts"] == 1:
             return
         steps = self._running.workload.steps(self._running.job_time_s)
-        for labels, spread in spreads(metric):
+        for labels, spread in LATENCIES[metric]:
             row = rows.add()
-            for key, text in labels.items():
-                row.attribute.key = "attributes"
-                pair = row.attribute.value.kvlist_attr.attributes.add(key=key)
-                pair.value.string_attr = text
+            _add_labels(row, labels)
             fill(row.distribution, spread, steps)
 
     def _uptime(self, rows: Any) -> None:
         row = rows.add()
-        row.attribute.key = "attributes"
-        for key, text in (("ml_framework_name", "JAX"), ("ml_framework_version", "simulated")):
-            pair = row.attribute.value.kvlist_attr.attributes.add(key=key)
-            pair.value.string_attr = text
+        _add_labels(row, {"ml_framework_name": "JAX", "ml_framework_version": "simulated"})
         row.gauge.as_double = self._running.job_time_s
 
     def _add_core(self, answer: Any, device: dict[str, Any], core: int, with_hlo: bool) -> None:
@@ -233,6 +255,37 @@ _GAUGES: dict[str, Callable[[Answers, Row], float]] = {
     "hbm_bandwidth_utilization_percent": lambda a, row: 100 * a.mean(row, "bandwidth"),
     "idle_s": lambda a, row: a.mean(row, "idle_s"),
 }
+
+
+def _add_labels(row: Any, labels: Mapping[str, str | int]) -> None:
+    for name, value in labels.items():
+        row.attribute.key = "attributes"
+        label = row.attribute.value.kvlist_attr.attributes.add(key=name)
+        if isinstance(value, int):
+            label.value.int_attr = value
+        else:
+            label.value.string_attr = value
+
+
+def fill(distribution: Any, spread: Spread, steps: int) -> None:
+    """A log-normal distribution in exponential buckets, as it has come about in so many steps.
+
+    Under- and overflow and the last finite bucket stay empty: libtpu's SDK forgets them.
+    """
+    count = steps * spread.per_step
+    counts = [0] * (FINITE_BUCKETS + 2)
+    middle, below = math.log(spread.median / spread.scale), 0.0
+    for bucket in range(1, FINITE_BUCKETS):
+        deviation = (bucket * math.log(GROWTH) - middle) / spread.width
+        up_to = 0.5 * (1 + math.erf(deviation / math.sqrt(2)))
+        counts[bucket] = round(count * up_to) - round(count * below)
+        below = up_to
+    distribution.count = sum(counts)
+    distribution.mean = spread.median * math.exp(spread.width**2 / 2) if distribution.count else 0
+    distribution.bucket_counts.extend(counts)
+    buckets = distribution.bucket_options.exponential_buckets
+    buckets.num_finite_buckets, buckets.growth_factor = FINITE_BUCKETS, GROWTH
+    buckets.scale = spread.scale
 
 
 def _matches(pattern: str, name: str) -> bool:

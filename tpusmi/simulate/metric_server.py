@@ -10,8 +10,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from tpusmi import metricproto
 from tpusmi.simulate.host import PortBusyError
@@ -23,12 +23,15 @@ IPV4, IPV6 = "127.0.0.1", "::1"
 """Reachable from this machine alone."""
 WORKERS = 16
 BACKLOG = 64
+PORT_TRIES = 1000
 KINDS = ("addresses-local", "no-server", "silent", "http", "not-libtpu")
 """Faults that replace the server, the strongest first."""
 
 CURE = "install tpusmi into an environment of its own (uv tool install, or pipx install)"
 
 Stop = Callable[[], None]
+Method = Callable[[bytes], bytes]
+"""Answers the calls of one gRPC path; an UnsupportedError is the status NOT_FOUND."""
 
 
 class Port:
@@ -54,61 +57,52 @@ class Port:
         if what in ("no-server", "addresses-local"):
             return
         if what in ("libtpu", "not-libtpu"):
-            handler = RuntimeMetrics(self._running, self._process) if what == "libtpu" else None
-            self._stop = open_grpc(handler, hosts, self._port)
+            methods = runtime_metrics(self._running, self._process) if what == "libtpu" else {}
+            self._stop = open_grpc(methods, hosts, self._port)
         else:
             self._stop = _open_sockets(hosts, self._port, answering=what == "http")
 
 
-class RuntimeMetrics:
+class UnsupportedError(Exception):
+    """The server does not know the requested metric."""
+
+
+def runtime_metrics(running: Running, process: int) -> dict[str, Method]:
     """RuntimeMetricService, as gRPC calls it."""
+    answers = Answers(running, process)
 
-    def __init__(self, running: Running, process: int) -> None:
-        self._running = running
-        self._answers = Answers(running, process)
-
-    def method(self, path: str) -> Callable[[bytes, Any], bytes] | None:
-        """What answers calls of that path."""
-        return {
-            metricproto.GET_METRIC: self._metric,
-            metricproto.LIST_METRICS: self._names,
-            metricproto.GET_STATUS: self._status,
-        }.get(path)
-
-    def _metric(self, request: bytes, context: Any) -> bytes:
-        import grpc
-
-        self._delay()
+    def metric(request: bytes) -> bytes:
         name = metricproto.messages()["MetricRequest"].FromString(request).metric_name
-        answer = self._answers.metric(name)
+        answer = answers.metric(name)
         if answer is None:
-            context.abort(grpc.StatusCode.NOT_FOUND, f"unsupported metric name {name}")
-        assert answer is not None  # abort() has raised
+            raise UnsupportedError(f"unsupported metric name {name}")
         return answer
 
-    def _names(self, request: bytes, context: Any) -> bytes:
-        self._delay()
-        pattern = metricproto.messages()["ListSupportedMetricsRequest"].FromString(request).filter
-        return self._answers.names(pattern)
+    def names(request: bytes) -> bytes:
+        message = metricproto.messages()["ListSupportedMetricsRequest"].FromString(request)
+        return answers.names(message.filter)
 
-    def _status(self, request: bytes, context: Any) -> bytes:
-        self._delay()
+    def status(request: bytes) -> bytes:
         message = metricproto.messages()["GetTpuRuntimeStatusRequest"].FromString(request)
-        return self._answers.status(message.include_hlo_info)
+        return answers.status(message.include_hlo_info)
 
-    def _delay(self) -> None:
-        self._running.refresh()
-        time.sleep(float(self._running.faults.get("slow", "0")))
+    def slowed(method: Method) -> Method:
+        def answer(request: bytes) -> bytes:
+            running.refresh()
+            time.sleep(float(running.faults.get("slow", "0")))
+            return method(request)
+
+        return answer
+
+    return {
+        metricproto.GET_METRIC: slowed(metric),
+        metricproto.LIST_METRICS: slowed(names),
+        metricproto.GET_STATUS: slowed(status),
+    }
 
 
-class Service(Protocol):
-    """A gRPC service."""
-
-    def method(self, path: str) -> Callable[[bytes, Any], bytes] | None: ...
-
-
-def open_grpc(service: Service | None, hosts: tuple[str, ...], port: int) -> Stop:
-    """Serve on that port of those hosts. Raises PortBusyError."""
+def open_grpc(methods: Mapping[str, Method], hosts: tuple[str, ...], port: int) -> Stop:
+    """Serve those methods, by their paths, on that port of those hosts. Raises PortBusyError."""
     from concurrent.futures import ThreadPoolExecutor
 
     _check_grpc()
@@ -116,8 +110,18 @@ def open_grpc(service: Service | None, hosts: tuple[str, ...], port: int) -> Sto
 
     class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc is untyped
         def service(self, call: Any) -> Any:
-            method = service.method(call.method) if service is not None else None
-            return None if method is None else grpc.unary_unary_rpc_method_handler(method)
+            method = methods.get(call.method)
+            if method is None:
+                return None
+
+            def answer(request: bytes, context: Any) -> bytes:
+                try:
+                    return method(request)
+                except UnsupportedError as error:
+                    context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+                    raise  # abort() has raised
+
+            return grpc.unary_unary_rpc_method_handler(answer)
 
     # Without so_reuseport=0 two servers could share a port, each taking half of the calls.
     server = grpc.server(ThreadPoolExecutor(WORKERS), options=(("grpc.so_reuseport", 0),))
@@ -195,31 +199,25 @@ def listen(host: str, port: int) -> socket.socket:
 
 def usable(hosts: tuple[str, ...]) -> tuple[str, ...]:
     """The hosts that this machine has: many containers are without IPv6."""
-    found = []
-    for host in hosts:
-        try:
-            listen(host, 0).close()
-        except (PortBusyError, OSError):
-            continue
-        found.append(host)
-    return tuple(found)
+    return tuple(host for host in hosts if _can_listen(host, 0))
 
 
 def free_port() -> int:
-    """A port that is free now, on either address."""
+    """A port that is free now, on either address. Raises PortBusyError."""
     hosts = usable((IPV4, IPV6))
-    while True:
+    for _ in range(PORT_TRIES):
         with listen(hosts[0], 0) as first:
             port: int = first.getsockname()[1]
-            if all(is_free(host, port) for host in hosts[1:]):
+            if all(_can_listen(host, port) for host in hosts[1:]):
                 return port
+    raise PortBusyError("no port is free")
 
 
-def is_free(host: str, port: int) -> bool:
-    """True when no socket listens there."""
+def _can_listen(host: str, port: int) -> bool:
+    """False when another socket listens there, and for a host that this machine does not have."""
     try:
         listen(host, port).close()
-    except PortBusyError:
+    except (PortBusyError, OSError):
         return False
     return True
 
@@ -234,38 +232,33 @@ TENSORCORE = 1
 """UtilizationMetricType."""
 
 
-class HardwareMetrics:
+def hardware_metrics(running: Running) -> dict[str, Method]:
     """VBARControl, the service on a TPU host that libtpu's SDK asks for what only hardware knows.
 
     As libtpu 0.0.42.1 asks it: GetHostMetrics.
     """
 
-    def __init__(self, running: Running) -> None:
-        self._running = running
-
-    def method(self, path: str) -> Callable[[bytes, Any], bytes] | None:
-        """What answers calls of that path."""
-        return self._host_metrics if path == metricproto.GET_HOST_METRICS else None
-
-    def _host_metrics(self, request: bytes, context: Any) -> bytes:
-        running = self._running
+    def host_metrics(request: bytes) -> bytes:
         running.refresh()
         response = metricproto.messages()["GetHostMetricsResponse"]()
         for device, percent in enumerate(running.mxu_percents()):
             row = response.metrics_data.add(chip_identifier=str(device))
             row.timestamp.seconds = int(time.time())
             row.metrics.add(metric_type=TENSORCORE, utilization=percent)
-        self._add_health(response)
+        _add_health(response, running)
         return bytes(response.SerializeToString())
 
-    def _add_health(self, response: Any) -> None:
-        """Health belongs to a chip: it goes into the row of each chip's first device."""
-        first = {d["chip"]: d["index"] for d in reversed(self._running.description["devices"])}
-        rows = [response.metrics_data[index].health for _, index in sorted(first.items())]
-        for chip, score in enumerate(self._running.throttle_scores()[: len(rows)]):
-            throttling = rows[chip].chip_throttling_metric
-            throttling.tray_id, throttling.chip_id = TRAY, chip
-            throttling.throttling_score = score
-        for chip, name, health in self._running.links():
-            if chip < len(rows):
-                rows[chip].ici_link_metrics.add(port_id=name, link_health=health)
+    return {metricproto.GET_HOST_METRICS: host_metrics}
+
+
+def _add_health(response: Any, running: Running) -> None:
+    """Health belongs to a chip: it goes into the row of each chip's first device."""
+    first = {d["chip"]: d["index"] for d in reversed(running.description["devices"])}
+    rows = [response.metrics_data[index].health for _, index in sorted(first.items())]
+    for chip, score in enumerate(running.throttle_scores()[: len(rows)]):
+        throttling = rows[chip].chip_throttling_metric
+        throttling.tray_id, throttling.chip_id = TRAY, chip
+        throttling.throttling_score = score
+    for chip, name, health in running.links():
+        if chip < len(rows):
+            rows[chip].ici_link_metrics.add(port_id=name, link_health=health)

@@ -14,9 +14,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tpusmi.simulate import files
+from tpusmi.simulate import host_files
 from tpusmi.simulate.host import die_with
-from tpusmi.sources.libtpu.ports import SocketOwners
 from tpusmi.sources.sockets import listeners
 
 TERMINATE_S, KILL_S = 2.0, 5.0
@@ -31,14 +30,14 @@ class Program:
         self, directory: str, described: dict[str, Any], arguments: list[str], env: dict[str, str]
     ) -> None:
         keeper = os.getpid()
-        lockfile = files.open_lockfile(directory)
+        lockfile = host_files.open_lockfile(directory)
         nodes = [node for chip in described["chips"] for node in chip["nodes"]]
-        own = [lockfile, *files.open_nodes(directory, nodes)]
-        own += [fd for process in described["processes"] for fd in _shared(process["port"])]
+        own = [lockfile, *host_files.open_nodes(directory, nodes)]
+        own += [fd for process in described["processes"] for fd in _shared(process)]
 
         def prepare() -> None:  # in the child; safe: this process has one thread
             die_with(keeper)
-            files.lock(lockfile)
+            host_files.lock(lockfile)
 
         self._log = open(f"{directory}/program.log", "w+b", buffering=0)  # noqa: SIM115  # until end()
         self._process = subprocess.Popen(
@@ -90,14 +89,13 @@ class Program:
         return "\n  ".join([f"The job ended {how}.", *lines[-LAST_WORDS_LINES:]])
 
 
-def _shared(port: int) -> list[int]:
-    """A copy of the socket that listens on that port; none where the kernel does not give it."""
-    listener = (listeners() or {}).get(port)
-    pid = None if listener is None else SocketOwners("/proc").pid(listener)
-    if listener is None or pid is None:
+def _shared(process: dict[str, Any]) -> list[int]:
+    """A copy of the socket of its metrics server; none where the kernel does not give it."""
+    listener = (listeners() or {}).get(process["port"])
+    if listener is None:
         return []
     try:
-        return [_copied(pid, f"socket:[{listener.inode}]")]
+        return [_copied(process["pid"], f"socket:[{listener.inode}]")]
     except OSError:
         return []
 

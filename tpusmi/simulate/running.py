@@ -53,8 +53,10 @@ class Running:
 
     @property
     def job_time_s(self) -> float:
-        """Seconds since the job's start."""
-        return description.job_time_s(self.description)
+        """Seconds since the job's start; with `freeze_s` always the same."""
+        if self.description["freeze_s"] is not None:
+            return float(self.description["freeze_s"])
+        return time.monotonic() - float(self.description["born_at_s"])
 
     @property
     def has_agent(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from tpusmi.agent.segment import doubles
 from tpusmi.chips import by_name, peak_flops_per_device
 from tpusmi.model import PHASES, Phase
-from tpusmi.simulate.files import update_machine
+from tpusmi.simulate.host_files import update_machine
 from tpusmi.simulate.memory_profile import EXECUTABLES, Kept, kept, profile
 from tpusmi.simulate.metric_answers import HBM_BYTES
 from tpusmi.simulate.running import Running
@@ -50,7 +50,7 @@ class JobFiles:
     def __init__(self, running: Running, process: int) -> None:
         self._running = running
         self._process = process
-        self._agent: Agent | None = None
+        self._agent: SimulatedAgent | None = None
         self._next_s = -math.inf
 
     def update(self) -> None:
@@ -62,13 +62,13 @@ class JobFiles:
         if self._process == 0 and self._running.description["freeze_s"] is None:
             update_machine(self._running.directory, self._running.job_time_s)
         if self._agent is None and self._running.has_agent:
-            self._agent = Agent(self._running, self._process)
+            self._agent = SimulatedAgent(self._running, self._process)
             self._agent.write_past(now_s)
         if self._agent is not None:
             self._agent.write(now_s)
 
 
-class Agent:
+class SimulatedAgent:
     """The agent in one process of the job."""
 
     def __init__(self, running: Running, process: int) -> None:

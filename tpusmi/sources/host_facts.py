@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 
 from tpusmi.model import Host, HostFacts, within
+from tpusmi.sources.sysfs.files import text_of
 from tpusmi.text import clean
 
 READ_MOST = 1024
@@ -36,20 +36,11 @@ def host_facts(host: Host) -> HostFacts:
 
 
 def _text(path: str) -> str:
-    """The beginning of a file; empty when it cannot be read. It never waits: on a simulated host
-    it may be anything.
-    """
+    """The beginning of a file; empty when it cannot be read."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return text_of(path, READ_MOST)
     except OSError:
         return ""
-    try:
-        is_plain = stat.S_ISREG(os.fstat(file).st_mode)
-        return os.read(file, READ_MOST).decode("utf-8", "replace") if is_plain else ""
-    except OSError:
-        return ""
-    finally:
-        os.close(file)
 
 
 def _in_container(host: Host) -> bool | None:

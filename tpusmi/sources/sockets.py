@@ -5,8 +5,6 @@ The kernel is asked by netlink, which walks the listening sockets only: reading 
 a table of all connections, 10 ms on a large host even when it is empty.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 import struct
 from collections.abc import Iterable, Iterator
@@ -72,11 +70,6 @@ def listeners() -> dict[int, Listener] | None:
 def listening_sockets() -> dict[int, int]:
     """Inodes of the listening sockets, by port. Empty where they are unknown."""
     return {port: listener.inode for port, listener in (listeners() or {}).items()}
-
-
-def open_sockets(fds: str) -> set[int]:
-    """Inodes of the sockets in a directory of descriptors; empty when we may not read it."""
-    return visible_sockets(fds) or set()
 
 
 def visible_sockets(fds: str) -> set[int] | None:
@@ -176,7 +169,9 @@ def _by_netlink(family: int) -> Iterator[tuple[int, Listener]]:
 
 def _by_tables() -> dict[int, Listener] | None:
     """The same from /proc, where a sandbox refuses netlink. None where /proc has no tables."""
-    near = {_as_in_table(address) for address in _NEAR} | {"00000000", "0100007F"}
+    # Four words in the byte order of the machine; the addresses of IPv4 are one.
+    words = (struct.unpack("=4I", address) for address in _NEAR)
+    near = {"".join(f"{word:08X}" for word in four) for four in words} | {"00000000", "0100007F"}
     by_port: dict[int, Listener] | None = None
     for table in ("tcp6", "tcp"):
         try:
@@ -193,11 +188,6 @@ def _by_tables() -> dict[int, Listener] | None:
             if len(fields) > 9 and address in near and fields[9].isdigit():
                 by_port[int(port, 16)] = Listener(int(fields[9]), int(fields[7]))
     return by_port
-
-
-def _as_in_table(address: bytes) -> str:
-    """Four words in the byte order of the machine, in hexadecimal."""
-    return "".join(f"{word:08X}" for word in struct.unpack("=4I", address))
 
 
 def _tcp_rows(process: str) -> list[tuple[int, int, int]] | None:

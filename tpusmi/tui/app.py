@@ -6,6 +6,7 @@ import gc
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import App
@@ -33,6 +34,8 @@ LATE_TICKS = 3
 """Ticks without an answer after which the header says so."""
 MESSAGE_S = 4.0
 """How long the footer shows a message."""
+GARBAGE_AFTER = 10_000
+"""New objects after which garbage is looked for: a snapshot has thousands, and no cycles."""
 HUNG_UP_EVERY_S = 1.0
 """How often a lost terminal is looked for. Ticks can be a minute apart, while Textual spins."""
 
@@ -47,12 +50,11 @@ class Dashboard(App[None]):
     ALLOW_SELECT = False
     AUTO_FOCUS = None
 
+    @dataclass
     class Arrived(Message):
         """A snapshot, or the error in its place."""
 
-        def __init__(self, answer: Snapshot | Exception) -> None:
-            super().__init__()
-            self.answer = answer
+        answer: Snapshot | Exception
 
     def __init__(
         self, feed: Feed, options: Options, reader: Callable[[Feed, Deliver], Reader] = Reader
@@ -80,10 +82,12 @@ class Dashboard(App[None]):
     def get_default_screen(self) -> Screen[None]:
         return self._main
 
+    def on_load(self) -> None:
+        self._ask()  # the first snapshot is there when the screen is: nothing is drawn twice
+
     def on_mount(self) -> None:
         on_signals(lambda code: self.exit(return_code=code))
         on_continued(lambda: self.screen.refresh(layout=True))
-        self._ask()
         self._ticker = self.set_interval(self.scene.interval_s, self._tick)
         self.set_interval(HUNG_UP_EVERY_S, self._leave_when_hung_up)
 
@@ -91,6 +95,7 @@ class Dashboard(App[None]):
         # run() switched it off. Objects of the start are kept out of later searches for garbage.
         if not gc.isenabled():
             gc.freeze()
+            gc.set_threshold(GARBAGE_AFTER)
             gc.enable()
 
     async def on_event(self, event: Event) -> None:

@@ -86,9 +86,11 @@ def host_line(look: Look, snapshot: Snapshot, width: int) -> Row:
     """The second line: load and memory of the machine, and versions."""
     parts = [*_machine(snapshot.host)]
     sure = [p for p in snapshot.processes if p.is_verified]
-    facts = [(n, _one(p.facts.get(key) for p in sure)) for n, key in _VERSIONS]
-    versions = (*facts, ("libtpu", snapshot.host.libtpu_version))
-    parts += [f"{name} {version}" for name, version in versions if version]
+    for name, key in _VERSIONS:
+        if versions := sorted({str(v) for p in sure if (v := p.facts.get(key))}):
+            parts.append(f"{name} {', '.join(versions)}")
+    if snapshot.host.libtpu_version:
+        parts.append(f"libtpu {snapshot.host.libtpu_version}")
     return look.cell(f" {look.glyphs.dot} ".join(parts), width, "dim")
 
 
@@ -104,11 +106,6 @@ def _machine(host: HostFacts) -> Iterator[str]:
         yield f"up {words.elapsed(host.uptime_s)}"
     if host.tpu_driver:
         yield " ".join(filter(None, (host.tpu_driver, host.tpu_driver_version)))
-
-
-def _one(values: Iterable[object]) -> str:
-    """The different values, `0.7.1, 0.7.2`."""
-    return ", ".join(sorted({str(v) for v in values if v is not None}))
 
 
 def _devices(look: Look, snapshot: Snapshot) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from tpusmi.actions.end import Order, carry_out
-from tpusmi.actions.ending import OnProgress
-from tpusmi.actions.outcome import Report
-from tpusmi.actions.plan import Plan, Request
-from tpusmi.actions.planning import planned
 from tpusmi.model import Chip, History, Host, Snapshot
 
-Planner = Callable[[Host, Snapshot, Request], Plan]
-CarryOut = Callable[[Host, Iterable[Chip], Plan, Order, OnProgress], Report]
+if TYPE_CHECKING:
+    from tpusmi.actions.end import Order
+    from tpusmi.actions.ending import OnProgress
+    from tpusmi.actions.outcome import Report
+    from tpusmi.actions.plan import Plan, Request
+
+    Planner = Callable[[Host, Snapshot, Request], Plan]
+    CarryOut = Callable[[Host, Iterable[Chip], Plan, Order, OnProgress], Report]
 
 
 class View(str, Enum):
@@ -35,8 +36,10 @@ class Options(NamedTuple):
     color: bool = True
     host: Host | None = None
     """The machine whose processes may be ended; None where none may be: then no key does it."""
-    planner: Planner = planned
-    carry_out: CarryOut = carry_out
+    planner: Planner | None = None
+    """Plans the end of processes; None is the planner of `actions`."""
+    carry_out: CarryOut | None = None
+    """Ends processes; None is what `actions` does."""
     label: str = ""
     """Shown in the header beside the host's name, such as `demo`."""
     view: str = View.AUTO

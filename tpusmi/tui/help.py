@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from tpusmi.report import rows, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS
-from tpusmi.tui.draw.lines import EDGES, MARGIN, Lines, framed
+from tpusmi.tui.draw.lines import EDGES, MARGIN, BoxScreen
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
-from tpusmi.tui.keys import key_names
+from tpusmi.tui.keys import key, key_names
 from tpusmi.tui.process.process_facts import LETTERS, SILENT, STALE, STOPPED, SUSPECT
 from tpusmi.tui.process.process_facts import UNKNOWN as UNKNOWN_PHASE
 
@@ -28,20 +26,14 @@ _OF_MEMORY = (
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(BoxScreen[None]):
     """A box over the dashboard that lists the keys."""
 
     CSS: ClassVar[str] = "HelpScreen { align: center middle; } #help { height: 1; width: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "escape,q,question_mark,h,f1,enter",
-            "dismiss",
-            "Close",
-            id="close",
-            tooltip="Close this page",
-        ),
-        Binding("down", "scroll(1)", "Down", id="help-down", tooltip="Further down"),
-        Binding("up", "scroll(-1)", "Up", id="help-up", tooltip="Further up"),
+        key("escape,q,question_mark,h,f1,enter", "dismiss", "Close", "close", "Close this page"),
+        key("down", "scroll(1)", "Down", "help-down", "Further down"),
+        key("up", "scroll(-1)", "Up", "help-up", "Further up"),
         Binding("pagedown,space", "scroll(10)", "Page down", id="help-page-down"),
         Binding("pageup", "scroll(-10)", "Page up", id="help-page-up"),
         Binding("end", "scroll(999)", "End", id="help-end"),
@@ -49,23 +41,10 @@ class HelpScreen(ModalScreen[None]):
     ]
 
     def __init__(self, look: Look, bindings: Iterable[Binding], simulated: bool) -> None:
-        super().__init__()
-        self._look, self._keys_of, self._simulated = look, [*bindings], simulated
+        super().__init__(look, "help")
+        self._keys_of, self._simulated = [*bindings], simulated
         keys = _keys(look, self._keys_of, simulated, UNLIMITED)
         self._wide = side_by_side(look, keys, _rest(look, RIGHT_MOST))
-        self._top = 0
-        self._box = Lines(look, id="help")
-
-    def compose(self) -> ComposeResult:
-        yield self._box
-
-    def on_resize(self) -> None:
-        self._draw()
-
-    def action_scroll(self, rows: int) -> None:
-        """Move the page where the terminal is too small for all of it."""
-        self._top += rows
-        self._draw()
 
     def _draw(self) -> None:
         text, room = self._wide, self.size.width - MARGIN
@@ -74,10 +53,8 @@ class HelpScreen(ModalScreen[None]):
         width = min(max(map(width_of, text)) + MARGIN, self.size.width)
         room = min(len(text), max(0, self.size.height - EDGES))
         self._top = min(max(self._top, 0), len(text) - room)
-        shown = text[self._top : self._top + room]
-        self._box.styles.width, self._box.styles.height = width, room + EDGES
-        more = self._top + room < len(text)
-        self._box.show(framed(self._look, shown, width, more=more))
+        below = self._top + room
+        self._show(text[self._top : below], width, more=below < len(text))
 
 
 def help_lines(

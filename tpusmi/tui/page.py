@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import ClassVar, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -13,6 +13,7 @@ from textual.screen import Screen
 from tpusmi.model import Process, Snapshot
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.graphs import Drawn
+from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.keymap import remapped
@@ -133,7 +134,7 @@ WHEEL_LINES = 3
 FAR = 1_000_000
 """More lines than any page has."""
 
-Key = TypeVar("Key", bound=Hashable)
+Choice = TypeVar("Choice")
 
 
 def scroll_keys(name: str, thing: str) -> list[Binding]:
@@ -183,10 +184,33 @@ class ScrollPage(Page):
         self.draw()
 
 
-def stepped(keys: Sequence[Key], chosen: Key | None, step: int) -> Key | None:
-    """The key that many steps further on, from the last to the first; the first if the chosen one
-    is gone, and None if there are none.
+class ListPage(Page):
+    """A page with a table or a tree that has a cursor, and a filter."""
+
+    prompt: Prompt
+
+    @property
+    def current_list(self) -> ItemList[Any]:
+        """The list that has the cursor."""
+        raise NotImplementedError
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor by that many rows."""
+        self.current_list.move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by that many pages."""
+        self.current_list.move(pages * self.current_list.page)
+
+    def action_jump(self, index: int) -> None:
+        """Move the cursor to the first or the last row."""
+        if items := self.current_list.items:
+            self.current_list.move_to(index % len(items))
+
+
+def stepped(choices: Sequence[Choice], chosen: object, step: int) -> Choice:
+    """The choice that many steps further on, from the last to the first; the first if the chosen
+    one is gone. There must be at least one.
     """
-    if not keys:
-        return None
-    return keys[(keys.index(chosen) + step) % len(keys)] if chosen in keys else keys[0]
+    at = choices.index(chosen) + step if chosen in choices else 0
+    return choices[at % len(choices)]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click, Key, Paste
-from textual.screen import ModalScreen
 
-from tpusmi.tui.draw.lines import EDGES, MARGIN, Lines, framed
+from tpusmi.tui.draw.lines import EDGES, MARGIN, BoxScreen
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.prompt import TypedText
 from tpusmi.tui.keys import key, key_names
@@ -21,7 +19,7 @@ _ABOVE = 3
 """Lines of the box above the first command: its edge, the prompt and a blank line."""
 
 
-class PaletteScreen(ModalScreen["Binding | None"]):
+class PaletteScreen(BoxScreen["Binding | None"]):
     """A box over the page; returns the binding of the chosen command."""
 
     CSS: ClassVar[str] = (
@@ -35,20 +33,11 @@ class PaletteScreen(ModalScreen["Binding | None"]):
     ]
 
     def __init__(self, look: Look, bindings: Sequence[Binding]) -> None:
-        super().__init__()
-        self._look = look
+        super().__init__(look, "palette")
         self._commands = _commands(bindings)
         self._matches = self._commands
         self._at = 0
-        self._top = 0
-        self._box = Lines(look, id="palette")
         self._typed = TypedText()
-
-    def compose(self) -> ComposeResult:
-        yield self._box
-
-    def on_resize(self) -> None:
-        self._draw()
 
     def on_key(self, event: Key) -> None:
         """Typed text is searched for, Enter runs the selected command, Esc closes the box."""
@@ -107,9 +96,7 @@ class PaletteScreen(ModalScreen["Binding | None"]):
             lines.append(self._look.cell(cell, inner, style))
         if not visible:
             lines.append(self._look.line(("No matching command", "warn")))
-        self._box.styles.width, self._box.styles.height = width, len(lines) + EDGES
-        more = self._top + room < len(self._matches)
-        self._box.show(framed(self._look, lines, width, more=more))
+        self._show(lines, width, more=self._top + room < len(self._matches))
 
 
 def _commands(bindings: Sequence[Binding]) -> list[tuple[Binding, str]]:

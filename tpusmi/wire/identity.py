@@ -13,7 +13,8 @@ def me() -> Identity:
     ticks = start_ticks("/proc", pid)
     if ticks is None:
         raise OSError(f"/proc/{pid}/stat cannot be read")
-    return Identity(pid, os.getuid(), ticks, boot_id("/proc"), pid_namespace("/proc"))
+    namespace = pid_namespace("/proc")
+    return Identity(pid, os.getuid(), ticks, boot_id=boot_id("/proc"), pid_namespace=namespace)
 
 
 def start_ticks(proc: str, pid: int) -> int | None:

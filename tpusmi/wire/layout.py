@@ -165,7 +165,7 @@ def plan(who: Identity, devices: int, created_at_s: float, created_wall_s: float
     doubles = fields_in_slot(len(PROCESS_FIELDS), len(DEVICE_FIELDS), devices)
     slot_bytes = slot_size(doubles)
     return Header(
-        *who,
+        **who._asdict(),
         created_at_s=created_at_s,
         created_wall_s=created_wall_s,
         devices=devices,

@@ -24,6 +24,8 @@ RUNTIMES_MOST = 1024
 """Most directories of users' runtime files that are searched."""
 PROCESSES_MOST = 32768
 """Most processes of /proc that are listed."""
+RECENT_S = 60.0
+"""A living agent writes to its segment more often than this."""
 RANDOM_MOST = 64
 """Most characters in the random part of a name."""
 OF_USER_MOST = 4
@@ -52,14 +54,6 @@ class SegmentFile(NamedTuple):
     def charged(self) -> int:
         """The user whose share it costs."""
         return self.uid if self.payer is None else self.payer
-
-
-class SegmentFiles(NamedTuple):
-    """The segment files of one directory."""
-
-    files: list[SegmentFile]
-    entries: int
-    """How many names the directory has: `most` + 1 where it has more than may be read."""
 
 
 class SegmentDirectory(NamedTuple):
@@ -219,13 +213,11 @@ def is_private(directory: str, uid: int) -> bool:
 
 
 def segments(
-    directory: str,
-    uid: int | None,
-    most: int = ENTRIES_MOST,
-    first: Container[str] | None = None,
-) -> SegmentFiles:
+    directory: str, uid: int | None, most: int = ENTRIES_MOST, first: Container[str] | None = None
+) -> tuple[list[SegmentFile], int]:
     """The files with the name of a segment, of that user if one is given, in the first `most`
-    entries. Where there are more, names that begin with one of the pids in `first` come first.
+    entries; and how many entries there are, `most` + 1 for more. Then names that begin with one of
+    the pids in `first` come first.
 
     Raises OSError when the directory cannot be listed.
     """
@@ -234,7 +226,7 @@ def segments(
     if first is not None and len(listed) > most:
         listed.sort(key=lambda entry: entry.name.partition("-")[0] not in first)
     files = (_file_of(entry, uid) for entry in listed[:most])
-    return SegmentFiles([file for file in files if file is not None], min(len(listed), most + 1))
+    return [file for file in files if file is not None], min(len(listed), most + 1)
 
 
 def _file_of(entry: os.DirEntry[str], uid: int | None) -> SegmentFile | None:
@@ -265,9 +257,11 @@ def named_process(name: str) -> tuple[int, int] | None:
 
 def segment_file(path: str, named: tuple[int, int], status: os.stat_result) -> SegmentFile:
     """The file of that path and status, which names that pid and start."""
+    pid, start_ticks = named
     return SegmentFile(
         path,
-        *named,
+        pid=pid,
+        start_ticks=start_ticks,
         uid=status.st_uid,
         bytes=status.st_size,
         written_s=status.st_mtime,

@@ -12,27 +12,8 @@ import zlib
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
-from tpusmi.wire import lock
-from tpusmi.wire.layout import (
-    BLOB_HEAD,
-    CRC,
-    DEVICE_FIELDS,
-    FACTS_HALF,
-    FACTS_JSON,
-    FACTS_PER_DEVICE,
-    HEADER,
-    HEADER_LEAST_BYTES,
-    MAGIC,
-    MAJOR,
-    NEWEST,
-    PREAMBLE,
-    PROCESS_FIELDS,
-    SLOT_HEAD,
-    Header,
-    SegmentError,
-    fields_in_slot,
-    slot_size,
-)
+from tpusmi.wire import layout, lock
+from tpusmi.wire.layout import Header, SegmentError
 
 MOST_BYTES = 16 * 1024 * 1024
 MOST_BLOB_BYTES = 1024 * 1024
@@ -84,7 +65,7 @@ class SegmentReader:
             os.close(self._fd)
             raise
         h = self.header
-        self._doubles = fields_in_slot(h.process_fields, h.device_fields, h.devices)
+        self._doubles = layout.fields_in_slot(h.process_fields, h.device_fields, h.devices)
         self._slot = struct.Struct(f"<Q{self._doubles}d")
 
     def close(self) -> None:
@@ -104,10 +85,10 @@ class SegmentReader:
         """The newest complete sample; None when none was written yet."""
         h = self.header
         for _ in range(TRIES):
-            hint = self._pread(NEWEST.size, h.newest_offset)
-            if len(hint) < NEWEST.size:
+            hint = self._pread(layout.NEWEST.size, h.newest_offset)
+            if len(hint) < layout.NEWEST.size:
                 return None
-            (sequence,) = NEWEST.unpack(hint)
+            (sequence,) = layout.NEWEST.unpack(hint)
             if sequence == 0:
                 return None
             slot = sequence % h.slots
@@ -120,7 +101,7 @@ class SegmentReader:
     def past(
         self,
         most: int | None = None,
-        device_fields: Collection[str] = DEVICE_FIELDS,
+        device_fields: Collection[str] = layout.DEVICE_FIELDS,
         newest_first: bool = False,
     ) -> Iterator[Sample]:
         """The complete samples of the ring, oldest first, with those fields of devices; of more
@@ -130,7 +111,7 @@ class SegmentReader:
         h = self.header
         ring = self._pread(h.slot_bytes * h.slots, h.slots_offset)
         starts = range(0, len(ring) - h.slot_bytes + 1, h.slot_bytes)
-        numbered = sorted((SLOT_HEAD.unpack_from(ring, start)[0], start) for start in starts)
+        numbered = sorted((layout.SLOT_HEAD.unpack_from(ring, start)[0], start) for start in starts)
         filled = [slot for slot in numbered if slot[0]]
         chosen = filled if most is None else filled[:: max(1, -(-len(filled) // most))]
         for _, start in reversed(chosen) if newest_first else chosen:
@@ -148,9 +129,9 @@ class SegmentReader:
         SegmentError when they are larger than its devices need.
         """
         blob = self._blob(self.header.facts_offset, self.header.facts_half)
-        if blob is None or blob.kind != FACTS_JSON:
+        if blob is None or blob.kind != layout.FACTS_JSON:
             return 0, {}
-        most = FACTS_MARGIN * (FACTS_HALF + FACTS_PER_DEVICE * self.header.devices)
+        most = FACTS_MARGIN * (layout.FACTS_HALF + layout.FACTS_PER_DEVICE * self.header.devices)
         if len(blob.payload) > most:
             raise SegmentError(f"has facts of more than {most} bytes")
         try:
@@ -168,8 +149,9 @@ class SegmentReader:
         return self._sequence(self.header.profile_offset, self.header.profile_half)
 
     def _sequence(self, offset: int, half: int) -> int:
-        heads = (self._pread(NEWEST.size, start) for start in (offset, offset + half))
-        return max((NEWEST.unpack(b)[0] for b in heads if len(b) == NEWEST.size), default=0)
+        heads = (self._pread(layout.NEWEST.size, start) for start in (offset, offset + half))
+        whole = (head for head in heads if len(head) == layout.NEWEST.size)
+        return max((layout.NEWEST.unpack(head)[0] for head in whole), default=0)
 
     def _pread(self, size: int, offset: int) -> bytes:
         try:
@@ -183,23 +165,23 @@ class SegmentReader:
         if self.stat.st_size > MOST_BYTES:
             raise SegmentError(f"is larger than {MOST_BYTES} bytes")
         start = self._pread(4096, 0)
-        if len(start) < PREAMBLE.size:
+        if len(start) < layout.PREAMBLE.size:
             raise SegmentError("is too short to be a segment")
-        magic, major, minor, header_bytes = PREAMBLE.unpack_from(start)
-        if magic != MAGIC:
+        magic, major, minor, header_bytes = layout.PREAMBLE.unpack_from(start)
+        if magic != layout.MAGIC:
             raise SegmentError("is not a tpusmi segment")
-        if major != MAJOR:
-            side = "this tpusmi" if major > MAJOR else "the tpusmi inside that job"
+        if major != layout.MAJOR:
+            side = "this tpusmi" if major > layout.MAJOR else "the tpusmi inside that job"
             raise SegmentError(
-                f"has format {major}.{minor}, this tpusmi reads {MAJOR}.x: upgrade {side}"
+                f"has format {major}.{minor}, this tpusmi reads {layout.MAJOR}.x: upgrade {side}"
             )
-        if not HEADER_LEAST_BYTES <= header_bytes <= len(start):
+        if not layout.HEADER_LEAST_BYTES <= header_bytes <= len(start):
             raise SegmentError("has a header of impossible size")
-        body = start[: header_bytes - CRC.size]
-        if CRC.unpack_from(start, len(body))[0] != zlib.crc32(body):
+        body = start[: header_bytes - layout.CRC.size]
+        if layout.CRC.unpack_from(start, len(body))[0] != zlib.crc32(body):
             raise SegmentError("has a damaged header (CRC)")
-        fields = body[PREAMBLE.size :][: HEADER.size].ljust(HEADER.size, b"\0")
-        header = Header(*HEADER.unpack(fields))
+        fields = body[layout.PREAMBLE.size :][: layout.HEADER.size].ljust(layout.HEADER.size, b"\0")
+        header = Header._make(layout.HEADER.unpack(fields))
         self._check(header)
         return (major, minor), header
 
@@ -215,29 +197,29 @@ class SegmentReader:
             or max(h.facts_half, h.profile_half) > MOST_BLOB_BYTES
         ):
             raise SegmentError("has a header of impossible counts")
-        doubles = fields_in_slot(h.process_fields, h.device_fields, h.devices)
+        doubles = layout.fields_in_slot(h.process_fields, h.device_fields, h.devices)
         ends = (
             h.facts_offset + 2 * h.facts_half,
             h.profile_offset + 2 * h.profile_half,
-            h.newest_offset + NEWEST.size,
+            h.newest_offset + layout.NEWEST.size,
         )
         halves = min(h.facts_half, h.profile_half)
         if (
-            h.slot_bytes < slot_size(doubles)
+            h.slot_bytes < layout.slot_size(doubles)
             or h.slots < 1
             or max(ends) > size
-            or halves < BLOB_HEAD.size
+            or halves < layout.BLOB_HEAD.size
         ):
             raise SegmentError("has a header of impossible sizes")
 
     def _sample(
-        self, slot: int, data: bytes, device_fields: Collection[str] = DEVICE_FIELDS
+        self, slot: int, data: bytes, device_fields: Collection[str] = layout.DEVICE_FIELDS
     ) -> Sample | None:
         """The sample in those bytes; None when it is torn or not of that slot."""
-        body = data[: -CRC.size]
-        if len(data) != self.header.slot_bytes or CRC.unpack(data[-CRC.size :])[0] != zlib.crc32(
-            body
-        ):
+        if len(data) != self.header.slot_bytes:
+            return None
+        body, end = data[: -layout.CRC.size], data[-layout.CRC.size :]
+        if layout.CRC.unpack(end)[0] != zlib.crc32(body):
             return None
         sequence, at_s, wall_s, *values = self._slot.unpack_from(body)
         if sequence == 0 or sequence % self.header.slots != slot:
@@ -245,12 +227,12 @@ class SegmentReader:
         if not (_is_time(at_s) and _is_time(wall_s)):
             return None
         h = self.header
-        columns = _columns(PROCESS_FIELDS, h.process_fields, PROCESS_FIELDS)
+        columns = _columns(layout.PROCESS_FIELDS, h.process_fields, layout.PROCESS_FIELDS)
         process = _finite(columns, values, 0)
-        columns = _columns(DEVICE_FIELDS, h.device_fields, device_fields)
+        columns = _columns(layout.DEVICE_FIELDS, h.device_fields, device_fields)
         rows = (h.process_fields + i * h.device_fields for i in range(h.devices))
         devices = tuple(_finite(columns, values, row) for row in rows)
-        return Sample(sequence, at_s, wall_s, process, devices)
+        return Sample(sequence, at_s, wall_s, process=process, devices=devices)
 
     def _blob(self, offset: int, half: int) -> BlobContent | None:
         for _ in range(TRIES):
@@ -261,14 +243,15 @@ class SegmentReader:
 
     def _halves(self, offset: int, half: int) -> Iterator[BlobContent]:
         for start in (offset, offset + half):
-            head = self._pread(BLOB_HEAD.size, start)
-            if len(head) < BLOB_HEAD.size:
+            head = self._pread(layout.BLOB_HEAD.size, start)
+            if len(head) < layout.BLOB_HEAD.size:
                 continue
-            sequence, kind, length, at_s, crc = BLOB_HEAD.unpack(head)
-            if sequence == 0 or length > half - BLOB_HEAD.size or not _is_time(at_s):
+            sequence, kind, length, at_s, crc = layout.BLOB_HEAD.unpack(head)
+            if sequence == 0 or length > half - layout.BLOB_HEAD.size or not _is_time(at_s):
                 continue
-            payload = self._pread(length, start + BLOB_HEAD.size)
-            if zlib.crc32(payload, zlib.crc32(head[: -CRC.size])) == crc and len(payload) == length:
+            payload = self._pread(length, start + layout.BLOB_HEAD.size)
+            right = zlib.crc32(payload, zlib.crc32(head[: -layout.CRC.size]))
+            if crc == right and len(payload) == length:
                 yield BlobContent(sequence, kind, at_s, payload)
 
 

@@ -9,21 +9,8 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from tpusmi.wire import lock
-from tpusmi.wire.layout import (
-    BLOB_HEAD,
-    CRC,
-    HEADER,
-    HEADER_BYTES,
-    MAGIC,
-    MAJOR,
-    MINOR,
-    NEWEST,
-    PREAMBLE,
-    SLOT_HEAD,
-    Header,
-    fields_in_slot,
-)
+from tpusmi.wire import layout, lock
+from tpusmi.wire.layout import Header
 
 _TO_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -38,9 +25,9 @@ class _File:
         """Create and lock the file, following no link; one that a crash of ours has left is
         replaced. Raises OSError.
         """
-        self._name = os.path.basename(path)
+        self.name = os.path.basename(path)
         self._fd = -1
-        self._identity: tuple[int, int] | None = None
+        self.identity: tuple[int, int] | None = None
         """Device and inode of the file; None until it is open."""
         _files.add(self)
         try:
@@ -52,7 +39,7 @@ class _File:
             # Before anything else: a file without a lock may be swept, and one that others can open
             # may be locked by them.
             self.is_locked = lock.hold(self._fd)
-            self._identity = _identity(self._fd)
+            self.identity = _identity(self._fd)
             os.fchmod(self._fd, mode)  # a job's umask is often 077, and viewers run as other users
         except BaseException:
             self.close()
@@ -60,7 +47,7 @@ class _File:
 
     def write(self, data: bytes, offset: int) -> None:
         """Write at that offset. Raises OSError, also when the descriptor is no longer ours."""
-        if _identity(self._fd) != self._identity:
+        if _identity(self._fd) != self.identity:
             raise OSError(errno.EBADF, "the job closed the segment's descriptor")
         check_limit(offset + len(data))
         os.pwrite(self._fd, data, offset)
@@ -77,7 +64,7 @@ class _File:
             status = os.stat(path, follow_symlinks=False)
         except OSError:
             return False
-        return (status.st_dev, status.st_ino) == self._identity and status.st_size >= size
+        return (status.st_dev, status.st_ino) == self.identity and status.st_size >= size
 
     def remove(self, path: str) -> None:
         """Close it, and remove it from that path if it is there."""
@@ -91,20 +78,12 @@ class _File:
     def close(self) -> None:
         """Close it. A child that is forked during this still finds it among the open ones."""
         try:
-            if self._fd >= 0 and self._identity in (None, _identity(self._fd)):
+            if self._fd >= 0 and self.identity in (None, _identity(self._fd)):
                 os.close(self._fd)
         except OSError:
             pass  # closed already
         self._fd = -1
         _files.discard(self)
-
-    def close_in_child(self) -> None:
-        """Close it in a forked child. If the parent's thread was just opening it, only the kernel
-        knows which descriptor it is.
-        """
-        if self._identity is None:
-            _close_by_name(self._name)
-        self.close()
 
 
 _files: set[_File] = set()
@@ -116,10 +95,13 @@ def close_inherited() -> None:
     alive.
     """
     for file in tuple(_files):
-        file.close_in_child()
+        if file.identity is None:  # the parent's thread was just opening it
+            _close_by_name(file.name)
+        file.close()
 
 
 def _close_by_name(name: str) -> None:
+    """Close a file whose descriptor only the kernel knows."""
     try:
         numbers = os.listdir("/proc/self/fd")
     except OSError:
@@ -167,17 +149,17 @@ class Blob:
     @property
     def capacity(self) -> int:
         """Bytes of the largest payload that fits."""
-        return self._half - BLOB_HEAD.size
+        return self._half - layout.BLOB_HEAD.size
 
     def write(self, kind: int, payload: bytes, at_s: float) -> bool:
         """True when the payload was written; False when it does not fit. Raises OSError."""
         if len(payload) > self.capacity:
             return False
         sequence = self._sequence + 1
-        head = BLOB_HEAD.pack(sequence, kind, len(payload), at_s, 0)[: -CRC.size]
+        head = layout.BLOB_HEAD.pack(sequence, kind, len(payload), at_s, 0)[: -layout.CRC.size]
         crc = zlib.crc32(payload, zlib.crc32(head))
         offset = self._offset + self._half * (sequence % 2)
-        self._file.write(head + CRC.pack(crc) + payload, offset)
+        self._file.write(head + layout.CRC.pack(crc) + payload, offset)
         self._sequence = sequence
         return True
 
@@ -205,8 +187,8 @@ class SegmentWriter:
         self._file = _File(new, mode)
         self.header = header = header._replace(locked=int(self._file.is_locked))
         self._sequence = 0
-        doubles = fields_in_slot(header.process_fields, header.device_fields, header.devices)
-        padding = header.slot_bytes - SLOT_HEAD.size - 8 * doubles - CRC.size
+        doubles = layout.fields_in_slot(header.process_fields, header.device_fields, header.devices)
+        padding = header.slot_bytes - layout.SLOT_HEAD.size - 8 * doubles - layout.CRC.size
         self._slot = struct.Struct(f"<Q{doubles}d{padding}x")
         self.facts = Blob(self._file, header.facts_offset, header.facts_half)
         self.profile = Blob(self._file, header.profile_offset, header.profile_half)
@@ -226,8 +208,8 @@ class SegmentWriter:
         packed = self._slot.pack(sequence, *values)
         header = self.header
         offset = header.slots_offset + header.slot_bytes * (sequence % header.slots)
-        self._file.write(packed + CRC.pack(zlib.crc32(packed)), offset)
-        self._file.write(NEWEST.pack(sequence), header.newest_offset)
+        self._file.write(packed + layout.CRC.pack(zlib.crc32(packed)), offset)
+        self._file.write(layout.NEWEST.pack(sequence), header.newest_offset)
         self._sequence = sequence
 
     def is_in_place(self) -> bool:
@@ -245,5 +227,6 @@ class SegmentWriter:
 
 def packed_header(header: Header) -> bytes:
     """The first bytes of a segment: preamble, header, CRC."""
-    body = PREAMBLE.pack(MAGIC, MAJOR, MINOR, HEADER_BYTES) + HEADER.pack(*header)
-    return body + CRC.pack(zlib.crc32(body))
+    start = (layout.MAGIC, layout.MAJOR, layout.MINOR, layout.HEADER_BYTES)
+    body = layout.PREAMBLE.pack(*start) + layout.HEADER.pack(*header)
+    return body + layout.CRC.pack(zlib.crc32(body))

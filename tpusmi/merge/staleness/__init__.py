@@ -6,22 +6,8 @@ everything that could have changed it was asked, and has answered.
 
 # No `from __future__ import annotations`: see `model/__init__.py`.
 
-from typing import NamedTuple
-
 from tpusmi.model import History, Snapshot
-
-IDLE_S = 30 * 60.0
-STUCK_S = 10 * 60.0
-
-
-class Limits(NamedTuple):
-    """For how long a holder may do nothing."""
-
-    idle_s: float = IDLE_S
-    stuck_s: float = STUCK_S
-
-
-USUAL = Limits()
+from tpusmi.model.process import USUAL, Limits
 
 
 def judged(s: Snapshot, limits: Limits = USUAL, history: History | None = None) -> Snapshot:

@@ -21,7 +21,11 @@ _MEASURES = ("hbm_used_bytes", "idle_s", *BUSY)
 
 def signs_of(c: Case) -> tuple[Sign, ...]:
     """Every sign that it is stale, the weightiest first."""
-    return (*c.life.signs, *_stuck(c), *_idle(c), *_quiet(c), *_silent(c))
+    signs = [*c.life.signs, *_stuck(c)]
+    rests_s = idle_s(c)
+    if rests_s is not None and rests_s >= c.limits.idle_s:
+        signs.append(Sign("idle", f"has left all its devices idle for {elapsed(rests_s)}"))
+    return (*signs, *_quiet(c), *_silent(c))
 
 
 def works_since_its_start(c: Case) -> str:
@@ -56,12 +60,6 @@ def _stuck_s(c: Case) -> float | None:
     return c.life.newest_thread_s
 
 
-def _idle(c: Case) -> Iterator[Sign]:
-    rests_s = idle_s(c)
-    if rests_s is not None and rests_s >= c.limits.idle_s:
-        yield Sign("idle", f"has left all its devices idle for {elapsed(rests_s)}")
-
-
 def _quiet(c: Case) -> Iterator[Sign]:
     """A sign about a holder without metrics that does no visible work."""
     thread_s, used = c.life.newest_thread_s, c.life.mean_cpu_percent
@@ -70,17 +68,14 @@ def _quiet(c: Case) -> Iterator[Sign]:
     if thread_s is None or used is None or c.is_measured(*_MEASURES):
         return
     if thread_s >= c.limits.stuck_s and used < QUIET_CPU_PERCENT:
+        addresses = c.process.environment.get("TPU_PROCESS_ADDRESSES", "").split(",")
+        several = len({address.rpartition(":")[0] for address in addresses}) > 1
+        waits = ", or it waits for the other hosts" if several else ""
         yield Sign(
             "quiet",
             f"no metrics server, no agent, no new thread for {elapsed(thread_s)}, and "
-            f"{used:.1f} % of a core since its start: still starting, or stuck{_waits(c)}",
+            f"{used:.1f} % of a core since its start: still starting, or stuck{waits}",
         )
-
-
-def _waits(c: Case) -> str:
-    addresses = c.process.environment.get("TPU_PROCESS_ADDRESSES", "").split(",")
-    several = len({address.rpartition(":")[0] for address in addresses}) > 1
-    return ", or it waits for the other hosts" if several else ""
 
 
 def _silent(c: Case) -> Iterator[Sign]:

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tpusmi.merge.staleness import Limits
 from tpusmi.merge.staleness.signs import (
     NEVER_ENOUGH,
     WITHOUT_WEIGHT,
     signs_of,
     works_since_its_start,
 )
-from tpusmi.merge.staleness.work import (
-    NOT_MEASURED,
-    Case,
-    lack_of_work,
-    why_working,
-)
+from tpusmi.merge.staleness.work import NOT_MEASURED, Case, lack_of_work, why_working
 from tpusmi.merge.witnesses import in_words, missing_for, stopped
 from tpusmi.model import (
     ENDING_CODES,
@@ -29,6 +23,7 @@ from tpusmi.model import (
     Snapshot,
     Verdict,
 )
+from tpusmi.model.process import Limits
 from tpusmi.text import elapsed
 
 _ASKED_ALREADY = ("idle", "stuck")
@@ -50,7 +45,7 @@ def with_verdict(s: Snapshot, p: Process, limits: Limits, history: History | Non
     if p.is_dead or p.life is None:
         return p
     devices = [d for d in s.devices if p.key in d.owners]
-    case = Case(s, p, p.life, devices, limits, history)
+    case = Case(snapshot=s, process=p, life=p.life, devices=devices, limits=limits, history=history)
     signs = signs_of(case)
     judgement = _judgement(case, signs)
     return p._replace(
@@ -72,14 +67,10 @@ def _judgement(c: Case, signs: Sequence[Sign]) -> _Judgement:
     if works:
         reason = f"{weighty[0].message}, but {works}" if weighty else None
         return _Judgement(Verdict.NOT_STALE, None, reason)
-    return _in_doubt(c, _weighed(c, weighty))
-
-
-def _weighed(c: Case, signs: Sequence[Sign]) -> _Judgement:
-    """The verdict as far as the witnesses that were asked go."""
-    judgements = [_weight(c, sign) for sign in signs]
+    # The verdict as far as the witnesses that were asked go: a sign that is enough, else the first.
+    judgements = [_weight(c, sign) for sign in weighty]
     stale = [judgement for judgement in judgements if judgement.verdict == Verdict.STALE]
-    return next(iter((*stale, *judgements)), _Judgement(Verdict.NOT_STALE))
+    return _in_doubt(c, next(iter((*stale, *judgements)), _Judgement(Verdict.NOT_STALE)))
 
 
 def _weight(c: Case, sign: Sign) -> _Judgement:

@@ -5,7 +5,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tpusmi.merge.staleness import Limits
 from tpusmi.model import (
     LOST_AFTER_S,
     OK,
@@ -20,15 +19,12 @@ from tpusmi.model import (
     State,
 )
 from tpusmi.model.history import NOTHING_PERCENT
+from tpusmi.model.process import Limits
 from tpusmi.model.several import fresh, fresh_own, least, mean
 from tpusmi.text import elapsed
 
 WORKED_LATELY_S = 60.0
-BUSY = (
-    "duty_cycle_percent",
-    "tensorcore_utilization_percent",
-    "hbm_bandwidth_utilization_percent",
-)
+BUSY = ("duty_cycle_percent", "tensorcore_utilization_percent", "hbm_bandwidth_utilization_percent")
 """Metrics that say whether a device works."""
 WORKING_CPU_PERCENT = 20.0
 RESTING_CPU_PERCENT = 1.0
@@ -91,7 +87,10 @@ def why_working(c: Case) -> str:
             share = fresh(c.snapshot, name, d)
             if share is not None and share.value > NOTHING_PERCENT:
                 return f"{d.name} is busy"
-    return "" if c.is_measured(*BUSY) else _works_on_the_host(c)
+    used = c.life.recent_cpu_percent
+    if used is None or used < WORKING_CPU_PERCENT or c.is_measured(*BUSY):
+        return ""
+    return f"it uses {used:.0f} % of a core"
 
 
 def lack_of_work(c: Case) -> Answer:
@@ -134,20 +133,13 @@ def _who_answers(c: Case) -> str:
     """What its agent and its server say about its work."""
     if c.has_agent:
         return "its agent says that it is idle"
-    if c.devices and all(_is_measured(c.snapshot, d) for d in c.devices):
+    names = ("idle_s", *BUSY)
+    measured = (any(fresh(c.snapshot, name, d) is not None for name in names) for d in c.devices)
+    if c.devices and all(measured):
         return "its chips run nothing"
     if c.has_server:
         return "its metrics server knows of no program"
     return "neither an agent nor a metrics server of its own answers"
-
-
-def _is_measured(s: Snapshot, d: Device) -> bool:
-    return any(fresh(s, name, d) is not None for name in ("idle_s", *BUSY))
-
-
-def _works_on_the_host(c: Case) -> str:
-    used = c.life.recent_cpu_percent
-    return "" if used is None or used < WORKING_CPU_PERCENT else f"it uses {used:.0f} % of a core"
 
 
 def _quiet_since_s(d: Device, history: History) -> float | None:

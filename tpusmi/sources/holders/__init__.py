@@ -3,57 +3,23 @@
 A node is never opened: if a monitor opened one, the real job could not.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+from __future__ import annotations
 
 import math
-import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
-from tpusmi.model import (
-    ABSENT,
-    DENIED,
-    FAILED,
-    HOLDERS,
-    OK,
-    Chip,
-    Host,
-    LockFile,
-    Outcome,
-    Process,
-    Status,
-    Visibility,
-)
-from tpusmi.sources.holders.describe import Describer
-from tpusmi.sources.holders.loaded import Loaded
-from tpusmi.sources.holders.lockfile import PATHS, lock_files
+from tpusmi.model import ABSENT, HOLDERS, Chip, Host, Outcome, Process
 from tpusmi.sources.holders.nodes import Nodes, known_nodes
-from tpusmi.sources.holders.open_files import OpenLockFile
-from tpusmi.sources.holders.procfs import is_ours
-from tpusmi.sources.holders.scan import Scan, ScanResult, sees_every_process
-from tpusmi.text import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.sources.holders.passes import Passes
 
 PERIOD_S = 0.5
-IN_A_CONTAINER = (
-    "processes outside this container, or pid namespace, cannot be seen: others may hold the TPU"
-)
-SIGHT_UNKNOWN = "this /proc may not show every process: others may hold the TPU"
-HIDES_OTHERS = "this /proc hides the processes of other users: others may hold the TPU; try sudo"
-LOCKS_AGAIN_S = 2.0
-FULL_AGAIN_S = 1.0
-"""At least this time passes between full scans for nodes that have been opened."""
-MAPS_AT_FIRST, MAPS_AT_ONCE = 1 << 30, 8
-"""How many processes have their maps read in the first pass, and in a later one: maps are long."""
-
-
-class _LockLook(NamedTuple):
-    """The lock files at the last look."""
-
-    at_s: float
-    opened: tuple[OpenLockFile, ...]
-    files: tuple[LockFile, ...]
+NODES_AGAIN_S = 2.0
+"""Nodes change seldom, and a host may have hundreds: they are looked at again after that."""
 
 
 class Holders:
@@ -70,19 +36,17 @@ class Holders:
         """
         self._host = host
         self._chips = chips
-        self._proc = host.path("/proc")
         self._detailed = detailed
         self._lock = threading.Lock()
         self._newest: Outcome | None = None
         self._read_at_s = 0.0
         self._has_read = False
-        self._nodes = Nodes({}, {}, ())
-        self._scan: Scan | None = None
-        self._watch: Watch | None = None
-        self._full_at_s = -math.inf
-        self._locks: _LockLook | None = None
-        self._loaded = Loaded(self._proc)
-        self._describer = Describer(self._proc, detailed, host.older_s)
+        self._nodes: Nodes | None = None
+        self._nodes_of: tuple[Chip, ...] = ()
+        """The chips that the nodes belong to."""
+        self._nodes_at_s = -math.inf
+        self._passes: Passes | None = None
+        """None until there is a node."""
 
     def read(self, now_s: float) -> Outcome:
         """Every holder with its nodes. ABSENT when the host has no node of a TPU.
@@ -91,19 +55,21 @@ class Holders:
         """
         with self._lock:
             outcome = self._look(now_s)
-            wait_s = 0.0 if self._has_read else self._describer.wait_s
+            passes = self._passes
+            wait_s = 0.0 if self._has_read or passes is None else passes.wait_s
             self._has_read = True
-        if not wait_s:
+        if passes is None or not wait_s:
             return outcome
         time.sleep(wait_s)  # without the lock: other sources need the holders meanwhile
         with self._lock:
-            self._newest = outcome = outcome._replace(processes=self._describer.again())
+            self._newest = outcome = outcome._replace(processes=passes.again())
         return outcome._replace(took_s=outcome.took_s + wait_s)
 
     def close(self) -> None:
         """Stop the watch, unless a look is under way: then the end of the next one does."""
         if self._lock.acquire(blocking=False):
-            self._drop_watch()
+            if self._passes is not None:
+                self._passes.close()
             self._lock.release()
 
     def processes(self) -> Sequence[Process]:
@@ -121,142 +87,19 @@ class Holders:
         return self._newest
 
     def _outcome(self, now_s: float) -> Outcome:
-        started_s = time.monotonic()
-        nodes = known_nodes(self._host, self._chips())
+        nodes = self._known_nodes(now_s)
         if not nodes.names:
             return Outcome(self.name, ABSENT, "no device node")
-        if not is_ours(self._proc):
-            return Outcome(self.name, FAILED, f"{self._proc} is not the /proc of this process")
-        try:
-            scanned = self._scanned(nodes, now_s)
-        except OSError as error:
-            return Outcome(self.name, FAILED, f"{self._proc}: {error.strerror}")
-        processes = self._describer.processes(scanned.holders, self._loaded.pids(), now_s)
-        why = _why_unseen(self._host, scanned)
-        unseen = _unseen(scanned.hidden, why)
-        status, message = _status(processes, bool(scanned.hidden) or scanned.hides_others, unseen)
-        return Outcome(
-            self.name,
-            status,
-            message,
-            took_s=time.monotonic() - started_s,
-            processes=processes,
-            lock_files=self._lock_files(scanned.lock_files, not why, now_s),
-            visibility=Visibility(
-                nodes=tuple(nodes.names),
-                closed_nodes=nodes.closed(self._host),
-                not_inspected=scanned.hidden,
-                own_pid_namespace=bool(why),
-                reason=unseen,
-            ),
-            notes=self._loaded.notes(),
-        )
+        if self._passes is None:
+            from tpusmi.sources.holders.passes import Passes
 
-    def _scanned(self, nodes: Nodes, now_s: float) -> ScanResult:
-        """One pass, quick where nothing has changed. Raises OSError."""
-        paths = tuple(self._host.path(path) for path in nodes.paths)
-        first = self._scan is None or nodes != self._nodes
-        if first:
-            self._nodes = nodes
-            here = nodes._replace(paths=paths)
-            self._scan = Scan(self._proc, here, map(self._host.path, PATHS))
-            self._drop_watch()
-        elif self._watch is None:
-            self._watch = Watch(paths)  # not in the first pass: a single look has no use for it
-        assert self._scan is not None
-        opened = self._watch is not None and self._watch.has_seen_open()
-        full = opened and now_s - self._full_at_s >= FULL_AGAIN_S
-        if first or full:
-            self._full_at_s = now_s
-        self._scan.look(now_s, full)
-        if self._detailed and not self._host.simulated:  # our processes are not that machine's
-            self._loaded.look(self._scan.inodes(), MAPS_AT_FIRST if first else MAPS_AT_ONCE)
-        return self._scan.result()
+            self._passes = Passes(self._host, self._detailed)
+        return self._passes.outcome(nodes, now_s)
 
-    def _lock_files(
-        self, opened: tuple[OpenLockFile, ...], sees_all: bool, now_s: float
-    ) -> tuple[LockFile, ...]:
-        """The lock files, not read in every pass: the kernel's table of locks costs all programs
-        time.
-        """
-        last = self._locks
-        if last is None or last.opened != opened or now_s - last.at_s >= LOCKS_AGAIN_S:
-            self._locks = last = _LockLook(now_s, opened, lock_files(self._host, opened, sees_all))
-        return last.files
-
-    def _drop_watch(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
-
-
-class Watch:
-    """Learns by inotify that a file was opened, and opens none itself. Where the kernel offers no
-    inotify it never reports anything.
-    """
-
-    _OPENED, _NONBLOCK_CLOEXEC = 0x20, os.O_NONBLOCK | os.O_CLOEXEC
-    _READ_BYTES = 1 << 16
-
-    def __init__(self, paths: Iterable[str]) -> None:
-        self._descriptor = -1
-        try:
-            import ctypes
-        except ImportError:
-            return  # a Python that was built without it
-        libc = ctypes.CDLL(None)
-        self._descriptor = libc.inotify_init1(self._NONBLOCK_CLOEXEC)
-        for path in paths:
-            if self._descriptor >= 0:
-                libc.inotify_add_watch(self._descriptor, os.fsencode(path), self._OPENED)
-
-    def has_seen_open(self) -> bool:
-        """True when one of the files was opened since the last call."""
-        if self._descriptor < 0:
-            return False
-        try:
-            return bool(os.read(self._descriptor, self._READ_BYTES))
-        except OSError:
-            return False
-
-    def close(self) -> None:
-        """End the watch."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
-def is_inside(host: Host) -> bool:
-    """True where only the processes of a container can be seen, and others may hold the TPU."""
-    return host.root == "/" and not sees_every_process()
-
-
-def _why_unseen(host: Host, scanned: ScanResult) -> str:
-    """Why some processes may not even be listed; empty where all are."""
-    reasons = [HIDES_OTHERS] if scanned.hides_others else []
-    if is_inside(host):
-        reasons.append(SIGHT_UNKNOWN if sees_every_process() is None else IN_A_CONTAINER)
-    return "; ".join(reasons)
-
-
-def _status(processes: Sequence[Process], is_refused: bool, unseen: str) -> tuple[Status, str]:
-    """Status and message. Never `free` when some processes could not be inspected; DENIED where
-    root could have inspected them.
-    """
-    count = sum(1 for p in processes if p.holds)
-    if count:
-        holders = counted(count, "holder")
-        return OK, f"{holders} ({unseen})" if unseen else holders
-    status = DENIED if is_refused and os.geteuid() != 0 else OK
-    return status, f"no holder visible ({unseen})" if unseen else "no process holds the TPU"
-
-
-def _unseen(hidden: int, why: str) -> str:
-    """What could not be inspected, and what helps; empty when everything could."""
-    parts = []
-    if hidden:
-        whose = "" if os.geteuid() == 0 else " of other users"
-        how = "could not be inspected, even as root"
-        how = how if os.geteuid() == 0 else "not inspected, try sudo"
-        parts.append(f"{counted(hidden, 'process', 'processes')}{whose} {how}")
-    return "; ".join([*parts, why] if why else parts)
+    def _known_nodes(self, now_s: float) -> Nodes:
+        chips = tuple(self._chips())
+        is_due = now_s - self._nodes_at_s >= NODES_AGAIN_S
+        if self._nodes is None or is_due or chips != self._nodes_of:
+            self._nodes = known_nodes(self._host, chips)
+            self._nodes_of, self._nodes_at_s = chips, now_s
+        return self._nodes

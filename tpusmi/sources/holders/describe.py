@@ -1,7 +1,5 @@
 """The processes that a pass has found, as the model describes them."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -19,10 +17,6 @@ AGAIN_S = 2.0
 SLOW_AGAIN_S = 30.0
 """Its ports and ancestors are read again after this time: they take a look at every descriptor."""
 SLICE_PORT_VARIABLE = "TPU_PROCESS_PORT"
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
 
 
 class Meter:
@@ -168,15 +162,23 @@ class Describer:
             life=life,
             uid=status.uid,
         )
-        return _Description(process, now_s, launcher, asleep_since_s, words, meter, slow_at_s)
+        return _Description(
+            process=process,
+            at_s=now_s,
+            launcher=launcher,
+            asleep_since_s=asleep_since_s,
+            words=words,
+            meter=meter,
+            slow_at_s=slow_at_s,
+        )
 
     def _ports(self, path: str) -> tuple[int, ...]:
         """The TCP ports on which a process listens."""
-        from tpusmi.sources.sockets import listening_sockets, open_sockets
+        from tpusmi.sources.sockets import listening_sockets, visible_sockets
 
         if self._listening is None:  # one table for all of them: any user may make it long
             self._listening = listening_sockets()
-        own = open_sockets(f"{path}/fd")
+        own = visible_sockets(f"{path}/fd") or ()
         return tuple(sorted(port for port, inode in self._listening.items() if inode in own))
 
 

@@ -173,14 +173,11 @@ def _newest_thread_s(process: str, older_s: float) -> float | None:
     runs out of numbers: two are read, out of hundreds.
     """
     paths = procfs.threads(process)
-    likely = {paths[-1], max(paths, key=_thread_number)} if paths else set()
+    highest = sorted(paths, key=lambda path: int(path.rpartition("/")[2]))[-1:]
+    likely = {*paths[-1:], *highest}
     stats = [stat for stat in map(procfs.read_stat, likely) if stat is not None]
     ages_s = [_age_s(process.rpartition("/")[0], stat, older_s) for stat in stats]
     return min((age_s for age_s in ages_s if age_s is not None), default=None)
-
-
-def _thread_number(path: str) -> int:
-    return int(path.rpartition("/")[2])
 
 
 def _ending(process: str, stat: Stat, status: ProcessStatus, asleep_s: float) -> Iterator[Sign]:

@@ -4,8 +4,6 @@ libtpu opens it with O_CREAT | O_RDWR and mode 0644, takes a POSIX lock and keep
 ends. It cannot open a file that another user left, and takes that for a lock.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 import stat
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 A node is never opened: if a monitor opened one, the real job could not.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 import stat
 from collections import Counter
@@ -28,13 +26,8 @@ class Nodes(NamedTuple):
     by_identity: dict[Identity, str]
     paths: tuple[str, ...]
     """Where they are, with other names of the same nodes."""
-
-    def closed(self, host: Host) -> tuple[str, ...]:
-        """The nodes that this user has no permission to open, by their modes; none is opened."""
-        modes = os.R_OK | os.W_OK
-        return tuple(
-            name for name in self.names if not os.access(host.path(name), modes, effective_ids=True)
-        )
+    closed: tuple[str, ...] = ()
+    """Names of those that this user has no permission to open, by their modes."""
 
 
 def known_nodes(host: Host, chips: Iterable[Chip]) -> Nodes:
@@ -57,7 +50,9 @@ def known_nodes(host: Host, chips: Iterable[Chip]) -> Nodes:
         for name, _, info in here
     }
     names = dict.fromkeys(name for name, _, _ in here)
-    return Nodes(names, by_identity, tuple(path for _, path, _ in here))
+    modes = os.R_OK | os.W_OK
+    closed = (name for name in names if not os.access(host.path(name), modes, effective_ids=True))
+    return Nodes(names, by_identity, tuple(path for _, path, _ in here), tuple(closed))
 
 
 def identity(info: os.stat_result) -> Identity:

@@ -5,8 +5,6 @@ among our own mounts, where only root can put a device under another name. A pro
 mounts may have a node under any name: any user can arrange that, and containers do.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple

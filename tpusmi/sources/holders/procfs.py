@@ -1,7 +1,5 @@
 """What /proc says about a process, which may vanish between two reads, and put any bytes there."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 from collections.abc import Iterable
 from itertools import pairwise
@@ -16,27 +14,13 @@ SIGHUP, SIGKILL = 1, 9
 _EXITING, _OF_KERNEL = 0x4, 0x200000
 """PF_EXITING and PF_KTHREAD of the kernel's process flags."""
 
-ENVIRONMENT = frozenset(
-    (
-        "TPU_RUNTIME_METRICS_PORTS",
-        "TPU_PROCESS_ADDRESSES",
-        "TPU_PROCESS_PORT",
-        "TPU_PROCESS_BOUNDS",
-        "TPU_CHIPS_PER_PROCESS_BOUNDS",
-        "TPU_CHIPS_PER_HOST_BOUNDS",
-        "TPU_VISIBLE_CHIPS",
-        "TPU_VISIBLE_DEVICES",
-        "TPU_VISIBLE_DEVICE_PATHS",
-        "TPU_ACCELERATOR_TYPE",
-        "TPU_TOPOLOGY",
-        "TPU_WORKER_ID",
-        "TPU_SKIP_MDS_QUERY",
-        "TPU_LOAD_LIBRARY",
-        "ALLOW_MULTIPLE_LIBTPU_LOAD",
-        "LIBTPU_INIT_ARGS",
-        "JAX_PLATFORMS",
-    )
-)
+ENVIRONMENT = frozenset((
+    "TPU_RUNTIME_METRICS_PORTS", "TPU_PROCESS_ADDRESSES", "TPU_PROCESS_PORT",
+    "TPU_PROCESS_BOUNDS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_CHIPS_PER_HOST_BOUNDS",
+    "TPU_VISIBLE_CHIPS", "TPU_VISIBLE_DEVICES", "TPU_VISIBLE_DEVICE_PATHS",
+    "TPU_ACCELERATOR_TYPE", "TPU_TOPOLOGY", "TPU_WORKER_ID", "TPU_SKIP_MDS_QUERY",
+    "TPU_LOAD_LIBRARY", "ALLOW_MULTIPLE_LIBTPU_LOAD", "LIBTPU_INIT_ARGS", "JAX_PLATFORMS",
+))  # fmt: skip
 """The only variables of other processes that are read: none of them carries a secret."""
 
 
@@ -180,7 +164,7 @@ def flags_and_mount(process: str, descriptor: str) -> tuple[int, str]:
         flags = int(fields.get(b"flags:", b"0"), 8)
     except ValueError:
         flags = 0
-    return flags, fields.get(b"mnt_id:", b"").decode("ascii", "replace")
+    return flags, _ascii(fields.get(b"mnt_id:", b""))
 
 
 def containers(groups: str) -> list[str]:
@@ -192,24 +176,23 @@ def containers(groups: str) -> list[str]:
 
 def mount_types(process: str) -> dict[str, str]:
     """The file system of each mount that the process sees, by its id; if very many, the first."""
-    try:
-        mounts = mountinfo.mounts(mountinfo.listed(process))
-    except OSError:
-        return {}
-    return {m.number.decode("ascii", "replace"): m.kind.decode("ascii", "replace") for m in mounts}
+    return {_ascii(m.number): _ascii(m.kind) for m in _mounts(process)}
 
 
 def overlays(process: str) -> dict[str, str]:
     """The device number of each overlay that the process sees, by the id of its mount."""
+    return {_ascii(m.number): _ascii(m.device) for m in _mounts(process) if m.kind == OVERLAY}
+
+
+def _mounts(process: str) -> list[mountinfo.Mount]:
     try:
-        mounts = mountinfo.mounts(mountinfo.listed(process))
+        return [*mountinfo.mounts(mountinfo.listed(process))]
     except OSError:
-        return {}
-    return {
-        m.number.decode("ascii", "replace"): m.device.decode("ascii", "replace")
-        for m in mounts
-        if m.kind == OVERLAY
-    }
+        return []
+
+
+def _ascii(text: bytes) -> str:
+    return text.decode("ascii", "replace")
 
 
 def is_ours(proc: str) -> bool:

@@ -11,8 +11,6 @@ passes check cheaply whether anything changed, and inspect again only where it d
 * `look(full=True)` inspects all of them, for when the kernel reports that a node was opened.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -27,6 +25,8 @@ CHECK_SLOTS, INSPECT_SLOTS = 3, 113
 start with thousands. A pass every 0.5 s makes 3 of them in CHECK_AGAIN_S, and 120 in
 INSPECT_AGAIN_S; 113 is a prime, so that the two turns of a pid fall together as rarely as possible.
 """
+LINKS_AT_ONCE = 64
+"""Descriptors of one process that are checked in a pass, in turn: few machines have more nodes."""
 INIT = 1
 INITIAL_NAMESPACE = 0xEFFFFFFC
 """Inode of the pid namespace that is the whole machine's."""
@@ -47,6 +47,8 @@ class Inspection(NamedTuple):
     lock_files: tuple[OpenLockFile, ...] = ()
     hidden: bool = False
     """True when it may hold a node, and not all of it could be inspected."""
+    checked: int = 0
+    """How many of its links have been checked in this turn."""
 
 
 class ScanResult(NamedTuple):
@@ -135,8 +137,13 @@ class Scan:
     def _check(self, pid: int, last: Inspection, now_s: float) -> Inspection:
         """The last inspection, if it still holds; otherwise a new one."""
         same = now_s < last.inspect_at_s and self._count(f"{self._proc}/{pid}/fd") == last.count
-        if same and all(is_node(link, self._nodes) for link in last.links):
-            return last._replace(check_at_s=now_s if last.nodes else now_s + CHECK_AGAIN_S)
+        links = last.links[last.checked : last.checked + LINKS_AT_ONCE]
+        if same and all(is_node(link, self._nodes) for link in links):
+            checked = last.checked + len(links)
+            return last._replace(
+                check_at_s=now_s if last.nodes else now_s + CHECK_AGAIN_S,
+                checked=checked if checked < len(last.links) else 0,
+            )
         return self._inspect(pid, last.inode, now_s)
 
     def _inspect(self, pid: int, inode: int, now_s: float, is_new: bool = False) -> Inspection:

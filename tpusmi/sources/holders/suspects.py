@@ -3,8 +3,6 @@
 To find that out takes long, so it is done for them alone.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import time
 from collections.abc import Mapping
 from typing import NamedTuple

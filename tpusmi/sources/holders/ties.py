@@ -3,8 +3,6 @@
 What cannot be found out counts as a tie: a process that something may wait for is left alone.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import stat as modes

@@ -6,11 +6,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server, Status
-from tpusmi.sources.libtpu.client import ServerReply
-from tpusmi.sources.libtpu.names import NAMES
-from tpusmi.sources.libtpu.pool import EndpointReply, Pool
+from tpusmi.sources.libtpu.pool import Pool
 from tpusmi.sources.libtpu.ports import (
     PORTS_VARIABLE,
     Endpoint,
@@ -18,6 +17,7 @@ from tpusmi.sources.libtpu.ports import (
     find,
     named_ports,
 )
+from tpusmi.sources.libtpu.replies import EndpointReply, ServerReply
 from tpusmi.sources.sockets import Listener, listeners
 from tpusmi.sources.users import user_name
 from tpusmi.text import clean, counted
@@ -107,7 +107,7 @@ class Libtpu:
             status,
             message,
             took_s,
-            readings=tuple(r for a in listed for r in a.reply.readings),
+            readings=tuple(chain.from_iterable(a.reply.readings for a in listed)),
             latencies=tuple(x for a in listed for x in a.reply.latencies),
             cores=tuple(core for a in good for core in a.reply.cores),
             servers=servers,
@@ -201,10 +201,13 @@ class Libtpu:
 
 def _lacking(answers: list[EndpointReply]) -> frozenset[str]:
     own = [a.reply for a in answers if a.endpoint.stranger is None and a.reply.status != ABSENT]
-    reported = {r.metric.partition(".")[0] for reply in own for r in reply.readings}
+    metrics = {r.metric for reply in own for r in reply.readings}
+    reported = {metric.partition(".")[0] for metric in metrics}
     reported |= {latency.name for reply in own for latency in reply.latencies}
     if not reported and not any(a.reply.lacks_package for a in answers):
         return frozenset()
+    from tpusmi.sources.libtpu.names import NAMES
+
     return frozenset(n.metric for n in NAMES if n.grpc and n.metric not in reported)
 
 

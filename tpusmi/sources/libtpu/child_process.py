@@ -35,7 +35,7 @@ class ChildProcess:
         self._line = bytearray()
         self._talk = bytearray()
         self._ended: str | None = None
-        self._killing = threading.Lock()
+        self._killing = threading.RLock()
         self._ours: list[int] = []
         theirs: list[int] = []
         try:
@@ -130,11 +130,8 @@ class ChildProcess:
                 self.broken = self.broken or "answers without end"
         elif ready and not talked:
             time.sleep(min(wait_s, LOOK_EVERY_S))  # it prints too much, or has closed its output
-        elif not ready:
-            with self._killing:
-                gone = self._is_ended()
-            if gone:  # and another process holds its pipes open
-                self.broken = self.broken or self._how_it_ended()
+        elif not ready and self._is_ended():  # and another process holds its pipes open
+            self.broken = self.broken or self._how_it_ended()
         return talked
 
     def _read_talk(self) -> int:
@@ -148,10 +145,7 @@ class ChildProcess:
 
     def _how_it_ended(self) -> str:
         until_s = time.monotonic() + LAST_WORDS_WITHIN_S
-        while time.monotonic() < until_s:
-            with self._killing:
-                if self._is_ended():
-                    break
+        while not self._is_ended() and time.monotonic() < until_s:
             time.sleep(0.002)
         last = _read(self._errors)
         self._talk += last or b""
@@ -159,8 +153,10 @@ class ChildProcess:
         return self._ended or "has closed its output"
 
     def _is_ended(self) -> bool:
-        """True once it is reaped. Only with the lock: its pid may be reused after that."""
-        if self._ended is None:
+        """True once it is reaped. With the lock: its pid may be reused after that."""
+        with self._killing:
+            if self._ended is not None:
+                return True
             try:
                 if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                     return False
@@ -169,7 +165,7 @@ class ChildProcess:
                 self._ended = _exit_words(os.waitpid(self.pid, 0)[1])
             except ChildProcessError:  # reaped by the kernel, as SIGCHLD is ignored
                 self._ended = "has ended"
-        return self._ended is not None
+            return True
 
     def _close_pipes(self) -> None:
         while self._ours:

@@ -5,7 +5,8 @@
 import math
 import time
 from collections.abc import Container
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from tpusmi.metricproto import (
     GET_METRIC,
@@ -14,11 +15,12 @@ from tpusmi.metricproto import (
     UnusableProtobufError,
     messages,
 )
-from tpusmi.model import ABSENT, FAILED, OK, Core, Latency, ProcessKey, Reading, RowKey, Status
+from tpusmi.model import ABSENT, FAILED, OK, Core, ProcessKey, RowKey
 from tpusmi.sources.libtpu.decode import MetricValues, Origin, cores, message, metric_values
 from tpusmi.sources.libtpu.grpc_status import NOT_THE_SERVICE, Code, reason
 from tpusmi.sources.libtpu.names import GAUGE, NAMES, Name
 from tpusmi.sources.libtpu.ports import target_of
+from tpusmi.sources.libtpu.replies import ServerReply
 from tpusmi.text import clean
 
 if TYPE_CHECKING:
@@ -40,24 +42,6 @@ IDS_MOST = 1024
 NOT_INSTALLED = "protobuf is not installed (pip install protobuf)"
 _HAS_NOT = (Code.NOT_FOUND, Code.UNIMPLEMENTED, Code.INVALID_ARGUMENT)
 _MEMORY = ("hbm_used_bytes", "hbm_limit_bytes")
-
-
-class ServerReply(NamedTuple):
-    """What a server reported last, or why it reported nothing."""
-
-    status: Status
-    """ABSENT: nothing listens. FAILED: a process listens, and `message` says what is wrong."""
-    message: str = ""
-    is_service: bool = True
-    """False when what answers is not libtpu."""
-    readings: tuple[Reading, ...] = ()
-    latencies: tuple[Latency, ...] = ()
-    cores: tuple[Core, ...] = ()
-    ids: tuple[int, ...] = ()
-    """Every device id that the server has reported since we first met it."""
-    notes: tuple[str, ...] = ()
-    lacks_package: bool = False
-    """True where a port listens, and no protobuf is installed here to ask it with."""
 
 
 class _ServerError(Exception):
@@ -182,7 +166,7 @@ class Client:
         lacks = [f"port {self.port} has no {', '.join(unlisted)}"] if unlisted else []
         return ServerReply(
             OK,
-            readings=tuple(r for v in values for r in v.readings),
+            readings=tuple(chain.from_iterable(v.readings for v in values)),
             latencies=tuple(x._replace(process=self.process) for v in values for x in v.latencies),
             cores=self._cores if self.with_programs else (),
             # Memory decides: a duty cycle can be that of a chip.

@@ -1,22 +1,11 @@
 """A metrics server's messages as readings, latencies and cores. Pure; trusts nothing in them."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.metricproto import CORE_TYPES, messages
-from tpusmi.model import (
-    LIBTPU,
-    Core,
-    Latency,
-    Number,
-    Percentiles,
-    ProcessKey,
-    Reading,
-    RowKey,
-)
+from tpusmi.model import LIBTPU, Core, Latency, Number, Percentiles, ProcessKey, Reading, RowKey
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.sources.libtpu.names import EXECUTION, LATENCY, Name, sane
 from tpusmi.sources.libtpu.percentiles import percentiles, summed
@@ -103,37 +92,47 @@ def cores(response: Any, server: str) -> tuple[Core, ...]:
 
 def _rows(name: Name, rows: Any, origin: Origin) -> tuple[tuple[Reading, ...], int]:
     """The readings of every device, the first of each, and how many rows make no sense."""
-    readings: dict[RowKey, list[Reading]] = {}
+    readings: list[Reading] = []
+    ids: set[int] = set()
     senseless = 0
     fresh_s = name.fresh_s
     values_of = _execution if name.shape == EXECUTION else _gauge(name)
     for row in rows:
-        if _is_of_other_core(row.attribute):
+        attribute = row.attribute.value
+        kind = attribute.WhichOneof("attr")
+        if kind == "kvlist_attr" and _is_of_other_core(attribute.kvlist_attr):
             continue
-        id = device_id(row.attribute)
+        id = _device_id(attribute, kind)
         values = None if id is None else values_of(row)
         if id is None or values is None:
             senseless += 1
             continue
-        key = RowKey(origin.server, id)
-        if key not in readings:
-            at_s = _at_s(row, origin)
-            readings[key] = [Reading(n, key, v, at_s, LIBTPU, fresh_s) for n, v in values]
-    return tuple(r for of_row in readings.values() for r in of_row), senseless
+        if id not in ids:
+            ids.add(id)
+            key, at_s = RowKey(origin.server, id), _at_s(row, origin)
+            for metric, value in values:
+                readings.append(Reading(metric, key, value, at_s, LIBTPU, fresh_s))
+    return tuple(readings), senseless
 
 
-def device_id(attribute: Any) -> int | None:
-    """The device that an attribute names, whatever its key; None when it names none.
+def _device_id(value: Any, kind: str | None) -> int | None:
+    """The device that the value of an attribute names, whatever its key; None when it names none.
 
     One without a value is 0: JSON recordings lose it, as protobuf does not write a zero.
     """
-    value = attribute.value
-    kind = value.WhichOneof("attr")
     if kind is None:
         return 0
+    if kind == "int_attr":
+        return int(value.int_attr) if 0 <= value.int_attr < 10**9 else None
     if kind == "kvlist_attr":
         return _ordinal(value.kvlist_attr.attributes)
-    return _id(value)
+    if kind == "string_attr":
+        text = value.string_attr
+        if len(text) > ID_TEXT_MOST:
+            return None
+        match = re.fullmatch(_ID_TEXT, text.strip(), re.IGNORECASE)
+        return int(match[1]) if match else None
+    return None
 
 
 def label(attribute: Any) -> str:
@@ -154,30 +153,16 @@ def _ordinal(pairs: Any) -> int | None:
     values = {_key(pair): pair.value for pair in pairs[:PAIRS_MOST]}
     for key in _DEVICE_KEYS:
         if key in values:
-            return 0 if values[key].WhichOneof("attr") is None else _id(values[key])
+            kind = values[key].WhichOneof("attr")
+            return None if kind == "kvlist_attr" else _device_id(values[key], kind)
     return None
 
 
-def _is_of_other_core(attribute: Any) -> bool:
+def _is_of_other_core(kvlist: Any) -> bool:
     """True for a row about a SparseCore, say: not ours to read, and not a mistake."""
-    if attribute.value.WhichOneof("attr") != "kvlist_attr":
-        return False
-    pairs = attribute.value.kvlist_attr.attributes[:PAIRS_MOST]
+    pairs = kvlist.attributes[:PAIRS_MOST]
     cores = [_text(pair.value).lower() for pair in pairs if _key(pair) == "core_type"]
     return any(core and not core.replace("_", "").startswith("tensorcore") for core in cores)
-
-
-def _id(value: Any) -> int | None:
-    kind = value.WhichOneof("attr")
-    if kind == "int_attr":
-        return int(value.int_attr) if 0 <= value.int_attr < 10**9 else None
-    if kind == "string_attr":
-        text = value.string_attr
-        if len(text) > ID_TEXT_MOST:
-            return None
-        match = re.fullmatch(_ID_TEXT, text.strip(), re.IGNORECASE)
-        return int(match[1]) if match else None
-    return None
 
 
 def _key(pair: Any) -> str:
@@ -225,11 +210,9 @@ def _number(row: Any) -> Number | None:
 
 def _at_s(row: Any, origin: Origin) -> float:
     """When the row was measured, on our clock: now, unless it says since when it is old."""
-    if not row.HasField("timestamp"):
-        return origin.now_s
-    stamp = row.timestamp
-    wall_s = float(stamp.seconds + stamp.nanos / 1e9)
-    if wall_s < FIRST_WALL_S or not 0 <= stamp.nanos < 10**9:
+    seconds, nanos = row.timestamp.seconds, row.timestamp.nanos
+    wall_s = float(seconds + nanos / 1e9)
+    if wall_s < FIRST_WALL_S or not 0 <= nanos < 10**9:
         return origin.now_s
     return origin.now_s - max(0.0, origin.wall_s - wall_s)
 

@@ -2,8 +2,6 @@
 trusts none of them.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -20,21 +18,12 @@ from tpusmi.model import (
     within,
 )
 from tpusmi.sources.libtpu.decode import DEVICES_MOST, LABELS_MOST
-from tpusmi.sources.libtpu.names import (
-    EXECUTION,
-    GAUGE,
-    LATENCY,
-    LINKS,
-    ORDINAL,
-    THROTTLE,
-    VALUE_MOST,
-    Name,
-    sane,
-)
+from tpusmi.sources.libtpu.names import VALUE_MOST, Name, Shape, sane
 from tpusmi.text import clean
 
 ITEMS_MOST = 4096
 ITEM_LENGTH_MOST = 256
+DIGITS_MOST = 30
 NO_CHIP = -1
 """The chip of a link whose name does not say which chip it belongs to."""
 HEALTH_MOST = 10
@@ -79,7 +68,7 @@ def parse(name: Name, data: object, at_s: float) -> Parsed:
     """The values in a metric's `data()`; empty when no program is loaded."""
     if not isinstance(data, Sequence) or isinstance(data, (str, bytes)):
         return Parsed(senseless=1)
-    most = ITEMS_MOST if name.shape in (LATENCY, LINKS) else DEVICES_MOST
+    most = ITEMS_MOST if name.shape in (Shape.LATENCY, Shape.LINKS) else DEVICES_MOST
     items = [_text(item) for item in data[:most]]
     parsed = _PARSERS[name.shape](name, items, at_s)
     return parsed._replace(senseless=parsed.senseless + len(data) - len(items))
@@ -150,8 +139,8 @@ def _latencies(name: Name, items: list[str], at_s: float) -> Parsed:
         printed, values = _distribution(text)
         if all(value is None for value in values):
             return None
-        label, numbers = label_of(printed), Percentiles(None, *values)
-        return label, Latency(name.metric, label, numbers, at_s, LIBTPU_SDK, process=None)
+        label, numbers = label_of(printed), Percentiles._make((None, *values))
+        return label, Latency(name.metric, label, numbers, at_s, source=LIBTPU_SDK, process=None)
 
     latencies, senseless = _first_of_each(items, read)
     return Parsed(latencies=tuple(latencies.values())[:LABELS_MOST], senseless=senseless)
@@ -197,20 +186,21 @@ def _throttles(name: Name, items: list[str], at_s: float) -> Parsed:
     return Parsed(tuple(readings), senseless=senseless)
 
 
-_PARSERS: dict[str, Callable[[Name, list[str], float], Parsed]] = {
-    GAUGE: _gauge,
-    ORDINAL: _ordinals,
-    EXECUTION: _executions,
-    LATENCY: _latencies,
-    LINKS: _links,
-    THROTTLE: _throttles,
+_PARSERS: dict[Shape, Callable[[Name, list[str], float], Parsed]] = {
+    Shape.GAUGE: _gauge,
+    Shape.ORDINAL: _ordinals,
+    Shape.EXECUTION: _executions,
+    Shape.LATENCY: _latencies,
+    Shape.LINKS: _links,
+    Shape.THROTTLE: _throttles,
 }
 
 
 def number(text: str) -> Number | None:
     """The finite number in a text, an int where it is printed as one; None for anything else."""
     text = text.strip()
-    if re.fullmatch(r"[+-]?[0-9]{1,30}", text):
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MOST:
         return int(text)
     if not re.fullmatch(_NUMBER, text, re.IGNORECASE):
         return None
@@ -263,7 +253,8 @@ def _places(rows: set[Row]) -> dict[Row, int]:
 
 
 def _reading(name: Name, metric: str, row: int, value: Number, at_s: float) -> Reading:
-    return Reading(metric, RowKey(SDK_SERVER, row), value, at_s, LIBTPU_SDK, name.fresh_s)
+    key = RowKey(SDK_SERVER, row)
+    return Reading(metric, key, value, at_s, source=LIBTPU_SDK, fresh_s=name.fresh_s)
 
 
 def _text(item: object) -> str:

@@ -94,17 +94,20 @@ NAMES = (
     _latency("grpc_server_call_latency_us", "grpc_server_call_latencies.microsecond"),
 )  # fmt: skip
 """Every quantity, in the order in which they are asked for."""
+SDK_ONLY = tuple(n for n in NAMES if n.sdk and n.grpc is None)
+SDK_BESIDES = tuple(n for n in NAMES if n.sdk and n.grpc is not None)
+"""What the SDK has besides the metrics servers."""
 
-_METRICS = {m.name: m for m in DEVICE_METRICS}
+_PERCENTS = frozenset(m.name for m in DEVICE_METRICS if m.unit == "percent")
+_INTEGERS = frozenset(m.name for m in DEVICE_METRICS if m.is_integer)
 
 
 def sane(metric: str, value: Number | None) -> Number | None:
     """The value of that device metric when it can be true; None otherwise."""
-    unit, is_integer = _METRICS[metric].unit, _METRICS[metric].is_integer
-    if unit == "percent":
+    if metric in _PERCENTS:
         value = within(value, PERCENT_MOST)
         return None if value is None else min(float(value), 100.0)
     value = within(value, IDLE_MOST_S if metric == "idle_s" else VALUE_MOST)
     if value is None:
         return None
-    return int(value) if is_integer else float(value)
+    return int(value) if metric in _INTEGERS else float(value)

@@ -4,8 +4,6 @@ Measured on the SDK of libtpu 0.0.42.1, which knows exponential buckets only and
 the other kinds are walked in the same way.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -33,7 +31,7 @@ def percentiles(distribution: Any) -> Percentiles:
     """
     count = distribution.count
     if count <= 0:
-        return Percentiles(0, None, None, None, None, None)
+        return Percentiles._make((0, *[None] * 5))
     quantiles: list[float | None] = [None] * len(_QUANTILES)
     counts = distribution.bucket_counts
     buckets = _buckets(distribution.bucket_options)
@@ -44,7 +42,7 @@ def percentiles(distribution: Any) -> Percentiles:
             pass
     # A mean of 0 is a missing one: a field of protobuf without a value reads as 0.
     mean = distribution.mean or None
-    return Percentiles(count, *(within(v, VALUE_MOST) for v in (mean, *quantiles)))
+    return Percentiles._make((count, *(within(v, VALUE_MOST) for v in (mean, *quantiles))))
 
 
 def summed(distributions: Sequence[Any]) -> Any | None:
@@ -82,17 +80,17 @@ def summed(distributions: Sequence[Any]) -> Any | None:
 def _walk(counts: Sequence[int], count: int, buckets: _Buckets) -> list[float | None]:
     """From the top bucket down to the rank of each quantile, then linearly into that bucket."""
     quantiles: list[float | None] = []
-    targets = [int(count * q) for q in reversed(_QUANTILES)]
+    targets = [int(count * q) for q in _QUANTILES]
     left = count
     for i in range(min(buckets.walked, len(counts)) - 1, -1, -1):
+        if not targets:
+            break
         left -= counts[i]
-        while len(quantiles) < len(targets) and left <= targets[len(quantiles)]:
+        while targets and left <= targets[-1]:
             lower, upper = buckets.bounds(i)
-            share = (targets[len(quantiles)] - left) / counts[i]
+            share = (targets.pop() - left) / counts[i]
             quantiles.append(lower + share * (upper - lower))
-    quantiles += [None] * (
-        len(targets) - len(quantiles)
-    )  # the SDK prints 1.00 here, and measured nothing
+    quantiles += [None] * len(targets)  # the SDK prints 1.00 here, and measured nothing
     return quantiles[::-1]
 
 

@@ -4,16 +4,19 @@ The last reply of a server that is gone or fails is kept: it grows old on the sc
 wiped off it.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Container, Iterable
-from typing import NamedTuple
 
 from tpusmi.model import ABSENT, FAILED, OK
-from tpusmi.sources.libtpu.client import Client, ServerReply
-from tpusmi.sources.libtpu.ports import USUAL, Endpoint
+from tpusmi.sources.libtpu.ports import USUAL, Endpoint, target_of
+from tpusmi.sources.libtpu.replies import EndpointReply, ServerReply
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.sources.libtpu.client import Client
 
 ANSWER_S = 1.8
 """A server that hangs in spite of its own deadline is left behind after that."""
@@ -25,13 +28,6 @@ PORTS_MOST = 64
 
 _Key = tuple[int, int | None]
 """Port and socket: a server that was started again is another one."""
-
-
-class EndpointReply(NamedTuple):
-    """An endpoint and the newest reply of the server there."""
-
-    endpoint: Endpoint
-    reply: ServerReply
 
 
 class Pool:
@@ -52,6 +48,9 @@ class Pool:
         """The reply of each endpoint that is not given up, and the last ones of servers that are
         gone. Waits ANSWER_S at most. Raises what no server should be able to cause: our own bugs.
         """
+        endpoints = [*endpoints]
+        if len(endpoints) == 1 and not self._clients and target_of(endpoints[0].port) is None:
+            return self._completed([_silent(endpoints[0])], now_s)
         by_key = self._live(endpoints)
         servers = [e for e in by_key.values() if e.port in USUAL or not e.is_guess]
         is_alone = sum(e.socket is not None for e in servers) <= 1
@@ -76,6 +75,8 @@ class Pool:
 
     def _live(self, endpoints: Iterable[Endpoint]) -> dict[_Key, Endpoint]:
         """The endpoints worth asking, each with a client; the clients of others are closed."""
+        from tpusmi.sources.libtpu.client import Client
+
         by_key = {(e.port, e.socket): e for e in endpoints}
         for key in self._clients.keys() - by_key.keys():
             self._clients.pop(key).close()
@@ -109,11 +110,7 @@ class Pool:
     def _completed(self, newest: list[EndpointReply], now_s: float) -> list[EndpointReply]:
         """The replies, those of servers that are gone or fail with what they reported before."""
         ports = {a.endpoint.port for a in newest}
-        gone = [
-            EndpointReply(a.endpoint, ServerReply(ABSENT, f"nothing listens on port {port}"))
-            for port, a in self._last.items()
-            if port not in ports
-        ]
+        gone = [_silent(a.endpoint) for port, a in self._last.items() if port not in ports]
         completed = [self._with_last(a, now_s) for a in (*newest, *gone)]
         good = [a for a in completed if a.reply.readings or a.reply.latencies]
         self._last = {a.endpoint.port: a for a in good[:PORTS_MOST]}
@@ -133,6 +130,11 @@ class Pool:
             ids=last.reply.ids,
         )
         return EndpointReply(last.endpoint, kept)
+
+
+def _silent(endpoint: Endpoint) -> EndpointReply:
+    reply = ServerReply(ABSENT, f"nothing listens on port {endpoint.port}")
+    return EndpointReply(endpoint, reply)
 
 
 class _Reads:

@@ -1,7 +1,5 @@
 """Which ports may serve libtpu's metrics, and whose they are."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import math
 import os
 import time
@@ -10,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import Host, Process, ProcessKey
-from tpusmi.sources.sockets import Listener, listening_sockets, open_sockets, visible_sockets
+from tpusmi.sources.sockets import Listener, listening_sockets, visible_sockets
 from tpusmi.wire import identity, places
 
 PORTS_VARIABLE = "TPU_RUNTIME_METRICS_PORTS"
@@ -119,7 +117,10 @@ def find(
     sockets = _HolderSockets(host, near)
     named = [port for ports in sockets.named.values() for port in ports] + list(host.metrics_ports)
     guessed = [port for p in near for port in sockets.guesses(p.key, named, listening or {})]
-    usual = _usual(host, listening or {})
+    # The usual ports are asked where a process listens. Their owners may be out of sight, even for
+    # root: in a container with the network of its host.
+    is_usual = not set(host.metrics_ports).isdisjoint(USUAL)
+    usual = [port for port in USUAL if is_usual and port in (listening or {})]
     endpoints = {
         port: sockets.endpoint(port, listening, owners)._replace(is_guess=port not in named)
         for port in (*named, *guessed, *usual)
@@ -206,19 +207,10 @@ class _HolderSockets:
         return keys[0] if len(keys) == 1 else None
 
 
-def _usual(host: Host, listening: Mapping[int, Listener]) -> list[int]:
-    """The usual ports on which a process listens. Their owners may be out of sight, even for root:
-    in a container with the network of its host.
-    """
-    if not set(host.metrics_ports) & set(USUAL):
-        return []
-    return [port for port in USUAL if port in listening]
-
-
 def find_own(named: str) -> tuple[Endpoint, ...]:
     """The ports on which this very process serves: of those it names, and of the usual ones."""
     listening = listening_sockets()
-    own = open_sockets("/proc/self/fd")
+    own = visible_sockets("/proc/self/fd") or ()
     ports = dict.fromkeys((*named_ports(named), *USUAL))
     mine = [port for port in ports if listening.get(port) in own]
     return tuple(Endpoint(port, None, listening[port], is_guess=False) for port in mine)

@@ -3,11 +3,10 @@
 The child may hang, crash and print anything; the only effect is a sentence in the outcome.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
+from __future__ import annotations
 
 import atexit
 import itertools
-import json
 import math
 import os
 import re
@@ -15,14 +14,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from tpusmi.interpreter import why_unknown
 from tpusmi.model import ABSENT, FAILED, LIBTPU_SDK, OK, Host, Outcome, Status
-from tpusmi.sources.libtpu.child_process import ChildProcess
-from tpusmi.sources.libtpu.formats import Parsed, parse
-from tpusmi.sources.libtpu.names import NAMES, SELDOM_S, Name
 from tpusmi.text import clean, noun
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.sources.libtpu.child_process import ChildProcess
+    from tpusmi.sources.libtpu.formats import Parsed
 
 WAIT_S = 1.3
 """A read waits no longer than this."""
@@ -44,14 +45,6 @@ _NOISE = r"\s*(?:Could not open|===|\*\*\*|@ |PC: |\S+\.cc:[0-9]+$|WARNING: Logg
 NOT_INSTALLED = "libtpu is not installed here: MXU utilization needs it (pip install libtpu)"
 
 
-class _Newest(NamedTuple):
-    """The newest answer for one name."""
-
-    name: Name
-    parsed: Parsed
-    at_s: float
-
-
 class LibtpuSdk:
     """libtpu's SDK as a source. Its child persists between reads; close() ends it."""
 
@@ -71,8 +64,6 @@ class LibtpuSdk:
         self._host = host
         self._has_tpu = has_tpu
         self._lacking = lacking
-        self._names = [n for n in NAMES if n.sdk and n.grpc is None]
-        self._seconded = [n for n in NAMES if n.sdk and n.grpc is not None]
         self._child: ChildProcess | None = None
         self._turn = threading.Lock()
         self._is_closed = False
@@ -84,7 +75,8 @@ class LibtpuSdk:
         self._failure = self._reason = ""
         self._version: str | None = None
         self._supported: frozenset[str] = frozenset()
-        self._newest: dict[str, _Newest] = {}
+        self._newest: dict[str, tuple[Parsed, float]] = {}
+        """The newest answer for each metric, and until when it may be believed."""
         self._notes: tuple[str, ...] = ()
 
     def read(self, now_s: float) -> Outcome:
@@ -134,6 +126,8 @@ class LibtpuSdk:
         return "" if _is_installed() else NOT_INSTALLED
 
     def _start(self, now_s: float) -> None:
+        from tpusmi.sources.libtpu.child_process import ChildProcess
+
         self._started_at_s = now_s
         self._asked_at_s, self._has_answered = None, False
         self._due_at_s.clear()
@@ -152,6 +146,8 @@ class LibtpuSdk:
             due = [*self._due(now_s, lacking)]
             if not due:
                 return
+            import json
+
             child.ask(json.dumps(due).encode() + b"\n")
             self._asked_at_s = now_s
         line = child.listen(began_s + WAIT_S)
@@ -166,7 +162,9 @@ class LibtpuSdk:
 
     def _due(self, now_s: float, lacking: Container[str]) -> Iterator[str]:
         """The SDK's names of the metrics that are due, marked as asked."""
-        for name in (*self._names, *(n for n in self._seconded if n.metric in lacking)):
+        from tpusmi.sources.libtpu.names import SDK_BESIDES, SDK_ONLY
+
+        for name in (*SDK_ONLY, *(n for n in SDK_BESIDES if n.metric in lacking)):
             if now_s >= self._due_at_s.get(name.metric, -math.inf):
                 # A little early is better than a period late.
                 self._due_at_s[name.metric] = now_s + name.every_s - self.period_s / 2
@@ -196,14 +194,17 @@ class LibtpuSdk:
         self._learn(_mapping(answer.get("metrics")), errors, at_s)
 
     def _learn(self, metrics: Mapping[str, Any], errors: Mapping[str, Any], at_s: float) -> None:
+        from tpusmi.sources.libtpu.formats import parse
+        from tpusmi.sources.libtpu.names import SDK_BESIDES, SDK_ONLY, SELDOM_S
+
         first = itertools.islice(errors.items(), NOTES_MOST)
         notes = [f"{clean(n, 64)}: {clean(str(e), MESSAGE_MOST)}" for n, e in first]
-        for name in (*self._names, *self._seconded):
+        for name in (*SDK_ONLY, *SDK_BESIDES):
             printed = next((n for n in name.sdk if n in metrics), None)
             if printed is None:
                 continue
             parsed = parse(name, _mapping(metrics[printed]).get("data"), at_s)
-            self._newest[name.metric] = _Newest(name, parsed, at_s)
+            self._newest[name.metric] = parsed, at_s + name.fresh_s
             if not parsed.has_values:
                 self._due_at_s[name.metric] = at_s + min(name.every_s, SELDOM_S) - self.period_s / 2
             if parsed.senseless:
@@ -237,13 +238,11 @@ class LibtpuSdk:
             status,
             message,
             time.monotonic() - began_s,
-            readings=tuple(r for k in newest for r in k.parsed.readings),
+            readings=tuple(r for parsed, _ in newest for r in parsed.readings),
             notes=self._notes,
-            latencies=tuple(x for k in newest for x in k.parsed.latencies),
+            latencies=tuple(x for parsed, _ in newest for x in parsed.latencies),
             # A link does not say how old it is.
-            links=tuple(
-                x for k in newest if now_s - k.at_s <= k.name.fresh_s for x in k.parsed.links
-            ),
+            links=tuple(x for parsed, until_s in newest if now_s <= until_s for x in parsed.links),
             libtpu_version=self._version,
         )
 
@@ -253,7 +252,7 @@ class LibtpuSdk:
         if not self._has_answered:
             return ABSENT, "libtpu's SDK is starting"
         version = f"libtpu {self._version or 'of unknown version'}"
-        if any(k.parsed.has_values for k in self._newest.values()):
+        if any(parsed.has_values for parsed, _ in self._newest.values()):
             return OK, version
         return ABSENT, f"{version} has no values: {self._reason or 'no program is loaded'}"
 
@@ -269,6 +268,8 @@ def _is_installed() -> bool:
 
 
 def _decoded(line: bytes) -> Mapping[str, Any] | None:
+    import json
+
     try:
         answer = json.loads(line)
     except (ValueError, RecursionError):

@@ -9,12 +9,15 @@ from collections.abc import Iterable, Sequence
 from tpusmi.model import ABSENT, AGENT, DENIED, FAILED, OK, Host, Missing, Outcome, Process, Status
 from tpusmi.sources.segments.evidence import Kernel
 from tpusmi.sources.segments.gaps import Gaps
-from tpusmi.sources.segments.job_segment import Job, JobReport
 from tpusmi.sources.segments.listing import Directories
-from tpusmi.sources.segments.quota import NOTHING, Quota, spent
+from tpusmi.sources.segments.quota import Quota, ReadCost, spent
 from tpusmi.text import counted
 from tpusmi.wire.layout import SegmentError
 from tpusmi.wire.places import SegmentFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.sources.segments.job_segment import Job, JobReport
 
 NO_JOB = "no job that called tpusmi.start() can be seen here"
 
@@ -47,13 +50,10 @@ class Segments:
             return refusal
         self._budget.renew()
         gaps = Gaps(self._kernel)
-        listing = self._directories.segments(now_s, self._budget)
         if self._kernel.limits:
             gaps.note(self._kernel.limits)
-        for trouble in listing.troubles:
-            gaps.directory(trouble)
-        gaps.others(listing.others)
-        files = [*listing.files, *self._deleted(listing.files)]
+        listed = self._directories.segments(now_s, self._budget, gaps)
+        files = [*listed, *self._deleted(listed)]
         jobs = [job for job in (self._job(file, gaps) for file in files) if job is not None]
         contested = _contested(jobs, self._budget)
         read = (
@@ -96,7 +96,7 @@ class Segments:
         """
         quota, uid = self._budget, file.charged
         late = "" if file.path in self._open else quota.lateness(uid)
-        cost = NOTHING._replace(segments=1, bytes=file.bytes)
+        cost = ReadCost(segments=1, bytes=file.bytes)
         if why := quota.refusal(uid, cost) or late:
             gaps.cut(uid, why)
             return None
@@ -112,7 +112,7 @@ class Segments:
             job.look()
         if job.may_be_proven:
             gaps.segment(file, "names a process that was not found among very many")
-        cost = NOTHING._replace(devices=job.devices)
+        cost = ReadCost(devices=job.devices)
         if why := quota.refusal(uid, cost):
             gaps.cut(uid, why)
             return None
@@ -131,13 +131,15 @@ class Segments:
             except SegmentError as error:
                 gaps.segment(job.file, str(error))
                 return None
-        quota.spend(payer, NOTHING._replace(past=len(report.past)))
+        quota.spend(payer, ReadCost(past=len(report.past)))
         if report.note:
             gaps.note(f"{job.file.path} {report.note}")
         return report
 
     def _opened(self, file: SegmentFile) -> Job:
         """The segment, opened again when its file was replaced. Raises SegmentError."""
+        from tpusmi.sources.segments.job_segment import Job
+
         job = self._open.get(file.path)
         if job is not None and job.is_current(file):
             job.file = file

@@ -73,7 +73,7 @@ _GRAPHED_NAMES = frozenset((
     "hbm_bandwidth_utilization_percent", "steps_per_s", "step_time_s.mean",
     "step_time_s.p50", "step_time_s.p95", "mfu_percent", "compilations",
 ))  # fmt: skip
-GRAPHED = MetricSet(*({n: m for n, m in part.items() if n in _GRAPHED_NAMES} for part in ALL))
+GRAPHED = MetricSet._make({n: m for n, m in part.items() if n in _GRAPHED_NAMES} for part in ALL)
 
 
 class CheckedFacts(NamedTuple):
@@ -107,7 +107,7 @@ def checked_facts(facts: dict[str, Any], key: ProcessKey, devices: int) -> Check
 
 def clean_site(site: Site) -> Site:
     """The site with text that is safe to show."""
-    return Site(*_clean_place(*site[:4]), *site[4:])
+    return Site._make((*_clean_place(*site[:4]), *site[4:]))
 
 
 def clean_allocations(allocations: Iterable[Allocation]) -> tuple[Allocation, ...]:
@@ -118,7 +118,7 @@ def clean_allocations(allocations: Iterable[Allocation]) -> tuple[Allocation, ..
         place = a[:4]
         if place not in places:
             places[place] = _clean_place(*place)
-        cleaned.append(Allocation(*places[place], *a[4:]))
+        cleaned.append(Allocation._make((*places[place], *a[4:])))
     return tuple(cleaned)
 
 
@@ -183,14 +183,16 @@ def readings(
 
     def rules(part: dict[str, Metric]) -> list[_Rule]:
         return [
-            _Rule(n, m.is_integer, _MOST.get(n, MOST), *clocks.get(n, current))
+            _Rule(n, m.is_integer, _MOST.get(n, MOST), clocks.get(n, current))
             for n, m in part.items()
         ]
 
     values = [*_values(sample.process, key, rules(metrics.process))]
     phase = phase_of(sample)
     if phase is not None:
-        values.append(Reading(PHASE, key, PHASES.index(phase), current[0], AGENT, current[1]))
+        at_s, fresh_s = current
+        number = PHASES.index(phase)
+        values.append(Reading(PHASE, key, number, at_s, source=AGENT, fresh_s=fresh_s))
     device_rules = rules(metrics.device)
     for i, fields in enumerate(sample.devices):
         values += _values(fields, DeviceKey(key, i), device_rules)
@@ -204,8 +206,8 @@ class _Rule(NamedTuple):
     name: str
     is_integer: bool
     most: float
-    at_s: float
-    fresh_s: float
+    clock: tuple[float, float]
+    """When it was measured, and how long it may be believed."""
 
 
 def _values(fields: Fields, subject: Subject, rules: Iterable[_Rule]) -> Iterator[Reading]:
@@ -214,10 +216,11 @@ def _values(fields: Fields, subject: Subject, rules: Iterable[_Rule]) -> Iterato
     No measured quantity is negative or beyond its most, and a limit of 0 means that the backend has
     none.
     """
-    for name, is_integer, most, at_s, fresh_s in rules:
+    for name, is_integer, most, (at_s, fresh_s) in rules:
         value = within(fields.get(name), most)
         if value is None or (not value and name == "hbm_limit_bytes"):
             continue
+        # Without keywords, which take as long again: there are thousands at each look.
         yield Reading(name, subject, int(value) if is_integer else value, at_s, AGENT, fresh_s)
 
 

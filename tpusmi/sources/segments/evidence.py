@@ -87,15 +87,6 @@ class Kernel:
         is_own = uid == os.geteuid() and uid != self._unmapped_uid
         return is_own or identity.start_ticks(self.proc, 1) is not None
 
-    def look_for(self, claim: Claim) -> None:
-        """Search other pid namespaces for the process of a segment, if it is from one."""
-        if self.is_from_another(claim.header):
-            self.other_namespaces.look_for(claim.header)
-
-    def may_run(self, claim: Claim) -> bool:
-        """True when a process that was not looked at may have written the segment."""
-        return self.is_from_another(claim.header) and not self.other_namespaces.is_complete
-
     def is_from_another(self, h: Header) -> bool:
         """True for a segment that was written in a pid namespace other than ours."""
         return h.pid_namespace not in (0, self.pid_namespace)
@@ -125,7 +116,7 @@ def examine(claim: Claim, kernel: Kernel, before: Evidence) -> Evidence:
     """What the kernel says now. A process that has ended stays the one that it was, also when a
     child that it forked still has the lock.
     """
-    writer = _by_pid(claim, kernel) or _by_inner_pid(claim, kernel) or _by_lock(claim, kernel)
+    writer = _writer(claim, kernel)
     if writer is not None:
         return Evidence(writer, is_alive=True, is_locked=claim.is_locked)
     was = before.process
@@ -148,32 +139,21 @@ def _has_ended(claim: Claim, kernel: Kernel) -> bool:
     return _lock_holder(claim, kernel)[1] is False
 
 
-def _by_pid(claim: Claim, kernel: Kernel) -> ProcessKey | None:
-    """Its namespace is ours; pid, start and real uid are those of a process here."""
+def _writer(claim: Claim, kernel: Kernel) -> ProcessKey | None:
+    """The process here that has the pid and the real uid of the segment. One of another namespace
+    also has its pid in there and its start; one of ours has its start, or the lock on the segment.
+    """
     h = claim.header
-    if kernel.is_from_another(h) or not kernel.runs(h.pid, h.start_ticks, claim.owner):
+    if kernel.is_from_another(h):
+        for pid in kernel.other_namespaces.pids(h.pid_namespace, h.start_ticks):
+            is_inner = identity.inner_pid(kernel.proc, pid) == h.pid
+            if is_inner and kernel.runs(pid, h.start_ticks, claim.owner):
+                return ProcessKey(pid, h.start_ticks)
         return None
-    return ProcessKey(h.pid, h.start_ticks)
-
-
-def _by_inner_pid(claim: Claim, kernel: Kernel) -> ProcessKey | None:
-    """A process here has that namespace, that pid in it, that start and that real uid."""
-    h = claim.header
-    if not kernel.is_from_another(h):
-        return None
-    for pid in kernel.other_namespaces.pids(h.pid_namespace, h.start_ticks):
-        is_inner = identity.inner_pid(kernel.proc, pid) == h.pid
-        if is_inner and kernel.runs(pid, h.start_ticks, claim.owner):
-            return ProcessKey(pid, h.start_ticks)
-    return None
-
-
-def _by_lock(claim: Claim, kernel: Kernel) -> ProcessKey | None:
-    """Its namespace is ours; pid and real uid are those of a process here that has the lock."""
-    if kernel.is_from_another(claim.header):
-        return None
+    if kernel.runs(h.pid, h.start_ticks, claim.owner):
+        return ProcessKey(h.pid, h.start_ticks)
     ticks, has_lock = _lock_holder(claim, kernel)
-    return ProcessKey(claim.header.pid, ticks) if ticks is not None and has_lock else None
+    return ProcessKey(h.pid, ticks) if ticks is not None and has_lock else None
 
 
 def _lock_holder(claim: Claim, kernel: Kernel) -> tuple[int | None, bool | None]:

@@ -8,12 +8,11 @@ from collections import Counter
 
 from tpusmi.model import AGENT, OTHER_MOUNTS, Missing, ProcessKey
 from tpusmi.sources.segments.evidence import Kernel
-from tpusmi.sources.segments.listing import RECENT_S, Trouble
 from tpusmi.sources.segments.namespaces import NamespaceScan
 from tpusmi.sources.users import user_name
 from tpusmi.text import clean, counted
 from tpusmi.wire.identity import start_ticks
-from tpusmi.wire.places import SegmentFile
+from tpusmi.wire.places import RECENT_S, SegmentDirectory, SegmentFile
 
 NOTES_MOST = 8
 WALLED = (
@@ -41,11 +40,10 @@ class Gaps:
         """Add something that no verdict depends on."""
         self._notes.append(clean(text))
 
-    def directory(self, trouble: Trouble) -> None:
-        """Add a directory that could not be read."""
-        self.denied += trouble.is_denied
-        text = self._noted(f"{trouble.directory.path} {trouble.why}")
-        self._miss(text, trouble.directory.uid)
+    def directory(self, directory: SegmentDirectory, why: str, is_denied: bool = False) -> None:
+        """Add a directory that cannot be read, or not all of it."""
+        self.denied += is_denied
+        self._miss(self._noted(f"{directory.path} {why}"), directory.uid)
 
     def others(self, scan: NamespaceScan) -> None:
         """Add what could not be seen of the mounts of other processes."""
@@ -64,7 +62,8 @@ class Gaps:
             if ticks is None:
                 continue
             key = ProcessKey(pid, ticks)
-            self._missing.append(Missing(AGENT, f"pid {pid} {_walled()}", uid, key, OTHER_MOUNTS))
+            why = f"pid {pid} {_walled()}"
+            self._missing.append(Missing(AGENT, why, uid=uid, process=key, code=OTHER_MOUNTS))
             self.wall = self.wall or f"pid {pid} (user {user_name(uid)}) {_walled()}"
 
     def segment(self, file: SegmentFile, why: str) -> None:

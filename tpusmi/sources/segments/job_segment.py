@@ -60,20 +60,19 @@ class Job:
         self._reader = SegmentReader(file.path, sparing(opener(file)))
         header, status = self._reader.header, self._reader.stat
         # The uid in the header is that of the job's user namespace. The kernel knows the owner.
-        named = (header.pid, header.start_ticks, status.st_uid)
-        if named != (file.pid, file.start_ticks, file.uid):
+        self.named = (header.pid, header.start_ticks)
+        """The process that the file names, by its pid and start."""
+        if (*self.named, status.st_uid) != (file.pid, file.start_ticks, file.uid):
             self._reader.close()
             raise SegmentError("has a name that does not match its header")
         self.file = file
-        self.named = (header.pid, header.start_ticks)
-        """The process that the file names, by its pid and start."""
         self._newest: JobReport | None = None
         """The report of the last read."""
         self._newest_at_s = -math.inf
         self.evidence = Evidence(None, None)
         """What the kernel said about its process, the last time it was asked."""
         self._claim = Claim(status.st_uid, header, (status.st_dev, status.st_ino))
-        self._key = ProcessKey(*self.named, file.path)
+        self._key = ProcessKey._make((*self.named, file.path))
         self._sequence_unlocked: int | None = None
         """Number of the newest sample at the last read, if the lock was free then."""
         self._writes_without_lock = False
@@ -115,7 +114,8 @@ class Job:
 
     def look_elsewhere(self) -> None:
         """Look for its process among those of other pid namespaces, if it is from one."""
-        self._kernel.look_for(self._claim)
+        if self._kernel.is_from_another(self._claim.header):
+            self._kernel.other_namespaces.look_for(self._claim.header)
 
     def look(self) -> None:
         """Ask the kernel about the process that the segment names, and about its agent's lock."""
@@ -127,9 +127,10 @@ class Job:
     @property
     def may_be_proven(self) -> bool:
         """True when its process was not found, and may be among those that were not looked at."""
-        now = self.evidence
-        is_open = now.process is None and now.is_locked is not False
-        return is_open and self._kernel.may_run(self._claim)
+        if self.evidence.process is not None or self.evidence.is_locked is False:
+            return False
+        is_complete = self._kernel.other_namespaces.is_complete
+        return not is_complete and self._kernel.is_from_another(self._claim.header)
 
     def read(self, now_s: float, is_contested: bool = False, past_most: int = 0) -> JobReport:
         """What the segment holds now, and at most so many values of the past. Raises SegmentError.
@@ -224,7 +225,7 @@ class Job:
         key = now.process
         if key is None or (state == State.DEAD and not is_gone):
             is_sure = is_gone and not is_contested
-            key = ProcessKey(*self.named, "" if is_sure else self.file.path)
+            key = ProcessKey._make((*self.named, "" if is_sure else self.file.path))
         if key != self._key:
             self._key, self._facts_hint = key, -1
 

@@ -6,43 +6,24 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from tpusmi.model import Host
 from tpusmi.sources import mounts
 from tpusmi.sources.mounts import Pointer
+from tpusmi.sources.segments.gaps import Gaps
 from tpusmi.sources.segments.namespaces import Namespaces, NamespaceScan
-from tpusmi.sources.segments.quota import NOTHING, Quota, ReadCost, spent
+from tpusmi.sources.segments.quota import Quota, ReadCost, spent
 from tpusmi.wire import identity, lock, places
-from tpusmi.wire.places import SegmentDirectory, SegmentFile, SegmentFiles
+from tpusmi.wire.places import RECENT_S, SegmentDirectory, SegmentFile
 
 DIRECTORIES_EVERY_S = 5.0
 """How often new directories are looked for: /tmp may have very many names."""
 AGAIN_S = 1.0
 """How often, once a process has ended through which the mounts of others were read."""
-RECENT_S = 60.0
-"""A living agent writes to its segment more often than this."""
 DESCRIPTORS_LEFT = 16
 """File descriptors that the other sources and Python need at one moment. Where the process may have
 few, half of them are left.
 """
-
-
-class Trouble(NamedTuple):
-    """A directory that cannot be read, or not all of it."""
-
-    directory: SegmentDirectory
-    why: str
-    is_denied: bool = False
-
-
-class SegmentListing(NamedTuple):
-    """Every segment file, and what could not be listed."""
-
-    files: list[SegmentFile]
-    troubles: list[Trouble]
-    others: NamespaceScan
-    """What was found among the mounts of other processes."""
 
 
 class Directories:
@@ -58,35 +39,38 @@ class Directories:
         """Files whose lock was free, with when they were last written: it stays free."""
         self._pids = _Pids(host.path("/proc"))
 
-    def segments(self, now_s: float, quota: Quota) -> SegmentListing:
-        """All segment files now: trusted users' directories first, then those of the others."""
+    def segments(self, now_s: float, quota: Quota, gaps: Gaps) -> list[SegmentFile]:
+        """All segment files now: trusted users' directories first, then those of the others. What
+        cannot be listed is added to `gaps`.
+        """
         self._search(now_s, quota)
         self._pids = _Pids(self._host.path("/proc"))
         files: list[SegmentFile] = []
-        troubles: list[Trouble] = []
         for directory in sorted(
             self._directories, key=lambda d: d.uid is not None and not quota.is_trusted(d.uid)
         ):
             if directory.trouble:
-                troubles.append(Trouble(directory, directory.trouble))
+                gaps.directory(directory, directory.trouble)
                 continue
             try:
                 listed, why = _files_in(directory, quota, self._pids)
                 files += listed
-                troubles += [Trouble(directory, why)] if why else []
+                if why:
+                    gaps.directory(directory, why)
             except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
                 pass
             except PermissionError:
-                troubles.append(Trouble(directory, "cannot be read", is_denied=True))
+                gaps.directory(directory, "cannot be read", is_denied=True)
             except OSError as error:
-                troubles.append(Trouble(directory, f"cannot be read: {error.strerror or error}"))
+                gaps.directory(directory, f"cannot be read: {error.strerror or error}")
+        gaps.others(self._others)
         # A shared directory is found among the mounts of every process that shares it.
         by_identity = {file.identity: file for file in reversed(files)}
         ordered = _ordered(by_identity.values(), quota, self._is_alive)
         if len(self._unlocked) > len(files):
             paths = {file.path for file in files}
             self._unlocked = {path: at for path, at in self._unlocked.items() if path in paths}
-        return SegmentListing(ordered, troubles, self._others)
+        return ordered
 
     def _search(self, now_s: float, quota: Quota) -> None:
         override = self._host.segment_dir
@@ -162,18 +146,18 @@ def _files_in(
             else:
                 first = pids if most else None  # sorting names of which none is read is wasted time
                 files, entries = places.segments(directory.path, directory.uid, most, first)
-        quota.spend(payer, NOTHING._replace(files=entries))
+        quota.spend(payer, ReadCost(files=entries))
     return files, f"has more than {most} files: not all were read" if entries > most else ""
 
 
-def _files_within(directory: SegmentDirectory, most: int) -> SegmentFiles:
+def _files_within(directory: SegmentDirectory, most: int) -> tuple[list[SegmentFile], int]:
     """The segments of its owner in a directory among the mounts of another process, in the first
-    `most` names. Raises OSError.
+    `most` names, and how many names were read. Raises OSError.
     """
     with mounts.pointed_at(directory.within, directory.inner) as point:
         names = mounts.names(point, most + 1)
         files = [_file_within(directory, point, name) for name in names[:most]]
-    return SegmentFiles([file for file in files if file is not None], len(names))
+    return [file for file in files if file is not None], len(names)
 
 
 def _file_within(directory: SegmentDirectory, parent: Pointer, name: str) -> SegmentFile | None:

@@ -162,7 +162,7 @@ class _Search:
         other = [parent for parent in dict.fromkeys(usual) if not self._is_ours(parent, theirs)]
         try:
             with mounts.root_of(process, theirs) as root:
-                entry = _Entry(process, root, uid, payer, until_s)
+                entry = _Entry(process, root, uid=uid, payer=payer, until_s=until_s)
                 walled = [path for path in other if not self._enter_place(entry, path)]
                 walled += [path for path in named if not self._enter_named(entry, path)]
         except (FileNotFoundError, ProcessLookupError):
@@ -280,7 +280,8 @@ def _variables(processes: Iterable[str]) -> tuple[list[str], list[str]]:
     """TPUSMI_DIR and XDG_RUNTIME_DIR of those processes: absolute paths."""
     from tpusmi.sources.holders import procfs
 
-    found: tuple[dict[str, None], dict[str, None]] = ({}, {})
+    named: dict[str, None] = {}
+    runtimes: dict[str, None] = {}
     for process in processes:
         leader = procfs.read_stat(process)
         if leader is None or leader.state == "D":
@@ -290,8 +291,8 @@ def _variables(processes: Iterable[str]) -> tuple[list[str], list[str]]:
                 text = b"\0" + file.read(procfs.READ_MOST)
         except OSError:
             continue
-        for name, paths in zip((b"TPUSMI_DIR", b"XDG_RUNTIME_DIR"), found, strict=True):
+        for name, paths in ((b"TPUSMI_DIR", named), (b"XDG_RUNTIME_DIR", runtimes)):
             path = text.partition(b"\0" + name + b"=")[2].partition(b"\0")[0]
             if path.startswith(b"/") and len(path) <= PATH_MOST:
                 paths[os.path.normpath(os.fsdecode(path))] = None
-    return list(found[0]), list(found[1])
+    return list(named), list(runtimes)

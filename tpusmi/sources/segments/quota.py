@@ -13,23 +13,29 @@ from typing import NamedTuple
 class ReadCost(NamedTuple):
     """What one read takes, or the most that it may take."""
 
-    files: int
+    files: int = 0
     """Names that are read in directories."""
-    segments: int
-    bytes: int
+    segments: int = 0
+    bytes: int = 0
     """Bytes of all segment files together."""
-    devices: int
-    cpu_s: float
+    devices: int = 0
+    cpu_s: float = 0.0
     """Processor time. What is spent beyond it is taken off the next reads."""
-    past: int
+    past: int = 0
     """Values of the past, over all reads: the past of a segment is read once."""
 
 
-OF_OTHER_USER = ReadCost(2048, 64, 64 << 20, 256, 0.04, 10_000)
+OF_OTHER_USER = ReadCost(
+    files=2048, segments=64, bytes=64 << 20, devices=256, cpu_s=0.04, past=10_000
+)
 """Limits for the files of each user except root and the one who reads."""
-OF_ALL_OTHERS = ReadCost(8192, 256, 256 << 20, 1024, 0.12, 30_000)
+OF_ALL_OTHERS = ReadCost(
+    files=8192, segments=256, bytes=256 << 20, devices=1024, cpu_s=0.12, past=30_000
+)
 """Limits for the files of all such users together."""
-OF_TRUSTED = ReadCost(32768, 256, 1 << 30, 8192, 1.0, 200_000)
+OF_TRUSTED = ReadCost(
+    files=32768, segments=256, bytes=1 << 30, devices=8192, cpu_s=1.0, past=200_000
+)
 """Limits for the files of root, and for those of the user who reads."""
 USERS_MOST = 4096
 """Most users whose spending is remembered. One person may own very many uids (/etc/subuid)."""
@@ -57,9 +63,9 @@ class _Share:
             return f"more than {self._limits.segments} segments"
         if self.left.bytes < cost.bytes:
             return f"more than {self._limits.bytes >> 20} MiB"
-        return (
-            f"more than {self._limits.devices} devices" if self.left.devices < cost.devices else ""
-        )
+        if self.left.devices < cost.devices:
+            return f"more than {self._limits.devices} devices"
+        return ""
 
     def lateness(self) -> str:
         """Why there is no time for a segment; empty when there is."""
@@ -67,9 +73,6 @@ class _Share:
 
     def spend(self, cost: ReadCost) -> None:
         self.left = ReadCost._make(a - b for a, b in zip(self.left, cost, strict=True))
-
-
-NOTHING = ReadCost(0, 0, 0, 0, 0.0, 0)
 
 
 class Quota:
@@ -125,4 +128,4 @@ def spent(quota: Quota, uid: int) -> Iterator[None]:
     try:
         yield
     finally:
-        quota.spend(uid, NOTHING._replace(cpu_s=time.thread_time() - began_s))
+        quota.spend(uid, ReadCost(cpu_s=time.thread_time() - began_s))

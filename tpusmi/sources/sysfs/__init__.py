@@ -1,18 +1,15 @@
 """The chips that the kernel shows on the PCI bus, and their device nodes."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import math
 import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from tpusmi.model import ABSENT, DENIED, FAILED, OK, Chip, Host, Outcome, Status
+from tpusmi.model import ABSENT, DENIED, FAILED, OK, SYSFS, Chip, Host, Outcome, Status
 from tpusmi.sources.sysfs.functions import PciFunction, Survey, survey
-from tpusmi.sources.sysfs.node_paths import NodePaths, find_nodes, lookalikes
+from tpusmi.sources.sysfs.node_paths import FunctionNode, find_nodes, lookalikes
 
 BUS = "/sys/bus/pci/devices"
 NOTES_MOST = 8
@@ -20,34 +17,23 @@ SURVEY_EVERY_S = 30.0
 """Every file of every function is read again after this time, even if nothing seems to change."""
 
 
-class Bus(NamedTuple):
-    """The TPUs on the PCI bus."""
-
-    status: Status
-    message: str
-    chips: tuple[Chip, ...] = ()
-    notes: tuple[str, ...] = ()
-    """Notes on functions that may or may not be TPUs; a chip has its own notes."""
-
-
 class Sysfs:
     """The source of the chips on this host."""
 
-    name = "sysfs"
+    name = SYSFS
     period_s = 5.0
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._lock = threading.Lock()
-        self._newest: Bus | None = None
+        self._newest: Outcome | None = None
         self._signature: object = None
         self._read_at_s = self._surveyed_at_s = -math.inf
 
     def read(self, now_s: float) -> Outcome:
         """Every chip on the PCI bus. ABSENT when there is none."""
-        bus = self._look(now_s, 0.0)
-        took_s = time.monotonic() - now_s
-        return Outcome(self.name, bus.status, bus.message, took_s, notes=bus.notes, chips=bus.chips)
+        outcome = self._look(now_s, 0.0)
+        return outcome._replace(took_s=time.monotonic() - now_s)
 
     def chips(self) -> Sequence[Chip]:
         """The chips, from a look that is at most a period old: for other sources."""
@@ -56,7 +42,7 @@ class Sysfs:
     def close(self) -> None:
         """Nothing to close."""
 
-    def _look(self, now_s: float, age_most_s: float) -> Bus:
+    def _look(self, now_s: float, age_most_s: float) -> Outcome:
         """The bus, from a look that is at most `age_most_s` old."""
         with self._lock:
             if self._newest is None or now_s - self._read_at_s >= age_most_s:
@@ -70,7 +56,7 @@ class Sysfs:
             return self._newest
 
 
-def _signature(host: Host, bus: Bus | None) -> object:
+def _signature(host: Host, bus: Outcome | None) -> object:
     """The entries of the bus and the nodes of its chips: while they are equal, nothing changed."""
     try:
         names = os.listdir(host.path(BUS))
@@ -88,21 +74,23 @@ def _state(path: str) -> object:
     return info.st_ino, info.st_mode, info.st_uid, info.st_gid
 
 
-def read_chips(host: Host) -> Bus:
-    """The chips of a host in PCI order. Opens no device node, and no file that could block."""
+def read_chips(host: Host) -> Outcome:
+    """The chips of a host in PCI order, with notes on functions that may or may not be TPUs. Opens
+    no device node, and no file that could block.
+    """
     path = host.path(BUS)
     try:
         names = os.listdir(path)
     except (FileNotFoundError, NotADirectoryError):
-        return Bus(ABSENT, _without_bus(host))
+        return Outcome(SYSFS, ABSENT, _without_bus(host))
     except OSError as error:
         status = DENIED if isinstance(error, PermissionError) else FAILED
-        return Bus(status, f"{BUS} cannot be listed: {error.strerror}")
+        return Outcome(SYSFS, status, f"{BUS} cannot be listed: {error.strerror}")
     surveyed = survey(path, names)
     nodes = find_nodes(host, surveyed.tpus)
     chips = tuple(_chip(i, of, nodes) for i, of in enumerate(_by_chip(surveyed.tpus)))
     status, message = _status(chips, surveyed)
-    return Bus(status, message, chips, _few(surveyed.notes))
+    return Outcome(SYSFS, status, message, chips=chips, notes=_few(surveyed.notes))
 
 
 def _by_chip(functions: Iterable[PciFunction]) -> list[list[PciFunction]]:
@@ -116,22 +104,24 @@ def _by_chip(functions: Iterable[PciFunction]) -> list[list[PciFunction]]:
     return list(chips.values())
 
 
-def _chip(index: int, functions: Sequence[PciFunction], nodes: NodePaths) -> Chip:
+def _chip(index: int, functions: Sequence[PciFunction], nodes: dict[str, FunctionNode]) -> Chip:
     first = functions[0]
     generation = first.generation
     whole = generation is None or len(functions) == generation.pci_functions
-    notes = [note for f in functions for note in _notes(f, nodes)]
+    notes = []
     if generation is not None and not whole:
-        notes.insert(
-            0, f"only {len(functions)} of its {generation.pci_functions} functions is here"
-        )
-    node_names = (node for f in functions for node in nodes.by_address[f.address])
+        notes.append(f"only {len(functions)} of its {generation.pci_functions} functions is here")
+    for f in functions:
+        notes += [f"{f.address}: {trouble}" for trouble in f.directory.troubles]
+        notes += [*f.notes, *nodes[f.address].notes]
+    own = [nodes[f.address] for f in functions]
     return Chip(
         index=index,
         generation=None if generation is None else generation.name,
         kind=first.kind,
         pci_addresses=tuple(f.address for f in functions),
-        nodes=tuple(dict.fromkeys(node_names)),  # functions of one IOMMU group share a node
+        # Functions of one IOMMU group share a node.
+        nodes=tuple(dict.fromkeys(n.path for n in own if n.path is not None)),
         devices=sum(f.devices for f in functions),
         numa_node=first.numa_node,
         pcie_link=first.pcie_link,
@@ -139,22 +129,17 @@ def _chip(index: int, functions: Sequence[PciFunction], nodes: NodePaths) -> Chi
         notes=tuple(notes),
         driver=first.driver,
         driver_version=first.driver_version,
-        other_nodes=tuple(pair for f in functions for pair in nodes.others.get(f.address, ())),
+        other_nodes=tuple((n.path, other) for n in own if n.path for other in n.others),
     )
-
-
-def _notes(f: PciFunction, nodes: NodePaths) -> list[str]:
-    troubles = (f"{f.address}: {trouble}" for trouble in f.directory.troubles)
-    return [*troubles, *f.notes, *nodes.notes[f.address]]
 
 
 def _status(chips: Sequence[Chip], surveyed: Survey) -> tuple[Status, str]:
     if chips:
         kinds = Counter(chip.kind for chip in chips)
         return OK, ", ".join(f"{count} × {kind}" for kind, count in kinds.items())
-    if surveyed.denied:
+    if any(d.denied for d in surveyed.doubtful):
         return DENIED, f"no visible TPU: {surveyed.notes[0]}"
-    if surveyed.garbled:
+    if any(d.troubles for d in surveyed.doubtful):
         return FAILED, surveyed.notes[0]
     message = "no TPU on the PCI bus"
     if surveyed.others:

@@ -12,6 +12,21 @@ NUMBER_MOST = 10
 """Characters of a number of 32 bits."""
 
 
+class NotRegularError(OSError):
+    """Not a regular file: a pipe would block, and opening a device node would disturb its job."""
+
+
+def text_of(path: str, most: int) -> str:
+    """The first bytes of a regular file. It never waits. Raises OSError."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise NotRegularError
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(file, most).decode("utf-8", "replace")
+    finally:
+        os.close(file)
+
+
 class SysfsDirectory:
     """One directory of sysfs, and the trouble with its files.
 
@@ -24,28 +39,16 @@ class SysfsDirectory:
         """A sentence for each file that exists and could not be read."""
         self.denied = False
 
-    def exists(self) -> bool:
-        return os.path.isdir(self.path)
-
     def text(self, name: str) -> str | None:
         """The first line of a file, made safe to show."""
-        path = f"{self.path}/{name}"
         try:
-            # A pipe would block, and opening a device node would disturb its job.
-            if not stat.S_ISREG(os.stat(path).st_mode):
-                self.troubles.append(f"{name} is not a regular file")
-                return None
-            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            try:
-                data = os.read(file, READ_MOST)
-            finally:
-                os.close(file)
+            text = text_of(f"{self.path}/{name}", READ_MOST)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             self._trouble(name, error)
             return None
-        return clean(data.decode("utf-8", "replace").partition("\n")[0])
+        return clean(text.partition("\n")[0])
 
     def number(self, name: str, base: int = 16) -> int | None:
         """The number a file holds, as the kernel writes it (`0x1ae0`, `-1`)."""
@@ -83,7 +86,9 @@ class SysfsDirectory:
 
     def _trouble(self, name: str, error: OSError) -> None:
         self.denied = self.denied or isinstance(error, PermissionError)
-        self.troubles.append(f"{name} cannot be read: {error.strerror}")
+        is_odd = isinstance(error, NotRegularError)
+        why = "is not a regular file" if is_odd else f"cannot be read: {error.strerror}"
+        self.troubles.append(f"{name} {why}")
 
 
 def number_after(prefix: str, name: str) -> int | None:

@@ -1,7 +1,6 @@
 """PCI functions: which of them are TPUs, and what sysfs says about each."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
+import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -51,14 +50,6 @@ class Survey(NamedTuple):
     doubtful: list[SysfsDirectory]
     """The directories of those functions."""
 
-    @property
-    def denied(self) -> bool:
-        return any(d.denied for d in self.doubtful)
-
-    @property
-    def garbled(self) -> bool:
-        return any(d.troubles for d in self.doubtful)
-
 
 def survey(bus: str, names: Iterable[str]) -> Survey:
     """Every TPU among the functions of that bus, in PCI order."""
@@ -104,11 +95,8 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 def _why_unknown(directory: SysfsDirectory, file: str) -> str:
     if directory.troubles:
         return directory.troubles[0]
-    return (
-        f"its PCI `{file}` id is missing"
-        if directory.exists()
-        else "vanished: the device is being removed"
-    )
+    is_there = os.path.isdir(directory.path)
+    return f"its PCI `{file}` id is missing" if is_there else "vanished: the device is being removed"
 
 
 def _is_tpu(directory: SysfsDirectory, device_id: int | None) -> bool:

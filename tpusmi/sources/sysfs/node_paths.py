@@ -3,8 +3,6 @@
 `/dev/vfio/7` is IOMMU group 7, which may just as well be a network card's. A node is never opened.
 """
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import os
 import stat
 from collections.abc import Sequence
@@ -19,20 +17,20 @@ VFIO_DEVICE = "/dev/vfio/devices/vfio{}"
 """The node of a device instead of its group, where the kernel has iommufd."""
 
 
-class NodePaths(NamedTuple):
-    """Device nodes, and trouble with them, by PCI address."""
+class FunctionNode(NamedTuple):
+    """The device node of a PCI function, and trouble with it."""
 
-    by_address: dict[str, tuple[str, ...]]
-    """At most one node for each function."""
-    notes: dict[str, tuple[str, ...]]
-    others: dict[str, tuple[tuple[str, str], ...]]
-    """Pairs of a function's node and another node that opens the same device."""
+    path: str | None
+    """None where there is no node."""
+    notes: list[str]
+    others: Sequence[str] = ()
+    """Other nodes that open the same device."""
 
 
-def find_nodes(host: Host, functions: Sequence[PciFunction]) -> NodePaths:
-    """The device node of each function."""
+def find_nodes(host: Host, functions: Sequence[PciFunction]) -> dict[str, FunctionNode]:
+    """The device node of each function, by its PCI address."""
     accels = _accels_by_address(host) if functions else {}
-    nodes = NodePaths({}, {}, {})
+    nodes: dict[str, FunctionNode] = {}
     guessed: list[PciFunction] = []
     for f in functions:
         names = _names(f, accels)
@@ -40,11 +38,9 @@ def find_nodes(host: Host, functions: Sequence[PciFunction]) -> NodePaths:
         if not here and _is_accel(f) and f.address not in accels and not f.directory.names("accel"):
             guessed.append(f)
             continue
-        node, notes = _judged(host, here[0]) if here else (None, [_missing(f, names)])
-        _put(nodes, f, node, notes)
-        nodes.others[f.address] = tuple((node, other) for other in here[1:]) if node else ()
-    _guess(host, guessed, set(accels.values()), nodes)
-    return nodes
+        node = _judged(host, here[0]) if here else FunctionNode(None, [_missing(f, names)])
+        nodes[f.address] = node._replace(others=here[1:])
+    return {**nodes, **_guess(host, guessed, set(accels.values()))}
 
 
 def lookalikes(host: Host) -> list[str]:
@@ -98,25 +94,24 @@ def _is_here(path: str) -> bool:
     return True
 
 
-def _judged(host: Host, node: str) -> tuple[str | None, list[str]]:
-    """The node, or None if it is not one, and notes for this user."""
+def _judged(host: Host, node: str) -> FunctionNode:
+    """The node, or none if that is not one, and notes for this user."""
     path = host.path(node)
     try:
         info = os.stat(path)
     except PermissionError:
-        return node, [f"{node} cannot be inspected: Permission denied"]
+        return FunctionNode(node, [f"{node} cannot be inspected: Permission denied"])
     except OSError as error:
-        return None, [f"{node} is not a device node: {error.strerror}"]
+        return FunctionNode(None, [f"{node} is not a device node: {error.strerror}"])
     if stat.S_ISDIR(info.st_mode):
         # Docker's -v makes a directory for a path that the host does not have.
-        return None, [f"{node} is a directory, not a device node; {_with_device(node)}"]
+        cure = _with_device(node)
+        return FunctionNode(None, [f"{node} is a directory, not a device node; {cure}"])
     if os.access(path, os.R_OK | os.W_OK, effective_ids=True):
-        return node, []
-    mode = stat.S_IMODE(info.st_mode)
-    return node, [
-        f"you have no permission to open {node} (mode {mode:04o}, owner {info.st_uid}, "
-        f"group {info.st_gid}): jobs need sudo, or that group"
-    ]
+        return FunctionNode(node, [])
+    rights = f"mode {stat.S_IMODE(info.st_mode):04o}, owner {info.st_uid}, group {info.st_gid}"
+    note = f"you have no permission to open {node} ({rights}): jobs need sudo, or that group"
+    return FunctionNode(node, [note])
 
 
 def _missing(f: PciFunction, names: Sequence[str]) -> str:
@@ -133,21 +128,19 @@ def _with_device(node: str) -> str:
     return f"in a container, start it with --device={node}"
 
 
-def _guess(host: Host, functions: Sequence[PciFunction], taken: set[str], nodes: NodePaths) -> None:
+def _guess(
+    host: Host, functions: Sequence[PciFunction], taken: set[str]
+) -> dict[str, FunctionNode]:
     """Nodes by PCI order, for a kernel that does not say: only if their numbers match."""
     free = [n for n in map(ACCEL.format, _numbers(host, "/dev", "accel")) if n not in taken]
-    for i, f in enumerate(functions):
-        if len(free) != len(functions):
-            _put(nodes, f, None, [_missing(f, ())])
-            continue
-        node, notes = _judged(host, free[i])
-        note = f"{free[i]} is a guess by PCI order: the kernel does not say which node it is"
-        _put(nodes, f, node, [note, *notes])
-
-
-def _put(nodes: NodePaths, f: PciFunction, node: str | None, notes: Sequence[str]) -> None:
-    nodes.by_address[f.address] = () if node is None else (node,)
-    nodes.notes[f.address] = tuple(notes)
+    if len(free) != len(functions):
+        return {f.address: FunctionNode(None, [_missing(f, ())]) for f in functions}
+    nodes = {}
+    for f, name in zip(functions, free, strict=True):
+        node = _judged(host, name)
+        note = f"{name} is a guess by PCI order: the kernel does not say which node it is"
+        nodes[f.address] = node._replace(notes=[note, *node.notes])
+    return nodes
 
 
 def _numbers(host: Host, directory: str, prefix: str) -> list[int]:

@@ -32,18 +32,13 @@ class DeviceGraphs:
     def __init__(self, scene: Scene, snapshot: Snapshot, device: Device, span_s: int) -> None:
         self._scene, self._s, self._d, self._span_s = scene, snapshot, device, span_s
         memory = HBM if self._is_measured(HBM) else ARRAYS
-        self._drawn = [q for q in (memory, *QUANTITIES[1:]) if self._is_measured(q)]
-
-    @property
-    def count(self) -> int:
-        """How many graphs there are."""
-        return len(self._drawn)
+        self.drawn = [q for q in (memory, *QUANTITIES[1:]) if self._is_measured(q)]
 
     def missing(self) -> str:
         """The quantities missing on a TPU, the sources that could measure them, and why they do
         not; empty if none is missing.
         """
-        gone = [q for q in QUANTITIES if q not in self._drawn]
+        gone = [q for q in QUANTITIES if q not in self.drawn]
         if self._d.platform != "tpu" or not gone:
             return ""
         names = ", ".join(q.label for q in gone)
@@ -57,8 +52,8 @@ class DeviceGraphs:
 
     def lines(self, width: int, height: int) -> list[Row]:
         """The graphs in exactly that many lines; none where that is too little for one."""
-        columns = plot.columns_for(self.count, width, height)
-        drawn = self._drawn[: max(0, (height - 1) // LEAST_HEIGHT) * columns]
+        columns = plot.columns_for(len(self.drawn), width, height)
+        drawn = self.drawn[: max(0, (height - 1) // LEAST_HEIGHT) * columns]
         if not drawn or width < 1:
             return []
         each = plot.each(width, columns)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from textual.geometry import Size
 
 from tpusmi.merge.roofline import roofline
-from tpusmi.model import Device, Process, Snapshot
+from tpusmi.model import Device, Holding, Process, Snapshot
+from tpusmi.report import rows, verdicts, words
 from tpusmi.tui.device.chip_limits import rates, roofline_block
-from tpusmi.tui.device.device_facts import DeviceFacts
+from tpusmi.tui.device.device_facts import HEALTHY, DeviceFacts, health, links_of, short_name
 from tpusmi.tui.device.device_graphs import DeviceGraphs
-from tpusmi.tui.device.device_title import title
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Block
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.page import AROUND, ScrollPage, scroll_keys, stepped
+from tpusmi.tui.process.process_facts import letter, verdict_style
 from tpusmi.tui.scene import Scene
 
 KEYS = scroll_keys("device", "device")
@@ -94,7 +95,7 @@ def draw(
     room = max(0, height - len(head) - len(missing) - 1)
     packed = _packed(look, s, d, width, room, is_past=scene.back_s > 0)
     facts = blocks.drawn(look, packed, width)
-    pictures = graphs.lines(width, _graph_lines(graphs.count, room, len(facts)))
+    pictures = graphs.lines(width, _graph_lines(len(graphs.drawn), room, len(facts)))
     page = room - len(pictures)
     scrolled = min(max(scrolled, 0), max(0, len(facts) - page))
     between = _between(look, len(facts) - page - scrolled, scrolled, width)
@@ -130,3 +131,79 @@ def _between(look: Look, below: int, above: int, width: int) -> Row:
     parts = [f"{g.up} {above}"] if above > 0 else []
     parts += [f"{g.down} {below} more: PgDn"] if below > 0 else []
     return look.cell(" ".join(parts), width, "dim", right=True)
+
+
+MOST_OWNERS = 2
+
+
+def title(look: Look, s: Snapshot, d: Device, width: int) -> list[Row]:
+    """A line of names, a line for each owner, and a line for each fault."""
+    count = len(s.devices)
+    place = next((n for n, other in enumerate(s.devices, 1) if other.key == d.key), 0)
+    dot = f" {look.glyphs.dot} "
+    names = look.line(
+        (d.name, "bold"), (f"  {place} of {count}  ", "dim"), (dot.join(_names(s, d)), "plain")
+    )
+    faults = [row for text in _faults(s, d) for row in look.wrapped(text, width, "bad", "! ")]
+    return [names, *_owners(look, s, d), *faults]
+
+
+def _names(s: Snapshot, d: Device) -> Iterator[str]:
+    """The other names of the device, and where it is."""
+    chip = s.chip_of(d)
+    if d.kind or chip is not None:
+        yield d.kind or (chip.kind if chip is not None else "")
+    if d.id is not None:
+        yield f"id {d.id}"
+    if d.coords is not None:
+        yield f"at {','.join(map(str, d.coords))}"
+    if d.chip is not None:
+        yield f"chip {d.chip}"
+    if d.core_on_chip is not None:
+        yield f"core {d.core_on_chip}"
+    if d.node:
+        yield d.node
+
+
+def _owners(look: Look, s: Snapshot, d: Device) -> list[Row]:
+    """State, pid, user and command of each owner."""
+    if not d.owners:
+        return [look.line((_no_owner(s, d), "dim"))]
+    owners = [p for p in s.processes if p.key in d.owners]
+    lines = []
+    for p in owners[:MOST_OWNERS]:
+        style, doubtful = verdict_style(p), p.is_doubtful
+        lines.append(
+            look.line(
+                (f"{letter(p)} ", style),
+                (f"{p.pid}", "bold"),
+                (f" {p.user or words.UNKNOWN}  {words.command(p.command)}", "plain"),
+                (f"  {verdicts.sentence(p)}" if doubtful else "", style),
+            )
+        )
+    more = len(d.owners) - len(lines)
+    if more or not lines:
+        pids = rows.pids(d) if not lines else f"and {more} more"
+        lines.append(look.line((pids, "dim")))
+    return lines
+
+
+def _no_owner(s: Snapshot, d: Device) -> str:
+    from tpusmi.model.holding import node_states
+
+    if d.node not in s.visibility.nodes:
+        return "no known process holds it"
+    state = next((n.state for n in node_states(s) if n.node == d.node), "")
+    if state == Holding.FREE:
+        return "free: no process holds it"
+    return state.replace("_", " ") or "no known process holds it"
+
+
+def _faults(s: Snapshot, d: Device) -> Iterator[str]:
+    if d.error:
+        yield d.error
+    chip = s.chip_of(d)
+    yield from chip.notes if chip is not None else ()
+    for link in links_of(s, d):
+        if (state := health(link.health)) != HEALTHY:
+            yield f"ICI link {short_name(link.name)}: {state.word} fault ({link.health} of 10)"

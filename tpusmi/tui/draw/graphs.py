@@ -102,10 +102,10 @@ class Graphs:
 
         Of one witness only: agent and libtpu do not mean quite the same by memory in use.
         """
-        found = self.of(history_subjects(s, d, metric), metric, s.at_s, span_s, count)
-        if found[-1] is not None:
-            return found
-        return held(found, several.measured(s, metric, d), span_s / count)
+        slots = self.of(history_subjects(s, d, metric), metric, s.at_s, span_s, count)
+        if slots[-1] is not None:
+            return slots
+        return held(slots, several.measured(s, metric, d), span_s / count)
 
     def of(
         self,
@@ -119,38 +119,29 @@ class Graphs:
         """The same for the first of these subjects that has values. `how` is `most`, `mean` or
         `dominant`; without it the metric decides.
         """
-        # A slot is a second at least.
-        few = min(count, max(1, int(span_s)))
-        found = self._of(subjects, metric, at_s, span_s, few, how)
-        return found if few == count else stretched(found, count)
-
-    def _of(
-        self,
-        subjects: Sequence[Subject],
-        metric: str,
-        at_s: float,
-        span_s: float,
-        count: int,
-        how: How | None,
-    ) -> Slots:
-        slot_s, how = max(span_s / count, 1.0), how or _how(metric)
-        key = (subjects[0], metric, count, span_s, how)
+        few = _slot_count(span_s, count)
+        # A slot shows the most memory, and the mean of everything else.
+        how = how or (most if metric in several.MEMORY else mean)
+        slot_s = max(span_s / few, 1.0)
+        key = (subjects[0], metric, few, span_s, how)
         until, graph = int(at_s // slot_s), self._graphs.get(key)
         if len(self._graphs) > GRAPHS_MOST:
             self._graphs.clear()
-        series = self._history.series(metric, subjects, int(at_s), ceil(slot_s * count))
-        if graph is None or graph.series is not series or not 0 <= until - graph.until < count:
-            first = until - count + 1
-            slots: Slots = [None] * count
+        series = self._history.series(metric, subjects, int(at_s), ceil(slot_s * few))
+        if graph is None or graph.series is not series or not 0 <= until - graph.until < few:
+            first = until - few + 1
+            slots: Slots = [None] * few
         else:
             first = graph.until
             slots = graph.slots[until - first :] + [None] * (until - first)
         graph = self._graphs[key] = _Graph(until, slots, series)
+        if series is not None:
+            first = max(first, int(series.first_s // slot_s))
         from_s = ceil(first * slot_s)
         if series is not None and from_s <= at_s:
             window = series.window(int(at_s), int(at_s) - from_s + 1)
             _fill(graph, window, first, slot_s, how)
-        return slots
+        return slots if few == count else stretched(slots, count)
 
     def first_s(self, drawn: Iterable[Drawn], at_s: float) -> int | None:
         """The second of the oldest value in these graphs; None where they are empty."""
@@ -165,43 +156,36 @@ class Graphs:
 
         The past is read once; then each snapshot adds its own mean, whatever the number of devices.
         """
-        few = min(count, max(1, int(span_s)))
-        found = self._average(s, metric, span_s, few, owner)
-        return found if few == count else stretched(found, count)
-
-    def _average(
-        self, s: Snapshot, metric: str, span_s: float, count: int, owner: ProcessKey | None
-    ) -> Slots:
-        slot_s = max(span_s / count, 1.0)
-        until, key = int(s.at_s // slot_s), (owner, metric, count, span_s)
+        few = _slot_count(span_s, count)
+        slot_s = max(span_s / few, 1.0)
+        until, key = int(s.at_s // slot_s), (owner, metric, few, span_s)
         devices = s.devices if owner is None else s.devices_of(owner)
-        found = self._averages.get(key)
+        average = self._averages.get(key)
         if len(self._averages) > AVERAGES_MOST:
             self._averages.clear()
         # The moments are not neighbors: the dashboard was paused, or the user has looked back.
-        if found is None or s.at_s < found.at_s or until - found.until > 1:
+        if average is None or s.at_s < average.at_s or until - average.until > 1:
             same = several.alike(s, metric, devices)
-            every = [self.of_device(s, d, metric, span_s, count) for d in same]
+            graphs = [self.of_device(s, d, metric, span_s, few) for d in same]
             slots = [
-                mean([v for v in column if v is not None]) for column in zip(*every, strict=True)
+                mean([v for v in column if v is not None]) for column in zip(*graphs, strict=True)
             ]
-            found = self._averages[key] = _Average(slots or [None] * count, until, s.at_s)
-        elif s.at_s > found.at_s:
-            found.add(several.mean(s, metric, devices, of_some=True), until, s.at_s)
-        return found.slots
+            average = self._averages[key] = _Average(slots or [None] * few, until, s.at_s)
+        elif s.at_s > average.at_s:
+            average.add(several.mean(s, metric, devices, of_some=True), until, s.at_s)
+        return average.slots if few == count else stretched(average.slots, count)
 
     def _first_s(self, subjects: Iterable[Subject], metric: str, until_s: int) -> int | None:
-        found = (self._history.first_s(metric, subject, until_s) for subject in subjects)
-        return next((first for first in found if first is not None), None)
+        firsts = (self._history.first_s(metric, subject, until_s) for subject in subjects)
+        return next((first for first in firsts if first is not None), None)
 
 
-def _fill(
-    graph: _Graph,
-    window: array[float],
-    first: int,
-    slot_s: float,
-    how: How,
-) -> None:
+def _slot_count(span_s: float, count: int) -> int:
+    """How many slots a graph of `count` places has: a slot is a second at least."""
+    return min(count, max(1, int(span_s)))
+
+
+def _fill(graph: _Graph, window: array[float], first: int, slot_s: float, how: How) -> None:
     """Every slot from number `first` on, with which the window begins; a second belongs to the slot
     in which it begins.
     """
@@ -257,8 +241,3 @@ def mean(values: Sequence[float]) -> float | None:
 def dominant(values: Sequence[float]) -> float | None:
     """The most frequent value, for numbers that stand for names; None if there are none."""
     return Counter(values).most_common(1)[0][0] if values else None
-
-
-def _how(metric: str) -> How:
-    """A slot shows the most memory, and the mean of everything else."""
-    return most if metric in several.MEMORY else mean

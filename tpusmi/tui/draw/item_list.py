@@ -1,40 +1,50 @@
-"""What tables and tiles share: a title line, items, a cursor that follows its item, the wheel."""
+"""What tables and tiles share: a title line, items, a cursor that follows its item. And tiles."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Generic
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
+from rich.segment import Segment
 from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
+from textual.geometry import Size
 from textual.message import Message
 
-from tpusmi.tui.draw.columns import Item
+from tpusmi.model import Subject
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row
 
 WHEEL_ROWS = 3
 
 
+class Keyed(Protocol):
+    """The device or process of a row."""
+
+    @property
+    def key(self) -> Subject | None:
+        """The key of its values; None for a row that the cursor passes over."""
+
+
+Item = TypeVar("Item", bound=Keyed)
+
+
 class ItemList(Lines, Generic[Item]):
     """Lines of items, of which as many are drawn as fit. A subclass draws the title and a line."""
 
+    @dataclass
     class Moved(Message):
-        """The user moved the cursor to another item."""
+        """The user moved the cursor of this list to another item."""
 
-        def __init__(self, sender: object) -> None:
-            super().__init__()
-            self.sender = sender
+        sender: object
 
     class Opened(Message):
         """The user double-clicked an item."""
 
-        def __init__(self, sender: object) -> None:
-            super().__init__()
-            self.sender = sender
-
     def __init__(self, look: Look, id: str) -> None:
         super().__init__(look, id=id)
-        self._items: Sequence[Item] = ()
+        self.items: Sequence[Item] = ()
+        """The items in the order shown."""
         self._top = 0
         """The first line of items that is drawn."""
         self.cursor: Hashable | None = None
@@ -43,6 +53,16 @@ class ItemList(Lines, Generic[Item]):
         """The key under the cursor when it was last drawn."""
 
     # -- for subclasses
+
+    @property
+    def room(self) -> Size:
+        """Its size; before its first layout the one that it will get, so that the very first screen
+        has its items.
+        """
+        height = self.styles.height
+        if self.size.width or height is None or not self.is_attached:
+            return self.size
+        return Size(self.screen.size.width, int(height.value))
 
     @property
     def across(self) -> int:
@@ -65,11 +85,6 @@ class ItemList(Lines, Generic[Item]):
     # -- items
 
     @property
-    def items(self) -> Sequence[Item]:
-        """The items in the order shown."""
-        return self._items
-
-    @property
     def page(self) -> int:
         """Items that are visible at once."""
         return self._height * self.across
@@ -77,21 +92,21 @@ class ItemList(Lines, Generic[Item]):
     @property
     def index(self) -> int | None:
         """Where the cursor is."""
-        return next((i for i, item in enumerate(self._items) if item.key == self.cursor), None)
+        return next((i for i, item in enumerate(self.items) if item.key == self.cursor), None)
 
     @property
     def _height(self) -> int:
-        return max(1, self.size.height - 1)
+        return max(1, self.room.height - 1)
 
     @property
     def _line_count(self) -> int:
         """Lines of all items, visible or not."""
-        return -(-len(self._items) // self.across)
+        return -(-len(self.items) // self.across)
 
     def _take(self, items: Sequence[Item]) -> None:
         """Draw these items. A cursor that was visible, or has been moved, stays visible."""
         follow = self.cursor != self._drawn_cursor or self._is_visible(self.index)
-        self._items = items
+        self.items = items
         if follow and (index := self.index) is not None:
             self._bring_to_view(index)
         self.redraw()
@@ -109,16 +124,16 @@ class ItemList(Lines, Generic[Item]):
         """Move the cursor by that many items, or the view of a list without a cursor."""
         if self.cursor is None:
             self.scroll_rows(count)
-        elif self._items:
-            to = min(max((self.index or 0) + count, 0), len(self._items) - 1)
+        elif self.items:
+            to = min(max((self.index or 0) + count, 0), len(self.items) - 1)
             self.move_to(to, up=count < 0)
 
     def move_to(self, index: int, *, up: bool = False) -> None:
         """Move the cursor to that item, or to the next one that has a key."""
-        below, above = [*range(index, len(self._items))], [*range(index, -1, -1)]
+        below, above = [*range(index, len(self.items))], [*range(index, -1, -1)]
         order = [*above, *below] if up else [*below, *above]
-        index = next((i for i in order if self._items[i].key is not None), index)
-        self.cursor = self._items[index].key
+        index = next((i for i in order if self.items[i].key is not None), index)
+        self.cursor = self.items[index].key
         self._bring_to_view(index)
         self.redraw()
         self.post_message(self.Moved(self))
@@ -138,10 +153,10 @@ class ItemList(Lines, Generic[Item]):
         index = (self._top + event.y - 1) * self.across + self._column_at(event.x)
         if event.y == 0:
             self._click_title(event.x)
-        elif index < len(self._items):
+        elif index < len(self.items):
             self.move_to(index)
             if event.chain == 2:  # a third click opens nothing more
-                self.post_message(self.Opened(self))
+                self.post_message(self.Opened())
 
     # -- drawing
 
@@ -152,17 +167,75 @@ class ItemList(Lines, Generic[Item]):
 
     def redraw(self) -> None:
         """Draw what is visible."""
-        if not self.size.width:
+        if not self.room.width:
             return
         across, self._drawn_cursor = self.across, self.cursor
         self._top = min(max(self._top, 0), max(0, self._line_count - self._height))
-        starts = range(self._top * across, len(self._items), across)[: self._height]
-        lines = [self._item_line(self._items[n : n + across]) for n in starts]
+        starts = range(self._top * across, len(self.items), across)[: self._height]
+        lines = [self._item_line(self.items[n : n + across]) for n in starts]
         self.show([self._title_line(), *lines])
 
     def _position(self) -> str:
         """`9-16/256`, or nothing where all items are visible."""
         if self._line_count <= self._height:
             return ""
-        last = min(len(self._items), (self._top + self._height) * self.across)
-        return f"{self._top * self.across + 1}-{last}/{len(self._items)}"
+        last = min(len(self.items), (self._top + self._height) * self.across)
+        return f"{self._top * self.across + 1}-{last}/{len(self.items)}"
+
+
+class Tiles(ItemList[Item]):
+    """Tiles of one width under a line that says what they show."""
+
+    def __init__(self, look: Look, id: str) -> None:
+        super().__init__(look, id)
+        self._tile_width = 1
+        self._draw: Callable[[Item, int], Row] = lambda _, width: look.cell("", width)
+        self._title: Callable[[int], Row] = lambda width: ()
+
+    @property
+    def across(self) -> int:
+        return tiles_across(self.room.width, self._tile_width)
+
+    def show_items(
+        self,
+        items: Sequence[Item],
+        title: Callable[[int], Row],
+        width: int,
+        draw: Callable[[Item, int], Row],
+    ) -> None:
+        """Show these items in tiles of that width, below a title line."""
+        self._title, self._tile_width, self._draw = title, width, draw
+        self._take(items)
+
+    def _column_at(self, x: int) -> int:
+        return min(x // (self._tile_width + 1), self.across - 1)
+
+    def _item_line(self, items: Sequence[Item]) -> Row:
+        gap = Segment(" ", self.look.style["plain"])
+        row: list[Segment] = []
+        for item in items:
+            tile = self._draw(item, self._tile_width)
+            if item.key == self.cursor:
+                text = "".join(piece.text for piece in tile)
+                tile = self.look.cell(text, self._tile_width, "selected")
+            row += (*tile, gap)
+        return tuple(row[:-1])
+
+    def _title_line(self) -> Row:
+        title = self._title(self.room.width)
+        if not (position := self._position()):
+            return title
+        text = "".join(piece.text for piece in title)
+        room = max(0, self.room.width - len(position) - 1)
+        end = f" {position}"
+        return (*self.look.cell(text, room, "head"), *self.look.cell(end, len(end), "head"))
+
+
+def tiles_across(width: int, tile_width: int) -> int:
+    """How many tiles fit side by side, at least one."""
+    return max(1, (width + 1) // (tile_width + 1))
+
+
+def tile_lines(count: int, width: int, tile_width: int) -> int:
+    """Lines that so many tiles fill, the title line included."""
+    return 1 + -(-count // tiles_across(width, tile_width))

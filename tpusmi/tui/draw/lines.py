@@ -1,10 +1,13 @@
-"""A widget that shows lines of text and repaints only those that changed, and a frame."""
+"""A widget that shows lines of text and repaints only those that changed; a frame, a framed box."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
+from textual.app import ComposeResult
 from textual.geometry import Region
+from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -23,21 +26,17 @@ class Lines(Widget):
     def __init__(self, look: Look, id: str | None = None) -> None:
         super().__init__(id=id)
         self.look = look
-        self._rows: Sequence[Row] = ()
-        self._strips: dict[int, Strip] = {}
-
-    @property
-    def rows(self) -> Sequence[Row]:
+        self.drawn: Sequence[Row] = ()
         """The lines shown."""
-        return self._rows
+        self._strips: dict[int, Strip] = {}
 
     def text(self) -> str:
         """The lines without their styles."""
-        return "\n".join("".join(piece.text for piece in row) for row in self._rows)
+        return "\n".join("".join(piece.text for piece in row) for row in self.drawn)
 
     def show(self, rows: Sequence[Row]) -> None:
         """Show these lines in place of the previous ones."""
-        before, self._rows = self._rows, rows
+        before, self.drawn = self.drawn, rows
         dirty = []
         for y in range(max(len(before), len(rows))):
             old, new = _at(before, y), _at(rows, y)
@@ -57,7 +56,7 @@ class Lines(Widget):
     def _strip(self, y: int) -> Strip:
         strip = self._strips.get(y)
         if strip is None or strip.cell_length != self.size.width:
-            strip = Strip(_at(self._rows, y)).adjust_cell_length(
+            strip = Strip(_at(self.drawn, y)).adjust_cell_length(
                 self.size.width, self.look.style["plain"]
             )
             self._strips[y] = strip
@@ -101,3 +100,35 @@ def framed(look: Look, lines: Sequence[Row], width: int, *, more: bool = False) 
     note = f" {look.glyphs.down} more " if more else ""
     below = (note + across).rjust(inner, across) if len(note) < inner else across * inner
     return [*rows, look.line((left_below + below + right_below, "title"))]
+
+
+Answer = TypeVar("Answer")
+
+
+class BoxScreen(ModalScreen[Answer]):
+    """A box of lines over the page. A subclass draws it in `_draw`."""
+
+    def __init__(self, look: Look, id: str) -> None:
+        super().__init__()
+        self._look, self._box = look, Lines(look, id=id)
+        self._top = 0
+        """The first line that is visible of those that scroll."""
+
+    def compose(self) -> ComposeResult:
+        yield self._box
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def action_scroll(self, lines: int) -> None:
+        """Move the text where the terminal is too small for all of it."""
+        self._top += lines
+        self._draw()
+
+    def _draw(self) -> None:
+        raise NotImplementedError
+
+    def _show(self, lines: Sequence[Row], width: int, *, more: bool) -> None:
+        """Show the lines in the frame; `more` adds a note that more lines follow."""
+        self._box.styles.width, self._box.styles.height = width, len(lines) + EDGES
+        self._box.show(framed(self._look, lines, width, more=more))

@@ -17,6 +17,8 @@ _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 BRAILLE = 0x2800
 KEPT = 64
 """Drawn graphs that are cached: more than any screen has."""
+COLUMNS_KEPT = 8192
+"""Columns of graphs that are cached: those of one second are nearly all in the next one."""
 SCALE_WIDTH = 9
 """Columns of the scale at the left: `15.8 GiB ` and its line."""
 _STEPS_S = (10, 15, 30, 60, 120, 300, 600)
@@ -202,13 +204,18 @@ def _heights(values: Sequence[float | None], top: float, most: int) -> list[int]
 @lru_cache(maxsize=KEPT)
 def _braille(heights: tuple[int, ...], height: int) -> tuple[str, ...]:
     """Lines of braille cells. Most graphs have the same dots as a second before."""
-    pairs = [*zip(heights[::2], heights[1::2], strict=True)]
-    lines = []
-    for below in range((height - 1) * 4, -1, -4):
-        lines.append(
-            "".join(_CELLS[min(max(a - below, 0), 4)][min(max(b - below, 0), 4)] for a, b in pairs)
-        )
-    return tuple(lines)
+    pairs = zip(heights[::2], heights[1::2], strict=True)
+    columns = [_column(left, right, height) for left, right in pairs]
+    return tuple(map("".join, zip(*columns, strict=True))) or ("",) * height
+
+
+@lru_cache(maxsize=COLUMNS_KEPT)
+def _column(left: int, right: int, height: int) -> str:
+    """The braille cells of two values, from top to bottom."""
+    return "".join(
+        _CELLS[min(max(left - below, 0), 4)][min(max(right - below, 0), 4)]
+        for below in range((height - 1) * 4, -1, -4)
+    )
 
 
 def _cell(left: int, right: int) -> str:

@@ -7,6 +7,7 @@ hand (see `Dashboard.on_event`), and its blinking cursor repaints a screen that 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from textual.events import Event, Key, Paste
 from textual.message import Message
@@ -88,19 +89,19 @@ _EDITS: dict[str, Callable[[str, int], tuple[int, int]]] = {
 class Prompt(Lines):
     """One line of text. It takes effect as it is typed; Enter keeps it and Esc drops it."""
 
+    @dataclass
     class Typed(Message):
         """The text has changed. `done` when the typing is over."""
 
-        def __init__(self, text: str, done: bool = False, label: str = FILTER) -> None:
-            super().__init__()
-            self.text, self.done, self.label = text, done, label
+        text: str
+        label: str
+        done: bool = False
 
+    @dataclass
     class Answered(Message):
         """The question was answered with this key; empty for Esc."""
 
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
+        key: str
 
     def __init__(self, look: Look, id: str) -> None:
         super().__init__(look, id=id)
@@ -130,13 +131,13 @@ class Prompt(Lines):
         elif isinstance(event, Key) and event.key in ("enter", "escape"):
             self.is_open = False
             text = self._typed.text if event.key == "enter" else ""
-            self._post(self.Typed(text, done=True, label=self._label))
+            self._post(self.Typed(text, self._label, done=True))
         elif self._typed.take(event):
             self._report()
 
     def _report(self) -> None:
         self.show([self._typed.row(self.look, f"{self._label}: ", self.screen.size.width)])
-        self._post(self.Typed(self._typed.text, label=self._label))
+        self._post(self.Typed(self._typed.text, self._label))
 
     def _post(self, message: Message) -> None:
         # Right to the screen, and not by way of this widget: a hasty next key goes there as well,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
 
-from tpusmi.actions.end import Order
-from tpusmi.actions.outcome import Newcomer, Report, Result
-from tpusmi.actions.plan import Plan, Request
 from tpusmi.model import Host, Process, ProcessKey, Snapshot
 from tpusmi.report import words
-from tpusmi.report.kill_text import report_text
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.feed import CarryOut, Options
+from tpusmi.tui.feed import Options
+
+if TYPE_CHECKING:
+    from tpusmi.actions.outcome import Newcomer, Report, Result
+    from tpusmi.actions.plan import Plan
+    from tpusmi.tui.feed import CarryOut
 
 SHOWN_S = 15.0
 """How long the screen shows what became of a process."""
@@ -40,8 +42,12 @@ def question(
     host: Host, options: Options, snapshot: Snapshot, processes: tuple[Process, ...]
 ) -> Question:
     """The question whether to end those processes, of other users as well: it names the user."""
+    from tpusmi.actions.plan import Request
+    from tpusmi.actions.planning import planned
+
     request = Request(tuple(p.pid for p in processes), all_users=True)
-    return Question(host, snapshot, processes, plan=options.planner(host, snapshot, request))
+    planner = options.planner or planned
+    return Question(host, snapshot, processes, plan=planner(host, snapshot, request))
 
 
 def still_there(s: Snapshot, processes: Iterable[Process]) -> tuple[Process, ...]:
@@ -51,20 +57,19 @@ def still_there(s: Snapshot, processes: Iterable[Process]) -> tuple[Process, ...
     return tuple(now.get(p.pid, p) for p in sure if now.get(p.pid, p).key == p.key)
 
 
+@dataclass
 class Progress(Message, namespace="end"):
     """What is happening to processes that are being ended."""
 
-    def __init__(self, words: Mapping[ProcessKey, str]) -> None:
-        super().__init__()
-        self.words = words
+    words: Mapping[ProcessKey, str]
 
 
+@dataclass
 class Finished(Message, namespace="end"):
     """What became of the processes, or the error that stopped their end."""
 
-    def __init__(self, question: Question, result: Report | Exception) -> None:
-        super().__init__()
-        self.question, self.result = question, result
+    question: Question
+    result: Report | Exception
 
 
 class EndThread(threading.Thread):
@@ -73,12 +78,15 @@ class EndThread(threading.Thread):
     def __init__(
         self,
         question: Question,
-        carry_out: CarryOut,
+        carry_out: CarryOut | None,
         signal: int,
         post: Callable[[Message], object],
     ) -> None:
+        from tpusmi.actions import end
+
         super().__init__(name=f"tpusmi-end-{question.processes[0].pid}", daemon=True)
-        self._question, self._carry_out, self._order = question, carry_out, Order(signal)
+        self._question, self._order = question, end.Order(signal)
+        self._carry_out = carry_out or end.carry_out
         self._post = post
         self._words: Mapping[ProcessKey, str] = {}
 
@@ -157,6 +165,8 @@ def _outcomes(question: Question, result: Report | Exception) -> Mapping[Process
 
 def _ended(report: Report, result: Result) -> EndedLine:
     """What became of one process; the first one's line also has what concerns all."""
+    from tpusmi.report.kill_text import report_text
+
     is_first = result is report.results[0]
     # A process that does not end holds its nodes: its own line says so already.
     alive = {r.process.pid for r in report.results if not r.is_free}

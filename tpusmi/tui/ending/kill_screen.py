@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from typing import ClassVar, NamedTuple
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Click, MouseScrollDown, MouseScrollUp
-from textual.screen import ModalScreen
 
-from tpusmi.tui.draw.lines import EDGES, MARGIN, Lines, framed
+from tpusmi.tui.draw.lines import EDGES, MARGIN, BoxScreen
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.ending.question import Text
 
@@ -36,7 +34,7 @@ class _Button(NamedTuple):
     """Its first column, counted from the first button."""
 
 
-class KillScreen(ModalScreen["int | None"]):
+class KillScreen(BoxScreen["int | None"]):
     """Asks how to end the chosen processes; closes with the signal to send, or None."""
 
     CSS: ClassVar[str] = "KillScreen { align: center middle; } #kill { height: 1; width: 1; }"
@@ -55,22 +53,13 @@ class KillScreen(ModalScreen["int | None"]):
     ]
 
     def __init__(self, look: Look, text: Text, choice: str, may_end: bool) -> None:
-        super().__init__()
-        self._look = look
+        super().__init__(look, "kill")
         self._text = text
         self._choices = (*SIGNALS, CANCEL) if may_end else (CANCEL,)
         self._choice = choice if choice in self._choices else CANCEL
-        self._top = 0
-        self._box = Lines(look, id="kill")
         self._buttons: Sequence[_Button] = ()
         self._buttons_y = 0
         """The line of the buttons in the box."""
-
-    def compose(self) -> ComposeResult:
-        yield self._box
-
-    def on_resize(self) -> None:
-        self._draw()
 
     def on_click(self, event: Click) -> None:
         """A click on a choice chooses and confirms it."""
@@ -106,11 +95,6 @@ class KillScreen(ModalScreen["int | None"]):
         """Close, and do nothing."""
         self.dismiss(None)
 
-    def action_scroll(self, lines: int) -> None:
-        """Move the text where the terminal is too small for all of it."""
-        self._top += lines
-        self._draw()
-
     # -- drawing
 
     def _draw(self) -> None:
@@ -128,8 +112,7 @@ class KillScreen(ModalScreen["int | None"]):
         # As wide as the widest line of all choices: the dialog keeps its size while one chooses.
         widest = max(map(width_of, chain(about, below, *consequences.values())))
         width = min(widest, most) + MARGIN
-        self._box.styles.width, self._box.styles.height = width, len(rows) + EDGES
-        self._box.show(framed(self._look, rows, width, more=self._top + room < len(about)))
+        self._show(rows, width, more=self._top + room < len(about))
 
     def _below(self, happens: list[Row], spare: int, lines: int) -> list[Row]:
         """The lines that do not scroll: the choices, and what would be done if there is room."""

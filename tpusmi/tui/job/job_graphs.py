@@ -123,17 +123,15 @@ class JobGraphs:
             curve = plot.Curve("MFU", text or words.UNKNOWN, slots, top, words.percent(top))
         elif is_known(slots := self._slots("flops_per_s")):
             top = plot.round_top(_max(slots))
-            text = f"{text}  (no MFU: unknown peak of {self._kind()})"
+            facts = self._p.facts
+            kind = facts.get("device_kind") or facts.get("platform") or "these devices"
+            text = f"{text}  (no MFU: unknown peak of {kind})"
             scale = words.flops(top).removesuffix("LOP/s")
             curve = plot.Curve("FLOP/s", text, slots, top, scale)
         else:
             why = NO_STEPS if self._facts.value("steps") is None else NO_FLOPS
             return self._line("MFU", text or why)
         return self._graph(curve, height)
-
-    def _kind(self) -> str:
-        facts = self._p.facts
-        return str(facts.get("device_kind") or facts.get("platform") or "these devices")
 
     def _compilations(self, height: int) -> list[Row]:
         """A graph if there were any: a flat line would say no more than the words."""

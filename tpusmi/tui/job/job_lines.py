@@ -100,7 +100,10 @@ class _Page:
             lines += judged(self._look, self._p, width)
         cause = likeliest(self._s, self._p)
         lines += self._step_lines()
-        lines += self._warnings(cause, width)
+        warned = "" if cause is None else cause.notice
+        for notice in own_warnings(self._s, self._p):
+            if notice.code != warned:
+                lines += self._look.wrapped(notice.message, width, "warn", "! ")
         if cause is not None:
             lines += self._cause(cause, width)
         return lines
@@ -219,11 +222,6 @@ class _Page:
             value = mean(self._s, q.metric, devices)
             if value is not None:
                 yield f"{q.name} {words.percent(value):>5}"
-
-    def _warnings(self, cause: Cause | None, width: int) -> list[Row]:
-        covered = "" if cause is None else cause.notice
-        notices = [n for n in own_warnings(self._s, self._p) if n.code != covered]
-        return [row for n in notices for row in self._look.wrapped(n.message, width, "warn", "! ")]
 
     def _cause(self, cause: Cause, width: int) -> list[Row]:
         mark, style = ("! ", "warn") if cause.code in _LOUD else ("", "plain")

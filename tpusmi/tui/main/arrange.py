@@ -57,24 +57,27 @@ def arrange(want: WantedLines, height: int, view: View = View.AUTO) -> Heights:
     # The devices get at least half of the screen, and all that the processes leave over.
     lower = max(min(want.processes, 4), room // 2 if want.processes else 0)
     most = max(room - lower, min(3, room))
-    view = _view(want.devices, most, view)
+    if view is View.AUTO:
+        fitting = (v for v in (View.FULL, View.COMPACT) if want.devices[v] <= most)
+        view = next(fitting, View.HEAT)
     devices = min(want.devices[view], most)
     room -= devices
-    if not want.processes:
-        graphs = _graphs(want, height, room)
-        return Heights(view, host, devices, graphs, 0, room - graphs, notices, want.prompt)
-    if height >= ROOMY and room - want.processes - _least(want, height, room) > ROOMY // 3:
+    spare = room - want.processes - _least(want, height, room)
+    if want.processes and height >= ROOMY and spare > ROOMY // 3:
         devices, room = devices + bool(devices), room - bool(devices)
         want = want._replace(processes=want.processes + 1)
     graphs = _graphs(want, height, room)
     processes, detail = _lower(want, room - graphs)
-    return Heights(view, host, devices, graphs, processes, detail, notices, want.prompt)
-
-
-def _view(devices: Mapping[View, int], most: int, view: View) -> View:
-    if view is not View.AUTO:
-        return view
-    return next((v for v in (View.FULL, View.COMPACT) if devices[v] <= most), View.HEAT)
+    return Heights(
+        view=view,
+        host=host,
+        devices=devices,
+        graphs=graphs,
+        processes=processes,
+        detail=detail,
+        notices=notices,
+        prompt=want.prompt,
+    )
 
 
 def _least(want: WantedLines, height: int, room: int) -> int:
@@ -98,6 +101,8 @@ def _graphs(want: WantedLines, height: int, room: int) -> int:
 
 def _lower(want: WantedLines, room: int) -> tuple[int, int]:
     """Lines of processes and of details."""
+    if not want.processes:
+        return 0, room
     if room < 2 + (LEAST_DETAIL if want.detail else 0):
         return room, 0
     spare = room - want.processes

@@ -8,27 +8,26 @@ from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
-from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
+from tpusmi.tui.draw.table import Grid
 from tpusmi.tui.feed import View
 from tpusmi.tui.keys import MAIN
 from tpusmi.tui.main.arrange import Heights, WantedLines, arrange
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
 from tpusmi.tui.main.filters import user_of, with_user
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
-from tpusmi.tui.main.processes import letters_line
-from tpusmi.tui.page import Page
+from tpusmi.tui.main.process_table import letters_line
+from tpusmi.tui.page import ListPage
 from tpusmi.tui.scene import Scene
 
 DEVICES, PROCESSES = "devices", "processes"
 
 
-class MainPage(Page):
+class MainPage(ListPage):
     """Tables of devices and processes, one of which has the cursor."""
 
-    prompt: Prompt
     KEYS = MAIN
     BINDINGS = [*MAIN]  # noqa: RUF012  # Textual's name and type
 
@@ -232,25 +231,12 @@ class MainPage(Page):
             self.panel = PROCESSES
             self.draw()
 
-    def action_move(self, rows: int) -> None:
-        """Move the cursor by that many rows."""
-        self._table.move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by that many pages."""
-        self._table.move(pages * self._table.page)
-
-    def action_jump(self, index: int) -> None:
-        """Move the cursor to the first or the last row."""
-        if items := self._table.items:
-            self._table.move_to(index % len(items))
-
     def action_devices(self, pages: int) -> None:
         """Scroll the devices."""
         self.device_panel.scroll(pages)
 
     @property
-    def _table(self) -> ItemList[Branch] | ItemList[Device]:
+    def current_list(self) -> ItemList[Branch] | ItemList[Device]:
         return self.device_panel.shown if self.panel == DEVICES else self.processes
 
     def on_item_list_moved(self, message: ItemList.Moved) -> None:

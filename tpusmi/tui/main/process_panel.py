@@ -7,9 +7,9 @@ from collections.abc import Hashable, Iterator
 from tpusmi.model import Process, ProcessKey, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
-from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Row
-from tpusmi.tui.main.processes import ProcessTable
+from tpusmi.tui.draw.table import Grid
+from tpusmi.tui.main.process_table import ProcessTable
 from tpusmi.tui.process.process_details import Details
 from tpusmi.tui.scene import Scene
 
@@ -111,17 +111,15 @@ class ProcessList:
         if not places:
             return
         place = places.get(grid.cursor)
-        if grid.cursor is None or (place is not None and self._is_untouched(at_s)):
+        # Shortly after the start the cursor is where it was put.
+        is_new = grid.cursor == self._start_key and at_s - self._started_s < START_S
+        if grid.cursor is None or (place is not None and is_new):
             best = min(places.values(), key=lambda n: (_rank(rows[n]), n))
             place = best if place is None or _rank(rows[best]) < _rank(rows[place]) else place
             self._start_key = rows[place].key
         elif place is None:
             place = min(places.values(), key=lambda n: abs(n - self._place))
         grid.cursor = rows[place].key
-
-    def _is_untouched(self, at_s: float) -> bool:
-        """True shortly after the start, while the cursor is where it was put."""
-        return self.grid.cursor == self._start_key and at_s - self._started_s < START_S
 
 
 def _rank(branch: Branch) -> int:

@@ -60,6 +60,11 @@ class Node(NamedTuple):
         return None if self.before is None else self.held.count - self.before.count
 
     @property
+    def has_lines(self) -> bool:
+        """True for a function of which several lines hold memory."""
+        return self.level == FUNCTION and self.children[0].level == LINE
+
+    @property
     def is_new(self) -> bool:
         """True if it did not exist at the mark."""
         return self.before is not None and self.before.count == 0 and self.held.count > 0
@@ -132,7 +137,7 @@ def tree(query: TreeQuery) -> Tree:
     buffers = _functions((n for n in leaves if n.kind != EXECUTABLE), order)
     programs = _functions((n for n in leaves if n.kind == EXECUTABLE), order, (EXECUTABLE,))
     group = [_over((EXECUTABLE,), GROUP, programs)] if programs else []
-    lines = [line for f in buffers for line in (f.children if _has_lines(f) else (f,))]
+    lines = [line for f in buffers for line in (f.children if f.has_lines else (f,))]
     return Tree(
         nodes=(*buffers, *group),
         live=_live(profile, now, device),
@@ -152,10 +157,6 @@ def is_by_device(profile: MemoryProfile) -> bool:
 def at_line(node: Node) -> str:
     """The node's code as `file:line`, as an editor opens it; empty if it has no file."""
     return f"{node.file}:{node.line}" if node.file else ""
-
-
-def _has_lines(function: Node) -> bool:
-    return function.children[0].level == LINE
 
 
 def _sums(profile: MemoryProfile, device: int | None) -> dict[Leaf, Amount]:

@@ -14,7 +14,7 @@ from tpusmi.tui.memory.allocations import CHANGES, ORDERS, TreeQuery, Trees, at_
 from tpusmi.tui.memory.memory_bars import MemoryGraph, cards
 from tpusmi.tui.memory.memory_head import ShownMemory, head_lines, nothing_listed, without_profile
 from tpusmi.tui.memory.memory_tree import MemoryTable, TreeRow, TreeTable
-from tpusmi.tui.page import AROUND, Page
+from tpusmi.tui.page import AROUND, ListPage, stepped
 from tpusmi.tui.process.memory_curve import Holder
 from tpusmi.tui.scene import Scene
 
@@ -40,13 +40,12 @@ TALL = 32
 """Screens with at least this many lines have a bar for each device as well."""
 
 
-class MemoryPage(Page):
+class MemoryPage(ListPage):
     """One job: lines about its memory, and the tree of what holds it."""
 
     NAME = "memory"
     KEYS = KEYS
     BINDINGS = [*KEYS]  # noqa: RUF012  # Textual's name and type
-    prompt: Prompt
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -59,6 +58,10 @@ class MemoryPage(Page):
         """Global id of the device that is shown alone."""
         self.graph = MemoryGraph(self.look, "memory-graph")
         self._heights = (-1, -1, -1)
+
+    @property
+    def current_list(self) -> TreeTable:
+        return self.rows
 
     def body(self) -> Iterable[Lines]:
         self.rows.styles.height = "1fr"
@@ -195,8 +198,7 @@ class MemoryPage(Page):
         keys, now = [p.key for p in self._jobs], self.scene.process
         if not keys or (now is not None and keys == [now.key]):
             return
-        at = keys.index(now.key) + step if now is not None and now.key in keys else 0
-        self.scene.process_key = keys[at % len(keys)]
+        self.scene.process_key = stepped(keys, now and now.key, step)
         self._device = None
         self.rows.forget()
         self.draw()
@@ -213,8 +215,7 @@ class MemoryPage(Page):
         process = self.scene.process
         has_mark = process is not None and process.key in self.scene.marks
         orders = [o for o in ORDERS if o not in CHANGES or has_mark]
-        at = orders.index(self.order) + 1 if self.order in orders else 0
-        self._sort_by(orders[at % len(orders)])
+        self._sort_by(stepped(orders, self.order, 1))
 
     def on_grid_titled(self, message: TreeTable.Titled) -> None:
         title = {"SHARE": ORDERS[0]}.get(message.title, message.title)
@@ -260,16 +261,3 @@ class MemoryPage(Page):
             self.prompt.show_filter(message.text)
         self.filter = message.text
         self.draw()
-
-    def action_move(self, rows: int) -> None:
-        """Move the cursor by that many rows."""
-        self.rows.move(rows)
-
-    def action_page(self, pages: int) -> None:
-        """Move the cursor by that many pages."""
-        self.rows.move(pages * self.rows.page)
-
-    def action_jump(self, index: int) -> None:
-        """Move the cursor to the first or the last row."""
-        if items := self.rows.items:
-            self.rows.move_to(index % len(items))

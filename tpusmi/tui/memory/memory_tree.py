@@ -10,9 +10,8 @@ from textual.events import Click
 
 from tpusmi.report import words
 from tpusmi.text import counted
-from tpusmi.tui.draw.columns import GAP, Column, fit
-from tpusmi.tui.draw.grid import Grid
 from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.draw.table import Column, Grid
 from tpusmi.tui.memory.allocations import (
     BUFFERS,
     BYTES,
@@ -20,7 +19,6 @@ from tpusmi.tui.memory.allocations import (
     CHANGE_COUNT,
     COUNT,
     EXECUTABLE,
-    FUNCTION,
     GROUP,
     LINE,
     Key,
@@ -45,19 +43,13 @@ class TreeRow(NamedTuple):
 
 def tree_rows(
     nodes: Iterable[Node], is_open: Callable[[Key], bool], depth: int = 0
-) -> list[TreeRow]:
-    """The visible rows, top to bottom."""
-    return [*_unfolded(nodes, is_open, depth)]
-
-
-def _unfolded(
-    nodes: Iterable[Node], is_open: Callable[[Key], bool], depth: int
 ) -> Iterator[TreeRow]:
+    """The visible rows, top to bottom."""
     for node in nodes:
         opened = bool(node.children) and is_open(node.key)
         yield TreeRow(node, depth, opened)
         if opened:
-            yield from _unfolded(node.children, is_open, depth + 1)
+            yield from tree_rows(node.children, is_open, depth + 1)
 
 
 def nearest(key: Key, shown: Collection[Key]) -> Key | None:
@@ -116,13 +108,13 @@ class TreeTable(Grid[Any]):
 
     def move_to(self, index: int, *, up: bool = False) -> None:
         """Move the cursor to that row."""
-        self._placed = self._items[index].key
+        self._placed = self.items[index].key
         super().move_to(index, up=up)
 
     def _unfold(self) -> None:
         """A visible cursor stays visible when rows come and go."""
         was_visible = self._is_visible(self.index)
-        items = tree_rows(self._roots, self._opened.__contains__)
+        items = [*tree_rows(self._roots, self._opened.__contains__)]
         keys = {b.key: None for b in items}
         placed = None if self._placed is None else nearest(self._placed, keys)
         self.cursor = placed if placed is not None else next(iter(keys), None)
@@ -132,23 +124,14 @@ class TreeTable(Grid[Any]):
 
     def on_click(self, event: Click) -> None:
         # The handler of the base class, which moves the cursor and knows the titles, runs as well.
-        column, offset = self._at(event.x)
+        column, offset = self._column_under(event.x)
         index = self._top + event.y - 1
-        if event.y == 0 or index >= len(self._items):
+        if event.y == 0 or index >= len(self.items):
             return
-        branch = self._items[index]
+        branch = self.items[index]
         is_mark = column is self._columns[-1] and 0 <= offset - INDENT * branch.depth < INDENT
         if event.chain == 2 or is_mark:
             self.fold(branch.key)
-
-    def _at(self, x: int) -> tuple[Column[Any] | None, int]:
-        """The column there, and how far from its left edge."""
-        left = 0
-        for column, width in fit(self._columns, self._needs, self.size.width, self._absent):
-            if left <= x < left + width:
-                return column, x - left
-            left += width + GAP
-        return None, 0
 
 
 PERCENT, LEAST_BAR, MOST_BAR = 6, 4, 10
@@ -246,9 +229,8 @@ class MemoryTable:
             return at_line(n), ""
         if n.level == BUFFERS:
             return self._buffers(n), ""
-        several = n.level == FUNCTION and n.children[0].level == LINE
         lines = counted(len(n.children), "line")
-        return n.function, f"{n.file}, {lines}" if several else at_line(n)
+        return n.function, f"{n.file}, {lines}" if n.has_lines else at_line(n)
 
     def _buffers(self, n: Node) -> str:
         """The buffers of a line on one device: where, of what kind, and their mean size."""

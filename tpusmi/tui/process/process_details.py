@@ -10,13 +10,7 @@ from rich.cells import cell_len
 from tpusmi.model import Process, Site, Snapshot, State
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.process.process_facts import (
-    NO_AGENT,
-    JobFacts,
-    letter,
-    own_warnings,
-    verdict_style,
-)
+from tpusmi.tui.process.process_facts import NO_AGENT, JobFacts, letter, own_warnings, verdict_style
 
 _NAME_WIDTH = 10
 SITES_WANTED = 12
@@ -82,12 +76,9 @@ class Details:
     def _notices(self) -> list[Row]:
         """The verdict and the warnings, in full: the notices below are cut at the edge."""
         look, p, width = self._look, self._p, self._width
-        verdict = judged(look, p, width)
-        lines = [
-            row
-            for n in own_warnings(self._s, p)
-            for row in look.wrapped(n.message, width, "warn", "! ")
-        ]
+        verdict, lines = judged(look, p, width), []
+        for notice in own_warnings(self._s, p):
+            lines += look.wrapped(notice.message, width, "warn", "! ")
         return [*verdict, *lines] if p.is_doubtful else [*lines, *verdict]
 
     def _line(self, name: str, parts: Iterable[str], style: str = "plain") -> Row:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from tpusmi.model import (
     STALE_HOLDER,
     SUSPECT_HOLDER,
-    Life,
     Notice,
     Phase,
     Process,
@@ -172,8 +171,22 @@ class JobFacts:
             yield life.role
 
     def place(self) -> Iterator[str]:
-        """What started it, and where."""
-        return iter(()) if self._p.life is None else _place(self._p.life)
+        """Its nearest and its farthest ancestor, terminal, directory and container."""
+        life = self._p.life
+        if life is None:
+            return
+        above = [f"{_program(command)} ({pid})" for pid, command in life.ancestors]
+        if above:
+            yield "by " + " under ".join(dict.fromkeys((above[0], above[-1])))
+        elif life.parent is not None:
+            yield f"by pid {life.parent}"
+        if life.terminal:
+            yield life.terminal
+        if life.cwd:
+            yield f"in {life.cwd}"
+        if life.container:
+            inner = f" as pid {life.inner_pid}" if life.inner_pid is not None else ""
+            yield f"container {life.container[:12]}{inner}"
 
     def value(self, name: str) -> float | None:
         """The process's own value of that metric."""
@@ -191,22 +204,6 @@ def own_warnings(s: Snapshot, p: Process) -> list[Notice]:
 def _program(command: str) -> str:
     """The name of a program, without the state that a daemon may write after it."""
     return words.command(command).partition(" ")[0].rstrip(":")
-
-
-def _place(life: Life) -> Iterator[str]:
-    """Its nearest and its farthest ancestor, terminal, directory and container."""
-    above = [f"{_program(command)} ({pid})" for pid, command in life.ancestors]
-    if above:
-        yield "by " + " under ".join(dict.fromkeys((above[0], above[-1])))
-    elif life.parent is not None:
-        yield f"by pid {life.parent}"
-    if life.terminal:
-        yield life.terminal
-    if life.cwd:
-        yield f"directory {life.cwd}"
-    if life.container:
-        inner = f" as pid {life.inner_pid}" if life.inner_pid is not None else ""
-        yield f"container {life.container[:12]}{inner}"
 
 
 def letter(p: Process) -> str:

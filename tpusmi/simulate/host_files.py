@@ -12,8 +12,8 @@ from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 from tpusmi.chips import GOOGLE_PCI_VENDOR, VFIO, Generation
+from tpusmi.simulate.accelerator import SliceHost
 from tpusmi.simulate.description import OWN_PROC
-from tpusmi.simulate.machine import Machine
 
 DEVICES = "sys/devices/pci0000:00"
 NETWORK_CARD = "0000:00:03.0"
@@ -34,21 +34,21 @@ class Function(NamedTuple):
     node: str
 
 
-def functions(machine: Machine) -> list[Function]:
+def functions(machine: SliceHost) -> list[Function]:
     """Every PCI function of the host's chips, in PCI order."""
     per_chip = machine.generation.pci_functions
     first = 1 if machine.generation.node == VFIO else 0
-    found = []
+    every_function = []
     for number in range(machine.chips * per_chip):
         chip, function = divmod(number, per_chip)
         bus, slot = divmod(chip, SLOTS)
         address = f"0000:{bus:02x}:{slot + FIRST_SLOT:02x}.{function}"
         node = machine.generation.node.format(number + first)
-        found.append(Function(chip, address, number + first, node))
-    return found
+        every_function.append(Function(chip, address, number + first, node))
+    return every_function
 
 
-def build(root: str, machine: Machine, faults: Container[str]) -> dict[int, list[str]]:
+def build(root: str, machine: SliceHost, faults: Container[str]) -> dict[int, list[str]]:
     """Write the tree; returns the device nodes of each chip that has some."""
     for directory in ("sys/bus/pci/devices", DEVICES, "dev", "tmp", "segments"):
         os.makedirs(f"{root}/{directory}")
@@ -60,7 +60,7 @@ def build(root: str, machine: Machine, faults: Container[str]) -> dict[int, list
         _node(f"{root}/dev/vfio/vfio")
     else:
         os.makedirs(f"{root}/sys/class/accel")
-    _function(root, NETWORK_CARD, _NETWORK_CARD_FILES)
+    _function(root, NETWORK_CARD, _pci_files(0x0042, 0x0058, "0x020000"))
     if is_vfio:
         _join_group(root, NETWORK_CARD, 0)
     nodes: dict[int, list[str]] = {}
@@ -83,34 +83,28 @@ def _function(root: str, address: str, files: Mapping[str, str]) -> None:
     directory = f"{root}/{DEVICES}/{address}"
     os.makedirs(directory)
     for name, content in files.items():
-        with open(f"{directory}/{name}", "w", encoding="ascii") as file:
-            file.write(f"{content}\n")
+        _write(f"{directory}/{name}", f"{content}\n")
     os.symlink(f"../../../devices/pci0000:00/{address}", f"{root}/sys/bus/pci/devices/{address}")
 
 
-def _tpu_files(generation: Generation, on_second_socket: bool) -> dict[str, str]:
+def _pci_files(device: int, subsystem: int, kind: str, socket: int = 0) -> dict[str, str]:
     return {
         "vendor": f"0x{GOOGLE_PCI_VENDOR:04x}",
-        "device": f"0x{generation.pci_device_id:04x}",
+        "device": f"0x{device:04x}",
         "subsystem_vendor": f"0x{GOOGLE_PCI_VENDOR:04x}",
-        "subsystem_device": f"0x{generation.pci_subsystem_id or generation.pci_device_id:04x}",
-        "class": "0xff0000",
-        "numa_node": "1" if on_second_socket and len(generation.host_shapes) > 1 else "0",
-        "current_link_speed": "16.0 GT/s PCIe",
-        "current_link_width": "16",
-        "max_link_speed": "16.0 GT/s PCIe",
-        "max_link_width": "16",
+        "subsystem_device": f"0x{subsystem:04x}",
+        "class": kind,
+        "numa_node": str(socket),
     }
 
 
-_NETWORK_CARD_FILES = {
-    "vendor": f"0x{GOOGLE_PCI_VENDOR:04x}",
-    "device": "0x0042",
-    "subsystem_vendor": f"0x{GOOGLE_PCI_VENDOR:04x}",
-    "subsystem_device": "0x0058",
-    "class": "0x020000",
-    "numa_node": "0",
-}
+def _tpu_files(generation: Generation, on_second_socket: bool) -> dict[str, str]:
+    device = generation.pci_device_id
+    socket = int(on_second_socket and len(generation.host_shapes) > 1)
+    speed, width = "16.0 GT/s PCIe", "16"
+    links = {"current_link_speed": speed, "current_link_width": width}
+    links |= {"max_link_speed": speed, "max_link_width": width}
+    return _pci_files(device, generation.pci_subsystem_id or device, "0xff0000", socket) | links
 
 
 def _join_group(root: str, address: str, group: int, removed: bool = False) -> None:
@@ -154,8 +148,7 @@ def _driver(root: str, directory: str, name: str) -> None:
             f"{root}/sys/bus/pci/drivers/{name}/module",
         )
         if version is not None:
-            with open(f"{module}/version", "w", encoding="ascii") as file:
-                file.write(f"{version}\n")
+            _write(f"{module}/version", f"{version}\n")
 
 
 def _node(path: str) -> None:
@@ -199,7 +192,7 @@ EACH_CPU_LOAD = 0.11
 USED, WAVE_S = 0.17, 90.0
 
 
-def build_machine(root: str, machine: Machine) -> None:
+def build_machine(root: str, machine: SliceHost) -> None:
     """Write the files of the virtual machine around the chips: its processors, memory, load and
     uptime. They cannot be in the host's /proc, which leads to the real one for its processes.
     """

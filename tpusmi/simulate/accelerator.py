@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from tpusmi import chips
@@ -31,18 +32,17 @@ class SimulatedDevice(NamedTuple):
     """Global id in JAX and libtpu."""
     chip: int
     """Local index of its chip."""
-    core_on_chip: int
+    core: int
+    """Its number on the chip."""
     coords: Coords
 
 
-class Machine(NamedTuple):
+class SliceHost(NamedTuple):
     """One host of a slice."""
 
     accelerator_type: str
     generation: Generation
-    slice_chips: int
     topology: Coords
-    host_shape: Coords
     worker: int
     hosts: int
     chip_ids: tuple[int, ...]
@@ -59,25 +59,31 @@ class Machine(NamedTuple):
         """Every JAX device of this host, in local order."""
         cores = self.generation.devices_per_chip
         return tuple(
-            SimulatedDevice(local * cores + core, chip * cores + core, local, core, coords)
+            SimulatedDevice(
+                index=local * cores + core,
+                id=chip * cores + core,
+                chip=local,
+                core=core,
+                coords=coords,
+            )
             for local, (chip, coords) in enumerate(zip(self.chip_ids, self.coords, strict=True))
             for core in range(cores)
         )
 
 
-def parse(name: str, worker: int = 0, chips_here: int | None = None) -> Machine:
+def parse(name: str, worker: int = 0, chips_here: int | None = None) -> SliceHost:
     """The host that an accelerator type names: `v5e-8`, `v5litepod-8`, `v4-8`, `tpu7x-8`.
 
     `worker` picks one host of a larger slice, `chips_here` gives it another number of chips.
     Raises ValueError with a sentence for the user.
     """
-    found = chips.by_accelerator_type(name)
-    shape = None if found is None else _host_shape(*found)
-    if found is None or shape is None:
+    slice_of = chips.by_accelerator_type(name)
+    shape = None if slice_of is None else _host_shape(*slice_of)
+    if slice_of is None or shape is None:
         raise ValueError(f"no accelerator type {name!r}: {_suggestions(name)}")
-    generation, slice_chips = found
-    topology = shape if _size(shape) == slice_chips else _topology(generation.name, slice_chips)
-    hosts = slice_chips // _size(shape)
+    generation, slice_chips = slice_of
+    topology = shape if prod(shape) == slice_chips else _topology(generation.name, slice_chips)
+    hosts = slice_chips // prod(shape)
     if not 0 <= worker < hosts:
         raise ValueError(f"{name} has no worker {worker}: its workers are 0 to {hosts - 1}")
     if chips_here is not None and not 1 <= chips_here <= LOCAL_CHIPS_MOST:
@@ -87,12 +93,11 @@ def parse(name: str, worker: int = 0, chips_here: int | None = None) -> Machine:
         places = [(worker * chips_here + i, 0, 0) for i in range(chips_here)]
         topology = (max(hosts, 1) * chips_here, 1, 1)
     ids = tuple(x + topology[0] * (y + topology[1] * z) for x, y, z in places)
-    return Machine(
-        accelerator_type=_canonical(generation, slice_chips),
+    return SliceHost(
+        # As Google's own variable TPU_ACCELERATOR_TYPE spells it.
+        accelerator_type=f"{generation.type_names[0]}-{int(name.rpartition('-')[2])}",
         generation=generation,
-        slice_chips=slice_chips,
         topology=topology,
-        host_shape=shape,
         worker=worker,
         hosts=hosts,
         chip_ids=ids,
@@ -104,7 +109,7 @@ def _host_shape(generation: Generation, slice_chips: int) -> Coords | None:
     """How the chips of one host stand; None when there is no slice of that many chips."""
     if slice_chips > CHIPS_MOST[generation.name]:
         return None
-    shapes = {_size(shape): shape for shape in generation.host_shapes}
+    shapes = {prod(shape): shape for shape in generation.host_shapes}
     if slice_chips in shapes:
         return shapes[slice_chips]
     hosts, rest = divmod(slice_chips, CHIPS_OF_MANY)
@@ -117,18 +122,13 @@ def _host_shape(generation: Generation, slice_chips: int) -> Coords | None:
 def _topology(generation: str, slice_chips: int) -> Coords:
     """The slice's shape, as near to a square or a cube as hosts of 2x2 chips allow."""
     hosts = slice_chips // CHIPS_OF_MANY
-    best: Coords = (2, 2 * hosts, 1)
-    for across in _divisors(hosts):
-        for along in _divisors(hosts // across):
-            deep = hosts // across // along
-            shape = (2 * across, 2 * along, deep)
-            if (deep == 1 or generation in CUBIC) and _is_rounder(shape, best):
-                best = shape
-    return best
-
-
-def _is_rounder(shape: Coords, best: Coords) -> bool:
-    return (max(shape), sum(shape), shape) < (max(best), sum(best), best)
+    shapes = [
+        (2 * across, 2 * along, hosts // across // along)
+        for across in _divisors(hosts)
+        for along in _divisors(hosts // across)
+        if generation in CUBIC or across * along == hosts
+    ]
+    return min(shapes, key=lambda shape: (max(shape), sum(shape), shape))
 
 
 def _divisors(number: int) -> list[int]:
@@ -149,16 +149,6 @@ def _places(shape: Coords, topology: Coords, worker: int) -> list[Coords]:
     ]
 
 
-def _size(shape: Coords) -> int:
-    return shape[0] * shape[1] * shape[2]
-
-
-def _canonical(generation: Generation, slice_chips: int) -> str:
-    """As Google's own variable TPU_ACCELERATOR_TYPE spells it."""
-    number = slice_chips * (generation.cores_per_chip if generation.type_counts_cores else 1)
-    return f"{generation.type_names[0]}-{number}"
-
-
 def _suggestions(name: str) -> str:
     """What may have been meant, else one of each generation."""
     from difflib import get_close_matches
@@ -175,7 +165,7 @@ def _suggestions(name: str) -> str:
 def _types(generation: Generation) -> list[str]:
     """Some of its types, smallest first."""
     per_chip = generation.cores_per_chip if generation.type_counts_cores else 1
-    sizes = sorted({*map(_size, generation.host_shapes), 16, 32})
+    sizes = sorted({*map(prod, generation.host_shapes), 16, 32})
     return [f"{generation.name}-{size * per_chip}" for size in sizes]
 
 
@@ -186,29 +176,26 @@ BOUNDS: dict[int, Coords] = {1: (1, 1, 1), 2: (1, 2, 1), 4: (2, 2, 1), 8: (2, 4,
 
 
 def job_environment(
-    machine: Machine, processes: Sequence[Mapping[str, Any]], number: int, local: bool = False
+    machine: SliceHost, processes: Sequence[Mapping[str, Any]], number: int, local: bool = False
 ) -> dict[str, str]:
     """Environment of the process with that number; `local` sets the addresses as notebooks do."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
+    hosts = ["localhost"]
+    if machine.hosts > 1:
+        hosts = [f"simulated-w-{worker}" for worker in range(machine.hosts)]
     return kept | {
         "TPU_ACCELERATOR_TYPE": machine.accelerator_type,
         "TPU_TOPOLOGY": "x".join(map(str, machine.topology)),
         "TPU_WORKER_ID": str(machine.worker),
-        "TPU_WORKER_HOSTNAMES": ",".join(_host(machine, i) for i in range(machine.hosts)),
+        "TPU_WORKER_HOSTNAMES": ",".join(hosts),
         "TPU_SKIP_MDS_QUERY": "true",
         "TPU_RUNTIME_METRICS_PORTS": str(processes[number]["port"]),
-        **(_bounds(machine, processes, number) if len(processes) > 1 else {}),
+        **(_bounds(processes, number) if len(processes) > 1 else {}),
         **({"TPU_PROCESS_ADDRESSES": "local"} if local else {}),
     }
 
 
-def _host(machine: Machine, worker: int) -> str:
-    return "localhost" if machine.hosts == 1 else f"simulated-w-{worker}"
-
-
-def _bounds(
-    machine: Machine, processes: Sequence[Mapping[str, Any]], number: int
-) -> dict[str, str]:
+def _bounds(processes: Sequence[Mapping[str, Any]], number: int) -> dict[str, str]:
     """What splits a host among processes."""
     count, mine = len(processes), processes[number]["chips"]
     addresses = (f"localhost:{SLICE_BUILDER_PORT + i}" for i in range(count))

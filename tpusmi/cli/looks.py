@@ -1,7 +1,5 @@
 """What the terminal can show, whether it is that of a notebook cell, and what the user wants."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import argparse
 import os
 import sys

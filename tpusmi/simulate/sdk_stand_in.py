@@ -11,53 +11,25 @@ import os
 import sys
 import time
 
-from tpusmi.interpreter import why_unknown
 from tpusmi.simulate import description
 from tpusmi.simulate.running import TRAY, Running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 VERSION = "simulated"
 SUPPORTED = (
-    "tensorcore_util",
-    "ici_link_health",
-    "tpu_throttle_score",
-    "duty_cycle_pct",
-    "buffer_transfer_latency",
-    "inbound_buffer_transfer_latency",
-    "collective_e2e_latency",
-    "hbm_capacity_total",
-    "hbm_capacity_usage",
-    "hlo_execution_timing",
-    "hlo_queue_size",
-    "tcp_min_rtt",
-    "tcp_delivery_rate",
-    "host_to_device_transfer_latency",
-    "device_to_host_transfer_latency",
-    "host_compute_latency",
-    "runtime_hbm_utilization",
+    "tensorcore_util", "ici_link_health", "tpu_throttle_score", "duty_cycle_pct",
+    "buffer_transfer_latency", "inbound_buffer_transfer_latency", "collective_e2e_latency",
+    "hbm_capacity_total", "hbm_capacity_usage", "hlo_execution_timing", "hlo_queue_size",
+    "tcp_min_rtt", "tcp_delivery_rate", "host_to_device_transfer_latency",
+    "device_to_host_transfer_latency", "host_compute_latency", "runtime_hbm_utilization",
     "idle_duration",
-)
+)  # fmt: skip
 """By libtpu 0.0.42.1. All but the first three it reads from port 8431, where a simulated host
 seldom is: those have no data here. On a host that is there the real SDK reads all of them.
 """
-
-
-def command(directory: str) -> tuple[str, ...]:
-    """How to start it, without what an interpreter does before it runs anything of ours.
-
-    Empty where our interpreter is not known.
-    """
-    if why_unknown():
-        return ()
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = (
-        f"import sys; sys.path.append({root!r}); "
-        "from tpusmi.simulate.sdk import main; main(sys.argv[1])"
-    )
-    return (sys.executable, "-I", "-S", "-c", code, directory)
 
 
 def main(directory: str) -> None:
@@ -115,22 +87,11 @@ def _fail_by_fault(running: Running) -> None:
         sys.exit()
 
 
-def _tensorcore_util(running: Running) -> list[str]:
-    return [f"{percent:.2f}" for percent in running.mxu_percents()]
-
-
-def _ici_link_health(running: Running) -> list[str]:
-    return [f"{name}: {health}" for _, name, health in running.links()]
-
-
-def _tpu_throttle_score(running: Running) -> list[str]:
+_DATA: dict[str, Callable[[Running], list[str]]] = {
+    "tensorcore_util": lambda r: [f"{percent:.2f}" for percent in r.mxu_percents()],
+    "ici_link_health": lambda r: [f"{name}: {health}" for _, name, health in r.links()],
     # Not as its description says: libtpu 0.0.42.1 prints tray, chip and score.
-    scores = enumerate(running.throttle_scores())
-    return [f"{TRAY}-{chip}: {score}" for chip, score in scores]
-
-
-_DATA = {
-    "tensorcore_util": _tensorcore_util,
-    "ici_link_health": _ici_link_health,
-    "tpu_throttle_score": _tpu_throttle_score,
+    "tpu_throttle_score": lambda r: [
+        f"{TRAY}-{chip}: {score}" for chip, score in enumerate(r.throttle_scores())
+    ],
 }

@@ -1,7 +1,5 @@
 """Rows of text under titles, for pipes, logs and narrow terminals."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
