@@ -287,9 +287,8 @@ def _counted(rows: Rows) -> str:
 def _unexpected(count: int, expected: int) -> str:
     """`3 devices, but 4 were expected; listed separately`; of unknown chips where none are."""
     but = f", but {expected} {noun(expected, 'was', 'were')} expected"
-    return (
-        f"{counted(count, 'device')}{but if expected else ' of unknown chips'}; listed separately"
-    )
+    what = but if expected else " of unknown chips"
+    return f"{counted(count, 'device')}{what}; listed separately"
 
 
 def _is_better(r: Reading, rival: Reading, now_s: float) -> bool:

@@ -233,19 +233,14 @@ class Process(NamedTuple):
 
     @property
     def judgment(self) -> str:
-        """The verdict and the reason, after its name: `may be stale (orphaned): its launcher …`;
-        empty without a verdict.
+        """The verdict, its sign and the reason, after the name: `may be stale (orphaned): its
+        launcher …`. A sign that the reason begins with is not repeated. Empty without a verdict.
         """
-        return "" if self.verdict is None else VERDICT_WORDS[self.verdict] + self.why_judged
-
-    @property
-    def why_judged(self) -> str:
-        """To follow the verdict: ` (idle): has run nothing …`; empty without a sign and a reason. A
-        sign that the reason begins with is not said twice.
-        """
+        if self.verdict is None:
+            return ""
         reason, code = self.stale_reason or "", self.stale_code or ""
         sign = f" ({code})" if code and not reason.startswith(code) else ""
-        return f"{sign}: {reason}" if reason else sign
+        return f"{VERDICT_WORDS[self.verdict]}{sign}{f': {reason}' if reason else ''}"
 
     @property
     def is_verified(self) -> bool:

@@ -96,7 +96,9 @@ def _why_unknown(directory: SysfsDirectory, file: str) -> str:
     if directory.troubles:
         return directory.troubles[0]
     is_there = os.path.isdir(directory.path)
-    return f"its PCI `{file}` id is missing" if is_there else "vanished: the device is being removed"
+    return (
+        f"its PCI `{file}` id is missing" if is_there else "vanished: the device is being removed"
+    )
 
 
 def _is_tpu(directory: SysfsDirectory, device_id: int | None) -> bool:
