@@ -8,7 +8,7 @@ from tpusmi import collect, memprofile, pprof, text
 from tpusmi.agent import output, own_process, sampler, threads, utilization
 from tpusmi.model import history
 from tpusmi.sources import sockets, users
-from tpusmi.sources.holders import loaded, lockfile, open_files, procfs, ties
+from tpusmi.sources.holders import lockfile, open_files, passes, procfs, ties
 from tpusmi.sources.libtpu import (
     child_process,
     client,
@@ -153,9 +153,9 @@ PROCESSES: Sequence[Row] = (
     ),
     (
         "memory maps of one process, of all in one pass",
-        f"{size(loaded.MAPS_MOST_BYTES)} / {size(loaded.LOOK_MOST_BYTES)}",
+        f"{size(passes.MAPS_MOST_BYTES)} / {size(passes.LOOK_MOST_BYTES)}",
     ),
-    ("processes that have libtpu loaded and hold nothing", number(loaded.SHOWN_MOST)),
+    ("processes that have libtpu loaded and hold nothing", number(passes.SHOWN_MOST)),
     ("looking for the reader of a suspect's output", seconds(ties.LOOK_MOST_S)),
     (
         "the kernel's tables of sockets: of a suspect, where netlink is refused",

@@ -108,7 +108,7 @@ class Collector:
             now = time.monotonic()
             outcomes = [runner.outcome(now) for runner in self._runners]
             join = Join(outcomes, now, self._host.simulated)
-            self.history.record(join.readings, join.places, now)
+            self.history.record(join.readings, join.places, join.owners, now)
         return join
 
     def _judged(self, s: Snapshot) -> Snapshot:

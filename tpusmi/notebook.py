@@ -13,7 +13,7 @@ from typing import Any
 
 from tpusmi.collect import Collector, open_collector, this_host
 from tpusmi.model import Host, Snapshot
-from tpusmi.report.table import table
+from tpusmi.report.plain_table import table
 
 INTERVAL_LEAST_S, INTERVAL_MOST_S = 0.2, 3600.0
 SHOWN_MOST_S = 8 * 3600.0

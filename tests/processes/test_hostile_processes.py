@@ -14,7 +14,7 @@ from support.hosts import NODE, SEES_ALL, chip, host, running
 
 from tpusmi.model import DENIED, OK
 from tpusmi.sources.holders import Holders
-from tpusmi.sources.holders.loaded import MAPS_MOST_BYTES, SHOWN_MOST, Loaded
+from tpusmi.sources.holders.passes import MAPS_MOST_BYTES, SHOWN_MOST, Loaded
 
 MAPPED = """
 import mmap

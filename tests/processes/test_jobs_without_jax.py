@@ -12,7 +12,7 @@ from support.jobs import job as jax_job
 
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import Process, Snapshot
-from tpusmi.report.table import table
+from tpusmi.report.plain_table import table
 
 WORKER = "tpusmi.start(interval_s=0.05); steps()"
 STEPS = """

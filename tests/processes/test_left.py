@@ -286,8 +286,8 @@ from tpusmi import collect
 from tpusmi.model import Host
 h = Host(root=sys.argv[1], segment_dir=sys.argv[1] + '/none', metrics_ports=(), older_s=3600.0)
 collect.look(h)
-os.setgroups([]); os.setuid(65534)
 from tpusmi.sources.holders import ties
+os.setgroups([]); os.setuid(65534)
 opened = ties._openers('/proc', {'/some/file'}, ties.Kin('/proc'))
 say(opened.is_complete)
 """

@@ -20,8 +20,8 @@ from support.users import ROOT, reachable
 from tpusmi.model import Host, Outcome, Process, ProcessKey, Snapshot
 from tpusmi.report import query
 from tpusmi.report.html import fragment
+from tpusmi.report.plain_table import table
 from tpusmi.report.select import Selection, selected
-from tpusmi.report.table import table
 from tpusmi.sources.segments import Segments, evidence
 from tpusmi.wire import identity
 from tpusmi.wire.layout import Identity

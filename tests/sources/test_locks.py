@@ -18,7 +18,7 @@ from support.namespaces import OWN
 from support.users import ROOT, reachable
 
 from tpusmi.model import Host, Outcome, Process
-from tpusmi.report.table import table
+from tpusmi.report.plain_table import table
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.segments.locks import Locks
 from tpusmi.wire import identity, lock, places

@@ -12,7 +12,7 @@ from tpusmi.merge.past import past
 from tpusmi.model import Chip, ChipKey, Device, Number, Snapshot, Subject, Value
 from tpusmi.model.several import mean
 from tpusmi.report import rows, words
-from tpusmi.report.table import table
+from tpusmi.report.plain_table import table
 from tpusmi.tui.draw.graphs import Graphs
 
 USED, LIMIT = "hbm_used_bytes", "hbm_limit_bytes"

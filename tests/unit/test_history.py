@@ -221,7 +221,7 @@ def test_devices_that_change_their_keys_at_each_look_cost_no_memory_and_little_t
                 for d in (*rows, *own)
             }
             places = {**{d[1:]: d for d in rows}, **{d.index: d for d in own}}
-            history.record(shown, places, float(second))
+            history.record(shown, places, {}, float(second))
             assert history.size <= SERIES_MOST
             assert len(history._places) == len(places)
     for d in own:

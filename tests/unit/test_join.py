@@ -29,7 +29,7 @@ from tpusmi.model import (
     Server,
     Snapshot,
 )
-from tpusmi.report import html, table
+from tpusmi.report import html, plain_table
 from tpusmi.report.select import Selection, selected, uuid
 
 NOW = 1000.0
@@ -568,9 +568,9 @@ def test_four_devices_of_one_id_have_four_names_in_every_view() -> None:
     s = joined(*(agent(ProcessKey(pid, 1), (0,)) for pid in (71, 72, 73, 74)))
     names = [f"tpu:0@{pid}" for pid in (71, 72, 73, 74)]
     assert [d["name"] for d in s.to_dict()["devices"]] == names
-    listed = table.device_list(s)
+    listed = plain_table.device_list(s)
     for name in names:
-        assert name in table.table(s)
+        assert name in plain_table.table(s)
         assert f">{name}<" in html.fragment(s)
         assert f"TPU {name.removeprefix('tpu:')}: " in listed
     assert len({uuid(s, d) for d in s.devices}) == 4

@@ -24,7 +24,7 @@ sys.path[:0] = sys.argv[1:]
 import make_docs
 from support import snapshots
 from tpusmi.model import History
-from tpusmi.report import html, query, table
+from tpusmi.report import html, query, plain_table
 from tpusmi.report.schema import json_schema
 from tpusmi.tui import Options
 from tpusmi.tui.draw.look import Look
@@ -47,7 +47,7 @@ print(json.dumps({
     "csv": query.csv_rows(s, s.devices, query.parse_query("fan_rpm", known), query.Layout())
            if "fan_rpm" in known else "",
     "fields": query.help_text(known),
-    "table": table.table(s),
+    "table": plain_table.table(s),
     "html": html.fragment(s),
     "devices": drawn(DeviceTable(Scene(look, Options(), History())), s.devices),
     "processes": (processes.take(s), drawn(processes, processes.shown()))[1],

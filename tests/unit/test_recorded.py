@@ -80,7 +80,7 @@ def agent(key: ProcessKey, at_s: float = NOW, state: str = "live", **values: flo
 def shown(history: History, at_s: float, *outcomes: Outcome) -> Snapshot:
     """The snapshot of that moment, recorded."""
     join = Join(outcomes, at_s)
-    history.record(join.readings, join.places, at_s)
+    history.record(join.readings, join.places, join.owners, at_s)
     return snapshot_of(join, HOST, "0.0.0")
 
 
@@ -221,3 +221,30 @@ def test_since_when_a_chip_rests_is_known_across_the_beginning_of_an_agent() -> 
         agents = (agent(JOB, at_s),) if n >= 5 else ()
         (d,) = shown(history, at_s, *machine, *agents, libtpu(at_s=at_s, **{DUTY: [0.0]})).devices
     assert history.nothing_since_s(d.key) == NOW - 9
+
+
+def test_a_job_that_worked_under_its_agent_has_not_rested_since_before_it() -> None:
+    history, node = History(), by_name("v5e")
+    assert node is not None
+    held = (chips("v5e", 1), holder(JOB, node.node.format(0)))
+    for second in range(10):
+        shown(history, NOW + second, *held, libtpu(at_s=NOW + second, **{DUTY: [0.0]}))
+    at_s = NOW + 10
+    busy = libtpu(at_s=at_s, **{DUTY: [95.0]})
+    shown(history, at_s, *held, busy, agent(JOB, at_s, **{USED: 1.0}))
+    s = shown(history, NOW + 11, *held, libtpu(at_s=NOW + 11, **{DUTY: [0.0]}))
+    assert history.nothing_since_s(s.devices[0].key) == NOW + 11
+
+
+def test_a_holder_does_not_inherit_the_rest_of_the_one_before_it() -> None:
+    history, node = History(), by_name("v5e")
+    assert node is not None
+    for second in range(10):
+        at_s = NOW + second
+        job = holder(JOB, node.node.format(0))
+        shown(history, at_s, chips("v5e", 1), job, libtpu(at_s=at_s, **{DUTY: [0.0]}))
+    later = holder(LATER, node.node.format(0))
+    at_s = NOW + 10
+    s = shown(history, at_s, chips("v5e", 1), later, libtpu(at_s=at_s, **{DUTY: [0.0]}))
+    assert s.devices[0].owners == (LATER,)
+    assert history.nothing_since_s(s.devices[0].key) == at_s

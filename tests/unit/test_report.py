@@ -18,7 +18,7 @@ from support.schemas import strict_schema
 from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
 from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
-from tpusmi.report import kill_text, ps_text, query, table, words
+from tpusmi.report import kill_text, plain_table, ps_text, query, words
 from tpusmi.report.schema import json_schema
 from tpusmi.report.select import Selection, selected
 from tpusmi.report.text_grid import Sheet
@@ -59,10 +59,10 @@ def kill(s: Snapshot) -> str:
 
 
 VIEWS: dict[str, Callable[[Snapshot], str]] = {
-    "table.txt": table.table,
-    "table-ascii.txt": lambda s: table.table(s, ascii_only=True),
-    "table-color.txt": lambda s: table.table(s, color=True),
-    "list.txt": table.device_list,
+    "table.txt": plain_table.table,
+    "table-ascii.txt": lambda s: plain_table.table(s, ascii_only=True),
+    "table-color.txt": lambda s: plain_table.table(s, color=True),
+    "list.txt": plain_table.device_list,
     "json": lambda s: json.dumps(s.to_dict(), indent=1) + "\n",
     "ps.txt": ps(tree=True),
     "ps-flat-ascii.txt": ps(tree=False, ascii_only=True, columns=80),
@@ -184,7 +184,7 @@ def test_every_metric_can_be_queried_under_its_own_name() -> None:
 
 
 def test_no_line_of_the_ascii_table_needs_more_than_ascii() -> None:
-    table.table(snapshots.everything(), ascii_only=True).encode("ascii")
+    plain_table.table(snapshots.everything(), ascii_only=True).encode("ascii")
 
 
 @pytest.mark.parametrize("columns", [300, 120, 100, 80, 72, 60, 40, 12])
@@ -192,8 +192,8 @@ def test_no_line_of_the_ascii_table_needs_more_than_ascii() -> None:
 def test_no_row_of_the_table_is_wider_than_the_terminal(
     moment: Callable[[], Snapshot], columns: int
 ) -> None:
-    fitted = rows(table.table(moment(), columns=columns))
-    whole = rows(table.table(moment()))
+    fitted = rows(plain_table.table(moment(), columns=columns))
+    whole = rows(plain_table.table(moment()))
     assert len(fitted) == len(whole)
     assert max(map(len, fitted)) <= columns
     if columns == 300:
@@ -201,7 +201,7 @@ def test_no_row_of_the_table_is_wider_than_the_terminal(
 
 
 def test_a_narrow_table_keeps_what_people_come_for() -> None:
-    text = table.table(snapshots.machine(), columns=80)
+    text = plain_table.table(snapshots.machine(), columns=80)
     for title in ("DEV", "PID", "MEMORY", "MXU", "DUTY", "BW", "USER", "COMMAND"):
         assert title in text
 

@@ -19,7 +19,7 @@ from tpusmi.model import (
     Snapshot,
     Visibility,
 )
-from tpusmi.report.table import table
+from tpusmi.report.plain_table import table
 from tpusmi.tui import chrome
 
 NODES = ("/dev/accel0", "/dev/accel1")

@@ -8,7 +8,7 @@ import pytest
 from support import snapshots
 
 from tpusmi.model import Life, Process, Sign, Snapshot, Verdict
-from tpusmi.report import ps_text, table, verdicts
+from tpusmi.report import plain_table, ps_text, verdicts
 from tpusmi.report.text_grid import Sheet
 from tpusmi.tui.process.process_facts import letter
 
@@ -69,7 +69,7 @@ def test_ps_says_of_which_it_is_not_known() -> None:
 
 def test_a_stopped_holder_is_called_stopped_in_the_table() -> None:
     s = _with(judged(Verdict.MAYBE, "T"))
-    assert "  stopped, may be stale  " in table.table(s)
+    assert "  stopped, may be stale  " in plain_table.table(s)
 
 
 def _lines(p: Process) -> Iterator[str]:

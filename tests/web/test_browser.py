@@ -17,7 +17,7 @@ from support.web_servers import LIMIT_S, Serving, serving
 from tpusmi.model import Host
 from tpusmi.simulate.host import HostPlan, start
 
-END = "End the selected process"
+END = "End the selected or tagged"
 """In the help of a dashboard that can."""
 
 DEVICES = [f"tpu:{n}" for n in range(8)]

@@ -103,16 +103,16 @@ def prepare(options: argparse.Namespace) -> Printing:
             lambda s, first: json.dumps(s.to_dict(), indent=indent, allow_nan=False) + "\n",
             _has_jobs,
         )
-    from tpusmi.report import table
+    from tpusmi.report import plain_table
 
     if options.list_tpus:
-        return Printing(lambda s, first: table.device_list(s), _has_devices)
+        return Printing(lambda s, first: plain_table.device_list(s), _has_devices)
     from tpusmi.cli.looks import looks_of
 
     looks = looks_of(options)
     return Printing(
         lambda s, first: (
-            ("" if first else "\n") + table.table(s, looks.color, looks.ascii_only, columns())
+            ("" if first else "\n") + plain_table.table(s, looks.color, looks.ascii_only, columns())
         ),
         _has_jobs,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from tpusmi.merge.machine import Machine, laid_over
+from tpusmi.merge.machine import Machine, laid_over, owners_of
 from tpusmi.merge.match import Match
 from tpusmi.merge.processes import (
     by_process,
@@ -96,6 +96,11 @@ class Join:
         places = self._row_places.copy()
         places.update((d.index, d.key) for d in self._shown.values() if d.chip is not None)
         return places
+
+    @property
+    def owners(self) -> dict[Subject, tuple[ProcessKey, ...]]:
+        """The processes that have each device, and each chip of devices."""
+        return owners_of(self._shown.values())
 
     def _adopt(self, process: ProcessKey | None, devices: list[Device]) -> None:
         """Lay an agent's devices over those of the machine, if it is certain which they are."""

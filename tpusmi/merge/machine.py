@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tpusmi.merge.shares import order_of, shares, used_first
-from tpusmi.model import HOLDERS, OK, Chip, Device, DeviceKey, Outcome, Process, ProcessKey
+from tpusmi.model import (
+    HOLDERS,
+    OK,
+    Chip,
+    ChipKey,
+    Device,
+    DeviceKey,
+    Outcome,
+    Process,
+    ProcessKey,
+    Subject,
+)
 
 Agents = Mapping[ProcessKey | None, Sequence[Device]]
 """The devices that agents report, by process."""
@@ -112,3 +123,15 @@ def laid_over(machine: Device, own: Device) -> Device:
         node=machine.node,
         owners=(*owners, *(o for o in machine.owners if o not in owners)),
     )
+
+
+def owners_of(devices: Iterable[Device]) -> dict[Subject, tuple[ProcessKey, ...]]:
+    """The processes that have each device, and each chip of devices."""
+    owners: dict[Subject, tuple[ProcessKey, ...]] = {}
+    for d in devices:
+        if d.owners:
+            owners[d.key] = d.owners
+            if d.chip is not None:
+                chip = ChipKey(d.chip)
+                owners[chip] = (*owners.get(chip, ()), *d.owners)
+    return owners

@@ -7,6 +7,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
 
 from tpusmi.model.metrics import AGENT, ASKED_OF_LIBTPU, LIBTPU, trust_rank
 from tpusmi.model.nouns import DeviceKey, Number, Reading, Subject
@@ -31,6 +32,7 @@ NOTHING_PERCENT = 0.05
 GAP_S = 60.0
 """A value that was not measured for that time may have been anything."""
 
+Owners = tuple[ProcessKey, ...]
 Key = tuple[Subject, str]
 """What a snapshot has its values under: a subject, and the name of a metric."""
 
@@ -56,6 +58,8 @@ class History:
         """Subjects whose WATCHED metric is nothing: since when, and when it was last measured."""
         self._places: dict[Hashable, DeviceKey] = {}
         """The devices of the newest snapshot, as record() got them."""
+        self._owners: dict[Subject, Owners] = {}
+        """The processes that were last seen to have each device or chip."""
         self._recorded: Mapping[Key, Reading] = {}
         """The readings that record() got last."""
         self._origins: Counter[Origin] = Counter()
@@ -69,15 +73,21 @@ class History:
             self._put((r.subject, r.metric), r)
 
     def record(
-        self, shown: Mapping[Key, Reading], places: Mapping[Hashable, DeviceKey], now_s: float
+        self,
+        shown: Mapping[Key, Reading],
+        places: Mapping[Hashable, DeviceKey],
+        owners: Mapping[Subject, Owners],
+        now_s: float,
     ) -> None:
         """Append the readings that a snapshot shows, and forget what is too old.
 
         `places` are its devices by what stays the same when a job's agent begins or ends, and with
-        it a device's key: what libtpu says of the device goes on under the new key.
+        it a device's key: what libtpu says of the device goes on under the new key. `owners` are
+        the processes that have its devices and chips.
         """
         if places != self._places:
             self._follow(places)
+        self._hand_over(owners)
         before, self._recorded = self._recorded, shown
         for key, r in shown.items():
             if r is not before.get(key) and r.at_s > now_s - self.span_s:  # most are not new
@@ -131,9 +141,16 @@ class History:
         for (subject, name), series in self._all() if moved else ():
             if isinstance(subject, DeviceKey) and subject in moved and series.witness != AGENT:
                 self._go_on((moved[subject], name), series)
-        for old, key in moved.items():
-            if old in self._quiet:
-                self._quiet.setdefault(key, self._quiet[old])
+        for state in (self._quiet, self._owners):
+            _move(state, moved)
+
+    def _hand_over(self, owners: Mapping[Subject, Owners]) -> None:
+        """Begin again for what another process has now: the one before it left it idle."""
+        for subject, processes in owners.items():
+            if not set(processes) <= set(self._owners.get(subject, ())):
+                self._quiet.pop(subject, None)
+        quiet = {x: self._owners[x] for x in self._quiet if x in self._owners}
+        self._owners = {**quiet, **owners}
 
     def _go_on(self, key: Key, series: Series) -> None:
         """Let the key have the series, unless it has a longer one that is fed as well."""
@@ -248,6 +265,16 @@ class History:
         for key, witnesses in self._series.copy().items():
             for series in witnesses:
                 yield key, series
+
+
+def _move(state: dict[Subject, Any], moved: Mapping[DeviceKey, DeviceKey]) -> None:
+    """Give each device its state under its new key, and nothing that another left there."""
+    before = {key: state.get(old) for old, key in moved.items()}
+    for key, value in before.items():
+        if value is None:
+            state.pop(key, None)
+        else:
+            state[key] = value
 
 
 def _witness(r: Reading) -> str:

@@ -43,21 +43,25 @@ _TWO_CORES = "For a chip whose devices libtpu does not measure separately."
 
 def _execution_time(part: str, what: str) -> Metric:
     text = f"{what} time that programs ran, as libtpu counts them since the job's start."
-    return Metric(f"hlo_execution_time_us.{part}", DEVICE, "us", f"HLO {part}", text, _RUNTIME)
+    return Metric(
+        f"hlo_execution_time_us.{part}", DEVICE, "us", f"HLO {part}", help=text, trust=_RUNTIME
+    )
 
 
 def _of_chip(name: str, unit: str, title: str, help: str, trust: tuple[str, ...]) -> Metric:
-    return Metric(name, CHIP, unit, title, help, trust)
+    return Metric(name, CHIP, unit, title, help=help, trust=trust)
 
 
 def _step_time(part: str, what: str, title: str = "") -> Metric:
     text = f"{what} time between the ends of steps, over the last minute (at least the last 20)."
-    return Metric(f"step_time_s.{part}", PROCESS, "s", title or f"STEP {part}", text, (AGENT,))
+    title = title or f"STEP {part}"
+    return Metric(f"step_time_s.{part}", PROCESS, "s", title, help=text, trust=(AGENT,))
 
 
 def _step_body(part: str, what: str) -> Metric:
     text = f"{what} time inside of `with tpusmi.step():`, which may only dispatch the step."
-    return Metric(f"step_body_s.{part}", PROCESS, "s", f"BODY {part}", text, (AGENT,))
+    title = f"BODY {part}"
+    return Metric(f"step_body_s.{part}", PROCESS, "s", title, help=text, trust=(AGENT,))
 
 
 # fmt: off

@@ -168,14 +168,6 @@ def _phase(at: IndexedSnapshot, d: Device) -> str | None:
     return next((p.status for p in owners), None)
 
 
-def _mfu(at: IndexedSnapshot, d: Device) -> Cell:
-    return _valued(rows.mfu(at.snapshot, d), words.percent)
-
-
-def _pid(at: IndexedSnapshot, p: Process) -> Cell:
-    return Cell(str(p.pid), p.pid)
-
-
 def _devices(at: IndexedSnapshot, p: Process) -> Cell:
     """The numbers of its devices; the nodes that it holds where no device is known."""
     numbers = [d.number for d in at.devices_of(p.key)]
@@ -242,14 +234,15 @@ DEVICE_COLUMNS = (
     ColumnSpec("PHASE", "What the job on it is doing, as its agent reports.",
         _text(_phase), width=9, rank=9, optional=True),
     ColumnSpec("MFU", "The job's model FLOP/s as a share of the peak.",
-        _mfu, width=6, rank=7, right=True, optional=True),
+        lambda at, d: _valued(rows.mfu(at.snapshot, d), words.percent),
+        width=6, rank=7, right=True, optional=True),
     ColumnSpec("5 MIN", "Graph of the quantity chosen with g (default: memory).",
         None, width=5, rank=5, most=60),
 )
 PROCESS_COLUMNS = (
     ColumnSpec("S", "A letter for its state.", None, width=1, rank=0),
     ColumnSpec("PID", "Process id.",
-        _pid, width=5, rank=0, right=True, most=8, letter="p"),
+        lambda at, p: Cell(str(p.pid), p.pid), width=5, rank=0, right=True, most=8, letter="p"),
     ColumnSpec("USER", "The user that runs it.",
         _text(lambda at, p: p.user), width=4, rank=7, most=10, letter="u"),
     ColumnSpec("DEVICES", "Its devices, by the numbers in their names; or the nodes that it holds.",

@@ -178,10 +178,8 @@ class Dashboard(App[None]):
         """Open the page of that name in place of the open one."""
         if name == self.page.NAME:
             return
-        if self.page.NAME:
-            self.switch_screen(opened(name, self.scene))
-        else:
-            self.push_screen(opened(name, self.scene))
+        put = self.switch_screen if self.page.NAME else self.push_screen
+        put(opened(name, self.scene))
 
     def action_step_back(self) -> None:
         if self.scene.back_s:

@@ -56,13 +56,13 @@ class Holders:
         with self._lock:
             outcome = self._look(now_s)
             passes = self._passes
-            wait_s = 0.0 if self._has_read or passes is None else passes.wait_s
+            wait_s = 0.0 if self._has_read or passes is None else passes.describer.wait_s
             self._has_read = True
         if passes is None or not wait_s:
             return outcome
         time.sleep(wait_s)  # without the lock: other sources need the holders meanwhile
         with self._lock:
-            self._newest = outcome = outcome._replace(processes=passes.again())
+            self._newest = outcome = outcome._replace(processes=passes.describer.again())
         return outcome._replace(took_s=outcome.took_s + wait_s)
 
     def close(self) -> None:

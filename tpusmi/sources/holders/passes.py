@@ -1,11 +1,9 @@
 """One pass after the other over all processes, and what each shows: quick where nothing changed."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tpusmi.model import (
@@ -21,11 +19,10 @@ from tpusmi.model import (
     Visibility,
 )
 from tpusmi.sources.holders.describe import Describer
-from tpusmi.sources.holders.loaded import Loaded
 from tpusmi.sources.holders.lockfile import PATHS, lock_files
 from tpusmi.sources.holders.nodes import Nodes
 from tpusmi.sources.holders.open_files import OpenLockFile
-from tpusmi.sources.holders.procfs import is_ours
+from tpusmi.sources.holders.procfs import is_ours, read_stat
 from tpusmi.sources.holders.scan import Scan, ScanResult, sees_every_process
 from tpusmi.text import counted
 
@@ -39,6 +36,14 @@ FULL_AGAIN_S = 1.0
 """At least this time passes between full scans for nodes that have been opened."""
 MAPS_AT_FIRST, MAPS_AT_ONCE = 1 << 30, 8
 """How many processes have their maps read in the first pass, and in a later one: maps are long."""
+LIBRARY = b"libtpu.so"
+MAPS_MOST_BYTES, LOOK_MOST_BYTES = 4 << 20, 48 << 20
+"""Most bytes of maps read of one process, and of all in one look: a process can make its maps as
+long as it likes. JAX with libtpu has a few hundred kilobytes.
+"""
+CHUNK_BYTES = 64 * 1024
+SHOWN_MOST = 64
+"""Most processes that are listed: any user may start very many, and each takes long to describe."""
 
 
 class _LockLook(NamedTuple):
@@ -62,16 +67,7 @@ class Passes:
         self._full_at_s = -math.inf
         self._locks: _LockLook | None = None
         self._loaded = Loaded(self._proc)
-        self._describer = Describer(self._proc, detailed, host.older_s)
-
-    @property
-    def wait_s(self) -> float:
-        """How long until again() shows whether holders that look left behind work."""
-        return self._describer.wait_s
-
-    def again(self) -> tuple[Process, ...]:
-        """The processes of the last pass, those that look left behind measured again."""
-        return self._describer.again()
+        self.describer = Describer(self._proc, detailed, host.older_s)
 
     def close(self) -> None:
         """Stop the watch."""
@@ -88,7 +84,7 @@ class Passes:
             scanned = self._scanned(nodes, now_s)
         except OSError as error:
             return Outcome(HOLDERS, FAILED, f"{self._proc}: {error.strerror}")
-        processes = self._describer.processes(scanned.holders, self._loaded.pids(), now_s)
+        processes = self.describer.processes(scanned.holders, self._loaded.pids(), now_s)
         why = _why_unseen(self._host, scanned)
         unseen = _unseen(scanned.hidden, why)
         status, message = _status(processes, bool(scanned.hidden) or scanned.hides_others, unseen)
@@ -139,6 +135,47 @@ class Passes:
         if last is None or last.opened != opened or now_s - last.at_s >= LOCKS_AGAIN_S:
             self._locks = last = _LockLook(now_s, opened, lock_files(self._host, opened, sees_all))
         return last.files
+
+
+class Loaded:
+    """Which processes have libtpu mapped: a monitor may have, and holds no TPU. Reads the maps of
+    some processes at a time: they take long to read.
+    """
+
+    def __init__(self, proc: str) -> None:
+        self._proc = proc
+        self._read: dict[int, int] = {}
+        """Inodes, by pid, of the processes whose maps were read in this round."""
+        self._loaded: dict[int, int] = {}
+
+    def look(self, inodes: Mapping[int, int], most: int) -> None:
+        """Read the maps of up to `most` processes that were not read in this round. The inode shows
+        whether a pid was reused.
+        """
+        unread = [pid for pid, inode in inodes.items() if self._read.get(pid) != inode]
+        if not unread:
+            self._read = {}
+        left = LOOK_MOST_BYTES
+        for pid in reversed(unread[-most:]):  # the newest: the first ones are the system's
+            if left <= 0:
+                break  # the others are read in the next look
+            inode = self._read[pid] = inodes[pid]
+            is_loaded, size = _maps_library(f"{self._proc}/{pid}")
+            left -= size
+            if is_loaded:
+                self._loaded[pid] = inode
+            else:
+                self._loaded.pop(pid, None)
+        self._loaded = {pid: i for pid, i in self._loaded.items() if inodes.get(pid) == i}
+
+    def pids(self) -> tuple[int, ...]:
+        """The processes that have it mapped, up to SHOWN_MOST of them."""
+        return tuple(self._loaded)[:SHOWN_MOST]
+
+    def notes(self) -> tuple[str, ...]:
+        """A note that there are more."""
+        more = len(self._loaded) - SHOWN_MOST
+        return (f"{more} more processes have libtpu loaded, and hold no TPU",) if more > 0 else ()
 
 
 class Watch:
@@ -211,3 +248,24 @@ def _unseen(hidden: int, why: str) -> str:
         how = how if os.geteuid() == 0 else "not inspected, try sudo"
         parts.append(f"{counted(hidden, 'process', 'processes')}{whose} {how}")
     return "; ".join([*parts, why] if why else parts)
+
+
+def _maps_library(process: str) -> tuple[bool, int]:
+    """Whether the beginning of its maps names libtpu, which an upgrade may have deleted since, and
+    how many bytes were read. False if they are hidden, and in uninterruptible sleep, when a reader
+    might sleep with it.
+    """
+    stat = read_stat(process)
+    if stat is None or stat.state == "D":
+        return False, 0
+    size, before = 0, b""
+    try:
+        with open(f"{process}/maps", "rb", buffering=0) as file:
+            while size < MAPS_MOST_BYTES and (chunk := file.read(CHUNK_BYTES)):
+                size += len(chunk)
+                if LIBRARY in before + chunk:
+                    return True, size
+                before = chunk[1 - len(LIBRARY) :]
+    except OSError:
+        pass
+    return False, size

@@ -1,20 +1,12 @@
 """One metrics server: what to ask it and when, what it answered last, and why it failed."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 import math
 import time
 from collections.abc import Container
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from tpusmi.metricproto import (
-    GET_METRIC,
-    GET_STATUS,
-    LIST_METRICS,
-    UnusableProtobufError,
-    messages,
-)
+from tpusmi.metricproto import GET_METRIC, GET_STATUS, LIST_METRICS, UnusableProtobufError, messages
 from tpusmi.model import ABSENT, FAILED, OK, Core, ProcessKey, RowKey
 from tpusmi.sources.libtpu.decode import MetricValues, Origin, cores, message, metric_values
 from tpusmi.sources.libtpu.grpc_status import NOT_THE_SERVICE, Code, reason

@@ -1,7 +1,5 @@
 """What libtpu calls each quantity, over gRPC and in its SDK, and what we call it."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from enum import Enum
 from typing import NamedTuple
 
@@ -55,7 +53,8 @@ class Name(NamedTuple):
 
 
 def _latency(metric: str, middle: str, *sdk: str) -> Name:
-    return Name(metric, f"megascale.{middle}.cumulative.distribution", sdk, LATENCY, SELDOM_S)
+    grpc = f"megascale.{middle}.cumulative.distribution"
+    return Name(metric, grpc, sdk, LATENCY, every_s=SELDOM_S)
 
 
 NAMES = (

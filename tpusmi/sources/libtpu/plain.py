@@ -9,14 +9,9 @@ from __future__ import annotations
 
 import struct
 import time
-from _socket import (
-    AF_INET,
-    AF_INET6,
-    IPPROTO_TCP,
-    MSG_NOSIGNAL,
-    TCP_NODELAY,
-    socket,
-)  # `socket` imports half as much as bare Python does
+
+# The C half of `socket`, which itself imports half as much as bare Python does.
+from _socket import AF_INET, AF_INET6, IPPROTO_TCP, MSG_NOSIGNAL, TCP_NODELAY, socket
 from typing import Any
 
 from tpusmi.sources.libtpu.grpc_status import ENDLESS, HTTP1, Code, status_in

@@ -1,7 +1,5 @@
 """What a metrics server answered, or why it did not."""
 
-# No `from __future__ import annotations`: named tuples would compile each annotation at import.
-
 from typing import NamedTuple
 
 from tpusmi.model import Core, Latency, Reading, Status

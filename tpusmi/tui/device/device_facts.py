@@ -146,7 +146,7 @@ class DeviceFacts:
         source = _SHORT.get(v.source, v.source)
         note = source if self._is_past else f"{source} {words.elapsed(v.age_s)}"
         if v.stale:
-            return Fact(name, text, note, f"{words.elapsed(v.age_s)} old", "dim")
+            return Fact(name, text, note, old=f"{words.elapsed(v.age_s)} old", style="dim")
         return Fact(name, text, note)
 
     def _computed(self, name: str, text: str, *of: Value | None) -> Fact:

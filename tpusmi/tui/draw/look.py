@@ -38,8 +38,8 @@ class Glyphs(NamedTuple):
     """Corners and sides of a box: top left, across, top right, down, bottom left, bottom right."""
 
 
-UNICODE = Glyphs("…", "━", "╸", "─", "┃", "▁▂▃▄▅▆▇█", "▾", "▴", "·", "×", "╭─╮│╰╯")
-ASCII = Glyphs("~", "#", "#", ".", "|", "_.:-=+*#", "v", "^", "|", "x", "+-+|++")
+UNICODE = Glyphs("…", "━", "╸", "─", "┃", "▁▂▃▄▅▆▇█", "▾", "▴", "·", "×", "╭─╮│╰╯")  # fmt: skip
+ASCII = Glyphs("~", "#", "#", ".", "|", "_.:-=+*#", "v", "^", "|", "x", "+-+|++")  # fmt: skip
 
 LEAST_LINE = 12
 """The least width of wrapped text."""
