@@ -289,6 +289,30 @@ def test_a_command_after_the_options_is_told_to_come_first(
     assert f"the command comes first: tpusmi {arguments[-1]} [options]" in found.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--readonly", "kill", "1"], "kill does not take --readonly; see tpusmi kill --help"),
+        (["-l", "5", "ps"], "ps does not take -l; see tpusmi ps --help"),
+        (["killl"], "unknown command killl; did you mean kill?"),
+        (["nonsense"], "unknown command nonsense"),
+        (["--json", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["--loop-ms", "5"], "5 ms is not between 100 and 86400000 ms"),
+        (["-p", "9999999999"], "9999999999 is too large"),
+    ],
+)
+def test_an_error_says_what_to_write(tmp_path: Path, arguments: list[str], error: str) -> None:
+    found = tpusmi(tmp_path, *arguments)
+    assert found.returncode == 2
+    assert found.stderr.splitlines()[-1].endswith(error)
+
+
+def test_the_help_of_the_demo_is_about_the_demo(tmp_path: Path) -> None:
+    found = tpusmi(tmp_path, "demo", "--help")
+    assert found.stdout.startswith("usage: tpusmi demo [options]")
+    assert "first steps" in found.stdout
+
+
 def test_the_demo_without_jax_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys, importlib.util as u; find = u.find_spec\n"

@@ -421,6 +421,13 @@ def test_a_child_is_ended_before_its_parent_has_noticed(machine: Host) -> None:
         assert report.is_free is None
 
 
+def test_a_pid_that_no_process_has_is_called_so(machine: Host) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    plan, _ = freed(machine, pids=(ended.pid,))
+    assert plan.refused[0].why == "no such process"
+
+
 def test_without_a_bus_a_stale_holder_of_a_lookalike_is_left_alone(tmp_path: Path) -> None:
     """/dev/vfio/96 may be a network card's."""
     machine = host(tmp_path, "/dev/vfio/96", device=IS_ROOT)

@@ -76,7 +76,7 @@ def _explained(host: Host, refused: Refusal) -> Refusal:
 def _is_certainly_unused(pid: int) -> bool:
     """True if the kernel says that no process has that pid: /proc may hide those of others."""
     try:
-        os.kill(pid, 0)
+        os.getpgid(pid)
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):

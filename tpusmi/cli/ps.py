@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.holder_options import EXITS, add_options, check_chips, limits, on_host, print_json
+from tpusmi.cli.exits import Exit, exit_of, talk
+from tpusmi.cli.holder_options import add_options, check_chips, limits, on_host, print_json
 from tpusmi.cli.looks import looks_of
 from tpusmi.cli.options import columns, flag, numbers, parser_of, seconds
 from tpusmi.model import Holding, Host, Snapshot
@@ -71,7 +71,7 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
         pass  # `| head` has read enough; the exit code is still the answer
     holding = status(view.on_chips)
     is_enough = holding == Holding.NOT_VISIBLE and options.visible_only
-    return Exit.ANSWERED if is_enough else EXITS[holding]
+    return Exit.ANSWERED if is_enough else exit_of(holding)
 
 
 def _filters(options: argparse.Namespace) -> Filters:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 from tpusmi.merge.machine import Machine, laid_over, owners_of
-from tpusmi.merge.match import Match
+from tpusmi.merge.match import Match, counted_values, unexpected
 from tpusmi.merge.processes import (
     by_process,
     is_claim,
@@ -34,7 +34,6 @@ from tpusmi.model import (
     Subject,
     trust_rank,
 )
-from tpusmi.text import counted, noun
 
 DROP_AFTER_S = 60.0
 """A value is dropped this long after it is too old to be current, unless its process is dead."""
@@ -107,7 +106,7 @@ class Join:
         machine = self._machine.of(process) if self._is_on_tpu(process, devices) else []
         if len(machine) != len(devices):
             if self._machine.devices and self._is_on_tpu(process, devices):
-                count = _unexpected(len(devices), len(machine))
+                count = unexpected(len(devices), len(machine))
                 self.notes[AGENT].append(f"pid {process.pid if process else '?'} reports {count}")
             owners = (process,) if process else ()
             self._shown.update({d.key: d._replace(owners=owners) for d in devices})
@@ -217,7 +216,7 @@ class Join:
             lost = self._matched(Match(server, rest, apart, ()), rest)
             left = {m: row for m, row in left.items() if m not in rest or m in lost}
         if left:
-            self._note(server, f"{_counted(left)} ignored: they match no device")
+            self._note(server, f"{counted_values(left)} ignored: they match no device")
 
     def _matched(self, match: Match, by_metric: Rows) -> Rows:
         """Note the subject of every row. The rows whose subject is not certain, by metric."""
@@ -246,7 +245,7 @@ class Join:
     def _set_apart(self, server: Server, ids: Sequence[int], expected: int) -> list[Device]:
         """Rows that fit no device are devices of their own, and a note says why."""
         if expected or self._machine.devices:
-            self._note(server, f"{server.address} reports {_unexpected(len(ids), expected)}")
+            self._note(server, f"{server.address} reports {unexpected(len(ids), expected)}")
         nodes = self._machine.nodes_of(server.process, len(ids))
         devices = [
             Device(
@@ -280,20 +279,6 @@ class Join:
             if rival is not r and _is_better(r, rival, now_s):
                 best[subject, r.metric] = r
         return best
-
-
-def _counted(rows: Rows) -> str:
-    """`8 duty_cycle_percent and 3 hlo_queue_size values`, the parts of one quantity together."""
-    counts = {metric.partition(".")[0]: len(row) for metric, row in rows.items()}
-    names = " and ".join(f"{count} {name}" for name, count in counts.items())
-    return f"{names} {noun(sum(counts.values()), 'value')}"
-
-
-def _unexpected(count: int, expected: int) -> str:
-    """`3 devices, but 4 were expected; listed separately`; of unknown chips where none are."""
-    but = f", but {expected} {noun(expected, 'was', 'were')} expected"
-    what = but if expected else " of unknown chips"
-    return f"{counted(count, 'device')}{what}; listed separately"
 
 
 def _is_better(r: Reading, rival: Reading, now_s: float) -> bool:
