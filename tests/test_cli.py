@@ -70,7 +70,9 @@ def test_where_nothing_is_it_exits_1_says_why_on_stderr_and_stdout_stays_data(
 def test_a_filter_that_matches_nothing_says_so(job: Path) -> None:
     found = tpusmi(job, "--id", "77")
     assert found.returncode == 1
-    assert "nothing here matches" in found.stderr
+    assert (found.stdout + found.stderr).count("No device or process matches.") == 1
+    listed = tpusmi(job, "--id", "77", "-L")
+    assert listed.stderr == "tpusmi: No device or process matches.\n"
 
 
 def test_strict_exits_4_when_a_source_failed(tmp_path: Path) -> None:
@@ -203,7 +205,7 @@ def test_without_utf8_the_table_is_ascii(job: Path) -> None:
     found.stdout.decode("ascii")
 
 
-def test_colour_can_be_forced_into_a_pipe_and_forbidden(job: Path) -> None:
+def test_color_can_be_forced_into_a_pipe_and_forbidden(job: Path) -> None:
     assert "\x1b[" in tpusmi(job, "--color").stdout
     assert "\x1b[" not in tpusmi(job, "--color", "--no-color").stdout
 
@@ -285,6 +287,30 @@ def test_a_command_after_the_options_is_told_to_come_first(
     found = tpusmi(tmp_path, *arguments)
     assert found.returncode == 2
     assert f"the command comes first: tpusmi {arguments[-1]} [options]" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--readonly", "kill", "1"], "kill does not take --readonly; see tpusmi kill --help"),
+        (["-l", "5", "ps"], "ps does not take -l; see tpusmi ps --help"),
+        (["killl"], "unknown command killl; did you mean kill?"),
+        (["nonsense"], "unknown command nonsense"),
+        (["--json", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["--loop-ms", "5"], "5 ms is not between 100 and 86400000 ms"),
+        (["-p", "9999999999"], "9999999999 is too large"),
+    ],
+)
+def test_an_error_says_what_to_write(tmp_path: Path, arguments: list[str], error: str) -> None:
+    found = tpusmi(tmp_path, *arguments)
+    assert found.returncode == 2
+    assert found.stderr.splitlines()[-1].endswith(error)
+
+
+def test_the_help_of_the_demo_is_about_the_demo(tmp_path: Path) -> None:
+    found = tpusmi(tmp_path, "demo", "--help")
+    assert found.stdout.startswith("usage: tpusmi demo [options]")
+    assert "first steps" in found.stdout
 
 
 def test_the_demo_without_jax_says_what_to_install(tmp_path: Path) -> None:

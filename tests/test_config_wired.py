@@ -1,4 +1,4 @@
-"""Theme, keys, colours and filter of the file, on the whole dashboard."""
+"""Theme, keys, colors and filter of the file, on the whole dashboard."""
 
 from __future__ import annotations
 

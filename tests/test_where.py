@@ -69,7 +69,7 @@ def says_of_wall(found: dict[str, Any], user: int | None, pid: int) -> bool:
     words, whatever other jobs are seen.
     """
     (agent,) = (s for s in found["sources"] if s["name"] == "agent")
-    said = "has another /dev/shm than this command (a container or a Slurm job)"
+    said = "does not share this command's /dev/shm (container or Slurm job)"
     if said not in agent["message"]:
         return False
     source = Segments(Host())
@@ -282,7 +282,7 @@ def test_a_watcher_with_the_pids_of_the_host_sees_all_pods_if_it_may(tmp_path: P
         assert job_of(blind, job.pid) == []
         (agent,) = (source for source in blind["sources"] if source["name"] == "agent")
         if agent["status"] == "absent":  # other jobs may run on this machine
-            assert "has another /dev/shm than this command" in agent["message"]
+            assert "does not share this command's /dev/shm" in agent["message"]
 
 
 @ROOT

@@ -14,6 +14,8 @@ INTERVAL_LEAST_S, INTERVAL_MOST_S = 0.1, 86400.0
 LARGEST_BYTES = 64 * 1024
 """The size limit of the file; all settings with their comments take a tenth of it."""
 QUOTED_MOST = 60
+LISTED_MOST = 8
+"""Names that an error message lists."""
 """Characters of a wrong word that an error message repeats."""
 
 
@@ -243,7 +245,9 @@ def _kind(value: object) -> str:
 
 
 def _unknown(name: str, what: str, names: Iterable[str]) -> str:
-    return f"{clean(name, QUOTED_MOST)}: no {what} has that name{_hint(name, names)}"
+    listed = [*names]
+    few = f"; {what}s are {', '.join(listed)}" if len(listed) <= LISTED_MOST else ""
+    return f"unknown {what} {clean(name, QUOTED_MOST)}{_hint(name, listed) or few}"
 
 
 def _hint(name: str, names: Iterable[str]) -> str:

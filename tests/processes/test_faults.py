@@ -46,7 +46,7 @@ CASES = (
     Case("http", 0, "gRPC"),
     Case("slow:30", 0, "does not respond"),
     Case("not-found:hbm_used_bytes", 0, "has no hbm_used_bytes"),
-    Case("missing-device:1", 3, "reports 3 devices where 4 are expected"),
+    Case("missing-device:1", 3, "reports 3 devices, but 4 were expected"),
     Case("empty", 0, "has no program loaded yet"),
     Case("sdk-crash", 4, "libtpu's SDK crashed (signal 11)"),
     Case("string-ids", 4, ""),

@@ -413,12 +413,19 @@ def test_a_child_is_ended_before_its_parent_has_noticed(machine: Host) -> None:
         _, report = freed(machine, pids=(pid,))  # its parent, this test, waits at the end
         assert report.is_free is IS_FREE
         assert report.results[0].took_s < 5
-        reap = f"its parent, pid {os.getpid()}, has to reap it"
-        assert report.results[0].message == f"ended by SIGTERM; {reap}"
+        zombie = f"zombie until its parent, pid {os.getpid()}, collects it"
+        assert report.results[0].message == f"ended by SIGTERM; {zombie}"
         again, report = freed(machine, pids=(pid,))
         holds = "holds no TPU" if SEES_ALL else "is not seen to hold a TPU"
-        assert again.refused[0].why == f"{holds}; it has ended: {reap}"
+        assert again.refused[0].why == f"{holds}; it has ended: {zombie}"
         assert report.is_free is None
+
+
+def test_a_pid_that_no_process_has_is_called_so(machine: Host) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    plan, _ = freed(machine, pids=(ended.pid,))
+    assert plan.refused[0].why == "no such process"
 
 
 def test_without_a_bus_a_stale_holder_of_a_lookalike_is_left_alone(tmp_path: Path) -> None:

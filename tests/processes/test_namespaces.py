@@ -106,7 +106,7 @@ def test_a_user_finds_the_own_job_and_is_told_of_those_that_cannot_be_seen(tmp_p
         seen = seen_by(OTHER_USER, tmp_path)
         assert rows(job.pid, seen) == []
         agent = next(source for source in seen["sources"] if source["name"] == AGENT)
-        assert "has another /dev/shm than this command" in agent["message"]
+        assert "does not share this command's /dev/shm" in agent["message"]
         assert "try sudo, look from inside, or share a directory with TPUSMI_DIR" in str(agent)
 
 
@@ -131,7 +131,7 @@ def test_black_boxes_do_not_hide_that_a_job_cannot_be_seen(tmp_path: Path) -> No
                 box.parent.rmdir()
         assert rows(job.pid, seen) == []
         agent = next(source for source in seen["sources"] if source["name"] == AGENT)
-        assert "another /dev/shm than this command" in agent["message"]
+        assert "does not share this command's /dev/shm" in agent["message"]
 
 
 def test_a_wall_is_a_witness_that_could_not_be_asked_about_that_process_alone() -> None:

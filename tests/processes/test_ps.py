@@ -136,7 +136,7 @@ def test_a_free_node_that_i_may_not_open_is_not_free_for_me() -> None:
         )
         command = [sys.executable, "-c", code]
         found = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert "but you may not open chips 0-3" in found.stdout, found.stderr
+    assert "but you have no permission to open chips 0-3" in found.stdout, found.stderr
 
 
 def test_the_object_has_the_keys_of_the_whole_snapshot() -> None:
@@ -217,7 +217,7 @@ def test_kill_says_what_it_would_do_and_does_nothing_unasked() -> None:
         dry = kill(host, "--stale", "--dry-run")
         assert dry.returncode == 0
         assert "stale (orphaned)" in dry.stdout
-        assert "SIGTERM, SIGKILL after 10 s to those that are left" in dry.stdout
+        assert "Sends SIGTERM; after 10 s, SIGKILL to any still running" in dry.stdout
         refused = kill(host, "--stale")
         assert refused.returncode == USAGE
         assert "--yes is needed" in refused.stderr
@@ -456,7 +456,7 @@ def test_where_no_bus_tells_of_a_tpu_the_table_names_the_nodes_and_who_holds_the
     free = on_a_machine(tmp_path, *TPUSMI, "-1", script=script)
     named = "No PCI bus confirms a TPU; device nodes named like one: /dev/vfio/0"
     assert named in free.stdout, free.stderr
-    assert "Nothing here matches" not in free.stdout
+    assert "No device or process matches" not in free.stdout
     if "not inspected" in free.stdout:  # not even root may look at some init processes
         assert (free.returncode, "from here" in free.stderr) == (NOT_VISIBLE, True)
     else:
@@ -464,4 +464,4 @@ def test_where_no_bus_tells_of_a_tpu_the_table_names_the_nodes_and_who_holds_the
         assert f"{named}: no process holds the TPU" in free.stdout
     other = on_a_machine(tmp_path, *TPUSMI, "-1", "-p", "1", script=script)
     assert other.returncode == 1
-    assert "nothing here matches" in other.stderr
+    assert "No device or process matches" in other.stderr

@@ -248,7 +248,7 @@ def test_the_foreground_complains_once_of_a_fault_that_there_is_not() -> None:
         time.sleep(1.5)  # three looks
         process.terminate()
         _, words = process.communicate(timeout=LIMIT_S)
-    assert words.count("no fault 'bogus'") == 1
+    assert words.count("unknown fault 'bogus'") == 1
     assert f"kill {process.pid}" in words
 
 
@@ -325,10 +325,13 @@ def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
         (["demo", "--simulate", "v5e-8"], "starts its own simulated host"),
         (["simulate"], "TYPE"),
         (["simulate", "v5e-8", "--nonsense"], "--nonsense"),
-        (["simulate", "v5e-8", "--processes", "3"], "8 chips cannot be split"),
-        (["simulate", "v5e-8", "--fault", "fire"], "no fault 'fire'"),
+        (
+            ["simulate", "v5e-8", "--processes", "3"],
+            "8 chips cannot be split evenly",
+        ),
+        (["simulate", "v5e-8", "--fault", "fire"], "unknown fault 'fire'"),
         (["simulate", "v5e-8", "--port", "0"], "0 is not a port"),
-        (["simulate", "v5e-8", "--freeze", "-1"], "is not an age"),
+        (["simulate", "v5e-8", "--freeze", "-1"], "must be from 0 to 1e9 seconds"),
         (["simulate", "v6e-16", "--worker", "9"], "its workers are 0 to 3"),
     ],
 )
@@ -535,7 +538,7 @@ def test_a_bad_line_in_the_file_of_faults_changes_nothing(v5e_4: Host) -> None:
     path.write_text("fire\n")
     assert len(duty(v5e_4)) == 4
     path.write_text("")
-    with pytest.raises(ValueError, match="no fault"):
+    with pytest.raises(ValueError, match="unknown fault"):
         set_faults(v5e_4.root, ["fire"])
 
 

@@ -59,7 +59,7 @@ def test_every_command_says_the_same_of_a_holder(
     if code is None:
         assert "stale" not in table.stdout
     else:
-        assert ("only suspected (" in listing.stdout) == (verdict == "maybe")
+        assert ("may be stale (kill" in listing.stdout) == (verdict == "maybe")
         assert f"stale ({code}): " in listing.stdout
         assert f"stale ({code}): " in table.stdout
 
@@ -96,7 +96,7 @@ def test_without_the_agents_nobody_is_ended_as_stale() -> None:
     assert (told["verdict"], told["stale"]) == ("unknown", None)
     assert "a witness could not be asked (agent: " in str(told["stale_reason"])
     assert listing.returncode == again.returncode == HELD
-    assert "whether it is stale is not known (orphaned): its launcher" in listing.stdout
+    assert "cannot be judged (orphaned): its launcher" in listing.stdout
     assert " ?  " in listing.stdout
     assert "ended by" not in killed.stdout
 
@@ -132,9 +132,9 @@ def test_a_stopped_job_is_called_stopped_by_every_command() -> None:
     (found,) = (q for q in told["processes"] if q["holds"])
     assert (found["verdict"], found["os_state"], listing.returncode) == ("maybe", "T", HELD)
     assert "stopped (state T): SIGSTOP or Ctrl-Z" in found["stale_reason"]
-    assert "maybe stale: stopped (state T)" in listing.stdout
+    assert "may be stale: stopped (state T)" in listing.stdout
     assert why in listing.stdout
-    assert "stopped, maybe stale" in table.stdout
+    assert "stopped, may be stale" in table.stdout
     assert why in table.stdout
     assert [s["message"] for s in told["servers"] if why in s["message"]]
 

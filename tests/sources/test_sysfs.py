@@ -246,7 +246,7 @@ def test_a_sandbox_whose_functions_have_no_files_says_so(tmp_path: Path) -> None
     put(tmp_path, "0000:00:05.0")
     found = read_chips(Host(root=str(tmp_path)))
     assert found.status == ABSENT
-    assert found.message == "no TPU on the PCI bus; 0000:00:05.0: no vendor file"
+    assert found.message == "no TPU on the PCI bus; 0000:00:05.0: its PCI `vendor` id is missing"
 
 
 def test_a_device_that_vanished_is_a_note(tmp_path: Path) -> None:

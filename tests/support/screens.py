@@ -95,7 +95,7 @@ def _rows(app: App[None]) -> Iterator[list[Segment]]:
 
 
 def _words(style: Style | None) -> str:
-    """What a person sees of the style; "plain" is the terminal's own colours."""
+    """What a person sees of the style; "plain" is the terminal's own colors."""
     if style is None:
         return PLAIN
     on = [name for name in ATTRIBUTES.split() if getattr(style, name)]

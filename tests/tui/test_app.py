@@ -310,7 +310,7 @@ async def test_ascii_uses_nothing_else() -> None:
         assert "\n".join(screen_text(pilot)).isascii()
 
 
-async def test_without_colour_no_cell_has_one() -> None:
+async def test_without_color_no_cell_has_one() -> None:
     async with dashboard(two_jobs(changes={"simulated": True}), color=False) as pilot:
         await press(pilot, "p", "slash", "a")
         for strip in pilot.app.screen._compositor.render_strips():
@@ -320,7 +320,7 @@ async def test_without_colour_no_cell_has_one() -> None:
 
 
 def _none(color: object) -> bool:
-    """No colour, or the terminal's own."""
+    """No color, or the terminal's own."""
     return color is None or getattr(color, "is_default", False)
 
 

@@ -150,7 +150,7 @@ async def test_what_nobody_measures_is_no_empty_graph_but_told_once_with_the_rea
     async with dashboard(device_feeds.without_sdk(), SIZE) as pilot:
         await press(pilot, "d")
         page = page_text(pilot)
-        assert "not measured here: MXU (libtpu_sdk), duty cycle (" in page
+        assert "no data for MXU, duty cycle" in page
         assert "libtpu_sdk absent: this Python has no libtpu" in " ".join(page.split())
         assert page.count("100 %│") == 0
         assert page.count("now\n") == 1

@@ -104,7 +104,7 @@ def test_nothing_is_told_of_a_chip_that_nobody_knows() -> None:
 
 def test_the_roofline_in_words() -> None:
     assert chip_limits.in_words(BELOW) == (
-        "memory-bound: 186 FLOP/byte of 241 at the ridge, 66 % of the roof"
+        "memory-bound: 186 FLOP/byte (ridge: 241), 66 % of the roof"
     )
     assert chip_limits.in_words(ABOVE).startswith("compute-bound: 1500 FLOP/byte of 241")
     assert "step(flops=)" in chip_limits.in_words(Roofline(PEAK, BANDWIDTH, None, 5e11))

@@ -19,7 +19,7 @@ async def test_a_chip_with_a_bad_link_a_minute_ago(golden_screen: GoldenScreen, 
     await golden_screen(device_feeds.chips(), size, "d", "tab", "shift+left")
 
 
-async def test_a_chip_in_ascii_without_colour(golden_screen: GoldenScreen, size: Size) -> None:
+async def test_a_chip_in_ascii_without_color(golden_screen: GoldenScreen, size: Size) -> None:
     await golden_screen(device_feeds.chips(), size, "d", "w", ascii=True, color=False)
 
 

@@ -151,10 +151,10 @@ async def test_the_details_tell_what_the_kernel_knows_and_nothing_of_the_rest() 
     async with dashboard(holders(), size=(140, 45)) as pilot:
         assert "! stale (orphaned): its launcher" in text(pilot, "detail")
         assert "up 3h00m · CPU 0.2 % · 29.0 GiB of host memory" in text(pilot, "detail")
-        assert "by pid 1 · in /home/ada/gemma\n" in text(pilot, "detail")
+        assert "by pid 1 · directory /home/ada/gemma\n" in text(pilot, "detail")
         await press(pilot, "down")
-        where = "by bash (52801) under tmux (52644) · pts/3 · in /srv/t5 · container 3f6c1f0b9a52"
-        assert f"{where} as pid 17" in text(pilot, "detail")
+        where = "by bash (52801) under tmux (52644) · pts/3 · directory /srv/t5"
+        assert f"{where} · container 3f6c1f0b9a52 as pid 17" in text(pilot, "detail")
         assert "not stale: its TensorCores are busy" in text(pilot, "detail")
 
 

@@ -37,6 +37,6 @@ async def test_a_job_four_minutes_ago(golden_screen: GoldenScreen, size: Size) -
     await golden_screen(story(), size, *keys, **ScriptedEnder().options)
 
 
-async def test_a_job_in_ascii_without_colour(golden_screen: GoldenScreen, size: Size) -> None:
+async def test_a_job_in_ascii_without_color(golden_screen: GoldenScreen, size: Size) -> None:
     how = {"ascii": True, "color": False, **ScriptedEnder().options}
     await golden_screen(recompiling(), size, "j", **how)

@@ -82,7 +82,7 @@ async def test_it_says_whom_it_is_about_and_why_it_is_stale() -> None:
             "chips 0-3: /dev/vfio/0-3",
             "3h00m",
             "stale (orphaned): its launcher, pid 41230, has ended",
-            "SIGTERM, SIGKILL after 10 s to those that are left",
+            "Sends SIGTERM; after 10 s, SIGKILL to any still running",
         ):
             assert words in shown(pilot), words
         assert "another user" not in shown(pilot)
@@ -127,7 +127,7 @@ async def test_it_says_what_is_suspected_only_what_stands_still_and_what_may_com
     ender.starter = Starter("parent", "70", "pid 70, a shell script: bash loop.sh")
     async with armed(ScriptedFeed((stopped,)), ender) as pilot:
         await press(pilot, "k")
-        assert "maybe stale: its launcher has ended" in shown(pilot)
+        assert "may be stale: its launcher has ended" in shown(pilot)
         assert "stopped (state T): SIGSTOP or Ctrl-Z" in shown(pilot)
         assert "may come back: started by pid 70, a shell script: bash loop.sh" in shown(pilot)
 
@@ -145,7 +145,7 @@ async def test_that_it_is_stopped_is_said_once() -> None:
     async with armed(ScriptedFeed((stopped,)), ScriptedEnder()) as pilot:
         await press(pilot, "k")
         dialog = shown(pilot).partition("End pid 77")[2].partition("SIGTERM")[0]
-        assert f"maybe stale: {why}" in dialog
+        assert f"may be stale: {why}" in dialog
         assert dialog.count("state T") == 1
 
 
@@ -230,12 +230,13 @@ async def test_read_only_has_no_such_key_anywhere() -> None:
         assert "F9" not in shown(pilot)
 
 
-async def test_help_and_footer_name_the_keys_once() -> None:
+async def test_the_help_names_each_key_that_ends_and_the_footer_one() -> None:
     async with armed(holders(), ScriptedEnder(), size=(180, 60)) as pilot:
         assert "k End" in text(pilot, "footer")
         await press(pilot, "question_mark")
         (line,) = (line for line in screen_text(pilot) if "End the selected or tagged" in line)
-        assert "k F9 T K I" in line
+        assert "k F9" in line
+        assert "K  End with SIGKILL (asks first)" in shown(pilot)
         assert "L left over (stale)" in shown(pilot)
 
 

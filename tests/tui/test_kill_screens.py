@@ -35,7 +35,7 @@ async def test_one_that_is_refused(golden_screen: GoldenScreen, size: Size) -> N
     await golden_screen(holders(), size, "end", "k", **how)
 
 
-async def test_in_ascii_without_colour(golden_screen: GoldenScreen, size: Size) -> None:
+async def test_in_ascii_without_color(golden_screen: GoldenScreen, size: Size) -> None:
     how = {**ScriptedEnder().options, "user": ME, "ascii": True, "color": False}
     await golden_screen(holders(simulated=True), size, "k", "right", **how)
 

@@ -62,7 +62,7 @@ async def test_it_lists_every_tagged_process_with_what_speaks_for_and_against_it
             f"pid {HEALTHY} (grace)  chips 4-7  3d02h old",
             "not stale: its TensorCores are busy; grace: another user's process",
             "Pid 53911 also holds them: the chips will not be free.",
-            "SIGTERM, SIGKILL after 10 s to those that are left",
+            "Sends SIGTERM; after 10 s, SIGKILL to any still running",
         ):
             assert words in shown(pilot), words
         assert "left alone" not in shown(pilot)

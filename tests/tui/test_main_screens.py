@@ -59,7 +59,7 @@ async def test_a_dead_job_and_a_silent_one(golden_screen: GoldenScreen, size: Si
     await golden_screen(old_jobs(), size)
 
 
-async def test_a_simulated_host_in_ascii_without_colour(
+async def test_a_simulated_host_in_ascii_without_color(
     golden_screen: GoldenScreen, size: Size
 ) -> None:
     feed = two_jobs(changes={"simulated": True})

@@ -224,9 +224,9 @@ def test_what_a_silent_agent_told_last_is_grey() -> None:
     s = moment()
     key = (s.devices[0].key, "hbm_used_bytes")
     old = s._replace(values={**s.values, key: s.values[key]._replace(stale=True, age_s=75.0)})
-    grey = LOOK.style["dim"]
-    assert head_lines(LOOK, about(old), 100, 6)[2][-1].style == grey
-    assert head_lines(LOOK, about(s), 100, 6)[2][-1].style != grey
+    gray = LOOK.style["dim"]
+    assert head_lines(LOOK, about(old), 100, 6)[2][-1].style == gray
+    assert head_lines(LOOK, about(s), 100, 6)[2][-1].style != gray
 
 
 def test_a_line_is_called_new_and_not_once_more_each_of_its_buffers() -> None:

@@ -54,8 +54,6 @@ async def test_a_job_without_a_profile(golden_screen: GoldenScreen, size: Size) 
     await golden_screen(trainer(), size, "m", "escape", "down", "down", "m")
 
 
-async def test_a_silent_job_in_ascii_without_colour(
-    golden_screen: GoldenScreen, size: Size
-) -> None:
+async def test_a_silent_job_in_ascii_without_color(golden_screen: GoldenScreen, size: Size) -> None:
     feed = ScriptedFeed((MemoryJob(41234, 0, 4, state="silent"),))
     await golden_screen(feed, size, "m", "b", grow(feed), "r", "e", ascii=True, color=False)

@@ -48,7 +48,7 @@ async def test_the_end_of_several(golden_screen: GoldenScreen, size: Size) -> No
     await golden_screen(family(), size, *keys, **ScriptedEnder().options, user=ME)
 
 
-async def test_in_ascii_without_colour(golden_screen: GoldenScreen, size: Size) -> None:
+async def test_in_ascii_without_color(golden_screen: GoldenScreen, size: Size) -> None:
     keys = (
         "home",
         "t",

@@ -1,4 +1,4 @@
-"""Every page in every theme, as a picture: what a person sees in a terminal of true colours."""
+"""Every page in every theme, as a picture: what a person sees in a terminal of true colors."""
 
 from __future__ import annotations
 

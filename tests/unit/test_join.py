@@ -1,4 +1,4 @@
-"""Rows of libtpu and devices of agents find the chip they are about, or are shown apart."""
+"""Rows of libtpu and devices of agents find the chip they are about, or are listed separately."""
 
 from __future__ import annotations
 
@@ -118,6 +118,12 @@ def test_every_chip_of_the_machine_is_a_device_without_a_job() -> None:
     assert (limit.value, limit.source) == (16 * 1024**3, NOMINAL)
 
 
+def test_devices_with_and_without_a_job_have_one_name_for_their_kind_which_is_jaxs() -> None:
+    s = joined(chips("v5e", 4), holder(JOB, "/dev/vfio/0"), agent(JOB, [0]))
+    assert {d.kind for d in s.devices} == {"TPU v5 lite"}
+    assert {d.kind for d in joined(chips("v5e", 4)).devices} == {"TPU v5e"}
+
+
 def test_a_v3_chip_has_two_devices_and_a_7x_chip_one_for_each_node() -> None:
     v3, x7 = joined(chips("v3", 4)), joined(chips("7x", 4))
     assert [(d.chip, d.core_on_chip, d.node) for d in v3.devices[:3]] == [
@@ -141,7 +147,7 @@ def test_rows_are_shown_apart_when_counts_disagree_and_it_is_said() -> None:
     assert [d.chip for d in s.devices] == [0, 1, 2, 3, None, None, None]
     assert column(s, USED) == [None] * 4 + [1, 2, 4]
     assert [d.name for d in s.devices[4:]] == ["tpu:0@8431", "tpu:1@8431", "tpu:3@8431"]
-    assert "reports 3 devices where 4 are expected" in notes(s)
+    assert "reports 3 devices, but 4 were expected" in notes(s)
 
 
 def test_a_row_that_is_missing_now_and_was_there_before_costs_only_itself() -> None:
@@ -266,7 +272,7 @@ def test_throttling_is_of_the_chip_even_where_a_chip_is_one_device() -> None:
 def test_a_chips_figure_in_the_wrong_number_costs_only_itself() -> None:
     s = joined(chips("v3", 4), libtpu({"throttle_percent": dict.fromkeys(range(8), 10.0)}, "sdk"))
     assert len(s.devices) == 8
-    assert "dropped, as they cannot be matched to a device: 8 × throttle_percent" in notes(s)
+    assert "8 throttle_percent values ignored: they match no device" in notes(s)
 
 
 def test_rows_that_number_chips_or_ordinals_are_never_shown_as_devices() -> None:
@@ -276,8 +282,10 @@ def test_rows_that_number_chips_or_ordinals_are_never_shown_as_devices() -> None
     assert [d.name for d in s.devices[8:]] == [f"tpu:{i}@8431" for i in range(6)]
     assert column(s, DUTY) == [None] * 14
     assert column(s, queue) == [None] * 14
-    assert "reports 6 devices where 8 are expected" in notes(s)
-    assert "dropped, as they cannot be matched to a device: 3 × duty_cycle_percent" in notes(s)
+    assert "reports 6 devices, but 8 were expected" in notes(s)
+    assert (
+        "3 duty_cycle_percent and 2 hlo_queue_size values ignored: they match no device" in notes(s)
+    )
     assert len({d.index for d in s.devices}) == 14
 
 
@@ -285,7 +293,7 @@ def test_ordinals_beside_global_ids_are_no_devices() -> None:
     rows = {USED: {8: 1, 9: 2, 12: 3}, "hlo_queue_size": {0: 1, 1: 2, 2: 3}}
     s = joined(chips("v6e", 4), libtpu(rows))
     assert [d.name for d in s.devices[4:]] == ["tpu:8", "tpu:9", "tpu:12"]
-    assert "reports 3 devices where 4 are expected" in notes(s)
+    assert "reports 3 devices, but 4 were expected" in notes(s)
 
 
 def test_ids_of_chips_do_not_hide_the_ids_of_devices_on_a_later_host() -> None:

@@ -104,7 +104,7 @@ def test_a_metric_is_in_the_json_and_in_its_schema(with_metric: dict[str, Any]) 
 
 def test_a_metric_can_be_queried_and_is_explained(with_metric: dict[str, Any]) -> None:
     assert with_metric["csv"] == "1234\n"
-    assert '"fan_rpm"\nSpeed of the fan. Unit: none. Scope: device.' in with_metric["fields"]
+    assert '"fan_rpm"\nSpeed of the fan. Scope: device.' in with_metric["fields"]
     metrics = with_metric["docs"]["numbers.md"]["metrics"]
     assert "| `fan_rpm` | device | count | FAN | Speed of the fan. | agent |" in metrics
 

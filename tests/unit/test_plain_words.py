@@ -228,7 +228,7 @@ def test_the_documents_speak_plainly(path: Path) -> None:
         ("nobody can see whether X is free", "cannot tell whether X is free"),
         ("Look less, or more, often", "Refresh slower / faster"),
         ("Back in time by 10 s, and forth", "Step 10 s back / forward in time (Shift: 1 min)"),
-        ("Sort by the column before, or the next", "Sort by the previous / next column"),
+        ("Sort by the column before, or the next", "Sort by the next / previous column"),
         ("Esc: as it was", "Esc: cancel"),
         ("No command is called that.", "No matching command"),
         (

@@ -315,7 +315,7 @@ REFUSED = Refusal(7, None, "x")
         ),
         pytest.param(report(nodes=()), None, Exit.ANSWERED, id="all of none is not a yes"),
         pytest.param(
-            report("ended", spared=(SUSPECTED,)), True, Exit.ANSWERED, id="one only suspected"
+            report("ended", spared=(SUSPECTED,)), True, Exit.ANSWERED, id="one that may be stale"
         ),
         pytest.param(
             report("ended", spared=(UNJUDGED,)), None, Exit.SOURCE_FAILED, id="one not judged"
@@ -393,7 +393,7 @@ def test_after_a_long_thought_who_was_stale_and_is_not_for_certain_is_left_alone
 @pytest.mark.parametrize(
     ("holder", "spared"),
     [
-        (MAYBE, "is only suspected: its launcher has ended; end it by pid"),
+        (MAYBE, "may be stale: its launcher has ended; end it by pid"),
         (UNKNOWN, "cannot be judged: its agent could not be asked: hung; end it by pid"),
         (A._replace(verdict=None), "cannot be judged; end it by pid"),
         (MAYBE._replace(uid=1001), None),
@@ -412,7 +412,7 @@ def test_stale_leaves_what_is_not_certain_alone_and_says_why(
 
 def test_by_pid_whatever_holds_is_ended_with_the_doubt_said_before() -> None:
     for holder, why in (
-        (MAYBE, "is only suspected: its launcher has ended"),
+        (MAYBE, "may be stale: its launcher has ended"),
         (UNKNOWN, "cannot be judged: its agent could not be asked: hung"),
     ):
         (target,) = make_plan(snapshot(holder), Request((1000,)), ME).targets

@@ -114,13 +114,17 @@ def test_the_hosts_of_a_slice_share_its_devices_without_overlap(name: str) -> No
     ],
 )
 def test_a_wrong_type_is_refused_with_what_may_have_been_meant(name: str, hint: str) -> None:
-    with pytest.raises(ValueError, match="no accelerator type") as refused:
+    with pytest.raises(ValueError, match="unknown accelerator type") as refused:
         parse(name)
     assert hint in str(refused.value)
 
 
 @pytest.mark.parametrize("worker", [-1, 4])
 def test_a_worker_that_the_slice_lacks_is_refused(worker: int) -> None:
+    with pytest.raises(
+        ValueError, match=f"v5e-8 has no worker {worker}: it has one host, worker 0"
+    ):
+        parse("v5e-8", worker)
     with pytest.raises(ValueError, match="its workers are 0 to 3"):
         parse("v6e-16", worker)
 
@@ -470,7 +474,7 @@ def test_a_file_of_faults_that_is_none_hangs_nothing_and_is_told_of(tmp_path: Pa
     path.unlink()
     path.write_text("bogus\n")
     assert not file.refresh()
-    assert "no fault 'bogus'" in file.wrong
+    assert "unknown fault 'bogus'" in file.wrong
     path.write_text("silent\n")
     assert file.refresh()
     assert (file.faults, file.wrong) == ({"silent": ""}, "")

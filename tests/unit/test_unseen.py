@@ -25,7 +25,7 @@ from tpusmi.tui import chrome
 NODES = ("/dev/accel0", "/dev/accel1")
 KEY = ProcessKey(7, 70)
 WHY = "processes outside this container cannot be seen"
-WALL = "has another /dev/shm than this command"
+WALL = "does not share this command's /dev/shm"
 
 
 def snapshot(

@@ -35,9 +35,9 @@ def judged(verdict: Verdict | None, state: str = "S", **more: object) -> Process
     ("p", "mark", "state", "doing", "sign"),
     [
         (judged(Verdict.STALE), "orphaned", "stale", "stale (orphaned)", "L"),
-        (judged(Verdict.MAYBE), "maybe", "maybe", "maybe stale", "M"),
-        (judged(Verdict.MAYBE, phase="idle"), "maybe", "maybe", "idle (maybe stale)", "M"),
-        (judged(Verdict.MAYBE, "T"), "maybe", "stopped", "stopped, maybe stale", "T"),
+        (judged(Verdict.MAYBE), "maybe", "maybe", "may be stale", "M"),
+        (judged(Verdict.MAYBE, phase="idle"), "maybe", "maybe", "idle (may be stale)", "M"),
+        (judged(Verdict.MAYBE, "T"), "maybe", "stopped", "stopped, may be stale", "T"),
         (judged(Verdict.UNKNOWN), "?", "", "", "?"),
         (judged(Verdict.UNKNOWN, "t", phase="idle"), "?", "stopped", "idle (stopped)", "T"),
         (judged(Verdict.NOT_STALE, phase="running"), "no", "running", "running", "R"),
@@ -55,7 +55,7 @@ def test_each_verdict_has_marks_of_its_own(
 def test_ps_lists_suspects_apart_and_every_sign_once() -> None:
     lines = list(_lines(judged(Verdict.MAYBE)))
     at = lines.index(ps_text.SUSPECTED)
-    assert lines[at + 1] == f"  pid 5000 is maybe stale (orphaned): {ORPHANED.message}, but …"
+    assert lines[at + 1] == f"  pid 5000 may be stale (orphaned): {ORPHANED.message}, but …"
     assert f"  pid 5000: {SILENT.message}" in lines
     assert sum(ORPHANED.message in line for line in lines) == 1
 
@@ -63,13 +63,13 @@ def test_ps_lists_suspects_apart_and_every_sign_once() -> None:
 def test_ps_says_of_which_it_is_not_known() -> None:
     lines = list(_lines(judged(Verdict.UNKNOWN)))
     why = f"{ORPHANED.message}, but …"
-    assert f"? pid 5000: whether it is stale is not known (orphaned): {why}" in lines
+    assert f"? pid 5000 cannot be judged (orphaned): {why}" in lines
     assert ps_text.SUSPECTED not in lines
 
 
 def test_a_stopped_holder_is_called_stopped_in_the_table() -> None:
     s = _with(judged(Verdict.MAYBE, "T"))
-    assert "  stopped, maybe stale  " in plain_table.table(s)
+    assert "  stopped, may be stale  " in plain_table.table(s)
 
 
 def _lines(p: Process) -> Iterator[str]:

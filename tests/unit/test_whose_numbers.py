@@ -37,7 +37,7 @@ def test_the_agent_of_another_user_lays_no_numbers_over_held_chips(holds: tuple[
     theirs = of_user(STRANGER, idle(agent(OTHER, (8, 9))), *([holder(OTHER, *holds)] * bool(holds)))
     s = joined(chips("v5e", 2), holders(own, *theirs[1:]), theirs[0])
     assert on_chips(s, USED) == on_chips(s, "idle_s") == [None, None]
-    assert "shown apart" in notes(s)
+    assert "listed separately" in notes(s)
     apart = [d for d in s.devices if d.chip is None]
     assert [d.owners for d in apart] == [(OTHER,), (OTHER,)]
     assert all(JOB not in d.owners for d in s.devices if s.value("idle_s", d.key) is not None)

@@ -83,14 +83,12 @@ def test_it_draws_the_devices_and_asks_for_nothing_from_elsewhere(
     page.tab.close()
 
 
-def test_it_draws_in_colour_with_the_font_that_it_brought(
-    browser: Browser, server: Serving
-) -> None:
+def test_it_draws_in_color_with_the_font_that_it_brought(browser: Browser, server: Serving) -> None:
     page = browser.open(server.url)
     page.see(DEVICES[0])
     assert page.tab.evaluate("document.fonts.check(\"14px 'Roboto Mono'\")")
     row = page.text.splitlines().index(next(x for x in page.text.splitlines() if DEVICES[0] in x))
-    colours = page.tab.evaluate(
+    colors = page.tab.evaluate(
         """(row) => {
           const line = caught.terminal.buffer.active.getLine(row), found = new Set();
           for (let x = 0; x < line.length; x++) found.add(line.getCell(x).getFgColor());
@@ -98,7 +96,7 @@ def test_it_draws_in_colour_with_the_font_that_it_brought(
         }""",
         row,
     )
-    assert len(colours) >= 2
+    assert len(colors) >= 2
     page.tab.close()
 
 

@@ -37,7 +37,7 @@ class Order(NamedTuple):
     """How processes are to be ended."""
 
     signal: int = signal.SIGTERM
-    """The first signal; processes that are left after the grace period get SIGKILL."""
+    """The first signal; processes still running after the grace period get SIGKILL."""
     grace_s: float = GRACE_S
     free_within_s: float = FREE_WITHIN_S
     """How long to wait for the nodes after that."""
@@ -49,9 +49,10 @@ class Order(NamedTuple):
         if self.signal not in ENDING_SIGNALS:
             names = ", ".join(number.name for number in ENDING_SIGNALS)
             raise ValueError(f"signal {self.signal} is not one of {names}")
-        for wait_s in (self.grace_s, self.free_within_s, self.settle_s):
+        waits = {"grace_s": self.grace_s, "wait_s": self.free_within_s, "settle_s": self.settle_s}
+        for name, wait_s in waits.items():
             if not 0 <= wait_s <= WAIT_MOST_S:
-                raise ValueError(f"{wait_s} is not between 0 and {WAIT_MOST_S:.0f} s")
+                raise ValueError(f"{name}: {wait_s} is not between 0 and {WAIT_MOST_S:.0f} s")
 
 
 def carry_out(

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from tpusmi.actions.grip import DOUBTS, Fate, Grip
-from tpusmi.actions.outcome import Cleared, Newcomer, Report, Result
+from tpusmi.actions.outcome import Cleared, Newcomer, Report, Result, zombie_until
 from tpusmi.actions.plan import Plan, Starter, Target
 from tpusmi.actions.restarts import EndedTarget, is_there, newcomers
 from tpusmi.model import ENDING_CODES, Host, ProcessKey
@@ -176,7 +176,7 @@ class Ending:
         reaper = grip.reaper()
         if reaper is None:
             return done
-        return done._replace(message=f"{done.message}; its parent, pid {reaper}, has to reap it")
+        return done._replace(message=f"{done.message}; {zombie_until(reaper)}")
 
     def _notes(self, came_back: Iterable[Newcomer]) -> tuple[str, ...]:
         """What else a person should know."""

@@ -28,6 +28,11 @@ class Result(NamedTuple):
 _FREE = (Fate.ENDED, Fate.KILLED, Fate.RELEASED, Fate.GONE, Fate.LET_GO, Fate.REPLACED)
 
 
+def zombie_until(parent: int) -> str:
+    """What a process is between its end and the moment when its parent reaps it, in words."""
+    return f"zombie until its parent, pid {parent}, collects it"
+
+
 class Newcomer(NamedTuple):
     """A process that holds a node of the plan now, and did not when the plan was made."""
 

@@ -10,14 +10,13 @@ from tpusmi.model import (
     FAILED,
     HOLDERS,
     OTHER_MOUNTS,
+    UNJUDGED,
     LockState,
     Process,
     Snapshot,
     Verdict,
 )
 from tpusmi.model.holding import blind
-
-_UNJUDGED = "cannot be judged"
 
 
 class Request(NamedTuple):
@@ -117,7 +116,7 @@ def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
         if why:
             refused.append(Refusal(p.pid, p, why, nodes=p.holds))
         else:
-            targets.append(Target(p, _why(p)))
+            targets.append(Target(p, (p.judgment or UNJUDGED).removeprefix("is ")))
     requested = [*(t.process.holds for t in targets), *(r.nodes for r in refused)]
     nodes = _nodes(s, request, holders, requested)
     ending = {t.process.key for t in targets}
@@ -203,15 +202,7 @@ def _spared(holders: Iterable[Process], request: Request, me: Me) -> Iterable[Re
     for p in holders if request.stale and not request.pids else ():
         doubtful = p.stale is None and not _why_never(p, me)
         if doubtful and (request.all_users or p.uid in me.uids):
-            yield Refusal(p.pid, p, f"{doubt(p) or _UNJUDGED}; end it by pid", nodes=p.holds)
-
-
-def doubt(p: Process) -> str:
-    """Why it is not certain that it is stale; empty where it certainly is, or is not."""
-    if p.verdict not in (Verdict.MAYBE, Verdict.UNKNOWN):
-        return ""
-    what = "is only suspected" if p.verdict is Verdict.MAYBE else "cannot be judged"
-    return f"{what}: {p.stale_reason}" if p.stale_reason else what
+            yield Refusal(p.pid, p, f"{p.judgment or UNJUDGED}; end it by pid", nodes=p.holds)
 
 
 def _why_never(p: Process, me: Me) -> str:
@@ -229,8 +220,7 @@ def _why_never(p: Process, me: Me) -> str:
 def _why_not_covered(s: Snapshot, p: Process, request: Request, me: Me) -> str:
     """Why the request does not cover this holder; empty when it does."""
     if request.stale and not p.stale:
-        reason = f": {p.stale_reason}" if p.stale_reason else ""
-        return f"is not stale{reason}" if p.stale is False else doubt(p) or _UNJUDGED
+        return p.judgment or UNJUDGED
     if p.uid not in me.uids and not request.all_users:
         user = f"user {p.user}" if p.user else "an unknown user"
         return f"belongs to {user}: add --all-users to end it"
@@ -245,14 +235,6 @@ def _why_not_covered(s: Snapshot, p: Process, request: Request, me: Me) -> str:
         nodes = ", ".join(p.holds)
         return f"no PCI bus is visible here: {nodes} may be another device's; end it by pid"
     return ""
-
-
-def _why(p: Process) -> str:
-    if p.stale:
-        return f"stale{p.why_judged}"
-    if p.stale is None:
-        return (doubt(p) or _UNJUDGED).removeprefix("is ")
-    return f"not stale: {p.stale_reason}" if p.stale_reason else "not stale, as far as is known"
 
 
 def _unasked(s: Snapshot) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
+from tpusmi.actions.outcome import zombie_until
 from tpusmi.actions.plan import Me, Plan, Refusal, Request, make_plan
 from tpusmi.actions.restarts import starter_of
 from tpusmi.model import Host, Snapshot
@@ -59,11 +60,25 @@ def _without_targets(plan: Plan) -> Plan:
 
 
 def _explained(host: Host, refused: Refusal) -> Refusal:
-    """The refusal; for a process that has ended and is still listed with the parent to reap it."""
+    """The refusal, with what the kernel shows: no such process, or one that has ended and waits for
+    its parent.
+    """
     if refused.process is not None:
         return refused
     stat = procfs.read_stat(host.path(f"/proc/{refused.pid}"))
+    if stat is None and not refused.nodes and _is_certainly_unused(refused.pid):
+        return refused._replace(why="no such process")
     if stat is None or not stat.is_gone:
         return refused
-    reap = f"it has ended: its parent, pid {stat.parent}, has to reap it"
-    return refused._replace(why=f"{refused.why}; {reap}")
+    return refused._replace(why=f"{refused.why}; it has ended: {zombie_until(stat.parent)}")
+
+
+def _is_certainly_unused(pid: int) -> bool:
+    """True if the kernel says that no process has that pid: /proc may hide those of others."""
+    try:
+        os.getpgid(pid)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False

@@ -64,7 +64,9 @@ class Steps:
         """When the agent looked last, and how many steps there were then."""
 
     def step(self, flops: float | None = None) -> Steps:
-        """Mark the end of a step, or, as `with steps.step():`, its body."""
+        """Mark the end of a training step, or, as `with tpusmi.step():`, its body. `flops` are the
+        model FLOPs of one step of the whole job; they give FLOP/s and MFU.
+        """
         self._before = self.last_at_s
         self._flops = 0.0 if flops is None else self.flops.add(flops)
         self._end()

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
+    from types import ModuleType
 
     from tpusmi.model import Host
 
@@ -35,21 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     from tpusmi.cli.options import parser
 
-    parse = parser()
     if arguments[:1] in _COMMANDS:
-        import importlib
-
-        command = importlib.import_module(f"tpusmi.cli.{arguments[0].replace('-', '_')}")
-        return int(command.run(arguments[1:]))
+        return int(_module(arguments[0]).run(arguments[1:]))
     is_demo = arguments[:1] == ["demo"]
+    parse = parser(is_demo)
     options, unknown = parse.parse_known_args(arguments[1:] if is_demo else arguments)
     if unknown:
-        late = next((word for word in unknown if [word] in (*_COMMANDS, ["demo"])), None)
-        parse.error(
-            f"the command comes first: tpusmi {late} [options]"
-            if late
-            else f"unrecognized arguments: {' '.join(unknown)}"
-        )
+        parse.error(_why_unknown(arguments, unknown))
     options.settings = None
     if options.help_query_tpu or options.help_query_processes:
         return _help_query(options.help_query_tpu)
@@ -66,6 +59,32 @@ def _run(arguments: Sequence[str]) -> int:
 
         return run_demo(parse, options)
     return on_host(parse, options.simulate, lambda host: show(host, parse, options))
+
+
+def _module(command: str) -> ModuleType:
+    import importlib
+
+    return importlib.import_module(f"tpusmi.cli.{command.replace('-', '_')}")
+
+
+def _why_unknown(arguments: Sequence[str], unknown: Sequence[str]) -> str:
+    """Why those of the arguments are not understood: a command that is late or has a typo."""
+    import re
+    from difflib import get_close_matches
+
+    commands = [*(name for (name,) in _COMMANDS), "demo"]
+    late = next((word for word in unknown if word in commands), None)
+    if late is None:
+        near = get_close_matches(unknown[0], commands, 1)
+        if unknown[0] != arguments[0] or unknown[0].startswith("-"):
+            return f"unrecognized arguments: {' '.join(unknown)}"
+        return f"unknown command {unknown[0]}" + (f"; did you mean {near[0]}?" if near else "")
+    taken = "" if late == "demo" else _module(late).parser().format_help()
+    before = (word.partition("=")[0] for word in arguments[: arguments.index(late)])
+    for option in (word for word in before if word.startswith("-")):
+        if taken and not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", taken):
+            return f"{late} does not take {option}; see tpusmi {late} --help"
+    return f"the command comes first: tpusmi {late} [options]"
 
 
 def on_host(

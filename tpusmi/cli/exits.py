@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
+    from tpusmi.model import Holding
+
 TAKEN_WITHIN_S = 30.0
 """How long to wait for the reader of a full non-blocking pipe to read something."""
 
@@ -32,6 +34,21 @@ class Exit(IntEnum):
     NO_NODE = 7
     CANNOT_WRITE = 74
     INTERRUPTED = 130
+
+
+def exit_of(holding: Holding) -> Exit:
+    """The exit code of `tpusmi ps` for that state of the chips in question."""
+    from tpusmi.model import Holding  # here, because --version does not need it
+
+    return {
+        Holding.FREE: Exit.ANSWERED,
+        Holding.NO_TPU: Exit.NOTHING_HERE,
+        Holding.NO_NODE: Exit.NO_NODE,
+        Holding.NOT_VISIBLE: Exit.PERMISSION,
+        Holding.NO_PERMISSION: Exit.PERMISSION,
+        Holding.HELD: Exit.BUSY,
+        Holding.STALE: Exit.STALE,
+    }[holding]
 
 
 def ended(command: Callable[[], int]) -> int:

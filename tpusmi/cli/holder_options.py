@@ -8,20 +8,9 @@ import sys
 from collections.abc import Callable, Mapping
 
 from tpusmi import cli
-from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import add_colors, flag, number, numbers
-from tpusmi.model import Holding, Host, Snapshot
+from tpusmi.model import Host, Snapshot
 from tpusmi.model.process import IDLE_S, STUCK_S, Limits
-
-EXITS = {
-    Holding.FREE: Exit.ANSWERED,
-    Holding.NO_TPU: Exit.NOTHING_HERE,
-    Holding.NO_NODE: Exit.NO_NODE,
-    Holding.NOT_VISIBLE: Exit.PERMISSION,
-    Holding.NO_PERMISSION: Exit.PERMISSION,
-    Holding.HELD: Exit.BUSY,
-    Holding.STALE: Exit.STALE,
-}
 
 
 # fmt: off

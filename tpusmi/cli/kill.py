@@ -27,14 +27,13 @@ CONFIRM_AGAIN_S = 5.0
 
 EPILOG = """
 Right before each signal, tpusmi proves that the process is the one listed and still holds the TPU.
-It sends SIGTERM to all of them, SIGKILL after the grace period to those that are left, and then
+It sends SIGTERM to all of them; after the grace period, SIGKILL to any still running; and then
 waits until the device nodes are free. It removes libtpu's lock file only if that is in the way, not
 locked, and no process holds the TPU. It never ends the init process, itself, the processes that
 started it, or agents of the platform.
 
---stale ends only holders that are certainly stale. A holder that is only suspected, or that could
-not be judged because its agent or server could not be read, is listed with the reason; end it by
-pid.
+--stale ends only holders that are certainly stale. A holder that may be stale, or cannot be
+judged because its agent or server could not be read, is listed with the reason; end it by pid.
 
 exit codes: 0 free or nothing to do, 2 usage error or not confirmed, 3 no permission, or no holder
 is visible but not every process could be inspected, 4 holders could not be looked for, or one could

@@ -21,16 +21,24 @@ COMMANDS = """commands:
 
 Each command has --help. The options below are those of tpusmi, tpusmi demo and tpusmi serve-tui."""
 
+DEMO = """Show a simulated TPU host with a real JAX training job on it, until this command ends.
+Needs JAX: pip install 'tpusmi[demo]'. The options are those of tpusmi, without --simulate. With -1
+or --json it prints once the job has taken its first steps."""
+
 EXIT_CODES = """exit codes: 0 success, 1 no TPU and no agent here, 2 usage, 3 permission needed,
 4 a source failed (--strict, or nothing was found), 5 busy or could not free, 6 a stale holder (ps),
 7 a TPU without a node (ps), 74 cannot write, 130 interrupted
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of every option; its help is the manual."""
+def parser(is_demo: bool = False) -> argparse.ArgumentParser:
+    """The parser of every option, which `tpusmi demo` has as well; its help is the manual."""
     description = f"nvidia-smi and nvitop for Google TPUs.\n\n{COMMANDS}"
-    p = parser_of("tpusmi", "[COMMAND] [options]", description, EXIT_CODES)
+    p = (
+        parser_of("tpusmi demo", "[options]", DEMO, EXIT_CODES)
+        if is_demo
+        else parser_of("tpusmi", "[COMMAND] [options]", description, EXIT_CODES)
+    )
     p.add_argument("-V", "-v", "--version", action="version", version=f"tpusmi {__version__}")
     _add_outputs(p.add_argument_group("output"))
     _add_timing(p.add_argument_group("timing"))
@@ -101,7 +109,7 @@ def _add_timing(g: argparse._ArgumentGroup) -> None:
     g.add_argument("--loop-ms", type=milliseconds, dest="loop", metavar="MS",
         help="--loop in milliseconds")
     g.add_argument("-i", "--interval", "--watch", type=seconds, metavar="SECONDS",
-        help="refresh interval of the dashboard (default: 1 s); printed output loops at it")
+        help="refresh interval of the dashboard (default: 1 s); for printed output, same as --loop")
 
 
 def _add_filters(g: argparse._ArgumentGroup) -> None:
@@ -149,11 +157,17 @@ def words(text: str) -> list[str]:
     return parts
 
 
+DIGITS_MOST = 9
+"""Digits of a pid or an index."""
+
+
 def numbers(text: str) -> list[int]:
     """The numbers of a comma-separated list. Raises ArgumentTypeError."""
     parts = words(text)
-    if not all(word.isascii() and word.isdigit() and len(word) < 10 for word in parts):
+    if not all(word.isascii() and word.isdigit() for word in parts):
         raise argparse.ArgumentTypeError(f"{text} is not a comma-separated list of numbers")
+    if longest := next((word for word in parts if len(word) > DIGITS_MOST), ""):
+        raise argparse.ArgumentTypeError(f"{longest[:20]}{longest[20:] and '…'} is too large")
     return [int(word) for word in parts]
 
 
@@ -194,7 +208,13 @@ def seconds(text: str) -> float:
 
 def milliseconds(text: str) -> float:
     """A time in milliseconds, as seconds. Raises ArgumentTypeError."""
-    return seconds(str(number(text, "milliseconds") / 1000))
+    from tpusmi.settings import INTERVAL_LEAST_S, INTERVAL_MOST_S
+
+    value_s = number(text, "milliseconds") / 1000
+    if not INTERVAL_LEAST_S <= value_s <= INTERVAL_MOST_S:
+        least, most = 1000 * INTERVAL_LEAST_S, 1000 * INTERVAL_MOST_S
+        raise argparse.ArgumentTypeError(f"{text} ms is not between {least:.0f} and {most:.0f} ms")
+    return value_s
 
 
 def number(text: str, unit: str) -> float:

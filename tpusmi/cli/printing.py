@@ -11,7 +11,7 @@ from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import columns
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
-from tpusmi.report.select import Selection, recent, selected
+from tpusmi.report.select import NO_MATCH, Selection, recent, selected
 from tpusmi.text import clean
 
 Printer = Callable[[Snapshot, bool], str]
@@ -39,7 +39,8 @@ def _print_once(
 ) -> Exit:
     selection, unresolved = _with_uids(selection)
     snapshot = selected(collector.read_once(), selection)
-    _write(printing.text(snapshot, True))
+    text = printing.text(snapshot, True)
+    _write(text)
     if strict and any(o.status == FAILED for o in snapshot.sources):
         return Exit.SOURCE_FAILED
     if printing.has_answer(snapshot):
@@ -50,7 +51,7 @@ def _print_once(
             "give the uid instead"
         )
         return Exit.SOURCE_FAILED
-    return _explain(snapshot, selection)
+    return _explain(snapshot, selection, NO_MATCH in text)
 
 
 def _with_uids(selection: Selection) -> tuple[Selection, str]:
@@ -172,13 +173,15 @@ def users_asked_for(options: argparse.Namespace) -> bool:
     return options.user is not None or any(kind == "user" for kind, _ in options.only)
 
 
-def _explain(snapshot: Snapshot, selection: Selection) -> Exit:
-    """Print why there is nothing to show: "no TPU" only if every source could be asked."""
-    reasons = [f"{o.source}: {o.message}" for o in snapshot.sources]
+def _explain(snapshot: Snapshot, selection: Selection, is_printed: bool = False) -> Exit:
+    """Print why there is nothing to show: "no TPU" only if every source could be asked. With
+    `is_printed`, that nothing matches is in the output already.
+    """
+    reasons = "".join(f"\n  {o.source}: {o.message}" for o in snapshot.sources)
     failed = _unanswered(snapshot)
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
     if selection != Selection():
-        what = "nothing here matches"
+        what, reasons = NO_MATCH, ""
     elif snapshot.visibility.nodes and snapshot.visibility.reason:
         what, code = "no agent is visible from here", Exit.PERMISSION
     elif snapshot.visibility.nodes:
@@ -188,9 +191,8 @@ def _explain(snapshot: Snapshot, selection: Selection) -> Exit:
     elif failed:
         what = f"nothing was found, but {', '.join(failed)} could not be asked"
         code = Exit.SOURCE_FAILED
-    if code == Exit.ANSWERED:
-        return code
-    talk(f"{what} ({'; '.join(reasons)})")
+    if code != Exit.ANSWERED and not (what == NO_MATCH and is_printed):
+        talk(f"{what}{':' if reasons else ''}{reasons}")
     return code
 
 

@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.holder_options import EXITS, add_options, check_chips, limits, on_host, print_json
+from tpusmi.cli.exits import Exit, exit_of, talk
+from tpusmi.cli.holder_options import add_options, check_chips, limits, on_host, print_json
 from tpusmi.cli.looks import looks_of
 from tpusmi.cli.options import columns, flag, numbers, parser_of, seconds
 from tpusmi.model import Holding, Host, Snapshot
@@ -26,8 +26,8 @@ The STALE column shows why a holder is stale, `maybe` (signs, but not enough), `
 server could not be read) or `no`. The exit code is 6 only for a holder that is certainly stale.
 
 exit codes, for the chips in question: 0 free, 1 no TPU here, 3 no holder visible but not every
-process could be inspected, or free but you may not open it, 5 held, 6 held by a stale holder, 7 a
-TPU without a device node. To wait for a free TPU in a launch script:
+process could be inspected, or free but you have no permission to open it, 5 held, 6 held by a
+stale holder, 7 a TPU without a device node. To wait for a free TPU in a launch script:
 
   tpusmi ps --wait-free 60 && python train.py
 """
@@ -71,7 +71,7 @@ def _run(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
         pass  # `| head` has read enough; the exit code is still the answer
     holding = status(view.on_chips)
     is_enough = holding == Holding.NOT_VISIBLE and options.visible_only
-    return Exit.ANSWERED if is_enough else EXITS[holding]
+    return Exit.ANSWERED if is_enough else exit_of(holding)
 
 
 def _filters(options: argparse.Namespace) -> Filters:

@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Sequence
 
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.options import flag, parser_of
-from tpusmi.model import Host
+from tpusmi.cli.options import flag, number, parser_of
+from tpusmi.model import Host, Snapshot
 from tpusmi.simulate import faults
 from tpusmi.simulate.directory import is_running
 from tpusmi.simulate.host import HostPlan, PortBusyError, StartError, start
 from tpusmi.simulate.metric_server import METRICS_PORT
-from tpusmi.text import clean
+from tpusmi.text import clean, counted
 
 CHECK_EVERY_S = 0.5
 AGENT_WITHIN_S = 30.0
-"""How long a printed demo waits for the job's first sample."""
+"""How long a printed demo waits for the job's first steps."""
 SDK_ON_IT = (
     "TPU_SKIP_MDS_QUERY=1 TPU_WORKER_HOSTNAMES=localhost python -c "
     "'from libtpu.sdk import tpumonitoring as sdk; "
@@ -87,21 +87,26 @@ def run_demo(parse: argparse.ArgumentParser, options: argparse.Namespace) -> int
 
     def watch(host: Host) -> int:
         if wants_text(options):
-            _wait_for_agent(host)
+            _wait_for_steps(host)
         return show(host, parse, options)
 
     return demo.run(watch)
 
 
-def _wait_for_agent(host: Host) -> None:
-    """Wait, with a limit, until the job's agent has written a sample."""
+def _wait_for_steps(host: Host) -> None:
+    """Wait, with a limit, until the job's agent reports steps."""
     from tpusmi.collect import Collector
     from tpusmi.sources.segments import Segments
 
     until_s = time.monotonic() + AGENT_WITHIN_S
     collector = Collector(host, [Segments(host)])
-    while time.monotonic() < until_s and not collector.read_once().devices:
+    while time.monotonic() < until_s and not _has_steps(collector.read_once()):
         time.sleep(0.05)
+
+
+def _has_steps(s: Snapshot) -> bool:
+    """True once a job has a step rate: before, most of its numbers are unknown."""
+    return any(s.value("steps_per_s", p.key) for p in s.processes)
 
 
 def _watch(host: Host) -> None:
@@ -118,8 +123,8 @@ def _watch(host: Host) -> None:
 def parser() -> argparse.ArgumentParser:
     """The parser of `tpusmi simulate`."""
     description = (
-        "Runs a simulated TPU host: its files, processes that hold its device nodes, and their "
-        "metrics servers. It runs until Ctrl-C, or in the background until `kill`, and prints its "
+        "Run a simulated TPU host: its files, processes that hold its device nodes, and their "
+        "metrics\nservers. It runs until Ctrl-C, or in the background until `kill`, and prints its "
         "directory on stdout."
     )
     p = parser_of("tpusmi simulate", "TYPE [options]", description, TYPES + _faults_help())
@@ -156,11 +161,16 @@ def _faults_help() -> str:
     )
 
 
+def _name_of(plan: HostPlan) -> str:
+    """`v5e-8`, and how many chips it has here if that is another number."""
+    return plan.machine + (f" with {counted(plan.chips, 'chip')}" if plan.chips else "")
+
+
 def _introduce(host: Host, plan: HostPlan) -> None:
     """Print how to view the host: its directory on stdout, for scripts; the rest on stderr."""
     ports = ", ".join(map(str, host.metrics_ports)) or "none"
     lines = [
-        f"A simulated {plan.machine}. Metrics ports: {ports}. "
+        f"A simulated {_name_of(plan)}. Metrics ports: {ports}. "
         f"Ctrl-C ends it; in the background: kill {os.getpid()}.",
         f"  tpusmi --simulate {host.root}",
         f"  echo silent > {host.root}/{faults.FILE}    # a fault; see tpusmi simulate --help",
@@ -174,7 +184,7 @@ def _introduce(host: Host, plan: HostPlan) -> None:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    value = number(text, "seconds")
     if not 0 <= value <= 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is not an age")
+        raise argparse.ArgumentTypeError("must be from 0 to 1e9 seconds")
     return value

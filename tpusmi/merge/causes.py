@@ -147,7 +147,7 @@ def _has_next_to_no_mxu(u: Use) -> bool:
 CASES = (
     Cause(
         code="hangs",
-        why="busy {duty_percent:.0f} %, but neither MXU nor memory moves: "
+        why="busy {duty_percent:.0f} %, but MXU and HBM bandwidth are at 0: "
         "its program hangs, or waits for another host",
         cure="look at the other hosts of the slice",
         holds=_hangs,

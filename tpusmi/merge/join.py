@@ -1,7 +1,7 @@
 """Which device or chip each row is about: agents and libtpu number them in their own ways. Pure.
 
 Rows are joined by id where both sides know ids, else by rank; where counts disagree they are not
-joined but shown apart. What libtpu measured per chip stays with the chip.
+joined but listed separately. What libtpu measured per chip stays with the chip.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 from tpusmi.merge.machine import Machine, laid_over, owners_of
-from tpusmi.merge.match import Match
+from tpusmi.merge.match import Match, counted_values, unexpected
 from tpusmi.merge.processes import (
     by_process,
     is_claim,
@@ -35,10 +35,9 @@ from tpusmi.model import (
     trust_rank,
 )
 from tpusmi.model.history import Key
-from tpusmi.text import counted
 
 DROP_AFTER_S = 60.0
-"""A value is dropped this long after it may no longer be believed, except of a dead process."""
+"""A value is dropped this long after it is too old to be current, unless its process is dead."""
 Rows = dict[str, dict[int, Reading]]
 """Metric, ids in order, each with its reading."""
 
@@ -106,10 +105,8 @@ class Join:
         machine = self._machine.of(process) if self._is_on_tpu(process, devices) else []
         if len(machine) != len(devices):
             if self._machine.devices and self._is_on_tpu(process, devices):
-                self.notes[AGENT].append(
-                    f"pid {process.pid if process else '?'} has {counted(len(devices), 'device')} "
-                    f"where {len(machine)} are expected: shown apart"
-                )
+                count = unexpected(len(devices), len(machine))
+                self.notes[AGENT].append(f"pid {process.pid if process else '?'} reports {count}")
             owners = (process,) if process else ()
             self._shown.update({d.key: d._replace(owners=owners) for d in devices})
             return
@@ -215,7 +212,7 @@ class Join:
             lost = self._matched(Match(server, rest, apart, ()), rest)
             left = {m: row for m, row in left.items() if m not in rest or m in lost}
         if left:
-            self._note(server, f"dropped, as they cannot be matched to a device: {_counted(left)}")
+            self._note(server, f"{counted_values(left)} ignored: they match no device")
 
     def _matched(self, match: Match, by_metric: Rows) -> Rows:
         """Note the subject of every row. The rows whose subject is not certain, by metric."""
@@ -244,9 +241,7 @@ class Join:
     def _set_apart(self, server: Server, ids: Sequence[int], expected: int) -> list[Device]:
         """Rows that fit no device are devices of their own, and a note says why."""
         if expected or self._machine.devices:
-            of = f"where {expected} are expected" if expected else "of unknown chips"
-            count = counted(len(ids), "device")
-            self._note(server, f"{server.address} reports {count} {of}: shown apart")
+            self._note(server, f"{server.address} reports {unexpected(len(ids), expected)}")
         nodes = self._machine.nodes_of(server.process, len(ids))
         devices = [
             Device(
@@ -280,12 +275,6 @@ class Join:
             if rival is not r and _is_better(r, rival, now_s):
                 best[subject, r.metric] = r
         return best
-
-
-def _counted(rows: Rows) -> str:
-    """`3 × hlo_queue_size`, the parts of one quantity together."""
-    counts = {metric.partition(".")[0]: len(row) for metric, row in rows.items()}
-    return ", ".join(f"{count} × {name}" for name, count in counts.items())
 
 
 def _is_better(r: Reading, rival: Reading, now_s: float) -> bool:

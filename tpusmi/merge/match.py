@@ -19,6 +19,7 @@ from tpusmi.model import (
     Server,
     Subject,
 )
+from tpusmi.text import counted, noun
 
 _OF_CHIP = frozenset(m.name for m in CHIP_METRICS)
 _OF_CHIP_ALONE = _OF_CHIP - {m.name for m in DEVICE_METRICS}
@@ -115,3 +116,17 @@ def _agreed(rows: Sequence[tuple[int, ...]], reported: Sequence[int], count: int
         return set(Counter(whole).most_common(1)[0][0])
     alike = [set(row) for row in rows if set(row) & set(reported)]
     return set(reported).union(*alike) if alike else ids
+
+
+def counted_values(rows: Mapping[str, Collection[int]]) -> str:
+    """`8 duty_cycle_percent and 3 hlo_queue_size values`, the parts of one quantity together."""
+    counts = {metric.partition(".")[0]: len(row) for metric, row in rows.items()}
+    names = " and ".join(f"{count} {name}" for name, count in counts.items())
+    return f"{names} {noun(sum(counts.values()), 'value')}"
+
+
+def unexpected(count: int, expected: int) -> str:
+    """`3 devices, but 4 were expected; listed separately`; of unknown chips where none are."""
+    but = f", but {expected} {noun(expected, 'was', 'were')} expected"
+    what = but if expected else " of unknown chips"
+    return f"{counted(count, 'device')}{what}; listed separately"

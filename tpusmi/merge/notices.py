@@ -60,12 +60,11 @@ def _of_verdict(p: Process) -> Iterator[Notice]:
     """That a holder is stale, or may be. A process just detached from its shell is not."""
     age_s = None if p.life is None else p.life.age_s
     is_new = p.stale_code in LOST_CODES and age_s is not None and age_s < LOST_AFTER_S
+    may_be = p.verdict == Verdict.MAYBE and not is_new
+    text = f"holds the TPU and {p.judgment}"
     if p.verdict == Verdict.STALE:
-        yield Notice(STALE_HOLDER, f"holds the TPU and is stale{p.why_judged}", p.pid)
-    elif p.verdict == Verdict.MAYBE and not is_new:
-        yield Notice(SUSPECT_HOLDER, f"holds the TPU and may be stale{p.why_judged}", p.pid)
-    elif p.verdict == Verdict.UNKNOWN and p.stale_code:
-        text = f"holds the TPU; whether it is stale is not known{p.why_judged}"
+        yield Notice(STALE_HOLDER, text, p.pid)
+    elif may_be or (p.verdict == Verdict.UNKNOWN and p.stale_code):
         yield Notice(SUSPECT_HOLDER, text, p.pid)
 
 
@@ -145,7 +144,7 @@ def _why_no_metrics(
     servers = [server for server in s.servers if server.may_be_of(p)]
     if servers:
         empty = any(server.status == OK and not server.ids for server in servers)
-        message = f"{held} and has no program loaded yet: numbers come with the first one"
+        message = f"{held} and has no program loaded yet; metrics appear once one runs"
         return Notice("no_program", message, p.pid) if empty else None
     is_advised = p.interval_s is None and has_no_agent
     cure = " (call tpusmi.start() in it to see more)" if is_advised else ""

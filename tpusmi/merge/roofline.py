@@ -1,4 +1,4 @@
-"""Where a device's program is under the roof of its chip: held back by memory or by arithmetic.
+"""Where a device's program is relative to the roof of its chip: limited by memory or arithmetic.
 Pure.
 
 The numbers, and how far they can be trusted:

@@ -71,6 +71,8 @@ from tpusmi.model.states import (
     FAILED,
     OK,
     PHASES,
+    UNJUDGED,
+    VERDICT_WORDS,
     Holding,
     LockState,
     Phase,

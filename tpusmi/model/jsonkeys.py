@@ -111,7 +111,7 @@ _CHIP = JsonObject(
 
 _DEVICE = JsonObject(
     key("index", WHOLE, "Local, counted from 0."),
-    key("id", WHOLE_OR_NULL, "Global, as JAX and libtpu say."),
+    key("id", WHOLE_OR_NULL, "Global id in JAX and libtpu."),
     key("chip", WHOLE_OR_NULL, "Index of the TPU chip."),
     key("core_on_chip", WHOLE_OR_NULL),
     key("coords", or_null({"type": "array", "items": WHOLE}), "Place in the slice.",
@@ -149,11 +149,11 @@ _VARIABLES: Schema = {
 _FACT: Schema = {"type": ["string", "integer", "null"]}
 _PROCESS = JsonObject(
     key("pid", WHOLE),
-    key("start_ticks", WHOLE, "Start time. A later process with the same pid has another.",
+    key("start_ticks", WHOLE, "Start time. Differs if the pid is reused.",
         lambda s, p: p.key.start_ticks),
     key("user", TEXT_OR_NULL),
     key("uid", WHOLE_OR_NULL),
-    key("verified", TRUTH, "False when only a segment file says that there is this process.",
+    key("verified", TRUTH, "False when only a segment file claims that this process exists.",
         lambda s, p: p.is_verified),
     key("command", TEXT, "Command line, secrets hidden."),
     keys("devices", WHOLE, "Local indexes of its devices.",
@@ -164,7 +164,7 @@ _PROCESS = JsonObject(
     key("environment", _VARIABLES, get=lambda s, p: dict(p.environment)),
     key("loaded_only", TRUTH, "It maps libtpu.so and holds no node."),
     key("stale", or_null(TRUTH),
-        "True for a holder that will not do work again; null where `verdict` is not certain."),
+        "True for a holder that will do no more work; null where `verdict` is not certain."),
     key("verdict", {"enum": [*Verdict, None]}),
     key("stale_code", TEXT_OR_NULL, "The sign that the verdict rests on: `orphaned`, `idle`, …"),
     key("stale_reason", TEXT_OR_NULL, "The reason for the verdict."),

@@ -186,7 +186,7 @@ class Visibility(NamedTuple):
     nodes: tuple[str, ...] = ()
     """Device nodes whose holders were looked for."""
     closed_nodes: tuple[str, ...] = ()
-    """Nodes that this user may not open."""
+    """Nodes that this user has no permission to open."""
     not_inspected: int = 0
     """Number of processes that may hold a TPU and could not be inspected."""
     own_pid_namespace: bool = False

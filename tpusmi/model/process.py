@@ -6,7 +6,7 @@ No I/O, no clock.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tpusmi.model.states import Phase, State, Verdict
+from tpusmi.model.states import VERDICT_WORDS, Phase, State, Verdict
 
 
 class ProcessKey(NamedTuple):
@@ -208,7 +208,7 @@ class Process(NamedTuple):
     loaded_only: bool = False
     """It has mapped libtpu.so and holds no node: a monitor, perhaps."""
     verdict: Verdict | None = None
-    """Whether this holder will do work again; None for what holds nothing."""
+    """Whether this holder will do any more work; None for a process that holds nothing."""
     stale_code: str | None = None
     """Code of the sign that the verdict rests on; None when it is not stale."""
     stale_reason: str | None = None
@@ -232,13 +232,15 @@ class Process(NamedTuple):
         return None if self.verdict is None else certain.get(self.verdict)
 
     @property
-    def why_judged(self) -> str:
-        """To follow the verdict: ` (idle): has run nothing …`; empty without a sign and a reason. A
-        sign that the reason begins with is not said twice.
+    def judgment(self) -> str:
+        """The verdict, its sign and the reason, after the name: `may be stale (orphaned): its
+        launcher …`. A sign that the reason begins with is not repeated. Empty without a verdict.
         """
+        if self.verdict is None:
+            return ""
         reason, code = self.stale_reason or "", self.stale_code or ""
         sign = f" ({code})" if code and not reason.startswith(code) else ""
-        return f"{sign}: {reason}" if reason else sign
+        return f"{VERDICT_WORDS[self.verdict]}{sign}{f': {reason}' if reason else ''}"
 
     @property
     def is_verified(self) -> bool:
@@ -257,7 +259,7 @@ class Process(NamedTuple):
 
     @property
     def is_stale(self) -> bool:
-        """True for a process that holds the TPU and will not do work again."""
+        """True for a process that holds the TPU and will do no more work."""
         return self.verdict == Verdict.STALE and not self.is_dead
 
     @property

@@ -41,7 +41,7 @@ PHASES = tuple(Phase)
 
 
 class Verdict(Word):
-    """Whether a holder will do work again. One function gives it: `merge.staleness.judged`."""
+    """Whether a holder will do any more work. One function gives it: `merge.staleness.judged`."""
 
     STALE = "stale"
     """It shows signs, and every witness that could have objected was asked."""
@@ -51,6 +51,16 @@ class Verdict(Word):
     """A witness that could have changed the verdict could not be asked."""
     NOT_STALE = "not_stale"
     """It works, or shows no sign of being stale."""
+
+
+VERDICT_WORDS = {
+    Verdict.STALE: "is stale",
+    Verdict.MAYBE: "may be stale",
+    Verdict.UNKNOWN: "cannot be judged",
+    Verdict.NOT_STALE: "is not stale",
+}
+"""Each verdict as every screen, plan and warning words it, after the name of the process."""
+UNJUDGED = VERDICT_WORDS[Verdict.UNKNOWN]
 
 
 class Status(Word):
@@ -72,7 +82,7 @@ class LockState(Word):
     HARMLESS = "harmless"
     """No process locks it, and this user may open it."""
     BLOCKING = "blocking"
-    """No process locks it, and this user may not open it."""
+    """No process locks it, and this user has no permission to open it."""
     LOCKED = "locked"
     DELETED = "deleted"
     """Deleted while it was locked: the next process will not see the lock."""
@@ -91,7 +101,7 @@ class Holding(Word):
     NOT_VISIBLE = "not_visible"
     """No holder was seen, but not every process could be inspected."""
     NO_PERMISSION = "no_permission"
-    """Free, but this user may not open it."""
+    """Free, but this user has no permission to open it."""
     NO_NODE = "no_node"
     """There are chips, and no device node of them."""
     NO_TPU = "no_tpu"

@@ -32,7 +32,7 @@ _NO_FORMULAS = "tex2jax_ignore mathjax_ignore"
 
 
 def fragment(snapshot: Snapshot, standing: str = "", ended: bool = False) -> str:
-    """The panel. `standing` says whether it is live; one that has ended is grey as a whole."""
+    """The panel. `standing` says whether it is live; one that has ended is gray as a whole."""
     s = recent(snapshot)
     body = (_devices(s), _processes(s), *_notices(s))
     return tag(
@@ -140,7 +140,7 @@ def _titles(columns: Sequence[ColumnSpec]) -> Markup:
 
 
 def _text(cell: Cell) -> str:
-    """The value as a person reads it: grey with its age when it is old."""
+    """The value as a person reads it: gray with its age when it is old."""
     if cell.value is None or cell.is_fresh or cell.repeats:
         return cell.text
     return tag("span", f"{cell.text} ({words.elapsed(cell.value.age_s)} old)", class_=OLD)
@@ -267,7 +267,7 @@ def _busy_cell(at: rows.IndexedSnapshot, d: Device, busy: ColumnSpec) -> Markup:
 
 
 def _small_cell(title: str, share: float | None, value: Value | None, look: str) -> Markup:
-    """One device: a number on a colour; a dash where it is unknown, grey where it is old."""
+    """One device: a number on a color; a dash where it is unknown, gray where it is old."""
     if share is None or value is None:
         return tag("i", words.UNKNOWN, title=title)
     text = f"{100 * share:.0f}"

@@ -28,8 +28,8 @@ def _plan(s: Snapshot, plan: Plan, order: Order) -> Iterator[str]:
         if target.starter is not None:
             yield f"    {may_come_back(target.starter)}"
     for left in (*plan.refused, *plan.spared):
-        yield f"leave {f'pid {left.pid}' if left.process is None else _named(s, left.process)}"
-        yield f"    {left.why}"
+        name = f"pid {left.pid}:" if left.process is None else f"{_named(s, left.process)}\n   "
+        yield f"skip {name} {left.why}"
     if plan.targets:
         yield what_happens(order)
     if plan.also_held_by:
@@ -57,9 +57,9 @@ def may_come_back(starter: Starter) -> str:
 def what_happens(order: Order) -> str:
     """How processes are ended, in a sentence."""
     name = signal.Signals(order.signal).name
-    forced = f", SIGKILL after {order.grace_s:.0f} s to those that are left"
+    forced = f"; after {order.grace_s:.0f} s, SIGKILL to any still running"
     forced = "" if order.signal == signal.SIGKILL else forced
-    return f"{name}{forced}, then up to {order.free_within_s:.0f} s until the nodes are free"
+    return f"Sends {name}{forced}; then waits up to {order.free_within_s:.0f} s for the nodes"
 
 
 def _named(s: Snapshot, p: Process) -> str:
@@ -84,7 +84,7 @@ def standstill(p: Process) -> str:
 
 def report_text(report: Report) -> str:
     """What became of each process, of the nodes and of the lock file."""
-    lines = [f"pid {r.process.pid}: {r.message} ({r.took_s:.1f} s)" for r in report.results]
+    lines = [f"pid {r.process.pid}: {_became(r)}" for r in report.results]
     lines += [_came_back(newcomer) for newcomer in report.came_back]
     new = {newcomer.pid for newcomer in report.came_back}
     for node, pids in report.still_held.items():
@@ -97,6 +97,12 @@ def report_text(report: Report) -> str:
     lines += [f"not everything could be seen: {report.unseen}"] if report.unseen else []
     lines += list(report.notes)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _became(result: Result) -> str:
+    """`ended by SIGTERM (0.1 s); zombie until its parent, pid 1, collects it`."""
+    end, semicolon, rest = result.message.partition(";")
+    return f"{end} ({result.took_s:.1f} s){semicolon}{rest}"
 
 
 def _came_back(n: Newcomer) -> str:

@@ -7,7 +7,7 @@ from html import escape
 
 from tpusmi.text import clean
 
-# Colours are half transparent and text keeps the notebook's own: it reads in a light and a dark
+# Colors are half transparent and text keeps the notebook's own: it reads in a light and a dark
 # one. `--v` is how full a bar is, `--p` where its mark is. Notebooks stripe the rows of tables.
 STYLE = """
 .tpusmi{font:12px/1.6 ui-monospace,Menlo,Consolas,monospace;max-width:960px;overflow-x:auto;

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, ColumnSpec, filled
-from tpusmi.report.select import recent, remarks, uuid
+from tpusmi.report.select import NO_MATCH, recent, remarks, uuid
 from tpusmi.report.text_grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.text import counted
 
@@ -53,10 +53,10 @@ def device_list(snapshot: Snapshot) -> str:
 
 
 def _listed(d: Device) -> str:
-    """`TPU 0` by its index; a row of a server by its number and port, `TPU 0@8432`."""
-    is_row = d.chip is None and d.key.process is None
+    """`TPU 0` by its index; by its number, as in its name, where indexes repeat: `TPU 4@6320`."""
+    has_no_place = d.chip is None and (d.key.process is None or bool(d.apart_by))
     apart = f"@{d.apart_by}" if d.apart_by else ""
-    return f"{(d.platform or 'device').upper()} {d.number if is_row else d.index}{apart}"
+    return f"{(d.platform or 'device').upper()} {d.number if has_no_place else d.index}{apart}"
 
 
 def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         yield ""
         yield from grid(columns, texts, sheet)
         if any(rows.DITTO in row for row in texts):
-            yield painted(f"{rows.DITTO} of the whole chip: see the row above", DIM, color)
+            yield painted(rows.DITTO_LEGEND, DIM, color)
     if processes:
         columns, cells = filled(PROCESS_COLUMNS, at, processes)
         old = {i for i, p in enumerate(processes) if p.state != State.LIVE or verdicts.is_faint(p)}
@@ -115,7 +115,7 @@ def _nothing(s: Snapshot) -> Iterator[str]:
     if s.visibility.nodes and not s.chips:
         yield _of_nodes(s)
     elif any(source.status == OK for source in s.sources):
-        yield "Nothing here matches, or all of it ended long ago."
+        yield NO_MATCH
     elif any(o.source == AGENT and o.status == FAILED for o in s.sources):
         yield "Jobs could not be looked for. Try again."
     else:

@@ -12,7 +12,7 @@ from tpusmi.report.select import is_of
 from tpusmi.report.text_grid import BOLD, DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.text import counted, noun
 
-SUSPECTED = "only suspected (kill --stale leaves them alone; end them by pid):"
+SUSPECTED = "may be stale (kill --stale leaves them alone; end them by pid):"
 _ODD_LOCKS = (LockState.BLOCKING, LockState.DELETED)
 _COLUMNS = (
     ColumnSpec("PID", right=True),
@@ -20,7 +20,7 @@ _COLUMNS = (
     ColumnSpec("CHIPS"),
     ColumnSpec("STALE"),
     ColumnSpec("S", rank=2),
-    ColumnSpec("AGE", rank=3, right=True),
+    ColumnSpec("TIME", rank=3, right=True),
     ColumnSpec("CPU", rank=4, right=True),
     ColumnSpec("RSS", rank=5, right=True),
     ColumnSpec("TTY", rank=6),
@@ -95,8 +95,8 @@ def summary(s: Snapshot) -> str:
     states = node_states(s)
     holding = status(s)
     if holding == Holding.NO_TPU:
-        reasons = "; ".join(o.message for o in s.sources if o.source in (SYSFS, HOLDERS))
-        return f"no TPU here ({reasons})" if reasons else "no TPU here"
+        reasons = ", ".join(o.message for o in s.sources if o.source in (SYSFS, HOLDERS))
+        return f"no TPU here: {reasons}" if reasons else "no TPU here"
     if holding == Holding.NO_NODE:
         return f"{counted(len(s.chips), 'TPU chip')} without a device node"
     if holding in (Holding.HELD, Holding.STALE):
@@ -110,7 +110,8 @@ def summary(s: Snapshot) -> str:
         return f"no holder visible ({why})"
     if holding == Holding.NO_PERMISSION:
         closed = [n for n in states if n.state == Holding.NO_PERMISSION]
-        return f"no holder of {_places_of(states)}, but you may not open {_places_of(closed)}"
+        but = f"but you have no permission to open {_places_of(closed)}"
+        return f"no holder of {_places_of(states)}, {but}"
     return _unheld(s, states)
 
 
@@ -168,12 +169,12 @@ def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[
 
 def _verdicts(holders: Sequence[Process]) -> Iterator[str]:
     """The stale holders, remarks on others that are not suspects, then further signs."""
-    yield from (f"! pid {p.pid} is {verdicts.sentence(p)}" for p in holders if p.stale)
+    yield from (f"! pid {p.pid} {p.judgment}" for p in holders if p.stale)
     for p in holders:
         if p.verdict == Verdict.UNKNOWN:
-            yield f"? pid {p.pid}: {verdicts.sentence(p)}"
+            yield f"? pid {p.pid} {p.judgment}"
         elif p.stale is False and p.stale_reason:
-            yield f"  pid {p.pid} is {verdicts.sentence(p)}"
+            yield f"  pid {p.pid} {p.judgment}"
     yield from (f"  pid {p.pid}: {sign}" for p in holders for sign in verdicts.other_signs(p))
 
 
@@ -182,7 +183,7 @@ def _suspects(holders: Sequence[Process]) -> Iterator[str]:
     suspects = [p for p in holders if p.is_suspect]
     if suspects:
         yield SUSPECTED
-        yield from (f"  pid {p.pid} is {verdicts.sentence(p)}" for p in suspects)
+        yield from (f"  pid {p.pid} {p.judgment}" for p in suspects)
 
 
 def _places(p: Process) -> Iterator[str]:

@@ -68,7 +68,8 @@ def help_text(fields: dict[str, Field]) -> str:
     parts = []
     for field in dict.fromkeys(fields.values()):
         names = " or ".join(f'"{name}"' for name in field.names)
-        parts.append(f"{names}\n{field.help} Unit: {field.unit or 'none'}. Scope: {field.scope}.\n")
+        unit = f" Unit: {field.unit}." if field.unit else ""
+        parts.append(f"{names}\n{field.help}{unit} Scope: {field.scope}.\n")
     return "\n".join(parts)
 
 
@@ -194,7 +195,7 @@ _DEVICE = (
     _field("name gpu_name tpu_name",
            "Kind of device, as JAX calls it in its job, else the chip's name.",
            lambda s, d: d.kind),
-    _field("uuid gpu_uuid", "A name that no other device of this host has, now or later.", uuid),
+    _field("uuid gpu_uuid", "Unique and stable name of the device.", uuid),
     _field("platform", "Platform: tpu, gpu or cpu."),
     _field("chip", "Index of the TPU chip."),
     _field("core_on_chip", "Core on its chip."),

@@ -9,6 +9,7 @@ from tpusmi.report import words
 
 DITTO = '"'
 """Shown in place of a value of the whole chip, which is in the row of its first device."""
+DITTO_LEGEND = f"{DITTO} = value of the whole chip, shown in the row above"
 
 
 class DeviceValue(NamedTuple):

@@ -17,6 +17,7 @@ from tpusmi.model import (
 
 WAYS = 4
 """In which a word can name a device."""
+NO_MATCH = "No device or process matches."
 DEAD_SHOWN_S = 15 * 60.0
 """A dead job stays on screens this long; --json lists it as long as its segment exists."""
 
@@ -37,7 +38,7 @@ class Selection(NamedTuple):
 
 
 def uuid(snapshot: Snapshot, device: Device) -> str:
-    """A name that no other device of this host has, now or later. That of a chip's device is the
+    """Unique and stable name of the device. That of a chip's device is the
     same whatever job has it: its PCI address, with the core where two have one.
     """
     chip = snapshot.chip_of(device)

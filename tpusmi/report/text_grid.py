@@ -91,5 +91,5 @@ def _fit(columns: Sequence[ColumnSpec], widths: Sequence[int], room: int) -> tup
 
 
 def painted(text: str, style: str, color: bool) -> str:
-    """The text in that style, where colours are wanted."""
+    """The text in that style, where colors are wanted."""
     return f"{style}{text}{PLAIN}" if color else text

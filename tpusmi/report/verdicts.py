@@ -1,17 +1,11 @@
-"""The verdict on a holder in words and marks, the same on every screen. Pure."""
+"""The verdict on a holder as a mark for a column, and as text. Its words are the model's. Pure."""
 
 from __future__ import annotations
 
-from tpusmi.model import Process, State, Verdict
+from tpusmi.model import VERDICT_WORDS, Process, State, Verdict
 from tpusmi.report import words
 
 UNKNOWN_MARK = "?"
-_IN_WORDS = {
-    Verdict.STALE: "stale",
-    Verdict.MAYBE: "maybe stale",
-    Verdict.UNKNOWN: "whether it is stale is not known",
-    Verdict.NOT_STALE: "not stale",
-}
 
 
 def mark(p: Process) -> str:
@@ -27,7 +21,7 @@ def mark(p: Process) -> str:
 
 def sentence(p: Process) -> str:
     """The verdict, the sign that it rests on, and why; empty where there is no verdict."""
-    return "" if p.verdict is None else f"{_IN_WORDS[p.verdict]}{p.why_judged}"
+    return p.judgment.removeprefix("is ")
 
 
 def doing(p: Process) -> str:
@@ -40,7 +34,7 @@ def doing(p: Process) -> str:
         return f"stale ({p.stale_code})" if p.stale_code else "stale"
     marks = ["silent"] if p.state == State.SILENT else []
     marks += ["stopped"] if p.is_stopped else []
-    marks += ["maybe stale"] if p.is_suspect else []
+    marks += [VERDICT_WORDS[Verdict.MAYBE]] if p.is_suspect else []
     marks += ["unknown"] if p.state == State.UNCERTAIN else []
     marks += [] if p.is_verified else [doubt(p)]
     more = ", ".join(marks)
@@ -53,7 +47,7 @@ def doubt(p: Process) -> str:
 
 
 def is_faint(p: Process) -> bool:
-    """True for a process shown in grey: it may have ended, or only a file claims that it exists."""
+    """True for a process shown in gray: it may have ended, or only a file claims that it exists."""
     return not p.is_living or not (p.is_verified or p.elsewhere)
 
 

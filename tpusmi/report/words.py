@@ -12,7 +12,7 @@ NOT_VERIFIED = "not verified"
 """Shown for a process that only a file names."""
 
 FULL_RATIO, NEARLY_FULL_RATIO = 0.95, 0.80
-"""Shares of the memory limit at which its colour changes."""
+"""Shares of the memory limit at which its color changes."""
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -153,7 +153,7 @@ def local_time(rfc3339: str, format: str) -> str:
 
 
 def fullness(ratio: float) -> str:
-    """How full a memory is, for its colour: `low`, `near`, `full`."""
+    """How full a memory is, for its color: `low`, `near`, `full`."""
     if ratio >= FULL_RATIO:
         return "full"
     return "near" if ratio >= NEARLY_FULL_RATIO else "low"

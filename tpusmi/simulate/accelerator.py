@@ -29,7 +29,7 @@ class SimulatedDevice(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index
     """Local."""
     id: int
-    """Global, as JAX and libtpu say."""
+    """Global id in JAX and libtpu."""
     chip: int
     """Local index of its chip."""
     core: int
@@ -80,12 +80,13 @@ def parse(name: str, worker: int = 0, chips_here: int | None = None) -> SliceHos
     slice_of = chips.by_accelerator_type(name)
     shape = None if slice_of is None else _host_shape(*slice_of)
     if slice_of is None or shape is None:
-        raise ValueError(f"no accelerator type {name!r}: {_suggestions(name)}")
+        raise ValueError(f"unknown accelerator type {name!r}; {_suggestions(name)}")
     generation, slice_chips = slice_of
     topology = shape if prod(shape) == slice_chips else _topology(generation.name, slice_chips)
     hosts = slice_chips // prod(shape)
     if not 0 <= worker < hosts:
-        raise ValueError(f"{name} has no worker {worker}: its workers are 0 to {hosts - 1}")
+        those = f"its workers are 0 to {hosts - 1}" if hosts > 1 else "it has one host, worker 0"
+        raise ValueError(f"{name} has no worker {worker}: {those}")
     if chips_here is not None and not 1 <= chips_here <= LOCAL_CHIPS_MOST:
         raise ValueError(f"{chips_here} chips are not between 1 and {LOCAL_CHIPS_MOST}")
     places = _places(shape, topology, worker)

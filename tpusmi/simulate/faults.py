@@ -1,5 +1,7 @@
 """What can go wrong on a simulated host: the faults, their names, and the file that sets them.
 
+What a fault does is where the simulator looks for its name: `"silent" in running.faults`.
+
 Standard library only, and little of it: see workload.py.
 """
 
@@ -26,13 +28,13 @@ AT_START = {
 ANY_TIME = {
     "no-server": "no process serves metrics",
     "silent": "the metrics port accepts, and never answers",
-    "slow:SECONDS": "every answer of the metrics server takes this long (5)",
+    "slow:SECONDS": "every answer of the metrics server takes this long (default 5)",
     "http": "a web server is on the metrics port",
     "not-libtpu": "another gRPC service is on the metrics port",
     "ipv6-only": "the metrics server listens on ::1 alone",
     "not-found:METRIC": "the server does not know this metric, as libtpu or tpusmi calls it "
-    "(hbm_bandwidth_utilization_percent)",
-    "missing-device:COUNT": "the server leaves out this many devices (1)",
+    "(default hbm_bandwidth_utilization_percent)",
+    "missing-device:COUNT": "the server leaves out this many devices (default 1)",
     "empty": "no program is loaded: answers without rows",
     "string-ids": "device ids are text",
     "int-ordinals": "ordinals are integers, as in older releases of libtpu",
@@ -41,9 +43,9 @@ ANY_TIME = {
     "stall": "the job waits for its input most of the time",
     "hang": "a program of the job never ends",
     "leak": "a line of the job keeps more memory every few steps, and the agent shows which",
-    "throttle:SCORE": "the first chip is throttled, 1 to 10 (3)",
-    "bad-link:HEALTH": "a link between chips is in trouble, 1 to 10 (7)",
-    "sdk-crash": "libtpu's SDK dies by a segmentation fault",
+    "throttle:SCORE": "the first chip is throttled, 1 to 10 (default 3)",
+    "bad-link:HEALTH": "a link between chips is in trouble, 1 to 10 (default 7)",
+    "sdk-crash": "libtpu's SDK crashes with a segmentation fault",
     "sdk-hang": "libtpu's SDK never answers",
 }
 ARGUMENTS = {
@@ -62,13 +64,13 @@ def parse(texts: list[str]) -> dict[str, str]:
     for text in texts:
         name, _, argument = text.strip().partition(":")
         if name not in NAMES:
-            raise ValueError(f"no fault {name!r}: choose from {', '.join(NAMES)}")
+            raise ValueError(f"unknown fault {name!r}; choose from {', '.join(NAMES)}")
         if argument and name not in ARGUMENTS:
             raise ValueError(f"fault {name} takes no argument")
         default, least, most = ARGUMENTS.get(name, ("", 0, 0))
         argument = argument or default
         if most and not (_is_number(argument) and least <= float(argument) <= most):
-            raise ValueError(f"fault {name}: {argument} is not between {least} and {most}")
+            raise ValueError(f"fault {name}: {argument} is not a number from {least} to {most}")
         faults[name] = argument
     return faults
 

@@ -70,7 +70,7 @@ class HostPlan(NamedTuple):
         faults.parse(list(self.faults))
         if not 1 <= self.processes <= chips or chips % self.processes:
             among = counted(self.processes, "process", "processes")
-            raise ValueError(f"{counted(chips, 'chip')} cannot be split among {among}")
+            raise ValueError(f"{counted(chips, 'chip')} cannot be split evenly among {among}")
         if self.port is not None and not 1 <= self.port <= 65536 - self.processes:
             raise ValueError(f"{self.port} is not a port")
 

@@ -70,7 +70,7 @@ def _left(scene: Scene, page: str) -> Row:
 def _right(scene: Scene) -> Row:
     newest, back_s = scene.newest, scene.back_s
     return scene.look.line(
-        (f" {words.elapsed(back_s)} AGO, n: now " if back_s else "", "paused"),
+        (f" {words.elapsed(back_s)} AGO (n = now) " if back_s else "", "paused"),
         (" PAUSED " if scene.paused else "", "paused"),
         (f" NO ANSWER FOR {scene.late_s:.0f}s " if scene.late_s else "", "paused"),
         (f" every {scene.interval_s:g}s", "dim"),

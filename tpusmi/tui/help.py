@@ -22,7 +22,7 @@ RIGHT_MOST = 72
 """Columns of the text beside the keys."""
 _OF_MEMORY = (
     ("SHARE", "Share of all live arrays."),
-    ("CHANGE +/-", "Bytes and arrays more than at the mark."),
+    ("CHANGE +/-", "Bytes and arrays: change since the mark."),
 )
 
 
@@ -107,14 +107,14 @@ def _marks(look: Look, width: int) -> list[Row]:
     texts = (
         letters,
         f"{UNKNOWN_PHASE} unknown: it has no agent, or is not verified",
-        f"{STALE} left over (stale): holds the TPU and will not work again",
+        f"{STALE} left over (stale): holds the TPU and will do no more work",
         f"{SUSPECT} may be left over: its details show the evidence for and against",
         f"{STOPPED} stopped: by SIGSTOP, Ctrl-Z or a debugger",
         f"{SILENT} silent: alive, but its agent stopped writing",
-        f"{words.NOT_VERIFIED}: only a file says that there is this process",
-        f"{words.UNKNOWN} not measured; grey: old, of a job that ended, or not verified",
-        f"{rows.DITTO} of the whole chip: see the row above",
-        "~ nominal: what the chip has by its name",
+        f"{words.NOT_VERIFIED}: only a file claims that this process exists",
+        f"{words.UNKNOWN} not measured; gray: old, of a job that ended, or not verified",
+        rows.DITTO_LEGEND,
+        "~ = nominal size for this chip type",
     )
     lines = (line for text in texts for line in look.wrapped(text, width, "plain"))
     return [look.line(("Marks", "head")), *lines]

@@ -8,10 +8,10 @@ MOVE = "Move the cursor"
 INTERVAL = "Refresh slower / faster"
 SCROLL = "Scroll the device table"
 TIME = "Step 10 s back / forward in time (Shift: 1 min)"
-END = "End the selected or tagged processes (asks first); K SIGKILL, I SIGINT"
+END = "End the selected or tagged processes (asks first)"
 SPAN = "Time span of the graphs: all data, or 10, 5, 2 or 1 minutes"
 FILTER = "Filter processes: words, user=ann, pid=12, chip=0-3, stale; !word excludes"
-SORT_BY = "Sort by the previous / next column"
+SORT_BY = "Sort by the next / previous column"
 SCREENSHOT = "Save a screenshot (SVG) in the current directory"
 
 
@@ -36,9 +36,9 @@ def moving(tooltip: str, prefix: str = "") -> list[Binding]:
 
 ENDING = [
     key("k,f9", "end('SIGTERM')", "End", "kill", END, "k"),
-    key("T", "end('SIGTERM')", "SIGTERM", "kill-term", END),
-    key("K", "end('SIGKILL')", "SIGKILL", "kill-kill", END),
-    key("I", "end('SIGINT')", "SIGINT", "kill-int", END),
+    key("T", "end('SIGTERM')", "SIGTERM", "kill-term", "End with SIGTERM (asks first)"),
+    key("K", "end('SIGKILL')", "SIGKILL", "kill-kill", "End with SIGKILL (asks first)"),
+    key("I", "end('SIGINT')", "SIGINT", "kill-int", "End with SIGINT (asks first)"),
 ]
 """Keys that do not exist where processes may not be ended."""
 
@@ -81,7 +81,9 @@ MAIN = [
     key("v", "view(1)", "View", "view", "Next device view: full, compact, heat map", "v"),
     key("a", "view('auto')", "Auto", "view-auto", "Device view that fits the screen"),
     key("f", "view('full')", "Full", "view-full", "Full view: one line per device"),
-    key("c", "view('compact')", "Compact", "view-compact", "Compact view: several devices a line"),
+    key(
+        "c", "view('compact')", "Compact", "view-compact", "Compact view: several devices per line"
+    ),
     key("H", "view('heat')", "Heat map", "view-heat", "Heat map: one cell per device"),
     key("g", "graph(1)", "Graph", "graph", "Next graph: HBM, MXU, duty cycle, bandwidth"),
     key("full_stop,greater_than_sign", "sort(1)", "Sort", "sort", SORT_BY, "<>"),

@@ -100,5 +100,12 @@ class PaletteScreen(BoxScreen["Binding | None"]):
 
 
 def _commands(bindings: Sequence[Binding]) -> list[tuple[Binding, str]]:
-    """Each binding with its name and what it does."""
-    return [(b, f"{b.description}: {b.tooltip}") for b in bindings if b.id != "palette"]
+    """Each binding with its name and what it does; one of those that do the same."""
+    texts = {_text(b): b for b in reversed(bindings) if b.id != "palette"}  # the first of equals
+    return [(b, text) for text, b in reversed(texts.items())]
+
+
+def _text(b: Binding) -> str:
+    """What it does, after its name if it does not begin with that."""
+    is_named = b.tooltip.startswith(b.description)
+    return b.tooltip if is_named else f"{b.description}: {b.tooltip}"

@@ -1,4 +1,4 @@
-"""Which holders will not do work again, and why: one function gives the verdict. Pure.
+"""Which holders will do no more work, and why: one function gives the verdict. Pure.
 
 `verdict.py` weighs what `signs.py` has against what `work.py` knows. A verdict is certain only when
 everything that could have changed it was asked, and has answered.

@@ -89,7 +89,7 @@ class Holders:
     def _outcome(self, now_s: float) -> Outcome:
         nodes = self._known_nodes(now_s)
         if not nodes.names:
-            return Outcome(self.name, ABSENT, "no device node of a TPU")
+            return Outcome(self.name, ABSENT, "no device node")
         if self._passes is None:
             from tpusmi.sources.holders.passes import Passes
 

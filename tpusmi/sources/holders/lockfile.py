@@ -123,7 +123,7 @@ def _lock_file(
     elif not locks.is_known:
         state, message = LockState.UNKNOWN, "cannot tell from here whether it is locked"
     elif not is_in_the_way(file, directory, user):
-        state, message = LockState.HARMLESS, "left over, not locked: harmless"
+        state, message = LockState.HARMLESS, "left over, unlocked, harmless"
     else:
         state = LockState.BLOCKING
         message = (

@@ -27,7 +27,7 @@ class Nodes(NamedTuple):
     paths: tuple[str, ...]
     """Where they are, with other names of the same nodes."""
     closed: tuple[str, ...] = ()
-    """Names of those that this user may not open, by their modes."""
+    """Names of those that this user has no permission to open, by their modes."""
 
 
 def known_nodes(host: Host, chips: Iterable[Chip]) -> Nodes:

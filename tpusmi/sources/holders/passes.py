@@ -244,8 +244,9 @@ def _unseen(hidden: int, why: str) -> str:
     parts = []
     if hidden:
         whose = "" if os.geteuid() == 0 else " of other users"
-        cure = "not even by root" if os.geteuid() == 0 else "try sudo"
-        parts.append(f"{counted(hidden, 'process', 'processes')}{whose} not inspected, {cure}")
+        how = "could not be inspected, even as root"
+        how = how if os.geteuid() == 0 else "not inspected, try sudo"
+        parts.append(f"{counted(hidden, 'process', 'processes')}{whose} {how}")
     return "; ".join([*parts, why] if why else parts)
 
 

@@ -16,8 +16,8 @@ from tpusmi.wire.places import RECENT_S, SegmentDirectory, SegmentFile
 
 NOTES_MOST = 8
 WALLED = (
-    "has another /dev/shm than this command (a container or a Slurm job), "
-    "and an agent in there cannot be seen from here"
+    "does not share this command's /dev/shm (container or Slurm job), "
+    "so its agent is invisible here"
 )
 
 

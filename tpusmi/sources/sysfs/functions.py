@@ -75,7 +75,7 @@ def _add(surveyed: Survey, name: str, at: Position, directory: SysfsDirectory) -
         surveyed.tpus.append(_function(name, at, device_id, directory))
     elif device_id is None:
         surveyed.doubtful.append(directory)
-        surveyed.notes.append(f"{name}: Google's, but {_why_unknown(directory, 'device')}")
+        surveyed.notes.append(f"{name} is a Google device, but {_why_unknown(directory, 'device')}")
     else:
         surveyed.others.append(OTHER_PCI_DEVICES.get(device_id, f"device 0x{device_id:04x}"))
 
@@ -96,7 +96,9 @@ def _why_unknown(directory: SysfsDirectory, file: str) -> str:
     if directory.troubles:
         return directory.troubles[0]
     is_there = os.path.isdir(directory.path)
-    return f"no {file} file" if is_there else "vanished: the device is being removed"
+    return (
+        f"its PCI `{file}` id is missing" if is_there else "vanished: the device is being removed"
+    )
 
 
 def _is_tpu(directory: SysfsDirectory, device_id: int | None) -> bool:

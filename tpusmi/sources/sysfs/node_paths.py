@@ -105,12 +105,12 @@ def _judged(host: Host, node: str) -> FunctionNode:
         return FunctionNode(None, [f"{node} is not a device node: {error.strerror}"])
     if stat.S_ISDIR(info.st_mode):
         # Docker's -v makes a directory for a path that the host does not have.
-        cure = f"start the container with --device={node}"
-        return FunctionNode(None, [f"{node} is a directory, not a device node: {cure}"])
+        cure = _with_device(node)
+        return FunctionNode(None, [f"{node} is a directory, not a device node; {cure}"])
     if os.access(path, os.R_OK | os.W_OK, effective_ids=True):
         return FunctionNode(node, [])
     rights = f"mode {stat.S_IMODE(info.st_mode):04o}, owner {info.st_uid}, group {info.st_gid}"
-    note = f"you may not open {node} ({rights}): jobs need sudo, or that group"
+    note = f"you have no permission to open {node} ({rights}): jobs need sudo, or that group"
     return FunctionNode(node, [note])
 
 
@@ -121,7 +121,11 @@ def _missing(f: PciFunction, names: Sequence[str]) -> str:
         return f"no device node: {f.address} is in no IOMMU group; a restart of the VM may help"
     if f.driver is None:
         return f"no device node {names[0]}: no driver is bound; a restart of the VM may help"
-    return f"no device node {names[0]}: start the container with --device={names[0]}"
+    return f"no device node {names[0]}; {_with_device(names[0])}"
+
+
+def _with_device(node: str) -> str:
+    return f"in a container, start it with --device={node}"
 
 
 def _guess(

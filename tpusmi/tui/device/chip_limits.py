@@ -108,7 +108,7 @@ def roofline_block(look: Look, r: Roofline, *, roomy: bool) -> Block | None:
 
 
 def in_words(r: Roofline) -> str:
-    """`memory-bound: 123 FLOP/byte of 240 at the ridge, 61 % of the roof`, or what is missing."""
+    """`memory-bound: 123 FLOP/byte (ridge: 240), 61 % of the roof`, or what is missing."""
     ridge, intensity = r.ridge_flops_per_byte, r.intensity_flops_per_byte
     if ridge is None:
         return "the peaks of this chip are unknown"
@@ -119,7 +119,7 @@ def in_words(r: Roofline) -> str:
         return f"{at_ridge}; the HBM bandwidth is not measured"
     ratio = None if r.roof_ratio is None else 100 * r.roof_ratio
     return (
-        f"{r.bound}-bound: {_short(intensity)} FLOP/byte of {_short(ridge)} at the ridge, "
+        f"{r.bound}-bound: {_short(intensity)} FLOP/byte (ridge: {_short(ridge)}), "
         f"{words.percent(ratio)} of the roof"
     )
 

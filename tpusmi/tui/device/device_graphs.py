@@ -41,14 +41,14 @@ class DeviceGraphs:
         gone = [q for q in QUANTITIES if q not in self.drawn]
         if self._d.platform != "tpu" or not gone:
             return ""
-        names = ", ".join(f"{q.label} ({', '.join(self._sources_of(q))})" for q in gone)
-        sources = {source for q in gone for source in self._sources_of(q)}
+        names = ", ".join(q.label for q in gone)
+        sources = list(dict.fromkeys(source for q in gone for source in self._sources_of(q)))
         reasons = [
             f"{o.source} {o.status}: {o.message}"
             for o in self._s.sources
             if o.source in sources and o.status != OK
         ]
-        return "; ".join((f"not measured here: {names}", *reasons))
+        return "; ".join((f"no data for {names} from {', '.join(sources)}", *reasons))
 
     def lines(self, width: int, height: int) -> list[Row]:
         """The graphs in exactly that many lines; none where that is too little for one."""

@@ -139,7 +139,7 @@ def marked(cell: Cell) -> str:
     """A stale value in parentheses, which need no color to see: `(53%)`."""
     if cell.value is None or not cell.value.stale or cell.repeats:
         return cell.text
-    return f"({cell.text.replace(' ', '')})"
+    return f"({cell.text.replace(' ', '', 1)})"
 
 
 MARK = "*"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from rich.cells import cell_len
 
 from tpusmi.actions.end import Order
-from tpusmi.model import Process, ProcessKey
+from tpusmi.model import UNJUDGED, Process, ProcessKey
 from tpusmi.report import verdicts, words
 from tpusmi.report.kill_text import may_come_back, standstill, what_happens
 from tpusmi.report.ps_text import chips_or_nodes
@@ -179,4 +179,4 @@ class TextOfSeveral(Text):
         verdict, state = verdicts.sentence(p), standstill(p)
         state = "" if state in verdict else state
         parts = (verdict, state, self._other_user(p), self._starter(p), self._progress.get(p.key))
-        return "; ".join(text for text in parts if text) or "not stale, as far as is known"
+        return "; ".join(text for text in parts if text) or UNJUDGED

@@ -135,7 +135,7 @@ class JobGraphs:
 
     def _compilations(self, height: int) -> list[Row]:
         """A graph if there were any: a flat line would say no more than the words."""
-        text = self._look.joined(self._facts.compiles()) or words.UNKNOWN
+        text = self._look.joined(self._facts.compilations()) or words.UNKNOWN
         totals = self._slots("compilations", most)
         rates = per_minute(totals, self._span_s / len(totals))
         if not _max(rates):

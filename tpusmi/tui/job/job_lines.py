@@ -229,7 +229,7 @@ class _Page:
         if mark:
             lines = look.wrapped(cause.why, width, style, mark)
         else:
-            lines = self._wrapped("maybe slow", [cause.why], width)
+            lines = self._wrapped("may be slow", [cause.why], width)
         return [*lines, *self._wrapped("what to do", [cause.cure], width)]
 
     def _agent(self) -> Iterable[str]:

@@ -149,7 +149,7 @@ class ProcessTable(Cells[Process]):
         return [Branch(p.pid, p.command, p, "") for p in ordered]
 
     def style(self, item: Process, value: Value | None = None) -> str:
-        """Grey for what is old, and for all of a process that nothing proves to live."""
+        """Gray for what is old, and for all of a process that nothing proves to live."""
         return "dim" if verdicts.is_faint(item) else super().style(item, value)
 
     def devices(self, p: Process) -> str:

@@ -60,7 +60,7 @@ class Details:
             *lines,
             line("steps", chain(steps, facts.cost())),
             line("step time", facts.step_times()),
-            line("compiles", facts.compiles()),
+            line("compiled", facts.compilations()),
             line("memory", facts.memory()),
             *life_lines,
         ]

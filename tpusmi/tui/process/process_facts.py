@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.model import (
-    STALE_HOLDER,
-    SUSPECT_HOLDER,
-    Notice,
-    Phase,
-    Process,
-    Snapshot,
-    Verdict,
-)
+from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Notice, Phase, Process, Snapshot, Verdict
 from tpusmi.report import words
 from tpusmi.text import noun
 from tpusmi.tui.draw.look import Look, Row
@@ -43,7 +35,7 @@ VERSIONS = (
     ("libtpu", "libtpu_version"),
     ("python", "python_version"),
 )
-NO_AGENT = "none: add `import tpusmi; tpusmi.start()` for steps, memory, compiles"
+NO_AGENT = "none: add `import tpusmi; tpusmi.start()` for steps, memory, compilations"
 STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 
 
@@ -104,8 +96,9 @@ class JobFacts:
     def last_step(self) -> Iterator[str]:
         """How long ago the last step was, or how long before its end."""
         if (since := self.value("since_last_step_s")) is not None:
-            when = "before its end" if self._p.is_dead else "ago"
-            yield f"last {words.duration(since)} {when}"
+            took = words.duration(since)
+            is_dead = self._p.is_dead
+            yield f"last step {took} before it ended" if is_dead else f"last {took} ago"
 
     def cost(self) -> Iterator[str]:
         """The agent's cost for the job."""
@@ -129,7 +122,7 @@ class JobFacts:
             if (value := self.value(f"step_body_s.{part}")) is not None:
                 yield f"{part} {words.duration(value)}"
 
-    def compiles(self) -> Iterator[str]:
+    def compilations(self) -> Iterator[str]:
         """How many, how long they took, how many just now."""
         if (count := self.value("compilations")) is not None:
             seconds = self.value("compile_s")
