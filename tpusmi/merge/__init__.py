@@ -1,7 +1,5 @@
 """Many readings into one Snapshot, each value with its witness and age. Pure."""
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tpusmi.merge.join import Join

@@ -1,7 +1,5 @@
 """Why a job does badly, when its numbers say so, and which of that is worth a warning. Pure."""
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
