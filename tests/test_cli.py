@@ -307,6 +307,20 @@ def test_an_error_says_what_to_write(tmp_path: Path, arguments: list[str], error
     assert found.stderr.splitlines()[-1].endswith(error)
 
 
+def test_ps_without_a_tpu_names_the_jobs_that_run_without_one(job: Path) -> None:
+    found = tpusmi(job, "ps")
+    assert (found.returncode, "no TPU here: " in found.stdout) == (1, True)
+    assert f"1 job without a TPU (pid {os.getpid()}): see tpusmi -1\n" in found.stdout
+    assert "without a TPU" not in json.loads(tpusmi(job, "ps", "--json").stdout)
+
+
+def test_without_a_tpu_or_a_job_each_source_says_why_on_a_line_of_its_own(tmp_path: Path) -> None:
+    first, *sources = tpusmi(tmp_path, "-L").stderr.splitlines()
+    assert first == "tpusmi: no TPU and no agent here:"
+    names = [line.partition(":")[0] for line in sources]
+    assert names == ["  agent", "  sysfs", "  holders", "  libtpu", "  libtpu_sdk"]
+
+
 def test_the_help_of_the_demo_is_about_the_demo(tmp_path: Path) -> None:
     found = tpusmi(tmp_path, "demo", "--help")
     assert found.stdout.startswith("usage: tpusmi demo [options]")

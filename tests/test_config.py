@@ -166,7 +166,12 @@ def test_printed_settings_are_a_file_of_them(tmp_path: Path) -> None:
 def test_the_defaults_are_printed_where_no_file_is(tmp_path: Path) -> None:
     found = tpusmi(tmp_path, "--print-config", XDG_CONFIG_HOME=str(tmp_path))
     assert load(written(tmp_path, found.stdout)) == Settings()
-    assert f"{tmp_path}/tpusmi/config.toml" in found.stdout
+    as_a_file = f"{tmp_path}/tpusmi/config.toml"
+    assert found.stdout.startswith(f"# To change a setting, save this as {as_a_file}\n")
+    Path(as_a_file).parent.mkdir()
+    Path(as_a_file).write_text(found.stdout)
+    again = tpusmi(tmp_path, "--print-config", XDG_CONFIG_HOME=str(tmp_path))
+    assert again.stdout.startswith(f"# The dashboard of tpusmi reads this from {as_a_file}\n")
 
 
 @pytest.mark.parametrize(

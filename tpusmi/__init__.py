@@ -1,4 +1,4 @@
-"""tpusmi: nvidia-smi and nvitop for Google TPUs.
+"""nvidia-smi and nvitop for Google TPUs.
 
 Importing it does nothing and loads nothing.
 """

@@ -1,4 +1,5 @@
-"""Makes text from outside safe to show: no control characters, no secrets.
+"""Makes text from outside safe to show: no control characters, no secrets. Also durations of a
+minute or more, counts and plurals.
 
 Text is cut before anything reads it, and every pattern takes linear time: a stranger may have
 written the text.

@@ -12,9 +12,9 @@ from textual.pilot import Pilot
 from support.dashboards import dashboard
 from support.feeds import UIDS, Job, ScriptedFeed
 from tpusmi.actions.end import Order
-from tpusmi.actions.ending import OnProgress
 from tpusmi.actions.outcome import Report, Result
 from tpusmi.actions.plan import Me, Plan, Request, Starter, make_plan
+from tpusmi.actions.targets import OnProgress
 from tpusmi.model import (
     Chip,
     Host,

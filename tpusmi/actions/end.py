@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from tpusmi.actions.ending import Ending, OnProgress
 from tpusmi.actions.outcome import Cleared, Report
 from tpusmi.actions.plan import Plan
+from tpusmi.actions.targets import Ending, OnProgress
 from tpusmi.model import Chip, Host, LockFile, LockState
 from tpusmi.sources.holders.lockfile import PATHS, lock_files
 from tpusmi.sources.holders.nodes import known_nodes

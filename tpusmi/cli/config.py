@@ -49,7 +49,10 @@ def _plain(settings: Settings) -> Iterator[str]:
     from tpusmi.tui.draw.themes import THEMES
     from tpusmi.tui.feed import DeviceView
 
-    yield f"# The dashboard of tpusmi reads this from {clean(settings_path())}"
+    path = settings_path()
+    is_there = os.path.lexists(path)
+    what = "The dashboard of tpusmi reads" if is_there else "To change a setting, save"
+    yield f"# {what} this {'from' if is_there else 'as'} {clean(path)}"
     yield ""
     yield _line("theme", settings.theme, f"{', '.join(THEMES)}; ansi is the terminal's own colors")
     yield _line("interval", settings.interval_s, "seconds between refreshes")

@@ -25,7 +25,7 @@ from tpusmi.text import clean
 if TYPE_CHECKING:
     from tpusmi.web.server import Service
 
-ABOUT = """Serves the dashboard to a browser. Each tab has its own dashboard, which ends with the
+ABOUT = """Serve the dashboard to a browser. Each tab has its own dashboard, which ends with the
 tab. Ctrl-C ends them all. From another machine, use: ssh -L PORT:localhost:PORT HOST."""
 EPILOG = """The options of the dashboard, such as --interval and --simulate, also work: see
 tpusmi --help."""
@@ -111,15 +111,19 @@ def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) ->
         return _refuse(f"the server cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
     secret = secrets.token_urlsafe(16) if may_end else ""
     service = Service(_command(arguments), mine.host, mine.port, secret)
-    if not is_loopback(mine.host):
-        what = "watch this host and end processes" if may_end else "watch this host"
-        talk(
-            f"warning: anyone who reaches {mine.host} can {what}, unencrypted. "
-            "Safer: without --host, through ssh -L PORT:localhost:PORT HOST"
-        )
+
+    def announce(port: int) -> None:
+        if not is_loopback(mine.host):
+            what = "watch this host and end processes" if may_end else "watch this host"
+            talk(
+                f"warning: anyone who reaches {mine.host} can {what}, unencrypted. "
+                "Safer: without --host, through ssh -L PORT:localhost:PORT HOST"
+            )
+        talk(_address(service, port))
+
     try:
         with redirect_stdout(sys.stderr):  # textual-serve prints a dashboard's error to stdout
-            coroutine = serve(service, lambda port: talk(_address(service, port)), EXIT_CODES, talk)
+            coroutine = serve(service, announce, EXIT_CODES, talk)
             return asyncio.run(coroutine)
     except OSError as error:
         return _cannot_listen(service, error)

@@ -70,11 +70,18 @@ class Listing(NamedTuple):
     listed: Snapshot
     on_chips: Snapshot
     """The same chips, with every process on them."""
+    jobs_without_tpu: tuple[int, ...] = ()
+    """Pids of jobs with an agent that hold no TPU: on the CPU or a GPU."""
 
 
 def view(s: Snapshot, filters: Filters) -> Listing:
     """The matching processes, and all processes on the matching chips."""
-    return Listing(narrowed(s, filters), narrowed(s, Filters(chips=filters.chips)))
+    others = (p for p in s.processes if p.is_living and p.is_verified and not p.holds)
+    return Listing(
+        listed=narrowed(s, filters),
+        on_chips=narrowed(s, Filters(chips=filters.chips)),
+        jobs_without_tpu=tuple(p.pid for p in others if p.interval_s is not None),
+    )
 
 
 def to_dict(v: Listing) -> dict[str, Any]:
@@ -141,6 +148,10 @@ def _lines(v: Listing, sheet: Sheet, as_tree: bool) -> Iterator[str]:
         pids = {str(p.pid) for p in holders}
         yield ""
         yield from grid(_COLUMNS, rows, sheet, {i for i, r in enumerate(rows) if r[0] not in pids})
+    if v.jobs_without_tpu and status(v.on_chips) == Holding.NO_TPU:
+        count = len(v.jobs_without_tpu)
+        pids_of_jobs = words.ranges(list(v.jobs_without_tpu))
+        yield f"{counted(count, 'job')} without a TPU (pid {pids_of_jobs}): see tpusmi -1"
     yield from _remarks(s, holders, sheet)
 
 

@@ -11,9 +11,9 @@ from tpusmi.model import Chip, History, Host, Snapshot
 
 if TYPE_CHECKING:
     from tpusmi.actions.end import Order
-    from tpusmi.actions.ending import OnProgress
     from tpusmi.actions.outcome import Report
     from tpusmi.actions.plan import Plan, Request
+    from tpusmi.actions.targets import OnProgress
 
     Planner = Callable[[Host, Snapshot, Request], Plan]
     CarryOut = Callable[[Host, Iterable[Chip], Plan, Order, OnProgress], Report]

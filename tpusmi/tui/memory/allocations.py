@@ -1,4 +1,4 @@
-"""What a memory profile holds, as a tree: function, line of code, buffers. Pure."""
+"""Builds the tree of what a memory profile holds: function, line of code, buffers. Pure."""
 
 from __future__ import annotations
 

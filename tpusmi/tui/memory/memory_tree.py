@@ -1,4 +1,4 @@
-"""The tree of what holds memory: rows that fold, and their columns."""
+"""Draws the tree of what holds memory, which `allocations.py` builds: rows that fold, columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work of ending: the targets of a plan, how far each one is, and what is left of them."""
+"""The targets of a plan while it is carried out: how far each one is, and what is left of them."""
 
 from __future__ import annotations
 
