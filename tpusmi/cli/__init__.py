@@ -80,9 +80,10 @@ def _why_unknown(arguments: Sequence[str], unknown: Sequence[str]) -> str:
             return f"unrecognized arguments: {' '.join(unknown)}"
         return f"unknown command {unknown[0]}" + (f"; did you mean {near[0]}?" if near else "")
     taken = "" if late == "demo" else _module(late).parser().format_help()
+    options = re.findall(r"[\w-]+", taken)
     before = (word.partition("=")[0] for word in arguments[: arguments.index(late)])
     for option in (word for word in before if word.startswith("-")):
-        if taken and not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", taken):
+        if taken and option not in options:
             return f"{late} does not take {option}; see tpusmi {late} --help"
     return f"the command comes first: tpusmi {late} [options]"
 
