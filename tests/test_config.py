@@ -15,7 +15,7 @@ from support.terminals import LEFT_ALTERNATE_SCREEN, terminal
 
 from tpusmi.settings import Settings, load
 from tpusmi.tui.draw.themes import THEMES
-from tpusmi.tui.feed import View
+from tpusmi.tui.feed import DeviceView
 
 PROBE = f"""
 import sys
@@ -225,5 +225,5 @@ def test_a_chip_is_all_of_its_devices(tmp_path: Path) -> None:
 def test_the_manual_names_every_theme_and_view(tmp_path: Path) -> None:
     manual = " ".join(tpusmi(tmp_path, "--help").stdout.split())
     assert ", ".join([*THEMES][:3]) in manual
-    assert f"{{{','.join(View)}}}" in manual
+    assert f"{{{','.join(DeviceView)}}}" in manual
     assert load(os.devnull).theme in manual

@@ -122,9 +122,9 @@ def _theme(value: object) -> str:
 
 
 def _view(value: object) -> str:
-    from tpusmi.tui.feed import View
+    from tpusmi.tui.feed import DeviceView
 
-    return _one_of(value, "view", [view.value for view in View])
+    return _one_of(value, "view", [view.value for view in DeviceView])
 
 
 def _interval_s(value: object) -> float:

@@ -175,7 +175,9 @@ def test_it_is_switched_off_by_a_variable(tmp_path: Path) -> None:
 def test_an_unexpected_error_switches_it_off_with_a_warning(tmp_path: Path) -> None:
     go = (
         """
+from tpusmi.agent import utilization
 from tpusmi.agent.utilization import OwnServer
+utilization.AGAIN_S = (0.1, 0.1)
 def fail(self, now_s): raise TypeError("a new grpc")
 OwnServer.read = fail
 """

@@ -193,7 +193,7 @@ print((flops.tracked - before) / PRODUCT / calls)
 """
     without, note, products = run(code).splitlines()
     assert without == "{}"
-    assert note.startswith("('flops_incomplete', 'track(<lambda>): runs programs of different cost")
+    assert note.startswith("('flops_estimated', 'track(<lambda>): runs programs of different cost")
     assert "an estimate; use step(flops=) instead" in note
     # A look that takes long on a busy machine makes the pause after it long.
     assert float(products) < 4
@@ -391,7 +391,7 @@ jitted = jax.jit(lambda x: x @ x); tracked = tpusmi.track(jitted)
 tracked(ones); jitted(large); tracked(ones); tracked(large); tracked(large)
 print(flops.tracked / PRODUCT, list(flops.notes))
 """
-    assert run(code).split() == ["25.0", "25.0", "18.0", "['flops_incomplete']"]
+    assert run(code).split() == ["25.0", "25.0", "18.0", "['flops_estimated']"]
 
 
 def test_static_values_tell_programs_apart_whatever_they_are() -> None:
@@ -411,7 +411,7 @@ for static in (Config(), mesh):
     print(flops.tracked / PRODUCT)
 print(list(flops.notes))
 """
-    assert run(code).split() == ["22", "22", "18.0", "18.0", "['flops_incomplete']"]
+    assert run(code).split() == ["22", "22", "18.0", "18.0", "['flops_estimated']"]
 
 
 def test_no_argument_is_kept_alive() -> None:
@@ -453,7 +453,7 @@ print(sum(looks[:-1]) / (time.perf_counter() - began), list(flops.notes))
 """
     share, notes = run(code).split(maxsplit=1)
     assert float(share) < 0.0011
-    assert notes.strip() == "['flops_incomplete']"
+    assert notes.strip() == "['flops_estimated']"
 
 
 def test_a_function_is_traced_no_second_time() -> None:

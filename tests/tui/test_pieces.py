@@ -14,7 +14,7 @@ from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look, width_of
 from tpusmi.tui.draw.table import GAP, fit
-from tpusmi.tui.feed import View
+from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.main.arrange import AROUND, WantedLines, arrange
 from tpusmi.tui.main.device_panel import DeviceTable
 from tpusmi.tui.scene import Scene
@@ -27,13 +27,13 @@ def as_views(full: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("devices", [0, 2, 9, 257])
 @pytest.mark.parametrize("processes", [0, 1, 3, 40])
-@pytest.mark.parametrize("view", View)
+@pytest.mark.parametrize("view", DeviceView)
 def test_the_parts_fill_the_screen_exactly(devices: int, processes: int, view: str) -> None:
     for height in range(6, 120):
         for notices, prompt, graphs in ((0, 0, 0), (3, 1, 7)):
             want = WantedLines(as_views(devices), processes, notices, prompt, processes > 1, graphs)
             chosen, *heights = arrange(want, height, view)
-            assert chosen is not View.AUTO
+            assert chosen is not DeviceView.AUTO
             assert view in ("auto", chosen)
             assert sum(heights) == height - AROUND, (height, want, heights)
             assert min(heights) >= 0

@@ -18,8 +18,8 @@ from tpusmi.tui.draw.graphs import held
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.draw.plot import axis
 from tpusmi.tui.keys import key_names
+from tpusmi.tui.page import SPANS_S, Fit, in_words, next_choice, shortest
 from tpusmi.tui.pages import keys_by_page
-from tpusmi.tui.span import SPANS_S, Fit, in_words, next_choice, shortest
 
 KEY, NAME = ProcessKey(1, 1), "steps"
 TALL = (120, 50)

@@ -79,6 +79,8 @@ def test_nothing_is_told_where_nothing_is_known() -> None:
         {"p50_s": 0.0, "p95_s": 0.0},
         {"recent_compilations": 1},
         {"recent_compilations": None},
+        # It has just stopped: the duty cycle is that of its last minute.
+        {"duty_percent": 86.0, "mxu_percent": 0.0, "bandwidth_percent": 0.0},
     ],
 )
 def test_no_cause_is_told_where_its_condition_does_not_hold(known: dict[str, object]) -> None:

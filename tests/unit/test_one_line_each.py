@@ -50,7 +50,7 @@ print(json.dumps({
     "table": plain_table.table(s),
     "html": html.fragment(s),
     "devices": drawn(DeviceTable(Scene(look, Options(), History())), s.devices),
-    "processes": (processes.take(s), drawn(processes, processes.shown()))[1],
+    "processes": (processes.take(s), drawn(processes, processes.branches()))[1],
     "help": "\\n".join("".join(x.text for x in line)
                       for line in help_lines(look, EVERYWHERE, False)),
     "docs": {name: {title: make() for title, make in tables.items()}

@@ -22,7 +22,7 @@ from tpusmi.settings import (
     settings_path,
 )
 from tpusmi.tui.draw.themes import THEMES
-from tpusmi.tui.feed import View
+from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.keymap import clash, spelled
 from tpusmi.tui.pages import every_key, keys_by_page
 
@@ -223,7 +223,7 @@ ANY = st.builds(
     Settings,
     theme=st.sampled_from([*THEMES]),
     interval_s=st.floats(INTERVAL_LEAST_S, INTERVAL_MOST_S),
-    view=st.sampled_from([view.value for view in View]),
+    view=st.sampled_from([view.value for view in DeviceView]),
     ascii=st.booleans(),
     only_user=st.text(st.characters(exclude_categories=["C", "Z"])),
     keys=key_maps(),

@@ -155,7 +155,25 @@ def test_what_was_answered_before_is_not_a_new_answer(monkeypatch: pytest.Monkey
     assert thread.busy.at_s == 7.0
 
 
-def test_an_error_it_does_not_know_ends_it_with_a_sentence() -> None:
+def test_after_an_error_it_does_not_know_it_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(utilization, "AGAIN_S", (0.01, 0.01))
+    asked: list[float] = []
+
+    def fail_once(now_s: float) -> Sequence[Reading]:
+        asked.append(now_s)
+        if len(asked) == 1:
+            raise AttributeError("partially initialized module")
+        return [row(DUTY, 0, 42.0, at_s=7.0)]
+
+    thread = asking(Server(fail_once))
+    until(lambda: thread.busy.devices)
+    assert thread.failure is None
+    thread.stop()
+
+
+def test_an_error_that_stays_ends_it_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(utilization, "AGAIN_S", (0.01, 0.01))
+
     def fail(now_s: float) -> Sequence[Reading]:
         raise TypeError("a new grpc")
 

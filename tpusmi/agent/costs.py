@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import Any, NamedTuple
 
-UNKNOWN, INCOMPLETE = "flops_unknown", "flops_incomplete"
+UNKNOWN, INCOMPLETE, ESTIMATED = "flops_unknown", "flops_incomplete", "flops_estimated"
 
 
 class Cost(NamedTuple):

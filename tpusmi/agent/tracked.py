@@ -13,7 +13,7 @@ from time import perf_counter
 from types import MethodType
 from typing import Any
 
-from tpusmi.agent.costs import INCOMPLETE, UNKNOWN, cost, has_costs
+from tpusmi.agent.costs import ESTIMATED, INCOMPLETE, UNKNOWN, cost, has_costs
 from tpusmi.agent.flops import Flops
 
 TRACES_MOST = 64
@@ -150,7 +150,7 @@ class _Calls:
             ended_s = perf_counter()
             self._look_at_s = ended_s + (ended_s - started_s) / SHARE
         if self.each != before and not is_first:
-            note(self.flops, self.function, INCOMPLETE, ESTIMATE)
+            note(self.flops, self.function, ESTIMATED, ESTIMATE)
 
     def note_trace(self, trace: Any) -> None:
         """Note that a call is not counted, unless it is compiled into a program that may be tracked

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LOOK_EVERY_S = 5.0
 """Time between two looks for the ports on which this process listens."""
+AGAIN_S = (5.0, 60.0)
+"""Waits before it begins again: the job may be importing what it needs."""
 END_S = 0.7
 """The time for the thread to end; where its server hangs, it takes a little longer, and is not
 waited for.
@@ -88,7 +90,9 @@ class OwnServer:
 
 
 class Utilization(Thread):
-    """Asks the server until it is stopped. Raises nothing; an unexpected error ends it."""
+    """Asks the server until it is stopped. Raises nothing; after an unexpected error it begins
+    again, a few times.
+    """
 
     def __init__(
         self,
@@ -115,14 +119,20 @@ class Utilization(Thread):
         connection.
         """
         block_signals()
-        server = self._connect()
-        try:
-            self._ask(server)
-            server.close()
-        except ImportError:
-            pass  # protobuf is not installed
-        except Exception as error:  # noqa: BLE001  # the job goes on without these numbers
-            self.failure = f"{type(error).__name__}: {error}"
+        failure = None
+        for again_s in (0.0, *AGAIN_S):
+            if again_s and self._end.wait(again_s):
+                return
+            server = self._connect()
+            try:
+                self._ask(server)
+                server.close()
+                return
+            except ImportError:
+                return  # protobuf is not installed
+            except Exception as error:  # noqa: BLE001  # the job goes on without these numbers
+                failure = f"{type(error).__name__}: {error}"
+        self.failure = failure
 
     def stop(self) -> None:
         """End the thread; waits END_S at most."""

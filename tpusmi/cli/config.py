@@ -47,7 +47,7 @@ def config_text(settings: Settings) -> str:
 
 def _plain(settings: Settings) -> Iterator[str]:
     from tpusmi.tui.draw.themes import THEMES
-    from tpusmi.tui.feed import View
+    from tpusmi.tui.feed import DeviceView
 
     path = settings_path()
     is_there = os.path.lexists(path)
@@ -56,7 +56,7 @@ def _plain(settings: Settings) -> Iterator[str]:
     yield ""
     yield _line("theme", settings.theme, f"{', '.join(THEMES)}; ansi is the terminal's own colors")
     yield _line("interval", settings.interval_s, "seconds between refreshes")
-    yield _line("view", settings.view, ", ".join(view.value for view in View))
+    yield _line("view", settings.view, ", ".join(view.value for view in DeviceView))
     yield _line("ascii", settings.ascii, "true if the terminal cannot show other characters")
     yield _line("only_user", settings.only_user, "show only this user's processes; empty: all")
 

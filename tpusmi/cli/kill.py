@@ -106,11 +106,7 @@ def _run(
 
 
 def _ask_and_end(
-    host: Host,
-    options: argparse.Namespace,
-    request: Request,
-    snapshot: Snapshot,
-    plan: Plan,
+    host: Host, options: argparse.Namespace, request: Request, snapshot: Snapshot, plan: Plan
 ) -> int:
     asked_s = time.monotonic()
     if not options.yes and not _is_confirmed(plan):

@@ -21,9 +21,9 @@ COMMANDS = """commands:
 
 Each command has --help. The options below are those of tpusmi, tpusmi demo and tpusmi serve-tui."""
 
-DEMO = """Show a simulated TPU host with a real JAX training job on it, until this command ends. Needs
-JAX: pip install 'tpusmi[demo]'. The options are those of tpusmi, without --simulate. With -1 or
---json it prints once the job has taken its first steps."""
+DEMO = """Show a simulated TPU host with a real JAX training job on it, until this command ends.
+Needs JAX: pip install 'tpusmi[demo]'. The options are those of tpusmi, without --simulate. With -1
+or --json it prints once the job has taken its first steps."""
 
 EXIT_CODES = """exit codes: 0 success, 1 no TPU and no agent here, 2 usage, 3 permission needed,
 4 a source failed (--strict, or nothing was found), 5 busy or could not free, 6 a stale holder (ps),

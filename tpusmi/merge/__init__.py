@@ -1,10 +1,8 @@
 """Many readings into one Snapshot, each value with its witness and age. Pure."""
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tpusmi.merge.join import Join, Key
+from tpusmi.merge.join import Join
 from tpusmi.merge.notices import notices
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import explained, missing_witnesses
@@ -25,6 +23,7 @@ from tpusmi.model import (
     Value,
     Visibility,
 )
+from tpusmi.model.history import Key
 
 
 def merge(

@@ -1,7 +1,5 @@
 """Why a job does badly, when its numbers say so, and which of that is worth a warning. Pure."""
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -110,9 +108,12 @@ def _from(value: float | None, limit: float) -> bool:
     return value is not None and value >= limit
 
 
+def _moves_nothing(u: Use) -> bool:
+    return all(_below(v, NOTHING_PERCENT) for v in (u.mxu_percent, u.bandwidth_percent))
+
+
 def _hangs(u: Use) -> bool:
-    nothing = (u.mxu_percent, u.bandwidth_percent)
-    return _from(u.duty_percent, HUNG_PERCENT) and all(_below(v, NOTHING_PERCENT) for v in nothing)
+    return _from(u.duty_percent, HUNG_PERCENT) and _moves_nothing(u)
 
 
 def _is_starved(u: Use) -> bool:
@@ -121,7 +122,8 @@ def _is_starved(u: Use) -> bool:
 
 
 def _is_busy_for_little(u: Use) -> bool:
-    is_busy = _from(u.duty_percent, BUSY_PERCENT) and not _hangs(u)
+    # A job that has just stopped still has the duty cycle of its last minute.
+    is_busy = _from(u.duty_percent, BUSY_PERCENT) and not _moves_nothing(u)
     return is_busy and _below(u.mxu_percent, LITTLE_MXU_PERCENT)
 
 

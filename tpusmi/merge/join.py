@@ -34,11 +34,10 @@ from tpusmi.model import (
     Subject,
     trust_rank,
 )
+from tpusmi.model.history import Key
 
 DROP_AFTER_S = 60.0
 """A value is dropped this long after it is too old to be current, unless its process is dead."""
-Key = tuple[Subject, str]
-"""What a snapshot has its values under: a subject, and the name of a metric."""
 Rows = dict[str, dict[int, Reading]]
 """Metric, ids in order, each with its reading."""
 
@@ -150,10 +149,7 @@ class Join:
                 if not isinstance(row, RowKey):
                     self._of_subjects.append((row, r))
                     continue
-                by_metric = servers.get(row.server) or servers.setdefault(row.server, {})
-                rows = by_metric.get(r.metric)
-                if rows is None:
-                    rows = by_metric[r.metric] = {}
+                rows = servers.setdefault(row.server, {}).setdefault(r.metric, {})
                 rival = rows.setdefault(row.id, r)
                 if rival is not r and _is_better(r, rival, self.at_s):
                     rows[row.id] = r

@@ -47,9 +47,7 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     back_s = s.at_s - at_s
     processes = (_earlier_process(p, history, at_s, back_s) for p in s.processes)
     host = s.host._replace(
-        load_averages=None,
-        memory_available_bytes=None,
-        uptime_s=_earlier(s.host.uptime_s, back_s),
+        load_averages=None, memory_available_bytes=None, uptime_s=_earlier(s.host.uptime_s, back_s)
     )
     return s._replace(
         at_s=at_s,

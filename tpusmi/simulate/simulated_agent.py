@@ -184,12 +184,7 @@ MODEL_SHARE = 0.93
 """Share of the MXUs' work that is the model's: the rest recomputes, to save memory."""
 UNEVEN = 0.07
 """How much the time of a step varies."""
-_PHASES = {
-    LOADING: Phase.STARTING,
-    COMPILING: Phase.COMPILING,
-    IDLE: Phase.IDLE,
-    HUNG: Phase.IDLE,
-}
+_PHASES = {LOADING: Phase.STARTING, COMPILING: Phase.COMPILING, IDLE: Phase.IDLE, HUNG: Phase.IDLE}
 
 
 def progress(job: Workload, t_s: float, peak_flops_per_s: float | None) -> dict[str, float | None]:

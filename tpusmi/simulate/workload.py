@@ -55,10 +55,7 @@ class Workload:
     """
 
     def __init__(
-        self,
-        seed: int = 0,
-        forced: tuple[str, float] | None = None,
-        leaking_s: float | None = None,
+        self, seed: int = 0, forced: tuple[str, float] | None = None, leaking_s: float | None = None
     ) -> None:
         self.seed = seed
         self._forced = forced

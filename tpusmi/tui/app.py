@@ -18,7 +18,6 @@ from textual.timer import Timer
 
 from tpusmi.model import Snapshot
 from tpusmi.tui.draw.look import Look
-from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.ending import ends
 from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
 from tpusmi.tui.export import copy_text, save_screenshot, self_contained
@@ -34,8 +33,6 @@ LATE_TICKS = 3
 """Ticks without an answer after which the header says so."""
 MESSAGE_S = 4.0
 """How long the footer shows a message."""
-GARBAGE_AFTER = 10_000
-"""New objects after which garbage is looked for: a snapshot has thousands, and no cycles."""
 HUNG_UP_EVERY_S = 1.0
 """How often a lost terminal is looked for. Ticks can be a minute apart, while Textual spins."""
 
@@ -92,26 +89,22 @@ class Dashboard(App[None]):
         self.set_interval(HUNG_UP_EVERY_S, self._leave_when_hung_up)
 
     def on_ready(self) -> None:
-        # run() switched it off. Objects of the start are kept out of later searches for garbage.
+        # run() switched it off. Later searches for garbage leave out what the start made.
         if not gc.isenabled():
             gc.freeze()
-            gc.set_threshold(GARBAGE_AFTER)
+            gc.set_threshold(10_000)  # a snapshot makes thousands of objects, and no cycle
             gc.enable()
 
     async def on_event(self, event: Event) -> None:
         # While a filter is typed every key is text, from the very next one on: the focus of a
         # widget that is just being shown would come too late for fast typing.
         is_text = isinstance(event, Paste) or (isinstance(event, Key) and event.key != "ctrl+c")
-        prompt = self._open_prompt() if is_text else None
-        if prompt is not None:
+        top = self.screen_stack[-1] if self.screen_stack else None
+        prompt = top.prompt if is_text and isinstance(top, Page) and top.typing else None
+        if prompt is not None and prompt.is_open:
             prompt.take(event)
         else:
             await super().on_event(event)
-
-    def _open_prompt(self) -> Prompt | None:
-        top = self.screen_stack[-1] if self.screen_stack else None
-        prompt = top.prompt if isinstance(top, Page) and top.typing else None
-        return prompt if prompt is not None and prompt.is_open else None
 
     def on_dashboard_arrived(self, message: Arrived) -> None:
         self._waiting_since_s = None

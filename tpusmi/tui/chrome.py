@@ -39,11 +39,7 @@ def header(scene: Scene, page: str, width: int) -> Row:
     room = width - width_of(right) - width_of(left)
     if room >= 1:
         return (*left, *look.line((" " * room, "plain")), *right)
-    return _clipped(left, right, look, width)
-
-
-def _clipped(left: Row, right: Row, look: Look, width: int) -> Row:
-    """The top line of a narrow screen: `simulated` and `paused` stay, the rest is cut."""
+    # On a narrow screen `simulated` and `paused` stay, and the rest is cut.
     loud = tuple(
         p for p in (*left, *right) if p.style in (look.style["loud"], look.style["paused"])
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     CarryOut = Callable[[Host, Iterable[Chip], Plan, Order, OnProgress], Report]
 
 
-class View(str, Enum):
+class DeviceView(str, Enum):
     """How devices are shown: a row, a tile or a cell for each; `auto` takes the first that fits."""
 
     AUTO = "auto"
@@ -42,7 +42,7 @@ class Options(NamedTuple):
     """Ends processes; None is what `actions` does."""
     label: str = ""
     """Shown in the header beside the host's name, such as `demo`."""
-    view: str = View.AUTO
+    view: str = DeviceView.AUTO
     """The view of devices at the start."""
     filter: str = ""
     """The filter of processes at the start."""

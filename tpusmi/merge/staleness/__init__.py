@@ -4,8 +4,6 @@
 everything that could have changed it was asked, and has answered.
 """
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from tpusmi.model import History, Snapshot
 from tpusmi.model.process import USUAL, Limits
 

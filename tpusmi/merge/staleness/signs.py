@@ -21,8 +21,11 @@ _MEASURES = ("hbm_used_bytes", "idle_s", *BUSY)
 
 def signs_of(c: Case) -> tuple[Sign, ...]:
     """Every sign that it is stale, the weightiest first."""
-    signs = [*c.life.signs, *_stuck(c)]
-    rests_s = idle_s(c)
+    signs = [*c.life.signs]
+    stuck_s, rests_s = _stuck_s(c), idle_s(c)
+    if stuck_s is not None and stuck_s >= c.limits.stuck_s:
+        why = f"no program and no HBM in use for {elapsed(stuck_s)}: it is stuck while it starts, "
+        signs.append(Sign("stuck", f"{why}or needs no TPU (JAX_PLATFORMS=cpu)"))
     if rests_s is not None and rests_s >= c.limits.idle_s:
         signs.append(Sign("idle", f"has left all its devices idle for {elapsed(rests_s)}"))
     return (*signs, *_quiet(c), *_silent(c))
@@ -34,16 +37,6 @@ def works_since_its_start(c: Case) -> str:
     if used is None or used < WORKING_CPU_PERCENT:
         return ""
     return f"it has used {used:.0f} % of a core since its start"
-
-
-def _stuck(c: Case) -> Iterator[Sign]:
-    stuck_s = _stuck_s(c)
-    if stuck_s is not None and stuck_s >= c.limits.stuck_s:
-        yield Sign(
-            "stuck",
-            f"no program and no HBM in use for {elapsed(stuck_s)}: it is stuck while it starts, "
-            "or needs no TPU (JAX_PLATFORMS=cpu)",
-        )
 
 
 def _stuck_s(c: Case) -> float | None:

@@ -1,7 +1,5 @@
 """Whether a holder works: what shows that it does, and what answers that it does not. Pure."""
 
-# No `from __future__ import annotations`: see `model/__init__.py`.
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

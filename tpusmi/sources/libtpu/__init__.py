@@ -29,10 +29,7 @@ class Libtpu:
     period_s = 1.0
 
     def __init__(
-        self,
-        host: Host,
-        holders: Callable[[], Sequence[Process]],
-        with_programs: bool = False,
+        self, host: Host, holders: Callable[[], Sequence[Process]], with_programs: bool = False
     ) -> None:
         """`holders` gives the processes that hold a TPU, to find their servers by."""
         self.with_programs = with_programs

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
-
-from textual.geometry import Size
 
 from tpusmi.merge.roofline import roofline
 from tpusmi.model import Device, Holding, Process, Snapshot
@@ -19,9 +16,17 @@ from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.page import AROUND, ScrollPage, scroll_keys, stepped
 from tpusmi.tui.process.process_facts import letter, verdict_style
-from tpusmi.tui.scene import Scene
 
 KEYS = scroll_keys("device", "device")
+GRAPHS_FROM = 16
+"""Least lines below the title for graphs to be drawn."""
+LEAST_GRAPHS = 9
+ROOMY = 36
+"""Least lines below the title for a plot of the roofline."""
+MOST_MISSING = 2
+"""Lines about missing measurements."""
+MOST_FACTS = 0.45
+"""Facts take wide columns if they then fill no more than this share of the page."""
 
 
 class DevicePage(ScrollPage):
@@ -50,10 +55,23 @@ class DevicePage(ScrollPage):
             return
         if device.owners and self.scene.process_key not in device.owners:
             self.scene.process_key = device.owners[0]  # whose job the job page is to show
-        size = Size(self.size.width, max(0, self.size.height - AROUND))
-        view = draw(self.scene, snapshot, device, self.span_s(snapshot), self.top, size)
-        self.top, self.screen_lines = view.scrolled, view.page
-        self.lines.show(view.rows)
+        self._draw_device(snapshot, device)
+
+    def _draw_device(self, s: Snapshot, d: Device) -> None:
+        look, width, height = self.look, self.size.width, max(0, self.size.height - AROUND)
+        graphs = DeviceGraphs(self.scene, s, d, self.span_s(s))
+        head, text = title(look, s, d, width), graphs.missing()
+        missing = look.wrapped(text, width, "dim")[:MOST_MISSING] if text else []
+        room = max(0, height - len(head) - len(missing) - 1)
+        packed = _packed(look, s, d, width, room, is_past=self.scene.back_s > 0)
+        facts = blocks.drawn(look, packed, width)
+        pictures = graphs.lines(width, _graph_lines(len(graphs.drawn), room, len(facts)))
+        page = room - len(pictures)
+        self.top = min(self.top, max(0, len(facts) - page))
+        self.screen_lines = max(1, page)
+        between = _between(look, len(facts) - page - self.top, self.top, width)
+        lines = [*head, *pictures, *missing, between, *facts[self.top : self.top + page]]
+        self.lines.show(lines[:height])
 
     def action_step(self, step: int) -> None:
         """Show the device that many steps away."""
@@ -61,46 +79,6 @@ class DevicePage(ScrollPage):
         if device is not None and s is not None:
             self.scene.device_key = stepped([d.key for d in s.devices], device.key, step)
             self.draw()
-
-
-GRAPHS_FROM = 16
-"""Least lines below the title for graphs to be drawn."""
-LEAST_GRAPHS = 9
-ROOMY = 36
-"""Least lines below the title for a plot of the roofline."""
-MOST_MISSING = 2
-"""Lines about missing measurements."""
-MOST_FACTS = 0.45
-"""Facts take wide columns if they then fill no more than this share of the page."""
-
-
-class DeviceView(NamedTuple):
-    """The page, and how far its facts can be scrolled."""
-
-    rows: list[Row]
-    scrolled: int
-    page: int
-    """Lines of facts that are visible."""
-
-
-def draw(
-    scene: Scene, s: Snapshot, d: Device, span_s: int, scrolled: int, size: Size
-) -> DeviceView:
-    """The whole page, with the facts scrolled down by that many lines."""
-    look, (width, height) = scene.look, size
-    graphs = DeviceGraphs(scene, s, d, span_s)
-    head = title(look, s, d, width)
-    text = graphs.missing()
-    missing = look.wrapped(text, width, "dim")[:MOST_MISSING] if text else []
-    room = max(0, height - len(head) - len(missing) - 1)
-    packed = _packed(look, s, d, width, room, is_past=scene.back_s > 0)
-    facts = blocks.drawn(look, packed, width)
-    pictures = graphs.lines(width, _graph_lines(len(graphs.drawn), room, len(facts)))
-    page = room - len(pictures)
-    scrolled = min(max(scrolled, 0), max(0, len(facts) - page))
-    between = _between(look, len(facts) - page - scrolled, scrolled, width)
-    lines = [*head, *pictures, *missing, between, *facts[scrolled : scrolled + page]]
-    return DeviceView(lines[:height], scrolled, max(1, page))
 
 
 def _graph_lines(count: int, room: int, facts: int) -> int:

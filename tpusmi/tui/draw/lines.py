@@ -38,27 +38,27 @@ class Lines(Widget):
         """Show these lines in place of the previous ones."""
         before, self.drawn = self.drawn, rows
         dirty = []
+        width = self.size.width
         for y in range(max(len(before), len(rows))):
             old, new = _at(before, y), _at(rows, y)
             if old != new:
                 self._strips.pop(y, None)
-                dirty.append(Region(0, y, _last_change(old, new, self.size.width), 1))
+                dirty.append(Region(0, y, _last_change(old, new, width), 1))
         if dirty:
             self.refresh(*dirty)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The lines inside `crop`, for Textual's compositor."""
-        strips = [self._strip(y) for y in crop.line_range]
-        if crop.x == 0 and crop.width == self.size.width:
+        width = self.size.width
+        strips = [self._strip(y, width) for y in crop.line_range]
+        if crop.x == 0 and crop.width == width:
             return strips
         return [strip.crop(crop.x, crop.right) for strip in strips]
 
-    def _strip(self, y: int) -> Strip:
+    def _strip(self, y: int, width: int) -> Strip:
         strip = self._strips.get(y)
-        if strip is None or strip.cell_length != self.size.width:
-            strip = Strip(_at(self.drawn, y)).adjust_cell_length(
-                self.size.width, self.look.style["plain"]
-            )
+        if strip is None or strip.cell_length != width:
+            strip = Strip(_at(self.drawn, y)).adjust_cell_length(width, self.look.style["plain"])
             self._strips[y] = strip
         return strip
 

@@ -48,8 +48,9 @@ class Text:
         ended = bool(self._question.plan.targets)
         lines = [self._title(f"End {name}?" if ended else f"{name} is left alone")]
         lines += self._command(p, width)
-        for why in self._refusals():
-            lines += self._look.wrapped(f"It {why}.", width, "bad")
+        if not ended:
+            for why in [r.why for r in self._question.plan.refused] or ["cannot be ended"]:
+                lines += self._look.wrapped(f"It {why}.", width, "bad")
         lines.append(())
         for label, text, style in self._facts(p):
             lines += self._labelled(label, text, style, width)
@@ -77,12 +78,6 @@ class Text:
         if number == signal.SIGKILL:
             lines += self._look.wrapped(_AFTER_KILL, width, "warn")
         return lines
-
-    def _refusals(self) -> list[str]:
-        plan = self._question.plan
-        if plan.targets:
-            return []
-        return [refused.why for refused in plan.refused] or ["cannot be ended"]
 
     def _command(self, p: Process, width: int) -> list[Row]:
         lines = split(p.command or words.UNKNOWN, width)
@@ -157,7 +152,8 @@ class TextOfSeveral(Text):
                 lines += self._one(p, self._reasons(p), verdict_style(p), width)
         for p in processes:
             if p.key not in targets:
-                lines += self._one(p, f"Left alone: it {self._why_not(p)}.", "warn", width)
+                why = next((r.why for r in plan.refused if r.pid == p.pid), "cannot be ended")
+                lines += self._one(p, f"Left alone: it {why}.", "warn", width)
         if shared := self._shared():
             lines += [(), *self._look.wrapped(f"{shared[0].upper()}{shared[1:]}.", width, "warn")]
         return lines
@@ -184,7 +180,3 @@ class TextOfSeveral(Text):
         state = "" if state in verdict else state
         parts = (verdict, state, self._other_user(p), self._starter(p), self._progress.get(p.key))
         return "; ".join(text for text in parts if text) or UNJUDGED
-
-    def _why_not(self, p: Process) -> str:
-        refused = (r.why for r in self._question.plan.refused if r.pid == p.pid)
-        return next(refused, "cannot be ended")

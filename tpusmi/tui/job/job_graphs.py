@@ -21,10 +21,10 @@ from tpusmi.tui.draw.graphs import (
     most,
 )
 from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.page import in_words
 from tpusmi.tui.process.memory_curve import Holder
 from tpusmi.tui.process.process_facts import LETTERS, NAME_WIDTH, JobFacts, named
 from tpusmi.tui.scene import Scene
-from tpusmi.tui.span import in_words
 
 LEAST_STEP_LINES, MOST_STEP_LINES = 5, 32
 """Lines of the graph of step times, its title included."""

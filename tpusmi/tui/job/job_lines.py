@@ -15,11 +15,11 @@ from tpusmi.report import rows, words
 from tpusmi.tui.draw.look import Look, Row, split
 from tpusmi.tui.job.job_graphs import SHARES, JobGraphs
 from tpusmi.tui.process.process_details import (
-    SITES_WANTED,
+    MOST_SITES,
     Details,
     judged,
+    site_count,
     site_lines,
-    sites_wanted,
     unverified,
 )
 from tpusmi.tui.process.process_facts import (
@@ -64,7 +64,7 @@ def job_lines(
     if width < TWO_COLUMNS_FROM:
         facts = page.facts(width)
         left = room - len(facts)
-        if left - (sites := page.wanted_sites) >= ROOMY_GRAPHS:
+        if left - (sites := page.lines_of_sites) >= ROOMY_GRAPHS:
             left -= sites
         return [*head, *graphs(width, left), *facts, *page.sites(width)]
     right = int(width * FACTS_SHARE)
@@ -116,7 +116,7 @@ class _Page:
             *named("agent", self._agent(), width),
             *named("process", facts.runs(), width),
             *named("started", facts.place(), width),
-            *named("holds", facts.holds(), width),
+            *named("holds", [words.nodes(self._p.holds)] if self._p.holds else [], width),
             *named("versions", facts.versions(), width),
             *named("variables", facts.environment(), width),
         ]
@@ -129,19 +129,19 @@ class _Page:
         more sites, and another job.
         """
         lines = self.facts(width)
-        room = height - len(lines) - self.wanted_sites
+        room = height - len(lines) - self.lines_of_sites
         lines += device_lines(self._look, self._s, self._p, width, room)
-        lines += self.sites(width, max(height - len(lines) - AROUND_SITES, SITES_WANTED))
+        lines += self.sites(width, max(height - len(lines) - AROUND_SITES, MOST_SITES))
         return [*lines, *other_job(self._look, self._s, self._p, width, height - len(lines))]
 
     @property
-    def wanted_sites(self) -> int:
+    def lines_of_sites(self) -> int:
         """Lines of the sites, roughly, or of the sites to come."""
-        few = -(-sites_wanted(self._p) // SITES_STEP) * SITES_STEP
+        few = -(-site_count(self._p) // SITES_STEP) * SITES_STEP
         has_living_agent = self._p.interval_s is not None and self._p.state == State.LIVE
         return few + AROUND_SITES if has_living_agent else 0
 
-    def sites(self, width: int, most: int = SITES_WANTED) -> list[Row]:
+    def sites(self, width: int, most: int = MOST_SITES) -> list[Row]:
         """The lines of code that hold the most memory; the memory page lists all."""
         profile = self._p.profile
         if profile is None:
@@ -274,7 +274,7 @@ def other_job(look: Look, s: Snapshot, p: Process, width: int, room: int) -> lis
     if other is None:
         return []
     details = Details(look, s, other, None, width)
-    return [(), *details.lines(details.wanted)] if details.wanted < room else []
+    return [(), *details.lines(details.height)] if details.height < room else []
 
 
 def _line(look: Look, s: Snapshot, d: Device) -> Row:

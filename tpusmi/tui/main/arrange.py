@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tpusmi.tui.feed import View
+from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.page import AROUND
 
 LEAST_DETAIL = 4
@@ -21,7 +21,7 @@ HOST_FROM = 16
 class WantedLines(NamedTuple):
     """Lines that each part would fill, title rows included; 0 for a part that is absent."""
 
-    devices: Mapping[View, int]
+    devices: Mapping[DeviceView, int]
     """Lines of the devices in each view."""
     processes: int
     notices: int
@@ -36,7 +36,7 @@ class WantedLines(NamedTuple):
 class Heights(NamedTuple):
     """Lines that each part gets."""
 
-    view: View
+    view: DeviceView
     """Never `auto`."""
     host: int
     devices: int
@@ -47,7 +47,7 @@ class Heights(NamedTuple):
     prompt: int
 
 
-def arrange(want: WantedLines, height: int, view: View = View.AUTO) -> Heights:
+def arrange(want: WantedLines, height: int, view: DeviceView = DeviceView.AUTO) -> Heights:
     """Share a screen: the tables first, then details. The heights add up to the screen's."""
     room = max(0, height - AROUND - want.prompt)
     host = int(height >= HOST_FROM)
@@ -57,9 +57,9 @@ def arrange(want: WantedLines, height: int, view: View = View.AUTO) -> Heights:
     # The devices get at least half of the screen, and all that the processes leave over.
     lower = max(min(want.processes, 4), room // 2 if want.processes else 0)
     most = max(room - lower, min(3, room))
-    if view is View.AUTO:
-        fitting = (v for v in (View.FULL, View.COMPACT) if want.devices[v] <= most)
-        view = next(fitting, View.HEAT)
+    if view is DeviceView.AUTO:
+        fitting = (v for v in (DeviceView.FULL, DeviceView.COMPACT) if want.devices[v] <= most)
+        view = next(fitting, DeviceView.HEAT)
     devices = min(want.devices[view], most)
     room -= devices
     spare = room - want.processes - _least(want, height, room)

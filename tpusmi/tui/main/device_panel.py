@@ -14,7 +14,7 @@ from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity
 from tpusmi.tui.draw.item_list import Tiles, tile_lines
 from tpusmi.tui.draw.look import Row, fill_style
 from tpusmi.tui.draw.table import Cells, Column, Grid, marked
-from tpusmi.tui.feed import View
+from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.page import stepped
 from tpusmi.tui.scene import Scene
 
@@ -114,9 +114,9 @@ class DevicePanel:
         self._table = DeviceTable(scene)
         self.rows: Grid[Device] = Grid(self.look, self._table.columns(), "devices")
         self.tiles: Tiles[Device] = Tiles(self.look, "tiles")
-        self.view = View(scene.options.view)
+        self.view = DeviceView(scene.options.view)
         """The view the user has chosen."""
-        self.shown: Grid[Device] | Tiles[Device] = self.rows
+        self.current: Grid[Device] | Tiles[Device] = self.rows
 
     @property
     def quantity(self) -> Quantity:
@@ -126,47 +126,47 @@ class DevicePanel:
     def choose(self, view: str | int) -> None:
         """Choose a view, or one that many steps further on."""
         if isinstance(view, int):
-            view = stepped([*View], self.view, view)
-        self.view = View(view)
+            view = stepped([*DeviceView], self.view, view)
+        self.view = DeviceView(view)
 
     def next_quantity(self, step: int) -> None:
         """Choose another quantity for graphs and the heat map."""
         self._table.quantity = stepped(QUANTITIES, self.quantity, step)
 
-    def heights(self, snapshot: Snapshot, width: int) -> dict[View, int]:
+    def heights(self, snapshot: Snapshot, width: int) -> dict[DeviceView, int]:
         """Lines that each view would fill, titles included; 0 without devices."""
         count = len(snapshot.devices)
         return {
-            View.FULL: count + 1 if count else 0,
-            View.COMPACT: tile_lines(count, width, TILE) if count else 0,
-            View.HEAT: tile_lines(count, width, CELL) if count else 0,
+            DeviceView.FULL: count + 1 if count else 0,
+            DeviceView.COMPACT: tile_lines(count, width, TILE) if count else 0,
+            DeviceView.HEAT: tile_lines(count, width, CELL) if count else 0,
         }
 
-    def draw(self, snapshot: Snapshot, span_s: int, view: View, active: bool) -> None:
+    def draw(self, snapshot: Snapshot, span_s: int, view: DeviceView, active: bool) -> None:
         """Draw the devices; with a cursor if `active`."""
         self._table.take(snapshot)
         self._table.span_s = min(span_s, GRAPH_MOST_S)
         chosen = self.scene.device
         cursor = chosen.key if active and chosen is not None else None
-        self.shown = self.rows if view is View.FULL else self.tiles
-        self.shown.cursor = cursor
-        if view is View.FULL:
+        self.current = self.rows if view is DeviceView.FULL else self.tiles
+        self.current.cursor = cursor
+        if view is DeviceView.FULL:
             self.rows.show_items(snapshot.devices)
-        elif view is View.COMPACT:
+        elif view is DeviceView.COMPACT:
             self.tiles.show_items(snapshot.devices, self._titles, TILE, self._card)
         else:
             self.tiles.show_items(snapshot.devices, self._legend, CELL, self._cell)
 
     def take_cursor(self) -> None:
         """Let the other pages show the device under the cursor."""
-        key = self.shown.cursor
+        key = self.current.cursor
         if isinstance(key, DeviceKey):
             self.scene.device_key = key
 
     def scroll(self, pages: int) -> None:
         """Scroll the devices by that many pages."""
-        shown = self.shown
-        shown.scroll_rows(pages * shown.page // shown.across)
+        current = self.current
+        current.scroll_rows(pages * current.page // current.across)
 
     # -- tiles
 

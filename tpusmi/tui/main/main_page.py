@@ -12,7 +12,7 @@ from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
 from tpusmi.tui.draw.table import Grid
-from tpusmi.tui.feed import View
+from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.keys import MAIN
 from tpusmi.tui.main.arrange import Heights, WantedLines, arrange
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
@@ -115,7 +115,7 @@ class MainPage(ListPage):
             processes=processes + 1 if processes or filtering else 0,
             notices=notices,
             prompt=int(filtering),
-            detail=self.detail_pane.wanted,
+            detail=self.detail_pane.height,
             graphs=self.overview.height if self.overview.measured(snapshot) else 0,
             others=self.detail_pane.others(),
         )
@@ -126,7 +126,7 @@ class MainPage(ListPage):
         self.graphs.show(self.overview.lines(snapshot, span_s, width, heights.graphs))
 
     def _resize(self, heights: Heights) -> None:
-        as_rows = heights.view is View.FULL
+        as_rows = heights.view is DeviceView.FULL
         lines = (
             heights.host,
             heights.devices if as_rows else 0,
@@ -237,7 +237,7 @@ class MainPage(ListPage):
 
     @property
     def current_list(self) -> ItemList[Branch] | ItemList[Device]:
-        return self.device_panel.shown if self.panel == DEVICES else self.processes
+        return self.device_panel.current if self.panel == DEVICES else self.processes
 
     def on_item_list_moved(self, message: ItemList.Moved) -> None:
         if message.sender is self.processes:

@@ -25,7 +25,7 @@ class ProcessList:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self.table = ProcessTable(scene.look)
-        self.table.telling = scene.ends.progress
+        self.table.progress = scene.ends.progress
         self.table.filter = scene.options.filter
         self.grid: Grid[Branch] = Grid(scene.look, self.table.columns(), "processes")
         self._tags: set[ProcessKey] = set()
@@ -53,7 +53,7 @@ class ProcessList:
         """Draw the table; if `active`, keys move its cursor."""
         table, grid = self.table, self.grid
         table.take(snapshot)
-        rows = table.shown()
+        rows = table.branches()
         self._tags &= {p.key for p in snapshot.processes if not p.is_dead}
         self._put_cursor(rows, snapshot.at_s)
         grid.active, grid.marked = active, self._tags
@@ -162,16 +162,16 @@ class DetailPane:
         self._first = None if selected is None else self._details(snapshot, selected)
 
     @property
-    def wanted(self) -> int:
+    def height(self) -> int:
         """Lines about the selected process, or about why there is none."""
-        lines = len(self._nothing()) if self._first is None else self._first.wanted
+        lines = len(self._nothing()) if self._first is None else self._first.height
         self._most = max(self._most, _rounded(lines))
         return self._most
 
     def others(self) -> Iterator[int]:
         """Lines of each other process, made only as far as the caller asks."""
         for details in self._details_of_others():
-            yield _rounded(details.wanted + 1)
+            yield _rounded(details.height + 1)
 
     def lines(self, height: int) -> list[Row]:
         """As many lines as there is room for."""
@@ -179,11 +179,11 @@ class DetailPane:
             return self._nothing()[:height]
         below: list[Row] = []
         for details in self._details_of_others() if height > self._most else ():
-            wanted = _rounded(details.wanted + 1)
-            if len(below) + wanted > height - self._most:
+            needed = _rounded(details.height + 1)
+            if len(below) + needed > height - self._most:
                 break
-            lines = [(), *details.lines(wanted - 1)]
-            below += [*lines, *[()] * (wanted - len(lines))]
+            lines = [(), *details.lines(needed - 1)]
+            below += [*lines, *[()] * (needed - len(lines))]
         first = self._first.lines(height - len(below))
         return [*first, *[()] * (height - len(below) - len(first)), *below]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Generic, cast
@@ -73,12 +73,8 @@ LEAST_COMMAND = 8
 """The least width of a command, however deep it is in the tree."""
 
 
-def of_branches(look: Look, columns: Iterable[Column[Process]]) -> tuple[Column[Branch], ...]:
-    """The same columns for a tree, which is drawn before the commands."""
-    return tuple(_of_branch(look, column) for column in columns)
-
-
-def _of_branch(look: Look, column: Column[Process]) -> Column[Branch]:
+def of_branch(look: Look, column: Column[Process]) -> Column[Branch]:
+    """The same column for a tree, which is drawn before the commands."""
     text, known = column.text, column.known
 
     def draw(b: Branch, width: int) -> Row:
@@ -132,14 +128,14 @@ class ProcessTable(Cells[Process]):
         """Only processes that pass it are shown."""
         self.as_tree = False
         """Processes are shown under what started them."""
-        self.telling: Mapping[ProcessKey, str] = {}
+        self.progress: Mapping[ProcessKey, str] = {}
         """How far those are that are being ended."""
 
     def columns(self) -> tuple[Column[Branch], ...]:
         """The table, left to right."""
-        return of_branches(self.look, self._columns)
+        return tuple(of_branch(self.look, column) for column in self._columns)
 
-    def shown(self) -> list[Branch]:
+    def branches(self) -> list[Branch]:
         """The processes that pass the filter, sorted; unknown values last, then the dead."""
         processes = () if self.at is None else self.at.snapshot.processes
         passes = filters.matcher(self.filter)
@@ -188,7 +184,7 @@ class ProcessTable(Cells[Process]):
 
     def _phase(self, p: Process, cell: Cell, width: int) -> Row:
         """The state in a word: the letter and the details tell the rest."""
-        if p.key in self.telling:
+        if p.key in self.progress:
             return self.look.cell("ending", width, "warn")
         stands_out = letter(p) in (STALE, SUSPECT, STOPPED)
         style = letter_style(p) if stands_out else self.style(p)
@@ -196,7 +192,7 @@ class ProcessTable(Cells[Process]):
 
     def _command(self, p: Process, cell: Cell, width: int) -> Row:
         """Its command, after how far its end is."""
-        command, progress = words.command(p.command) or words.UNKNOWN, self.telling.get(p.key)
+        command, progress = words.command(p.command) or words.UNKNOWN, self.progress.get(p.key)
         note = progress if p.is_verified or p.is_dead else verdicts.doubt(p)
         if note is None:
             return self.look.cell(command, width, self.style(p))

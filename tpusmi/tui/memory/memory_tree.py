@@ -64,16 +64,12 @@ class TreeTable(Grid[Any]):
     def __init__(self, look: Look, columns: Sequence[Column[Any]], id: str) -> None:
         super().__init__(look, columns, id)
         self._roots: Sequence[Node] = ()
-        self._opened: set[Key] = set()
+        self.opened: frozenset[Key] = frozenset()
+        """The rows that the user has opened."""
         self._placed: Key | None = None
         """The row on which the user put the cursor; it may be gone. Until then the cursor is on
         the first row, whichever that is.
         """
-
-    @property
-    def opened(self) -> frozenset[Key]:
-        """The rows that the user has opened."""
-        return frozenset(self._opened)
 
     def show_tree(self, nodes: Sequence[Node]) -> None:
         """Show this tree, with the same rows open. The very same nodes are not drawn again."""
@@ -83,22 +79,18 @@ class TreeTable(Grid[Any]):
 
     def fold(self, key: Key) -> None:
         """Open or close that row."""
-        self._opened ^= {key}
+        self.opened ^= {key}
         self._unfold()
 
     def fold_all(self, is_open: bool) -> None:
         """Open or close every row."""
-        self._opened = set()
-        todo = [*self._roots] if is_open else []
-        while todo:
-            node = todo.pop()
-            self._opened.add(node.key)
-            todo += node.children
+        all_rows = tree_rows(self._roots, lambda key: True) if is_open else ()
+        self.opened = frozenset(row.key for row in all_rows)
         self._unfold()
 
     def forget(self) -> None:
         """Close every row, and go to the first."""
-        self._opened = set()
+        self.opened = frozenset()
         self.to_top()
 
     def to_top(self) -> None:
@@ -114,7 +106,7 @@ class TreeTable(Grid[Any]):
     def _unfold(self) -> None:
         """A visible cursor stays visible when rows come and go."""
         was_visible = self._is_visible(self.index)
-        items = [*tree_rows(self._roots, self._opened.__contains__)]
+        items = [*tree_rows(self._roots, self.opened.__contains__)]
         keys = {b.key: None for b in items}
         placed = None if self._placed is None else nearest(self._placed, keys)
         self.cursor = placed if placed is not None else next(iter(keys), None)

@@ -13,7 +13,7 @@ from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.process.process_facts import NO_AGENT, JobFacts, letter, own_warnings, verdict_style
 
 _NAME_WIDTH = 10
-SITES_WANTED = 12
+MOST_SITES = 12
 """The largest lines of code that are worth their room."""
 SITES_TO_COME = 8
 """Lines that are kept free for them until they are known."""
@@ -33,9 +33,9 @@ class Details:
         self._lines = [title, *end, *doubt, *self._notices(), *self._fact_lines()]
 
     @property
-    def wanted(self) -> int:
+    def height(self) -> int:
         """Lines that are worth their room, those of the largest sites among them."""
-        sites = sites_wanted(self._p)
+        sites = site_count(self._p)
         return len(self._lines) + sites + bool(sites)
 
     def lines(self, height: int) -> list[Row]:
@@ -52,7 +52,7 @@ class Details:
         life_lines = [line(name, parts) for name, parts in life if parts]
         lines = [line("job", self._identity())]
         if self._p.holds:
-            lines.append(line("holds", chain(facts.holds(), facts.environment())))
+            lines.append(line("holds", chain([words.nodes(self._p.holds)], facts.environment())))
         if self._p.interval_s is None:
             return [*lines, *life_lines, line("agent", [NO_AGENT])]
         steps = [*facts.steps(), *facts.flops(), *facts.last_step()] or [words.UNKNOWN]
@@ -90,10 +90,10 @@ class Details:
         return self._look.line((name.ljust(_NAME_WIDTH), "title"), (text, style))
 
 
-def sites_wanted(p: Process) -> int:
+def site_count(p: Process) -> int:
     """How many of the largest sites are worth their room, or will be once they are known."""
     if p.profile is not None:
-        return min(len(p.profile.sites), SITES_WANTED)
+        return min(len(p.profile.sites), MOST_SITES)
     return SITES_TO_COME if p.state == State.LIVE and p.interval_s is not None else 0
 
 

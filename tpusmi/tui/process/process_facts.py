@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.model import (
-    STALE_HOLDER,
-    SUSPECT_HOLDER,
-    Notice,
-    Phase,
-    Process,
-    Snapshot,
-    Verdict,
-)
+from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Notice, Phase, Process, Snapshot, Verdict
 from tpusmi.report import words
 from tpusmi.text import noun
 from tpusmi.tui.draw.look import Look, Row
@@ -81,11 +73,6 @@ class JobFacts:
         for label, name in VERSIONS:
             if self._p.facts.get(name):
                 yield f"{label} {self._p.facts[name]}"
-
-    def holds(self) -> Iterator[str]:
-        """Its device nodes."""
-        if self._p.holds:
-            yield words.nodes(self._p.holds)
 
     def environment(self) -> Iterator[str]:
         """Its known environment variables."""
