@@ -106,7 +106,7 @@ def test_the_roofline_in_words() -> None:
     assert chip_limits.in_words(BELOW) == (
         "memory-bound: 186 FLOP/byte (ridge: 241), 66 % of the roof"
     )
-    assert chip_limits.in_words(ABOVE).startswith("compute-bound: 1500 FLOP/byte of 241")
+    assert chip_limits.in_words(ABOVE).startswith("compute-bound: 1500 FLOP/byte (ridge: 241)")
     assert "step(flops=)" in chip_limits.in_words(Roofline(PEAK, BANDWIDTH, None, 5e11))
     assert "the HBM bandwidth is not measured" in chip_limits.in_words(
         Roofline(PEAK, BANDWIDTH, 1e12, None)

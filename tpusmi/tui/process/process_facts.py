@@ -170,7 +170,7 @@ class JobFacts:
         if life.terminal:
             yield life.terminal
         if life.cwd:
-            yield f"in {life.cwd}"
+            yield f"directory {life.cwd}"
         if life.container:
             inner = f" as pid {life.inner_pid}" if life.inner_pid is not None else ""
             yield f"container {life.container[:12]}{inner}"
