@@ -43,8 +43,8 @@ def free(  # noqa: PLR0913  # the options of `tpusmi kill`, by their names
     it, another user's process unless `all_users`, or a process that does not hold a TPU: `refused`
     lists the processes that were requested and left alone, and `is_free` is True only when every
     requested node was seen to be free. `stale` ends only holders that are certainly stale. Takes up
-    to `grace_s + wait_s` seconds. Raises ValueError for invalid arguments,
-    PermissionError under TPUSMI_MODE=readonly, and nothing else.
+    to `grace_s + wait_s` seconds. Raises ValueError for invalid arguments, PermissionError under
+    TPUSMI_MODE=readonly, and nothing else.
     """
     order = Order(signal, grace_s, wait_s)
     order.check()

@@ -25,7 +25,7 @@ from support.web_servers import LIMIT_S, Serving, serving, serving_here
 from tpusmi.model import Host
 from tpusmi.web import connections
 from tpusmi.web import server as web
-from tpusmi.web.peers import oldest_of_the_largest, peer_of
+from tpusmi.web.connections import oldest_of_the_largest, peer_of
 
 IDLE = 626
 DASHBOARD = "exec head -c 1"

@@ -66,9 +66,7 @@ class Segment:
         self._make()
 
     def keep(self, now_s: float) -> bool:
-        """Make it again where it is gone, or there was no room. False while nothing can be
-        written.
-        """
+        """Make it again where it is gone or had no room. False while nothing can be written."""
         # A clock that was set back, as that of a restored process, does not stop this.
         is_due = not 0.0 <= now_s - self._looked_at_s < self._pause_s
         if is_due and self.was_opened:

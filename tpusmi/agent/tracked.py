@@ -113,7 +113,7 @@ class _Calls:
     def __init__(self, function: Callable[..., Any], flops: Flops, core: Any) -> None:
         self.function, self.flops, self.core = function, flops, core
         size = getattr(function, "_cache_size", None)
-        self.count_programs: Callable[[], int] = size if callable(size) else _always_one
+        self.count_programs: Callable[[], int] = size if callable(size) else lambda: 1
         """How many programs JAX has compiled: another number means that there may be a new one."""
         self.programs = 0
         """How many programs there were at the last look: 1, or SEVERAL."""
@@ -176,10 +176,6 @@ def note(flops: Flops, function: Any, code: str, reason: str) -> None:
     except Exception:  # noqa: BLE001  # an object of the job's may raise anything
         name = "?"
     flops.notes.setdefault(code, f"track({name}): {reason}; use step(flops=) instead")
-
-
-def _always_one() -> int:
-    return 1
 
 
 def _core() -> Any | None:

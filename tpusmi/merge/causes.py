@@ -134,10 +134,6 @@ def _wastes(u: Use) -> bool:
     return _from(mxu, SOME_MXU_PERCENT) and _below(mfu, WASTED_RATIO * mxu)
 
 
-def _is_uneven(u: Use) -> bool:
-    return u.stepping and bool(u.p50_s) and _from(u.p95_s, UNEVEN_RATIO * (u.p50_s or 0.0))
-
-
 def _has_next_to_no_mxu(u: Use) -> bool:
     return _below(u.mxu_percent, WARNED_MXU_PERCENT)
 
@@ -222,7 +218,9 @@ CASES = (
         code="uneven",
         why="one step in twenty takes much longer than the median",
         cure="look for checkpoints, evaluation, input that stalls, other load on the host",
-        holds=_is_uneven,
+        holds=lambda u: (
+            u.stepping and bool(u.p50_s) and _from(u.p95_s, UNEVEN_RATIO * (u.p50_s or 0.0))
+        ),
     ),
 )
 """In the order of the job page, which shows the first that holds: what stops a job comes before

@@ -194,10 +194,6 @@ def _of_life(name: str, read: Callable[[float | None], str]) -> Getter:
     return _number(lambda at, p: None if p.life is None else getattr(p.life, name), read)
 
 
-def _doing(at: IndexedSnapshot, p: Process) -> Cell:
-    return Cell(verdicts.doing(p) or words.UNKNOWN, p.status or None)
-
-
 def _age_s(at: IndexedSnapshot, p: Process) -> float | None:
     return None if p.sampled_at_s is None else max(0.0, at.snapshot.at_s - p.sampled_at_s)
 
@@ -263,7 +259,8 @@ PROCESS_COLUMNS = (
         _of_life("rss_bytes", words.size), width=9, rank=13, letter="m"),
     _extra("TIME", "How long it has run.",
         _of_life("age_s", words.elapsed), width=6, rank=11, letter="t"),
-    ColumnSpec("PHASE", "What it is doing, in a word.", _doing, width=9, rank=6),
+    ColumnSpec("PHASE", "What it is doing, in a word.",
+        lambda at, p: Cell(verdicts.doing(p) or words.UNKNOWN, p.status or None), width=9, rank=6),
     ColumnSpec("AGE", "Age of the newest sample of its agent; not of the job.",
         _number(_age_s, words.elapsed), width=6, rank=8, right=True),
     ColumnSpec("COMMAND", "Its command line, without the directory of the program.",

@@ -174,9 +174,6 @@ class Answers:
         is_half = self._generation.name == "7x" and len(row.devices) == 1
         return of_row // 2 if is_half else of_row
 
-    def used_bytes(self, row: Row) -> int:
-        return int(self.limit_bytes(row) * self.mean(row, "memory"))
-
     def mean(self, row: Row, what: str) -> float:
         """Mean of a quantity of the workload over a row's devices."""
         t_s = self._running.job_time_s
@@ -250,7 +247,7 @@ _OURS = {name.grpc: name.metric for name in NAMES}
 
 _GAUGES: dict[str, Callable[[Answers, Row], float]] = {
     "hbm_limit_bytes": Answers.limit_bytes,
-    "hbm_used_bytes": Answers.used_bytes,
+    "hbm_used_bytes": lambda a, row: int(a.limit_bytes(row) * a.mean(row, "memory")),
     "duty_cycle_percent": lambda a, row: 100 * a.mean(row, "duty"),
     "hbm_bandwidth_utilization_percent": lambda a, row: 100 * a.mean(row, "bandwidth"),
     "idle_s": lambda a, row: a.mean(row, "idle_s"),

@@ -28,6 +28,7 @@ _TCP, _LISTEN, _ESTABLISHED, _FIN_WAITS = 6, 10, 1, (4, 5)
 _CONNECTED = (_ESTABLISHED, *_FIN_WAITS)
 """States of TCP sockets. In any other one the other end has closed the connection."""
 _TCP_QUESTION = struct.Struct("=BBBBI48x")
+_END_QUESTION, _ANY = struct.Struct("=BBBBI2s2s16s16sIII"), 0xFFFFFFFF
 _PORT, _ADDRESS, _USER = 16 + 4, 16 + 8, 16 + 64
 """Where they are in an answer of 88 bytes; the inode comes after the user."""
 _ANSWER_BYTES = 88
@@ -122,6 +123,26 @@ def is_connected(process: str, inode: int) -> bool | None:
     if state is not None:
         return state in _CONNECTED
     return _has_unix_peer(inode) if _is_near(process) else None
+
+
+def user_of_connection(
+    family: int, theirs: tuple[bytes, int], ours: tuple[bytes, int]
+) -> int | None:
+    """The uid of the socket at the other end of a TCP connection, from the packed addresses and the
+    ports of both ends; None when it is not on this machine, or the kernel does not report it.
+    """
+    question = _END_QUESTION.pack(
+        family, _TCP, 0, 0, _ANY,
+        theirs[1].to_bytes(2, "big"), ours[1].to_bytes(2, "big"), theirs[0], ours[0],
+        0, _ANY, _ANY,
+    )  # fmt: skip
+    try:
+        answer = next(_netlink(_REQUEST, question))
+    except OSError:
+        return None
+    if _HEADER.unpack_from(answer)[1] != _BY_FAMILY or len(answer) < _USER + 4:
+        return None
+    return int(struct.unpack_from("=I", answer, _USER)[0])
 
 
 def _inodes(fds: str, names: Iterable[str]) -> set[int]:

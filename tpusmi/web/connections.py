@@ -7,14 +7,22 @@ user. When there are too many, the peer with the most connections loses its olde
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import resource
 import socket
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from tpusmi.web.peers import UNKNOWN, oldest_of_the_largest, peer_of
+from tpusmi.sources.sockets import user_of_connection
+
+T = TypeVar("T")
+
+UNKNOWN = "this machine"
+NETWORK_BITS = 64
+"""The part of an IPv6 address that is one peer: it controls all addresses below."""
 
 CONNECTIONS_MOST = 128
 """The limit, not counting tabs. A browser opens six for a page."""
@@ -128,3 +136,29 @@ async def accept(
         with suppress(OSError):  # the other end is already closed
             transport, _ = await loop.connect_accepted_socket(protocol, connected)
             connections.enter(transport)
+
+
+def peer_of(theirs: tuple[str, int], ours: tuple[str, int]) -> str:
+    """The peer of a connection, from the addresses and ports of both ends: `user 1000` of this
+    machine, according to the kernel; else its address, `192.0.2.7`.
+    """
+    address, own = _plain(theirs[0]), _plain(ours[0])
+    if address.is_loopback or address == own:
+        family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+        user = user_of_connection(family, (address.packed, theirs[1]), (own.packed, ours[1]))
+        return UNKNOWN if user is None else f"user {user}"
+    if address.version == 6:
+        return str(ipaddress.ip_network((address.packed, NETWORK_BITS), strict=False))
+    return str(address)
+
+
+def oldest_of_the_largest(peers: Mapping[T, str]) -> T:
+    """The oldest entry of the peer with the most entries."""
+    (most, _), *_ = Counter(peers.values()).most_common(1)
+    return next(entry for entry, peer in peers.items() if peer == most)
+
+
+def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The address; the IPv4 address if it is written as IPv6."""
+    parsed = ipaddress.ip_address(address)
+    return getattr(parsed, "ipv4_mapped", None) or parsed

@@ -16,7 +16,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
-from tpusmi.web.peers import oldest_of_the_largest
+from tpusmi.web.connections import oldest_of_the_largest
 
 QUIT_S = 5.0
 """How long a dashboard has to end before it is killed."""

@@ -10,8 +10,15 @@ from itertools import chain
 
 from tpusmi.model import ABSENT, FAILED, LIBTPU, OK, Host, Missing, Outcome, Process, Server, Status
 from tpusmi.sources.libtpu.pool import Pool
-from tpusmi.sources.libtpu.ports import PORTS_VARIABLE, Endpoint, SocketOwners, find, named_ports
-from tpusmi.sources.libtpu.replies import EndpointReply, ServerReply
+from tpusmi.sources.libtpu.ports import (
+    PORTS_VARIABLE,
+    Endpoint,
+    EndpointReply,
+    ServerReply,
+    SocketOwners,
+    find,
+    named_ports,
+)
 from tpusmi.sources.sockets import Listener, listeners
 from tpusmi.sources.users import user_name
 from tpusmi.text import clean, counted

@@ -11,8 +11,7 @@ from tpusmi.model import ABSENT, FAILED, OK, Core, ProcessKey, RowKey
 from tpusmi.sources.libtpu.decode import MetricValues, Origin, cores, message, metric_values
 from tpusmi.sources.libtpu.grpc_status import NOT_THE_SERVICE, Code, reason
 from tpusmi.sources.libtpu.names import GAUGE, NAMES, Name
-from tpusmi.sources.libtpu.ports import target_of
-from tpusmi.sources.libtpu.replies import ServerReply
+from tpusmi.sources.libtpu.ports import ServerReply, target_of
 from tpusmi.text import clean
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import time
 from collections.abc import Container, Iterable
 
 from tpusmi.model import ABSENT, FAILED, OK
-from tpusmi.sources.libtpu.ports import USUAL, Endpoint, target_of
-from tpusmi.sources.libtpu.replies import EndpointReply, ServerReply
+from tpusmi.sources.libtpu.ports import USUAL, Endpoint, EndpointReply, ServerReply, target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import Host, Process, ProcessKey
+from tpusmi.model import Core, Host, Latency, Process, ProcessKey, Reading, Status
 from tpusmi.sources.sockets import Listener, listening_sockets, visible_sockets
 from tpusmi.wire import identity, places
 
@@ -45,6 +45,31 @@ class Endpoint(NamedTuple):
     """The user that owns the socket, as the kernel reports."""
     stranger: int | None = None
     """The process that listens there and holds no TPU; None when that is not certain."""
+
+
+class ServerReply(NamedTuple):
+    """What a server reported last, or why it reported nothing."""
+
+    status: Status
+    """ABSENT: nothing listens. FAILED: a process listens, and `message` says what is wrong."""
+    message: str = ""
+    is_service: bool = True
+    """False when what answers is not libtpu."""
+    readings: tuple[Reading, ...] = ()
+    latencies: tuple[Latency, ...] = ()
+    cores: tuple[Core, ...] = ()
+    ids: tuple[int, ...] = ()
+    """Every device id that the server has reported since we first met it."""
+    notes: tuple[str, ...] = ()
+    lacks_package: bool = False
+    """True where a port listens, and no protobuf is installed here to ask it with."""
+
+
+class EndpointReply(NamedTuple):
+    """An endpoint and the newest reply of the server there."""
+
+    endpoint: Endpoint
+    reply: ServerReply
 
 
 class Endpoints(NamedTuple):
