@@ -70,7 +70,7 @@ def patterns_in(source: Path) -> Iterator[Pattern]:
         first = call.args[0]
         if isinstance(first, ast.Name) and (module, first.id) in OF_OTHERS:
             continue
-        names = {"re": re, **vars(importlib.import_module(module))}
+        names = vars(importlib.import_module(module))
         flags = [a for a in call.args[1:] if isinstance(a, ast.Attribute)]
         flags += [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
         number = sum(int(evaluated(flag, names)) for flag in flags)

@@ -69,7 +69,6 @@ def _module(command: str) -> ModuleType:
 
 def _why_unknown(arguments: Sequence[str], unknown: Sequence[str]) -> str:
     """Why those of the arguments are not understood: a command that is late or has a typo."""
-    import re
     from difflib import get_close_matches
 
     commands = [*(name for (name,) in _COMMANDS), "demo"]
@@ -80,7 +79,7 @@ def _why_unknown(arguments: Sequence[str], unknown: Sequence[str]) -> str:
             return f"unrecognized arguments: {' '.join(unknown)}"
         return f"unknown command {unknown[0]}" + (f"; did you mean {near[0]}?" if near else "")
     taken = "" if late == "demo" else _module(late).parser().format_help()
-    options = re.findall(r"[\w-]+", taken)
+    options = taken.replace(",", " ").split()
     before = (word.partition("=")[0] for word in arguments[: arguments.index(late)])
     for option in (word for word in before if word.startswith("-")):
         if taken and option not in options:
