@@ -140,4 +140,5 @@ def test_the_demo_without_a_terminal_prints_its_job_once(tmp_path: Path) -> None
     assert found.returncode == 0
     assert "(SIMULATED)" in found.stdout
     assert "tpu:7" in found.stdout
-    assert "running" in found.stdout, "it waits for the first steps"
+    row = found.stdout.partition("STEPS/s")[2].splitlines()[1].split()
+    assert "." in row[5], "it waits for the first steps: its rate is known"
