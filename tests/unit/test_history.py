@@ -208,6 +208,54 @@ def test_a_history_is_read_and_forgets_while_a_source_adds_to_it() -> None:
     assert not source.is_alive()
 
 
+JOB = ProcessKey(1, 1)
+
+
+def resting(key: DeviceKey, at_s: float) -> Reading:
+    return Reading("duty_cycle_percent", key, 0.0, at_s, "agent", 5.0)
+
+
+def record(history: History, key: DeviceKey, owners: tuple[ProcessKey, ...], at_s: float) -> None:
+    shown = {(key, "duty_cycle_percent"): resting(key, at_s)}
+    history.record(shown, {0: key}, {key: owners} if owners else {}, at_s)
+
+
+def test_the_rest_that_a_jobs_agent_recorded_before_the_first_look_is_its_own() -> None:
+    history, device = History(), DeviceKey(JOB, 0)
+    history.add([resting(device, float(at_s)) for at_s in range(100, 400)])
+    record(history, device, (JOB,), 400.0)
+    assert history.nothing_since_s(device) == 100.0
+    record(history, device, (JOB, ProcessKey(2, 2)), 401.0)
+    assert history.nothing_since_s(device) == 401.0
+
+
+def test_a_job_that_comes_to_a_chip_that_was_free_begins_its_rest_anew() -> None:
+    history, device = History(), DeviceKey(JOB, 0)
+    record(history, DeviceKey(None, 0), (), 100.0)
+    record(history, device, (JOB,), 101.0)
+    assert history.nothing_since_s(device) == 101.0
+
+
+def test_a_source_adds_the_past_of_jobs_while_a_snapshot_is_recorded() -> None:
+    history, done, every_s = History(), threading.Event(), sys.getswitchinterval()
+
+    def add() -> None:
+        for n in range(8_000):
+            history.add([resting(DeviceKey(ProcessKey(n, n), 0), 1.0)])
+        done.set()
+
+    source = threading.Thread(target=add)
+    sys.setswitchinterval(1e-6)
+    try:
+        source.start()
+        while not done.is_set():
+            record(history, KEY, (), 2.0)
+    finally:
+        sys.setswitchinterval(every_s)
+        source.join(10)
+    assert not source.is_alive()
+
+
 def test_devices_that_change_their_keys_at_each_look_cost_no_memory_and_little_time() -> None:
     """A metrics server that names its devices anew, and a job whose agent comes and goes."""
     history = History()

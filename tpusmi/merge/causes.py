@@ -134,8 +134,16 @@ def _wastes(u: Use) -> bool:
     return _from(mxu, SOME_MXU_PERCENT) and _below(mfu, WASTED_RATIO * mxu)
 
 
-def _has_next_to_no_mxu(u: Use) -> bool:
-    return _below(u.mxu_percent, WARNED_MXU_PERCENT)
+def _little_mxu(code: str, why: str, cure: str, suits: Callable[[Use], bool]) -> Cause:
+    """A busy job that makes little use of the MXU, if its bandwidth `suits`."""
+    return Cause(
+        code=code,
+        why="busy {duty_percent:.0f} %, MXU {mxu_percent:.0f} %" + why,
+        cure=cure,
+        holds=lambda u: _is_busy_for_little(u) and suits(u),
+        notice="busy_without_mxu",
+        warns=lambda u: _below(u.mxu_percent, WARNED_MXU_PERCENT),
+    )
 
 
 CASES = (
@@ -176,36 +184,23 @@ CASES = (
         holds=_is_starved,
         notice="starved",
     ),
-    Cause(
-        code="memory_bound",
-        why="busy {duty_percent:.0f} %, MXU {mxu_percent:.0f} %, bandwidth "
-        "{bandwidth_percent:.0f} %: bound by memory",
-        cure="larger batches, fused or quantized kernels",
-        holds=lambda u: (
-            _is_busy_for_little(u) and _from(u.bandwidth_percent, MUCH_BANDWIDTH_PERCENT)
-        ),
-        notice="busy_without_mxu",
-        warns=_has_next_to_no_mxu,
+    _little_mxu(
+        "memory_bound",
+        ", bandwidth {bandwidth_percent:.0f} %: bound by memory",
+        "larger batches, fused or quantized kernels",
+        lambda u: _from(u.bandwidth_percent, MUCH_BANDWIDTH_PERCENT),
     ),
-    Cause(
-        code="communication",
-        why="busy {duty_percent:.0f} %, MXU {mxu_percent:.0f} %, bandwidth "
-        "{bandwidth_percent:.0f} %: communication, tiny programs, or small shapes",
-        cure="look at collectives; pad to multiples of 128 (256 on v6e and 7x)",
-        holds=lambda u: (
-            _is_busy_for_little(u) and _below(u.bandwidth_percent, MUCH_BANDWIDTH_PERCENT)
-        ),
-        notice="busy_without_mxu",
-        warns=_has_next_to_no_mxu,
+    _little_mxu(
+        "communication",
+        ", bandwidth {bandwidth_percent:.0f} %: communication, tiny programs, or small shapes",
+        "look at collectives; pad to multiples of 128 (256 on v6e and 7x)",
+        lambda u: _below(u.bandwidth_percent, MUCH_BANDWIDTH_PERCENT),
     ),
-    Cause(
-        code="little_mxu",
-        why="busy {duty_percent:.0f} %, MXU {mxu_percent:.0f} %: bound by memory or "
-        "communication, or small shapes",
-        cure="larger batches; look at collectives; pad to multiples of 128",
-        holds=lambda u: _is_busy_for_little(u) and u.bandwidth_percent is None,
-        notice="busy_without_mxu",
-        warns=_has_next_to_no_mxu,
+    _little_mxu(
+        "little_mxu",
+        ": bound by memory or communication, or small shapes",
+        "larger batches; look at collectives; pad to multiples of 128",
+        lambda u: u.bandwidth_percent is None,
     ),
     Cause(
         code="wastes",

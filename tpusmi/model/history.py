@@ -138,6 +138,8 @@ class History:
         before = [(self._places.get(place), key) for place, key in places.items()]
         moved = {old: key for old, key in before if old is not None and old != key}
         self._places = dict(places)
+        for old in moved:
+            self._owners.setdefault(old, ())
         for (subject, name), series in self._all() if moved else ():
             if isinstance(subject, DeviceKey) and subject in moved and series.witness != AGENT:
                 self._go_on((moved[subject], name), series)
@@ -145,11 +147,15 @@ class History:
             _move(state, moved)
 
     def _hand_over(self, owners: Mapping[Subject, Owners]) -> None:
-        """Begin again for what another process has now: the one before it left it idle."""
+        """Begin again for what another process has now: the one before it left it idle. A device
+        that is new has only what its own agent recorded before.
+        """
         for subject, processes in owners.items():
-            if not set(processes) <= set(self._owners.get(subject, ())):
+            own = (subject.process,) if isinstance(subject, DeviceKey) else ()
+            if not set(processes) <= {*self._owners.get(subject, own)}:
                 self._quiet.pop(subject, None)
-        quiet = {x: self._owners[x] for x in self._quiet if x in self._owners}
+        # A copy, taken in one step: a source adds the past of a job meanwhile.
+        quiet = {x: self._owners[x] for x in self._quiet.copy() if x in self._owners}
         self._owners = {**quiet, **owners}
 
     def _go_on(self, key: Key, series: Series) -> None:
