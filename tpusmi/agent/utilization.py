@@ -11,6 +11,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from tpusmi import chips
@@ -124,10 +125,9 @@ class Utilization(Thread):
         for again_s in (0.0, *AGAIN_S):
             if again_s and self._end.wait(again_s):
                 return
-            server = self._connect()
             try:
-                self._ask(server)
-                server.close()
+                with closing(self._connect()) as server:
+                    self._ask(server)
                 return
             except ImportError:
                 return  # protobuf is not installed
