@@ -121,3 +121,14 @@ def test_a_group_of_the_systems_own_unit_is_proof_and_a_users_copy_of_it_is_none
     groups: str, expected: bool
 ) -> None:
     assert is_platform_agent(f"/proc/{os.getpid()}", "python", 1001, groups) is expected
+
+
+@pytest.mark.parametrize("character", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_a_control_group_of_a_user_that_is_named_like_two_lines_is_none(character: str) -> None:
+    """The kernel refuses a newline in its name and no other character; any user may make one below
+    their own.
+    """
+    own = "0::/user.slice/user-1000.slice/user@1000.service"
+    groups = f"{own}/x{character}0::/system.slice/tpu-runtime.service\n"
+    assert not is_platform_agent("/proc/self", "python", 1000, groups)
+    assert is_platform_agent("/proc/self", "x", 1000, "0::/system.slice/tpu-runtime.service\n")

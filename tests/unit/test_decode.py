@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -72,12 +73,11 @@ def test_bytes_that_protobuf_cannot_decode_are_no_message(
 ) -> None:
     """Python's implementation has no limit of its own to messages within each other before 5.29."""
 
-    class Nested:
-        @staticmethod
-        def FromString(data: bytes) -> Any:
-            raise error
+    def fail(data: bytes) -> Any:
+        raise error
 
-    monkeypatch.setattr(decode, "messages", lambda: {"MetricResponse": Nested})
+    nested = SimpleNamespace(FromString=fail)
+    monkeypatch.setattr(decode, "messages", lambda: {"MetricResponse": nested})
     assert decode.message(Call(), "MetricResponse") is None
 
 

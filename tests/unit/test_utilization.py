@@ -165,7 +165,8 @@ def test_after_an_error_it_does_not_know_it_begins_again(monkeypatch: pytest.Mon
             raise AttributeError("partially initialized module")
         return [row(DUTY, 0, 42.0, at_s=7.0)]
 
-    thread = asking(Server(fail_once))
+    thread = Utilization([0], "TPU v5 lite", 0.01, lambda: Server(fail_once))
+    thread.start()
     until(lambda: thread.busy.devices)
     assert thread.failure is None
     thread.stop()
@@ -177,10 +178,13 @@ def test_an_error_that_stays_ends_it_with_a_sentence(monkeypatch: pytest.MonkeyP
     def fail(now_s: float) -> Sequence[Reading]:
         raise TypeError("a new grpc")
 
-    server = Server(fail)
-    thread = asking(server)
+    servers = [Server(fail) for _ in range(3)]
+    again = iter(servers)
+    thread = Utilization([0], "TPU v5 lite", 0.01, lambda: next(again))
+    thread.start()
     thread.join(5)
     assert thread.failure == "TypeError: a new grpc"
+    assert all(server.closed.is_set() for server in servers)  # also while it waits to begin again
 
 
 def test_where_grpc_is_not_installed_it_ends_without_a_word() -> None:

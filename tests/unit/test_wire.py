@@ -153,7 +153,9 @@ def test_the_dump_of_a_known_segment_is_its_golden(written: str) -> None:
 @pytest.mark.parametrize(
     ("payload", "why"),
     [
-        pytest.param(gzip.compress(b"x" * 99)[:10] + b"\xff" * 40, "cannot be unpacked", id="damaged"),
+        pytest.param(
+            gzip.compress(b"x" * 99)[:10] + b"\xff" * 40, "cannot be unpacked", id="damaged"
+        ),
         pytest.param(gzip.compress(bytes(9 << 20)), "is cut short or too large", id="a bomb"),
     ],
 )

@@ -88,7 +88,7 @@ def _container(groups: str) -> Starter | None:
 
 def _unit(host: Host, groups: str) -> Starter | None:
     """The service that it runs in, if systemd may start that again."""
-    parts = [part for line in groups.splitlines() for part in line.split(":", 2)[-1].split("/")]
+    parts = [part for line in groups.split("\n") for part in line.split(":", 2)[-1].split("/")]
     units = [part for part in parts if part.endswith((".service", ".scope"))]
     name = units[-1] if units else ""
     if not _UNIT_NAME.fullmatch(name) or _DAEMONS.fullmatch(name):

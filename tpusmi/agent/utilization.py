@@ -11,6 +11,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from tpusmi import chips
@@ -75,7 +76,7 @@ class OwnServer:
             if not self._endpoints:
                 return []
             from tpusmi.metricproto import messages
-            from tpusmi.sources.libtpu import client, plain  # noqa: F401  # not within a read
+            from tpusmi.sources.libtpu import client  # noqa: F401  # not within a read
             from tpusmi.sources.libtpu.pool import Pool
 
             messages()
@@ -124,10 +125,9 @@ class Utilization(Thread):
         for again_s in (0.0, *AGAIN_S):
             if again_s and self._end.wait(again_s):
                 return
-            server = self._connect()
             try:
-                self._ask(server)
-                server.close()
+                with closing(self._connect()) as server:
+                    self._ask(server)
                 return
             except ImportError:
                 return  # protobuf is not installed

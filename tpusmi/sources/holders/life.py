@@ -123,7 +123,7 @@ def is_platform_agent(process: str, comm: str, uid: int | None, groups: str) -> 
     What a process says about itself proves nothing: any user can call any program `tpu-runtime`.
     """
     # `0::/system.slice/x.service`, or in an older hierarchy `1:name=systemd:/system.slice/…`.
-    if any(line.split(":", 2)[-1] in _PLATFORM_UNITS for line in groups.splitlines()):
+    if any(line.split(":", 2)[-1] in _PLATFORM_UNITS for line in groups.split("\n")):
         return True
     if uid != _ROOT:
         return False
@@ -197,7 +197,7 @@ def _ending(process: str, stat: Stat, status: ProcessStatus, asleep_s: float) ->
 
 
 def _container(groups: str, has_id: bool, stat: Stat, status: ProcessStatus) -> Iterator[Sign]:
-    if has_id and any(line.endswith(DELETED) for line in groups.splitlines()):
+    if has_id and any(line.endswith(DELETED) for line in groups.split("\n")):
         yield Sign("container_gone", "its container has been removed")
     elif has_id and status.inner_pid == INIT and stat.parent == INIT:
         yield Sign("container_gone", "the runtime of its container has ended")

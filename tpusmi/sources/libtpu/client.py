@@ -4,18 +4,16 @@ import math
 import time
 from collections.abc import Container
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpusmi.metricproto import GET_METRIC, GET_STATUS, LIST_METRICS, UnusableProtobufError, messages
 from tpusmi.model import ABSENT, FAILED, OK, Core, ProcessKey, RowKey
 from tpusmi.sources.libtpu.decode import MetricValues, Origin, cores, message, metric_values
 from tpusmi.sources.libtpu.grpc_status import NOT_THE_SERVICE, Code, reason
 from tpusmi.sources.libtpu.names import GAUGE, NAMES, Name
+from tpusmi.sources.libtpu.plain import PlainCall, PlainChannel
 from tpusmi.sources.libtpu.ports import ServerReply, target_of
 from tpusmi.text import clean
-
-if TYPE_CHECKING:
-    from tpusmi.sources.libtpu.plain import PlainCall, PlainChannel
 
 DEADLINE_S = 1.0
 """The time for everything that is asked of a server at once."""
@@ -125,8 +123,6 @@ class Client:
         if target is None:
             self._forget()
             return ServerReply(ABSENT, f"nothing listens on port {self.port}")
-        from tpusmi.sources.libtpu.plain import PlainChannel
-
         try:
             messages()
             self._channel = PlainChannel(target)
@@ -209,13 +205,13 @@ class Client:
         self._due_at_s.update((name, now_s + name.every_s) for name in due)
         return due
 
-    def _metric_call(self, name: Name, until_s: float) -> "PlainCall":
+    def _metric_call(self, name: Name, until_s: float) -> PlainCall:
         request = messages()["MetricRequest"](metric_name=name.grpc)
         if not self.is_alone:
             request.skip_node_aggregation = True
         return self._call(GET_METRIC, request, until_s)
 
-    def _programs_call(self, now_s: float, until_s: float) -> "PlainCall | None":
+    def _programs_call(self, now_s: float, until_s: float) -> PlainCall | None:
         """Ask what the cores run, where that is due."""
         if not self.with_programs or now_s < self._programs_at_s:
             return None
@@ -223,11 +219,11 @@ class Client:
         request = messages()["GetTpuRuntimeStatusRequest"](include_hlo_info=True)
         return self._call(GET_STATUS, request, until_s)
 
-    def _call(self, method: str, request: Any, until_s: float) -> "PlainCall":
+    def _call(self, method: str, request: Any, until_s: float) -> PlainCall:
         assert self._channel is not None
         return self._channel.call(method, request, max(0.0, until_s - time.monotonic()))
 
-    def _judge(self, failed: "list[PlainCall]", count: int) -> None:
+    def _judge(self, failed: list[PlainCall], count: int) -> None:
         """Raises _ServerError when the failed calls mean that the whole server fails."""
         worst = [call for call in failed if call.code() == Code.UNAVAILABLE]
         if failed and len(failed) == count:
@@ -246,7 +242,7 @@ class Client:
             kept = [id for id in self._ids[is_memory] if id not in new]
             self._ids[is_memory] = [*kept, *sorted(new)][-IDS_MOST:]
 
-    def _notes(self, failed: "dict[Name, PlainCall]", now_s: float) -> list[str]:
+    def _notes(self, failed: dict[Name, PlainCall], now_s: float) -> list[str]:
         """Why metrics failed, one sentence for each reason."""
         reasons: dict[str, list[str]] = {}
         for name, call in failed.items():
@@ -261,10 +257,10 @@ class Client:
                 )
         return [f"port {self.port} {why}: {', '.join(names)}" for why, names in reasons.items()]
 
-    def _failure(self, call: "PlainCall") -> _ServerError:
+    def _failure(self, call: PlainCall) -> _ServerError:
         return _ServerError(self._why(call), call.code())
 
-    def _why(self, call: "PlainCall") -> str:
+    def _why(self, call: PlainCall) -> str:
         code, since_s = call.code(), self._silent_since_s
         if code == Code.OK:
             return NOT_THE_SERVICE
