@@ -307,6 +307,16 @@ def test_an_error_says_what_to_write(tmp_path: Path, arguments: list[str], error
     assert found.stderr.splitlines()[-1].endswith(error)
 
 
+@pytest.mark.parametrize("command", [[], ["ps", "--pid"], ["--simulate"], ["kill", "--signal"]])
+def test_an_error_repeats_a_strange_word_cut_and_without_control_characters(
+    tmp_path: Path, command: list[str]
+) -> None:
+    found = tpusmi(tmp_path, *command, "\x1b]0;x\x07" + 100_000 * "y")
+    assert found.returncode == 2
+    assert found.stderr.replace("\n", "").isprintable()
+    assert len(found.stderr) < 2000
+
+
 def test_ps_without_a_tpu_names_the_jobs_that_run_without_one(job: Path) -> None:
     found = tpusmi(job, "ps")
     assert (found.returncode, "no TPU here: " in found.stdout) == (1, True)
