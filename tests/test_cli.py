@@ -280,7 +280,10 @@ def test_devices_and_pids_are_lists_with_or_without_spaces(job: Path) -> None:
     assert tpusmi(job, "-p", f"1,{os.getpid()}").returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [["--simulate", "v5e-8", "ps"], ["--json", "demo"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--simulate", "v5e-8", "ps"], ["--json", "demo"], ["--theme", "dark", "serve-tui"]],
+)
 def test_a_command_after_the_options_is_told_to_come_first(
     tmp_path: Path, arguments: list[str]
 ) -> None:
