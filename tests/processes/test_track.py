@@ -196,7 +196,7 @@ print((flops.tracked - before) / PRODUCT / calls)
     assert note.startswith("('flops_estimated', 'track(<lambda>): runs programs of different cost")
     assert "an estimate; use step(flops=) instead" in note
     # A look that takes long on a busy machine makes the pause after it long.
-    assert float(products) < 4
+    assert 0.99 < float(products) < 4
 
 
 def test_programs_that_differ_in_more_than_cost_are_no_estimate() -> None:

@@ -491,6 +491,19 @@ def test_a_holder_without_metrics_is_told_with_the_reason() -> None:
     assert troubles(found) == (f"pid {sleeper.pid} serves no metrics: TPU_PROCESS_ADDRESSES=local",)
 
 
+def test_a_server_that_has_ended_is_not_one_that_no_connection_reaches() -> None:
+    held = holder(os.getpid())
+    with serving(of_devices([0])) as server:
+        libtpu = source(server.port, holders=[held])
+        now_s = time.monotonic()
+        (shown,) = read(libtpu, now_s).servers
+        assert shown.process == held.key
+    found = read(libtpu, now_s + 1)
+    libtpu.close()
+    assert values(found, "hbm_used_bytes", server.port)  # they grow old
+    assert found.missing == ()
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to make a network namespace")
 def test_a_holder_in_another_network_namespace_cannot_be_reached() -> None:
     command = ["unshare", "-n", "sh", "-c", "echo ready; exec sleep 60"]
@@ -654,6 +667,26 @@ def test_the_agent_reads_its_own_process_and_no_other(monkeypatch: pytest.Monkey
         assert server.asked() == [metric_servers.DUTY]
         own.close()
     assert {r.subject.id: r.value for r in found} == {0: 50.0, 1: 51.0}  # type: ignore[union-attr]
+
+
+def test_all_that_a_read_of_the_agent_needs_is_loaded_before_its_time_counts() -> None:
+    """A pause of 14 s follows for each 13 ms that a read takes."""
+    code = (
+        "import os, socket, sys\n"
+        "own = socket.create_server(('127.0.0.1', 0))\n"
+        "os.environ['TPU_RUNTIME_METRICS_PORTS'] = str(own.getsockname()[1])\n"
+        "from tpusmi.agent.utilization import OwnServer\n"
+        "from tpusmi.sources.libtpu.pool import Pool\n"
+        "def ask(*how):\n"
+        "    loaded.update(sys.modules)\n"
+        "    return real(*how)\n"
+        "loaded, real, Pool.ask = set(), Pool.ask, ask\n"
+        "OwnServer().read(0.0)\n"
+        "assert 'tpusmi.metricproto' in loaded\n"
+        "print(sorted(name for name in sys.modules.keys() - loaded if 'tpusmi' in name))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 @pytest.mark.parametrize("servers", [1, 2])

@@ -236,7 +236,8 @@ async def test_the_help_names_each_key_that_ends_and_the_footer_one() -> None:
         await press(pilot, "question_mark")
         (line,) = (line for line in screen_text(pilot) if "End the selected or tagged" in line)
         assert "k F9" in line
-        assert "K  End with SIGKILL (asks first)" in shown(pilot)
+        for key, name in (("T", "SIGTERM"), ("K", "SIGKILL"), ("I", "SIGINT")):
+            assert f"{key}  End with {name} (asks first)" in shown(pilot)
         assert "L left over (stale)" in shown(pilot)
 
 

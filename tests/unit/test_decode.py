@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.metric_servers import (
@@ -22,6 +23,7 @@ from support.metric_servers import (
 
 from tpusmi.metricproto import messages
 from tpusmi.model import LIBTPU, ProcessKey, RowKey
+from tpusmi.sources.libtpu import decode
 from tpusmi.sources.libtpu.decode import (
     DEVICES_MOST,
     MetricValues,
@@ -31,6 +33,7 @@ from tpusmi.sources.libtpu.decode import (
     metric_values,
 )
 from tpusmi.sources.libtpu.formats import parse
+from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.sources.libtpu.names import IDLE_MOST_S, LATENCY, NAMES, Name
 from tpusmi.sources.segments.contents import readings
 from tpusmi.wire.reader import Sample
@@ -51,6 +54,31 @@ def read(response: Any) -> MetricValues:
 
 def values(found: MetricValues) -> dict[int, float]:
     return {r.subject.id: r.value for r in found.readings if isinstance(r.subject, RowKey)}
+
+
+class Call:
+    """A call that brought bytes."""
+
+    def code(self) -> Code:
+        return Code.OK
+
+    def result(self) -> bytes:
+        return b"x"
+
+
+@pytest.mark.parametrize("error", [DecodeError("cut"), ValueError("not UTF-8"), RecursionError()])
+def test_bytes_that_protobuf_cannot_decode_are_no_message(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Python's implementation has no limit of its own to messages within each other before 5.29."""
+
+    class Nested:
+        @staticmethod
+        def FromString(data: bytes) -> Any:
+            raise error
+
+    monkeypatch.setattr(decode, "messages", lambda: {"MetricResponse": Nested})
+    assert decode.message(Call(), "MetricResponse") is None
 
 
 def one_row(grpc: str) -> tuple[Any, Any]:

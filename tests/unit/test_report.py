@@ -264,6 +264,8 @@ def test_a_selection_keeps_what_was_asked_for(
         (words.rate(0.0), "0.00"),
         (words.duration(None), "–"),
         (words.duration(0.0), "0 s"),
+        (words.duration(1e-13), "0 s"),
+        (words.duration(6e-9), "0.01 µs"),
         (words.duration(0.0123), "12.3 ms"),
         (words.duration(180), "3m00s"),
         (words.duration(9000), "2h30m"),

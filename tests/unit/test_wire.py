@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
 import struct
@@ -15,7 +16,14 @@ from support import segments
 
 from tpusmi.wire import layout, lock
 from tpusmi.wire.__main__ import dump
-from tpusmi.wire.layout import DEVICE_FIELDS, FACTS_JSON, HEADER_BYTES, PROCESS_FIELDS, SegmentError
+from tpusmi.wire.layout import (
+    DEVICE_FIELDS,
+    FACTS_JSON,
+    HEADER_BYTES,
+    PROCESS_FIELDS,
+    PROFILE_PPROF,
+    SegmentError,
+)
 from tpusmi.wire.reader import SegmentReader
 from tpusmi.wire.writer import SegmentWriter
 
@@ -140,6 +148,22 @@ def test_a_blob_half_written_by_a_killed_writer_leaves_the_one_before(written: s
 def test_the_dump_of_a_known_segment_is_its_golden(written: str) -> None:
     expected = (SEGMENTS / "v1.3.txt").read_text()
     assert "\n".join(dump(written)) + "\n" == expected
+
+
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        pytest.param(gzip.compress(b"x" * 99)[:10] + b"\xff" * 40, "cannot be unpacked", id="damaged"),
+        pytest.param(gzip.compress(bytes(9 << 20)), "is cut short or too large", id="a bomb"),
+    ],
+)
+def test_the_dump_of_a_profile_that_cannot_be_unpacked_says_so(
+    tmp_path: Path, payload: bytes, why: str
+) -> None:
+    writer = segments.segment(tmp_path, segments.KNOWN)
+    assert writer.profile.write(PROFILE_PPROF, payload, 1.0)
+    (profile,) = (line for line in dump(writer.path) if line.startswith("profile"))
+    assert f", {len(payload)} bytes: {why}" in profile
 
 
 @pytest.mark.parametrize("path", sorted(SEGMENTS.glob("*.seg")), ids=lambda p: p.name)

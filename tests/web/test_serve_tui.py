@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ from support.simulated_hosts import host_of
 from support.waits import until
 from support.web_servers import LIMIT_S, Serving, serving, serving_here
 
+from tpusmi.cli import serve_tui
 from tpusmi.model import Host
 from tpusmi.web import server as web
 
@@ -118,6 +120,23 @@ def test_what_no_browser_can_show_is_wrong_usage(tmp_path: Path, flags: str) -> 
     found = tpusmi(tmp_path, "serve-tui", "--port", "0", *flags.split())
     assert found.returncode == 2
     assert "usage: tpusmi" in found.stderr
+
+
+def test_its_garbage_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command starts without: it lets short commands end before they have made any."""
+    is_on = []
+
+    async def serve(*_: object) -> int:
+        is_on.append(gc.isenabled())
+        return 0
+
+    monkeypatch.setattr(web, "serve", serve)
+    gc.disable()
+    try:
+        assert serve_tui.run(["--port", "0"]) == 0
+    finally:
+        gc.enable()
+    assert is_on == [True]
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:

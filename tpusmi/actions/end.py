@@ -67,9 +67,7 @@ def carry_out(
     else: any failure is in the report.
     """
     order.check()
-    nodes = known_nodes(host, chips)
-    here = nodes._replace(paths=tuple(map(host.path, nodes.paths)))
-    scan = Scan(host.path("/proc"), here, map(host.path, PATHS))
+    scan = Scan(host.path("/proc"), known_nodes(host, chips), map(host.path, PATHS))
     ending = Ending(scan, host, plan, on_progress)
     try:
         worker = _Worker(lambda: _carried_out(host, plan, order, ending))

@@ -75,6 +75,7 @@ class OwnServer:
             if not self._endpoints:
                 return []
             from tpusmi.metricproto import messages
+            from tpusmi.sources.libtpu import client, plain  # noqa: F401  # not within a read
             from tpusmi.sources.libtpu.pool import Pool
 
             messages()

@@ -21,7 +21,7 @@ _COMMANDS = (["simulate"], ["ps"], ["kill"], ["serve-tui"])
 
 def script() -> None:
     """The `tpusmi` command: main(), without the work that a short process does not need."""
-    gc.disable()  # a one-shot run ends before it has made garbage; the dashboard turns it on
+    gc.disable()  # a one-shot run ends before it has made garbage; dashboards turn it on
     os._exit(main())  # tearing down modules and threads costs as much as reading a segment
 
 

@@ -101,6 +101,7 @@ def _checked(parse: argparse.ArgumentParser, arguments: Sequence[str]) -> argpar
 
 def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) -> int:
     import asyncio
+    import gc
     from contextlib import redirect_stdout
 
     try:
@@ -121,10 +122,10 @@ def _serve(mine: argparse.Namespace, arguments: Sequence[str], may_end: bool) ->
             )
         talk(_address(service, port))
 
+    gc.enable()  # each request leaves some garbage
     try:
         with redirect_stdout(sys.stderr):  # textual-serve prints a dashboard's error to stdout
-            coroutine = serve(service, announce, EXIT_CODES, talk)
-            return asyncio.run(coroutine)
+            return asyncio.run(serve(service, announce, EXIT_CODES, talk))
     except OSError as error:
         return _cannot_listen(service, error)
 

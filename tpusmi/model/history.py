@@ -97,7 +97,7 @@ class History:
     def _put(self, key: Key, r: Reading) -> None:
         if r.metric in UNKEPT:
             return
-        witness = _witness(r)
+        witness = _measured_by(r)
         series = self._of(key, witness)
         if series is None:
             series = Series(witness, self._blank[:], r.at_s)
@@ -283,7 +283,7 @@ def _move(state: dict[Subject, Any], moved: Mapping[DeviceKey, DeviceKey]) -> No
             state[key] = value
 
 
-def _witness(r: Reading) -> str:
+def _measured_by(r: Reading) -> str:
     """Who measured it: what an agent asks of libtpu is libtpu's own number."""
     return LIBTPU if r.source == AGENT and r.metric in ASKED_OF_LIBTPU else r.source
 

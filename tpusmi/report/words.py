@@ -66,7 +66,7 @@ def duration(value: float | None) -> str:
     """A measured time: `12.3 ms`, `4.20 s`, and from a minute on as `elapsed`."""
     if value is None:
         return UNKNOWN
-    if not value:
+    if value < 5e-9:  # less than the last digit of the smallest unit
         return "0 s"
     for below, factor, unit in ((0.9995e-3, 1e6, "µs"), (0.9995, 1e3, "ms"), (59.95, 1.0, "s")):
         if value < below:

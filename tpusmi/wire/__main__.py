@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sys
 from collections.abc import Iterator
 
 from tpusmi.cli.exits import ended
 from tpusmi.model import PHASES
+from tpusmi.pprof import ProfileError, members
 from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.reader import Sample, SegmentReader
 
@@ -75,10 +75,11 @@ def _profile(reader: SegmentReader) -> str:
         return "profile none"
     text = f"profile #{blob.sequence} {_KINDS.get(blob.kind, blob.kind)} at_s {blob.at_s:.3f}"
     try:
-        plain = gzip.decompress(blob.payload)
-    except (OSError, EOFError, ValueError):
-        return f"{text}, {len(blob.payload)} bytes, not gzip"
-    return f"{text}, {len(plain)} bytes unpacked"
+        plain, more = members(blob.payload)
+        size = len(plain) + (len(members(more)[0]) if more else 0)
+    except ProfileError as error:
+        return f"{text}, {len(blob.payload)} bytes: {error}"
+    return f"{text}, {size} bytes unpacked"
 
 
 def _sample(sample: Sample) -> Iterator[str]:

@@ -176,7 +176,8 @@ class Libtpu:
             is_own = endpoint.process == process.key
             if reply.lacks_package and (is_own or endpoint.port in named):
                 return f"{_NOT_ASKED}{reply.message}"
-            if reply.status == ABSENT and is_own and endpoint.socket:
+            listener = (self._listening or {}).get(endpoint.port)  # else the server has ended
+            if reply.status == ABSENT and is_own and listener and listener.inode == endpoint.socket:
                 return f"{_NOT_ASKED}no connection to port {endpoint.port}{_LO}"
         return ""
 

@@ -61,7 +61,7 @@ def message(call: Any, name: str) -> Any | None:
 
     try:
         return messages()[name].FromString(call.result())
-    except (DecodeError, ValueError):  # Python's own implementation: text that is not UTF-8
+    except (DecodeError, ValueError, RecursionError):  # the last two from Python's implementation
         return None
 
 
