@@ -280,7 +280,10 @@ def test_devices_and_pids_are_lists_with_or_without_spaces(job: Path) -> None:
     assert tpusmi(job, "-p", f"1,{os.getpid()}").returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [["--simulate", "v5e-8", "ps"], ["--json", "demo"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--simulate", "v5e-8", "ps"], ["--json", "demo"], ["--theme", "dark", "serve-tui"]],
+)
 def test_a_command_after_the_options_is_told_to_come_first(
     tmp_path: Path, arguments: list[str]
 ) -> None:
@@ -305,6 +308,16 @@ def test_an_error_says_what_to_write(tmp_path: Path, arguments: list[str], error
     found = tpusmi(tmp_path, *arguments)
     assert found.returncode == 2
     assert found.stderr.splitlines()[-1].endswith(error)
+
+
+@pytest.mark.parametrize("command", [[], ["ps", "--pid"], ["--simulate"], ["kill", "--signal"]])
+def test_an_error_repeats_a_strange_word_cut_and_without_control_characters(
+    tmp_path: Path, command: list[str]
+) -> None:
+    found = tpusmi(tmp_path, *command, "\x1b]0;x\x07" + 100_000 * "y")
+    assert found.returncode == 2
+    assert found.stderr.replace("\n", "").isprintable()
+    assert len(found.stderr) < 2000
 
 
 def test_ps_without_a_tpu_names_the_jobs_that_run_without_one(job: Path) -> None:

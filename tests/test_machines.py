@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from support import machines
+from support.snapshots import merge
 
-from tpusmi.merge import merge
 from tpusmi.model import (
     LIBTPU,
     LIBTPU_SDK,

@@ -14,9 +14,9 @@ INTERVAL_LEAST_S, INTERVAL_MOST_S = 0.1, 86400.0
 LARGEST_BYTES = 64 * 1024
 """The size limit of the file; all settings with their comments take a tenth of it."""
 QUOTED_MOST = 60
-LISTED_MOST = 8
-"""Names that an error message lists."""
 """Characters of a wrong word that an error message repeats."""
+LISTED_MOST = 8
+"""The most names that an error message lists."""
 
 
 class SettingsError(ValueError):

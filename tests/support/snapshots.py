@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tpusmi.merge import merge
+from collections.abc import Callable, Sequence
+
+from tpusmi.merge import snapshot_of
+from tpusmi.merge.join import Join
+from tpusmi.merge.staleness import judged
 from tpusmi.model import (
     AGENT,
     DENIED,
@@ -36,6 +40,19 @@ from tpusmi.model import (
     Subject,
     Visibility,
 )
+
+
+def merge(
+    outcomes: Sequence[Outcome],
+    host: HostFacts,
+    now_s: float,
+    version: str,
+    simulated: bool = False,
+    judge: Callable[[Snapshot], Snapshot] = judged,
+) -> Snapshot:
+    """The snapshot of these answers of sources."""
+    return snapshot_of(Join(outcomes, now_s, simulated), host, version, judge)
+
 
 NOW = 5000.0
 GIB = 1024**3

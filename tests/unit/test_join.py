@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pytest
+from support.snapshots import merge
 
 from tpusmi.chips import by_name
-from tpusmi.merge import merge
 from tpusmi.model import (
     ABSENT,
     AGENT,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from support.snapshots import merge
 
-from tpusmi.merge import merge
 from tpusmi.merge.join import DROP_AFTER_S
 from tpusmi.model import (
     AGENT,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from support.snapshots import merge
 
-from tpusmi.merge import merge
 from tpusmi.merge.roofline import COMPUTE, MEMORY, Roofline, roofline
 from tpusmi.model import (
     AGENT,

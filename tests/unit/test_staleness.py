@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.snapshots import merge
 
-from tpusmi.merge import merge
 from tpusmi.merge.staleness import judged
 from tpusmi.model import (
     AGENT,

@@ -68,7 +68,7 @@ def _module(command: str) -> ModuleType:
 
 
 def _why_unknown(arguments: Sequence[str], unknown: Sequence[str]) -> str:
-    """Why those of the arguments are not understood: a command that is late or has a typo."""
+    """Why those are not understood: a command that is late (two take all options) or mistyped."""
     from difflib import get_close_matches
 
     commands = [*(name for (name,) in _COMMANDS), "demo"]
@@ -78,7 +78,7 @@ def _why_unknown(arguments: Sequence[str], unknown: Sequence[str]) -> str:
         if unknown[0] != arguments[0] or unknown[0].startswith("-"):
             return f"unrecognized arguments: {' '.join(unknown)}"
         return f"unknown command {unknown[0]}" + (f"; did you mean {near[0]}?" if near else "")
-    taken = "" if late == "demo" else _module(late).parser().format_help()
+    taken = "" if late in ("demo", "serve-tui") else _module(late).parser().format_help()
     options = taken.replace(",", " ").split()
     before = (word.partition("=")[0] for word in arguments[: arguments.index(late)])
     for option in (word for word in before if word.startswith("-")):

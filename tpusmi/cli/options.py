@@ -8,6 +8,10 @@ import os
 from tpusmi import __version__
 from tpusmi.actions import is_readonly
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 LOOP_DEFAULT_S = 5.0
 HELP_COLUMNS = 100
 
@@ -51,7 +55,7 @@ def parser(is_demo: bool = False) -> argparse.ArgumentParser:
 def parser_of(command: str, usage: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """The parser of a command, still without options; its help is as wide as the terminal."""
     width = min(columns() or HELP_COLUMNS, HELP_COLUMNS) - 2
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=command,
         usage=f"{command} {usage}",
         description=description,
@@ -59,6 +63,14 @@ def parser_of(command: str, usage: str, description: str, epilog: str) -> argpar
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width),
         allow_abbrev=False,
     )
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Quotes the command line: words that a script may have got from anywhere."""
+        from tpusmi.text import clean  # here, because --version does not need it
+
+        super().error(clean(message, 1000))
 
 
 def columns() -> int | None:

@@ -26,22 +26,10 @@ from tpusmi.model import (
 from tpusmi.model.history import Key
 
 
-def merge(
-    outcomes: Sequence[Outcome],
-    host: HostFacts,
-    now_s: float,
-    version: str,
-    simulated: bool = False,
-    judge: Callable[[Snapshot], Snapshot] = judged,
-) -> Snapshot:
-    """The snapshot of one moment. `judge` says of every holder whether it is stale."""
-    return snapshot_of(Join(outcomes, now_s, simulated), host, version, judge)
-
-
 def snapshot_of(
     join: Join, host: HostFacts, version: str, judge: Callable[[Snapshot], Snapshot] = judged
 ) -> Snapshot:
-    """The same, from sources that are joined already."""
+    """The snapshot of one moment. `judge` says of every holder whether it is stale."""
     chips = join.chips
     living, others = join.devices
     processes = _ordered(join.processes)
