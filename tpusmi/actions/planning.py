@@ -60,9 +60,7 @@ def _without_targets(plan: Plan) -> Plan:
 
 
 def _explained(host: Host, refused: Refusal) -> Refusal:
-    """The refusal, with what the kernel shows: no such process runs, or one has ended and waits for
-    its parent.
-    """
+    """The refusal, with what the kernel shows: it is not running, or has ended and is a zombie."""
     if refused.process is not None:
         return refused
     stat = procfs.read_stat(host.path(f"/proc/{refused.pid}"))
