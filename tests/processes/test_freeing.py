@@ -425,7 +425,7 @@ def test_a_pid_that_no_process_has_is_called_so(machine: Host) -> None:
     with subprocess.Popen(["true"]) as ended:
         pass
     plan, _ = freed(machine, pids=(ended.pid,))
-    assert plan.refused[0].why == "no such process"
+    assert plan.refused[0].why == "is not running"
 
 
 def test_without_a_bus_a_stale_holder_of_a_lookalike_is_left_alone(tmp_path: Path) -> None:

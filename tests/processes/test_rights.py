@@ -165,5 +165,5 @@ def test_what_another_users_simulated_host_says_ends_no_process(machine: Host) -
         plan = planned(simulated, look(simulated), request)
         os.chown(machine.root, 0, 0)
     assert (plan.targets, plan.lock_files) == ((), ())
-    why = "the simulated host that lists it belongs to another user"
+    why = "is listed by a simulated host of another user"
     assert [(r.pid, r.why) for r in plan.refused] == [(pid, why)]

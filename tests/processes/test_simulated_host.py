@@ -31,7 +31,7 @@ from tpusmi.metricproto import GET_METRIC, LIST_METRICS, messages
 from tpusmi.model import AGENT, Host
 from tpusmi.simulate import description, faults
 from tpusmi.simulate.directory import attach, is_running
-from tpusmi.simulate.host import HostPlan, PortBusyError, StartError, start
+from tpusmi.simulate.host import HostPlan, Keeper, PortBusyError, StartError, start
 from tpusmi.simulate.running import Running
 from tpusmi.sources.holders import Holders
 from tpusmi.sources.host_facts import host_facts
@@ -673,3 +673,14 @@ def test_a_server_that_no_connection_reaches_is_not_taken_for_another_process(
     (notice,) = (n["message"] for n in found["warnings"] if n["code"] == "no_metrics")
     assert "no connection to port" in notice
     assert "another process" not in notice
+
+
+def test_a_program_is_passed_on_after_an_empty_line() -> None:
+    """As Python prints it line by line where PYTHONUNBUFFERED is set."""
+    code = "import os, time; os.write(1, b'one'); time.sleep(0.3); os.write(1, b'\\n')"
+    code += "; time.sleep(0.3); os.write(1, b'two\\n'); time.sleep(60)"
+    keeper = Keeper(HostPlan("v5e-1", hold=False, program=("-c", code)))
+    try:
+        assert [keeper.line(LIMIT_S), keeper.line(LIMIT_S)] == ["one", "two"]
+    finally:
+        keeper.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 
 import pytest
 from support.dashboards import dashboard, order, press, screen_text, selected, shown, text, until
@@ -25,7 +26,7 @@ from textual.pilot import Pilot
 from tpusmi.actions.end import Order
 from tpusmi.actions.outcome import Newcomer
 from tpusmi.actions.plan import Starter
-from tpusmi.model import Verdict
+from tpusmi.model import Host, Verdict
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.ending.kill_screen import KillScreen
 
@@ -44,6 +45,16 @@ def chosen(pilot: Pilot[None]) -> str:
 
 
 # -- opening it
+
+
+async def test_of_a_job_that_has_ended_it_says_so_in_a_sentence() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    feed = ScriptedFeed((Job(ended.pid, "python train.py", 0, 4, state="dead"),))
+    async with dashboard(feed, host=Host()) as pilot:
+        await press(pilot, "k")
+        assert f"pid {ended.pid} (ada) is left alone" in shown(pilot)
+        assert "It is not running." in shown(pilot)
 
 
 @pytest.mark.parametrize(("key", "number"), KEYS)

@@ -196,7 +196,8 @@ def test_where_not_everybody_can_be_seen_a_pid_may_hold_all_the_same() -> None:
 def test_who_could_not_look_knows_of_nobody() -> None:
     s = snapshot(sources=(Outcome("holders", FAILED, "hung"),), nodes=())
     plan = make_plan(s, Request(pids=(9,)), ME)
-    assert plan.blind == plan.refused[0].why == "holders could not be looked for: hung"
+    assert plan.blind == "holders could not be looked for: hung"
+    assert plan.refused[0].why == f"may hold a TPU: {plan.blind}"
 
 
 def test_a_lock_file_is_cleared_only_where_nobody_stays() -> None:

@@ -178,7 +178,7 @@ def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
     if process is not None and process.loaded_only and not below:
         return Refusal(pid, process, "has libtpu loaded, and holds no TPU")
     if blind(s):
-        return Refusal(pid, process, blind(s))
+        return Refusal(pid, process, f"may hold a TPU: {blind(s)}")
     holds_none = "holds no TPU" if s.visibility.is_complete else "is not seen to hold a TPU"
     children = ", ".join(f"{p.pid}" for p in below)
     but = f": pid {children}, which it started, holds {', '.join(nodes)}" if below else ""

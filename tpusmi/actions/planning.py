@@ -54,20 +54,18 @@ def _without_targets(plan: Plan) -> Plan:
     """The plan for a simulated host of another user: its processes are real, and what it says about
     them is only that user's claim.
     """
-    why = "the simulated host that lists it belongs to another user"
+    why = "is listed by a simulated host of another user"
     left = (Refusal(t.process.pid, t.process, why, nodes=t.process.holds) for t in plan.targets)
     return plan._replace(targets=(), refused=(*plan.refused, *left), lock_files=())
 
 
 def _explained(host: Host, refused: Refusal) -> Refusal:
-    """The refusal, with what the kernel shows: no such process, or one that has ended and waits for
-    its parent.
-    """
+    """The refusal, with what the kernel shows: it is not running, or has ended and is a zombie."""
     if refused.process is not None:
         return refused
     stat = procfs.read_stat(host.path(f"/proc/{refused.pid}"))
     if stat is None and not refused.nodes and _is_certainly_unused(refused.pid):
-        return refused._replace(why="no such process")
+        return refused._replace(why="is not running")
     if stat is None or not stat.is_gone:
         return refused
     return refused._replace(why=f"{refused.why}; it has ended: {zombie_until(stat.parent)}")

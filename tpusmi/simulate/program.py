@@ -61,10 +61,12 @@ class Program:
             ready = select.select(watched, [], [])[0]
             if output not in ready:
                 continue
-            text = os.read(output, 4096).decode("utf-8", "replace").strip()
-            if not text:
+            data = os.read(output, 4096)
+            if not data:
                 watched.remove(output)
-            say(text or self._obituary())
+            text = data.decode("utf-8", "replace") if data else self._obituary()
+            if text.strip():  # an empty line does not end it
+                say(text.strip())
 
     def end(self) -> None:
         """End it, if it still runs."""
