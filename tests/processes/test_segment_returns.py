@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import run_as
+from support import mounts, run_as
 from support.commands import TPUSMI, USER, environment
 from support.jobs import Job, collector, job, seen
 from support.users import ROOT
@@ -140,8 +140,8 @@ def test_a_directory_that_cannot_be_made_again_is_waited_for_with_one_line(direc
 
 
 PRIVATE = ["unshare", "-m", "--propagation", "private", "sh", "-c"]
-OWN_PLACES = """
-for place in /dev/shm /tmp; do mount -t tmpfs -o mode=1777 none $place; done; exec "$@"
+OWN_PLACES = f"""
+mount -t tmpfs -o mode=1777 none /dev/shm; {sys.executable} {mounts.__file__} /tmp; exec "$@"
 """
 AS_USER = [sys.executable, run_as.__file__, str(USER)]
 

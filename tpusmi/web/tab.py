@@ -76,8 +76,8 @@ async def show(
         listening.cancel()
         await _end(service)
         await close(websocket)
-    code = service._process.returncode if service._process else None
-    if not has_ended or not code:
+    code = _exit_code(service._process) if has_ended and service._process else None
+    if not code:
         return ""
     return f"a dashboard has ended with {f'exit code {code}' if code > 0 else f'signal {-code}'}"
 
@@ -121,6 +121,12 @@ async def _pass_on(command: object, service: AppService) -> bool:
         case _:
             return False
     return True
+
+
+def _exit_code(process: asyncio.subprocess.Process) -> int | None:
+    """How it ended. asyncio says 255 of a process that its own Popen has waited for first."""
+    popen = process._transport.get_extra_info("subprocess")  # type: ignore[attr-defined]
+    return process.returncode if popen is None or popen.returncode is None else popen.returncode
 
 
 async def _end(service: AppService) -> None:
