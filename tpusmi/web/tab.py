@@ -124,7 +124,7 @@ async def _pass_on(command: object, service: AppService) -> bool:
 
 
 def _exit_code(process: asyncio.subprocess.Process) -> int | None:
-    """How it ended. asyncio says 255 of a process that its own Popen has waited for first."""
+    """How it ended. asyncio says 255 if kill() found that it had ended, and waited for it."""
     popen = process._transport.get_extra_info("subprocess")  # type: ignore[attr-defined]
     return process.returncode if popen is None or popen.returncode is None else popen.returncode
 
