@@ -25,6 +25,15 @@ def put(proc: Path, pid: int, *numbers: int, state: str = "S", comm: str = "bash
     (proc / str(pid) / "comm").write_text(f"{comm}\n")
 
 
+def test_a_name_with_a_character_that_ends_a_line_elsewhere_adds_none_to_the_status(
+    tmp_path: Path,
+) -> None:
+    """The kernel escapes a newline in it, and no other."""
+    (tmp_path / "status").write_text("Name:\tx\x0cNSpid:\t7 1\nUid:\t5\t5\t5\t5\n")
+    status = read_status(str(tmp_path))
+    assert (status.uid, status.inner_pid) == (5, None)
+
+
 def codes(proc: Path) -> list[str]:
     process = f"{proc}/{OURS}"
     stat = read_stat(process)

@@ -86,7 +86,7 @@ def read_stat(process: str) -> Stat | None:
 
 def read_status(process: str) -> ProcessStatus:
     """Its status; a process that is gone has no user and no pending signals."""
-    lines = dict(line.partition(":")[::2] for line in read(f"{process}/status").splitlines())
+    lines = dict(line.partition(":")[::2] for line in read(f"{process}/status").split("\n"))
     uids, inner = lines.get("Uid", "").split(), lines.get("NSpid", "").split()
     pending = _mask(lines, "SigPnd") | _mask(lines, "ShdPnd")
     return ProcessStatus(
