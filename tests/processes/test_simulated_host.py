@@ -676,7 +676,7 @@ def test_a_server_that_no_connection_reaches_is_not_taken_for_another_process(
 
 
 def test_a_program_is_passed_on_after_an_empty_line() -> None:
-    """As Python prints it line by line where PYTHONUNBUFFERED is set."""
+    """As Python prints it line by line where its output has no buffer."""
     code = "import os, time; os.write(1, b'one'); time.sleep(0.3); os.write(1, b'\\n')"
     code += "; time.sleep(0.3); os.write(1, b'two\\n'); time.sleep(60)"
     keeper = Keeper(HostPlan("v5e-1", hold=False, program=("-c", code)))

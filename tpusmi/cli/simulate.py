@@ -161,16 +161,12 @@ def _faults_help() -> str:
     )
 
 
-def _name_of(plan: HostPlan) -> str:
-    """`v5e-8`, and how many chips it has here if that is another number."""
-    return plan.machine + (f" with {counted(plan.chips, 'chip')}" if plan.chips else "")
-
-
 def _introduce(host: Host, plan: HostPlan) -> None:
     """Print how to view the host: its directory on stdout, for scripts; the rest on stderr."""
     ports = ", ".join(map(str, host.metrics_ports)) or "none"
+    chips = f" with {counted(plan.chips, 'chip')}" if plan.chips else ""
     lines = [
-        f"A simulated {_name_of(plan)}. Metrics ports: {ports}. "
+        f"A simulated {plan.machine}{chips}. Metrics ports: {ports}. "
         f"Ctrl-C ends it; in the background: kill {os.getpid()}.",
         f"  tpusmi --simulate {host.root}",
         f"  echo silent > {host.root}/{faults.FILE}    # a fault; see tpusmi simulate --help",

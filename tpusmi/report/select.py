@@ -118,15 +118,12 @@ def _notes(s: Snapshot, source: Outcome) -> list[str]:
 
 def recent(snapshot: Snapshot) -> Snapshot:
     """The snapshot without jobs that ended long ago and monitors: screens would fill with them."""
-    processes = tuple(
-        p for p in snapshot.processes if not (_ended_long_ago(snapshot, p) or _has_nothing(p))
-    )
-    return snapshot._replace(processes=processes)
-
-
-def _has_nothing(process: Process) -> bool:
-    """True for one that has libtpu loaded, and neither a TPU nor an agent."""
-    return process.loaded_only and process.interval_s is None
+    processes = []
+    for p in snapshot.processes:
+        is_monitor = p.loaded_only and p.interval_s is None  # neither a TPU nor an agent
+        if not is_monitor and not _ended_long_ago(snapshot, p):
+            processes.append(p)
+    return snapshot._replace(processes=tuple(processes))
 
 
 def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:
