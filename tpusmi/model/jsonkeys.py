@@ -254,7 +254,16 @@ HOLDING = JsonObject(
     keys("lock_files", _LOCK_FILE, "libtpu's lock file."),
 )
 
-_WARNING = JsonObject(key("code", TEXT), key("message", TEXT), key("pid", WHOLE_OR_NULL))
+_WARNING = JsonObject(
+    key("code", TEXT),
+    key("message", TEXT, "What is wrong."),
+    key("advice", TEXT, "What to do about it."),
+    key("since_s", NUMBER_OR_NULL, "For how long it has been so, at least.",
+        lambda s, n: rounded(n.since_s)),
+    key("pid", WHOLE_OR_NULL),
+    key("chip", WHOLE_OR_NULL, "Index of the chip that it is about."),
+    key("device", WHOLE_OR_NULL, "Local index of the device that it is about."),
+)
 SNAPSHOT = JsonObject(
     key("schema", {"const": SCHEMA}, get=lambda s, _: SCHEMA),
     key("tpusmi_version", TEXT),
