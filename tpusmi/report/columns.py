@@ -269,3 +269,11 @@ PROCESS_COLUMNS = (
 # fmt: on
 SORT_LETTERS = {c.letter: c.title for c in PROCESS_COLUMNS if c.letter}
 """Titles of columns by the key after `o`."""
+CHOICES = {
+    "devices": tuple(c.title for c in DEVICE_COLUMNS[1:]),
+    "processes": tuple(c.title for c in PROCESS_COLUMNS[2:]),
+}
+"""By table, the titles that a user can choose, in their order on the screen. The first ones say
+what a row is about, and are always there: DEVICE; S and PID.
+"""
+SORTED_BY = tuple(c.title for c in PROCESS_COLUMNS if c.get is not None)

@@ -125,7 +125,8 @@ class Dashboard(App[None]):
         from tpusmi.tui.help import HelpScreen
 
         simulated = self.scene.snapshot is not None and self.scene.snapshot.simulated
-        self.push_screen(HelpScreen(self.scene.look, self.page.bindings, simulated))
+        page = self.page
+        self.push_screen(HelpScreen(self.scene.look, page.bindings, simulated, page.NAME))
 
     def action_palette(self) -> None:
         from tpusmi.tui.palette import PaletteScreen

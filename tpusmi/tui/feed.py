@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -26,6 +26,10 @@ class DeviceView(str, Enum):
     FULL = "full"
     COMPACT = "compact"
     HEAT = "heat"
+
+
+PANELS = ("header", "devices", "graphs", "processes")
+"""The parts of the main page that can be hidden, top to bottom."""
 
 
 class Options(NamedTuple):
@@ -54,6 +58,17 @@ class Options(NamedTuple):
     """None is the default theme."""
     colors: Mapping[str, str] = {}
     """Rich styles by their names on the screen, on top of the theme."""
+    hidden: Collection[str] = ()
+    """Panels that are hidden at the start."""
+    columns: Mapping[str, tuple[str, ...]] = {}
+    """Titles of the columns to show, by table; all of a table that is not in it."""
+    sort: str = ""
+    """The column that processes are sorted by at the start; empty for the default."""
+    reverse: bool = False
+    window_s: int | None = None
+    """The span of graphs at the start; None for as long as there is data."""
+    settings_path: str = ""
+    """The file that the settings are saved in; empty where they cannot be saved."""
 
 
 class Feed(Protocol):
