@@ -19,15 +19,21 @@ LONGEST_VALUE = 100
 """Lines that a value may have."""
 
 
-def save(path: str, values: Mapping[Way, Value]) -> bool:
+def save(
+    path: str, values: Mapping[Way, Value], defaults: Mapping[Way, Value] | None = None
+) -> bool:
     """Write these settings; False if the file has them already. Raises SettingsError.
 
+    A setting that is a default is not added to a file that does not have it.
     Comments, other settings and their order stay. The file is replaced in one step, so that a
     reader, or a full disk, never leaves half of it.
     """
     try:
         text = text_of(path) or ""
-        changed = edited(text, values)
+        before = parsed(text)
+        usual = defaults or {}
+        new = {w: v for w, v in values.items() if _at(before, w) is not None or v != usual.get(w)}
+        changed = edited(text, new)
         if changed == text:
             return False
         _replace(os.path.realpath(path), changed)

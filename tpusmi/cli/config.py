@@ -29,7 +29,14 @@ def settings_of(options: argparse.Namespace) -> Settings:
         interval_s=options.interval or settings.interval_s,
         view=options.view or settings.view,
         ascii=options.ascii or settings.ascii,
+        hidden=_hidden(options, settings),
     )
+
+
+def _hidden(options: argparse.Namespace, settings: Settings) -> tuple[str, ...]:
+    """The panels that are not shown, by an option or the file."""
+    by_option = [p for p in ("header", "processes") if getattr(options, f"no_{p}")]
+    return tuple(dict.fromkeys((*settings.hidden, *by_option)))
 
 
 def print_config(options: argparse.Namespace) -> Exit:

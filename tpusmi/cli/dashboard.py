@@ -18,7 +18,7 @@ from tpusmi.collect import Collector, open_collector
 from tpusmi.interpreter import WHERE, can_start
 from tpusmi.model import History, Host, Snapshot
 from tpusmi.report.select import Selection, recent, selected
-from tpusmi.settings import Settings
+from tpusmi.settings import Settings, settings_path
 
 if TYPE_CHECKING:
     from tpusmi.tui import Options
@@ -85,6 +85,13 @@ def _tui_options(host: Host, options: argparse.Namespace, looks: Looks) -> Optio
         theme=settings.theme,
         colors=settings.colors,
         view=settings.view,
+        theme_name=settings.theme,
+        hidden=settings.hidden,
+        columns=settings.columns,
+        sort=settings.sort,
+        reverse=settings.reverse,
+        window_s=60 * settings.window or None,
+        settings_path=options.config or settings_path(),
     )
 
 

@@ -58,6 +58,8 @@ class Options(NamedTuple):
     """None is the default theme."""
     colors: Mapping[str, str] = {}
     """Rich styles by their names on the screen, on top of the theme."""
+    theme_name: str = "ansi"
+    """The name of the theme in the settings; `theme` is what this terminal can show of it."""
     hidden: Collection[str] = ()
     """Panels that are hidden at the start."""
     columns: Mapping[str, tuple[str, ...]] = {}

@@ -63,7 +63,6 @@ LAST = [
     key("colon,ctrl+p", "palette", "Commands", "palette", "Find a command by name", ":"),
     key("s", "picture", "Screenshot", "picture", SCREENSHOT),
     key("y", "copy", "Copy", "copy", "Copy the selected pid, device, or file and line"),
-    key("f12", "save", "Save", "save", "Save the view, columns and sorting in the settings file"),
     key("escape", "step_back", "Back", "back", "Go back: leave the past, the filter or the page"),
 ]
 EVERYWHERE = [*FIRST, *LAST]
@@ -89,6 +88,7 @@ MAIN = [
     key("4", "hide('processes')", "Processes", "hide-processes", "Show / hide the processes"),
     key("C", "choose('columns')", "Columns", "columns", "Choose the columns of both tables"),
     key("f2", "choose('panels')", "Settings", "settings", "Settings: panels, columns, theme"),
+    key("f12", "save", "Save", "save", "Save the view, columns and sorting in the settings file"),
     key("g", "graph(1)", "Graph", "graph", "Next graph: HBM, MXU, duty cycle, bandwidth"),
     key("full_stop,greater_than_sign", "sort(1)", "Sort", "sort", "Sort by the next column", "<>"),
     key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", "Sort by the previous column"),

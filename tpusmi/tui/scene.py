@@ -25,7 +25,9 @@ class Scene:
         self.graphs = Graphs(history)
         self.ends = Ends()
         self.interval_s = options.interval_s
-        self.span_s: int | None = None
+        self.theme = options.theme_name
+        """The theme that the user has chosen, by its name in the settings."""
+        self.span_s = options.window_s
         """The span the user has chosen for all graphs; None is as far back as there are values."""
         self.paused = False
         self.late_s = 0.0
@@ -48,6 +50,12 @@ class Scene:
     def user(self) -> str:
         """The user of the dashboard."""
         return self.options.user or user_name(os.geteuid())
+
+    @property
+    def is_unusual(self) -> bool:
+        """True if the header says something that must not be missed."""
+        simulated = self.snapshot is not None and self.snapshot.simulated
+        return simulated or self.paused or bool(self.back_s or self.late_s)
 
     @property
     def back_s(self) -> float:

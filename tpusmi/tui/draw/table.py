@@ -170,6 +170,8 @@ class Grid(ItemList[Item]):
         """Title of the column the items are sorted by, and whether the largest is first."""
         self.marked: Collection[Hashable] = ()
         """Keys of items that are drawn with a mark."""
+        self.hidden: Collection[str] = ()
+        """Titles of the columns that the user has hidden."""
         self.note = ""
         """Text at the right end of the titles."""
 
@@ -185,7 +187,8 @@ class Grid(ItemList[Item]):
         self._take(items)
 
     def redraw(self) -> None:
-        self._fitted = fit(self._columns, self._needs, self.room.width, self._absent)
+        absent = self._absent | frozenset(self.hidden)
+        self._fitted = fit(self._columns, self._needs, self.room.width, absent)
         super().redraw()
 
     def _column_under(self, x: int) -> tuple[Column[Item] | None, int]:

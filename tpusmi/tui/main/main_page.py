@@ -14,18 +14,16 @@ from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
 from tpusmi.tui.draw.table import Grid
 from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.keys import MAIN
-from tpusmi.tui.main.arrange import Heights, WantedLines, arrange
+from tpusmi.tui.main.arrange import Heights, WantedLines, arrange, without
+from tpusmi.tui.main.choosing import DEVICES, PROCESSES, ChoosingPage, Shown
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
 from tpusmi.tui.main.filters import user_of, with_user
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
 from tpusmi.tui.main.process_table import letters_line
-from tpusmi.tui.page import ListPage
 from tpusmi.tui.scene import Scene
 
-DEVICES, PROCESSES = "devices", "processes"
 
-
-class MainPage(ListPage):
+class MainPage(ChoosingPage):
     """Tables of devices and processes, one of which has the cursor."""
 
     KEYS = MAIN
@@ -42,8 +40,6 @@ class MainPage(ListPage):
         self.process_list = ProcessList(scene)
         self.detail_pane = DetailPane(scene, self.process_list)
         self.table, self.processes = self.process_list.table, self.process_list.grid
-        self.panel = PROCESSES
-        """The table that has the cursor."""
         self._parts: tuple[Lines, ...] = (
             self.host,
             self.device_panel.rows,
@@ -66,7 +62,9 @@ class MainPage(ListPage):
 
     @property
     def targets(self) -> tuple[Process, ...]:
-        return self.scene.owners if self.panel == DEVICES else self.process_list.targets
+        if self.panel == DEVICES:
+            return self.scene.owners
+        return () if PROCESSES in self.choices.hidden else self.process_list.targets
 
     def answered(self) -> None:
         self.process_list.untag()
@@ -84,7 +82,13 @@ class MainPage(ListPage):
             (history_subjects(snapshot, d, name), name) for d in devices for name in GRAPHED
         )
 
+    def shown(self) -> Shown:
+        sorting = self.table.sorting
+        return Shown(self.device_panel.view.value, sorting.title, sorting.reversed)
+
     def draw_body(self, snapshot: Snapshot) -> None:
+        self.device_panel.rows.hidden = self.choices.hidden_columns(DEVICES)
+        self.processes.hidden = self.choices.hidden_columns(PROCESSES)
         self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])
         self.process_list.draw(snapshot, self.panel == PROCESSES)
         if not self.typing:
@@ -118,7 +122,9 @@ class MainPage(ListPage):
             detail=self.detail_pane.height,
             graphs=self.overview.height if self.overview.measured(snapshot) else 0,
             others=self.detail_pane.others(),
+            header=int(bool(self.header.display)),
         )
+        want = without(want, self.choices.hidden)
         heights = arrange(want, height, self.device_panel.view)
         self._resize(heights)
         span_s = self.span_s(snapshot)
@@ -151,12 +157,6 @@ class MainPage(ListPage):
         """Open the page of the selected device or process."""
         self.app.action_open("device" if self.panel == DEVICES else "job")  # type: ignore[attr-defined]
 
-    def action_panel(self) -> None:
-        """Move the cursor to the other table."""
-        has_devices = self.scene.device is not None
-        self.panel = DEVICES if self.panel == PROCESSES and has_devices else PROCESSES
-        self.draw()
-
     def action_filter(self) -> None:
         """Type a filter."""
         self._type(self.table.filter, FILTER)
@@ -166,7 +166,8 @@ class MainPage(ListPage):
         self._type(user_of(self.table.filter), USER)
 
     def _type(self, text: str, label: str) -> None:
-        self.panel, self.typing = PROCESSES, True
+        self.show_processes()
+        self.typing = True
         self.draw()
         self.prompt.start(text, label)
 
@@ -178,7 +179,8 @@ class MainPage(ListPage):
 
     def action_order(self) -> None:
         """Sort by the column of the next key."""
-        self.panel, self.typing = PROCESSES, True
+        self.show_processes()
+        self.typing = True
         self.draw()
         self.prompt.ask(letters_line(self.look))
 
@@ -221,14 +223,14 @@ class MainPage(ListPage):
 
     def action_tag(self) -> None:
         """Tag or untag the selected process."""
-        if self.panel == PROCESSES:
+        if self.panel == PROCESSES and PROCESSES not in self.choices.hidden:
             self.process_list.tag()
             self.draw()
 
     def action_stale(self) -> None:
         """Select the next stale holder."""
         if self.process_list.find_stale():
-            self.panel = PROCESSES
+            self.show_processes()
             self.draw()
 
     def action_devices(self, pages: int) -> None:

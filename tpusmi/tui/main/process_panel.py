@@ -27,6 +27,9 @@ class ProcessList:
         self.table = ProcessTable(scene.look)
         self.table.progress = scene.ends.progress
         self.table.filter = scene.options.filter
+        if scene.options.sort:
+            self.table.sorting.title = scene.options.sort
+        self.table.sorting.reversed = scene.options.reverse
         self.grid: Grid[Branch] = Grid(scene.look, self.table.columns(), "processes")
         self._tags: set[ProcessKey] = set()
         self._place = 0

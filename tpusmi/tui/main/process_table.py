@@ -107,6 +107,7 @@ def _indent(look: Look, b: Branch, width: int) -> Row:
 
 
 COMMAND_MOST = 400
+DEFAULT_SORT = "DEVICES"
 
 
 def letters_line(look: Look) -> Row:
@@ -123,7 +124,7 @@ class ProcessTable(Cells[Process]):
     def __init__(self, look: Look) -> None:
         super().__init__(look)
         self._columns = tuple(map(self._column, PROCESS_COLUMNS))
-        self.sorting = Sorting(self._columns, "DEVICES", SORT_LETTERS)
+        self.sorting = Sorting(self._columns, DEFAULT_SORT, SORT_LETTERS)
         self.filter = ""
         """Only processes that pass it are shown."""
         self.as_tree = False
