@@ -148,9 +148,9 @@ def _window(value: object) -> int:
     from tpusmi.tui.page import SPANS_S
 
     minutes = (0, *(span_s // 60 for span_s in SPANS_S))
-    if isinstance(value, bool) or value not in minutes:
+    if type(value) is not int or value not in minutes:
         raise ValueError(f"must be one of {', '.join(map(str, minutes))} minutes")
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    return value
 
 
 CHECKS: dict[str, Callable[[object], Any]] = {

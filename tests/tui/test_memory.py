@@ -407,10 +407,11 @@ async def test_the_keys_of_the_page_are_in_its_help() -> None:
         await press(pilot, "m", "question_mark")
         found = shown(pilot)
         for words in (
-            "Set the mark",
-            "Open all rows",
-            "Show the next / previous device alone",
-            "Sort by bytes",
+            "b          Set the mark for CHANGE",
+            "e E        Unfold / fold all rows",
+            "D > . < ,  Next / previous device",
+            "S  Sort by the next column",
+            "ALLOCATED BY",
         ):
             assert words in found
 

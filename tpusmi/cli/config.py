@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tpusmi.cli.exits import Exit, talk
+from tpusmi.cli.options import hidden_by
 from tpusmi.settings import Settings, SettingsError, load, settings_path
 from tpusmi.text import clean
 from tpusmi.toml_lines import Value, toml_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.settings_file import Way
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
@@ -29,14 +34,37 @@ def settings_of(options: argparse.Namespace) -> Settings:
         interval_s=options.interval or settings.interval_s,
         view=options.view or settings.view,
         ascii=options.ascii or settings.ascii,
-        hidden=_hidden(options, settings),
+        hidden=tuple(dict.fromkeys((*settings.hidden, *hidden_by(options)))),
     )
 
 
-def _hidden(options: argparse.Namespace, settings: Settings) -> tuple[str, ...]:
-    """The panels that are not shown, by an option or the file."""
-    by_option = [p for p in ("header", "processes") if getattr(options, f"no_{p}")]
-    return tuple(dict.fromkeys((*settings.hidden, *by_option)))
+def saved(path: str, values: Mapping[Way, Value]) -> str:
+    """Save what the dashboard shows in that file; returns a sentence about it."""
+    from tpusmi.settings_file import save
+
+    where = clean(path)
+    try:
+        is_new = save(path, values, _defaults())
+    except SettingsError as error:
+        return f"Not saved: {error}"
+    return f"Saved in {where}" if is_new else f"Nothing to save: {where} has these settings"
+
+
+def _defaults() -> dict[Way, Value]:
+    """Settings that are not written to a file that does not have them."""
+    from tpusmi.report.columns import CHOICES
+    from tpusmi.tui.main.process_table import DEFAULT_SORT
+
+    usual = Settings()
+    return {
+        ("theme",): usual.theme,
+        ("view",): usual.view,
+        ("sort",): DEFAULT_SORT,
+        ("reverse",): usual.reverse,
+        ("window",): usual.window,
+        ("hidden",): [*usual.hidden],
+        **{("columns", table): [*titles] for table, titles in CHOICES.items()},
+    }
 
 
 def print_config(options: argparse.Namespace) -> Exit:
@@ -103,7 +131,9 @@ def _keys(settings: Settings) -> Iterator[str]:
     for page, bindings in keys_by_page().items():
         new = [b for b in bindings if b.id not in printed]
         for group in dict.fromkeys(map(group_of, new)):
-            yield f"# -- {page} page: {group.lower()}" if page != "main" else f"# -- {group.lower()}"
+            yield (
+                f"# -- {page} page: {group.lower()}" if page != "main" else f"# -- {group.lower()}"
+            )
             for b in (b for b in new if b.id and group_of(b) == group):
                 own = settings.keys.get(b.id or "", b.key)
                 yield _line(b.id or "", in_settings(own), in_settings(b.key), b.tooltip)

@@ -11,6 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from tpusmi.cli.config import saved
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.looks import Looks
 from tpusmi.cli.printing import selection_of, users_asked_for
@@ -91,7 +92,7 @@ def _tui_options(host: Host, options: argparse.Namespace, looks: Looks) -> Optio
         sort=settings.sort,
         reverse=settings.reverse,
         window_s=60 * settings.window or None,
-        settings_path=options.config or settings_path(),
+        save=lambda values: saved(options.config or settings_path(), values),
     )
 
 

@@ -213,6 +213,8 @@ def _add_appearance(g: argparse._ArgumentGroup) -> None:
     g.add_argument("--view", type=lambda text: setting("view", text),
         metavar="{auto,full,compact,heat}",
         help="how the dashboard shows devices; auto depends on their number")
+    flag(g, "--no-header", help="without the line about the host")
+    flag(g, "--no-processes", help="without the processes")
     g.add_argument("--config", metavar="PATH",
         help="settings file of the dashboard (also TPUSMI_CONFIG); default: tpusmi/config.toml in "
         "$XDG_CONFIG_HOME or ~/.config")
@@ -227,3 +229,8 @@ def _add_more(g: argparse._ArgumentGroup) -> None:
     flag(g, "--strict", help="exit with 4 if a source failed")
     flag(g, "--debug", help="show tracebacks")
 # fmt: on
+
+
+def hidden_by(options: argparse.Namespace) -> tuple[str, ...]:
+    """The panels that the options hide."""
+    return tuple(name for name in ("header", "processes") if getattr(options, f"no_{name}"))

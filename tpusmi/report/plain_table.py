@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import dropwhile, islice
 
 from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
 from tpusmi.report import rows, verdicts, words
@@ -34,13 +35,21 @@ _CORES = (
 
 
 def table(
-    snapshot: Snapshot, color: bool = False, ascii_only: bool = False, columns: int | None = None
+    snapshot: Snapshot,
+    color: bool = False,
+    ascii_only: bool = False,
+    columns: int | None = None,
+    hidden: Collection[str] = (),
 ) -> str:
-    """The whole snapshot as text that ends in a newline.
+    """The whole snapshot as text that ends in a newline, without the `header` or the `processes`
+    if they are hidden.
 
     Rows fit into that many columns of a terminal; with None, nothing is left out.
     """
-    return as_text(_lines(snapshot, Sheet(color, columns)), ascii_only)
+    lines = _lines(snapshot, Sheet(color, columns), "processes" not in hidden)
+    if "header" in hidden:
+        lines = dropwhile(lambda line: not line, islice(lines, 1, None))
+    return as_text(lines, ascii_only)
 
 
 def device_list(snapshot: Snapshot) -> str:
@@ -59,7 +68,7 @@ def _listed(d: Device) -> str:
     return f"{(d.platform or 'device').upper()} {d.number if has_no_place else d.index}{apart}"
 
 
-def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
+def _lines(s: Snapshot, sheet: Sheet, with_processes: bool) -> Iterator[str]:
     color = sheet.color
     host = s.host
     label = " (SIMULATED)" if s.simulated else ""
@@ -76,7 +85,7 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         yield from grid(columns, texts, sheet)
         if any(rows.DITTO in row for row in texts):
             yield painted(rows.DITTO_LEGEND, DIM, color)
-    if processes:
+    if processes and with_processes:
         columns, cells = filled(PROCESS_COLUMNS, at, processes)
         old = {i for i, p in enumerate(processes) if p.state != State.LIVE or verdicts.is_faint(p)}
         yield ""

@@ -28,6 +28,8 @@ class DeviceView(str, Enum):
     HEAT = "heat"
 
 
+ShownSettings = dict[tuple[str, ...], "str | float | list[str]"]
+"""What is shown, as settings: by their keys in the file, or table and key."""
 PANELS = ("header", "devices", "graphs", "processes")
 """The parts of the main page that can be hidden, top to bottom."""
 
@@ -69,8 +71,8 @@ class Options(NamedTuple):
     reverse: bool = False
     window_s: int | None = None
     """The span of graphs at the start; None for as long as there is data."""
-    settings_path: str = ""
-    """The file that the settings are saved in; empty where they cannot be saved."""
+    save: Callable[[ShownSettings], str] | None = None
+    """Saves settings, and returns a sentence about that; None where they cannot be saved."""
 
 
 class Feed(Protocol):

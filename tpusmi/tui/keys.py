@@ -24,8 +24,8 @@ def moving(prefix: str = "") -> list[Binding]:
     return [
         key("up", "move(-1)", "Up", f"{prefix}up", "Move the cursor up"),
         key("down", "move(1)", "Down", f"{prefix}down", "Move the cursor down"),
-        key("pageup", "page(-1)", "Page up", f"{prefix}page-up", "Move the cursor a page up"),
-        key("pagedown", "page(1)", "Page down", f"{prefix}page-down", "Move the cursor a page down"),
+        key("pageup", "page(-1)", "Page up", f"{prefix}page-up", "Move a page up"),
+        key("pagedown", "page(1)", "Page down", f"{prefix}page-down", "Move a page down"),
         key("home", "jump(0)", "First", f"{prefix}home", "Move the cursor to the first row"),
         key("end", "jump(-1)", "Last", f"{prefix}end", "Move the cursor to the last row"),
     ]
@@ -54,8 +54,8 @@ LAST = [
     key("p,Z", "pause", "Pause", "pause", "Pause / resume", "p"),
     key("left", "travel(10)", "Earlier", "earlier", "Go 10 s back in time", "←→"),
     key("right", "travel(-10)", "Later", "later", "Go 10 s forward in time"),
-    key("shift+left", "travel(60)", "A minute earlier", "earlier-minute", "Go 1 minute back in time"),
-    key("shift+right", "travel(-60)", "A minute later", "later-minute", "Go 1 minute forward in time"),
+    key("shift+left", "travel(60)", "Minute earlier", "earlier-minute", "Go 1 min back in time"),
+    key("shift+right", "travel(-60)", "Minute later", "later-minute", "Go 1 min forward in time"),
     key("n", "now", "Now", "now", "Return to now"),
     key("plus,equals_sign", "interval(1)", "Interval", "slower", "Refresh less often", "+/-"),
     key("minus,underscore", "interval(-1)", "Faster", "faster", "Refresh more often"),
@@ -90,14 +90,17 @@ MAIN = [
     key("f2", "choose('panels')", "Settings", "settings", "Settings: panels, columns, theme"),
     key("f12", "save", "Save", "save", "Save the view, columns and sorting in the settings file"),
     key("g", "graph(1)", "Graph", "graph", "Next graph: HBM, MXU, duty cycle, bandwidth"),
-    key("full_stop,greater_than_sign", "sort(1)", "Sort", "sort", "Sort by the next column", "<>"),
-    key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", "Sort by the previous column"),
+    key("full_stop,greater_than_sign", "sort(1)", "Sort", "sort", "Sort by next column", "<>"),
+    key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", "Sort by previous column"),
     key("R", "reverse", "Reverse", "reverse", "Reverse the sort order"),
     key("x", "stale", "Stale", "stale", "Select the next stale holder"),
     *moving(),
-    key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", "Scroll the device table up"),
-    key("right_square_bracket", "devices(1)", "Devices down", "devices-down", "Scroll the device table down"),
+    key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", "Scroll devices up"),
+    key(
+        "right_square_bracket", "devices(1)", "Devices down", "devices-down", "Scroll devices down"
+    ),
 ]
+
 
 def offered(bindings: list[Binding], may_end: bool) -> list[Binding]:
     """The bindings, without those that end processes unless `may_end`."""

@@ -44,7 +44,7 @@ class PaletteScreen(BoxScreen["Binding | None"]):
 
     def __init__(self, look: Look, bindings: Sequence[Binding]) -> None:
         super().__init__(look, "palette")
-        self._commands = _commands(bindings)
+        self._commands = commands_of(bindings)
         self._matches = self._commands
         self._at = 0
         self._typed = TypedText()
@@ -108,7 +108,7 @@ class PaletteScreen(BoxScreen["Binding | None"]):
         self._show(lines, width, more=self._top + room < len(self._matches))
 
 
-def _commands(bindings: Sequence[Binding]) -> list[Command]:
+def commands_of(bindings: Sequence[Binding]) -> list[Command]:
     """Each action once: the text of its first binding, and the keys of all of them."""
     by_action: dict[str, list[Binding]] = {}
     for b in bindings:

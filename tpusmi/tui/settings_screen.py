@@ -44,7 +44,7 @@ class SettingsScreen(BoxScreen[None]):
         key("pageup", "move(-10)", "Page up", "settings-page-up", "Ten choices up"),
         key("home", "move(-999)", "First", "settings-home", "First choice"),
         key("end", "move(999)", "Last", "settings-end", "Last choice"),
-        key("space,enter", "toggle", "Change", "settings-toggle", "Show / hide, or the next theme"),
+        key("space,enter", "change", "Change", "settings-toggle", "Show / hide, or the next theme"),
         key("f12", "save", "Save", "settings-save", "Save in the settings file"),
     ]
 
@@ -59,7 +59,7 @@ class SettingsScreen(BoxScreen[None]):
         self._at = min(max(self._at + rows, 0), len(self._choices) - 1)
         self._draw()
 
-    def action_toggle(self) -> None:
+    def action_change(self) -> None:
         """Change the selected choice."""
         self._choices[self._at].change()
         self._draw()
@@ -80,7 +80,7 @@ class SettingsScreen(BoxScreen[None]):
         numbers = [n for n, _ in self._lines(0)][self._top :]
         if 0 <= line < len(numbers) and numbers[line] is not None:
             self._at = numbers[line] or 0
-            self.action_toggle()
+            self.action_change()
 
     def _draw(self) -> None:
         width = min(self.size.width, WIDEST)

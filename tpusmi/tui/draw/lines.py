@@ -87,8 +87,8 @@ EDGES = 2
 
 
 def framed(look: Look, lines: Sequence[Row], width: int, *, more: bool = False) -> list[Row]:
-    """The lines in a frame `width` columns wide, cut with a mark at its side; `more` adds a note that more
-    lines follow.
+    """The lines in a frame `width` columns wide, cut with a mark at its side; `more` adds a note
+    that more lines follow.
     """
     left, across, right, down, left_below, right_below = [*look.glyphs.frame]
     inner = max(0, width - 2)

@@ -76,7 +76,7 @@ class Look:
         self.style = styles(theme if color else MONO, self._colors)
         self.only_ascii = ascii
 
-    def take_theme(self, theme: str) -> None:
+    def take_theme(self, theme: str | None) -> None:
         """Use another theme from now on, if there are colors at all."""
         if self.has_colors:
             self.style = styles(theme, self._colors)

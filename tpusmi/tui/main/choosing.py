@@ -10,16 +10,13 @@ from typing import NamedTuple
 from textual.message import Message
 
 from tpusmi.report.columns import CHOICES, DEVICE_COLUMNS, PROCESS_COLUMNS
-from tpusmi.tui.feed import PANELS
+from tpusmi.tui.feed import PANELS, ShownSettings
 from tpusmi.tui.main.choices import Choices
-from tpusmi.tui.main.process_table import DEFAULT_SORT
 from tpusmi.tui.page import ListPage
 from tpusmi.tui.scene import Scene
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tpusmi.settings_file import Way
-    from tpusmi.toml_lines import Value
     from tpusmi.tui.settings_screen import Choice
 
 DEVICES, PROCESSES = "devices", "processes"
@@ -29,18 +26,6 @@ MEANINGS = {
     "graphs": "graphs of all devices",
     "processes": "the table of processes, and details of the selected one",
 }
-
-
-DEFAULTS: dict[Way, Value] = {
-    ("theme",): "ansi",
-    ("view",): "auto",
-    ("sort",): DEFAULT_SORT,
-    ("reverse",): False,
-    ("window",): 0,
-    ("hidden",): [],
-    **{("columns", table): [*titles] for table, titles in CHOICES.items()},
-}
-"""Settings that are not written to a file that does not have them."""
 
 
 class Shown(NamedTuple):
@@ -70,7 +55,7 @@ class ChoosingPage(ListPage):
         """How the tables are shown."""
         raise NotImplementedError
 
-    def settings(self) -> dict[Way, Value]:
+    def settings(self) -> ShownSettings:
         """What is shown, as settings: by their keys in the file."""
         view, sort, reverse = self.shown()
         return {
@@ -133,7 +118,13 @@ class ChoosingPage(ListPage):
             for name in names:
                 yield self._choice(title, kind, name, helps[kind][name])
         if self.look.has_colors:
-            yield Choice("Theme", "theme", "Space: the next one", self._theme, self._next_theme)
+            yield Choice(
+                section="Theme",
+                name="theme",
+                text="Space: the next one",
+                state=self._theme,
+                change=self._next_theme,
+            )
 
     def _choice(self, title: str, kind: str, name: str, text: str) -> Choice:
         from tpusmi.tui.settings_screen import Choice
@@ -148,7 +139,7 @@ class ChoosingPage(ListPage):
 
     def _toggle(self, kind: str, name: str) -> None:
         self.choices.toggle(kind, name)
-        if kind == "panels" and name == self.panel:
+        if self.panel in self.choices.hidden:
             self.action_panel()
         self.draw()
 
@@ -167,26 +158,19 @@ class ChoosingPage(ListPage):
 
     def action_save(self) -> None:
         """Write what is shown to the settings file, on a thread: a file system may hang."""
-        path = self.scene.options.settings_path
-        if not path or self.app.is_web:
+        save = self.scene.options.save
+        if save is None or self.app.is_web:
             self.app.say("Settings cannot be saved from here")  # type: ignore[attr-defined]
             return
         values = self.settings()
+
+        def work() -> None:
+            self.post_message(self.Saved(save(values)))
+
         try:
-            threading.Thread(target=self._save, args=(path, values), daemon=True).start()
+            threading.Thread(target=work, name="tpusmi-save", daemon=True).start()
         except RuntimeError:
-            self.app.say("Settings not saved: no thread can be started")  # type: ignore[attr-defined]
-
-    def _save(self, path: str, values: dict[Way, Value]) -> None:
-        from tpusmi.settings import SettingsError
-        from tpusmi.settings_file import save
-
-        try:
-            is_new = save(path, values, DEFAULTS)
-            text = f"Saved in {path}" if is_new else f"Nothing to save: {path} has these settings"
-        except SettingsError as error:
-            text = f"Not saved: {error}"
-        self.post_message(self.Saved(text))
+            self.app.say("Not saved: no thread can be started")  # type: ignore[attr-defined]
 
     def on_choosing_page_saved(self, message: Saved) -> None:
         self.app.say(message.text)  # type: ignore[attr-defined]

@@ -62,9 +62,9 @@ class MainPage(ChoosingPage):
 
     @property
     def targets(self) -> tuple[Process, ...]:
-        if self.panel == DEVICES:
-            return self.scene.owners
-        return () if PROCESSES in self.choices.hidden else self.process_list.targets
+        if self.panel in self.choices.hidden:
+            return ()  # no key ends hidden processes
+        return self.scene.owners if self.panel == DEVICES else self.process_list.targets
 
     def answered(self) -> None:
         self.process_list.untag()
@@ -223,7 +223,7 @@ class MainPage(ChoosingPage):
 
     def action_tag(self) -> None:
         """Tag or untag the selected process."""
-        if self.panel == PROCESSES and PROCESSES not in self.choices.hidden:
+        if self.panel == PROCESSES and self.panel not in self.choices.hidden:
             self.process_list.tag()
             self.draw()
 

@@ -18,16 +18,16 @@ from tpusmi.tui.page import AROUND, ListPage, stepped
 from tpusmi.tui.process.memory_curve import Holder
 from tpusmi.tui.scene import Scene
 
+NEXT = "Show the next device alone, after the last one all devices"
+PREVIOUS = "Show the previous device alone, before the first one all devices"
 ORDER = "Sort by bytes, change, change of the count, or count (or click a title)"
 MARK = "Set the mark to now: CHANGE then shows growth since the mark"
 KEYS = [
     key("enter", "fold", "Unfold", "fold", "Open / close a row: its lines, its buffers", "Enter"),
     key("b", "mark", "Mark", "mark", MARK, "b"),
     key("S", "sort", "Sort", "memory-sort", ORDER, "S"),
-    key("D,greater_than_sign,full_stop", "device(1)", "Per device", "memory-device",
-        "Show the next device alone, after the last one all devices", "D"),
-    key("less_than_sign,comma", "device(-1)", "Device before", "memory-device-before",
-        "Show the previous device alone, before the first one all devices"),
+    key("D,greater_than_sign,full_stop", "device(1)", "Per device", "memory-device", NEXT, "D"),
+    key("less_than_sign,comma", "device(-1)", "Device before", "memory-device-before", PREVIOUS),
     key("slash", "filter", "Filter", "memory-filter", "Show only lines with a text", "/"),
     key("tab", "step(1)", "Job", "memory-next", "Next job with a memory profile", "Tab"),
     key("shift+tab", "step(-1)", "Before", "memory-before", "Previous job with a memory profile"),
