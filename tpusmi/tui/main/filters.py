@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import NamedTuple
 
+from tpusmi.report.comparisons import ComparisonError, comparison
+from tpusmi.report.patterns import PatternError, searcher
 from tpusmi.text import span
 
 USER = "user="
+SHOWN_MOST = 20
+"""Characters of a wrong word that are repeated."""
 
 
 class About(NamedTuple):
@@ -20,17 +25,37 @@ class About(NamedTuple):
     stale: bool
     text: str
     """All text shown about it, pid and user as well."""
+    values: Callable[[str], Collection[float]] = lambda name: ()
+    """Its known values in the column of that title, in small letters."""
 
 
 Test = Callable[[About], bool]
 
 
+class FilterWordError(ValueError):
+    """What is wrong with a word of a filter, in a few words."""
+
+
 def matcher(text: str) -> Test:
-    """A test of a filter: `user=ann` (or its beginning), `pid=12`, `chip=0-3,6`, `stale`, or any
-    word in the text; `!word` for the opposite. Case does not matter.
+    """A test of a filter: `user=ann` (or its beginning), `pid=12`, `chip=0-3,6`, `stale`, a
+    comparison as `mxu<30`, a pattern as `~train.*v2`, or any word in the text; `!word` for the
+    opposite. Case does not matter. A word with a mistake is still being typed: it excludes nothing.
     """
-    tests = [_word(word) for word in text.casefold().split()]
+    tests = []
+    for word in text.split():
+        with suppress(FilterWordError):
+            tests.append(_word(word))
     return lambda about: all(test(about) for test in tests)
+
+
+def problem(text: str) -> str:
+    """What is wrong with the first word that is not right; empty if all are."""
+    for word in text.split():
+        try:
+            _word(word)
+        except FilterWordError as error:
+            return str(error)
+    return ""
 
 
 def user_of(text: str) -> str:
@@ -45,15 +70,40 @@ def with_user(text: str, user: str) -> str:
 
 
 def _word(word: str) -> Test:
+    """The test of a word. Raises FilterWordError."""
     if word.startswith("!"):
         opposite = _word(word[1:])
         # A lone `!` is still being typed.
         return (lambda about: not opposite(about)) if word[1:] else opposite
+    if word.startswith("~"):
+        return _pattern(word[1:])
+    return _plain(word.casefold())
+
+
+def _pattern(text: str) -> Test:
+    try:
+        is_in = searcher(text)
+    except PatternError as error:
+        raise FilterWordError(f"~{text[:SHOWN_MOST]}: {error}") from None
+    return lambda about: is_in(about.text)
+
+
+def _plain(word: str) -> Test:
     name, equals, value = word.partition("=")
     test = _about(name, value) if equals else None
     if word == "stale":
         return lambda about: about.stale
-    return test or (lambda about: word in about.text.casefold())
+    return test or _compared(word) or (lambda about: word in about.text.casefold())
+
+
+def _compared(word: str) -> Test | None:
+    try:
+        compared = comparison(word)
+    except ComparisonError as error:
+        raise FilterWordError(str(error)) from None
+    if compared is None:
+        return None
+    return lambda about: compared.holds(about.values(compared.name))
 
 
 def _about(name: str, value: str) -> Test | None:

@@ -17,7 +17,7 @@ from tpusmi.tui.keys import MAIN
 from tpusmi.tui.main.arrange import Heights, WantedLines, arrange, without
 from tpusmi.tui.main.choosing import DEVICES, PROCESSES, ChoosingPage, Shown
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
-from tpusmi.tui.main.filters import user_of, with_user
+from tpusmi.tui.main.filters import problem, user_of, with_user
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
 from tpusmi.tui.main.process_table import letters_line
 from tpusmi.tui.scene import Scene
@@ -34,7 +34,7 @@ class MainPage(ChoosingPage):
         look = self.look
         self.host, self.graphs = Lines(look, id="host"), Lines(look, id="graphs")
         self.detail, self.notices = Lines(look, id="detail"), Lines(look, id="notices")
-        self.prompt = Prompt(look, id="prompt")
+        self.prompt = Prompt(look, "prompt", problem)
         self.device_panel = DevicePanel(scene)
         self.overview = Overview(scene)
         self.process_list = ProcessList(scene)

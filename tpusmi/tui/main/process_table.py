@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, Generic, cast
 
 from tpusmi.model import Process, ProcessKey, Value
-from tpusmi.report import verdicts, words
+from tpusmi.report import comparisons, verdicts, words
 from tpusmi.report.columns import PROCESS_COLUMNS, SORT_LETTERS, Cell, ColumnSpec
 from tpusmi.report.family import TREE_ASCII, Branch, tree
 from tpusmi.tui.draw.item_list import Item
@@ -164,7 +164,13 @@ class ProcessTable(Cells[Process]):
     def _about(self, p: Process) -> filters.About:
         numbers = self._numbers(p) or self._chips(p)
         text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {p.status}"
-        return filters.About(p.pid, p.user, numbers, p.is_stale, text)
+
+        def values(name: str) -> list[float]:
+            return [] if self.at is None else comparisons.values(self.at, p, name)
+
+        return filters.About(
+            pid=p.pid, user=p.user, numbers=numbers, stale=p.is_stale, text=text, values=values
+        )
 
     def _chips(self, p: Process) -> list[int]:
         """The chips whose nodes it holds, for a holder of which no device is known."""
