@@ -24,7 +24,7 @@ VALUES = {
     "--signal": ["INT"], "--grace": ["1"], "--wait": ["2"],
     "--host": ["::1"], "--port": ["99"],
     "--worker": ["1"], "--chips": ["2"], "--processes": ["2"], "--fault": ["hang"],
-    "--seed": ["4"], "--age": ["5"], "--freeze": ["6"],
+    "--completion": ["zsh"], "--seed": ["4"], "--age": ["5"], "--freeze": ["6"],
 }  # fmt: skip
 """Values of options, by one name of each."""
 

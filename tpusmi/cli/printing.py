@@ -11,8 +11,8 @@ from typing import NamedTuple
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import WATCH_S, columns
 from tpusmi.collect import open_collector
-from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
-from tpusmi.report.select import NO_MATCH, Selection, recent, selected
+from tpusmi.model import AGENT, DENIED, FAILED, LIBTPU, OK, Host, Snapshot
+from tpusmi.report.select import NO_MATCH, Selection, missing, recent, selected
 from tpusmi.text import clean
 
 Printer = Callable[[Snapshot, bool], str]
@@ -37,11 +37,14 @@ def run(host: Host, options: argparse.Namespace, printing: Printing, selection: 
     due_s = time.monotonic()
     is_strict_failure = False
     for number in count(1):
-        snapshot = selected(collector.read_once(), selection)
+        whole = collector.read_once()
+        snapshot = selected(whole, selection)
         text = printing.text(snapshot, number == 1)
         _write(text)
         statuses = [o.status for o in snapshot.sources]
         is_strict_failure |= options.strict and FAILED in statuses
+        if number == 1 and snapshot.devices and (absent := missing(whole, selection)):
+            talk(f"not here: {', '.join(absent)}")
         if number == last:
             break
         if number == 1 and all(status == FAILED for status in statuses):
@@ -200,7 +203,9 @@ def _explain(snapshot: Snapshot, selection: Selection, is_printed: bool = False)
     """
     reasons = "".join(f"\n  {o.source}: {o.message}" for o in snapshot.sources)
     failed = _unanswered(snapshot)
-    what, code = "no TPU and no agent here", Exit.NOTHING_HERE
+    has_agent = any(o.source == AGENT and o.status == OK for o in snapshot.sources)
+    what = "no TPU here" if has_agent else "no TPU and no agent here"
+    code = Exit.NOTHING_HERE
     if selection != Selection():
         what, reasons = NO_MATCH, ""
     elif snapshot.visibility.nodes and snapshot.visibility.reason:

@@ -14,6 +14,7 @@ from tpusmi.model import (
     ProcessKey,
     Snapshot,
 )
+from tpusmi.text import noun
 
 WAYS = 4
 """In which a word can name a device."""
@@ -84,6 +85,18 @@ def selected(snapshot: Snapshot, selection: Selection) -> Snapshot:
     pids = {p.pid for p in processes}
     notices = tuple(n for n in snapshot.warnings if n.pid is None or n.pid in pids)
     return snapshot._replace(processes=processes, devices=devices, warnings=notices)
+
+
+def missing(snapshot: Snapshot, selection: Selection) -> list[str]:
+    """The devices and chips of a selection that are not there, as a user wrote them."""
+    devices = [f"device {word}" for word in selection.devices if not _named(snapshot, (word,))]
+    present = {c.index for c in snapshot.chips} | {d.chip for d in snapshot.devices}
+    chips = sorted(set(selection.chips) - present)
+    if chips:
+        from tpusmi.report.words import ranges  # here, because --json does not need it
+
+        devices.append(f"{noun(len(chips), 'chip')} {ranges(chips)}")
+    return devices
 
 
 class Remark(NamedTuple):
