@@ -221,6 +221,7 @@ def is_row(line: str) -> bool:
         (Selection(), [4321, 5000, 999], 3),
         (Selection(users=("ann",)), [4321, 999], 2),
         (Selection(pids=(5000,)), [5000], 1),
+        (Selection(devices=("0-1",)), [4321, 5000], 3),
         (Selection(devices=("0",)), [4321, 5000], 2),
         (Selection(devices=("tpu:9",)), [4321], 1),
         (Selection(devices=("cpu:8@5000",)), [5000], 1),
@@ -234,6 +235,35 @@ def test_a_selection_keeps_what_was_asked_for(
     assert [p.pid for p in found.processes] == pids
     assert len(found.devices) == devices
     assert all(n.pid in pids for n in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pids", "devices"),
+    [
+        (Selection(visible_chips=(0,)), [4321], 2),
+        (Selection(visible_chips=(1, 2)), [4321, 5000], 4),
+        (Selection(visible_chips=(0, 1), chips=(1, 2)), [4321], 2),
+        (Selection(visible_nodes=("/dev/accel2",)), [5000], 2),
+        (Selection(visible_chips=(9,)), [], 0),
+        # Users, processes and text keep the devices of the machine in sight.
+        (Selection(pids=(5000,)), [5000], 8),
+        (Selection(users=("nobody",)), [], 8),
+        (Selection(pids=(4321,), devices=("6-7",)), [], 2),
+    ],
+)
+def test_a_selection_of_processes_leaves_the_devices_and_one_of_devices_takes_their_processes(
+    wanted: Selection, pids: list[int], devices: int
+) -> None:
+    found = selected(snapshots.machine(), wanted)
+    assert [p.pid for p in found.processes] == pids
+    assert len(found.devices) == devices
+
+
+def test_output_without_processes_has_the_devices_of_the_selected_ones_alone() -> None:
+    s = snapshots.machine()
+    found = selected(s, Selection(pids=(5000,)), devices_alone=True)
+    assert [d.index for d in found.devices] == [4, 5]
+    assert selected(s, Selection(chips=(3,)), devices_alone=True).devices == s.devices[6:]
 
 
 @pytest.mark.parametrize(

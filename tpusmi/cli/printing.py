@@ -11,7 +11,7 @@ from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import columns
 from tpusmi.collect import Collector, open_collector
 from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
-from tpusmi.report.select import NO_MATCH, Selection, recent, selected
+from tpusmi.report.select import NO_MATCH, NO_PROCESS, Selection, recent, selected, unknown_devices
 from tpusmi.text import clean
 
 Printer = Callable[[Snapshot, bool], str]
@@ -23,6 +23,8 @@ class Printing(NamedTuple):
 
     text: Printer
     has_answer: Callable[[Snapshot], bool]
+    devices_alone: bool = False
+    """True where no process is printed: a selection of processes selects their devices."""
 
 
 def run(host: Host, options: argparse.Namespace, printing: Printing, selection: Selection) -> Exit:
@@ -31,20 +33,22 @@ def run(host: Host, options: argparse.Namespace, printing: Printing, selection: 
     every_s = None if options.once else options.loop or options.interval
     if every_s is None:
         return _print_once(collector, printing, selection, options.strict)
-    return _print_again(collector, printing.text, selection, every_s)
+    return _print_again(collector, printing, selection, every_s)
 
 
 def _print_once(
     collector: Collector, printing: Printing, selection: Selection, strict: bool
 ) -> Exit:
     selection, unresolved = _with_uids(selection)
-    snapshot = selected(collector.read_once(), selection)
+    whole = collector.read_once()
+    snapshot = selected(whole, selection, printing.devices_alone)
     text = printing.text(snapshot, True)
     _write(text)
+    lost = _say_unknown(whole, selection)
     if strict and any(o.status == FAILED for o in snapshot.sources):
         return Exit.SOURCE_FAILED
-    if printing.has_answer(snapshot):
-        return Exit.ANSWERED
+    if _is_answered(snapshot, printing, selection):
+        return Exit.NOTHING_HERE if lost else Exit.ANSWERED
     if unresolved:
         talk(
             f"the user database did not return the uid of {clean(unresolved, 64)} in time: "
@@ -52,6 +56,25 @@ def _print_once(
         )
         return Exit.SOURCE_FAILED
     return _explain(snapshot, selection, NO_MATCH in text)
+
+
+def _is_answered(snapshot: Snapshot, printing: Printing, selection: Selection) -> bool:
+    """True where there is something to show; of selected processes, at least one."""
+    if selection.names_processes and not printing.devices_alone:
+        return bool(recent(snapshot).processes)
+    return printing.has_answer(snapshot)
+
+
+def _say_unknown(whole: Snapshot, selection: Selection) -> bool:
+    """Say which selected devices are not here, if some are. Where none is, the output says so."""
+    lost = unknown_devices(whole, selection)
+    if not lost or len(lost) == len(selection.devices) + len(selection.chips):
+        return False
+    from tpusmi.report.words import ranges
+
+    here = ranges([d.index for d in whole.devices])
+    talk(f"no device {', '.join(clean(word, 64) for word in lost)} here; there are {here}")
+    return True
 
 
 def _with_uids(selection: Selection) -> tuple[Selection, str]:
@@ -72,13 +95,15 @@ def _with_uids(selection: Selection) -> tuple[Selection, str]:
 
 
 def _print_again(
-    collector: Collector, printer: Printer, selection: Selection, every_s: float
+    collector: Collector, printing: Printing, selection: Selection, every_s: float
 ) -> Exit:
     due_s = time.monotonic()
     first = True
     while True:
         snapshot = collector.read_once()
-        _write(printer(selected(snapshot, selection), first))
+        _write(printing.text(selected(snapshot, selection, printing.devices_alone), first))
+        if first:
+            _say_unknown(snapshot, selection)
         if first and all(o.status == FAILED for o in snapshot.sources):
             _explain(snapshot, selection)
         first = False
@@ -90,7 +115,7 @@ def _print_again(
 def prepare(options: argparse.Namespace) -> Printing:
     """How to print what the options select. Raises ValueError on wrong usage."""
     if options.query_tpu is not None:
-        return Printing(_csv_printer(options), _has_devices)
+        return Printing(_csv_printer(options), _has_devices, devices_alone=True)
     if options.query_processes is not None:
         return Printing(_csv_printer(options), _has_jobs)
     if options.format is not None:
@@ -106,7 +131,9 @@ def prepare(options: argparse.Namespace) -> Printing:
     from tpusmi.report import plain_table
 
     if options.list_tpus:
-        return Printing(lambda s, first: plain_table.device_list(s), _has_devices)
+        return Printing(
+            lambda s, first: plain_table.device_list(s), _has_devices, devices_alone=True
+        )
     from tpusmi.cli.looks import looks_of
 
     looks = looks_of(options)
@@ -181,7 +208,7 @@ def _explain(snapshot: Snapshot, selection: Selection, is_printed: bool = False)
     failed = _unanswered(snapshot)
     what, code = "no TPU and no agent here", Exit.NOTHING_HERE
     if selection != Selection():
-        what, reasons = NO_MATCH, ""
+        what, reasons = NO_PROCESS if snapshot.devices else NO_MATCH, ""
     elif snapshot.visibility.nodes and snapshot.visibility.reason:
         what, code = "no agent is visible from here", Exit.PERMISSION
     elif snapshot.visibility.nodes:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, ColumnSpec, filled
-from tpusmi.report.select import NO_MATCH, recent, remarks, uuid
+from tpusmi.report.select import NO_MATCH, recent, remarks
 from tpusmi.report.text_grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
 from tpusmi.text import counted
 
@@ -45,6 +45,8 @@ def table(
 
 def device_list(snapshot: Snapshot) -> str:
     """One line per device, in the manner of `nvidia-smi -L`."""
+    from tpusmi.report.device_names import uuid  # here, because the table does not need it
+
     lines = (
         f"{_listed(d)}: {d.kind or 'unknown'} (UUID: {uuid(snapshot, d)})\n"
         for d in snapshot.devices

@@ -16,7 +16,7 @@ from tpusmi.model import (
     Value,
 )
 from tpusmi.report import rows
-from tpusmi.report.select import uuid
+from tpusmi.report.device_names import uuid
 
 MISSING = "[N/A]"
 MIB = 1024 * 1024
