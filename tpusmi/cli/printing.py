@@ -162,7 +162,9 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
     by_device = options.query_tpu is not None
     by_name = query.device_fields() if by_device else query.process_fields()
     names = options.query_tpu if by_device else options.query_processes
-    columns = query.parse_query(names, by_name)
+    columns = query.parse_query(
+        names, by_name, "--help-query-tpu" if by_device else "--help-query-processes"
+    )
 
     def text(s: Snapshot, first: bool) -> str:
         head = query.csv_header(columns, layout) if first and layout.header else ""

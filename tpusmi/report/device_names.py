@@ -28,7 +28,7 @@ def uuid(snapshot: Snapshot, device: Device) -> str:
 
 
 def hardware_name(snapshot: Snapshot, device: Device) -> str | None:
-    """`TPU-0000:00:05.0`, with `/0` and `/1` for the cores of a v2 or v3, or `TPU-/dev/vfio/0` where
+    """`TPU-0000:00:05.0`, with `/0` and `/1` for the cores of a v2 or v3; `TPU-/dev/vfio/0` where
     no PCI bus is visible; None for a device of a process or server alone.
     """
     chip = snapshot.chip_of(device)
