@@ -115,7 +115,7 @@ def wants_text(options: argparse.Namespace) -> bool:
 
 def _selects_text(options: argparse.Namespace) -> bool:
     queries = (options.query_tpu, options.query_processes, options.loop, options.count)
-    flags = options.once or options.json or options.list_tpus
+    flags = options.once or options.json or options.list_tpus or options.query
     return flags or any(query is not None for query in queries)
 
 

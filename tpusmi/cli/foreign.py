@@ -29,9 +29,6 @@ OPTIONS = {
 }  # fmt: skip
 
 COMMANDS = {
-    ("pmon",):
-        "tpusmi --query-processes=pid,user,memory.used,command --format=csv --loop 1 prints the "
-        "processes again and again",
     ("snapshot", "show", "query"): "tpusmi -1 prints one table, and tpusmi --json everything",
     ("top", "view", "local", "watch", "monitor"): "tpusmi without a command shows the dashboard",
     ("list", "ls", "devices"): "tpusmi -L lists the devices",

@@ -34,6 +34,9 @@ COMMANDS = """commands:
   tpusmi                show the dashboard; one plain table if stdout is not a terminal
   tpusmi ps             show which processes hold the TPU, and whether it is free
   tpusmi kill           end holders and wait until the TPU is free
+  tpusmi dmon           print a line per device every second, as nvidia-smi dmon does
+  tpusmi pmon           print a line per process every second, as nvidia-smi pmon does
+  tpusmi topo -m        show how the devices are connected
   tpusmi simulate TYPE  run a simulated TPU host, such as v5e-8, to try scripts and dashboards on
   tpusmi demo           show a simulated TPU host with a real JAX training job on it
   tpusmi serve-tui      serve the dashboard to a browser
@@ -167,6 +170,9 @@ def _add_outputs(group: argparse._ArgumentGroup) -> None:
     flag(g, "-m", "--monitor", help="show the dashboard, even in a notebook cell")
     flag(g, "--print-config", help="print the current settings as a TOML file")
     flag(g, "-L", "--list-tpus", "--list-gpus", help="list the devices")
+    flag(g, "-q", "--query", help="print everything about each device, as nvidia-smi -q does")
+    group.add_argument("-d", "--display", metavar="SECTIONS",
+        help="only these sections of -q: MEMORY,UTILIZATION")
     for names, what in (
         (("--query-tpu", "--query-gpu"), "device"),
         (("--query-processes", "--query-compute-apps"), "process"),
@@ -194,7 +200,7 @@ def _add_timing(g: argparse._ArgumentGroup) -> None:
 
 def _add_filters(g: argparse._ArgumentGroup) -> None:
     g.add_argument("--id", type=words, metavar="DEVICES",
-        help="devices by index, name or UUID: 0,1")
+        help="devices by index, name, UUID or PCI address: 0,2-3")
     g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, you")
     g.add_argument("-p", "--pid", nargs="+", type=numbers, metavar="PID",
         help="processes: 1,2 or 1 2")

@@ -128,6 +128,8 @@ def prepare(options: argparse.Namespace) -> Printing:
         return Printing(_csv_printer(options), _has_devices, devices_alone=True)
     if options.query_processes is not None:
         return Printing(_csv_printer(options), _has_jobs)
+    if options.query:
+        return Printing(_report_printer(options.display), _has_devices)
     if options.json:
         import json
 
@@ -158,6 +160,8 @@ def _check(options: argparse.Namespace) -> None:
     is_query = options.query_tpu is not None or options.query_processes is not None
     if options.is_maybe_device and (is_query or options.list_tpus):
         raise ValueError("-i is the interval: --id chooses devices, and --loop repeats a query")
+    if options.display is not None and not options.query:
+        raise ValueError("-d chooses sections of -q: tpusmi -q -d MEMORY")
     if options.format is not None and not is_query:
         hint = "--json prints JSON" if "json" in options.format else "--json prints everything"
         raise ValueError(f"--format needs --query-tpu or --query-processes; {hint}")
@@ -172,6 +176,13 @@ def _has_devices(snapshot: Snapshot) -> bool:
 
 def _has_jobs(snapshot: Snapshot) -> bool:
     return bool(snapshot.devices or recent(snapshot).processes)
+
+
+def _report_printer(display: str | None) -> Printer:
+    from tpusmi.report.full_report import full_report, sections_of
+
+    sections = () if display is None else sections_of(display)
+    return lambda s, first: full_report(s, sections)
 
 
 def _csv_printer(options: argparse.Namespace) -> Printer:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from tpusmi.model import Chip, Device, DeviceKey, Snapshot
+from tpusmi.text import span
 
 NAMESPACE = "tpusmi"
-DIGITS_MOST = 9
-"""Digits of an index in a range such as `0-3`."""
 
 
 def uuid(snapshot: Snapshot, device: Device) -> str:
@@ -25,6 +24,13 @@ def uuid(snapshot: Snapshot, device: Device) -> str:
 
     machine = snapshot.host.machine_id or snapshot.host.name
     return f"TPU-{uuid5(NAMESPACE_OID, f'{NAMESPACE}/{machine}/{place}')}"
+
+
+def listed_name(d: Device) -> str:
+    """`TPU 0` by its index; by its number, as in its name, where indexes repeat: `TPU 4@6320`."""
+    has_no_place = d.chip is None and (d.key.process is None or bool(d.apart_by))
+    apart = f"@{d.apart_by}" if d.apart_by else ""
+    return f"{(d.platform or 'device').upper()} {d.number if has_no_place else d.index}{apart}"
 
 
 def hardware_name(snapshot: Snapshot, device: Device) -> str | None:
@@ -163,7 +169,5 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 def _range(word: str) -> tuple[int, int] | None:
     """The ends of `0-3`; None for other text, and where the first is the larger."""
-    first, _, last = word.partition("-")
-    if not all(e.isascii() and e.isdigit() and len(e) <= DIGITS_MOST for e in (first, last)):
-        return None
-    return (int(first), int(last)) if int(first) <= int(last) else None
+    ends = span(word) if "-" in word and not word.endswith("-") else None
+    return ends if ends is not None and ends[0] <= ends[1] else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
+from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Latency, Snapshot, State
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, ColumnSpec, filled
 from tpusmi.report.select import NO_MATCH, recent, remarks
@@ -45,20 +45,13 @@ def table(
 
 def device_list(snapshot: Snapshot) -> str:
     """One line per device, in the manner of `nvidia-smi -L`."""
-    from tpusmi.report.device_names import uuid  # here, because the table does not need it
+    from tpusmi.report.device_names import listed_name, uuid  # here: the table needs neither
 
     lines = (
-        f"{_listed(d)}: {d.kind or 'unknown'} (UUID: {uuid(snapshot, d)})\n"
+        f"{listed_name(d)}: {d.kind or 'unknown'} (UUID: {uuid(snapshot, d)})\n"
         for d in snapshot.devices
     )
     return "".join(lines)
-
-
-def _listed(d: Device) -> str:
-    """`TPU 0` by its index; by its number, as in its name, where indexes repeat: `TPU 4@6320`."""
-    has_no_place = d.chip is None and (d.key.process is None or bool(d.apart_by))
-    apart = f"@{d.apart_by}" if d.apart_by else ""
-    return f"{(d.platform or 'device').upper()} {d.number if has_no_place else d.index}{apart}"
 
 
 def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:

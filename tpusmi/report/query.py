@@ -127,7 +127,7 @@ def csv_rows(
         items = _shares(s, items)
 
     def line(item: Item) -> str:
-        return ", ".join(_cell(_value(s, f, item), f.unit, layout) for _, f in columns)
+        return ", ".join(cell(f, _value(s, f, item), layout) for _, f in columns)
 
     return "".join(f"{line(item)}\n" for item in items)
 
@@ -149,8 +149,9 @@ def _value(s: Snapshot, field: Field, item: Item) -> FieldValue:
     return field.get(s, item.process) if field.of_share is None else field.of_share(s, item)
 
 
-def _cell(value: FieldValue, unit: str, layout: Layout) -> str:
+def cell(field: Field, value: FieldValue, layout: Layout) -> str:
+    """The value as the CSV has it: with its unit, or `[N/A]`."""
     if value is None:
         return MISSING
     text = f"{value:.6g}" if isinstance(value, float) else str(value).replace(",", ";")
-    return f"{text} {unit}" if unit and layout.units else text
+    return f"{text} {field.unit}" if field.unit and layout.units else text
