@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tpusmi import cli
 from tpusmi.cli import printing
 from tpusmi.cli.argument_types import count, seconds, words
-from tpusmi.cli.options import parser_of
+from tpusmi.cli.looks import looks_of
+from tpusmi.cli.options import add_colors, parser_of
+from tpusmi.model import Snapshot
 from tpusmi.report import stream_rows
+from tpusmi.report.text_grid import in_ascii
 
 DELAY_S = 1.0
 CLOCKS = ("D", "T", "DT", "TD")
@@ -34,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
     except ValueError as error:
         parse.error(f"-s: {error}")
     stream = stream_rows.Stream(columns, clock=options.clock)
-    return print_stream(parse, options, stream)
+    return print_devices(parse, options, stream.text)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -72,6 +75,7 @@ def add_device_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--simulate", metavar="TYPE",
         help="use a simulated TPU host such as v5e-8, or the directory of a running one")
     # fmt: on
+    add_colors(p)
     p.set_defaults(
         programs=False,
         once=False,
@@ -84,13 +88,16 @@ def add_device_options(p: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def print_stream(
-    parse: argparse.ArgumentParser, options: argparse.Namespace, stream: stream_rows.Stream
+def print_devices(
+    parse: argparse.ArgumentParser, options: argparse.Namespace, text_of: Callable[[Snapshot], str]
 ) -> int:
-    """Print the stream's lines of this host, or of the simulated one."""
-    prepared = printing.Printing(
-        lambda s, first: stream.text(s), lambda s: bool(s.devices), devices_alone=True
-    )
+    """Print that text of the devices of this host, or of the simulated one."""
+    ascii_only = looks_of(options).ascii_only
+
+    def text(s: Snapshot, first: bool) -> str:
+        return in_ascii(text_of(s)) if ascii_only else text_of(s)
+
+    prepared = printing.Printing(text, lambda s: bool(s.devices), devices_alone=True)
     selection = printing.selection_of(options)
     return cli.on_host(
         parse, options.simulate, lambda host: printing.run(host, options, prepared, selection)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tpusmi.cli.dmon import add_stream_options, print_stream
+from tpusmi.cli.dmon import add_stream_options, print_devices
 from tpusmi.cli.options import parser_of
 from tpusmi.report import stream_rows
 
@@ -22,7 +22,7 @@ def run(arguments: Sequence[str]) -> int:
     options = parse.parse_args(arguments)
     columns = stream_rows.columns_of(COLUMNS)
     stream = stream_rows.Stream(columns, of_processes=True, clock=options.clock)
-    return print_stream(parse, options, stream)
+    return print_devices(parse, options, stream.text)
 
 
 def parser() -> argparse.ArgumentParser:

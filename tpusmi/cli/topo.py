@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tpusmi import cli
-from tpusmi.cli import printing
-from tpusmi.cli.dmon import add_device_options
+from tpusmi.cli.dmon import add_device_options, print_devices
 from tpusmi.cli.options import flag, parser_of
 from tpusmi.report import topology_matrix
 
@@ -16,13 +14,7 @@ def run(arguments: Sequence[str]) -> int:
     """Print the matrix once."""
     parse = parser()
     options = parse.parse_args(arguments)
-    prepared = printing.Printing(
-        lambda s, first: topology_matrix.matrix(s), lambda s: bool(s.devices), devices_alone=True
-    )
-    selection = printing.selection_of(options)
-    return cli.on_host(
-        parse, options.simulate, lambda host: printing.run(host, options, prepared, selection)
-    )
+    return print_devices(parse, options, topology_matrix.matrix)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -61,17 +61,17 @@ def _name_in_process(device: Device) -> str:
 
 def named(snapshot: Snapshot, words: Collection[str]) -> set[DeviceKey]:
     """The devices that those words name."""
-    calls = _Calls(snapshot)
+    calls = _NamesHere(snapshot)
     return {key for word in words for key in calls.of(word)}
 
 
 def unknown_words(snapshot: Snapshot, words: Sequence[str]) -> list[str]:
     """The words that name no device, and the ranges that are not here in full."""
-    calls = _Calls(snapshot)
+    calls = _NamesHere(snapshot)
     return [word for word in words if not calls.has_all(word)]
 
 
-class _Calls:
+class _NamesHere:
     """What each device of a snapshot is called."""
 
     def __init__(self, snapshot: Snapshot) -> None:

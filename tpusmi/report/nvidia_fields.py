@@ -206,7 +206,7 @@ def _of_device(name: str, help: str, get: Callable[[Snapshot, Device], FieldValu
     def value(s: Snapshot, share: Share) -> FieldValue:
         return None if share.device is None else get(s, share.device)
 
-    return Field((name,), f"{help} One row per device.", _unknown, "device", "", value)
+    return Field((name,), f"{help} One row per device.", _unknown, of_share=value)
 
 
 def _address(s: Snapshot, d: Device) -> FieldValue:

@@ -26,8 +26,11 @@ class Sheet(NamedTuple):
 def as_text(lines: Iterable[str], ascii_only: bool) -> str:
     """The lines as one text that ends in a newline."""
     text = "\n".join(lines) + "\n"
-    if not ascii_only:
-        return text
+    return in_ascii(text) if ascii_only else text
+
+
+def in_ascii(text: str) -> str:
+    """The text for a terminal that shows ASCII only."""
     return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
