@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from tpusmi import cli
 from tpusmi.cli import printing
 from tpusmi.cli.argument_types import count, seconds, words
+from tpusmi.cli.chosen import add_metrics_port, with_ports
 from tpusmi.cli.looks import looks_of
 from tpusmi.cli.options import add_colors, parser_of
-from tpusmi.model import Snapshot
+from tpusmi.model import Host, Snapshot
 from tpusmi.report import stream_rows
 from tpusmi.report.text_grid import in_ascii
 
@@ -75,8 +76,10 @@ def add_device_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--simulate", metavar="TYPE",
         help="use a simulated TPU host such as v5e-8, or the directory of a running one")
     # fmt: on
+    add_metrics_port(p)
     add_colors(p)
     p.set_defaults(
+        only_visible=False,
         programs=False,
         once=False,
         loop=None,
@@ -99,6 +102,8 @@ def print_devices(
 
     prepared = printing.Printing(text, lambda s: bool(s.devices), devices_alone=True)
     selection = printing.selection_of(options)
-    return cli.on_host(
-        parse, options.simulate, lambda host: printing.run(host, options, prepared, selection)
-    )
+
+    def show(host: Host) -> int:
+        return printing.run(with_ports(host, options.metrics_port), options, prepared, selection)
+
+    return cli.on_host(parse, options.simulate, show)

@@ -9,7 +9,7 @@ _IN_TABLE = "the table shows user, pid and command without it"
 OPTIONS = {
     ("-x", "--xml-format"): "there is no XML; --json prints everything as JSON",
     ("-f", "--filename", "--output"): "redirect the output: tpusmi ... > FILE",
-    ("-o", "-ov", "--only-visible"): "--id 0,1 chooses devices; > FILE writes to a file",
+    ("-o",): "-ov or --id 0,1 chooses devices; > FILE writes to a file",
     ("-r", "--gpu-reset"): "no TPU can be reset; tpusmi kill --stale ends what holds it",
     ("--metric", "--filter"):
         "--query-tpu=memory.used,utilization.gpu --format=csv prints values, and "

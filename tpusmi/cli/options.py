@@ -18,6 +18,7 @@ from tpusmi.cli.argument_types import (
     setting,
     words,
 )
+from tpusmi.cli.chosen import add_metrics_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,6 +205,8 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
     g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, you")
     g.add_argument("-p", "--pid", nargs="+", type=numbers, metavar="PID",
         help="processes: 1,2 or 1 2")
+    flag(g, "-ov", "--only-visible",
+        help="only the chips in TPU_VISIBLE_CHIPS, TPU_VISIBLE_DEVICES or TPU_VISIBLE_DEVICE_PATHS")
     g.add_argument("--only", type=only, action="append", default=[], metavar="WHAT=WHICH",
         help="user=NAME, pid=N, chip=0-3,6, id=tpu:8, or text=WORD for processes with that word in "
         "their command or elsewhere in their row; repeatable")
@@ -230,6 +233,7 @@ def _add_more(g: argparse._ArgumentGroup) -> None:
         "running one: the directory that `tpusmi simulate` printed")
     g.add_argument("--readonly", action="store_true", default=is_readonly(),
         help="no key of the dashboard ends a process (also TPUSMI_MODE=readonly)")
+    add_metrics_port(g)
     flag(g, "--strict", help="exit with 4 if a source failed")
     flag(g, "--debug", help="show tracebacks")
 # fmt: on

@@ -209,7 +209,9 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
 
 
 def selection_of(options: argparse.Namespace) -> Selection:
-    """The filters among the options; `-u` without a name is this user."""
+    """The filters among the options; `-u` without a name is this user. Raises ValueError for a
+    variable of --only-visible that cannot be understood.
+    """
     users = options.user
     if users is not None and not users:
         # Not $USER, which sudo and su may leave unchanged.
@@ -220,13 +222,18 @@ def selection_of(options: argparse.Namespace) -> Selection:
     def of(kind: str) -> list[str]:
         return [word for its_kind, word in only if its_kind == kind]
 
-    return Selection(
+    selection = Selection(
         users=tuple(user for user in (*(users or ()), *of("user")) if user),
         pids=(*pids, *map(int, of("pid"))),
         devices=(*(options.id or ()), *of("id")),
         chips=tuple(map(int, of("chip"))),
         text=(of("text") or [""])[-1],
     )
+    if not options.only_visible:
+        return selection
+    from tpusmi.cli.chosen import with_visible
+
+    return with_visible(selection)
 
 
 def users_asked_for(options: argparse.Namespace) -> bool:
