@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv as csvlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from support import snapshots
 from support.goldens import same_as_golden
 from support.schemas import strict_schema
+from support.snapshots import GIB
 
 from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
@@ -21,7 +23,7 @@ from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapsho
 from tpusmi.report import kill_text, plain_table, ps_text, query, words
 from tpusmi.report.schema import json_schema
 from tpusmi.report.select import Selection, selected
-from tpusmi.report.text_grid import Sheet
+from tpusmi.report.text_grid import CYAN, DIM, GREEN, PLAIN, RED, YELLOW, Sheet
 
 GOLDENS = Path(__file__).parent.parent / "goldens"
 ASSETS = Path(__file__).parent.parent.parent / "assets"
@@ -335,3 +337,39 @@ def test_output_without_processes_has_the_devices_of_the_selected_ones_alone() -
 )
 def test_numbers_read_as_a_person_says_them(text: str, expected: str) -> None:
     assert text == expected
+
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_colors_change_no_character_of_the_table() -> None:
+    for moment in (snapshots.machine(), snapshots.everything()):
+        for width in (None, 40, 80):
+            colored = plain_table.table(moment, color=True, columns=width)
+            assert ESCAPE.sub("", colored) == plain_table.table(moment, columns=width)
+
+
+@pytest.mark.parametrize(
+    ("used_gib", "style"), [(1.0, GREEN), (12.7, GREEN), (13.0, YELLOW), (15.5, RED)]
+)
+def test_memory_in_the_table_has_the_color_of_how_full_it_is(used_gib: float, style: str) -> None:
+    s = snapshots.machine()
+    key = s.devices[0].key
+    value = s.values[key, "hbm_used_bytes"]
+    limit = value._replace(value=16 * GIB)
+    used = value._replace(value=int(used_gib * GIB), stale=False)
+    more = {(key, "hbm_used_bytes"): used, (key, "hbm_limit_bytes"): limit}
+    table = plain_table.table(s._replace(values={**s.values, **more}), color=True)
+    (line,) = [line for line in table.splitlines() if line.startswith(s.devices[0].name)]
+    assert f"{style}{used_gib:.1f}/16.0 GiB{PLAIN}" in line
+
+
+def test_an_old_number_in_the_table_is_dim_and_a_share_has_the_color_of_its_bar() -> None:
+    s = snapshots.machine()
+    key = s.devices[0].key
+    value = s.values[key, "hbm_used_bytes"]._replace(value=37.0, stale=False)
+    name = "duty_cycle_percent"
+    for stale, style in ((False, CYAN), (True, DIM)):
+        values = {**s.values, (key, name): value._replace(stale=stale)}
+        table = plain_table.table(s._replace(values=values), color=True)
+        assert f"{style}37 %{PLAIN}" in table
