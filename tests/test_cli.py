@@ -368,3 +368,85 @@ def test_the_demo_without_jax_says_what_to_install(tmp_path: Path) -> None:
     )
     assert found.returncode == 1
     assert "pip install 'tpusmi[demo]'" in found.stderr
+
+
+def test_a_loop_with_a_count_ends_with_the_code_of_its_last_time(job: Path, tmp_path: Path) -> None:
+    lines = tpusmi(job, "--json", "--count", "3", "-lms", "100").stdout.splitlines()
+    assert [json.loads(line)["schema"] for line in lines] == [1, 1, 1]
+    csv = tpusmi(job, "--query-tpu=index", "--format=csv", "--count=2", "-l", "0.1")
+    assert (csv.returncode, csv.stdout) == (0, "index\n0\n1\n0\n1\n")
+    table = tpusmi(job, "--count", "2", "--watch", "0.1")
+    assert table.stdout.count("python train.py") == 2
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert tpusmi(empty, "-L", "--count", "2", "-lms", "100").returncode == 1
+
+
+def test_a_count_without_an_interval_prints_every_second(job: Path) -> None:
+    before_s = time.monotonic()
+    assert len(tpusmi(job, "-L", "--count", "2").stdout.splitlines()) == 4
+    assert time.monotonic() - before_s >= 1.0
+
+
+def test_words_of_tpu_info_do_what_they_do_there(job: Path) -> None:
+    assert len(tpusmi(job, "--streaming", "--rate", "0.1", "--count", "2", "-L").stdout) > 0
+    assert '"memory.used"' in tpusmi(job, "--list_metrics").stdout
+
+
+def test_a_device_that_is_not_here_is_named_beside_those_that_are(job: Path) -> None:
+    found = tpusmi(job, "--id", "0,77,x", "-L")
+    assert (found.returncode, found.stdout.count("TPU 0")) == (0, 1)
+    assert found.stderr == "tpusmi: not here: device 77, device x\n"
+    found = tpusmi(job, "--simulate", "v5e-1", "--only", "chip=0,5-6", "-L")
+    assert (found.returncode, found.stderr) == (0, "tpusmi: not here: chips 5-6\n")
+
+
+def test_options_before_a_command_reach_it(job: Path) -> None:
+    before = tpusmi(job, "--simulate", "v5e-1", "--ascii", "ps", "--chip", "0")
+    after = tpusmi(job, "ps", "--simulate", "v5e-1", "--ascii", "--chip", "0")
+    assert (before.returncode, before.stdout.splitlines()[0]) == (
+        after.returncode,
+        after.stdout.splitlines()[0],
+    )
+    assert (after.returncode, after.stderr + before.stderr) == (5, "")
+    assert before.stdout.isascii()
+
+
+def test_jobs_that_have_ended_are_not_called_an_agent_that_is_missing(tmp_path: Path) -> None:
+    writer = segments.segment(tmp_path, segments.dead_identity(), devices=1)
+    writer.append(segments.slot(1.0, segments.RUNNING, [segments.device()], time.time() - 3000))
+    found = tpusmi(tmp_path, "-L")
+    assert found.returncode == 1
+    assert found.stderr.startswith("tpusmi: no TPU here:\n  agent: 1 job that has ended\n")
+
+
+@pytest.mark.parametrize(
+    ("variables", "flags", "colored"),
+    [
+        ({"FORCE_COLOR": "1"}, [], True),
+        ({"CLICOLOR_FORCE": "1"}, [], True),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, [], True),
+        ({"FORCE_COLOR": ""}, [], False),
+        ({"FORCE_COLOR": "0"}, [], False),
+        ({"CLICOLOR_FORCE": "0"}, [], False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, [], False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": ""}, [], True),
+        ({"FORCE_COLOR": "1"}, ["--no-color"], False),
+        ({"NO_COLOR": "1"}, ["--color"], True),
+    ],
+    ids=str,
+)
+def test_variables_force_colors_and_flags_beat_them(
+    job: Path, variables: dict[str, str], flags: list[str], colored: bool
+) -> None:
+    assert ("\x1b[" in tpusmi(job, "-1", *flags, **variables).stdout) is colored
+
+
+def test_in_a_pipe_a_table_is_as_wide_as_columns_says_and_without_it_as_wide_as_it_likes(
+    job: Path,
+) -> None:
+    def width(**variables: str | None) -> int:
+        return max(map(len, tpusmi(job, "-1", **variables).stdout.splitlines()))
+
+    assert width(COLUMNS="60") <= 60 < width(COLUMNS=None)
+    assert width(COLUMNS="0") == width(COLUMNS="many") == width(COLUMNS=None)

@@ -24,7 +24,7 @@ VALUES = {
     "--signal": ["INT"], "--grace": ["1"], "--wait": ["2"],
     "--host": ["::1"], "--port": ["99"],
     "--worker": ["1"], "--chips": ["2"], "--processes": ["2"], "--fault": ["hang"],
-    "--seed": ["4"], "--age": ["5"], "--freeze": ["6"],
+    "--completion": ["zsh"], "--seed": ["4"], "--age": ["5"], "--freeze": ["6"],
     "--display": ["MEMORY"], "--delay": ["2"], "--select": ["um"], "--options": ["T"],
     "--metrics-port": ["9000"],
 }  # fmt: skip

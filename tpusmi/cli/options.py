@@ -19,6 +19,7 @@ from tpusmi.cli.argument_types import (
     words,
 )
 from tpusmi.cli.chosen import add_metrics_port
+from tpusmi.cli.command_word import COMMANDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,21 +29,13 @@ if TYPE_CHECKING:
 LOOP_DEFAULT_S = 5.0
 WATCH_S = 1.0
 """The interval of `--watch` without a number, and of `--count` without an interval."""
+SHELLS = ("bash", "zsh", "fish")
 HELP_COLUMNS = 100
 SIZE_DIGITS_MOST = 5
 
-COMMANDS = """commands:
-  tpusmi                show the dashboard; one plain table if stdout is not a terminal
-  tpusmi ps             show which processes hold the TPU, and whether it is free
-  tpusmi kill           end holders and wait until the TPU is free
-  tpusmi dmon           print a line per device every second, as nvidia-smi dmon does
-  tpusmi pmon           print a line per process every second, as nvidia-smi pmon does
-  tpusmi topo -m        show how the devices are connected
-  tpusmi simulate TYPE  run a simulated TPU host, such as v5e-8, to try scripts and dashboards on
-  tpusmi demo           show a simulated TPU host with a real JAX training job on it
-  tpusmi serve-tui      serve the dashboard to a browser
-
-Each command has --help. The options below are those of tpusmi, tpusmi demo and tpusmi serve-tui."""
+DASHBOARD = "show the dashboard; one plain table if stdout is not a terminal"
+AFTER_COMMANDS = """Each command has --help, and takes its options before or after its name. The
+options below are those of tpusmi, tpusmi demo and tpusmi serve-tui."""
 
 DEMO = """Show a simulated TPU host with a real JAX training job on it, until this command ends.
 Needs JAX: pip install 'tpusmi[demo]'. The options are those of tpusmi, without --simulate. With -1
@@ -56,7 +49,10 @@ EXIT_CODES = """exit codes: 0 success, 1 no TPU and no agent here, 2 usage, 3 pe
 
 def parser(is_demo: bool = False) -> argparse.ArgumentParser:
     """The parser of every option, which `tpusmi demo` has as well; its help is the manual."""
-    description = f"nvidia-smi and nvitop for Google TPUs.\n\n{COMMANDS}"
+    commands = "\n".join(f"  tpusmi {name:<11}{about}" for name, about in _commands().items())
+    description = (
+        f"nvidia-smi and nvitop for Google TPUs.\n\ncommands:\n{commands}\n\n{AFTER_COMMANDS}"
+    )
     p = (
         parser_of("tpusmi demo", "[options]", DEMO, EXIT_CODES)
         if is_demo
@@ -69,6 +65,11 @@ def parser(is_demo: bool = False) -> argparse.ArgumentParser:
     _add_appearance(p.add_argument_group("appearance"))
     _add_more(p.add_argument_group("more"))
     return p
+
+
+def _commands() -> dict[str, str]:
+    """What each command does; the empty one is `tpusmi` itself."""
+    return {"": DASHBOARD, **COMMANDS}
 
 
 def parser_of(command: str, usage: str, description: str, epilog: str) -> argparse.ArgumentParser:
@@ -142,7 +143,13 @@ def flag(g: argparse._ActionsContainer, *names: str, help: str) -> None:
 def add_colors(g: argparse._ActionsContainer) -> None:
     """The options that every command has for its terminal."""
     flag(g, "--no-color", help="no colors (also NO_COLOR)")
-    flag(g, "--color", "--force-color", "--colorful", help="colors even without a terminal")
+    flag(
+        g,
+        "--color",
+        "--force-color",
+        "--colorful",
+        help="colors even without a terminal (also FORCE_COLOR)",
+    )
     flag(g, "--ascii", "-U", "--no-unicode", help="ASCII only")
 
 
@@ -197,6 +204,8 @@ def _add_timing(g: argparse._ArgumentGroup) -> None:
     # tpu-info's words.
     g.add_argument("--rate", type=seconds, dest="interval", help=argparse.SUPPRESS)
     g.add_argument("--streaming", action="store_true", help=argparse.SUPPRESS)
+    g.add_argument("--list_metrics", action="store_true", dest="help_query_tpu",
+        help=argparse.SUPPRESS)
 
 
 def _add_filters(g: argparse._ArgumentGroup) -> None:
@@ -234,6 +243,9 @@ def _add_more(g: argparse._ArgumentGroup) -> None:
     g.add_argument("--readonly", action="store_true", default=is_readonly(),
         help="no key of the dashboard ends a process (also TPUSMI_MODE=readonly)")
     add_metrics_port(g)
+    g.add_argument("--completion", "--print-completion", choices=SHELLS, metavar="SHELL",
+        help="print what makes bash, zsh or fish complete tpusmi: "
+        'eval "$(tpusmi --completion bash)"')
     flag(g, "--strict", help="exit with 4 if a source failed")
     flag(g, "--debug", help="show tracebacks")
 # fmt: on

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import WATCH_S, columns
 from tpusmi.collect import open_collector
-from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
-from tpusmi.report.select import NO_MATCH, NO_PROCESS, Selection, recent, selected, unknown_devices
+from tpusmi.model import AGENT, DENIED, FAILED, LIBTPU, OK, Host, Snapshot
+from tpusmi.report.select import NO_MATCH, NO_PROCESS, Selection, missing, recent, selected
 from tpusmi.text import clean
 
 Printer = Callable[[Snapshot, bool], str]
@@ -45,8 +45,8 @@ def run(host: Host, options: argparse.Namespace, printing: Printing, selection: 
         _write(text)
         statuses = [o.status for o in snapshot.sources]
         is_strict_failure |= options.strict and FAILED in statuses
-        if number == 1:
-            is_partial = _say_unknown(whole, selection)
+        if number == 1 and snapshot.devices and (absent := missing(whole, selection)):
+            talk(f"not here: {', '.join(absent)}")
         if number == last:
             break
         if number == 1 and all(status == FAILED for status in statuses):
@@ -56,8 +56,7 @@ def run(host: Host, options: argparse.Namespace, printing: Printing, selection: 
         time.sleep(max(0.0, due_s - time.monotonic()))
     if is_strict_failure:
         return Exit.SOURCE_FAILED
-    code = _exit_of(snapshot, printing, selection, unresolved, NO_MATCH in text)
-    return Exit.NOTHING_HERE if is_partial and code == Exit.ANSWERED else code
+    return _exit_of(snapshot, printing, selection, unresolved, NO_MATCH in text)
 
 
 def _every_s(options: argparse.Namespace) -> float | None:
@@ -73,18 +72,6 @@ def _is_answered(snapshot: Snapshot, printing: Printing, selection: Selection) -
     if selection.names_processes and not printing.devices_alone:
         return bool(recent(snapshot).processes)
     return printing.has_answer(snapshot)
-
-
-def _say_unknown(whole: Snapshot, selection: Selection) -> bool:
-    """Say which selected devices are not here, if some are. Where none is, the output says so."""
-    lost = unknown_devices(whole, selection)
-    if not lost or len(lost) == len(selection.devices) + len(selection.chips):
-        return False
-    from tpusmi.report.words import ranges
-
-    here = ranges([d.index for d in whole.devices])
-    talk(f"no device {', '.join(clean(word, 64) for word in lost)} here; there are {here}")
-    return True
 
 
 def _with_uids(selection: Selection) -> tuple[Selection, str]:
@@ -247,7 +234,9 @@ def _explain(snapshot: Snapshot, selection: Selection, is_printed: bool = False)
     """
     reasons = "".join(f"\n  {o.source}: {o.message}" for o in snapshot.sources)
     failed = _unanswered(snapshot)
-    what, code = "no TPU and no agent here", Exit.NOTHING_HERE
+    has_agent = any(o.source == AGENT and o.status == OK for o in snapshot.sources)
+    what = "no TPU here" if has_agent else "no TPU and no agent here"
+    code = Exit.NOTHING_HERE
     if selection != Selection():
         what, reasons = NO_PROCESS if snapshot.devices else NO_MATCH, ""
     elif snapshot.visibility.nodes and snapshot.visibility.reason:

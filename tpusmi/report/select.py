@@ -13,6 +13,7 @@ from tpusmi.model import (
     ProcessKey,
     Snapshot,
 )
+from tpusmi.text import noun
 
 NO_MATCH = "No device or process matches."
 NO_PROCESS = "No process matches."
@@ -89,15 +90,20 @@ def _in_sight(snapshot: Snapshot, selection: Selection) -> list[Device]:
     return devices
 
 
-def unknown_devices(snapshot: Snapshot, selection: Selection) -> list[str]:
-    """What the selection names and is not here: the words of `--id`, and the numbers of chips."""
-    if not selection.devices and not selection.chips:
-        return []
-    from tpusmi.report.device_names import unknown_words
+def missing(snapshot: Snapshot, selection: Selection) -> list[str]:
+    """The devices and chips of a selection that are not there, as a user wrote them."""
+    devices = []
+    if selection.devices:
+        from tpusmi.report.device_names import unknown_words
 
-    chips = {d.chip for d in snapshot.devices}
-    lost = [f"chip {n}" for n in dict.fromkeys(selection.chips) if n not in chips]
-    return [*unknown_words(snapshot, selection.devices), *lost]
+        devices = [f"device {word}" for word in unknown_words(snapshot, selection.devices)]
+    present = {c.index for c in snapshot.chips} | {d.chip for d in snapshot.devices}
+    chips = sorted(set(selection.chips) - present)
+    if chips:
+        from tpusmi.report.words import ranges  # here, because --json does not need it
+
+        devices.append(f"{noun(len(chips), 'chip')} {ranges(chips)}")
+    return devices
 
 
 class Remark(NamedTuple):
