@@ -8,7 +8,8 @@ import time
 import pytest
 from support.metric_servers import of_devices, serving
 
-from tpusmi.cli.chosen import ports, with_ports, with_visible
+from tpusmi.cli.argument_types import ports
+from tpusmi.cli.chosen import with_ports, with_visible
 from tpusmi.collect import PORT_VARIABLE, this_host
 from tpusmi.model import Host
 from tpusmi.report.select import Selection

@@ -99,13 +99,15 @@ def on_host(
 def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Show the host: the dashboard, or text if the options or the terminal require it."""
     from tpusmi.cli import printing
-    from tpusmi.cli.chosen import with_ports
 
     try:
         selection = printing.selection_of(options)
     except ValueError as error:
         parse.error(str(error))
-    host = with_ports(host, options.metrics_port)
+    if options.metrics_port:
+        from tpusmi.cli.chosen import with_ports
+
+        host = with_ports(host, options.metrics_port)
     if not wants_text(options):
         from tpusmi.cli import dashboard
         from tpusmi.cli.looks import looks_of

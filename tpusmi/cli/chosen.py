@@ -9,32 +9,10 @@ from tpusmi.cli.argument_types import numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping, Sequence
 
     from tpusmi.model import Host
     from tpusmi.report.select import Selection
-
-
-def add_metrics_port(g: argparse._ActionsContainer) -> None:
-    """The option that names ports."""
-    g.add_argument("--metrics-port", type=ports, metavar="N[,N]",
-        help="also ask these ports for libtpu's metrics (also LIBTPUINFO_GRPC_PORT)")  # fmt: skip
-
-
-def ports(text: str) -> list[int]:
-    """The ports in a list such as `8431,9000`. Raises ArgumentTypeError."""
-    from tpusmi.sources.libtpu.ports import NAMED_MOST, NEVER
-
-    chosen = numbers(text)
-    for port in chosen:
-        if not 0 < port < 65536:
-            raise ArgumentTypeError(f"{port} is not a port")
-        if port in NEVER:
-            raise ArgumentTypeError(f"port {port} is that of another service of a TPU host")
-    if len(chosen) > NAMED_MOST:
-        raise ArgumentTypeError(f"{len(chosen)} ports are more than {NAMED_MOST}")
-    return chosen
 
 
 def with_ports(host: Host, chosen: Sequence[int] | None) -> Host:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from tpusmi import cli
 from tpusmi.cli import printing
 from tpusmi.cli.argument_types import count, seconds, words
-from tpusmi.cli.chosen import add_metrics_port, with_ports
+from tpusmi.cli.chosen import with_ports
 from tpusmi.cli.looks import looks_of
-from tpusmi.cli.options import add_colors, parser_of
+from tpusmi.cli.options import add_colors, add_metrics_port, parser_of
 from tpusmi.model import Host, Snapshot
 from tpusmi.report import stream_rows
 from tpusmi.report.text_grid import in_ascii

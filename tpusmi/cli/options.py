@@ -14,11 +14,11 @@ from tpusmi.cli.argument_types import (
     milliseconds,
     numbers,
     only,
+    ports,
     seconds,
     setting,
     words,
 )
-from tpusmi.cli.chosen import add_metrics_port
 from tpusmi.cli.command_word import COMMANDS
 
 TYPE_CHECKING = False
@@ -151,6 +151,12 @@ def add_colors(g: argparse._ActionsContainer) -> None:
         help="colors even without a terminal (also FORCE_COLOR)",
     )
     flag(g, "--ascii", "-U", "--no-unicode", help="ASCII only")
+
+
+def add_metrics_port(g: argparse._ActionsContainer) -> None:
+    """The option that names ports."""
+    g.add_argument("--metrics-port", type=ports, metavar="N[,N]",
+        help="also ask these ports for libtpu's metrics (also LIBTPUINFO_GRPC_PORT)")  # fmt: skip
 
 
 class _Interval(argparse.Action):
