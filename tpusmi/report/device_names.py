@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from tpusmi.model import Chip, Device, DeviceKey, Snapshot
 from tpusmi.text import span
@@ -84,7 +84,7 @@ class _NamesHere:
         """The devices of that name: in the first of the ways in which any is called so, the names
         that are a device's alone first.
         """
-        ways = (
+        ways: tuple[Callable[[], set[DeviceKey]], ...] = (
             lambda: {key for key, names in self._names.items() if word in names},
             lambda: {key for key, own in self._uuids.items() if own == word.lower()},
             lambda: self._at(word),

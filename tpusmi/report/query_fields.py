@@ -38,12 +38,15 @@ class Share(NamedTuple):
     device: Device | None
 
 
-def _field(names: str, help: str, get: Getter | None = None, **more: str) -> Field:
+def _field(
+    names: str, help: str, get: Getter | None = None, scope: str = "device", unit: str = ""
+) -> Field:
     """A field with those names, apart by blanks: what `get` returns, else the item's attribute of
     the first name.
     """
     name, *others = names.split()
-    return Field((name, *others), help, get or (lambda s, item: getattr(item, name)), **more)
+    read = get or (lambda s, item: getattr(item, name))
+    return Field((name, *others), help, read, scope=scope, unit=unit)
 
 
 def of_metric(m: Metric) -> Field:
