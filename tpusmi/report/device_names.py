@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 
 from tpusmi.model import Chip, Device, DeviceKey, Snapshot
 from tpusmi.text import span
@@ -75,36 +76,40 @@ class _NamesHere:
     """What each device of a snapshot is called."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._devices = snapshot.devices
-        self._uuids = {d.key: uuid(snapshot, d).lower() for d in snapshot.devices}
-        self._addresses = {d.key: set(_positions(snapshot, d)) for d in snapshot.devices}
-        self._names = {d.key: tuple(_names(snapshot, d)) for d in snapshot.devices}
+        self._snapshot, self._devices = snapshot, snapshot.devices
 
     def of(self, word: str) -> set[DeviceKey]:
         """The devices of that name: in the first of the ways in which any is called so, the names
         that are a device's alone first.
         """
+        if word.isascii() and word.isdigit():
+            return self._where(lambda d: word == str(d.index)) or self._where(
+                lambda d: word == str(d.number)
+            )
+        return self._between(word) if _range(word) is not None else self._called(word)
+
+    def _called(self, word: str) -> set[DeviceKey]:
+        start, at = word.lower(), _position(word)
         ways: tuple[Callable[[], set[DeviceKey]], ...] = (
-            lambda: {key for key, names in self._names.items() if word in names},
-            lambda: {key for key, own in self._uuids.items() if own == word.lower()},
-            lambda: self._at(word),
-            lambda: {d.key for d in self._devices if word in _shared_names(d)},
-            lambda: {d.key for d in self._devices if word == str(d.index)},
-            lambda: {d.key for d in self._devices if word == str(d.number)},
-            lambda: self._between(word),
-            lambda: self._beginning(word),
+            lambda: self._where(lambda d: word in _names(self._snapshot, d)),
+            lambda: {key for key, own in self._uuids.items() if own == start},
+            lambda: self._where(lambda d: at is not None and at in _positions(self._snapshot, d)),
+            lambda: self._where(lambda d: word in _shared_names(d)),
+            lambda: self._beginning(start),
         )
         return next(filter(None, (way() for way in ways)), set())
+
+    def _where(self, is_so: Callable[[Device], bool]) -> set[DeviceKey]:
+        return {d.key for d in self._devices if is_so(d)}
+
+    @cached_property
+    def _uuids(self) -> dict[DeviceKey, str]:
+        return {d.key: uuid(self._snapshot, d).lower() for d in self._devices}
 
     def has_all(self, word: str) -> bool:
         """True when it names a device; for a range, when each of its numbers does."""
         keys, ends = self.of(word), _range(word)
         return bool(keys) and (ends is None or len(keys) > ends[1] - ends[0])
-
-    def _at(self, word: str) -> set[DeviceKey]:
-        """The devices of a PCI address, in any of its spellings."""
-        at = _position(word)
-        return {key for key, places in self._addresses.items() if at in places} if at else set()
 
     def _between(self, word: str) -> set[DeviceKey]:
         """The devices of a range of indexes; of numbers in names where none has such an index."""
@@ -114,9 +119,8 @@ class _NamesHere:
         by_index = {d.key for d in self._devices if ends[0] <= d.index <= ends[1]}
         return by_index or {d.key for d in self._devices if ends[0] <= d.number <= ends[1]}
 
-    def _beginning(self, word: str) -> set[DeviceKey]:
+    def _beginning(self, start: str) -> set[DeviceKey]:
         """The only device whose UUID begins so."""
-        start = word.lower()
         if not start.startswith("tpu-") or start == "tpu-":
             return set()
         keys = {key for key, own in self._uuids.items() if own.startswith(start)}

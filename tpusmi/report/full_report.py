@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from tpusmi.model import Device, ProcessKey, Snapshot
 from tpusmi.report import query, words
-from tpusmi.report.device_names import hardware_name
+from tpusmi.report.device_names import hardware_name, listed_name
 from tpusmi.report.query_fields import Field, Share
 
 TITLE = "==============TPUSMI LOG=============="
@@ -92,14 +92,14 @@ def full_report(s: Snapshot, sections: Sequence[str] = ()) -> str:
         _line(0, "Attached TPUs", len(s.devices)),
     ]
     for d in s.devices:
-        platform = (d.platform or "device").upper()
-        lines += [f"{platform} {_place(s, d)}", *_of_device(s, d, sections, fields)]
+        lines += [_head(s, d), *_of_device(s, d, sections, fields)]
     return "\n".join(lines) + "\n"
 
 
-def _place(s: Snapshot, d: Device) -> str:
-    """`0000:00:04.0`, with the core where two share it; its name where no bus shows the device."""
-    return (hardware_name(s, d) or d.name).removeprefix("TPU-")
+def _head(s: Snapshot, d: Device) -> str:
+    """`TPU 0000:00:04.0`, with the core where two share it; `CPU 0` for a device of a job alone."""
+    hardware = hardware_name(s, d)
+    return listed_name(d) if hardware is None else f"TPU {hardware.removeprefix('TPU-')}"
 
 
 def _of_device(
