@@ -110,4 +110,6 @@ def test_a_process_has_one_row_where_no_device_is_asked_for_and_where_it_has_non
     assert len(lines(s, "pid,used_memory", of_devices=False)[1:-1]) == len(living)
     bare = s._replace(devices=(), dead_devices=())
     rows = lines(bare, "pid,gpu_uuid,gpu_name,gpu_bus_id", of_devices=False)[1:-1]
-    assert [row.partition(", ")[2] for row in rows] == ["[N/A], [N/A], [N/A]"] * len(living)
+    on_tpu = [str(p.pid) for p in living if not p.loaded_only]
+    assert [row.partition(", ")[0] for row in rows] == on_tpu != [str(p.pid) for p in living]
+    assert {row.partition(", ")[2] for row in rows} == {"[N/A], [N/A], [N/A]"}

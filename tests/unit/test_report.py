@@ -21,9 +21,12 @@ from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
 from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
 from tpusmi.report import kill_text, plain_table, ps_text, query, words
+from tpusmi.report.full_report import full_report
 from tpusmi.report.schema import json_schema
 from tpusmi.report.select import Selection, selected
+from tpusmi.report.stream_rows import Stream, columns_of
 from tpusmi.report.text_grid import CYAN, DIM, GREEN, PLAIN, RED, YELLOW, Sheet
+from tpusmi.report.topology_matrix import matrix
 
 GOLDENS = Path(__file__).parent.parent / "goldens"
 ASSETS = Path(__file__).parent.parent.parent / "assets"
@@ -80,6 +83,12 @@ VIEWS: dict[str, Callable[[Snapshot], str]] = {
     "nounits.csv": csv("index,memory.used,memory.total", True, "csv,noheader,nounits"),
     "help-devices.txt": lambda s: query.help_text(query.device_fields()),
     "help-processes.txt": lambda s: query.help_text(query.process_fields()),
+    "by-device.csv": csv("gpu_uuid,gpu_name,gpu_bus_id,pid,used_memory,process_name", False),
+    # In local time, wherever that is.
+    "report.txt": lambda s: re.sub(r"\n(Timestamp.*: ).*", r"\n\1…", full_report(s)),
+    "dmon.txt": lambda s: Stream(columns_of("pumve")).text(s),
+    "pmon.txt": lambda s: Stream(columns_of("um"), of_processes=True).text(s),
+    "topo.txt": matrix,
 }  # fmt: skip
 
 

@@ -46,6 +46,7 @@ SECTIONS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     )),
     "UTILIZATION": ("Utilization", (
         ("Duty Cycle", "utilization.duty_cycle"),
+        ("Chip Duty Cycle", "chip.duty_cycle_percent"),
         ("TensorCore", "utilization.tensorcore"),
         ("HBM Bandwidth", "utilization.memory"),
         ("MFU", "mfu_percent"),

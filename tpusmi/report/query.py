@@ -133,13 +133,17 @@ def csv_rows(
 
 
 def _shares(s: Snapshot, items: Sequence[Item]) -> list[Item]:
-    """Each process once for each of its devices; devices as they are."""
+    """Each process once for each of its devices, but not one that has only loaded libtpu; devices
+    as they are.
+    """
     at, shares = IndexedSnapshot(s), list[Item]()
     for item in items:
-        if isinstance(item, Process):
-            shares += [Share(item, device) for device in at.devices_of(item.key) or (None,)]
-        else:
+        if not isinstance(item, Process):
             shares.append(item)
+            continue
+        own = at.devices_of(item.key)
+        if own or not item.loaded_only:
+            shares += [Share(item, device) for device in own or (None,)]
     return shares
 
 
