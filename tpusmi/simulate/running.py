@@ -18,6 +18,11 @@ _FORCED = {
 }
 TRAY = 1
 LINKS_FLAT, LINKS_CUBIC = 4, 6
+THROTTLE_MOST, HEALTH_MOST = 10, 10
+"""The worst scores: a chip throttled by 100 %, and a link that cannot be used."""
+SPEED_LEAST = 0.05
+COLLECTIVES = 0.15
+"""Share of a healthy step that its chips spend on talking to each other."""
 
 
 class Running:
@@ -28,6 +33,7 @@ class Running:
         self.description = description.read_fast(directory)
         self._file = FaultFile(directory)
         self.workload = workload.Workload(self.description["seed"])
+        self._is_first = True
         self.refresh()
 
     def refresh(self) -> None:
@@ -37,14 +43,34 @@ class Running:
         ago_s = time.monotonic() - self._file.since_s
         stands_still = self.description["freeze_s"] is not None
         since_s = self.job_time_s - (0.0 if stands_still else ago_s)
-        forced = [(_FORCED[name], since_s) for name in _FORCED if name in self.faults]
-        # Where time stands still, a leak that begins now would never show.
+        # Where time stands still, what begins now would never show.
         leaking_s = workload.LOAD_S + workload.COMPILE_S if stands_still else since_s
+        before, what = self.workload, next((_FORCED[f] for f in _FORCED if f in self.faults), None)
+        forced = None if what is None else (what, since_s)
+        if before.forced is not None and before.forced[0] == what:
+            forced = before.forced  # it goes on: only other faults have changed
+        if before.leaking_s is not None:
+            leaking_s = before.leaking_s
         self.workload = workload.Workload(
             self.description["seed"],
-            forced[0] if forced else None,
+            forced,
             leaking_s if "leak" in self.faults else None,
+            self._speed(),
+            None if self._is_first or stands_still else (since_s, before),
         )
+        self._is_first = False
+
+    def _speed(self) -> float:
+        """How fast the job works: all its chips wait for the slowest chip and the slowest link."""
+        throttled = int(self.faults.get("throttle", "0")) / THROTTLE_MOST
+        health = int(self.faults.get("bad-link", "0")) if self._has_links else 0
+        carried = 1 - health / (HEALTH_MOST + 1)
+        collectives = COLLECTIVES * (1 / carried - 1)
+        return max(SPEED_LEAST, 1 - throttled) / (1 + collectives)
+
+    @property
+    def _has_links(self) -> bool:
+        return self.description["hosts"] * len(self.description["chips"]) > 1
 
     @property
     def faults(self) -> dict[str, str]:
