@@ -47,8 +47,8 @@ def main(directory: str, process: int) -> None:
 def _serve(running: Running, process: int, number: int) -> None:
     """Serve metrics, as the faults of the moment allow, until stdin ends."""
     from tpusmi.simulate.host import PortBusyError
+    from tpusmi.simulate.job_files import JobFiles
     from tpusmi.simulate.metric_server import IPV4, IPV6, Port, hardware_metrics, open_grpc
-    from tpusmi.simulate.simulated_agent import JobFiles
 
     if not can_start(THREADS):
         sys.exit(f"no threads can be started for its metrics server: {WHERE}")

@@ -128,9 +128,11 @@ class _Host:
         until_s = time.monotonic() + READY_S
         for process, entry in zip(self._processes, described["processes"], strict=True):
             entry["pid"] = self._wait_for(process, until_s)
+            entry["start_ticks"] = identity.start_ticks("/proc", entry["pid"])
         description.write(self._directory, described)
 
     def _describe(self, machine: SliceHost, nodes: dict[int, list[str]]) -> dict[str, Any]:
+        from tpusmi.simulate.metric_answers import HBM_BYTES
         from tpusmi.simulate.metric_server import HARDWARE_PORT, METRICS_PORT, free_port
 
         plan = self._plan
@@ -170,6 +172,7 @@ class _Host:
             "ports": [p["port"] for p in processes],
             "hardware_port": HARDWARE_PORT if plan["port"] == METRICS_PORT else None,
             "agent": plan["agent"],
+            "followed_hbm_bytes": HBM_BYTES[machine.generation.name] if plan["program"] else None,
             "segment_dir": f"{self._directory}/segments",
         }  # fmt: skip
 

@@ -153,8 +153,9 @@ class Answers:
             row.gauge.as_int = self._running.workload.queue(self._running.job_time_s, device)
 
     def _execution(self, rows: Any) -> None:
+        usual = 1e6 * self._running.workload.program_s
         for device, row in self._ordinals(rows):
-            slower = EXECUTION.median * (1 + 0.004 * (device % 16))
+            slower = usual * (1 + 0.004 * (device % 16))
             self._fill(row.distribution, EXECUTION._replace(median=slower), slows=True)
 
     def _latencies(self, rows: Any, metric: str) -> None:

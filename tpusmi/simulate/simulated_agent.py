@@ -14,7 +14,6 @@ from tpusmi.agent.activity import IDLE_AFTER_S, IDLE_AFTER_STEPS
 from tpusmi.agent.segment import doubles
 from tpusmi.chips import by_name, peak_flops_per_device
 from tpusmi.model import PHASES, Phase
-from tpusmi.simulate.host_files import update_machine
 from tpusmi.simulate.memory_profile import EXECUTABLES, Kept, kept, profile
 from tpusmi.simulate.metric_answers import HBM_BYTES
 from tpusmi.simulate.running import Running
@@ -23,6 +22,7 @@ from tpusmi.simulate.workload import (
     COMPILING,
     LOAD_S,
     LOADING,
+    MODEL_SHARE,
     Workload,
 )
 from tpusmi.wire import identity, places
@@ -35,32 +35,6 @@ PAST_MOST = 20_000
 RESERVED, LARGEST_FREE = 0.015, 0.7
 """Shares of the memory, and of what is free in it."""
 VERSIONS = {"jax_version": "0.10.2", "jaxlib_version": "0.10.2", "libtpu_version": "0.0.42.1"}
-
-
-class JobFiles:
-    """The files that one process of the job keeps up to date: its segment, and, the first one, the
-    state of the machine.
-    """
-
-    def __init__(self, running: Running, process: int) -> None:
-        self._running = running
-        self._process = process
-        self._agent: SimulatedAgent | None = None
-        self._next_s = -math.inf
-
-    def update(self) -> None:
-        """Write what is due."""
-        now_s = time.monotonic()
-        if now_s < self._next_s:
-            return
-        self._next_s = now_s + SAMPLE_S
-        if self._process == 0 and self._running.description["freeze_s"] is None:
-            update_machine(self._running.directory, self._running.job_time_s)
-        if self._agent is None and self._running.has_agent:
-            self._agent = SimulatedAgent(self._running, self._process)
-            self._agent.write_past(now_s)
-        if self._agent is not None:
-            self._agent.write(now_s)
 
 
 class SimulatedAgent:
@@ -178,8 +152,6 @@ WALK_MOST = 600
 PROGRAMS, MORE_PROGRAMS, MORE_EVERY_S = 6, 4, 75.0
 """Compiled before the first step, and one by one later on."""
 COMPILE_EACH_S = COMPILE_S / PROGRAMS
-MODEL_SHARE = 0.93
-"""Share of the MXUs' work that is the model's: the rest recomputes, to save memory."""
 UNEVEN = 0.07
 """How much the time of a step varies."""
 _PHASES = {LOADING: Phase.STARTING, COMPILING: Phase.COMPILING}

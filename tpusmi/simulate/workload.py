@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import math
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 LOAD_S = 4.0
 """No program is loaded: libtpu answers with nothing."""
 COMPILE_S = 14.0
@@ -29,6 +33,8 @@ BUSY = {TRAIN: 0.985, STALL: 0.27, EVALUATE: 0.9, SAVE: 0.03, HUNG: 1.0}
 """Share of the time that a program runs; nothing does in the other phases."""
 MXU = {TRAIN: 0.53, STALL: 0.15, EVALUATE: 0.41, SAVE: 0.01}
 BANDWIDTH = {TRAIN: 0.61, STALL: 0.17, EVALUATE: 0.55, SAVE: 0.08}
+MODEL_SHARE = 0.93
+"""Share of the MXUs' work that is the model's: the rest recomputes, to save memory."""
 STEPS_PER_S = {TRAIN: 1.25, STALL: 0.34, EVALUATE: 2.2, SAVE: 0.0}
 QUEUE = {TRAIN: 3, STALL: 1, EVALUATE: 2, HUNG: 4}
 PROGRAMS = {
@@ -56,6 +62,9 @@ class Workload:
     since `leaking_s`. It works at `speed`, 1 being that of healthy hardware. `since` is when it
     began to be so, and what it was before: a workload that has done steps of its own.
     """
+
+    program_s = 0.76
+    """How long the program of a step runs on healthy hardware: the median."""
 
     def __init__(
         self,
@@ -92,6 +101,9 @@ class Workload:
         while workload._before is not None and t_s < workload._since_s:
             workload = workload._before
         return workload
+
+    def follow(self, faults: Collection[str], speed: float) -> None:
+        """Look what the real program does, which a workload of its own has not."""
 
     def activity(self, t_s: float) -> str:
         """What the job is doing."""
