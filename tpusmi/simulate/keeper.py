@@ -19,7 +19,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from tpusmi.simulate import description, faults, host_files
+from tpusmi.simulate import description, faults, host_files, job
 from tpusmi.simulate.accelerator import CUBIC, SliceHost, job_environment, parse
 from tpusmi.simulate.directory import make, sweep
 from tpusmi.simulate.host import PortBusyError, StartError, die_with
@@ -182,7 +182,8 @@ class _Host:
         keeper = os.getpid()
         local = "addresses-local" in self._faults
         return subprocess.Popen(
-            [sys.executable, "-m", "tpusmi.simulate.job", self._directory, str(number)],
+            job.command(self._directory, number, len(described["processes"])),
+            cwd=self._directory,
             env=job_environment(machine, described["processes"], number, local),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 import platform
+import sys
 import time
 from typing import Any
 
@@ -120,7 +121,7 @@ class SimulatedAgent:
         header = plan(who, len(self._devices), time.monotonic(), time.time())
         writer = SegmentWriter(path, header)
         facts = {
-            "argv": ["python", "train.py", "--config=simulated"],
+            "argv": ["python", *sys.argv],
             "python_version": platform.python_version(),
             "platform": "tpu",
             "device_kind": self._kind,
