@@ -38,6 +38,10 @@ def show(
     panel replaces it, and with the kernel. Outside a notebook, this prints one table. `simulate`
     shows a simulated host: a type (`v5e-8`), or the directory that `tpusmi simulate` printed.
     Raises only TypeError, for times that are not numbers; other errors are a line on stderr.
+
+    >>> panel = tpusmi.show(simulate="v5e-8")
+    vm ...
+    >>> panel.stop()
     """
     global _live
     panel = Panel(interval_s, duration_s)
@@ -118,13 +122,9 @@ class Panel:
         atexit.register(self.stop, "the kernel ended")
 
     def _simulated(self, name: str) -> Host:
-        if os.sep in name or os.path.isdir(name):
-            from tpusmi.simulate.directory import attach
+        from tpusmi.simulate.host import opened_host
 
-            return attach(name)
-        from tpusmi.simulate.host import HostPlan, start
-
-        return self._simulated_host.enter_context(start(HostPlan(name)))
+        return self._simulated_host.enter_context(opened_host(name))
 
     def _run(self) -> None:
         self._update()

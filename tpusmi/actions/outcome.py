@@ -80,6 +80,11 @@ class Report(NamedTuple):
     came_back: tuple[Newcomer, ...] = ()
     """Processes that have taken a node of the plan since."""
 
+    def __repr__(self) -> str:
+        ends = ", ".join(f"{r.process.pid} {r.outcome}" for r in self.results)
+        free = {True: "free", False: "not free", None: "unknown whether it is free"}[self.is_free]
+        return f"<Report: {ends or 'nothing to end'}; TPU {free}>"
+
     @property
     def is_free(self) -> bool | None:
         """True when every requested node was seen to be free. None when no holder was seen, but one

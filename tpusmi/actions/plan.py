@@ -102,6 +102,11 @@ class Plan(NamedTuple):
     uids: frozenset[int] = frozenset()
     """Users whose processes are those of the requester."""
 
+    def __repr__(self) -> str:
+        pids = ", ".join(f"{t.process.pid}" for t in self.targets)
+        left = f", leaves {len(self.refused) + len(self.spared)} alone"
+        return f"<Plan: ends {pids or 'no process'}{left}>"
+
 
 def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
     """The plan for a request on that snapshot. An empty request ends no process."""

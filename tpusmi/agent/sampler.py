@@ -75,6 +75,22 @@ class Sampler(Thread):
         except Exception as error:  # noqa: BLE001  # the job goes on without an agent
             self._switch_off(error)
 
+    @property
+    def state(self) -> str:
+        """What it does, in words: where it publishes, or what it waits for."""
+        if self.failure is not None:
+            return f"switched off: {self.failure}"
+        if not self.is_alive():
+            return "ended"
+        if self.segment.trouble is not None:
+            return f"tries again later: {self.segment.trouble}"
+        path = self.segment.path
+        if path is None:
+            return "waits for JAX or a step"
+        devices = len(self._device_ids)
+        what = f"{devices} device{'' if devices == 1 else 's'}" if devices else "waits for JAX"
+        return f"publishing to {path}, {what}"
+
     def finish(self, keep: bool, wait_s: float = 2.0) -> None:
         """Stop the thread and close the segment: kept as a black box, or removed."""
         self._end.set()
