@@ -39,7 +39,7 @@ def free(  # noqa: PLR0913  # the options of `tpusmi kill`, by their names
     <Plan: ends no process, leaves 0 alone>
     >>> report = tpusmi.free(stale=True)
     >>> report.is_free, [(result.process.pid, result.outcome) for result in report.results]
-    (False, [])
+    (None, [])
     """
     request = Request(_numbers("pids", pids), _numbers("chips", chips), stale, all_users)
     order = Order(signal, grace_s, wait_s)

@@ -40,7 +40,7 @@ def show(
     Raises only TypeError, for times that are not numbers; other errors are a line on stderr.
 
     >>> panel = tpusmi.show(simulate="v5e-8")
-    vm ...
+    tpusmi ...
     >>> panel.stop()
     """
     global _live
@@ -67,7 +67,13 @@ def show(
 
 
 class Panel:
-    """The result of `show()`: stops the updates; its repr says whether they are live."""
+    """The result of `show()`: stops the updates; its repr says whether they are live.
+
+    >>> panel = tpusmi.show(simulate="v5e-8")
+    tpusmi ...
+    >>> panel
+    <tpusmi panel: ...>
+    """
 
     def __init__(self, interval_s: float, duration_s: float | None) -> None:
         self._interval_s = min(INTERVAL_MOST_S, max(INTERVAL_LEAST_S, interval_s))

@@ -60,7 +60,13 @@ class Cleared(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What became of all targets, of their nodes, and of the lock file."""
+    """What became of all targets, of their nodes, and of the lock file: the result of
+    `tpusmi.free()`.
+
+    >>> report = tpusmi.free(stale=True)
+    >>> report
+    <Report: nothing to end; not known whether it is free>
+    """
 
     results: tuple[Result, ...]
     still_held: Mapping[str, tuple[int, ...]]
@@ -82,8 +88,8 @@ class Report(NamedTuple):
 
     def __repr__(self) -> str:
         ends = ", ".join(f"{r.process.pid} {r.outcome}" for r in self.results)
-        free = {True: "free", False: "not free", None: "unknown whether it is free"}[self.is_free]
-        return f"<Report: {ends or 'nothing to end'}; TPU {free}>"
+        is_free = {True: "the TPU is free", False: "the TPU is not free"}.get(self.is_free)
+        return f"<Report: {ends or 'nothing to end'}; {is_free or 'not known whether it is free'}>"
 
     @property
     def is_free(self) -> bool | None:

@@ -79,7 +79,12 @@ class Refusal(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What would be done."""
+    """What would be done: the result of `tpusmi.free(dry_run=True)`.
+
+    >>> plan = tpusmi.free([s.processes[0].pid], dry_run=True)
+    >>> [target.process.pid for target in plan.targets] == [s.processes[0].pid], plan
+    (True, <Plan: ends ..., leaves 0 alone>)
+    """
 
     targets: tuple[Target, ...] = ()
     refused: tuple[Refusal, ...] = ()

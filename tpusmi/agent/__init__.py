@@ -81,7 +81,6 @@ def start(interval_s: float = 1.0) -> Agent:
     >>> agent = tpusmi.start()
     >>> for batch in range(3):
     ...     state = train_step(batch)
-    ...     agent = tpusmi.start() if batch == 1 else agent  # changes nothing
     ...     _ = tpusmi.step()
     >>> agent
     <tpusmi agent: ...>

@@ -21,6 +21,7 @@ from tpusmi.agent.threads import PROFILE_SHARE, SAMPLE_SHARE, Event, Pace, Threa
 from tpusmi.agent.utilization import Busy, Utilization, begin
 from tpusmi.model import PHASES
 from tpusmi.pprof import ProfileError
+from tpusmi.text import counted
 from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES
 
 POLL_S = 0.1
@@ -85,11 +86,9 @@ class Sampler(Thread):
         if self.segment.trouble is not None:
             return f"tries again later: {self.segment.trouble}"
         path = self.segment.path
-        if path is None:
-            return "waits for JAX or a step"
         devices = len(self._device_ids)
-        what = f"{devices} device{'' if devices == 1 else 's'}" if devices else "waits for JAX"
-        return f"publishing to {path}, {what}"
+        what = counted(devices, "device") if devices else "waits for JAX"
+        return what if path is None else f"publishing to {path}, {what}"
 
     def finish(self, keep: bool, wait_s: float = 2.0) -> None:
         """Stop the thread and close the segment: kept as a black box, or removed."""

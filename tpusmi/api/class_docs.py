@@ -167,7 +167,7 @@ True
     "LockFile": """libtpu's lock file, which decides whether another process may start on the TPU.
 
 >>> [lock.state for lock in s.holding.lock_files]
-['held']
+['locked']
 """,
     "Notice": """Something to act on: what is wrong, since when, and what to do.
 

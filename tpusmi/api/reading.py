@@ -74,9 +74,9 @@ def watch(
     as for `snapshot()`; the simulated host runs until the iterator is closed.
 
     >>> for s in tpusmi.watch(0.1, count=2, simulate="v5e-8"):
-    ...     print(s.processes[0].steps, s.total("hbm_used_bytes"))
-    1...
-    1...
+    ...     print("steps", s.processes[0].steps, s.total("hbm_used_bytes"))
+    steps ...
+    steps ...
     >>> with tpusmi.watch(0.1, simulate="v5e-8") as snapshots:
     ...     first, second = next(snapshots), next(snapshots)
     >>> first.host.time < second.host.time
@@ -95,7 +95,8 @@ def holders(deadline_s: float = LOOK_DEADLINE_S) -> tuple[Process, ...]:
     of processes that could not be inspected. Raises TypeError and ValueError for a wrong deadline.
 
     >>> for process in tpusmi.holders():
-    ...     print(process.pid, process.user, process.verdict, process.stale_reason)
+    ...     print("pid", process.pid, process.verdict, process.stale_reason)
+    pid ... not_stale None
     """
     seconds = _seconds("deadline_s", deadline_s, 0.0, DEADLINE_MOST_S)
     seen = _view(look(this_host(), deadline_s=seconds))
