@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpusmi.tui.main.filters import About, matcher, problem, user_of, with_user
+from tpusmi.report.filters import About, matcher, problem, user_of, with_user
 
 MEASURED = {
     "ann": {"mxu": [57.5], "step": [0.5], "memory": [2.0**31], "steps/s": [2.0]},

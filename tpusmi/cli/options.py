@@ -224,8 +224,8 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
     flag(g, "-ov", "--only-visible",
         help="only the chips in TPU_VISIBLE_CHIPS, TPU_VISIBLE_DEVICES or TPU_VISIBLE_DEVICE_PATHS")
     g.add_argument("--only", type=only, action="append", default=[], metavar="WHAT=WHICH",
-        help="user=NAME, pid=N, chip=0-3,6, id=tpu:8, or text=WORD for processes with that word in "
-        "their command or elsewhere in their row; repeatable")
+        help="user=NAME, pid=N, chip=0-3,6, id=tpu:8, or text=FILTER for processes that match a "
+        "filter as in the dashboard: a word in their row, mxu<30, ~train.*v2; repeatable")
 
 
 def _add_appearance(g: argparse._ArgumentGroup) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report.family import Branch
+from tpusmi.report.filters import problem, user_of, with_user
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.item_list import ItemList
@@ -17,7 +18,6 @@ from tpusmi.tui.keys import MAIN
 from tpusmi.tui.main.arrange import Heights, WantedLines, arrange, without
 from tpusmi.tui.main.choosing import DEVICES, PROCESSES, ChoosingPage, Shown
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
-from tpusmi.tui.main.filters import problem, user_of, with_user
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
 from tpusmi.tui.main.process_table import letters_line
 from tpusmi.tui.scene import Scene

@@ -8,13 +8,12 @@ from operator import itemgetter
 from typing import Any, Generic, cast
 
 from tpusmi.model import Process, ProcessKey, Value
-from tpusmi.report import comparisons, verdicts, words
+from tpusmi.report import filters, verdicts, words
 from tpusmi.report.columns import PROCESS_COLUMNS, SORT_LETTERS, Cell, ColumnSpec
 from tpusmi.report.family import TREE_ASCII, Branch, tree
 from tpusmi.tui.draw.item_list import Item
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.draw.table import Cells, Column
-from tpusmi.tui.main import filters
 from tpusmi.tui.page import stepped
 from tpusmi.tui.process.process_facts import STALE, STOPPED, SUSPECT, letter, letter_style
 
@@ -138,9 +137,10 @@ class ProcessTable(Cells[Process]):
 
     def branches(self) -> list[Branch]:
         """The processes that pass the filter, sorted; unknown values last, then the dead."""
-        processes = () if self.at is None else self.at.snapshot.processes
-        passes = filters.matcher(self.filter)
-        passing = sorted((p for p in processes if passes(self._about(p))), key=lambda p: p.key)
+        at, passes = self.at, filters.matcher(self.filter)
+        processes = () if at is None else at.snapshot.processes
+        shown = (p for p in processes if at is not None and passes(filters.about(at, p)))
+        passing = sorted(shown, key=lambda p: p.key)
         # What only files say comes after what the kernel shows, however many files there are.
         ordered = sorted(
             self.sorting.sorted(passing), key=lambda p: (not p.is_living, not p.is_verified)
@@ -160,22 +160,6 @@ class ProcessTable(Cells[Process]):
 
     def _numbers(self, p: Process) -> list[int]:
         return [] if self.at is None else [d.number for d in self.at.devices_of(p.key)]
-
-    def _about(self, p: Process) -> filters.About:
-        numbers = self._numbers(p) or self._chips(p)
-        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {p.status}"
-
-        def values(name: str) -> list[float]:
-            return [] if self.at is None else comparisons.values(self.at, p, name)
-
-        return filters.About(
-            pid=p.pid, user=p.user, numbers=numbers, stale=p.is_stale, text=text, values=values
-        )
-
-    def _chips(self, p: Process) -> list[int]:
-        """The chips whose nodes it holds, for a holder of which no device is known."""
-        chips = () if self.at is None or not p.holds else self.at.snapshot.chips
-        return [c.index for c in chips if set(c.nodes) & set(p.holds)]
 
     def _column(self, shared: ColumnSpec) -> Column[Process]:
         drawn = {"S": self._letter, "PID": self._pid, "PHASE": self._phase}

@@ -1,4 +1,4 @@
-"""The filter language of the process table: a process must match every word. Pure."""
+"""The language of filters: a process must match every word. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import NamedTuple
 
-from tpusmi.report.comparisons import ComparisonError, comparison
+from tpusmi.model import Process
+from tpusmi.report.comparisons import ComparisonError, comparison, values
 from tpusmi.report.patterns import PatternError, searcher
+from tpusmi.report.rows import IndexedSnapshot
 from tpusmi.text import span
 
 USER = "user="
@@ -27,6 +29,22 @@ class About(NamedTuple):
     """All text shown about it, pid and user as well."""
     values: Callable[[str], Collection[float]] = lambda name: ()
     """Its known values in the column of that title, in small letters."""
+
+
+def about(at: IndexedSnapshot, p: Process) -> About:
+    """What filters test of a process in a snapshot."""
+    numbers = [d.number for d in at.devices_of(p.key)]
+    if not numbers and p.holds:  # a holder of which no device is known
+        held = {*p.holds}
+        numbers = [c.index for c in at.snapshot.chips if held & {*c.nodes}]
+    return About(
+        pid=p.pid,
+        user=p.user,
+        numbers=numbers,
+        stale=p.is_stale,
+        text=f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {p.status}",
+        values=lambda name: values(at, p, name),
+    )
 
 
 Test = Callable[[About], bool]
@@ -90,7 +108,7 @@ def _pattern(text: str) -> Test:
 
 def _plain(word: str) -> Test:
     name, equals, value = word.partition("=")
-    test = _about(name, value) if equals else None
+    test = _named(name, value) if equals else None
     if word == "stale":
         return lambda about: about.stale
     return test or _compared(word) or (lambda about: word in about.text.casefold())
@@ -106,7 +124,7 @@ def _compared(word: str) -> Test | None:
     return lambda about: compared.holds(about.values(compared.name))
 
 
-def _about(name: str, value: str) -> Test | None:
+def _named(name: str, value: str) -> Test | None:
     """The test of `name=value`; None for other text, such as `batch=256`."""
     if name == "user":
         return lambda about: (about.user or "").casefold().startswith(value)
