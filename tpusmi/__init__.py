@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 
 _HOME = {
     "tpusmi.agent": ("Agent", "start", "stop", "step", "track"),
-    # fmt: off
     "tpusmi.api.objects": (
         "Chip",
         "Core",
@@ -86,7 +85,6 @@ _HOME = {
         "StepBody",
         "StepTime",
     ),
-    # fmt: on
     "tpusmi.api.reading": ("Snapshots", "holders", "snapshot", "watch"),
     "tpusmi.actions.outcome": ("Report",),
     "tpusmi.actions.plan": ("Plan",),
