@@ -124,8 +124,8 @@ def test_a_query_of_processes_prints_the_living_ones(job: Path) -> None:
 def test_devices_are_listed_as_nvidia_smi_lists_them(job: Path) -> None:
     (segment,) = job.glob("*.seg")  # its name is the process's pid and start
     assert tpusmi(job, "-L").stdout == (
-        f"TPU 0: TPU v5 lite (UUID: tpu:8@{segment.stem})\n"
-        f"TPU 1: TPU v5 lite (UUID: tpu:9@{segment.stem})\n"
+        f"TPU 0: TPU v5e (UUID: tpu:8@{segment.stem})\n"
+        f"TPU 1: TPU v5e (UUID: tpu:9@{segment.stem})\n"
     )
 
 
@@ -315,7 +315,7 @@ def test_devices_and_pids_are_lists_with_or_without_spaces(job: Path) -> None:
         (["-pm", "1"], "a TPU has no such setting"),
         (["--gpu-reset"], "tpusmi kill --stale ends what holds it"),
         (["-x"], "--json prints everything as JSON"),
-        (["pmon"], "--query-processes="),
+        (["nvlink"], "a TPU has nothing like it"),
         (["--metric", "hbm_usage"], "--query-tpu=memory.used"),
     ],
     ids=str,

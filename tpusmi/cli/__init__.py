@@ -100,7 +100,14 @@ def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
     """Show the host: the dashboard, or text if the options or the terminal require it."""
     from tpusmi.cli import printing
 
-    selection = printing.selection_of(options)
+    try:
+        selection = printing.selection_of(options)
+    except ValueError as error:
+        parse.error(str(error))
+    if options.metrics_port:
+        from tpusmi.cli.chosen import with_ports
+
+        host = with_ports(host, options.metrics_port)
     if not wants_text(options):
         from tpusmi.cli import dashboard
         from tpusmi.cli.looks import looks_of
@@ -130,7 +137,7 @@ def wants_text(options: argparse.Namespace) -> bool:
 
 def _selects_text(options: argparse.Namespace) -> bool:
     queries = (options.query_tpu, options.query_processes, options.loop, options.count)
-    flags = options.once or options.json or options.list_tpus
+    flags = options.once or options.json or options.list_tpus or options.query
     return flags or any(query is not None for query in queries)
 
 

@@ -15,6 +15,7 @@ from tpusmi.cli.argument_types import (
     numbers,
     only,
     period,
+    ports,
     seconds,
     setting,
     words,
@@ -153,6 +154,12 @@ def add_colors(g: argparse._ActionsContainer) -> None:
     flag(g, "--ascii", "-U", "--no-unicode", help="ASCII only")
 
 
+def add_metrics_port(g: argparse._ActionsContainer) -> None:
+    """The option that names ports."""
+    g.add_argument("--metrics-port", type=ports, metavar="N[,N]",
+        help="also ask these ports for libtpu's metrics (also LIBTPUINFO_GRPC_PORT)")  # fmt: skip
+
+
 class _Interval(argparse.Action):
     """Notices an `-i 1`, which is a device in nvidia-smi."""
 
@@ -178,6 +185,9 @@ def _add_outputs(group: argparse._ArgumentGroup) -> None:
     flag(g, "-m", "--monitor", help="show the dashboard, even in a notebook cell")
     flag(g, "--print-config", help="print the current settings as a TOML file")
     flag(g, "-L", "--list-tpus", "--list-gpus", help="list the devices")
+    flag(g, "-q", "--query", help="print everything about each device, as nvidia-smi -q does")
+    group.add_argument("-d", "--display", metavar="SECTIONS",
+        help="only these sections of -q: MEMORY,UTILIZATION")
     for names, what in (
         (("--query-tpu", "--query-gpu"), "device"),
         (("--query-processes", "--query-compute-apps"), "process"),
@@ -207,10 +217,12 @@ def _add_timing(g: argparse._ArgumentGroup) -> None:
 
 def _add_filters(g: argparse._ArgumentGroup) -> None:
     g.add_argument("--id", type=words, metavar="DEVICES",
-        help="devices by index, name or UUID: 0,1")
+        help="devices by index, name, UUID or PCI address: 0,2-3")
     g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, you")
     g.add_argument("-p", "--pid", nargs="+", type=numbers, metavar="PID",
         help="processes: 1,2 or 1 2")
+    flag(g, "-ov", "--only-visible",
+        help="only the chips in TPU_VISIBLE_CHIPS, TPU_VISIBLE_DEVICES or TPU_VISIBLE_DEVICE_PATHS")
     g.add_argument("--only", type=only, action="append", default=[], metavar="WHAT=WHICH",
         help="user=NAME, pid=N, chip=0-3,6, id=tpu:8, or text=WORD for processes with that word in "
         "their command or elsewhere in their row; repeatable")
@@ -237,6 +249,7 @@ def _add_more(g: argparse._ArgumentGroup) -> None:
         "running one: the directory that `tpusmi simulate` printed")
     g.add_argument("--readonly", action="store_true", default=is_readonly(),
         help="no key of the dashboard ends a process (also TPUSMI_MODE=readonly)")
+    add_metrics_port(g)
     g.add_argument("--completion", "--print-completion", choices=SHELLS, metavar="SHELL",
         help="print what makes bash, zsh or fish complete tpusmi: "
         'eval "$(tpusmi --completion bash)"')
