@@ -19,7 +19,7 @@ def shown(columns: int) -> str:
     """The page as man prints it on a terminal of that width."""
     found = subprocess.run(
         ["man", "--warnings", "-E", "UTF-8", "-l", str(PAGE)],
-        env={**os.environ, "MANWIDTH": str(columns), "LC_ALL": "C.UTF-8", "MAN_KEEP_FORMATTING": ""},
+        env={**os.environ, "MANWIDTH": str(columns), "LC_ALL": "C.UTF-8"},
         stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=30,
     )  # fmt: skip
     assert (found.returncode, found.stderr) == (0, "")

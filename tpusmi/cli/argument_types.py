@@ -100,6 +100,13 @@ def seconds(text: str) -> float:
         raise ArgumentTypeError(f"{text} is {error}") from None
 
 
+def period(text: str) -> float:
+    """The period of a loop, in seconds. Raises ArgumentTypeError: `-lms500` is `-l` and `ms500`."""
+    if text.startswith("ms") and text[2:].isdigit():
+        raise ArgumentTypeError(f"to loop in milliseconds, write -lms {text[2:]}")
+    return seconds(text)
+
+
 def interval(text: str) -> float:
     """A refresh interval, in seconds. Raises ArgumentTypeError: nvidia-smi's `-i` has devices."""
     try:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+
+from tpusmi.text import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +17,11 @@ if TYPE_CHECKING:
 
 LOOK_WITHIN_S = 1.0
 """A Tab that looks at the host waits no longer."""
+
+ENTRIES_MOST, HOSTS_MOST = 10_000, 16
+"""Entries of a directory that are looked at, and hosts in it that are offered."""
+MEANING_MOST = 80
+"""Characters of a meaning: it may be the command line of another user's process."""
 
 Values = Mapping[str, str]
 """Words, each with its meaning; empty where it has none."""
@@ -39,14 +48,18 @@ def _is_list(names: Iterable[str]) -> bool:
 def _completer(
     make: Callable[[argparse.Namespace], Values], is_list: bool
 ) -> Callable[..., dict[str, str]]:
-    def values(prefix: str, parsed_args: argparse.Namespace, **_: object) -> dict[str, str]:
+    def values(prefix: str, parsed_args: argparse.Namespace, **more: object) -> dict[str, str]:
         try:
             offered = make(parsed_args)
         except (OSError, ValueError, RuntimeError):
             return {}
-        head, comma, _last = prefix.rpartition(",") if is_list else ("", "", "")
+        head, comma, _ = prefix.rpartition(",") if is_list else ("", "", "")
         taken = head.split(",")
-        return {f"{head}{comma}{w}": about for w, about in offered.items() if w not in taken}
+        return {
+            f"{head}{comma}{word}": clean(about, MEANING_MOST)
+            for word, about in offered.items()
+            if word not in taken and word.isprintable()
+        }
 
     return values
 
@@ -113,13 +126,16 @@ def _hosts(options: argparse.Namespace) -> Values:
 
 
 def _directories() -> Iterator[str]:
+    """Directories of simulated hosts. Any user can make one: no odd name is offered."""
     from tpusmi.simulate.directory import PREFIX, attach
 
     for place in ("/dev/shm", os.environ.get("TMPDIR") or "/tmp"):
-        for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
+        with os.scandir(place) as entries:
+            names = [entry.name for entry in islice(entries, ENTRIES_MOST)]
+        hosts = [name for name in names if re.fullmatch(rf"{PREFIX}\w{{1,16}}", name, re.ASCII)]
+        for name in sorted(hosts)[:HOSTS_MOST]:
             try:
-                if name.startswith(PREFIX):
-                    yield attach(os.path.join(place, name)).root
+                yield attach(os.path.join(place, name)).root
             except ValueError:
                 continue
 

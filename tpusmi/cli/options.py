@@ -14,6 +14,7 @@ from tpusmi.cli.argument_types import (
     milliseconds,
     numbers,
     only,
+    period,
     ports,
     seconds,
     setting,
@@ -197,7 +198,7 @@ def _add_outputs(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_timing(g: argparse._ArgumentGroup) -> None:
-    g.add_argument("-l", "--loop", nargs="?", type=seconds, const=LOOP_DEFAULT_S, metavar="SECONDS",
+    g.add_argument("-l", "--loop", nargs="?", type=period, const=LOOP_DEFAULT_S, metavar="SECONDS",
         help=f"print again and again (default: every {LOOP_DEFAULT_S:.0f} s)")
     g.add_argument("-lms", "--loop-ms", type=milliseconds, dest="loop", metavar="MS",
         help="--loop in milliseconds")

@@ -19,6 +19,14 @@ Printer = Callable[[Snapshot, bool], str]
 """The text of a snapshot; the flag is True for the first one of a loop."""
 
 
+_OTHER_FORMATS = {
+    "json": "--json prints JSON",
+    "xml": "--json prints everything as JSON",
+    "prometheus": "tpusmi has no exporter; --json --loop prints everything as JSON lines",
+    "influx": "tpusmi has no exporter; --json --loop prints everything as JSON lines",
+}
+
+
 class Printing(NamedTuple):
     """What to print, and when the command has found something."""
 
@@ -145,16 +153,24 @@ def prepare(options: argparse.Namespace) -> Printing:
 def _check(options: argparse.Namespace) -> None:
     """Raises ValueError for options that do not fit together."""
     is_query = options.query_tpu is not None or options.query_processes is not None
-    if options.is_maybe_device and (is_query or options.list_tpus):
+    if options.is_maybe_device and (is_query or options.list_tpus or options.query):
         raise ValueError("-i is the interval: --id chooses devices, and --loop repeats a query")
     if options.display is not None and not options.query:
         raise ValueError("-d chooses sections of -q: tpusmi -q -d MEMORY")
-    if options.format is not None and not is_query:
-        hint = "--json prints JSON" if "json" in options.format else "--json prints everything"
-        raise ValueError(f"--format needs --query-tpu or --query-processes; {hint}")
+    if options.format is not None:
+        _check_format(options.format, is_query)
     if options.count is not None and (options.once or options.monitor):
         other = "--once prints one table" if options.once else "--monitor shows the dashboard"
         raise ValueError(f"{other}: leave out either that or --count")
+
+
+def _check_format(text: str, is_query: bool) -> None:
+    """Raises ValueError for a format without a query, and for the formats of other tools."""
+    name = text.partition(",")[0].strip()
+    if name in _OTHER_FORMATS:
+        raise ValueError(f"there is no --format={name}: {_OTHER_FORMATS[name]}")
+    if not is_query:
+        raise ValueError("--format needs --query-tpu or --query-processes")
 
 
 def _has_devices(snapshot: Snapshot) -> bool:
