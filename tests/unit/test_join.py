@@ -29,6 +29,7 @@ from tpusmi.model import (
     RowKey,
     Server,
     Snapshot,
+    Visibility,
 )
 from tpusmi.report import html, plain_table
 from tpusmi.report.device_names import hardware_name, unknown_words, uuid
@@ -264,6 +265,38 @@ def test_the_sdk_counts_by_local_index_whatever_the_global_ids() -> None:
     assert [(d.id, s.value(MXU, d.key)) for d in s.devices] == [
         (8, 10.0), (9, 20.0), (12, 30.0), (13, 40.0),
     ]  # fmt: skip
+
+
+def watched(
+    *holders_of: str, reason: str = "", not_inspected: int = 0, status: str = OK
+) -> Outcome:
+    """The holders of two v5e chips, both of whose nodes were looked for; the first may be held."""
+    nodes = ("/dev/vfio/0", "/dev/vfio/1")
+    seen = Visibility(nodes=nodes, not_inspected=not_inspected, reason=reason)
+    outcome = holder(JOB, *holders_of) if holders_of else Outcome("holders", OK)
+    return outcome._replace(visibility=seen, status=status)
+
+
+@pytest.mark.parametrize(
+    ("holders", "duty", "expected"),
+    [
+        pytest.param(watched(), {}, [None, None], id="nobody holds the chips"),
+        pytest.param(watched("/dev/vfio/0"), {}, [50.0, None], id="one chip is held"),
+        pytest.param(watched(), {0: 90.0, 1: 0.0}, [50.0, 50.0], id="its duty cycle is known"),
+        pytest.param(watched(not_inspected=1), {}, [50.0, 50.0], id="a process was not inspected"),
+        pytest.param(watched(reason="no rights"), {}, [50.0, 50.0], id="not all can be seen"),
+        pytest.param(watched(status="failed"), {}, [50.0, 50.0], id="holders were not looked for"),
+        pytest.param(Outcome("holders", OK), {}, [50.0, 50.0], id="other nodes were looked for"),
+    ],
+)
+def test_the_sdks_mxu_is_not_believed_of_a_chip_that_certainly_no_process_holds(
+    holders: Outcome, duty: dict[int, float], expected: list[float | None]
+) -> None:
+    sdk = libtpu({MXU: {0: 50.0, 1: 50.0}}, "sdk")
+    rows = [libtpu({DUTY: duty})] if duty else []
+    assert column(joined(chips("v5e", 2), holders, sdk, *rows), MXU) == expected
+    idle = libtpu({MXU: {0: 0.0, 1: 0.0}}, "sdk")  # that they do nothing can be true
+    assert column(joined(chips("v5e", 2), holders, idle), MXU) == [0.0, 0.0]
 
 
 def test_throttling_is_of_the_chip_even_where_a_chip_is_one_device() -> None:
