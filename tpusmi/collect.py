@@ -62,6 +62,11 @@ class Collector:
         for runner in self._runners:
             runner.stop()
 
+    def watch_programs(self, is_on: bool) -> None:
+        """Ask libtpu what the cores run, from its next look on, or no longer: it is expensive."""
+        for runner in self._runners:
+            runner.watch_programs(is_on)
+
     def read_once(self, deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
         """Read every source once, all at the same time.
 
@@ -143,6 +148,11 @@ class _Runner:
         """Let the thread end after the read that is under way, and the source let go."""
         self.end.set()
         self._source.close()
+
+    def watch_programs(self, is_on: bool) -> None:
+        """Pass it on to the one source that can tell."""
+        if hasattr(self._source, "with_programs"):
+            self._source.with_programs = is_on
 
     @property
     def is_asked(self) -> bool:

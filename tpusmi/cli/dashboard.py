@@ -60,7 +60,11 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Select
     try:
         # The screen filters processes by text, so that the user can remove that filter.
         feed = _Feed(collector, collector.history, selection._replace(text=""))
-        return run(feed, _tui_options(host, options, looks)._replace(filter=selection.text))
+        shown = _tui_options(host, options, looks)._replace(
+            filter=selection.text,
+            watch_programs=None if options.programs else collector.watch_programs,
+        )
+        return run(feed, shown)
     except UnusableError as error:
         if options.debug:
             raise

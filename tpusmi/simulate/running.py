@@ -93,7 +93,7 @@ class Running:
 
     @property
     def _has_links(self) -> bool:
-        return self.description["hosts"] * len(self.description["chips"]) > 1
+        return int(self.description["hosts"]) * len(self.description["chips"]) > 1
 
     @property
     def faults(self) -> dict[str, str]:
@@ -141,7 +141,7 @@ class Running:
     def _lives(self, process: dict[str, Any]) -> bool:
         if self.description["freeze_s"] is not None or process.get("start_ticks") is None:
             return True
-        return description.lives(process["pid"], process["start_ticks"])
+        return description.lives(int(process["pid"]), int(process["start_ticks"]))
 
     def links(self) -> list[tuple[int, str, int]]:
         """Chip, name and health of every link."""
