@@ -17,6 +17,7 @@ from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
 from tpusmi.model.process import USUAL, Limits
 from tpusmi.sources.host_facts import host_facts
+from tpusmi.sources.host_load import HostLoad
 from tpusmi.text import clean
 
 ONCE_DEADLINE_S = 2.0
@@ -49,6 +50,7 @@ class Collector:
         self.limits = limits
         """How long a holder may do nothing."""
         self._host = host
+        self._host_load = HostLoad()
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
@@ -105,7 +107,9 @@ class Collector:
 
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
-        return snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
+        join, facts = self._record(), host_facts(self._host)
+        self.history.add(self._host_load.readings(facts, join.at_s))
+        return snapshot_of(join, facts, __version__, self._judged)
 
     def _record(self) -> Join:
         """The newest outcomes, joined, and what they show in the history."""
