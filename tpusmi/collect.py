@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tpusmi import __version__
 from tpusmi.merge import snapshot_of
@@ -17,8 +17,10 @@ from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
 from tpusmi.model.process import USUAL, Limits
 from tpusmi.sources.host_facts import host_facts
-from tpusmi.sources.host_load import HostLoad
 from tpusmi.text import clean
+
+if TYPE_CHECKING:
+    from tpusmi.sources.host_load import HostLoad
 
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
@@ -50,7 +52,8 @@ class Collector:
         self.limits = limits
         """How long a holder may do nothing."""
         self._host = host
-        self._host_load = HostLoad()
+        self.host_load: HostLoad | None = None
+        """Records in the history how busy the machine itself is, where a screen shows that."""
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
@@ -108,7 +111,8 @@ class Collector:
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
         join, facts = self._record(), host_facts(self._host)
-        self.history.add(self._host_load.readings(facts, join.at_s))
+        if self.host_load is not None:
+            self.history.add(self.host_load.readings(facts, join.at_s))
         return snapshot_of(join, facts, __version__, self._judged)
 
     def _record(self) -> Join:

@@ -73,6 +73,7 @@ def test_what_cannot_be_read_is_left_out() -> None:
 
 def test_every_look_of_a_collector_is_in_its_history() -> None:
     collector = Collector(Host(), [])
+    collector.host_load = HostLoad()
     s = collector.snapshot()
     assert collector.history.at(HOST_LOAD, HOST_KEY, s.at_s, 5.0) == pytest.approx(
         s.host.load_averages[0] if s.host.load_averages else None, rel=1e-4

@@ -41,6 +41,7 @@ class _Feed(NamedTuple):
 
 def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Selection) -> int:
     """Show the dashboard until the user quits; returns the exit code."""
+    from tpusmi.sources.host_load import HostLoad
     from tpusmi.tui import UnusableError, run
 
     if not can_start(THREADS):
@@ -53,6 +54,7 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Select
     if settings.only_user and not users_asked_for(options):
         selection = selection._replace(users=(settings.only_user,))
     collector = open_collector(host, True, settings.interval_s, options.programs, detailed=True)
+    collector.host_load = HostLoad()
     collector.start()
     # The theme decides about colors. Textual would obey even an empty NO_COLOR.
     os.environ.pop("NO_COLOR", None)

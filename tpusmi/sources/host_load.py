@@ -14,13 +14,13 @@ APART_S = 0.5
 
 
 class HostLoad:
-    """Remembers the look before, for what is measured between two."""
+    """Remembers the look before: the CPUs' time is measured between two."""
 
     def __init__(self) -> None:
         self._before: HostFacts | None = None
 
     def readings(self, facts: HostFacts, at_s: float) -> list[Reading]:
-        """What these facts say, and the ones before them. What is unknown is left out."""
+        """What these facts say, and the ones before them. Unknown values are left out."""
         total, free = facts.memory_total_bytes, facts.memory_available_bytes
         values = {
             HOST_CPU: self._cpu_percent(facts),

@@ -45,7 +45,7 @@ def programs(look: Look, s: Snapshot, d: Device) -> Block | None:
 
 
 def cores_of(s: Snapshot, d: Device) -> list[Core]:
-    """The TensorCores of the device that a server of its owners tells of, in order."""
+    """The TensorCores of the device that a server of its owners reports, in order."""
     generation = generation_of(s, d)
     if d.id is None or generation is None:
         return []
