@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tpusmi import __version__
 from tpusmi.merge import snapshot_of
@@ -19,9 +19,8 @@ from tpusmi.model.process import USUAL, Limits
 from tpusmi.sources.host_facts import host_facts
 from tpusmi.text import clean
 
-if TYPE_CHECKING:
-    from tpusmi.sources.host_load import HostLoad
-
+PORT_VARIABLE = "LIBTPUINFO_GRPC_PORT"
+"""Ports that are asked for metrics, as nvtop reads it."""
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
 LOOK_DEADLINE_S = 5.0
@@ -52,8 +51,6 @@ class Collector:
         self.limits = limits
         """How long a holder may do nothing."""
         self._host = host
-        self.host_load: HostLoad | None = None
-        """Records in the history how busy the machine itself is, where a screen shows that."""
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
@@ -110,10 +107,7 @@ class Collector:
 
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
-        join, facts = self._record(), host_facts(self._host)
-        if self.host_load is not None:
-            self.history.add(self.host_load.readings(facts, join.at_s))
-        return snapshot_of(join, facts, __version__, self._judged)
+        return snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
 
     def _record(self) -> Join:
         """The newest outcomes, joined, and what they show in the history."""
@@ -284,8 +278,17 @@ def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S
 
 
 def this_host() -> Host:
-    """The machine we run on; TPUSMI_DIR names the only place to look for segments."""
-    return Host(segment_dir=os.environ.get("TPUSMI_DIR") or None)
+    """The machine we run on; TPUSMI_DIR names the only place to look for segments, and
+    LIBTPUINFO_GRPC_PORT ports that are asked for metrics besides the usual one.
+    """
+    host = Host(segment_dir=os.environ.get("TPUSMI_DIR") or None)
+    text = os.environ.get(PORT_VARIABLE)
+    if not text:
+        return host
+    from tpusmi.sources.libtpu.ports import named_ports  # here: few set it
+
+    ports = (*host.metrics_ports, *named_ports(text))
+    return host._replace(metrics_ports=tuple(dict.fromkeys(ports)))
 
 
 def snapshot(deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:

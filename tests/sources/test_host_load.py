@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tpusmi.cli.dashboard import _Feed
 from tpusmi.collect import Collector
 from tpusmi.model import HOST_CPU, HOST_KEY, HOST_LOAD, HOST_MEMORY, Host, HostFacts
+from tpusmi.report.select import Selection
 from tpusmi.sources.host_load import HostLoad
 
 GIB = 1 << 30
@@ -71,10 +73,9 @@ def test_what_cannot_be_read_is_left_out() -> None:
     assert HostLoad().readings(HostFacts("vm", "", None, None), 50.0) == []
 
 
-def test_every_look_of_a_collector_is_in_its_history() -> None:
+def test_every_look_of_the_dashboard_is_in_its_history() -> None:
     collector = Collector(Host(), [])
-    collector.host_load = HostLoad()
-    s = collector.snapshot()
+    s = _Feed(collector, collector.history, Selection(), HostLoad()).snapshot()
     assert collector.history.at(HOST_LOAD, HOST_KEY, s.at_s, 5.0) == pytest.approx(
         s.host.load_averages[0] if s.host.load_averages else None, rel=1e-4
     )
