@@ -51,6 +51,7 @@ class Collector:
         self.limits = limits
         """How long a holder may do nothing."""
         self._host = host
+        self._sources = sources
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
@@ -66,8 +67,9 @@ class Collector:
 
     def watch_programs(self, is_on: bool) -> None:
         """Ask libtpu what the cores run, from its next look on, or no longer: it is expensive."""
-        for runner in self._runners:
-            runner.watch_programs(is_on)
+        for source in self._sources:
+            if hasattr(source, "with_programs"):
+                source.with_programs = is_on
 
     def read_once(self, deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
         """Read every source once, all at the same time.
@@ -150,11 +152,6 @@ class _Runner:
         """Let the thread end after the read that is under way, and the source let go."""
         self.end.set()
         self._source.close()
-
-    def watch_programs(self, is_on: bool) -> None:
-        """Pass it on to the one source that can tell."""
-        if hasattr(self._source, "with_programs"):
-            self._source.with_programs = is_on
 
     @property
     def is_asked(self) -> bool:

@@ -81,7 +81,6 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Select
 
 
 def _tui_options(host: Host, options: argparse.Namespace, looks: Looks) -> Options:
-    from tpusmi.sources.host_load import HostLoad
     from tpusmi.tui import Options
 
     settings: Settings = options.settings
