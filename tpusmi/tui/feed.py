@@ -73,6 +73,8 @@ class Options(NamedTuple):
     """The span of graphs at the start; None for as long as there is data."""
     save: Callable[[ShownSettings], str] | None = None
     """Saves settings, and returns a sentence about that; None where they cannot be saved."""
+    watch_programs: Callable[[bool], object] | None = None
+    """Lets the feed ask what the cores run, or no longer; None where it cannot, or always does."""
 
 
 class Feed(Protocol):
