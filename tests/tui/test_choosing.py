@@ -85,7 +85,7 @@ async def test_columns_are_hidden_in_the_dialog_and_come_back_in_their_place() -
     async with dashboard(two_jobs(), size=(160, 45)) as pilot:
         before = text(pilot, "devices").splitlines()[0]
         assert "MEMORY" in before
-        await press(pilot, "C")
+        await press(pilot, "l")
         assert "[x] CHIP" in shown(pilot)
         names = [line.split("[x] ")[1].split()[0] for line in screen_text(pilot) if "[x] " in line]
         await press(pilot, *["down"] * (names.index("MEMORY") - names.index("CHIP")), "space")
@@ -93,7 +93,7 @@ async def test_columns_are_hidden_in_the_dialog_and_come_back_in_their_place() -
         await press(pilot, "escape")
         assert "MEMORY" not in text(pilot, "devices").splitlines()[0]
         assert "MEMORY" in text(pilot, "processes").splitlines()[0]
-        await press(pilot, "C", *["down"] * (names.index("MEMORY") - names.index("CHIP")), "space")
+        await press(pilot, "l", *["down"] * (names.index("MEMORY") - names.index("CHIP")), "space")
         await press(pilot, "escape")
         assert text(pilot, "devices").splitlines()[0] == before
 
@@ -137,7 +137,7 @@ async def test_f12_writes_what_is_shown_and_the_file_starts_the_same_dashboard(
     path = tmp_path / "config.toml"
     path.write_text('# mine\nview = "auto" # as it fits\n[keys]\npause = "z"\n')
     async with dashboard(two_jobs(), save=partial(saved, str(path))) as pilot:
-        await press(pilot, "c", "3", "o", "G", "w", "C", "space", "f12")
+        await press(pilot, "c", "3", "o", "G", "w", "l", "space", "f12")
         await until(pilot, lambda: f"Saved in {path}" in text(pilot, "footer"))
     assert load(str(path)) == Settings(
         view="compact",

@@ -80,7 +80,7 @@ def test_the_columns_are_those_of_the_tables() -> None:
     assert main == {c.title for c in (*DEVICE_COLUMNS, *PROCESS_COLUMNS)}
     assert {"STEPS/s", "TIME", "PEAK", "DEVICES", "CHIP", "NODE"} <= main
     tree = {c.title for c in MemoryTable(Look()).columns()}
-    assert tree == {title for title, _ in MEMORY_COLUMNS}
+    assert tree <= {title for title, _ in MEMORY_COLUMNS}
 
 
 def test_every_letter_of_a_phase_and_the_parentheses_are_explained() -> None:

@@ -58,6 +58,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Processes as tree / list": "tree",
         "Show / hide each panel": "hide",
         "Choose columns, settings": "choose",
+        "Show / fold ended jobs": "ended",
         "Unfold / fold a row": "fold",
         "Unfold / fold all rows": "fold_all",
         "Set the mark for CHANGE": "mark",
@@ -77,10 +78,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Tag, to end several": "tag",
         "End selected or tagged": "#kill",
         "SIGTERM, SIGKILL, SIGINT": "end",
+        "Forget ended jobs": "forget",
     },
     "Copy and save": {
-        "Copy pid, device or line": "copy",
-        "Screenshot (SVG)": "picture",
+        "Copy text, screenshot": "copy picture",
         "Save the settings": "save",
     },
 }
@@ -89,6 +90,7 @@ OTHER = "Other keys"
 MEMORY_COLUMNS: tuple[Entry, ...] = (
     ("BYTES", "Bytes of live arrays, or of compiled programs."),
     ("SHARE", "Share of all live arrays."),
+    ("RATE", "How fast its bytes grow, per minute."),
     ("COUNT", "Arrays, or programs."),
     ("CHANGE", "Change of the bytes since the mark (b sets it)."),
     ("+/-", "Change of the count since the mark."),

@@ -86,7 +86,7 @@ MAIN = [
     key("2", "hide('devices')", "Devices", "hide-devices", "Show / hide the devices"),
     key("3", "hide('graphs')", "Graphs", "hide-graphs", "Show / hide the graphs"),
     key("4", "hide('processes')", "Processes", "hide-processes", "Show / hide the processes"),
-    key("C", "choose('columns')", "Columns", "columns", "Choose the columns of both tables"),
+    key("l", "choose('columns')", "Columns", "columns", "Choose the columns of both tables"),
     key("f2", "choose('panels')", "Settings", "settings", "Settings: panels, columns, theme"),
     key("f12", "save", "Save", "save", "Save the view, columns and sorting in the settings file"),
     key("g", "graph(1)", "Graph", "graph", "Next graph: HBM, MXU, duty cycle, bandwidth"),

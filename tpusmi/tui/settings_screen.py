@@ -37,7 +37,7 @@ class SettingsScreen(BoxScreen[None]):
         " #settings { height: 1; width: 1; }"
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape,q,f2,C", "dismiss", "Close", "settings-close", "Close"),
+        key("escape,q,f2,l", "dismiss", "Close", "settings-close", "Close"),
         key("down,tab", "move(1)", "Down", "settings-down", "Next choice"),
         key("up,shift+tab", "move(-1)", "Up", "settings-up", "Previous choice"),
         key("pagedown", "move(10)", "Page down", "settings-page-down", "Ten choices down"),
