@@ -12,6 +12,7 @@ from typing import Protocol
 from tpusmi import __version__
 from tpusmi.merge import snapshot_of
 from tpusmi.merge.join import Join
+from tpusmi.merge.sightings import Sightings
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
@@ -49,6 +50,7 @@ class Collector:
         self.limits = limits
         """How long a holder may do nothing."""
         self._host = host
+        self._sightings = Sightings()
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
@@ -100,7 +102,8 @@ class Collector:
 
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
-        return snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
+        s = snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
+        return s._replace(warnings=self._sightings.aged(s.warnings, s.at_s))
 
     def _record(self) -> Join:
         """The newest outcomes, joined, and what they show in the history."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from tpusmi.merge.advice import advised
 from tpusmi.merge.join import Join
 from tpusmi.merge.notices import notices
 from tpusmi.merge.staleness import judged
@@ -32,7 +33,7 @@ def snapshot_of(
     """The snapshot of one moment. `judge` says of every holder whether it is stale."""
     chips = join.chips
     living, others = join.devices
-    processes = _ordered(join.processes)
+    processes = tuple(map(advised, _ordered(join.processes)))
     outcomes, servers = explained(join.outcomes, processes)
     values = _values(join.readings, join.at_s)
     _add_nominal(values, living, chips)

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Process, Snapshot, Value
-from tpusmi.report import rows, verdicts, words
+from tpusmi.report import concerns, rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
 from tpusmi.report.markup import MAP_COLUMNS, OLD, STYLE, Markup, bar, joined, tag, within
-from tpusmi.report.select import recent, remarks
+from tpusmi.report.select import Remark, recent, remarks
 from tpusmi.report.text_grid import fitting
 from tpusmi.text import counted
 
@@ -69,20 +69,23 @@ def _notices(s: Snapshot) -> Iterator[Markup]:
     if not s.devices and not s.processes:
         yield tag("div", "No TPU job seen. In training code: import tpusmi; tpusmi.start()")
     lines = _remarks(s)
-    for text in lines[:NOTICES_MOST]:
-        yield tag("div", f"! {text}", class_="warn")
+    for text, notice, _ in lines[:NOTICES_MOST]:
+        for line in [f"! {text}"] if notice is None else concerns.marked(notice):
+            yield tag("div", line, class_="warn")
     if len(lines) > NOTICES_MOST:
         yield tag("div", f"and {len(lines) - NOTICES_MOST} more: see tpusmi --once")
 
 
-def _remarks(s: Snapshot) -> list[str]:
+def _remarks(s: Snapshot) -> list[Remark]:
     """Each once. The verdict on a stale holder is already below its row."""
     listed = {p.pid for p in s.processes}
     verdict_codes = (STALE_HOLDER, SUSPECT_HOLDER)
     return [
-        text
-        for text, notice, _ in remarks(s)
-        if notice is None or notice.code not in verdict_codes or notice.pid not in listed
+        remark
+        for remark in remarks(s)
+        if (notice := remark.notice) is None
+        or notice.code not in verdict_codes
+        or notice.pid not in listed
     ]
 
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 
+from tpusmi.merge.advice import TABLE
 from tpusmi.model import AGENT, OTHER_MOUNTS, Missing, ProcessKey
 from tpusmi.sources.segments.evidence import Kernel
 from tpusmi.sources.segments.namespaces import NamespaceScan
@@ -114,5 +115,5 @@ class Gaps:
 
 
 def _walled() -> str:
-    cure = "" if os.geteuid() == 0 else "try sudo, "
-    return f"{WALLED}: {cure}look from inside, or share a directory with TPUSMI_DIR"
+    cure = TABLE[OTHER_MOUNTS].advice
+    return f"{WALLED}: {cure if os.geteuid() else cure.removeprefix('try sudo, ')}"

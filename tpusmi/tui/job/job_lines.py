@@ -13,6 +13,7 @@ from tpusmi.model import Device, Process, Snapshot, State, Value
 from tpusmi.model.several import mean, total
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.look import Look, Row, split
+from tpusmi.tui.draw.notice import notice_rows
 from tpusmi.tui.job.job_graphs import SHARES, JobGraphs
 from tpusmi.tui.process.process_details import (
     MOST_SITES,
@@ -30,6 +31,7 @@ from tpusmi.tui.process.process_facts import (
     letter_style,
     named,
     own_warnings,
+    without_verdict,
 )
 from tpusmi.tui.scene import Scene
 
@@ -96,14 +98,15 @@ class _Page:
             lines += named(self._look, "ending", progress, width, "warn")
         lines += self._ends.lines(self._look, width)
         lines += unverified(self._look, self._p, width)
+        notices = own_warnings(self._s, self._p)
         if self._p.is_doubtful:
-            lines += judged(self._look, self._p, width)
+            lines += judged(self._look, self._p, width, notices)
         cause = likeliest(self._s, self._p)
         lines += self._step_lines()
         warned = "" if cause is None else cause.notice
-        for notice in own_warnings(self._s, self._p):
+        for notice in without_verdict(notices):
             if notice.code != warned:
-                lines += self._look.wrapped(notice.message, width, "warn", "! ")
+                lines += notice_rows(self._look, notice, width)
         if cause is not None:
             lines += self._cause(cause, width)
         return lines

@@ -52,7 +52,7 @@ def arrange(want: WantedLines, height: int, view: DeviceView = DeviceView.AUTO) 
     room = max(0, height - AROUND - want.prompt)
     host = int(height >= HOST_FROM)
     room -= host
-    notices = min(want.notices, max(0, room // 8))
+    notices = min(want.notices, max(room // 6, min(2, room // 4)))
     room -= notices
     # The devices get at least half of the screen, and all that the processes leave over.
     lower = max(min(want.processes, 4), room // 2 if want.processes else 0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report.family import Branch
+from tpusmi.report.select import Remark
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.item_list import ItemList
@@ -55,7 +56,8 @@ class MainPage(ListPage):
             self.prompt,
         )
         self._heights: tuple[int, ...] = ()
-        self._detail_height = self._notices_height = 0
+        self._noticed: tuple[object, int] = (None, 0)
+        """Which notices there were, and the most lines that they have filled."""
 
     def body(self) -> Iterable[Lines]:
         return self._parts
@@ -89,12 +91,17 @@ class MainPage(ListPage):
         self.process_list.draw(snapshot, self.panel == PROCESSES)
         if not self.typing:
             self.prompt.show_filter(self.table.filter)
+        self.detail_pane.take(snapshot, self.size.width)
         ends = self.scene.ends.lines(self.look, self.size.width)
-        notices = chrome.notices(snapshot, self.process_list.selected)
-        self._arrange(snapshot, len(ends) + min(len(notices), chrome.MOST_NOTICES))
-        room = self._notices_height - len(ends)
+        notices = chrome.notices(snapshot, self.detail_pane.notices)
+        heights = self._heights_for(snapshot, notices, len(ends))
+        if heights.detail < self.detail_pane.notices_height:
+            notices = chrome.notices(snapshot)  # the details have no room for theirs
+            heights = self._heights_for(snapshot, notices, len(ends))
+        self._arrange(snapshot, heights)
+        room = heights.notices - len(ends)
         self.notices.show([*ends, *chrome.notice_lines(self.look, notices, self.size.width, room)])
-        self.detail.show(self.detail_pane.lines(self._detail_height))
+        self.detail.show(self.detail_pane.lines(heights.detail))
 
     def step_back(self) -> bool:
         if self.panel == DEVICES:
@@ -104,26 +111,38 @@ class MainPage(ListPage):
         self.draw()
         return True
 
-    def _arrange(self, snapshot: Snapshot, notices: int) -> None:
-        """Give each part its lines, and draw devices and graphs."""
+    def _heights_for(self, s: Snapshot, notices: Sequence[Remark], ends: int) -> Heights:
+        """The lines of each part, with those notices and that many lines about ends."""
         width, height = self.size
         filtering = self.typing or bool(self.table.filter)
         processes = len(self.processes.items)
-        self.detail_pane.take(snapshot, width)
         want = WantedLines(
-            devices=self.device_panel.heights(snapshot, width),
+            devices=self.device_panel.heights(s, width),
             processes=processes + 1 if processes or filtering else 0,
-            notices=notices,
+            notices=ends + self._lines_of(notices),
             prompt=int(filtering),
             detail=self.detail_pane.height,
-            graphs=self.overview.height if self.overview.measured(snapshot) else 0,
+            graphs=self.overview.height if self.overview.measured(s) else 0,
             others=self.detail_pane.others(),
         )
-        heights = arrange(want, height, self.device_panel.view)
+        return arrange(want, height, self.device_panel.view)
+
+    def _lines_of(self, notices: Sequence[Remark]) -> int:
+        """Lines that they would fill. The same notices keep theirs, whatever their numbers are."""
+        width = self.size.width
+        which = (width, [r.notice._replace(message="", since_s=None) for r in notices if r.notice])
+        lines = len(chrome.notice_lines(self.look, notices, width, chrome.MOST_NOTICES))
+        if which == self._noticed[0]:
+            lines = max(lines, self._noticed[1])
+        self._noticed = which, lines
+        return lines
+
+    def _arrange(self, snapshot: Snapshot, heights: Heights) -> None:
+        """Give each part its lines, and draw devices and graphs."""
         self._resize(heights)
         span_s = self.span_s(snapshot)
         self.device_panel.draw(snapshot, span_s, heights.view, self.panel == DEVICES)
-        self.graphs.show(self.overview.lines(snapshot, span_s, width, heights.graphs))
+        self.graphs.show(self.overview.lines(snapshot, span_s, self.size.width, heights.graphs))
 
     def _resize(self, heights: Heights) -> None:
         as_rows = heights.view is DeviceView.FULL
@@ -137,7 +156,6 @@ class MainPage(ListPage):
             heights.notices,
             heights.prompt,
         )
-        self._detail_height, self._notices_height = heights.detail, heights.notices
         if lines == self._heights:
             return
         self._heights = lines

@@ -7,10 +7,19 @@ from itertools import chain
 
 from rich.cells import cell_len
 
-from tpusmi.model import Process, Site, Snapshot, State
+from tpusmi.model import Notice, Process, Site, Snapshot, State
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.process.process_facts import NO_AGENT, JobFacts, letter, own_warnings, verdict_style
+from tpusmi.tui.draw.notice import advice_rows, notice_rows
+from tpusmi.tui.process.process_facts import (
+    NO_AGENT,
+    OF_VERDICT,
+    JobFacts,
+    letter,
+    own_warnings,
+    verdict_style,
+    without_verdict,
+)
 
 _NAME_WIDTH = 10
 MOST_SITES = 12
@@ -30,7 +39,12 @@ class Details:
         title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
         end = [] if ending is None else [self._line("ending", [ending], "warn")]
         doubt = unverified(look, p, width)
-        self._lines = [title, *end, *doubt, *self._notices(), *self._fact_lines()]
+        self.notices: list[Notice] = own_warnings(s, p)
+        """What it warns of, the verdict among it."""
+        head = [title, *end, *doubt, *self._notices()]
+        self.notices_height = len(head) if self.notices else 0
+        """Lines down to the last one about a warning."""
+        self._lines = [*head, *self._fact_lines()]
 
     @property
     def height(self) -> int:
@@ -76,9 +90,8 @@ class Details:
     def _notices(self) -> list[Row]:
         """The verdict and the warnings, in full: the notices below are cut at the edge."""
         look, p, width = self._look, self._p, self._width
-        verdict, lines = judged(look, p, width), []
-        for notice in own_warnings(self._s, p):
-            lines += look.wrapped(notice.message, width, "warn", "! ")
+        verdict = judged(look, p, width, self.notices)
+        lines = [row for n in without_verdict(self.notices) for row in notice_rows(look, n, width)]
         return [*verdict, *lines] if p.is_doubtful else [*lines, *verdict]
 
     def _line(self, name: str, parts: Iterable[str], style: str = "plain") -> Row:
@@ -112,11 +125,16 @@ def unverified(look: Look, p: Process, width: int) -> list[Row]:
     return look.wrapped(text, width, "warn", "! ")
 
 
-def judged(look: Look, p: Process, width: int) -> list[Row]:
-    """The verdict on whether it is stale, if there is one, and its other signs."""
+def judged(look: Look, p: Process, width: int, notices: Iterable[Notice] = ()) -> list[Row]:
+    """The verdict on whether it is stale, if there is one, what to do if one of the notices says
+    so, and its other signs.
+    """
     mark = "! " if p.is_doubtful else "  "
     text = verdicts.sentence(p) if p.stale_reason else ""
     lines = look.wrapped(text, width, verdict_style(p), mark) if text else []
+    for n in notices:
+        if n.code in OF_VERDICT and text:
+            lines += advice_rows(look, n, width)
     signs = "; ".join(verdicts.other_signs(p))
     return [*lines, *(look.wrapped(f"signs: {signs}", width, "plain", "  ") if signs else [])]
 

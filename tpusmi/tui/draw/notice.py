@@ -1,0 +1,76 @@
+"""A notice as lines: what is wrong, at the right since when, then what to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from tpusmi.model import Notice
+from tpusmi.report import concerns
+from tpusmi.tui.draw.look import Look, Row, split
+
+ANY = 1000
+"""More lines than any notice has."""
+AGE_ROOM = len(" for 12d03h")
+"""Columns that are kept for the age, known or not: nothing moves as it ticks."""
+AGES_FROM = 60
+"""Narrower screens have no ages."""
+LEAST_WHAT = 16
+"""The least columns of what is wrong beside its advice, on one line."""
+_MARK, _INDENT, _ARROW = f"{concerns.MARK} ", "  ", "→ "
+
+
+def notice_rows(
+    look: Look, n: Notice, width: int, most: int = ANY, *, with_pid: bool = False
+) -> list[Row]:
+    """The notice in at most that many lines. Where they are too few, what is wrong is shortened
+    first; the advice is not. `with_pid` names the process, where the page does not.
+    """
+    if most <= 0:
+        return []
+    text = concerns.what(n) if with_pid else n.message
+    age = concerns.age(n) if width >= AGES_FROM else ""
+    room = width - len(_MARK) - (AGE_ROOM if width >= AGES_FROM else 0)
+    advice = f" {_ARROW}{n.advice}" if n.advice else ""
+    if cell_len(text + advice) <= room:
+        return [_first(look, text, advice, age, width)]
+    if most == 1:
+        least = min(LEAST_WHAT, cell_len(text))
+        text = look.fitted(text, max(least, min(cell_len(text), room - cell_len(advice))))
+        advice = look.fitted(advice, min(cell_len(advice), max(0, room - cell_len(text))))
+        return [_first(look, text, advice, age, width)]
+    below = advice_rows(look, n, width, most - 1)
+    first, *more = _cut(look, split(text, room), most - len(below), room)
+    rest = (look.line((_INDENT, "plain"), (line, "warn")) for line in more)
+    return [_first(look, first, "", age, width), *rest, *below]
+
+
+def advice_rows(look: Look, n: Notice, width: int, most: int = ANY) -> list[Row]:
+    """What to do, in lines of their own; none without advice."""
+    if not n.advice:
+        return []
+    room = width - len(_INDENT + _ARROW)
+    lines = _cut(look, split(n.advice, room), most, room)
+    marks = (_INDENT + _ARROW, *[_INDENT * 2] * len(lines))
+    return [look.line((m, "dim"), (line, "plain")) for m, line in zip(marks, lines, strict=False)]
+
+
+def _first(look: Look, text: str, advice: str, age: str, width: int) -> Row:
+    """The first line: the age is at the right edge."""
+    blank = width - len(_MARK) - cell_len(text + advice) - cell_len(age)
+    return look.line(
+        (_MARK, "bad"),
+        (text, "warn"),
+        (advice, "plain"),
+        (" " * blank if age else "", "plain"),
+        (age, "dim"),
+    )
+
+
+def _cut(look: Look, lines: Sequence[str], most: int, width: int) -> Sequence[str]:
+    """At most that many of the lines, the last one cut where there are more."""
+    if len(lines) <= most:
+        return lines
+    rest = " ".join(lines[most - 1 :])
+    return [*lines[: most - 1], look.fitted(rest, min(width, cell_len(rest)))]
