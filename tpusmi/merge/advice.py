@@ -100,7 +100,7 @@ TABLE: Mapping[str, Entry] = {
     ),
     "no_metrics.local": Entry(
         "The same, because of a variable in its environment.",
-        "start it without TPU_PROCESS_ADDRESSES",
+        "start it without TPU_PROCESS_ADDRESSES, or call tpusmi.start() in it",
     ),
     "no_metrics.package": Entry(
         "The same, because a package is missing where tpusmi runs.",
@@ -111,7 +111,7 @@ TABLE: Mapping[str, Entry] = {
         "start it with TPU_RUNTIME_METRICS_PORTS=8431; if it is in a container, look from inside",
     ),
     "unused": Entry(
-        "A process holds the TPU and has run nothing on it for minutes.",
+        "A process holds the TPU and leaves it idle for minutes.",
         "see what it waits for; if it is no longer needed, end it: `tpusmi kill {pid}`",
     ),
     "cpu_fallback": Entry(

@@ -87,7 +87,8 @@ class _Number:
 def in_general(cause: Cause) -> str:
     """Its words without the numbers of a job, for the documentation."""
     numbers: dict[str, object] = dict.fromkeys(Use._fields, _Number())
-    return cause.why.format(**{**numbers, "recompiled": ""})
+    numbers["recompiled"] = ""
+    return cause.why.format(**numbers)
 
 
 def use(s: Snapshot, p: Process) -> Use:

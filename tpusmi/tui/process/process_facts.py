@@ -182,8 +182,8 @@ class JobFacts:
 
 
 def own_warnings(s: Snapshot, p: Process) -> list[Notice]:
-    """The warnings about the process and about its chips, each once. Those that it left, where it
-    has ended or is known from a file alone: its pid may be another's by now.
+    """The warnings about the process and about its chips, each once. Of one that has ended, or
+    that only a file shows, its own words alone: its pid may be another's.
     """
     notices = (*p.warnings, *Concerns(s).of_process(p, s.devices_of(p.key)))
     return list({n.message: n for n in notices}.values())
