@@ -20,7 +20,7 @@ from tpusmi.report import words
 from tpusmi.report.select import Remark, remarks
 from tpusmi.text import counted
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
-from tpusmi.tui.draw.notice import notice_rows
+from tpusmi.tui.draw.notice import AGES_FROM, fits_a_line, notice_rows
 from tpusmi.tui.keys import shown_key
 from tpusmi.tui.scene import Scene
 
@@ -133,26 +133,38 @@ def notices(snapshot: Snapshot, elsewhere: Collection[Notice] = ()) -> list[Rema
 
 
 def notice_lines(look: Look, lines: Sequence[Remark], width: int, most: int) -> list[Row]:
-    """The notices in at most that many lines; the last line says how many more there are."""
+    """The notices in at most that many lines; the last line says how many more there are. None but
+    the first is there without its advice.
+    """
     rows: list[Row] = []
-    for n, remark in enumerate(lines):
-        if len(rows) >= most:
+    drawn = 0
+    for remark in lines:
+        left = most - len(rows)
+        if left <= 0 or (rows and left == 1 and not _is_short(remark, width)):
             break
-        left, hidden = most - len(rows), len(lines) - n - 1
-        drawn = _remark(look, remark, width, left)
-        if hidden and len(drawn) == left:
-            more = f" (and {hidden} more)"
-            drawn = _remark(look, remark, width - len(more), left)
-            last = "".join(piece.text for piece in drawn[-1])
-            blank = " " * max(0, width - len(more) - cell_len(last))
-            drawn[-1] = (*drawn[-1], *look.line((blank + more, "dim")))
-        rows += drawn
-    return rows[: max(0, most)]
+        rows += _remark(look, remark, width, left)
+        drawn += 1
+    hidden = len(lines) - drawn
+    if not hidden or not rows:
+        return rows
+    # The last notice again, with room for how many more there are.
+    more = f" (and {hidden} more)" if width >= AGES_FROM else f" +{hidden}"
+    before: list[Row] = []
+    for remark in lines[: drawn - 1]:
+        before += _remark(look, remark, width, most - len(before))
+    last = _remark(look, lines[drawn - 1], width - len(more), most - len(before), with_age=False)
+    blank = " " * max(0, width - len(more) - width_of(last[-1]))
+    return [*before, *last[:-1], (*last[-1], *look.line((blank + more, "dim")))]
 
 
-def _remark(look: Look, r: Remark, width: int, most: int) -> list[Row]:
+def _is_short(r: Remark, width: int) -> bool:
+    """Whether a line has room for its advice, and how many more there are."""
+    return r.notice is None or fits_a_line(r.notice, width - len(" (and 99 more)"))
+
+
+def _remark(look: Look, r: Remark, width: int, most: int, with_age: bool = True) -> list[Row]:
     if r.notice is not None:
-        return notice_rows(look, r.notice, width, most, with_pid=True)
+        return notice_rows(look, r.notice, width, most, with_pid=True, with_age=with_age)
     room = width - len("! ")
     text = look.fitted(r.text, min(room, cell_len(r.text)))
     return [look.line(("! ", "bad"), (text, "warn"))]

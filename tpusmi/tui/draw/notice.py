@@ -22,7 +22,13 @@ _MARK, _INDENT, _ARROW = f"{concerns.MARK} ", "  ", "→ "
 
 
 def notice_rows(
-    look: Look, n: Notice, width: int, most: int = ANY, *, with_pid: bool = False
+    look: Look,
+    n: Notice,
+    width: int,
+    most: int = ANY,
+    *,
+    with_pid: bool = False,
+    with_age: bool = True,
 ) -> list[Row]:
     """The notice in at most that many lines. Where they are too few, what is wrong is shortened
     first; the advice is not. `with_pid` names the process, where the page does not.
@@ -30,8 +36,9 @@ def notice_rows(
     if most <= 0:
         return []
     text = concerns.what(n) if with_pid else n.message
-    age = concerns.age(n) if width >= AGES_FROM else ""
-    room = width - len(_MARK) - (AGE_ROOM if width >= AGES_FROM else 0)
+    with_age = with_age and width >= AGES_FROM
+    age = concerns.age(n) if with_age else ""
+    room = width - len(_MARK) - (AGE_ROOM if with_age else 0)
     advice = f" {_ARROW}{n.advice}" if n.advice else ""
     if cell_len(text + advice) <= room:
         return [_first(look, text, advice, age, width)]
@@ -44,6 +51,12 @@ def notice_rows(
     first, *more = _cut(look, split(text, room), most - len(below), room)
     rest = (look.line((_INDENT, "plain"), (line, "warn")) for line in more)
     return [_first(look, first, "", age, width), *rest, *below]
+
+
+def fits_a_line(n: Notice, width: int) -> bool:
+    """Whether its advice fits a line of that width, without an age, beside what is wrong."""
+    room = width - len(_MARK) - len(" " + _ARROW) - cell_len(n.advice)
+    return not n.advice or room >= LEAST_WHAT
 
 
 def advice_rows(look: Look, n: Notice, width: int, most: int = ANY) -> list[Row]:

@@ -148,7 +148,7 @@ MARK = "*"
 
 
 NAMES = ("DEVICE", "PID")
-"""Titles of the columns by which a table names its items. Both are always there."""
+"""Titles of columns by which a table names its items: the first of them does."""
 
 
 class Grid(ItemList[Item]):
@@ -217,10 +217,10 @@ class Grid(ItemList[Item]):
         mark = Segment(MARK.ljust(GAP), self.look.style["warn"])
         warning = Segment(concerns.MARK.ljust(GAP), self.look.style["bad"])
         row: list[Segment] = []
+        name = next((n for n, (c, _) in enumerate(self._fitted) if c.title in NAMES), None)
         for n, (column, width) in enumerate(self._fitted):
             row += column.draw(item, width)
-            is_name = warned and column.title in NAMES
-            row.append(warning if is_name else mark if marked and n == 0 else gap)
+            row.append(warning if warned and n == name else mark if marked and n == 0 else gap)
         if len(self._fitted) > 1:
             row.pop()
         text = "".join(piece.text for piece in row)

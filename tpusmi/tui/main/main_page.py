@@ -11,6 +11,7 @@ from tpusmi.tui import chrome
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
 from tpusmi.tui.draw.table import Grid
 from tpusmi.tui.feed import DeviceView
@@ -24,6 +25,7 @@ from tpusmi.tui.page import ListPage
 from tpusmi.tui.scene import Scene
 
 DEVICES, PROCESSES = "devices", "processes"
+KEPT_MOST = 32
 
 
 class MainPage(ListPage):
@@ -56,8 +58,8 @@ class MainPage(ListPage):
             self.prompt,
         )
         self._heights: tuple[int, ...] = ()
-        self._noticed: tuple[object, int] = (None, 0)
-        """Which notices there were, and the most lines that they have filled."""
+        self._kept: dict[object, int] = {}
+        """The most lines that the same notices have filled, of as many as there were."""
 
     def body(self) -> Iterable[Lines]:
         return self._parts
@@ -93,14 +95,9 @@ class MainPage(ListPage):
             self.prompt.show_filter(self.table.filter)
         self.detail_pane.take(snapshot, self.size.width)
         ends = self.scene.ends.lines(self.look, self.size.width)
-        notices = chrome.notices(snapshot, self.detail_pane.notices)
-        heights = self._heights_for(snapshot, notices, len(ends))
-        if heights.detail < self.detail_pane.notices_height:
-            notices = chrome.notices(snapshot)  # the details have no room for theirs
-            heights = self._heights_for(snapshot, notices, len(ends))
+        heights, notices = self._shared(snapshot, len(ends))
         self._arrange(snapshot, heights)
-        room = heights.notices - len(ends)
-        self.notices.show([*ends, *chrome.notice_lines(self.look, notices, self.size.width, room)])
+        self.notices.show([*ends, *notices])
         self.detail.show(self.detail_pane.lines(heights.detail))
 
     def step_back(self) -> bool:
@@ -111,31 +108,49 @@ class MainPage(ListPage):
         self.draw()
         return True
 
-    def _heights_for(self, s: Snapshot, notices: Sequence[Remark], ends: int) -> Heights:
-        """The lines of each part, with those notices and that many lines about ends."""
+    def _shared(self, s: Snapshot, ends: int) -> tuple[Heights, list[Row]]:
+        """The lines of each part, below that many about ends, and the notices: those that the
+        details do not show whole.
+        """
+        heights = self._heights_for(s, ends)
+        for _ in range(2):  # notices take lines from the details, which then show fewer of them
+            notices = chrome.notices(s, self.detail_pane.notices_in(heights.detail))
+            lines = self._notice_lines(notices, chrome.MOST_NOTICES)[1]
+            heights = self._heights_for(s, ends + lines)
+        notices = chrome.notices(s, self.detail_pane.notices_in(heights.detail))
+        rows, lines = self._notice_lines(notices, heights.notices - ends)
+        if ends + lines < heights.notices:
+            heights = self._heights_for(s, ends + lines)
+        return heights, rows
+
+    def _notice_lines(self, notices: Sequence[Remark], most: int) -> tuple[list[Row], int]:
+        """The notices in at most that many lines, and how many to keep for them: the same notices
+        keep theirs, whatever their numbers are.
+        """
+        width = self.size.width
+        rows = chrome.notice_lines(self.look, notices, width, most)
+        which = tuple((r.notice and (*r.notice[:1], *r.notice[2:5])) or r.text for r in notices)
+        kept = max(len(rows), self._kept.get((width, most, which), 0))
+        if len(self._kept) > KEPT_MOST:
+            self._kept.clear()
+        self._kept[width, most, which] = kept
+        return rows, kept
+
+    def _heights_for(self, s: Snapshot, notices: int) -> Heights:
+        """The lines of each part, that many for notices and ends among them."""
         width, height = self.size
         filtering = self.typing or bool(self.table.filter)
         processes = len(self.processes.items)
         want = WantedLines(
             devices=self.device_panel.heights(s, width),
             processes=processes + 1 if processes or filtering else 0,
-            notices=ends + self._lines_of(notices),
+            notices=notices,
             prompt=int(filtering),
             detail=self.detail_pane.height,
             graphs=self.overview.height if self.overview.measured(s) else 0,
             others=self.detail_pane.others(),
         )
         return arrange(want, height, self.device_panel.view)
-
-    def _lines_of(self, notices: Sequence[Remark]) -> int:
-        """Lines that they would fill. The same notices keep theirs, whatever their numbers are."""
-        width = self.size.width
-        which = (width, [r.notice._replace(message="", since_s=None) for r in notices if r.notice])
-        lines = len(chrome.notice_lines(self.look, notices, width, chrome.MOST_NOTICES))
-        if which == self._noticed[0]:
-            lines = max(lines, self._noticed[1])
-        self._noticed = which, lines
-        return lines
 
     def _arrange(self, snapshot: Snapshot, heights: Heights) -> None:
         """Give each part its lines, and draw devices and graphs."""

@@ -174,15 +174,9 @@ class DetailPane:
         for details in self._details_of_others():
             yield _rounded(details.height + 1)
 
-    @property
-    def notices(self) -> Collection[Notice]:
-        """The warnings that it shows, where it is no lower than `notices_height`."""
-        return () if self._first is None else self._first.notices
-
-    @property
-    def notices_height(self) -> int:
-        """Lines down to the last one about a warning."""
-        return 0 if self._first is None else self._first.notices_height
+    def notices_in(self, height: int) -> Collection[Notice]:
+        """The warnings that it shows whole in that many lines."""
+        return () if self._first is None else self._first.notices_in(height)
 
     def lines(self, height: int) -> list[Row]:
         """As many lines as there is room for."""

@@ -30,6 +30,10 @@ LEAST_PLACE = 12
 """The least width of a file and line, however long the function's name."""
 
 
+_Block = tuple[list[Notice], list[Row]]
+"""Lines that belong together, and the warnings that they repeat."""
+
+
 class Details:
     """The lines about one process. `ending` says how far its end is, if it is being ended."""
 
@@ -41,24 +45,38 @@ class Details:
         doubt = unverified(look, p, width)
         self.notices: list[Notice] = own_warnings(s, p)
         """What it warns of, the verdict among it."""
-        head = [title, *end, *doubt, *self._notices()]
-        self.notices_height = len(head) if self.notices else 0
-        """Lines down to the last one about a warning."""
-        self._lines = [*head, *self._fact_lines()]
+        self._head = [title, *end, *doubt]
+        self._warned = self._blocks()
+        self._rest = self._fact_lines()
 
     @property
     def height(self) -> int:
         """Lines that are worth their room, those of the largest sites among them."""
-        sites = site_count(self._p)
-        return len(self._lines) + sites + bool(sites)
+        sites, warned = site_count(self._p), sum(len(rows) for _, rows in self._warned)
+        return len(self._head) + warned + len(self._rest) + sites + bool(sites)
+
+    def notices_in(self, height: int) -> list[Notice]:
+        """The warnings that it shows whole, with what to do, in that many lines."""
+        return [n for notices, _ in self._fitting(height) for n in notices]
+
+    def _fitting(self, height: int) -> Iterator[_Block]:
+        """The blocks of warnings for which there is room: none is cut."""
+        room = height - len(self._head)
+        for block in self._warned:
+            room -= len(block[1])
+            if room < 0:
+                return
+            yield block
 
     def lines(self, height: int) -> list[Row]:
         """As many lines as there is room for."""
-        profile, room = self._p.profile, height - len(self._lines)
+        warned = chain.from_iterable(rows for _, rows in self._fitting(height))
+        lines = [*self._head, *warned, *self._rest]
+        profile, room = self._p.profile, height - len(lines)
         if profile is None or room < 2:
-            return self._lines[:height]
+            return lines[:height]
         sites, age_s = profile.sites[: room - 1], self._s.at_s - profile.at_s
-        return [*self._lines, *site_lines(self._look, age_s, sites, self._width)]
+        return [*lines, *site_lines(self._look, age_s, sites, self._width)]
 
     def _fact_lines(self) -> list[Row]:
         facts, line = self._facts, self._line
@@ -87,12 +105,14 @@ class Details:
             yield f"user {self._p.user}"
         yield from self._facts.versions()
 
-    def _notices(self) -> list[Row]:
-        """The verdict and the warnings, in full: the notices below are cut at the edge."""
+    def _blocks(self) -> list[_Block]:
+        """The verdict and the warnings, in full: the notices below are cut where they are long."""
         look, p, width = self._look, self._p, self._width
-        verdict = judged(look, p, width, self.notices)
-        lines = [row for n in without_verdict(self.notices) for row in notice_rows(look, n, width)]
-        return [*verdict, *lines] if p.is_doubtful else [*lines, *verdict]
+        verdict = [n for n in self.notices if n.code in OF_VERDICT]
+        judgment: _Block = (verdict, judged(look, p, width, verdict))
+        others = without_verdict(self.notices)
+        blocks: list[_Block] = [([n], notice_rows(look, n, width)) for n in others]
+        return [judgment, *blocks] if p.is_doubtful else [*blocks, judgment]
 
     def _line(self, name: str, parts: Iterable[str], style: str = "plain") -> Row:
         """A line of that name, cut at the edge; gray if the process has ended."""
