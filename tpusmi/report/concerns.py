@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tpusmi.merge.advice import ON_DEVICES
-from tpusmi.model import Device, Notice, Process, Snapshot
+from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice, Process, Snapshot
 from tpusmi.report import words
 
 MARK = "!"
 """Behind the name of a device or process that a notice is about, on every screen."""
+OF_VERDICT = (STALE_HOLDER, SUSPECT_HOLDER)
+"""Codes of the warnings that repeat the verdict on a holder."""
 WHAT_TO_DO = "what to do: "
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Process, Snapshot, Value
+from tpusmi.model import Device, Notice, Process, Snapshot, Value
 from tpusmi.report import concerns, rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
+from tpusmi.report.concerns import OF_VERDICT
 from tpusmi.report.markup import MAP_COLUMNS, OLD, STYLE, Markup, bar, joined, tag, within
 from tpusmi.report.select import Remark, recent, remarks
 from tpusmi.report.text_grid import fitting
@@ -79,12 +80,11 @@ def _notices(s: Snapshot) -> Iterator[Markup]:
 def _remarks(s: Snapshot) -> list[Remark]:
     """Each once. The verdict on a stale holder is already below its row."""
     listed = {p.pid for p in s.processes}
-    verdict_codes = (STALE_HOLDER, SUSPECT_HOLDER)
     return [
         remark
         for remark in remarks(s)
         if (notice := remark.notice) is None
-        or notice.code not in verdict_codes
+        or notice.code not in OF_VERDICT
         or notice.pid not in listed
     ]
 
@@ -117,8 +117,11 @@ def _processes(s: Snapshot) -> Markup:
         return Markup("")
     listed = ordered[:PROCESSES_MOST]
     columns, table = _fitted(PROCESS_COLUMNS, rows.IndexedSnapshot(s), listed)
+    advice = {n.pid: n for n in s.warnings if n.code in OF_VERDICT}
     body = [
-        row for p, cells in zip(listed, table, strict=True) for row in _process(p, columns, cells)
+        row
+        for p, cells in zip(listed, table, strict=True)
+        for row in _process(p, columns, cells, advice.get(p.pid))
     ]
     hidden = len(ordered) - PROCESSES_MOST
     more = tag("div", f"and {hidden} more") if hidden > 0 else ""
@@ -166,8 +169,10 @@ def _device_cell(s: Snapshot, d: Device, column: ColumnSpec, cell: Cell) -> Mark
     return tag("td", text, class_="" if column.right else "l")
 
 
-def _process(p: Process, columns: Sequence[ColumnSpec], cells: Sequence[Cell]) -> Iterator[Markup]:
-    """Its row, and below it why a person has to look."""
+def _process(
+    p: Process, columns: Sequence[ColumnSpec], cells: Sequence[Cell], notice: Notice | None
+) -> Iterator[Markup]:
+    """Its row, and below it why a person has to look, and what to do."""
     yield tag(
         "tr",
         *(
@@ -178,8 +183,9 @@ def _process(p: Process, columns: Sequence[ColumnSpec], cells: Sequence[Cell]) -
     )
     if p.is_doubtful:
         style = "bad" if p.is_stale else "warn"
-        reason = tag("div", verdicts.sentence(p), class_=style)
-        yield tag("tr", tag("td", reason, class_="l", colspan=str(len(columns))))
+        more = concerns.lines(notice)[1:] if notice is not None and p.is_verified else []
+        lines = (tag("div", line, class_=style) for line in (verdicts.sentence(p), *more))
+        yield tag("tr", tag("td", *lines, class_="l", colspan=str(len(columns))))
 
 
 # -- averages

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from tpusmi.merge.roofline import roofline
 from tpusmi.model import Device, Holding, Process, Snapshot
 from tpusmi.report import rows, verdicts, words
-from tpusmi.report.concerns import Concerns
+from tpusmi.report.concerns import OF_VERDICT, Concerns
 from tpusmi.tui.device.chip_limits import rates, roofline_block
 from tpusmi.tui.device.device_facts import DeviceFacts
 from tpusmi.tui.device.device_graphs import DeviceGraphs
@@ -15,9 +15,9 @@ from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Block
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.draw.notice import advice_rows, notice_rows
+from tpusmi.tui.draw.notice import below_verdict, notice_rows
 from tpusmi.tui.page import AROUND, ScrollPage, scroll_keys, stepped
-from tpusmi.tui.process.process_facts import OF_VERDICT, letter, verdict_style
+from tpusmi.tui.process.process_facts import letter, verdict_style
 
 KEYS = scroll_keys("device", "device")
 GRAPHS_FROM = 16
@@ -126,7 +126,7 @@ def title(look: Look, s: Snapshot, d: Device, width: int) -> list[Row]:
     )
     error = look.wrapped(d.error, width, "bad", "! ") if d.error else []
     # The lines of the owners have the verdict: it needs only what to do.
-    drawn = {code: advice_rows for code in OF_VERDICT}
+    drawn = {code: below_verdict for code in OF_VERDICT}
     of_device = Concerns(s).of_device(d)
     notices = [row for n in of_device for row in drawn.get(n.code, notice_rows)(look, n, width)]
     return [names, *_owners(look, s, d), *error, *notices]

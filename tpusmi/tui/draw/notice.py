@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from tpusmi.model import Notice
 from tpusmi.report import concerns
-from tpusmi.tui.draw.look import Look, Row, split
+from tpusmi.tui.draw.look import Look, Row, split, width_of
 
 ANY = 1000
 """More lines than any notice has."""
@@ -67,6 +67,16 @@ def advice_rows(look: Look, n: Notice, width: int, most: int = ANY) -> list[Row]
     lines = _cut(look, split(n.advice, room), most, room)
     marks = (_INDENT + _ARROW, *[_INDENT * 2] * len(lines))
     return [look.line((m, "dim"), (line, "plain")) for m, line in zip(marks, lines, strict=False)]
+
+
+def below_verdict(look: Look, n: Notice, width: int) -> list[Row]:
+    """What to do about a holder, and since when, below the verdict on it, which says why."""
+    if width < AGES_FROM or not n.advice:
+        return advice_rows(look, n, width)
+    first, *more = advice_rows(look, n, width - AGE_ROOM)
+    age = concerns.age(n)
+    blank = " " * (width - width_of(first) - cell_len(age)) if age else ""
+    return [(*first, *look.line((blank + age, "dim"))), *more]
 
 
 def _first(look: Look, text: str, advice: str, age: str, width: int) -> Row:

@@ -9,11 +9,11 @@ from rich.cells import cell_len
 
 from tpusmi.model import Notice, Process, Site, Snapshot, State
 from tpusmi.report import verdicts, words
+from tpusmi.report.concerns import OF_VERDICT
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.draw.notice import advice_rows, notice_rows
+from tpusmi.tui.draw.notice import below_verdict, notice_rows
 from tpusmi.tui.process.process_facts import (
     NO_AGENT,
-    OF_VERDICT,
     JobFacts,
     letter,
     own_warnings,
@@ -154,7 +154,7 @@ def judged(look: Look, p: Process, width: int, notices: Iterable[Notice] = ()) -
     lines = look.wrapped(text, width, verdict_style(p), mark) if text else []
     for n in notices:
         if n.code in OF_VERDICT and text:
-            lines += advice_rows(look, n, width)
+            lines += below_verdict(look, n, width)
     signs = "; ".join(verdicts.other_signs(p))
     return [*lines, *(look.wrapped(f"signs: {signs}", width, "plain", "  ") if signs else [])]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Notice, Phase, Process, Snapshot, Verdict
+from tpusmi.model import Notice, Phase, Process, Snapshot, Verdict
 from tpusmi.report import words
-from tpusmi.report.concerns import Concerns
+from tpusmi.report.concerns import OF_VERDICT, Concerns
 from tpusmi.text import noun
 from tpusmi.tui.draw.look import Look, Row
 
@@ -187,10 +187,6 @@ def own_warnings(s: Snapshot, p: Process) -> list[Notice]:
     """
     notices = (*p.warnings, *Concerns(s).of_process(p, s.devices_of(p.key)))
     return list({n.message: n for n in notices}.values())
-
-
-OF_VERDICT = (STALE_HOLDER, SUSPECT_HOLDER)
-"""Codes of the warnings that repeat the verdict on a holder."""
 
 
 def without_verdict(notices: Iterable[Notice]) -> list[Notice]:
