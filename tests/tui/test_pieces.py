@@ -194,5 +194,5 @@ def test_how_many_more_notices_there_are_is_never_cut(width: int, most: int) -> 
     assert len(lines) == most
     if 0 < most < 4:
         last = "".join(piece.text for piece in lines[-1])
-        assert last.endswith(f" (and {4 - most} more)")
+        assert last.endswith(f" +{4 - most}" if width < 60 else f" (and {4 - most} more)")
         assert width_of(lines[-1]) <= width

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tpusmi.merge.advice import advised
 from tpusmi.merge.join import Join
 from tpusmi.merge.notices import notices
 from tpusmi.merge.staleness import judged
@@ -33,7 +32,7 @@ def snapshot_of(
     """The snapshot of one moment. `judge` says of every holder whether it is stale."""
     chips = join.chips
     living, others = join.devices
-    processes = tuple(map(advised, _ordered(join.processes)))
+    processes = tuple(map(_advised, _ordered(join.processes)))
     outcomes, servers = explained(join.outcomes, processes)
     values = _values(join.readings, join.at_s)
     _add_nominal(values, living, chips)
@@ -61,6 +60,15 @@ def snapshot_of(
     )
     snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))
+
+
+def _advised(p: Process) -> Process:
+    """The process with advice in what its agent warns of."""
+    if not p.warnings:
+        return p
+    from tpusmi.merge.advice import advised
+
+    return advised(p)
 
 
 def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:

@@ -1,7 +1,5 @@
 """What each notice means and what to do about it: one table by code. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -194,8 +192,6 @@ def rows() -> Iterator[tuple[str, str, str]]:
 
 def advised(p: Process) -> Process:
     """The process with advice in what its agent warns of."""
-    if not p.warnings:
-        return p
     return p._replace(warnings=tuple(n._replace(advice=_of_agent(n)) for n in p.warnings))
 
 

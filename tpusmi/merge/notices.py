@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from tpusmi.merge.advice import notice
 from tpusmi.merge.causes import warnings
 from tpusmi.merge.witnesses import stopped
 from tpusmi.model import (
@@ -53,13 +53,20 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
     return tuple(collected)
 
 
+def _notice(code: str, message: str, pid: int | None = None, **more: Any) -> Notice:
+    # Where nothing is wrong, the table is not loaded.
+    from tpusmi.merge.advice import notice
+
+    return notice(code, message, pid, **more)
+
+
 def _of_sight(s: Snapshot) -> Iterator[Notice]:
     """That a node may have a holder that cannot be seen."""
     held = {node for p in s.processes if not p.is_dead for node in p.holds}
     if s.visibility.reason and not held.issuperset(s.visibility.nodes):
         message = next((o.message for o in s.sources if o.source == HOLDERS), "")
         reason = s.visibility.reason
-        yield notice("unseen_holders", message if reason in message else reason)
+        yield _notice("unseen_holders", message if reason in message else reason)
 
 
 def _of_verdict(p: Process) -> Iterator[Notice]:
@@ -69,19 +76,19 @@ def _of_verdict(p: Process) -> Iterator[Notice]:
     may_be = p.verdict == Verdict.MAYBE and not is_new
     text = f"holds the TPU and {p.judgment}"
     if p.verdict == Verdict.STALE:
-        yield notice(STALE_HOLDER, text, p.pid)
+        yield _notice(STALE_HOLDER, text, p.pid)
     elif may_be or (p.verdict == Verdict.UNKNOWN and p.stale_code):
-        yield notice(SUSPECT_HOLDER, text, p.pid)
+        yield _notice(SUSPECT_HOLDER, text, p.pid)
 
 
 def _of_chips(s: Snapshot) -> Iterator[Notice]:
     for chip in s.chips:
         for note in chip.notes:
-            yield notice("chip", f"chip {chip.index}: {note}", chip=chip.index)
+            yield _notice("chip", f"chip {chip.index}: {note}", chip=chip.index)
         throttle = s.value("throttle_percent", chip.key)
         if throttle:
             text = f"chip {chip.index} is throttled by {throttle:.0f} %"
-            yield notice("throttled", text, chip=chip.index)
+            yield _notice("throttled", text, chip=chip.index)
     for link in s.links:
         if link.health:
             yield _of_link(link, s.chips)
@@ -93,7 +100,7 @@ def _of_lock_files(s: Snapshot) -> Iterator[Notice]:
     for file in s.lock_files:
         if (case := cases.get(file.state)) is not None:
             text, pids = f"{file.path}: {file.message}", ", ".join(map(str, file.pids))
-            yield notice(case, text, owner=file.owner or "its owner", pids=pids)
+            yield _notice(case, text, owner=file.owner or "its owner", pids=pids)
 
 
 def _of_strangers(s: Snapshot) -> Iterator[Notice]:
@@ -102,7 +109,7 @@ def _of_strangers(s: Snapshot) -> Iterator[Notice]:
         return
     for server in s.servers:
         if server.ids:
-            yield notice(
+            yield _notice(
                 "no_chips",
                 f"{server.address} reports {counted(len(server.ids), 'device')}, but no TPU can be "
                 "seen on this machine: a container, a tunnel to another one, or a simulator",
@@ -116,7 +123,7 @@ def _of_link(link: Link, chips: Sequence[Chip]) -> Notice:
     chip = next((c.index for c in chips if c.index == link.chip), None)
     of = "" if chip is None else f" of chip {chip}"
     text = f"ICI link {link.name}{of} {state} (health {link.health})"
-    return notice("ici_link" if link.health >= PERSISTENT else "ici_link.passing", text, chip=chip)
+    return _notice("ici_link" if link.health >= PERSISTENT else "ici_link.passing", text, chip=chip)
 
 
 def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
@@ -129,10 +136,10 @@ def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
     if p.holds and (why := _why_no_metrics(s, p, devices, has_no_agent=not wall)):
         yield why
     if p.holds and wall:
-        yield notice(OTHER_MOUNTS, wall, p.pid)
+        yield _notice(OTHER_MOUNTS, wall, p.pid)
     idle_s = least(s, "idle_s", devices)
     if idle_s is not None and idle_s >= UNUSED_S and p.stale_code != "idle":
-        yield notice("unused", "has held the TPU idle", p.pid, since_s=idle_s)
+        yield _notice("unused", "has held the TPU idle", p.pid, since_s=idle_s)
     yield from warnings(s, p)
 
 
@@ -141,7 +148,7 @@ def _silent_agent(s: Snapshot, p: Process) -> Notice:
     why, case = "hung, stopped, or switched off", "silent_agent"
     if stopped(p):
         why, case = f"it is {stopped(p)}", "silent_agent.stopped"
-    return notice(case, f"its agent has stopped writing: {why}", p.pid, since_s=since_s)
+    return _notice(case, f"its agent has stopped writing: {why}", p.pid, since_s=since_s)
 
 
 def _silent_servers(s: Snapshot, p: Process, devices: Sequence[Device]) -> Iterator[Notice]:
@@ -167,7 +174,7 @@ def _silence(server: Server, case: str, columns: Sequence[str], pid: int | None)
     text = re.sub(r"has not answered for \d+ s", "does not answer", server.message)
     if columns:
         text += f": {', '.join(columns)} {noun(len(columns), 'is', 'are')} missing"
-    return notice(case, f"libtpu's {text}", pid, since_s=server.silent_s)
+    return _notice(case, f"libtpu's {text}", pid, since_s=server.silent_s)
 
 
 def _missing_columns(s: Snapshot, devices: Sequence[Device]) -> list[str]:
@@ -203,11 +210,11 @@ def _why_no_metrics(
     if servers:
         empty = any(server.status == OK and not server.ids for server in servers)
         message = f"{held} and has no program loaded yet"
-        return notice("no_program", message, p.pid) if empty else None
+        return _notice("no_program", message, p.pid) if empty else None
     case, reason = _libtpus_reason(s, p)
     if not case and not (p.interval_s is None and has_no_agent):
         case = ".agent"
-    return notice(f"no_metrics{case}", f"{held} and {reason}", p.pid)
+    return _notice(f"no_metrics{case}", f"{held} and {reason}", p.pid)
 
 
 def _libtpus_reason(s: Snapshot, p: Process) -> tuple[str, str]:

@@ -1,7 +1,5 @@
 """For how long a viewer has seen each notice. No clock of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tpusmi.merge.advice import SILENT_SERVER
 from tpusmi.model import (
     DENIED,
     FAILED,
@@ -15,7 +14,6 @@ from tpusmi.model import (
     ProcessKey,
     Snapshot,
 )
-from tpusmi.report import concerns
 
 WAYS = 4
 """In which a word can name a device."""
@@ -103,6 +101,9 @@ class Remark(NamedTuple):
 
 def remarks(s: Snapshot) -> list[Remark]:
     """What a person can act on, each once: warnings, sources that were refused or failed, notes."""
+    # Not loaded by commands that print no sentences.
+    from tpusmi.report import concerns
+
     lines = [Remark(concerns.what(n), n) for n in s.warnings]
     warned = " ".join(line.text for line in lines)
     for o in s.sources:
@@ -130,6 +131,8 @@ def _without_silent_servers(s: Snapshot, source: Outcome) -> str:
 
 
 def _of_silent_servers(s: Snapshot) -> list[str]:
+    from tpusmi.merge.advice import SILENT_SERVER
+
     pids = {n.pid for n in s.warnings if n.code == SILENT_SERVER}
     return [
         server.message

@@ -20,7 +20,7 @@ from tpusmi.report import words
 from tpusmi.report.select import Remark, remarks
 from tpusmi.text import counted
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
-from tpusmi.tui.draw.notice import AGES_FROM, fits_a_line, notice_rows
+from tpusmi.tui.draw.notice_lines import AGES_FROM, fits_a_line, notice_rows
 from tpusmi.tui.keys import shown_key
 from tpusmi.tui.scene import Scene
 

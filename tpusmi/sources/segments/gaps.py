@@ -6,7 +6,6 @@ import os
 import time
 from collections import Counter
 
-from tpusmi.merge.advice import TABLE
 from tpusmi.model import AGENT, OTHER_MOUNTS, Missing, ProcessKey
 from tpusmi.sources.segments.evidence import Kernel
 from tpusmi.sources.segments.namespaces import NamespaceScan
@@ -115,5 +114,7 @@ class Gaps:
 
 
 def _walled() -> str:
+    from tpusmi.merge.advice import TABLE
+
     cure = TABLE[OTHER_MOUNTS].advice
     return f"{WALLED}: {cure if os.geteuid() else cure.removeprefix('try sudo, ')}"

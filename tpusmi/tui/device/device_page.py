@@ -15,7 +15,7 @@ from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Block
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.draw.notice import below_verdict, notice_rows
+from tpusmi.tui.draw.notice_lines import below_verdict, notice_rows
 from tpusmi.tui.page import AROUND, ScrollPage, scroll_keys, stepped
 from tpusmi.tui.process.process_facts import letter, verdict_style
 

@@ -13,7 +13,7 @@ from tpusmi.model import Device, Process, Snapshot, State, Value
 from tpusmi.model.several import mean, total
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.look import Look, Row, split
-from tpusmi.tui.draw.notice import notice_rows
+from tpusmi.tui.draw.notice_lines import notice_rows
 from tpusmi.tui.job.job_graphs import SHARES, JobGraphs
 from tpusmi.tui.process.process_details import (
     MOST_SITES,

@@ -11,7 +11,7 @@ from tpusmi.model import Notice, Process, Site, Snapshot, State
 from tpusmi.report import verdicts, words
 from tpusmi.report.concerns import OF_VERDICT
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.draw.notice import below_verdict, notice_rows
+from tpusmi.tui.draw.notice_lines import below_verdict, notice_rows
 from tpusmi.tui.process.process_facts import (
     NO_AGENT,
     JobFacts,

@@ -18,6 +18,8 @@ AGES_FROM = 60
 """Narrower screens have no ages."""
 LEAST_WHAT = 16
 """The least columns of what is wrong beside its advice, on one line."""
+BREAK = 6
+"""Columns that a line loses, on average, where it ends with a word."""
 _MARK, _INDENT, _ARROW = f"{concerns.MARK} ", "  ", "→ "
 
 
@@ -42,12 +44,9 @@ def notice_rows(
     advice = f" {_ARROW}{n.advice}" if n.advice else ""
     if cell_len(text + advice) <= room:
         return [_first(look, text, advice, age, width)]
-    if most == 1:
-        least = min(LEAST_WHAT, cell_len(text))
-        text = look.fitted(text, max(least, min(cell_len(text), room - cell_len(advice))))
-        advice = look.fitted(advice, min(cell_len(advice), max(0, room - cell_len(text))))
-        return [_first(look, text, advice, age, width)]
-    below = advice_rows(look, n, width, most - 1)
+    below = advice_rows(look, n, width)
+    if len(below) >= most:
+        return _run_on(look, text, advice, age, (width, room, most))
     first, *more = _cut(look, split(text, room), most - len(below), room)
     rest = (look.line((_INDENT, "plain"), (line, "warn")) for line in more)
     return [_first(look, first, "", age, width), *rest, *below]
@@ -59,12 +58,11 @@ def fits_a_line(n: Notice, width: int) -> bool:
     return not n.advice or room >= LEAST_WHAT
 
 
-def advice_rows(look: Look, n: Notice, width: int, most: int = ANY) -> list[Row]:
+def advice_rows(look: Look, n: Notice, width: int) -> list[Row]:
     """What to do, in lines of their own; none without advice."""
     if not n.advice:
         return []
-    room = width - len(_INDENT + _ARROW)
-    lines = _cut(look, split(n.advice, room), most, room)
+    lines = split(n.advice, width - len(_INDENT + _ARROW))
     marks = (_INDENT + _ARROW, *[_INDENT * 2] * len(lines))
     return [look.line((m, "dim"), (line, "plain")) for m, line in zip(marks, lines, strict=False)]
 
@@ -77,6 +75,17 @@ def below_verdict(look: Look, n: Notice, width: int) -> list[Row]:
     age = concerns.age(n)
     blank = " " * (width - width_of(first) - cell_len(age)) if age else ""
     return [(*first, *look.line((blank + age, "dim"))), *more]
+
+
+def _run_on(look: Look, text: str, advice: str, age: str, size: tuple[int, int, int]) -> list[Row]:
+    """One after the other, where the advice needs nearly all lines."""
+    width, room, most = size
+    left = most * room - cell_len(advice) - (most - 1) * BREAK
+    text = look.fitted(text, min(cell_len(text), max(LEAST_WHAT, left)))
+    first, *more = _cut(look, split(text + advice, room), most, room)
+    what, arrow, rest = first.partition(_ARROW)
+    rows = (look.line((_INDENT, "plain"), (line, "plain")) for line in more)
+    return [_first(look, what, arrow + rest, age, width), *rows]
 
 
 def _first(look: Look, text: str, advice: str, age: str, width: int) -> Row:
