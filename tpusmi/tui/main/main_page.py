@@ -112,15 +112,16 @@ class MainPage(ListPage):
         """The lines of each part, below that many about ends, and the notices: those that the
         details do not show whole.
         """
-        heights = self._heights_for(s, ends)
+        want = self._wanted(s)
+        heights = self._heights_for(want, ends)
         for _ in range(2):  # notices take lines from the details, which then show fewer of them
             notices = chrome.notices(s, self.detail_pane.notices_in(heights.detail))
             lines = self._notice_lines(notices, chrome.MOST_NOTICES)[1]
-            heights = self._heights_for(s, ends + lines)
+            heights = self._heights_for(want, ends + lines)
         notices = chrome.notices(s, self.detail_pane.notices_in(heights.detail))
         rows, lines = self._notice_lines(notices, heights.notices - ends)
         if ends + lines < heights.notices:
-            heights = self._heights_for(s, ends + lines)
+            heights = self._heights_for(want, ends + lines)
         return heights, rows
 
     def _notice_lines(self, notices: Sequence[Remark], most: int) -> tuple[list[Row], int]:
@@ -136,21 +137,23 @@ class MainPage(ListPage):
         self._kept[width, most, which] = kept
         return rows, kept
 
-    def _heights_for(self, s: Snapshot, notices: int) -> Heights:
-        """The lines of each part, that many for notices and ends among them."""
-        width, height = self.size
+    def _wanted(self, s: Snapshot) -> WantedLines:
+        """The lines that each part would fill, without notices."""
         filtering = self.typing or bool(self.table.filter)
         processes = len(self.processes.items)
-        want = WantedLines(
-            devices=self.device_panel.heights(s, width),
+        return WantedLines(
+            devices=self.device_panel.heights(s, self.size.width),
             processes=processes + 1 if processes or filtering else 0,
-            notices=notices,
+            notices=0,
             prompt=int(filtering),
             detail=self.detail_pane.height,
             graphs=self.overview.height if self.overview.measured(s) else 0,
-            others=self.detail_pane.others(),
         )
-        return arrange(want, height, self.device_panel.view)
+
+    def _heights_for(self, want: WantedLines, notices: int) -> Heights:
+        """The lines of each part, that many for notices and ends among them."""
+        want = want._replace(notices=notices, others=self.detail_pane.others())
+        return arrange(want, self.size.height, self.device_panel.view)
 
     def _arrange(self, snapshot: Snapshot, heights: Heights) -> None:
         """Give each part its lines, and draw devices and graphs."""
