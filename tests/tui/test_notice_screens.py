@@ -82,7 +82,7 @@ def _heights(pilot: Pilot[None]) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("size", SIZES[:2], ids=["80x24", "120x35"])
-async def test_nothing_moves_while_ages_and_numbers_tick(size: tuple[int, int]) -> None:
+async def test_nothing_moves_while_ages_tick(size: tuple[int, int]) -> None:
     feed = Moments(moment("unused"))
     async with dashboard(feed, size) as pilot:
         for case in ("throttled", "ici_link", "silent_server", "starved", "lock_file"):

@@ -38,9 +38,8 @@ def notice_rows(
     if most <= 0:
         return []
     text = concerns.what(n) if with_pid else n.message
-    with_age = with_age and width >= AGES_FROM
-    age = concerns.age(n) if with_age else ""
-    room = width - len(_MARK) - (AGE_ROOM if with_age else 0)
+    age = concerns.age(n) if with_age and width >= AGES_FROM else ""
+    room = (room_beside_age(width) if with_age else width) - len(_MARK)
     advice = f" {_ARROW}{n.advice}" if n.advice else ""
     if cell_len(text + advice) <= room:
         return [_first(look, text, advice, age, width)]
@@ -69,12 +68,22 @@ def advice_rows(look: Look, n: Notice, width: int) -> list[Row]:
 
 def below_verdict(look: Look, n: Notice, width: int) -> list[Row]:
     """What to do about a holder, and since when, below the verdict on it, which says why."""
-    if width < AGES_FROM or not n.advice:
-        return advice_rows(look, n, width)
-    first, *more = advice_rows(look, n, width - AGE_ROOM)
-    age = concerns.age(n)
-    blank = " " * (width - width_of(first) - cell_len(age)) if age else ""
-    return [(*first, *look.line((blank + age, "dim"))), *more]
+    rows = advice_rows(look, n, room_beside_age(width))
+    return aged(look, rows, n, width)
+
+
+def room_beside_age(width: int) -> int:
+    """The columns that a first line has beside an age."""
+    return width - AGE_ROOM if width >= AGES_FROM else width
+
+
+def aged(look: Look, rows: Sequence[Row], n: Notice, width: int) -> list[Row]:
+    """The lines, with the age of the notice at the right of the first one."""
+    age = concerns.age(n) if width >= AGES_FROM else ""
+    if not rows or not age:
+        return [*rows]
+    blank = " " * (width - width_of(rows[0]) - cell_len(age))
+    return [(*rows[0], *look.line((blank + age, "dim"))), *rows[1:]]
 
 
 def _run_on(look: Look, text: str, advice: str, age: str, size: tuple[int, int, int]) -> list[Row]:
