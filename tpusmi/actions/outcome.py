@@ -60,7 +60,13 @@ class Cleared(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What became of all targets, of their nodes, and of the lock file."""
+    """What became of all targets, of their nodes, and of the lock file: the result of
+    `tpusmi.free()`.
+
+    >>> report = tpusmi.free(stale=True)
+    >>> report
+    <Report: nothing to end; not known whether it is free>
+    """
 
     results: tuple[Result, ...]
     still_held: Mapping[str, tuple[int, ...]]
@@ -79,6 +85,11 @@ class Report(NamedTuple):
     """Holders that may be stale, but not for certain."""
     came_back: tuple[Newcomer, ...] = ()
     """Processes that have taken a node of the plan since."""
+
+    def __repr__(self) -> str:
+        ends = ", ".join(f"{r.process.pid} {r.outcome}" for r in self.results)
+        is_free = {True: "the TPU is free", False: "the TPU is not free"}.get(self.is_free)
+        return f"<Report: {ends or 'nothing to end'}; {is_free or 'not known whether it is free'}>"
 
     @property
     def is_free(self) -> bool | None:
