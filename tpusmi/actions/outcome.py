@@ -88,8 +88,10 @@ class Report(NamedTuple):
 
     def __repr__(self) -> str:
         ends = ", ".join(f"{r.process.pid} {r.outcome}" for r in self.results)
-        is_free = {True: "the TPU is free", False: "the TPU is not free"}.get(self.is_free)
-        return f"<Report: {ends or 'nothing to end'}; {is_free or 'not known whether it is free'}>"
+        is_free = "not known whether the TPU is free"
+        if self.is_free is not None:
+            is_free = "the TPU is free" if self.is_free else "the TPU is not free"
+        return f"<Report: {ends or 'nothing to end'}; {is_free}>"
 
     @property
     def is_free(self) -> bool | None:

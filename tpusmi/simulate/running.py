@@ -93,7 +93,8 @@ class Running:
 
     @property
     def _has_links(self) -> bool:
-        return self.description["hosts"] * len(self.description["chips"]) > 1
+        chips: int = self.description["hosts"] * len(self.description["chips"])
+        return chips > 1
 
     @property
     def faults(self) -> dict[str, str]:

@@ -78,7 +78,10 @@ class Workload:
         self.forced = forced
         self.leaking_s = leaking_s
         self._speed = speed
-        self._since_s, self._before = since or (0.0, None)
+        self._before: Workload | None = None
+        self._since_s = 0.0
+        if since is not None:
+            self._since_s, self._before = since
         self._done = 0.0
         """Steps until `since_s`, where what it was before is forgotten."""
         self._turned_s = seed * 37.0 % CYCLE_S
