@@ -12,16 +12,13 @@ from typing import Protocol
 from tpusmi import __version__
 from tpusmi.merge import snapshot_of
 from tpusmi.merge.join import Join
+from tpusmi.merge.notices import Sightings
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
 from tpusmi.model.process import USUAL, Limits
 from tpusmi.sources.host_facts import host_facts
 from tpusmi.text import clean
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tpusmi.merge.sightings import Sightings
 
 PORT_VARIABLE = "LIBTPUINFO_GRPC_PORT"
 """Ports that are asked for metrics, as nvtop reads it."""
@@ -55,7 +52,7 @@ class Collector:
         self.limits = limits
         """How long a holder may do nothing."""
         self._host = host
-        self._sightings: Sightings | None = None
+        self._sightings = Sightings()
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
@@ -108,16 +105,6 @@ class Collector:
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
         s = snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
-        return self._aged(s)
-
-    def _aged(self, s: Snapshot) -> Snapshot:
-        """The snapshot with the ages of its warnings."""
-        if self._sightings is None:
-            if not s.warnings:
-                return s
-            from tpusmi.merge.sightings import Sightings
-
-            self._sightings = Sightings()
         return s._replace(warnings=self._sightings.aged(s.warnings, s.at_s))
 
     def _record(self) -> Join:

@@ -8,8 +8,7 @@ from typing import Any
 from support.device_feeds import v5e_chips
 from support.feeds import Job, MomentFeed, ScriptedFeed
 from tpusmi.merge.advice import advised
-from tpusmi.merge.notices import notices
-from tpusmi.merge.sightings import Sightings
+from tpusmi.merge.notices import Sightings, notices
 from tpusmi.model import (
     AGENT,
     FAILED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpusmi.merge.sightings import GAP_S, SIGHTINGS_MOST, Sightings
+from tpusmi.merge.notices import GAP_S, SIGHTINGS_MOST, Sightings
 from tpusmi.model import Notice
 
 SLOW = Notice("throttled", "chip 1 is throttled by 10 %", chip=1)

@@ -14,15 +14,7 @@ from tpusmi.report import concerns, rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
 from tpusmi.report.concerns import OF_VERDICT
 from tpusmi.report.heat_map import SHARES, cell_of, maps
-from tpusmi.report.markup import (
-    ENDED,
-    OLD,
-    STYLE,
-    Markup,
-    bar,
-    joined,
-    tag,
-)
+from tpusmi.report.markup import ENDED, OLD, STYLE, Markup, bar, joined, tag
 from tpusmi.report.select import Remark, recent, remarks
 from tpusmi.report.text_grid import fitting
 from tpusmi.text import counted
