@@ -76,6 +76,21 @@ async def test_every_advice_stands_whole_and_once(size: tuple[int, int]) -> None
             assert is_marked[PID] == concerned, case
 
 
+@pytest.mark.parametrize("color", [True, False], ids=["color", "no_color"])
+async def test_every_view_of_the_devices_has_the_mark(color: bool) -> None:
+    feed = Moments(moment("throttled"))
+    async with dashboard(feed, SIZES[0], color=color, ascii=not color) as pilot:
+        for key, marked, unmarked in (
+            ("f", "tpu:1 !41234", "tpu:0  41234"),
+            ("c", "tpu:1! ", "tpu:0  "),
+            ("H", "! 73 ", "  71 "),
+        ):
+            await press(pilot, key)
+            assert marked in _screen(pilot)
+            assert unmarked in _screen(pilot)
+            assert _screen(pilot).count("!") == 3  # of the device, of the process, of the notice
+
+
 def _heights(pilot: Pilot[None]) -> Iterator[int]:
     page = pilot.app.page  # type: ignore[attr-defined]
     yield from (part.size.height for part in (page.detail, page.notices, page.processes))
