@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tpusmi import __version__
-from tpusmi.merge import snapshot_of
+from tpusmi.merge import Sightings, snapshot_of
 from tpusmi.merge.join import Join
-from tpusmi.merge.notices import Sightings
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import SHARED
 from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
@@ -51,8 +50,7 @@ class Collector:
         self.history = History()
         self.limits = limits
         """How long a holder may do nothing."""
-        self._host = host
-        self._sightings = Sightings()
+        self._host, self._sources, self._sightings = host, sources, Sightings()
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
@@ -65,6 +63,12 @@ class Collector:
         """Let the threads end; a thread that hangs is left alone, it is a daemon."""
         for runner in self._runners:
             runner.stop()
+
+    def watch_programs(self, is_on: bool) -> None:
+        """Ask libtpu what the cores run, from its next look on, or no longer: it is expensive."""
+        for source in self._sources:
+            if hasattr(source, "with_programs"):
+                source.with_programs = is_on
 
     def read_once(self, deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
         """Read every source once, all at the same time.
@@ -105,7 +109,7 @@ class Collector:
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
         s = snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
-        return s._replace(warnings=self._sightings.aged(s.warnings, s.at_s))
+        return self._sightings.with_ages(s)
 
     def _record(self) -> Join:
         """The newest outcomes, joined, and what they show in the history."""

@@ -75,6 +75,10 @@ class Sightings:
     def __init__(self) -> None:
         self._by_key: Mapping[_Key, _Sighting] = {}
 
+    def with_ages(self, s: Snapshot) -> Snapshot:
+        """The snapshot with the ages of its notices."""
+        return s._replace(warnings=self.aged(s.warnings, s.at_s))
+
     def aged(self, notices: Iterable[Notice], now_s: float) -> tuple[Notice, ...]:
         """The notices, those without an age of their own with how long they have been seen. None at
         the first sight: it may have been so before.
