@@ -44,9 +44,13 @@ class Concerns:
         self._s = s
         self._of_pid: dict[int, list[Notice]] = {}
         self._of_chip: dict[int, list[Notice]] = {}
+        self._on_devices: dict[int, list[Notice]] = {}
+        """By pid, those about a process that mark its devices, or one of them."""
         for n in s.warnings:
             if n.pid is not None:
                 self._of_pid.setdefault(n.pid, []).append(n)
+                if n.device is not None or n.code in ON_DEVICES:
+                    self._on_devices.setdefault(n.pid, []).append(n)
             if n.chip is not None:
                 self._of_chip.setdefault(n.chip, []).append(n)
 
@@ -56,8 +60,9 @@ class Concerns:
         pids = {key.pid for key in d.owners if not key.claim}
         if d.key.process is not None and not d.key.process.claim:
             pids.add(d.key.process.pid)
-        of_pids = (n for pid in sorted(pids) for n in self._of_pid.get(pid, ()))
-        return _once((*of_chip, *(n for n in of_pids if _is_about(n, d))))
+        of_pids = [n for pid in sorted(pids) for n in self._on_devices.get(pid, ())]
+        of_pids = [n for n in of_pids if n.device in (None, d.key.index)]
+        return _once((*of_chip, *of_pids)) if of_chip and of_pids else of_chip or of_pids
 
     def of_process(self, p: Process, devices: Iterable[Device]) -> list[Notice]:
         """Those about the process, and those about the chips of its devices, which are given. None
@@ -68,12 +73,6 @@ class Concerns:
         chips = dict.fromkeys(d.chip for d in devices if d.chip is not None)
         of_chips = (n for chip in chips for n in self._of_chip.get(chip, ()))
         return _once((*self._of_pid.get(p.pid, ()), *of_chips))
-
-
-def _is_about(n: Notice, d: Device) -> bool:
-    if n.device is not None:
-        return n.device == d.key.index
-    return n.code in ON_DEVICES
 
 
 def _once(notices: Iterable[Notice]) -> list[Notice]:
