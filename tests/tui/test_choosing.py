@@ -45,6 +45,12 @@ async def test_all_panels_hidden_leave_a_screen_with_a_footer() -> None:
         assert height(pilot, "processes")  # a filter shows what it filters
 
 
+async def test_details_are_hidden_with_the_processes() -> None:
+    async with dashboard(two_jobs(), size=(120, 45), hidden=("processes", "graphs")) as pilot:
+        assert text(pilot, "detail").strip() == ""
+        assert "train.main" not in shown(pilot)
+
+
 async def test_the_header_stays_while_it_has_a_warning() -> None:
     async with dashboard(two_jobs(), hidden=("header",)) as pilot:
         assert not height(pilot, "header")

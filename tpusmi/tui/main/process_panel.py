@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 
-from tpusmi.model import Process, ProcessKey, Snapshot
+from tpusmi.model import Notice, Process, ProcessKey, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.look import Row
@@ -60,6 +60,7 @@ class ProcessList:
         self._tags &= {p.key for p in snapshot.processes if not p.is_dead}
         self._put_cursor(rows, snapshot.at_s)
         grid.active, grid.marked = active, self._tags
+        grid.warned = table.warned(rows)
         grid.note = "  ".join(self._notes())
         grid.sorted_by = (table.sorting.title, table.sorting.falls)
         grid.show_items(rows)
@@ -147,6 +148,8 @@ class DetailPane:
 
     def __init__(self, scene: Scene, process_list: ProcessList) -> None:
         self._scene, self._list = scene, process_list
+        self.hidden = False
+        """The user has hidden the processes, and the details with them."""
         self._snapshot: Snapshot | None = None
         self._first: Details | None = None
         self._others: dict[int, Details] = {}
@@ -176,8 +179,14 @@ class DetailPane:
         for details in self._details_of_others():
             yield _rounded(details.height + 1)
 
+    def notices_in(self, height: int) -> Collection[Notice]:
+        """The warnings that it shows whole in that many lines."""
+        return () if self._first is None or self.hidden else self._first.notices_in(height)
+
     def lines(self, height: int) -> list[Row]:
         """As many lines as there is room for."""
+        if self.hidden:
+            return []
         if self._first is None:
             return self._nothing()[:height]
         below: list[Row] = []
