@@ -125,7 +125,7 @@ def _hidden(value: object) -> tuple[str, ...]:
 
 
 def _columns(value: object) -> dict[str, tuple[str, ...]]:
-    from tpusmi.report.columns import CHOICES
+    from tpusmi.report.column_choices import CHOICES
 
     columns: dict[str, tuple[str, ...]] = {}
     for table, titles in _table(value, "columns").items():
@@ -139,7 +139,7 @@ def _columns(value: object) -> dict[str, tuple[str, ...]]:
 
 
 def _sort(value: object) -> str:
-    from tpusmi.report.columns import SORTED_BY
+    from tpusmi.report.column_choices import SORTED_BY
 
     return _one_of(value, "column", ("", *SORTED_BY), LISTS)
 

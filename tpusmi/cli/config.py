@@ -52,7 +52,7 @@ def saved(path: str, values: Mapping[Way, Value]) -> str:
 
 def _defaults() -> dict[Way, Value]:
     """Settings that are not written to a file that does not have them."""
-    from tpusmi.report.columns import CHOICES
+    from tpusmi.report.column_choices import CHOICES
     from tpusmi.tui.main.process_table import DEFAULT_SORT
 
     usual = Settings()
@@ -91,7 +91,7 @@ def _head() -> Iterator[str]:
 
 
 def _plain(settings: Settings) -> Iterator[str]:
-    from tpusmi.report.columns import SORTED_BY
+    from tpusmi.report.column_choices import SORTED_BY
     from tpusmi.tui.draw.themes import THEMES
     from tpusmi.tui.feed import PANELS, DeviceView
 
@@ -113,7 +113,7 @@ def _plain(settings: Settings) -> Iterator[str]:
 
 
 def _columns(settings: Settings) -> Iterator[str]:
-    from tpusmi.report.columns import CHOICES
+    from tpusmi.report.column_choices import CHOICES
 
     yield "# the columns to show, where there is room and something to show in them"
     yield "[columns]"

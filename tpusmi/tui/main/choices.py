@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tpusmi.report.columns import CHOICES
+from tpusmi.report.column_choices import CHOICES
 from tpusmi.tui.feed import PANELS, Options
 
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from textual.message import Message
 
-from tpusmi.report.columns import CHOICES, DEVICE_COLUMNS, PROCESS_COLUMNS
+from tpusmi.report.column_choices import CHOICES
+from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS
 from tpusmi.tui.feed import PANELS, ShownSettings
 from tpusmi.tui.main.choices import Choices
 from tpusmi.tui.page import ListPage

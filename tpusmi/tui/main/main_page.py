@@ -27,6 +27,7 @@ from tpusmi.tui.scene import Scene
 
 KEPT_MOST = 32
 
+
 class MainPage(FilterPage):
     """Tables of devices and processes, one of which has the cursor."""
 
