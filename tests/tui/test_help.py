@@ -7,6 +7,7 @@ from support.dashboards import dashboard, press, screen_text, shown
 from support.feeds import two_jobs
 
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS
+from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import UNICODE, Look, width_of
 from tpusmi.tui.help import help_lines
@@ -77,7 +78,7 @@ def test_all_of_it_is_there_at_every_width(page: str, width: int) -> None:
 
 def test_the_columns_are_those_of_the_tables() -> None:
     main = {title for section in columns_of("") for title, _ in section.entries}
-    assert main == {c.title for c in (*DEVICE_COLUMNS, *PROCESS_COLUMNS)}
+    assert main == {c.title for c in (*DEVICE_COLUMNS, *PROCESS_COLUMNS)} - {WARNED}
     assert {"STEPS/s", "TIME", "PEAK", "DEVICES", "CHIP", "NODE"} <= main
     tree = {c.title for c in MemoryTable(Look()).columns()}
     assert tree <= {title for title, _ in MEMORY_COLUMNS}
@@ -86,6 +87,7 @@ def test_the_columns_are_those_of_the_tables() -> None:
 def test_every_letter_of_a_phase_and_the_parentheses_are_explained() -> None:
     found = dict(marks(UNICODE).entries)
     assert {*LETTERS.values()} <= {*found}
+    assert "warning" in found[f"tpu:0{WARNED}"]
     assert "ended" in found["(18 %)"]
 
 

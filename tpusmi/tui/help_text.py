@@ -8,7 +8,8 @@ from typing import NamedTuple
 from textual.binding import Binding
 
 from tpusmi.report import rows, words
-from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS
+from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, ColumnSpec
+from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.tui.draw.look import Glyphs
 from tpusmi.tui.draw.table import MARK
 from tpusmi.tui.keys import key_names
@@ -159,6 +160,7 @@ def _marks(glyphs: Glyphs) -> Iterator[Entry]:
     yield SUSPECT, "may be left over: its details show the evidence for and against"
     yield STOPPED, "stopped: by SIGSTOP, Ctrl-Z or a debugger"
     yield SILENT, "silent: alive, but its agent stopped writing"
+    yield f"tpu:0{WARNED}", "a warning is about this device or process: its page says what to do"
     yield words.UNKNOWN, "not measured: unknown, which is not 0"
     yield "(18 %)", "in parentheses: an old value, or the last one of a job that has ended"
     yield "gray", "old, of a job that has ended, or not verified"
@@ -182,8 +184,13 @@ def columns_of(page: str) -> list[Section]:
         "memory": ("memory",),
     }
     entries = {
-        "devices": tuple((c.title, c.help) for c in DEVICE_COLUMNS),
-        "processes": tuple((c.title, c.help) for c in PROCESS_COLUMNS),
+        "devices": _helps(DEVICE_COLUMNS),
+        "processes": _helps(PROCESS_COLUMNS),
         "memory": MEMORY_COLUMNS,
     }
     return [Section(f"Columns of {name}", entries[name]) for name in tables[page]]
+
+
+def _helps(columns: Iterable[ColumnSpec]) -> tuple[Entry, ...]:
+    """Titles and explanations of columns; the mark of a warning is among the marks."""
+    return tuple((c.title, c.help) for c in columns if c.title != WARNED)
