@@ -96,6 +96,12 @@ def _process_fields(_: argparse.Namespace) -> Values:
     return {name: field.help for name, field in process_fields().items()}
 
 
+def _sections(_: argparse.Namespace) -> Values:
+    from tpusmi.report.full_report import SECTIONS
+
+    return _plain(SECTIONS)
+
+
 def _filters(_: argparse.Namespace) -> Values:
     from tpusmi.cli.argument_types import ONLY
 
@@ -176,6 +182,7 @@ VALUES: Mapping[str, Callable[[argparse.Namespace], Values]] = {
     "--format": _formats,
     "--query-tpu": _device_fields,
     "--query-processes": _process_fields,
+    "--display": _sections,
     "--only": _filters,
     "--signal": _signals,
     "--fault": _faults,
