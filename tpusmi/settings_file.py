@@ -36,7 +36,7 @@ def save(
         changed = edited(text, new)
         if changed == text:
             return False
-        _replace(os.path.realpath(path), changed)
+        replace_file(os.path.realpath(path), changed)
     except OSError as error:
         raise SettingsError(f"{clean(path)}: {error.strerror or 'cannot be written'}") from None
     except ValueError as error:
@@ -138,14 +138,18 @@ def _section(lines: list[str], table: str) -> tuple[int | None, int]:
     return first, next(after, len(lines))
 
 
-def _replace(path: str, text: str) -> None:
-    """Replace a file in one step; the new one has the permissions of the old. Raises OSError."""
-    folder = os.path.dirname(path) or "."
-    os.makedirs(folder, exist_ok=True)
+def replace_file(path: str, text: str) -> None:
+    """Replace a file in one step; the new one has the permissions of the old. Raises OSError, or
+    ValueError for a device or another special file, such as /dev/null.
+    """
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     temporary = f"{path}.{os.getpid()}.new"
     mode = 0o644
-    with suppress(OSError):
-        mode = stat.S_IMODE(os.stat(path).st_mode)
+    with suppress(FileNotFoundError):
+        before = os.lstat(path).st_mode
+        if not stat.S_ISREG(before):
+            raise ValueError("not a regular file")
+        mode = stat.S_IMODE(before)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, mode)
     try:

@@ -13,7 +13,7 @@ from support.users import as_another_user
 
 from tpusmi.cli.config import config_text
 from tpusmi.settings import Settings, SettingsError, load, parsed
-from tpusmi.settings_file import edited, save
+from tpusmi.settings_file import edited, replace_file, save
 
 MINE = """# my settings
 theme = 'dark' # easy on the eyes
@@ -100,6 +100,18 @@ def test_a_place_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) ->
     assert path.read_text() == MINE
     with pytest.raises(SettingsError, match="/proc/tpusmi"):
         save("/proc/tpusmi/config.toml", {("theme",): "light"})
+
+
+def test_a_device_is_never_replaced(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with pytest.raises(ValueError, match="not a regular file"):
+        replace_file(str(fifo), "x")
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+    assert os.listdir(tmp_path) == ["fifo"]
+    with pytest.raises(SettingsError, match="not a regular file"):
+        save(os.devnull, {("theme",): "dark"})
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
 _LINES = st.sampled_from(

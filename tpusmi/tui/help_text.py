@@ -91,7 +91,7 @@ OTHER = "Other keys"
 MEMORY_COLUMNS: tuple[Entry, ...] = (
     ("BYTES", "Bytes of live arrays, or of compiled programs."),
     ("SHARE", "Share of all live arrays."),
-    ("RATE", "How fast its bytes grow, per minute."),
+    ("RATE", "Growth per minute, over the last five minutes, on all devices."),
     ("COUNT", "Arrays, or programs."),
     ("CHANGE", "Change of the bytes since the mark (b sets it)."),
     ("+/-", "Change of the count since the mark."),
