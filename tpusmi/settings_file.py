@@ -139,21 +139,23 @@ def _section(lines: list[str], table: str) -> tuple[int | None, int]:
 
 
 def replace_file(path: str, text: str) -> None:
-    """Replace a file in one step; the new one has the permissions of the old. Raises OSError, or
+    """Replace a file in one step; the new one has owner and permissions of the old. Raises OSError, or
     ValueError for a device or another special file, such as /dev/null.
     """
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     temporary = f"{path}.{os.getpid()}.new"
-    mode = 0o644
+    mode, owner = 0o644, None
     with suppress(FileNotFoundError):
-        before = os.lstat(path).st_mode
-        if not stat.S_ISREG(before):
+        before = os.lstat(path)
+        if not stat.S_ISREG(before.st_mode):
             raise ValueError("not a regular file")
-        mode = stat.S_IMODE(before)
+        mode, owner = stat.S_IMODE(before.st_mode), (before.st_uid, before.st_gid)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, mode)
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
+            if owner is not None and os.geteuid() == 0:  # of another user, under sudo
+                os.fchown(file.fileno(), *owner)
             os.fchmod(file.fileno(), mode)
             file.write(text)
             file.flush()

@@ -102,6 +102,15 @@ def test_a_place_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) ->
         save("/proc/tpusmi/config.toml", {("theme",): "light"})
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_root_leaves_a_file_to_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(MINE)
+    os.chown(path, 12345, 12346)
+    assert save(str(path), {("theme",): "light"})
+    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 12346)
+
+
 def test_a_device_is_never_replaced(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
