@@ -139,8 +139,8 @@ def _section(lines: list[str], table: str) -> tuple[int | None, int]:
 
 
 def replace_file(path: str, text: str) -> None:
-    """Replace a file in one step; the new one has owner and permissions of the old. Raises OSError, or
-    ValueError for a device or another special file, such as /dev/null.
+    """Replace a file in one step; the new one has owner and permissions of the old. Raises
+    OSError, or ValueError for a device or another special file, such as /dev/null.
     """
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     temporary = f"{path}.{os.getpid()}.new"
