@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tpusmi.model import Snapshot
+from tpusmi.model import ProcessKey, Snapshot
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.ending import ends
 from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
@@ -65,6 +65,8 @@ class Dashboard(App[None]):
         self._main = MainPage(self.scene)
         self._is_asking = False
         """The user is asked about a process: the shown moment stays until the answer."""
+        self._followed: tuple[ProcessKey, ProcessKey] | None = None
+        """The last change of the chosen process that was announced."""
         self._waiting_since_s: float | None = None
         self._ticker: Timer | None = None
         self._reader = reader(feed, lambda answer: self.post_message(self.Arrived(answer)))
@@ -220,17 +222,22 @@ class Dashboard(App[None]):
         if host is None or snapshot is None or self._is_asking:
             pass
         elif there := ends.still_there(snapshot, targets):
-            self._ask_about(ends.question(host, scene.options, snapshot, there), choice)
+            question = ends.question(host, scene.options, snapshot, there)
+            if question.needless:
+                self.say(question.needless)
+            else:
+                self._ask_about(question, choice)
         elif any(not p.is_verified for p in targets):
             self.say(CANNOT_END)
 
     def _ask_about(self, question: Question, choice: str) -> None:
-        from tpusmi.tui.ending.kill_screen import KillScreen
+        from tpusmi.tui.ending.kill_screen import CANCEL, KillScreen
         from tpusmi.tui.ending.question import text_about
 
         scene = self.scene
         text = text_about(scene.look, question, scene.user, scene.ends.progress)
-        screen = KillScreen(scene.look, text, choice, bool(question.plan.targets))
+        chosen = choice if question.is_of_stale else CANCEL  # no slip ends a run
+        screen = KillScreen(scene.look, text, chosen, bool(question.plan.targets))
         self._is_asking = True
         self.push_screen(screen, lambda number: self._answered(question, number))
 
@@ -286,6 +293,9 @@ class Dashboard(App[None]):
     def _draw(self) -> None:
         if not self._is_asking:
             self.scene.refresh()
+        if self.scene.followed and self.scene.followed != self._followed:
+            old, new = self._followed = self.scene.followed
+            self.say(f"pid {old.pid} has ended: pid {new.pid} runs the same command, and is shown")
         self.page.draw()
 
     def _draw_header(self) -> None:

@@ -12,6 +12,7 @@ from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Ends
 from tpusmi.tui.feed import Options
+from tpusmi.tui.process.follower import Follower
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 CANNOT_END = "Not verified: known only from a file, so it cannot be ended."
@@ -35,6 +36,9 @@ class Scene:
         self.device_key: DeviceKey | None = None
         """The device the user has chosen."""
         self.process_key: ProcessKey | None = None
+        self.follower = Follower()
+        self.followed: tuple[ProcessKey, ProcessKey] | None = None
+        """The chosen process that has ended, and the one that was chosen in its place just now."""
         self.marks: dict[ProcessKey, MemoryProfile] = {}
         """The memory of each job when the user set its mark, to show growth since."""
         self.newest: Snapshot | None = None
@@ -85,6 +89,21 @@ class Scene:
             self.snapshot = past(self.newest, self.history, self._shown_at_s)
         if (process := self.process) is not None:
             self.process_key = process.key
+        self._follow()
+
+    def choose_process(self, key: ProcessKey | None) -> None:
+        """Choose a process because the user did."""
+        self.process_key, self.followed = key, None
+        self.follower.choose(self.process if key is not None else None)
+
+    def _follow(self) -> None:
+        """Choose what runs in place of the chosen process, if that has ended; not in the past."""
+        s, old = self.snapshot, self.follower.watched
+        if s is None or self._shown_at_s is not None:
+            return
+        new = self.follower.successor(s, self.process)
+        if new is not None and old is not None:
+            self.process_key, self.followed = new.key, (old.key, new.key)
 
     def axis(self, span_s: int, width: int) -> Row:
         """The time axis below graphs of that width."""

@@ -242,7 +242,7 @@ class MainPage(ListPage):
     def on_item_list_moved(self, message: ItemList.Moved) -> None:
         if message.sender is self.processes:
             self.panel = PROCESSES
-            self.process_list.choose()
+            self.process_list.choose(by_user=True)
         else:
             self.panel = DEVICES
             self.device_panel.take_cursor()

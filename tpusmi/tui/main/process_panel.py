@@ -53,6 +53,7 @@ class ProcessList:
         """Draw the table; if `active`, keys move its cursor."""
         table, grid = self.table, self.grid
         table.take(snapshot)
+        self._follow()
         rows = table.branches()
         self._tags &= {p.key for p in snapshot.processes if not p.is_dead}
         self._put_cursor(rows, snapshot.at_s)
@@ -62,17 +63,26 @@ class ProcessList:
         grid.show_items(rows)
         self.choose()
 
-    def choose(self) -> None:
+    def _follow(self) -> None:
+        """Move the cursor with the choice, once, from a process that has ended to the next one."""
+        followed = self._scene.followed
+        if followed is not None:
+            self._scene.followed, self.grid.cursor = None, followed[1]
+
+    def choose(self, by_user: bool = False) -> None:
         """Let the other pages show the process under the cursor."""
         selected, index = self.selected, self.grid.index
-        self._scene.process_key = None if selected is None else selected.key
+        key = None if selected is None else selected.key
+        if by_user:
+            self._scene.choose_process(key)
+        self._scene.process_key = key
         self._place = self._place if index is None else index
 
     def adopt(self) -> None:
         """Move the cursor to the process chosen on another page; drawing moves it on if that is not
         shown.
         """
-        self._start_key = None
+        self._start_key = self._scene.followed = None
         if self.grid.cursor is not None and self._scene.process_key is not None:
             self.grid.cursor = self._scene.process_key
 
