@@ -29,7 +29,7 @@ async def becomes(pilot: Pilot[None], feed: ScriptedFeed, *jobs: Job) -> None:
 async def test_the_same_command_again_is_chosen_and_the_footer_says_so() -> None:
     script = feed()
     async with dashboard(script) as pilot:
-        await press(pilot, "end")
+        await press(pilot, "home")
         assert selected(pilot) == str(OLD)
         await becomes(pilot, script, old(state="dead"))
         assert selected(pilot) == str(OLD)
@@ -44,7 +44,7 @@ async def test_the_same_command_again_is_chosen_and_the_footer_says_so() -> None
 async def test_it_is_also_chosen_where_the_old_one_left_nothing() -> None:
     script = feed()
     async with dashboard(script) as pilot:
-        await press(pilot, "end")
+        await press(pilot, "home")
         await becomes(pilot, script)
         assert selected(pilot) == str(OTHER)
         await becomes(pilot, script, new())
@@ -54,7 +54,7 @@ async def test_it_is_also_chosen_where_the_old_one_left_nothing() -> None:
 async def test_a_cursor_that_the_user_has_moved_stays() -> None:
     script = feed()
     async with dashboard(script) as pilot:
-        await press(pilot, "end")
+        await press(pilot, "home")
         await becomes(pilot, script, old(state="dead"))
         await press(pilot, "home")
         await becomes(pilot, script, old(state="dead"), new())
@@ -65,13 +65,12 @@ async def test_another_command_user_or_a_process_from_before_is_not_followed() -
     for other in (new("python eval.py"), new(user="grace")):
         script = feed()
         async with dashboard(script) as pilot:
-            await press(pilot, "end")
+            await press(pilot, "home")
             await becomes(pilot, script, old(state="dead"), other)
             assert selected(pilot) == str(OLD)
     script = feed()
     script.jobs = (*script.jobs, new())
     async with dashboard(script) as pilot:
-        await press(pilot, "down")
         assert selected(pilot) == str(OLD)
         await becomes(pilot, script, old(state="dead"), new())
         assert selected(pilot) == str(OLD)
@@ -80,7 +79,7 @@ async def test_another_command_user_or_a_process_from_before_is_not_followed() -
 async def test_the_job_page_shows_the_new_run_and_the_main_page_then_has_it_chosen() -> None:
     script = feed()
     async with dashboard(script) as pilot:
-        await press(pilot, "end", "j")
+        await press(pilot, "home", "j")
         await becomes(pilot, script, old(state="dead"), new())
         assert str(NEW) in shown(pilot).splitlines()[1]
         await press(pilot, "escape")
