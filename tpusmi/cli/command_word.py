@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
 
-COMMANDS = ("ps", "kill", "simulate", "demo", "serve-tui")
+COMMANDS = ("ps", "kill", "clear", "simulate", "demo", "serve-tui")
 """Each has a module of its name in this folder, except demo, which has the options of `tpusmi`."""
 
 

@@ -34,6 +34,7 @@ COMMANDS = """commands:
   tpusmi                show the dashboard; one plain table if stdout is not a terminal
   tpusmi ps             show which processes hold the TPU, and whether it is free
   tpusmi kill           end holders and wait until the TPU is free
+  tpusmi clear          forget jobs that have ended
   tpusmi simulate TYPE  run a simulated TPU host, such as v5e-8, to try scripts and dashboards on
   tpusmi demo           show a simulated TPU host with a real JAX training job on it
   tpusmi serve-tui      serve the dashboard to a browser
