@@ -41,6 +41,8 @@ ENDING = [
     key("I", "end('SIGINT')", "SIGINT", "kill-int", "End with SIGINT (asks first)"),
 ]
 """Keys that do not exist where processes may not be ended."""
+FORGET = key("C", "forget", "Clear", "clear", "Forget ended jobs: remove what they left (asks first)")
+"""It does not exist there either."""
 
 FIRST = [
     key("q", "leave", "Quit", "quit", "Quit", "q"),
@@ -90,6 +92,8 @@ MAIN = [
     key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", SORT_BY),
     key("R", "reverse", "Reverse", "reverse", "Reverse the sort order"),
     key("x", "stale", "Stale", "stale", "Select the next stale holder"),
+    key("X", "ended", "Ended", "ended", "Show each ended job / fold ended jobs into one line"),
+    FORGET,
     *moving(MOVE),
     key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", SCROLL),
     key("right_square_bracket", "devices(1)", "Devices down", "devices-down", SCROLL),
@@ -110,8 +114,8 @@ _NAMES = {
 
 
 def offered(bindings: list[Binding], may_end: bool) -> list[Binding]:
-    """The bindings, without those that end processes unless `may_end`."""
-    return bindings if may_end else [b for b in bindings if b not in ENDING]
+    """The bindings, without those that end processes or remove files unless `may_end`."""
+    return bindings if may_end else [b for b in bindings if b not in (*ENDING, FORGET)]
 
 
 def key_names(binding: Binding) -> list[str]:

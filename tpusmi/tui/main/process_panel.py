@@ -8,8 +8,7 @@ from tpusmi.model import Process, ProcessKey, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.look import Row
-from tpusmi.tui.draw.table import Grid
-from tpusmi.tui.main.process_table import ProcessTable
+from tpusmi.tui.main.process_table import ProcessGrid, ProcessTable
 from tpusmi.tui.process.process_details import Details
 from tpusmi.tui.scene import Scene
 
@@ -27,7 +26,7 @@ class ProcessList:
         self.table = ProcessTable(scene.look)
         self.table.progress = scene.ends.progress
         self.table.filter = scene.options.filter
-        self.grid: Grid[Branch] = Grid(scene.look, self.table.columns(), "processes")
+        self.grid = ProcessGrid(scene.look, self.table.columns(), "processes")
         self._tags: set[ProcessKey] = set()
         self._place = 0
         """The row of the cursor, which stays there when its process is gone."""
@@ -54,7 +53,7 @@ class ProcessList:
         table, grid = self.table, self.grid
         table.take(snapshot)
         self._follow()
-        rows = table.branches()
+        rows = table.branches(kept=grid.cursor)
         self._tags &= {p.key for p in snapshot.processes if not p.is_dead}
         self._put_cursor(rows, snapshot.at_s)
         grid.active, grid.marked = active, self._tags

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Generic, cast
@@ -11,9 +11,10 @@ from tpusmi.model import Process, ProcessKey, Value
 from tpusmi.report import verdicts, words
 from tpusmi.report.columns import PROCESS_COLUMNS, SORT_LETTERS, Cell, ColumnSpec
 from tpusmi.report.family import TREE_ASCII, Branch, tree
+from tpusmi.text import counted
 from tpusmi.tui.draw.item_list import Item
 from tpusmi.tui.draw.look import Look, Row, width_of
-from tpusmi.tui.draw.table import Cells, Column
+from tpusmi.tui.draw.table import Cells, Column, Grid
 from tpusmi.tui.main import filters
 from tpusmi.tui.page import stepped
 from tpusmi.tui.process.process_facts import STALE, STOPPED, SUSPECT, letter, letter_style
@@ -117,6 +118,31 @@ def letters_line(look: Look) -> Row:
     return look.line(*parts, (" capital: reversed  Esc: cancel", "dim"))
 
 
+def forget_line(look: Look) -> Row:
+    """The question whether to forget ended jobs."""
+    text = "Forget the ended jobs and remove what they left? "
+    return look.line((text, "title"), ("y", "key"), (" yes  ", "plain"), ("any other key: no", "dim"))
+
+
+FOLDED = 0
+"""In place of a pid: the row of the ended jobs that have no row of their own."""
+FOLD_FROM = 2
+"""At least so many ended jobs are folded into one row."""
+
+
+class ProcessGrid(Grid[Branch]):
+    """The table of processes, with a row for ended jobs that are folded."""
+
+    hint = ""
+    """The keys for that row, in words."""
+
+    def _item_line(self, items: Sequence[Branch]) -> Row:
+        (branch,) = items
+        if branch.pid != FOLDED:
+            return super()._item_line(items)
+        return self.look.cell(f"  {branch.command}  {self.hint}", self.room.width, "dim")
+
+
 class ProcessTable(Cells[Process]):
     """Draws cells of processes, and says which are shown in which order."""
 
@@ -126,6 +152,8 @@ class ProcessTable(Cells[Process]):
         self.sorting = Sorting(self._columns, "DEVICES", SORT_LETTERS)
         self.filter = ""
         """Only processes that pass it are shown."""
+        self.unfolded = False
+        """Each ended job has a row of its own."""
         self.as_tree = False
         """Processes are shown under what started them."""
         self.progress: Mapping[ProcessKey, str] = {}
@@ -135,8 +163,10 @@ class ProcessTable(Cells[Process]):
         """The table, left to right."""
         return tuple(of_branch(self.look, column) for column in self._columns)
 
-    def branches(self) -> list[Branch]:
-        """The processes that pass the filter, sorted; unknown values last, then the dead."""
+    def branches(self, kept: Hashable | None = None) -> list[Branch]:
+        """The processes that pass the filter, sorted; unknown values last, then the dead, folded
+        into one row unless one is `kept`.
+        """
         processes = () if self.at is None else self.at.snapshot.processes
         passes = filters.matcher(self.filter)
         passing = sorted((p for p in processes if passes(self._about(p))), key=lambda p: p.key)
@@ -144,9 +174,29 @@ class ProcessTable(Cells[Process]):
         ordered = sorted(
             self.sorting.sorted(passing), key=lambda p: (not p.is_living, not p.is_verified)
         )
-        if self.as_tree:
-            return [*tree(ordered)]
-        return [Branch(p.pid, p.command, p, "") for p in ordered]
+        folded = self._folded(ordered, kept)
+        ordered = [p for p in ordered if p.key not in folded]
+        rows = tree(ordered) if self.as_tree else (Branch(p.pid, p.command, p, "") for p in ordered)
+        return [*rows, *([self._fold(folded)] if folded else [])]
+
+    def _folded(
+        self, ordered: Sequence[Process], kept: Hashable | None
+    ) -> Mapping[ProcessKey, Process]:
+        """The ended jobs without a row of their own. Where nothing else is shown, the last has one."""
+        if self.unfolded or self.filter:
+            return {}
+        dead = {p.key: p for p in ordered if p.is_dead and p.key != kept}
+        if len(dead) == len(ordered) and dead:
+            del dead[max(dead.values(), key=lambda p: p.sampled_at_s or 0.0).key]
+        return dead if len(dead) >= FOLD_FROM else {}
+
+    def _fold(self, folded: Mapping[ProcessKey, Process]) -> Branch:
+        """`4 ended jobs, the last 3m05s ago`."""
+        ends = [p.sampled_at_s for p in folded.values() if p.sampled_at_s is not None]
+        text = counted(len(folded), "ended job")
+        if ends and self.at is not None:
+            text += f", the last {words.elapsed(max(0.0, self.at.snapshot.at_s - max(ends)))} ago"
+        return Branch(FOLDED, text, None, "")
 
     def style(self, item: Process, value: Value | None = None) -> str:
         """Gray for what is old, and for all of a process that nothing proves to live."""
