@@ -19,6 +19,8 @@ from tpusmi.model.process import USUAL, Limits
 from tpusmi.sources.host_facts import host_facts
 from tpusmi.text import clean
 
+PORT_VARIABLE = "LIBTPUINFO_GRPC_PORT"
+"""Ports that are asked for metrics, as nvtop reads it."""
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
 LOOK_DEADLINE_S = 5.0
@@ -49,6 +51,7 @@ class Collector:
         self.limits = limits
         """How long a holder may do nothing."""
         self._host = host
+        self._sources = sources
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
@@ -61,6 +64,12 @@ class Collector:
         """Let the threads end; a thread that hangs is left alone, it is a daemon."""
         for runner in self._runners:
             runner.stop()
+
+    def watch_programs(self, is_on: bool) -> None:
+        """Ask libtpu what the cores run, from its next look on, or no longer: it is expensive."""
+        for source in self._sources:
+            if hasattr(source, "with_programs"):
+                source.with_programs = is_on
 
     def read_once(self, deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
         """Read every source once, all at the same time.
@@ -266,8 +275,17 @@ def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S
 
 
 def this_host() -> Host:
-    """The machine we run on; TPUSMI_DIR names the only place to look for segments."""
-    return Host(segment_dir=os.environ.get("TPUSMI_DIR") or None)
+    """The machine we run on; TPUSMI_DIR names the only place to look for segments, and
+    LIBTPUINFO_GRPC_PORT ports that are asked for metrics besides the usual one.
+    """
+    host = Host(segment_dir=os.environ.get("TPUSMI_DIR") or None)
+    text = os.environ.get(PORT_VARIABLE)
+    if not text:
+        return host
+    from tpusmi.sources.libtpu.ports import named_ports  # here: few set it
+
+    ports = (*host.metrics_ports, *named_ports(text))
+    return host._replace(metrics_ports=tuple(dict.fromkeys(ports)))
 
 
 def snapshot(deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:

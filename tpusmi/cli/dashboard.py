@@ -21,6 +21,7 @@ from tpusmi.report.select import Selection, recent, selected
 from tpusmi.settings import Settings
 
 if TYPE_CHECKING:
+    from tpusmi.sources.host_load import HostLoad
     from tpusmi.tui import Options
 
 
@@ -29,18 +30,22 @@ THREADS = 9
 
 
 class _Feed(NamedTuple):
-    """The collector's newest snapshot, filtered."""
+    """The collector's newest snapshot, filtered. What it says of the host joins the history."""
 
     collector: Collector
     history: History
     selection: Selection
+    host_load: HostLoad
 
     def snapshot(self) -> Snapshot:
-        return recent(selected(self.collector.snapshot(), self.selection))
+        newest = self.collector.snapshot()
+        self.history.add(self.host_load.readings(newest.host, newest.at_s))
+        return recent(selected(newest, self.selection))
 
 
 def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Selection) -> int:
     """Show the dashboard until the user quits; returns the exit code."""
+    from tpusmi.sources.host_load import HostLoad
     from tpusmi.tui import UnusableError, run
 
     if not can_start(THREADS):
@@ -59,8 +64,13 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Select
     _forget_exported_size()
     try:
         # The screen filters processes by text, so that the user can remove that filter.
-        feed = _Feed(collector, collector.history, selection._replace(text=""))
-        return run(feed, _tui_options(host, options, looks)._replace(filter=selection.text))
+        selection, text = selection._replace(text=""), selection.text
+        feed = _Feed(collector, collector.history, selection, HostLoad())
+        shown = _tui_options(host, options, looks)._replace(
+            filter=text,
+            watch_programs=None if options.programs else collector.watch_programs,
+        )
+        return run(feed, shown)
     except UnusableError as error:
         if options.debug:
             raise
@@ -107,6 +117,7 @@ def main() -> int:
     Takes the options of `tpusmi`.
     """
     from tpusmi.cli import on_host
+    from tpusmi.cli.chosen import with_ports
     from tpusmi.cli.config import settings_of
     from tpusmi.cli.options import parser
 
@@ -116,8 +127,15 @@ def main() -> int:
     # A browser shows every color and all of Unicode, no matter what the server's terminal can show.
     colorless = options.no_color or (os.environ.get("NO_COLOR") and not options.color)
     looks = Looks(not colorless, options.ascii)
-    selection = selection_of(options)
-    return on_host(parse, options.simulate, lambda host: run(host, options, looks, selection))
+    try:
+        selection = selection_of(options)
+    except ValueError as error:
+        parse.error(str(error))
+
+    def show(host: Host) -> int:
+        return run(with_ports(host, options.metrics_port), options, looks, selection)
+
+    return on_host(parse, options.simulate, show)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from tpusmi.merge.machine import Machine, laid_over, owners_of
+from tpusmi.merge.machine import Machine, disbelieved, laid_over, owners_of
 from tpusmi.merge.match import Match, counted_values, unexpected
 from tpusmi.merge.processes import (
     by_process,
@@ -72,6 +72,8 @@ class Join:
         self._join_rows()
         self.readings = self._best()
         """The reading that is shown of each value; those of the phases of processes as well."""
+        for key in disbelieved(self.readings, self._shown.values(), self.chips, self.outcomes):
+            del self.readings[key]
 
     @property
     def devices(self) -> tuple[tuple[Device, ...], tuple[Device, ...]]:

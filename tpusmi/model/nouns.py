@@ -81,7 +81,17 @@ class RowKey(NamedTuple):
     id: int
 
 
-Subject = ProcessKey | DeviceKey | ChipKey | RowKey
+class HostKey(NamedTuple):
+    """The machine itself."""
+
+    name: str = "host"
+
+
+HOST_KEY = HostKey()
+HOST_CPU, HOST_LOAD = "host_cpu_percent", "host_load"
+HOST_MEMORY = "host_memory_used_bytes"
+"""What the history has of it."""
+Subject = ProcessKey | DeviceKey | ChipKey | RowKey | HostKey
 
 
 class Reading(NamedTuple):
@@ -174,6 +184,8 @@ class Chip(NamedTuple):
     """Driver that the kernel has bound to it: `vfio-pci`."""
     driver_version: str | None = None
     """None when the driver has no version of its own."""
+    cpus: str | None = None
+    """The processors near it: `0-47,96-143`."""
 
     @property
     def key(self) -> ChipKey:

@@ -12,6 +12,7 @@ from tpusmi.text import clean
 READ_MOST = 1024
 """Bytes read of a file: the first lines are enough."""
 CPUS = "/sys/devices/system/cpu/online"
+MACHINE_ID = "/etc/machine-id"
 NUMBER_MOST = 2.0**53
 
 
@@ -21,6 +22,7 @@ def host_facts(host: Host) -> HostFacts:
     clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
     own = host.path(host.own_proc)
     memory = _memory_bytes(_text(f"{own}/meminfo"))
+    uptime, _, idle = _text(f"{own}/uptime").partition(" ")
     return HostFacts(
         name=os.uname().nodename,
         time=f"{clock}.{int(now % 1 * 1000):03d}Z",
@@ -30,8 +32,10 @@ def host_facts(host: Host) -> HostFacts:
         cpus=_count(_text(host.path(CPUS))),
         memory_total_bytes=memory.get("MemTotal"),
         memory_available_bytes=memory.get("MemAvailable"),
-        uptime_s=_number(_text(f"{own}/uptime").partition(" ")[0]),
+        uptime_s=_number(uptime),
+        idle_s=_number(idle),
         kernel=clean(_text(f"{own}/sys/kernel/osrelease"), 80) or None,
+        machine_id=_machine_id(_text(host.path(MACHINE_ID))),
     )
 
 
@@ -41,6 +45,13 @@ def _text(path: str) -> str:
         return text_of(path, READ_MOST)
     except OSError:
         return ""
+
+
+def _machine_id(text: str) -> str | None:
+    """32 hexadecimal digits. An image may have an empty file, or `uninitialized`."""
+    digits = text.strip()
+    is_id = len(digits) == 32 and all(c in "0123456789abcdef" for c in digits)
+    return digits if is_id and digits.strip("0") else None
 
 
 def _in_container(host: Host) -> bool | None:
