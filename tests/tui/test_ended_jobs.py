@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from support.dashboards import dashboard, press, selected, text, until
 from support.feeds import START_S, Job, ScriptedFeed
 from support.segments import RUNNING, dead_identity, device, segment, slot
 
-from tpusmi.model import Host
+from tpusmi.model import Host, Number
+from tpusmi.tui.draw.plot import Curve
+from tpusmi.tui.draw.short_graphs import dated
 
 LIVE = Job(7000, "python serve.py", 0, 4)
 
@@ -73,3 +77,41 @@ async def test_there_is_no_key_to_forget_where_nothing_may_be_ended(tmp_path: Pa
         await press(pilot, "C")
         assert "Forget" not in text(pilot, "prompt")
         assert "clear" not in {b.id for b in pilot.app.page.bindings}  # type: ignore[attr-defined]
+
+
+class _Hanging(Job):
+    """A job of 0.1 s steps that has taken none for some seconds."""
+
+    since_s = 18.4
+
+    def _steps(self, at_s: float) -> Iterator[tuple[str, Number]]:
+        yield from (pair for pair in super()._steps(at_s) if pair[0] != "since_last_step_s")
+        yield "since_last_step_s", self.since_s
+
+
+async def test_a_job_that_stands_still_says_so_before_its_phase_turns() -> None:
+    job = _Hanging(7000, "python serve.py", 0, 4)
+    async with dashboard(ScriptedFeed((job,)), size=(140, 35)) as pilot:
+        assert "no step for 18s  python serve.py" in text(pilot, "processes")
+        assert "no step for 18s" in text(pilot, "detail")
+        job.since_s = 4.9
+        await press(pilot, "r")
+        assert "no step" not in text(pilot, "processes")
+        job.since_s, job.fields["phase"] = 60.0, "compiling"
+        await press(pilot, "r")
+        assert "no step" not in text(pilot, "processes")
+
+
+async def test_all_values_of_an_ended_job_are_in_parentheses_with_their_units_apart() -> None:
+    job = Job(8000, "python old.py", 0, 4, state="dead", sampled_at_s=START_S - 60.0)
+    async with dashboard(ScriptedFeed((job,)), size=(160, 35)) as pilot:
+        (row,) = (r for r in text(pilot, "processes").splitlines() if "8000" in r)
+        assert re.search(r"\(\d+\.\d [GM]iB\) +\(\d+(\.\d+)?\) +\(\d+\.\d ms\)", row), row
+
+
+def test_a_graph_that_begins_later_than_its_neighbours_says_for_how_long_it_has_data() -> None:
+    whole, half = [1.0] * 100, [None] * 50 + [1.0] * 50
+    nearly, none = [None] * 3 + [1.0] * 97, [None] * 100
+    curves = [Curve("x", "1", values, 1.0, "1") for values in (whole, half, nearly, none)]
+    assert [c.remarks for c in dated(curves, 300.0)] == [(), ("for 2m30s",), (), ()]
+    assert dated([curves[1]], 300.0) == [curves[1]]

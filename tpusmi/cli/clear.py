@@ -22,14 +22,16 @@ cannot write
 
 def run(arguments: Sequence[str]) -> int:
     """Forget ended jobs; the exit code says whether all of them are forgotten."""
+    from tpusmi import cli
     from tpusmi.actions import is_readonly
-    from tpusmi.cli.holder_options import on_host
 
     parse = parser()
     options = parse.parse_args(arguments)
     if is_readonly() and not options.dry_run:
         parse.error("TPUSMI_MODE=readonly: clear is disabled")
-    return on_host(parse, options, lambda host: _run(host, options))
+    # Command lines are any bytes: text that the terminal cannot show must not stop us half-way.
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    return cli.on_host(parse, options.simulate, lambda host: _run(host, options))
 
 
 def parser() -> argparse.ArgumentParser:

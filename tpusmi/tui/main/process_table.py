@@ -17,7 +17,15 @@ from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.draw.table import Cells, Column, Grid
 from tpusmi.tui.main import filters
 from tpusmi.tui.page import stepped
-from tpusmi.tui.process.process_facts import STALE, STOPPED, SUSPECT, letter, letter_style
+from tpusmi.tui.process.process_facts import (
+    STALE,
+    STOPPED,
+    SUSPECT,
+    letter,
+    letter_style,
+    no_step,
+    still_s,
+)
 
 
 class Sorting(Generic[Item]):
@@ -202,6 +210,10 @@ class ProcessTable(Cells[Process]):
         """Gray for what is old, and for all of a process that nothing proves to live."""
         return "dim" if verdicts.is_faint(item) else super().style(item, value)
 
+    def is_old(self, item: Process, cell: Cell) -> bool:
+        """All values of a process that has ended are old."""
+        return super().is_old(item, cell) or (item.is_dead and cell.value is not None)
+
     def devices(self, p: Process) -> str:
         """Its devices by the numbers in their names, as `0-7`; empty for none."""
         numbers = self._numbers(p)
@@ -240,10 +252,15 @@ class ProcessTable(Cells[Process]):
         style = letter_style(p) if stands_out else self.style(p)
         return self.look.cell(p.status or words.UNKNOWN, width, style)
 
+    def _still(self, p: Process) -> str | None:
+        """That it takes no steps, if it should."""
+        seconds = None if self.at is None else still_s(self.at.snapshot, p)
+        return None if seconds is None else no_step(seconds)
+
     def _command(self, p: Process, cell: Cell, width: int) -> Row:
         """Its command, after how far its end is."""
         command, progress = words.command(p.command) or words.UNKNOWN, self.progress.get(p.key)
-        note = progress if p.is_verified or p.is_dead else verdicts.doubt(p)
+        note = (progress or self._still(p)) if p.is_verified or p.is_dead else verdicts.doubt(p)
         if note is None:
             return self.look.cell(command, width, self.style(p))
         if len(note) > width:

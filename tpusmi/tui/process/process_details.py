@@ -10,7 +10,14 @@ from rich.cells import cell_len
 from tpusmi.model import Process, Site, Snapshot, State
 from tpusmi.report import verdicts, words
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.process.process_facts import NO_AGENT, JobFacts, letter, own_warnings, verdict_style
+from tpusmi.tui.process.process_facts import (
+    NO_AGENT,
+    JobFacts,
+    letter,
+    own_warnings,
+    still_s,
+    verdict_style,
+)
 
 _NAME_WIDTH = 10
 MOST_SITES = 12
@@ -55,10 +62,11 @@ class Details:
             lines.append(line("holds", chain([words.nodes(self._p.holds)], facts.environment())))
         if self._p.interval_s is None:
             return [*lines, *life_lines, line("agent", [NO_AGENT])]
+        still = still_s(self._s, self._p)
         steps = [*facts.steps(), *facts.flops(), *facts.last_step()] or [words.UNKNOWN]
         return [
             *lines,
-            line("steps", chain(steps, facts.cost())),
+            line("steps", chain(steps, facts.cost()), "plain" if still is None else "warn"),
             line("step time", facts.step_times()),
             line("compiled", facts.compilations()),
             line("memory", facts.memory()),
