@@ -92,7 +92,9 @@ def test_a_lock_taken_after_the_judgment_keeps_the_file(
     assert done.removed == ()
 
 
-def test_a_link_is_not_followed(tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_is_not_followed(
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dead = ended(tmp_path)
     treasure = tmp_path / "treasure"
     doubt = clearing._doubt

@@ -47,17 +47,17 @@ class Clearing(NamedTuple):
 
     @property
     def removed(self) -> tuple[Forgotten, ...]:
-        """Those that were removed, or would be."""
+        """Files that were removed, or would be."""
         return tuple(f for f in self.files if f.removed)
 
     @property
     def kept(self) -> tuple[Forgotten, ...]:
-        """Those that were left, each with the reason."""
+        """Files that were left, each with the reason."""
         return tuple(f for f in self.files if not f.removed)
 
 
 def forget(host: Host, dry_run: bool = False) -> Clearing:
-    """Remove the segments of this user's ended jobs; as root, of everybody's."""
+    """Remove the segments of this user's ended jobs; as root, those of all users."""
     segments = Segments(host)
     try:
         outcome = segments.read(time.monotonic())
@@ -80,14 +80,20 @@ def forget(host: Host, dry_run: bool = False) -> Clearing:
 def _forgotten(judged: Judged, dry_run: bool) -> Forgotten:
     kept = _doubt(judged)
     if kept or dry_run:
-        return Forgotten(judged.file.path, judged.process, not kept, kept)
+        return _answer(judged, kept)
     try:
         kept, failed = _removed(judged), False
     except FileNotFoundError:
         kept, failed = "is gone already", False
     except OSError as error:
         kept, failed = f"cannot be removed: {error.strerror or error}", True
-    return Forgotten(judged.file.path, judged.process, not kept, kept, failed)
+    return _answer(judged, kept, failed)
+
+
+def _answer(judged: Judged, kept: str, failed: bool = False) -> Forgotten:
+    return Forgotten(
+        path=judged.file.path, process=judged.process, removed=not kept, why=kept, failed=failed
+    )
 
 
 def _doubt(judged: Judged) -> str:

@@ -197,9 +197,7 @@ def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
     return Refusal(pid, process, f"{holds_none}{but}", nodes=nodes)
 
 
-def _elsewhere(
-    s: Snapshot, request: Request, holders: Iterable[Process]
-) -> Iterator[Refusal]:
+def _elsewhere(s: Snapshot, request: Request, holders: Iterable[Process]) -> Iterator[Refusal]:
     """The holders that a request names by pid, and that hold none of the chips it names."""
     nodes = _nodes_of(s, request.chips)
     for p in holders:

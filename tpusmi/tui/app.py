@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tpusmi.model import ProcessKey, Snapshot
+from tpusmi.model import Snapshot
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.ending import ends
 from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
@@ -65,8 +65,6 @@ class Dashboard(App[None]):
         self._main = MainPage(self.scene)
         self._is_asking = False
         """The user is asked about a process: the shown moment stays until the answer."""
-        self._followed: tuple[ProcessKey, ProcessKey] | None = None
-        """The last change of the chosen process that was announced."""
         self._waiting_since_s: float | None = None
         self._ticker: Timer | None = None
         self._reader = reader(feed, lambda answer: self.post_message(self.Arrived(answer)))
@@ -293,9 +291,8 @@ class Dashboard(App[None]):
     def _draw(self) -> None:
         if not self._is_asking:
             self.scene.refresh()
-        if self.scene.followed and self.scene.followed != self._followed:
-            old, new = self._followed = self.scene.followed
-            self.say(f"pid {old.pid} has ended: pid {new.pid} runs the same command, and is shown")
+        if news := self.scene.news():
+            self.say(news)
         self.page.draw()
 
     def _draw_header(self) -> None:

@@ -41,7 +41,9 @@ ENDING = [
     key("I", "end('SIGINT')", "SIGINT", "kill-int", "End with SIGINT (asks first)"),
 ]
 """Keys that do not exist where processes may not be ended."""
-FORGET = key("C", "forget", "Clear", "clear", "Forget ended jobs: remove what they left (asks first)")
+FORGET = key(
+    "C", "forget", "Clear", "clear", "Forget ended jobs: remove what they left (asks first)"
+)
 """It does not exist there either."""
 
 FIRST = [

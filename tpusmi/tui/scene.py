@@ -39,6 +39,7 @@ class Scene:
         self.follower = Follower()
         self.followed: tuple[ProcessKey, ProcessKey] | None = None
         """The chosen process that has ended, and the one that was chosen in its place just now."""
+        self._announced: tuple[ProcessKey, ProcessKey] | None = None
         self.marks: dict[ProcessKey, MemoryProfile] = {}
         """The memory of each job when the user set its mark, to show growth since."""
         self.newest: Snapshot | None = None
@@ -109,6 +110,13 @@ class Scene:
         new = self.follower.successor(s, self.process)
         if new is not None and old is not None:
             self.process_key, self.followed = new.key, (old.key, new.key)
+
+    def news(self) -> str:
+        """That another process was chosen in place of one that has ended; once, and then empty."""
+        if self.followed is None or self.followed == self._announced:
+            return ""
+        old, new = self._announced = self.followed
+        return f"pid {old.pid} has ended: pid {new.pid} runs the same command, and is now chosen"
 
     def axis(self, span_s: int, width: int) -> Row:
         """The time axis below graphs of that width."""

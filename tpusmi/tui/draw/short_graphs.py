@@ -20,9 +20,7 @@ def dated(curves: Sequence[Curve], span_s: float) -> list[Curve]:
     return [
         curve
         if begin is None or begin - first < 1 / LEAST_SHARE
-        else curve._replace(
-            remarks=(f"for {words.elapsed((1 - begin) * span_s)}", *curve.remarks)
-        )
+        else curve._replace(remarks=(f"for {words.elapsed((1 - begin) * span_s)}", *curve.remarks))
         for curve, begin in zip(curves, begins, strict=True)
     ]
 

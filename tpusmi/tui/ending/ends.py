@@ -57,7 +57,9 @@ class Question(NamedTuple):
         if any(r.nodes for r in plan.refused) or not all("hold" in w for w in whys):
             return text
         pids = " ".join(str(p.pid) for p in self.processes)
-        return f"{text}: `kill {pids}` in a shell ends {'it' if len(self.processes) == 1 else 'them'}"
+        return (
+            f"{text}: `kill {pids}` in a shell ends {'it' if len(self.processes) == 1 else 'them'}"
+        )
 
 
 def question(

@@ -129,7 +129,9 @@ def letters_line(look: Look) -> Row:
 def forget_line(look: Look) -> Row:
     """The question whether to forget ended jobs."""
     text = "Forget the ended jobs and remove what they left? "
-    return look.line((text, "title"), ("y", "key"), (" yes  ", "plain"), ("any other key: no", "dim"))
+    return look.line(
+        (text, "title"), ("y", "key"), (" yes  ", "plain"), ("any other key: no", "dim")
+    )
 
 
 FOLDED = 0

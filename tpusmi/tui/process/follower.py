@@ -33,8 +33,8 @@ class Follower:
         was = self._watched
         if was is None or was.key in living:
             is_other = chosen is not None and chosen.key in living
-            now = living.get(chosen.key if chosen is not None and is_other else was and was.key)
-            if now is not None:
+            now = chosen if is_other or was is None else living[was.key]
+            if now is not None and now.key in living:
                 self._watched, self._before = now, frozenset(p.key for p in s.processes)
             return None
         next_one = _next(was, living, self._before)
@@ -46,7 +46,7 @@ class Follower:
 def _next(
     was: Process, living: Mapping[ProcessKey, Process], before: frozenset[ProcessKey]
 ) -> Process | None:
-    """Of several, as of a job with many processes, the one with the same part in it."""
+    """The new process; of a job with many processes the one with the same part in it."""
     again = [p for p in living.values() if p.key not in before and _is_like(p, was)]
     return min(again, key=lambda p: (_differences(p, was), p.key.start_ticks), default=None)
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpusmi.chips import usual_kind
-from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Notice, Phase, Process, Snapshot, State, Verdict
+from tpusmi.model import (
+    STALE_HOLDER,
+    SUSPECT_HOLDER,
+    Notice,
+    Phase,
+    Process,
+    Snapshot,
+    State,
+    Verdict,
+)
 from tpusmi.report import words
 from tpusmi.text import noun
 from tpusmi.tui.draw.look import Look, Row
@@ -41,7 +50,7 @@ STEP_PARTS = ("min", "mean", "p50", "p95", "max")
 
 
 STILL_STEPS, STILL_LEAST_S = 10, 5.0
-"""A job that has taken no step for so many step times, and at least so long, stands still."""
+"""A job that has taken no step for this many step times, and at least this long, stands still."""
 
 
 def still_s(s: Snapshot, p: Process) -> float | None:
