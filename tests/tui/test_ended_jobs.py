@@ -115,3 +115,13 @@ def test_a_graph_that_begins_later_than_its_neighbours_says_for_how_long_it_has_
     curves = [Curve("x", "1", values, 1.0, "1") for values in (whole, half, nearly, none)]
     assert [c.remarks for c in dated(curves, 300.0)] == [(), ("for 2m30s",), (), ()]
     assert dated([curves[1]], 300.0) == [curves[1]]
+
+
+async def test_rows_of_other_users_are_dim_and_root_sees_the_word_in_the_header() -> None:
+    jobs = (Job(7000, "python mine.py", 0, 4), Job(7001, "python hers.py", 4, 4, user="grace"))
+    for user, dim in (("ada", {"hers"}), ("grace", {"mine"}), ("root", set())):
+        async with dashboard(ScriptedFeed(jobs), user=user) as pilot:
+            table = pilot.app.page.process_list.table  # type: ignore[attr-defined]
+            of = {p.command[7:11]: table.style(p) for p in pilot.app.scene.snapshot.processes}  # type: ignore[attr-defined]
+            assert {name for name, style in of.items() if style == "dim"} == dim
+            assert (" root " in text(pilot, "header")) == (user == "root")

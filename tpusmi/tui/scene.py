@@ -15,6 +15,7 @@ from tpusmi.tui.feed import Options
 from tpusmi.tui.process.follower import Follower
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+ROOT = "root"
 CANNOT_END = "Not verified: known only from a file, so it cannot be ended."
 
 
@@ -53,6 +54,11 @@ class Scene:
     def user(self) -> str:
         """The user of the dashboard."""
         return self.options.user or user_name(os.geteuid())
+
+    @property
+    def is_root(self) -> bool:
+        """The dashboard runs as root, who may end the processes of all users."""
+        return self.user == ROOT
 
     @property
     def back_s(self) -> float:

@@ -25,6 +25,7 @@ class ProcessList:
         self._scene = scene
         self.table = ProcessTable(scene.look)
         self.table.progress = scene.ends.progress
+        self.table.only_of = None if scene.is_root else scene.user
         self.table.filter = scene.options.filter
         self.grid = ProcessGrid(scene.look, self.table.columns(), "processes")
         self._tags: set[ProcessKey] = set()

@@ -162,6 +162,8 @@ class ProcessTable(Cells[Process]):
         self.sorting = Sorting(self._columns, "DEVICES", SORT_LETTERS)
         self.filter = ""
         """Only processes that pass it are shown."""
+        self.only_of: str | None = None
+        """The user whose processes stand out; None for all users."""
         self.unfolded = False
         """Each ended job has a row of its own."""
         self.as_tree = False
@@ -210,7 +212,12 @@ class ProcessTable(Cells[Process]):
 
     def style(self, item: Process, value: Value | None = None) -> str:
         """Gray for what is old, and for all of a process that nothing proves to live."""
-        return "dim" if verdicts.is_faint(item) else super().style(item, value)
+        is_faint = verdicts.is_faint(item) or self._is_of_another(item)
+        return "dim" if is_faint else super().style(item, value)
+
+    def _is_of_another(self, p: Process) -> bool:
+        """True for a process of another user; root's eyes are on all of them."""
+        return self.only_of is not None and p.user not in (None, self.only_of)
 
     def is_old(self, item: Process, cell: Cell) -> bool:
         """All values of a process that has ended are old."""
