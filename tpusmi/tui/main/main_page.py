@@ -12,21 +12,18 @@ from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
 from tpusmi.tui.draw.table import Grid
-from tpusmi.tui.ending.forgetting import Done
 from tpusmi.tui.feed import DeviceView
-from tpusmi.tui.keys import MAIN, shown_key
+from tpusmi.tui.keys import MAIN
 from tpusmi.tui.main.arrange import Heights, WantedLines, arrange
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
+from tpusmi.tui.main.ended_jobs import DEVICES, PROCESSES, EndedJobsPage
 from tpusmi.tui.main.filters import user_of, with_user
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
-from tpusmi.tui.main.process_table import forget_line, letters_line
-from tpusmi.tui.page import ListPage
+from tpusmi.tui.main.process_table import letters_line
 from tpusmi.tui.scene import Scene
 
-DEVICES, PROCESSES = "devices", "processes"
 
-
-class MainPage(ListPage):
+class MainPage(EndedJobsPage):
     """Tables of devices and processes, one of which has the cursor."""
 
     KEYS = MAIN
@@ -43,8 +40,7 @@ class MainPage(ListPage):
         self.process_list = ProcessList(scene)
         self.detail_pane = DetailPane(scene, self.process_list)
         self.table, self.processes = self.process_list.table, self.process_list.grid
-        self.processes.hint = self._fold_hint()
-        self._asks_to_forget = False
+        self.processes.hint = self.fold_hint()
         self.panel = PROCESSES
         """The table that has the cursor."""
         self._parts: tuple[Lines, ...] = (
@@ -185,45 +181,10 @@ class MainPage(ListPage):
         self.draw()
         self.prompt.ask(letters_line(self.look))
 
-    def action_ended(self) -> None:
-        """Show each ended job, or fold them into one line."""
-        self.table.unfolded = not self.table.unfolded
-        self.draw()
-
-    def action_forget(self) -> None:
-        """Ask whether to forget ended jobs."""
-        s = self.scene.newest
-        if self.scene.options.host is None or s is None:
-            return
-        if not any(p.is_dead for p in s.processes):
-            self.app.say("No job here has ended")  # type: ignore[attr-defined]
-            return
-        self.panel, self.typing, self._asks_to_forget = PROCESSES, True, True
-        self.draw()
-        self.prompt.ask(forget_line(self.look))
-
-    def _forget(self, is_sure: bool) -> None:
-        self._asks_to_forget = False
-        host = self.scene.options.host
-        if is_sure and host is not None:
-            from tpusmi.tui.ending.forgetting import ForgetThread
-
-            ForgetThread(host, self.post_message).begin()
-
-    def on_forget_done(self, message: Done) -> None:
-        self.app.say(message.text)  # type: ignore[attr-defined]
-        self.app.action_again()  # type: ignore[attr-defined]
-
-    def _fold_hint(self) -> str:
-        """`X: show  C: clear`, with the user's own keys."""
-        labels = {"ended": "show", "clear": "clear"}
-        keys = [(shown_key(b), labels[b.id]) for b in self.bindings if b.id in labels]
-        return "  ".join(f"{key}: {label}" for key, label in keys)
-
     def on_prompt_answered(self, message: Prompt.Answered) -> None:
         self.typing = False
-        if self._asks_to_forget:
-            self._forget(message.key == "y")
+        if self.asks_to_forget:
+            self.forget(message.key == "y")
         elif message.key and not self.table.sorting.choose_letter(message.key):
             self.app.say(f"No column has the letter {message.key!r}")  # type: ignore[attr-defined]
         self.draw()
