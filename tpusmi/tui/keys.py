@@ -94,7 +94,7 @@ MAIN = [
     key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", SORT_BY),
     key("R", "reverse", "Reverse", "reverse", "Reverse the sort order"),
     key("x", "stale", "Stale", "stale", "Select the next stale holder"),
-    key("e", "environment", "Environment", "environment", "Show the process's TPU and JAX variables"),
+    key("e", "environment", "Environment", "environment", "Show its TPU and JAX variables"),
     key("X", "ended", "Ended", "ended", "Show each ended job / fold ended jobs into one line"),
     FORGET,
     *moving(MOVE),

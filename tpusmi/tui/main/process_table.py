@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Generic, cast
@@ -10,6 +10,7 @@ from typing import Any, Generic, cast
 from tpusmi.model import Process, ProcessKey, Value
 from tpusmi.report import verdicts, words
 from tpusmi.report.columns import PROCESS_COLUMNS, SORT_LETTERS, Cell, ColumnSpec
+from tpusmi.report.concerns import MARK
 from tpusmi.report.family import TREE_ASCII, Branch, tree
 from tpusmi.text import counted
 from tpusmi.tui.draw.item_list import Item
@@ -173,7 +174,14 @@ class ProcessTable(Cells[Process]):
 
     def columns(self) -> tuple[Column[Branch], ...]:
         """The table, left to right."""
-        return tuple(of_branch(self.look, column) for column in self._columns)
+        drawn = (column for column in self._columns if column.title != MARK)
+        return tuple(of_branch(self.look, column) for column in drawn)
+
+    def warned(self, branches: Iterable[Branch]) -> Collection[ProcessKey]:
+        """Keys of the processes that a warning is about, or a chip of theirs."""
+        at = self.at
+        processes = (b.process for b in branches if b.process is not None and at is not None)
+        return {p.key for p in processes if at and at.concerns.of_process(p, at.devices_of(p.key))}
 
     def branches(self, kept: Hashable | None = None) -> list[Branch]:
         """The processes that pass the filter, sorted; unknown values last, then the dead, folded
@@ -194,7 +202,7 @@ class ProcessTable(Cells[Process]):
     def _folded(
         self, ordered: Sequence[Process], kept: Hashable | None
     ) -> Mapping[ProcessKey, Process]:
-        """The ended jobs without a row of their own. Where nothing else is shown, the last has one."""
+        """The ended jobs without a row of their own; the last has one where nothing else is shown."""
         if self.unfolded or self.filter:
             return {}
         dead = {p.key: p for p in ordered if p.is_dead and p.key != kept}
