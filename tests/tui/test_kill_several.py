@@ -53,7 +53,7 @@ async def tag(pilot: Pilot[None], *pids: int) -> None:
 async def test_it_lists_every_tagged_process_with_what_speaks_for_and_against_its_end() -> None:
     async with armed(holders(beside()), ScriptedEnder(), size=SIZE) as pilot:
         await tag(pilot, STALE, HEALTHY)
-        await press(pilot, "k")
+        await press(pilot, "k", "t")
         for words in (
             "End 2 processes?",
             f"pid {STALE} (ada)  chips 0-3  3h00m old",

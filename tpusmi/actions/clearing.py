@@ -129,7 +129,7 @@ def _removed(judged: Judged) -> str:
 
 
 def _held(judged: Judged, fd: int) -> str:
-    """Why the lock does not allow to remove it. Where the lock proves nothing, /proc has decided."""
+    """Why the lock keeps it. Where the lock proves nothing, /proc has decided."""
     is_held = lock.is_held(fd)
     if is_held or (is_held is None and judged.evidence.is_alive is not False):
         return "a process may have it locked now"

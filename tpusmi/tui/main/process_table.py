@@ -202,7 +202,7 @@ class ProcessTable(Cells[Process]):
     def _folded(
         self, ordered: Sequence[Process], kept: Hashable | None
     ) -> Mapping[ProcessKey, Process]:
-        """The ended jobs without a row of their own; the last has one where nothing else is shown."""
+        """The ended jobs without a row of their own; the last has one if nothing else is shown."""
         if self.unfolded or self.filter:
             return {}
         dead = {p.key: p for p in ordered if p.is_dead and p.key != kept}
