@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Generic, cast
@@ -17,6 +17,7 @@ from tpusmi.tui.draw.item_list import Item
 from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.draw.table import Cells, Column, Grid
 from tpusmi.tui.main import filters
+from tpusmi.tui.main.launcher_sums import sum_text
 from tpusmi.tui.page import stepped
 from tpusmi.tui.process.process_facts import (
     STALE,
@@ -83,15 +84,17 @@ LEAST_COMMAND = 8
 """The least width of a command, however deep it is in the tree."""
 
 
-def of_branch(look: Look, column: Column[Process]) -> Column[Branch]:
+def of_branch(
+    look: Look, column: Column[Process], sums: Callable[[Branch, str], str]
+) -> Column[Branch]:
     """The same column for a tree, which is drawn before the commands."""
     text, known = column.text, column.known
 
     def draw(b: Branch, width: int) -> Row:
         if column.title != "COMMAND":
-            return _cell(look, column, b, width)
+            return _cell(look, column, b, width, sums)
         indent = _indent(look, b, width)
-        return (*indent, *_cell(look, column, b, width - width_of(indent)))
+        return (*indent, *_cell(look, column, b, width - width_of(indent), sums))
 
     return replace(
         cast("Column[Any]", column),
@@ -101,12 +104,15 @@ def of_branch(look: Look, column: Column[Process]) -> Column[Branch]:
     )
 
 
-def _cell(look: Look, column: Column[Process], b: Branch, width: int) -> Row:
+def _cell(
+    look: Look, column: Column[Process], b: Branch, width: int, sums: Callable[[Branch, str], str]
+) -> Row:
     if b.process is not None:
         return column.draw(b.process, width)
-    # What has only started other processes has no values.
+    # What has only started other processes has no values but their sums.
     texts = {"PID": str(b.pid), "COMMAND": words.command(b.command)}
-    return look.cell(texts.get(column.title, ""), width, "dim", right=column.right)
+    text = texts.get(column.title) or sums(b, column.title)
+    return look.cell(text, width, "dim", right=column.right)
 
 
 def _indent(look: Look, b: Branch, width: int) -> Row:
@@ -175,7 +181,10 @@ class ProcessTable(Cells[Process]):
     def columns(self) -> tuple[Column[Branch], ...]:
         """The table, left to right."""
         drawn = (column for column in self._columns if column.title != MARK)
-        return tuple(of_branch(self.look, column) for column in drawn)
+        return tuple(of_branch(self.look, column, self._sum) for column in drawn)
+
+    def _sum(self, launcher: Branch, title: str) -> str:
+        return sum_text(self.at, launcher, title)
 
     def warned(self, branches: Iterable[Branch]) -> Collection[ProcessKey]:
         """Keys of the processes that a warning is about, or a chip of theirs."""
