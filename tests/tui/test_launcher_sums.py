@@ -18,7 +18,7 @@ def rank(n: int, **how: object) -> Job:
 class _Unmeasured(Job):
     """A process of whose memory nothing is known."""
 
-    def measured(self, at_s: float):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    def measured(self, at_s: float):  # type: ignore[no-untyped-def]
         return iter(())
 
 
