@@ -76,7 +76,8 @@ class _Family:
 
     def _branch(self, node: Node, indent: str) -> Branch:
         if isinstance(node, int):
-            return Branch(node, self._commands[node], None, indent, self._below(node))
+            below = self._below(node)
+            return Branch(node, self._commands[node], None, indent, below=below)
         p = self._processes[node]
         return Branch(p.pid, p.command, p, indent)
 
