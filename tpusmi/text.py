@@ -78,6 +78,17 @@ def noun(number: float, what: str, several: str = "") -> str:
     return what if number == 1 else several or f"{what}s"
 
 
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers as `0-3,8`; empty for none."""
+    spans: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+
+
 def whole_number(text: str) -> int | None:
     """The number that the text is in plain decimal digits; None for any other text, and for a
     number longer than any of the kernel's: Python refuses to read very long ones.

@@ -170,13 +170,7 @@ def nodes(names: Sequence[str]) -> str:
 
 def ranges(numbers: list[int]) -> str:
     """Numbers as `0-3,8`; a dash for none."""
-    spans: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans) or UNKNOWN
+    return text.ranges(numbers) or UNKNOWN
 
 
 def _three(value: float) -> str:

@@ -38,6 +38,10 @@ ENDING = [
     key("I", "end('SIGINT')", "SIGINT", "kill-int", "End with SIGINT (asks first)"),
 ]
 """Keys that do not exist where processes may not be ended."""
+FORGET = key(
+    "C", "forget", "Clear", "clear", "Forget ended jobs: remove what they left (asks first)"
+)
+"""It does not exist there either."""
 
 FIRST = [
     key("q,f10", "leave", "Quit", "quit", "Quit", "q"),
@@ -94,6 +98,9 @@ MAIN = [
     key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", "Sort by previous column"),
     key("R", "reverse", "Reverse", "reverse", "Reverse the sort order"),
     key("x", "stale", "Stale", "stale", "Select the next stale holder"),
+    key("e", "environment", "Environment", "environment", "Show its TPU and JAX variables"),
+    key("X", "ended", "Ended", "ended", "Show each ended job / fold ended jobs into one line"),
+    FORGET,
     *moving(),
     key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", "Scroll devices up"),
     key(
@@ -103,8 +110,8 @@ MAIN = [
 
 
 def offered(bindings: list[Binding], may_end: bool) -> list[Binding]:
-    """The bindings, without those that end processes unless `may_end`."""
-    return bindings if may_end else [b for b in bindings if b not in ENDING]
+    """The bindings, without those that end processes or remove files unless `may_end`."""
+    return bindings if may_end else [b for b in bindings if b not in (*ENDING, FORGET)]
 
 
 def key_names(binding: Binding) -> list[str]:

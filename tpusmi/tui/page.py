@@ -66,8 +66,8 @@ class Page(Screen[None]):
     def bindings(self) -> list[Binding]:
         """The keys that work on this page, for the footer and the help."""
         options = self.scene.options
-        first = offered(FIRST, options.host is not None)
-        return remapped([*first, *self.KEYS, *LAST], options.keys)
+        keys = offered([*FIRST, *self.KEYS, *LAST], options.host is not None)
+        return remapped(keys, options.keys)
 
     def compose(self) -> ComposeResult:
         yield self.header

@@ -2,12 +2,10 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 from tpusmi.memprofile import HeldMemory, held_memory, unpacked_sites
 from tpusmi.model import (
     FRESH_LEAST_S,
-    Device,
     MemoryProfile,
     Phase,
     Process,
@@ -20,6 +18,7 @@ from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import contents
 from tpusmi.sources.segments.contents import GRAPHED, phase_of, readings
 from tpusmi.sources.segments.evidence import Claim, Evidence, Kernel, examine
+from tpusmi.sources.segments.job_report import JobReport, Judged
 from tpusmi.sources.segments.listing import opener, sparing
 from tpusmi.sources.segments.locks import UNKNOWN
 from tpusmi.sources.users import user_name
@@ -35,17 +34,6 @@ _DECODERS: dict[int, Callable[[bytes, bool], HeldMemory]] = {
     PROFILE_PPROF: held_memory,
     PROFILE_SITES: unpacked_sites,
 }
-
-
-class JobReport(NamedTuple):
-    """What a segment gave at one read."""
-
-    process: Process
-    devices: tuple[Device, ...]
-    readings: list[Reading]
-    past: list[Reading]
-    note: str | None = None
-    """Which part of the segment could not be read, and why."""
 
 
 class Job:
@@ -106,6 +94,14 @@ class Job:
         """True while its agent has it open, by the lock, and had written to it at the last read."""
         is_live = self._newest is not None and self._newest.process.state == State.LIVE
         return is_live and self._reader.is_locked() is True
+
+    @property
+    def judged(self) -> Judged | None:
+        """Its file, and the verdict on its process at the last read; None before the first."""
+        if self._newest is None:
+            return None
+        file = self.file._replace(identity=self._claim.file, uid=self._claim.owner)
+        return Judged(file, self._newest.process, self.evidence)
 
     def recent(self, now_s: float) -> JobReport | None:
         """What it gave at the last read, without the past; None where that is too long ago."""

@@ -20,6 +20,7 @@ from tpusmi.tui.keys import MAIN
 from tpusmi.tui.main.arrange import Heights, WantedLines, arrange, without
 from tpusmi.tui.main.choosing import DEVICES, PROCESSES, Shown
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
+from tpusmi.tui.main.ended_jobs import EndedJobsPage
 from tpusmi.tui.main.filtering import FilterPage
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
 from tpusmi.tui.main.process_table import letters_line
@@ -28,7 +29,7 @@ from tpusmi.tui.scene import Scene
 KEPT_MOST = 32
 
 
-class MainPage(FilterPage):
+class MainPage(FilterPage, EndedJobsPage):
     """Tables of devices and processes, one of which has the cursor."""
 
     KEYS = MAIN
@@ -45,6 +46,7 @@ class MainPage(FilterPage):
         self.process_list = ProcessList(scene)
         self.detail_pane = DetailPane(scene, self.process_list)
         self.table, self.processes = self.process_list.table, self.process_list.grid
+        self.processes.hint = self.fold_hint()
         self._parts: tuple[Lines, ...] = (
             self.host,
             self.device_panel.rows,
@@ -204,7 +206,9 @@ class MainPage(FilterPage):
 
     def on_prompt_answered(self, message: Prompt.Answered) -> None:
         self.typing = False
-        if message.key and not self.table.sorting.choose_letter(message.key):
+        if self.asks_to_forget:
+            self.forget(message.key == "y")
+        elif message.key and not self.table.sorting.choose_letter(message.key):
             self.app.say(f"No column has the letter {message.key!r}")  # type: ignore[attr-defined]
         self.draw()
 
@@ -262,7 +266,7 @@ class MainPage(FilterPage):
     def on_item_list_moved(self, message: ItemList.Moved) -> None:
         if message.sender is self.processes:
             self.panel = PROCESSES
-            self.process_list.choose()
+            self.process_list.choose(by_user=True)
         else:
             self.panel = DEVICES
             self.device_panel.take_cursor()

@@ -199,7 +199,7 @@ class MemoryPage(ListPage):
         keys, now = [p.key for p in self._jobs], self.scene.process
         if not keys or (now is not None and keys == [now.key]):
             return
-        self.scene.process_key = stepped(keys, now and now.key, step)
+        self.scene.choose_process(stepped(keys, now and now.key, step))
         self._device = None
         self.rows.forget()
         self.draw()
