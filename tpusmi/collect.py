@@ -19,6 +19,12 @@ from tpusmi.model.process import USUAL, Limits
 from tpusmi.sources.host_facts import host_facts
 from tpusmi.text import clean
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.merge.leak_notices import LeakWatch
+
+SETTLED_S = 10.0
+"""A viewer that has run for as long stays: from then on it looks for what takes minutes to see."""
 ONCE_DEADLINE_S = 2.0
 """A one-shot run waits no longer than this for all its sources together."""
 LOOK_DEADLINE_S = 5.0
@@ -49,6 +55,9 @@ class Collector:
         self.limits = limits
         """How long a holder may do nothing."""
         self._host = host
+        self._first_s: float | None = None
+        """When it recorded first."""
+        self._leaks: LeakWatch | None = None
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
@@ -100,7 +109,12 @@ class Collector:
 
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
-        return snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
+        s = snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
+        leaks = self._leaks
+        if leaks is None:
+            return s
+        with self._recording:
+            return leaks.on(s)
 
     def _record(self) -> Join:
         """The newest outcomes, joined, and what they show in the history."""
@@ -109,7 +123,18 @@ class Collector:
             outcomes = [runner.outcome(now) for runner in self._runners]
             join = Join(outcomes, now, self._host.simulated)
             self.history.record(join.readings, join.places, join.owners, now)
+            self._look_for_leaks(join, now)
         return join
+
+    def _look_for_leaks(self, join: Join, now_s: float) -> None:
+        if self._leaks is None:
+            self._first_s = now_s if self._first_s is None else self._first_s
+            if now_s - self._first_s < SETTLED_S:
+                return
+            from tpusmi.merge.leak_notices import LeakWatch
+
+            self._leaks = LeakWatch()
+        self._leaks.look(join, self.history, now_s)
 
     def _judged(self, s: Snapshot) -> Snapshot:
         return judged(s, self.limits, self.history)

@@ -57,6 +57,7 @@ from tpusmi.model.process import (
     MemoryProfile,
     Missing,
     Notice,
+    Place,
     Process,
     ProcessKey,
     Sign,

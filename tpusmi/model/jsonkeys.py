@@ -136,10 +136,14 @@ _SITE = JsonObject(
     key("kind", TEXT, "`buffer` or `executable`."),
     key("bytes", WHOLE_OR_NULL),
     key("count", WHOLE),
+    key("growth_bytes_per_s", NUMBER_OR_NULL,
+        "On all devices together, over the last minutes; null until known.",
+        lambda s, x: rounded(x.growth_bytes_per_s)),
 )
 _MEMORY_PROFILE = JsonObject(
     key("age_s", NUMBER, get=lambda s, profile: _age_s(s, profile.at_s)),
-    keys("sites", _SITE, "Lines of code that hold memory, largest first."),
+    keys("sites", _SITE, "Lines of code that hold memory, largest first.",
+         lambda s, profile: profile.rated_sites),
 )
 _VARIABLES: Schema = {
     "type": "object",

@@ -153,6 +153,10 @@ class Life(NamedTuple):
     cwd: str | None = None
 
 
+Place = tuple[str, str, int]
+"""A line of code: function, file, line."""
+
+
 class Site(NamedTuple):
     """A line of code and what it keeps alive on all devices together."""
 
@@ -164,6 +168,8 @@ class Site(NamedTuple):
     bytes: int | None
     """None when the backend does not know the size (executables on a TPU)."""
     count: int  # type: ignore[assignment]  # hides tuple.count
+    growth_bytes_per_s: float | None = None
+    """How fast it grows; None until that is known, and for programs."""
 
 
 class Allocation(NamedTuple):
@@ -191,6 +197,19 @@ class MemoryProfile(NamedTuple):
     allocations_left_out_bytes: int | None = 0
     """Bytes of the smallest, which the list has no room for; None when unknown."""
     allocations_left_out_count: int | None = 0
+    rates: Mapping[Place, float | None] = {}
+    """How fast lines grow on all devices together, in bytes per second. None: not known yet."""
+
+    @property
+    def rated_sites(self) -> tuple[Site, ...]:
+        """The sites with how fast they grow."""
+        rates = self.rates
+        if not rates:
+            return self.sites
+        return tuple(
+            s if s.bytes is None else s._replace(growth_bytes_per_s=rates.get(s[:3]))
+            for s in self.sites
+        )
 
 
 class Process(NamedTuple):

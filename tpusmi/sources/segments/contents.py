@@ -105,25 +105,27 @@ def checked_facts(facts: dict[str, Any], key: ProcessKey, devices: int) -> Check
     )
 
 
-def clean_site(site: Site) -> Site:
-    """The site with text that is safe to show."""
-    return Site._make((*_clean_place(*site[:4]), *site[4:]))
+Places = dict[tuple[str, str, int, str], tuple[str, str, int, str]]
+"""Functions, files, lines and kinds as a segment has them, and the same safe to show."""
 
 
-def clean_allocations(allocations: Iterable[Allocation]) -> tuple[Allocation, ...]:
+def clean_sites(sites: Iterable[Site], places: Places) -> tuple[Site, ...]:
+    """The sites with text that is safe to show."""
+    return tuple(Site._make((*_cleaned(places, *s[:4]), *s[4:])) for s in sites)
+
+
+def clean_allocations(allocations: Iterable[Allocation], places: Places) -> tuple[Allocation, ...]:
     """The allocations with text that is safe to show; most share a place with others."""
-    places: dict[tuple[str, str, int, str], tuple[str, str, int, str]] = {}
-    cleaned = []
-    for a in allocations:
-        place = a[:4]
-        if place not in places:
-            places[place] = _clean_place(*place)
-        cleaned.append(Allocation._make((*places[place], *a[4:])))
-    return tuple(cleaned)
+    return tuple(Allocation._make((*_cleaned(places, *a[:4]), *a[4:])) for a in allocations)
 
 
-def _clean_place(function: str, file: str, line: int, kind: str) -> tuple[str, str, int, str]:
-    return clean(function, 200), clean(file, 400), line, clean(kind, 40)
+def _cleaned(
+    places: Places, function: str, file: str, line: int, kind: str
+) -> tuple[str, str, int, str]:
+    key = function, file, line, kind
+    if key not in places:
+        places[key] = clean(function, 200), clean(file, 400), line, clean(kind, 40)
+    return places[key]
 
 
 def _device(key: DeviceKey, row: Any, error: Any, platform: Any) -> Device:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tpusmi.memprofile import SITES_MOST as ALL_SITES
 from tpusmi.memprofile import HeldMemory, held_memory, unpacked_sites
 from tpusmi.model import (
     FRESH_LEAST_S,
@@ -273,10 +274,12 @@ class Job:
         except ProfileError as error:
             self._profile_note = f"has a memory profile that {error}"
             return
+        most = ALL_SITES if self._by_device else SITES_MOST
+        places: contents.Places = {}
         self._profile = MemoryProfile(
             at_s=min(blob.at_s + shift_s, now_s),
-            sites=tuple(contents.clean_site(s) for s in memory.sites[:SITES_MOST]),
-            allocations=contents.clean_allocations(memory.allocations),
+            sites=contents.clean_sites(memory.sites[:most], places),
+            allocations=contents.clean_allocations(memory.allocations, places),
             allocations_left_out_bytes=memory.left_out_bytes,
             allocations_left_out_count=memory.left_out_count,
         )

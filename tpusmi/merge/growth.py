@@ -1,0 +1,99 @@
+"""Whether memory only grows, by the least of each short window: peaks do not count. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+WINDOW_S = 20
+"""Of so many seconds the least amount is kept: what was held at its every moment."""
+WINDOWS_MOST = 30
+"""So many windows are kept: ten minutes."""
+SHORTEST = 15
+"""Windows in which growth may be told: five minutes."""
+SPANS = ((15, 1, 0.04), (20, 2, 0.04), (30, 3, 0.06), (30, 6, 0.04))
+"""Where growth is looked for: so many windows, in parts of so many, whose least amounts may be so
+far from a straight line, as a share of the growth. Long parts are for memory that goes up and down:
+one has a full period in it.
+"""
+SLOWER_LEAST = 0.8
+"""Growth of the second half over that of the first: a cache that fills grows less and less."""
+RATED_LEAST = 6
+"""Windows without which no rate is known: two minutes."""
+STAYING = 15
+"""Windows in which growth that is known must go on, at a quarter of its rate or more."""
+MIB_PER_MIN = (1 << 20) / 60
+"""In bytes per second."""
+LEAST_RATE = 0.05 * MIB_PER_MIN
+"""Slower growth is none: it would take a chip years to be full."""
+LEAST_BYTES = 128 << 10
+"""Less in a span is none, either: some arrays more or less."""
+
+
+def rate_of(lows: Sequence[float]) -> float | None:
+    """Bytes per second, of the least of each window, the oldest first; None for too few windows.
+
+    The median slope between each window of the first half and its counterpart in the second, of
+    the last five minutes: neither a peak nor one step changes it.
+    """
+    lows = lows[-SHORTEST:]
+    if len(lows) < RATED_LEAST:
+        return None
+    if lows[0] == lows[-1] and min(lows) == max(lows):  # most lines, most of the time
+        return 0.0
+    far = len(lows) // 2
+    slopes = sorted(b - a for a, b in zip(lows, lows[-far:], strict=False))
+    middle = len(slopes) // 2
+    median = (slopes[middle] + slopes[~middle]) / 2
+    return median / ((len(lows) - far) * WINDOW_S)
+
+
+def growth_of(lows: Sequence[float]) -> tuple[float, float] | None:
+    """Bytes per second, and for how long it has grown; None where it does not only grow."""
+    if len(lows) < SHORTEST or lows[-1] - min(lows) < LEAST_BYTES:
+        return None
+    grown = None
+    for span, size, stray in SPANS:
+        if len(lows) < span:
+            continue
+        rate = _steady_rate(lows[-span:], size, stray)
+        # What was higher before goes where it has been: up and down.
+        if rate is not None and max(lows[:-span], default=0.0) <= lows[-1]:
+            grown = rate, float(span * WINDOW_S)
+    return grown
+
+
+def goes_on(lows: Sequence[float], rate: float) -> bool:
+    """Whether growth at that rate has gone on in the last minutes."""
+    recent = lows[-STAYING:]
+    half = len(recent) // 2
+    grown = min(recent[half:]) - min(recent[:half])
+    return grown >= rate * half * WINDOW_S / 4
+
+
+def _steady_rate(lows: Sequence[float], size: int, stray: float) -> float | None:
+    """The rate at which the least of each part rises, if it does so in a straight line."""
+    times, values = [], []
+    for start in range(0, len(lows), size):
+        value = min(lows[start : start + size])
+        times.append(lows.index(value, start))
+        values.append(value)
+    if values[-1] - values[0] < LEAST_BYTES:
+        return None
+    slope, residual = _line(times, values)
+    if residual > stray * slope * len(lows):
+        return None
+    half = len(times) // 2
+    first, _ = _line(times[: half + 1], values[: half + 1])
+    second, _ = _line(times[half:], values[half:])
+    rate = slope / WINDOW_S
+    return rate if second >= SLOWER_LEAST * first and rate >= LEAST_RATE else None
+
+
+def _line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
+    """The slope of the line through the points, and how far they are from it, root mean square."""
+    n = len(x)
+    middle, mean = sum(x) / n, sum(y) / n
+    width = sum((a - middle) ** 2 for a in x)
+    slope = sum((a - middle) * (b - mean) for a, b in zip(x, y, strict=True)) / width
+    off = sum((b - mean - slope * (a - middle)) ** 2 for a, b in zip(x, y, strict=True))
+    return slope, float((off / n) ** 0.5)
