@@ -47,6 +47,21 @@ def counted(number: int, what: str, several: str = "") -> str:
     return f"{number} {noun(number, what, several)}"
 
 
+NUMBER_DIGITS_MOST = 9
+
+
+def span(text: str) -> tuple[int, int] | None:
+    """The range `3` or `0-3`, and `0-` is `0` while it is typed; None for anything else."""
+    first, _, last = text.partition("-")
+    if not _is_number(first) or (last and not _is_number(last)):
+        return None
+    return int(first), int(last or first)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= NUMBER_DIGITS_MOST
+
+
 def elapsed(seconds: float) -> str:
     """A time in its two largest units: `59s`, `2m05s`, `12m`, `3h05m`, `12d03h`."""
     minutes, rest = divmod(max(0, int(seconds)), 60)

@@ -10,13 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
     from tpusmi.model import Host
-
-
-_COMMANDS = (["simulate"], ["ps"], ["kill"], ["serve-tui"])
-"""Subcommands with their own options, each in the module of its name."""
 
 
 def script() -> None:
@@ -34,15 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    from tpusmi.cli.options import parser
+    from tpusmi.cli.command_word import module_of, parser_of_command, split
 
-    if arguments[:1] in _COMMANDS:
-        return int(_module(arguments[0]).run(arguments[1:]))
-    is_demo = arguments[:1] == ["demo"]
-    parse = parser(is_demo)
-    options, unknown = parse.parse_known_args(arguments[1:] if is_demo else arguments)
-    if unknown:
-        parse.error(_why_unknown(arguments, unknown))
+    command, words = split(arguments)
+    if command not in ("", "demo"):
+        return int(module_of(command).run(words))
+    parse = parser_of_command(command)
+    options = parse.parse_args(words)
     options.settings = None
     if options.help_query_tpu or options.help_query_processes:
         return _help_query(options.help_query_tpu)
@@ -54,37 +47,11 @@ def _run(arguments: Sequence[str]) -> int:
         from tpusmi.cli.config import settings_of
 
         options.settings = settings_of(options)
-    if is_demo:
+    if command:
         from tpusmi.cli.simulate import run_demo
 
         return run_demo(parse, options)
     return on_host(parse, options.simulate, lambda host: show(host, parse, options))
-
-
-def _module(command: str) -> ModuleType:
-    import importlib
-
-    return importlib.import_module(f"tpusmi.cli.{command.replace('-', '_')}")
-
-
-def _why_unknown(arguments: Sequence[str], unknown: Sequence[str]) -> str:
-    """Why those are not understood: a command that is late (two take all options) or mistyped."""
-    from difflib import get_close_matches
-
-    commands = [*(name for (name,) in _COMMANDS), "demo"]
-    late = next((word for word in unknown if word in commands), None)
-    if late is None:
-        near = get_close_matches(unknown[0], commands, 1)
-        if unknown[0] != arguments[0] or unknown[0].startswith("-"):
-            return f"unrecognized arguments: {' '.join(unknown)}"
-        return f"unknown command {unknown[0]}" + (f"; did you mean {near[0]}?" if near else "")
-    taken = "" if late in ("demo", "serve-tui") else _module(late).parser().format_help()
-    options = taken.replace(",", " ").split()
-    before = (word.partition("=")[0] for word in arguments[: arguments.index(late)])
-    for option in (word for word in before if word.startswith("-")):
-        if taken and option not in options:
-            return f"{late} does not take {option}; see tpusmi {late} --help"
-    return f"the command comes first: tpusmi {late} [options]"
 
 
 def on_host(
@@ -98,7 +65,11 @@ def on_host(
 
         return act(this_host())
     if os.sep not in simulate and not os.path.isdir(simulate):
+        from tpusmi.cli.command_word import COMMANDS
         from tpusmi.cli.simulate import on_new_host
+
+        if simulate in COMMANDS:
+            parse.error(f"--simulate needs a TYPE, such as v5e-8, before the command {simulate}")
 
         return on_new_host(parse, simulate, act)
     from tpusmi.simulate.directory import attach
@@ -143,7 +114,7 @@ def wants_text(options: argparse.Namespace) -> bool:
 
 
 def _selects_text(options: argparse.Namespace) -> bool:
-    queries = (options.query_tpu, options.query_processes, options.loop)
+    queries = (options.query_tpu, options.query_processes, options.loop, options.count)
     flags = options.once or options.json or options.list_tpus
     return flags or any(query is not None for query in queries)
 

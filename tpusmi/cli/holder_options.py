@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Mapping
 
 from tpusmi import cli
-from tpusmi.cli.options import add_colors, flag, number, numbers
+from tpusmi.cli.argument_types import chips, number
+from tpusmi.cli.options import add_colors, flag
 from tpusmi.model import Host, Snapshot
 from tpusmi.model.process import IDLE_S, STUCK_S, Limits
 
@@ -16,7 +17,8 @@ from tpusmi.model.process import IDLE_S, STUCK_S, Limits
 # fmt: off
 def add_options(p: argparse.ArgumentParser) -> None:
     """The options of both commands."""
-    p.add_argument("--chip", type=numbers, action="extend", metavar="N", help="chips by index: 0,1")
+    p.add_argument("--chip", type=chips, action="extend", metavar="N",
+        help="chips by index: 0,2-5")
     flag(p, "--json", help="print one JSON object")
     p.add_argument("--idle-minutes", type=_minutes, metavar="N", default=IDLE_S / 60,
         help=f"minutes after which an idle holder is stale (default {IDLE_S / 60:.0f})")
@@ -42,15 +44,15 @@ def on_host(
     return cli.on_host(parse, options.simulate, act)
 
 
-def check_chips(s: Snapshot, chips: list[int] | None, parse: argparse.ArgumentParser) -> None:
+def check_chips(s: Snapshot, chosen: list[int] | None, parse: argparse.ArgumentParser) -> None:
     """End with a usage error when a requested chip does not exist."""
     present = {c.index for c in s.chips}
-    missing = [n for n in chips or () if n not in present]
+    missing = {n for n in chosen or () if n not in present}
     if missing and (present or s.visibility.nodes):
         from tpusmi.report.words import ranges
 
         here = f"chips here: {ranges(list(present))}" if present else "no PCI bus is visible here"
-        parse.error(f"no chip {missing[0]}; {here}")
+        parse.error(f"no chip {ranges(list(missing))}; {here}")
 
 
 def _minutes(text: str) -> float:

@@ -13,10 +13,11 @@ from tpusmi.actions.end import ENDING_SIGNALS, FREE_WITHIN_S, GRACE_S, WAIT_MOST
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Refusal, Request
 from tpusmi.actions.planning import planned
+from tpusmi.cli.argument_types import number, numbers
 from tpusmi.cli.exits import Exit, is_stderr_written, talk
 from tpusmi.cli.holder_options import add_options, check_chips, limits, on_host, print_json
 from tpusmi.cli.looks import is_in_cell
-from tpusmi.cli.options import columns, flag, number, numbers, parser_of
+from tpusmi.cli.options import columns, flag, parser_of
 from tpusmi.collect import look
 from tpusmi.model import Host, ProcessKey, Snapshot
 from tpusmi.report import kill_text

@@ -1,19 +1,34 @@
-"""The options of `tpusmi` without a subcommand, and types of arguments for all commands."""
+"""The options of `tpusmi` without a subcommand, and the parser that every command has."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 
 from tpusmi import __version__
 from tpusmi.actions import is_readonly
+from tpusmi.cli.argument_types import (
+    count,
+    interval,
+    milliseconds,
+    numbers,
+    only,
+    seconds,
+    setting,
+    words,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import NoReturn
 
 LOOP_DEFAULT_S = 5.0
+WATCH_S = 1.0
+"""The interval of `--watch` without a number, and of `--count` without an interval."""
 HELP_COLUMNS = 100
+SIZE_DIGITS_MOST = 5
 
 COMMANDS = """commands:
   tpusmi                show the dashboard; one plain table if stdout is not a terminal
@@ -66,22 +81,53 @@ def parser_of(command: str, usage: str, description: str, epilog: str) -> argpar
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Quotes the command line: words that a script may have got from anywhere."""
-        from tpusmi.text import clean  # here, because --version does not need it
+    """Reports what is wrong in one sentence, without the usage."""
 
-        super().error(clean(message, 1000))
+    _arguments: Sequence[str] = ()
+
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """As argparse, but with a better answer to words that it does not know."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            from tpusmi.cli.usage_errors import why_unknown
+
+            self.error(why_unknown(self, unknown))
+        return options
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse."""
+        self._arguments = sys.argv[1:] if args is None else args
+        return super().parse_known_args(self._arguments, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """End with code 2 and the message. A word of another tool gets what does the same here."""
+        from tpusmi.cli.usage_errors import write_error  # here: most command lines are right
+
+        write_error(self.prog, message, self._arguments)
+        self.exit(2)
 
 
 def columns() -> int | None:
-    """Columns of the terminal on stdout; None without one, or if it does not report its size.
+    """Columns of the terminal on stdout. Without one, COLUMNS, which `watch` sets; None if no size
+    is known.
 
     Does not use shutil, which no other module here imports.
     """
     try:
-        return os.get_terminal_size().columns or None
+        own = os.get_terminal_size().columns
     except OSError:
-        return None
+        own = 0
+    return own or _exported_columns()
+
+
+def _exported_columns() -> int | None:
+    text = os.environ.get("COLUMNS", "")
+    is_size = text.isascii() and text.isdigit() and len(text) <= SIZE_DIGITS_MOST
+    return (int(text) or None) if is_size else None
 
 
 def flag(g: argparse._ActionsContainer, *names: str, help: str) -> None:
@@ -94,6 +140,21 @@ def add_colors(g: argparse._ActionsContainer) -> None:
     flag(g, "--no-color", help="no colors (also NO_COLOR)")
     flag(g, "--color", "--force-color", "--colorful", help="colors even without a terminal")
     flag(g, "--ascii", "-U", "--no-unicode", help="ASCII only")
+
+
+class _Interval(argparse.Action):
+    """Notices an `-i 1`, which is a device in nvidia-smi."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        setattr(namespace, self.dest, values)
+        is_index = isinstance(values, float) and values.is_integer() and values is not self.const
+        namespace.is_maybe_device = option_string == "-i" and is_index
 
 
 # fmt: off
@@ -118,10 +179,17 @@ def _add_outputs(group: argparse._ArgumentGroup) -> None:
 def _add_timing(g: argparse._ArgumentGroup) -> None:
     g.add_argument("-l", "--loop", nargs="?", type=seconds, const=LOOP_DEFAULT_S, metavar="SECONDS",
         help=f"print again and again (default: every {LOOP_DEFAULT_S:.0f} s)")
-    g.add_argument("--loop-ms", type=milliseconds, dest="loop", metavar="MS",
+    g.add_argument("-lms", "--loop-ms", type=milliseconds, dest="loop", metavar="MS",
         help="--loop in milliseconds")
-    g.add_argument("-i", "--interval", "--watch", type=seconds, metavar="SECONDS",
+    g.add_argument("-i", "--interval", "--watch", nargs="?", type=interval, const=WATCH_S,
+        action=_Interval, metavar="SECONDS",
         help="refresh interval of the dashboard (default: 1 s); for printed output, same as --loop")
+    g.add_argument("--count", type=count, metavar="N",
+        help="stop after printing N times; without --loop, every second")
+    g.set_defaults(is_maybe_device=False)
+    # tpu-info's words.
+    g.add_argument("--rate", type=seconds, dest="interval", help=argparse.SUPPRESS)
+    g.add_argument("--streaming", action="store_true", help=argparse.SUPPRESS)
 
 
 def _add_filters(g: argparse._ArgumentGroup) -> None:
@@ -131,18 +199,18 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
     g.add_argument("-p", "--pid", nargs="+", type=numbers, metavar="PID",
         help="processes: 1,2 or 1 2")
     g.add_argument("--only", type=only, action="append", default=[], metavar="WHAT=WHICH",
-        help="user=NAME, pid=N, chip=0,1, id=tpu:8, or text=WORD for processes with that word in "
+        help="user=NAME, pid=N, chip=0-3,6, id=tpu:8, or text=WORD for processes with that word in "
         "their command or elsewhere in their row; repeatable")
 
 
 def _add_appearance(g: argparse._ArgumentGroup) -> None:
     add_colors(g)
-    g.add_argument("--theme", type=lambda text: _setting("theme", text), metavar="NAME",
+    g.add_argument("--theme", type=lambda text: setting("theme", text), metavar="NAME",
         help="theme of the dashboard: dark, light, colorblind, ansi (the default: the terminal's "
         "own 16 colors) or mono")
     g.add_argument("--light", action="store_const", const="light", dest="theme",
         help="--theme light")
-    g.add_argument("--view", type=lambda text: _setting("view", text),
+    g.add_argument("--view", type=lambda text: setting("view", text),
         metavar="{auto,full,compact,heat}",
         help="how the dashboard shows devices; auto depends on their number")
     g.add_argument("--config", metavar="PATH",
@@ -159,79 +227,3 @@ def _add_more(g: argparse._ArgumentGroup) -> None:
     flag(g, "--strict", help="exit with 4 if a source failed")
     flag(g, "--debug", help="show tracebacks")
 # fmt: on
-
-
-def words(text: str) -> list[str]:
-    """The words of a comma-separated list. Raises ArgumentTypeError when it is empty."""
-    parts = [word.strip() for word in text.split(",") if word.strip()]
-    if not parts:
-        raise argparse.ArgumentTypeError("is empty")
-    return parts
-
-
-DIGITS_MOST = 9
-"""Digits of a pid or an index."""
-
-
-def numbers(text: str) -> list[int]:
-    """The numbers of a comma-separated list. Raises ArgumentTypeError."""
-    parts = words(text)
-    if not all(word.isascii() and word.isdigit() for word in parts):
-        raise argparse.ArgumentTypeError(f"{text} is not a comma-separated list of numbers")
-    if longest := next((word for word in parts if len(word) > DIGITS_MOST), ""):
-        raise argparse.ArgumentTypeError(f"{longest[:20]}{longest[20:] and '…'} is too large")
-    return [int(word) for word in parts]
-
-
-ONLY = ("user", "pid", "chip", "id", "text")
-
-
-def only(text: str) -> tuple[str, list[str]]:
-    """A kind of filter, and the names to keep. Raises ArgumentTypeError."""
-    kind, equals, which = text.partition("=")
-    if not equals or kind not in ONLY:
-        raise argparse.ArgumentTypeError(f"takes {'=, '.join(ONLY)}=; got {text}")
-    if kind == "text" or (kind == "user" and not which):  # user= selects all users
-        return kind, [which]
-    if kind in ("pid", "chip"):
-        return kind, [str(number) for number in numbers(which)]
-    return kind, words(which)
-
-
-def _setting(name: str, text: str) -> str:
-    """The value of a setting. Raises ArgumentTypeError."""
-    from tpusmi.settings import checked
-
-    try:
-        return str(checked(name, text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def seconds(text: str) -> float:
-    """A time to wait, in seconds. Raises ArgumentTypeError."""
-    from tpusmi.settings import checked  # here, because --version does not need it
-
-    try:
-        return float(checked("interval", number(text, "seconds")))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text} is {error}") from None
-
-
-def milliseconds(text: str) -> float:
-    """A time in milliseconds, as seconds. Raises ArgumentTypeError."""
-    from tpusmi.settings import INTERVAL_LEAST_S, INTERVAL_MOST_S
-
-    value_s = number(text, "milliseconds") / 1000
-    if not INTERVAL_LEAST_S <= value_s <= INTERVAL_MOST_S:
-        least, most = 1000 * INTERVAL_LEAST_S, 1000 * INTERVAL_MOST_S
-        raise argparse.ArgumentTypeError(f"{text} ms is not between {least:.0f} and {most:.0f} ms")
-    return value_s
-
-
-def number(text: str, unit: str) -> float:
-    """A number of some unit. Raises ArgumentTypeError."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of {unit}") from None

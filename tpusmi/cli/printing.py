@@ -5,11 +5,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
 
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.options import columns
-from tpusmi.collect import Collector, open_collector
+from tpusmi.cli.options import WATCH_S, columns
+from tpusmi.collect import open_collector
 from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
 from tpusmi.report.select import NO_MATCH, Selection, recent, selected
 from tpusmi.text import clean
@@ -26,32 +27,39 @@ class Printing(NamedTuple):
 
 
 def run(host: Host, options: argparse.Namespace, printing: Printing, selection: Selection) -> Exit:
-    """Print the host, once or until interrupted."""
+    """Print the host once, --count times, or until interrupted. The exit code is that of the last
+    time.
+    """
     collector = open_collector(host, with_programs=options.programs)
-    every_s = None if options.once else options.loop or options.interval
-    if every_s is None:
-        return _print_once(collector, printing, selection, options.strict)
-    return _print_again(collector, printing.text, selection, every_s)
+    every_s = _every_s(options)
+    last = 1 if every_s is None else options.count
+    selection, unresolved = _with_uids(selection) if last == 1 else (selection, "")
+    due_s = time.monotonic()
+    is_strict_failure = False
+    for number in count(1):
+        snapshot = selected(collector.read_once(), selection)
+        text = printing.text(snapshot, number == 1)
+        _write(text)
+        statuses = [o.status for o in snapshot.sources]
+        is_strict_failure |= options.strict and FAILED in statuses
+        if number == last:
+            break
+        if number == 1 and all(status == FAILED for status in statuses):
+            _explain(snapshot, selection)
+        # Ticks are multiples of the period, so that printing does not delay the later ones.
+        due_s = max(due_s + (every_s or 0.0), time.monotonic())
+        time.sleep(max(0.0, due_s - time.monotonic()))
+    if is_strict_failure:
+        return Exit.SOURCE_FAILED
+    return _exit_of(snapshot, printing, selection, unresolved, NO_MATCH in text)
 
 
-def _print_once(
-    collector: Collector, printing: Printing, selection: Selection, strict: bool
-) -> Exit:
-    selection, unresolved = _with_uids(selection)
-    snapshot = selected(collector.read_once(), selection)
-    text = printing.text(snapshot, True)
-    _write(text)
-    if strict and any(o.status == FAILED for o in snapshot.sources):
-        return Exit.SOURCE_FAILED
-    if printing.has_answer(snapshot):
-        return Exit.ANSWERED
-    if unresolved:
-        talk(
-            f"the user database did not return the uid of {clean(unresolved, 64)} in time: "
-            "give the uid instead"
-        )
-        return Exit.SOURCE_FAILED
-    return _explain(snapshot, selection, NO_MATCH in text)
+def _every_s(options: argparse.Namespace) -> float | None:
+    """The period of a loop; None to print once."""
+    period_s: float | None = options.loop or options.interval
+    if options.once or (period_s is None and options.count is None and not options.streaming):
+        return None
+    return WATCH_S if period_s is None else period_s
 
 
 def _with_uids(selection: Selection) -> tuple[Selection, str]:
@@ -71,34 +79,34 @@ def _with_uids(selection: Selection) -> tuple[Selection, str]:
     return selection._replace(users=(*selection.users, *uids)), unresolved
 
 
-def _print_again(
-    collector: Collector, printer: Printer, selection: Selection, every_s: float
+def _exit_of(
+    snapshot: Snapshot, printing: Printing, selection: Selection, unresolved: str, is_said: bool
 ) -> Exit:
-    due_s = time.monotonic()
-    first = True
-    while True:
-        snapshot = collector.read_once()
-        _write(printer(selected(snapshot, selection), first))
-        if first and all(o.status == FAILED for o in snapshot.sources):
-            _explain(snapshot, selection)
-        first = False
-        # Ticks are multiples of the period, so that printing does not delay the later ones.
-        due_s = max(due_s + every_s, time.monotonic())
-        time.sleep(max(0.0, due_s - time.monotonic()))
+    """The exit code after the last snapshot. It says on stderr why nothing was found, unless that
+    is in the output.
+    """
+    if printing.has_answer(snapshot):
+        return Exit.ANSWERED
+    if unresolved:
+        talk(
+            f"the user database did not return the uid of {clean(unresolved, 64)} in time: "
+            "give the uid instead"
+        )
+        return Exit.SOURCE_FAILED
+    return _explain(snapshot, selection, is_said)
 
 
 def prepare(options: argparse.Namespace) -> Printing:
     """How to print what the options select. Raises ValueError on wrong usage."""
+    _check(options)
     if options.query_tpu is not None:
         return Printing(_csv_printer(options), _has_devices)
     if options.query_processes is not None:
         return Printing(_csv_printer(options), _has_jobs)
-    if options.format is not None:
-        raise ValueError("--format needs --query-tpu or --query-processes")
     if options.json:
         import json
 
-        indent = 2 if sys.stdout.isatty() and not options.loop else None
+        indent = 2 if sys.stdout.isatty() and _every_s(options) is None else None
         return Printing(
             lambda s, first: json.dumps(s.to_dict(), indent=indent, allow_nan=False) + "\n",
             _has_jobs,
@@ -116,6 +124,19 @@ def prepare(options: argparse.Namespace) -> Printing:
         ),
         _has_jobs,
     )
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raises ValueError for options that do not fit together."""
+    is_query = options.query_tpu is not None or options.query_processes is not None
+    if options.is_maybe_device and (is_query or options.list_tpus):
+        raise ValueError("-i is the interval: --id chooses devices, and --loop repeats a query")
+    if options.format is not None and not is_query:
+        hint = "--json prints JSON" if "json" in options.format else "--json prints everything"
+        raise ValueError(f"--format needs --query-tpu or --query-processes; {hint}")
+    if options.count is not None and (options.once or options.monitor):
+        other = "--once prints one table" if options.once else "--monitor shows the dashboard"
+        raise ValueError(f"{other}: leave out either that or --count")
 
 
 def _has_devices(snapshot: Snapshot) -> bool:

@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Sequence
 
+from tpusmi.cli.argument_types import numbers, seconds
 from tpusmi.cli.exits import Exit, exit_of, talk
 from tpusmi.cli.holder_options import add_options, check_chips, limits, on_host, print_json
 from tpusmi.cli.looks import looks_of
-from tpusmi.cli.options import columns, flag, numbers, parser_of, seconds
+from tpusmi.cli.options import columns, flag, parser_of
 from tpusmi.model import Holding, Host, Snapshot
 from tpusmi.model.holding import status
 

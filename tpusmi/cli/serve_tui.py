@@ -93,7 +93,9 @@ def parser() -> argparse.ArgumentParser:
 
 def _checked(parse: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """The dashboard's options, as every tab will parse them. Ends the command on wrong usage."""
-    options = dashboard_parser().parse_args(arguments)
+    dashboard = dashboard_parser()
+    dashboard.prog = parse.prog
+    options = dashboard.parse_args(arguments)
     if any(getattr(options, name) for name in TEXT):
         parse.error("a browser shows only the dashboard: options that print do not work")
     return options

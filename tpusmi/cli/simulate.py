@@ -9,8 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from tpusmi.cli.argument_types import number
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.options import flag, number, parser_of
+from tpusmi.cli.options import flag, parser_of
 from tpusmi.model import Host, Snapshot
 from tpusmi.simulate import faults
 from tpusmi.simulate.directory import is_running

@@ -24,6 +24,7 @@ from tpusmi.model.metrics import (
     metric,
     trust_rank,
 )
+from tpusmi.model.notice import STALE_HOLDER, SUSPECT_HOLDER, Notice
 from tpusmi.model.nouns import (
     FRESH_LEAST_S,
     HOLDERS,
@@ -50,13 +51,10 @@ from tpusmi.model.process import (
     LOST_CODES,
     OTHER_MOUNTS,
     PROCESS_FACTS,
-    STALE_HOLDER,
-    SUSPECT_HOLDER,
     Allocation,
     Life,
     MemoryProfile,
     Missing,
-    Notice,
     Place,
     Process,
     ProcessKey,

@@ -6,6 +6,7 @@ No I/O, no clock.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from tpusmi.model.notice import Notice
 from tpusmi.model.states import VERDICT_WORDS, Phase, State, Verdict
 
 
@@ -18,23 +19,6 @@ class ProcessKey(NamedTuple):
     """Path of the segment that names this process, when the kernel has not confirmed that it is the
     segment's writer; empty for a process that the kernel shows. A claim is equal to no process.
     """
-
-
-class Notice(NamedTuple):
-    """Something a person can act on: what is wrong, since when, and what to do."""
-
-    code: str
-    message: str
-    pid: int | None = None
-    """The process that it is about; None for a chip, and for the host."""
-    chip: int | None = None
-    """Index of the chip that it is about; None for a process, and for the host."""
-    device: int | None = None
-    """Local index of the device of `pid` that it is about; None for all of them."""
-    advice: str = ""
-    """What to do about it, in a sentence without a period."""
-    since_s: float | None = None
-    """For how long it has been so, at least; None when that is not known."""
 
 
 PROCESS_FACTS = (
@@ -52,8 +36,6 @@ PROCESS_FACTS = (
 """What a job reports once: strings and integers, None when it does not."""
 
 
-STALE_HOLDER, SUSPECT_HOLDER = "stale_holder", "suspect_holder"
-"""Codes of the notices about a stale holder, and about one that may be stale."""
 ENDING_CODES = ("releasing", "unkillable")
 """Codes of signs that another signal does not change."""
 LOST_CODES = ("orphaned", "session_gone")

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from tpusmi.model.notice import Notice
 from tpusmi.model.nouns import Chip, ChipKey, Device, LockFile, Number, Outcome, Subject, Visibility
-from tpusmi.model.process import Missing, Notice, Process, ProcessKey
+from tpusmi.model.process import Missing, Process, ProcessKey
 from tpusmi.model.servers import Core, Latency, Link, Server
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from tpusmi.text import span
+
 USER = "user="
 
 
@@ -62,22 +64,10 @@ def _about(name: str, value: str) -> Test | None:
         return None
     if not value:
         return lambda about: True
-    spans = [_span(part) for part in value.split(",") if part]
+    spans = [span(part) for part in value.split(",") if part]
     ranges = [span for span in spans if span is not None]
     if not ranges or len(ranges) < len(spans):
         return None
     if name == "pid":
         return lambda about: any(first <= about.pid <= last for first, last in ranges)
     return lambda about: any(a <= number <= b for a, b in ranges for number in about.numbers)
-
-
-def _span(text: str) -> tuple[int, int] | None:
-    """The range `3` or `0-3`, and `0-` is `0` while it is typed; None for anything else."""
-    first, _, last = text.partition("-")
-    if not _is_number(first) or (last and not _is_number(last)):
-        return None
-    return int(first), int(last or first)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10
