@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 WINDOW_S = 20
-"""Of so many seconds the least amount is kept: what was held at its every moment."""
+"""The least amount of each window of this length is kept: what was held all the time."""
 WINDOWS_MOST = 30
-"""So many windows are kept: ten minutes."""
+"""Windows that are kept: ten minutes."""
 SHORTEST = 15
-"""Windows in which growth may be told: five minutes."""
+"""The fewest windows in which growth shows: five minutes."""
 SPANS = ((15, 1, 0.04), (20, 2, 0.04), (30, 3, 0.06), (30, 6, 0.04))
-"""Where growth is looked for: so many windows, in parts of so many, whose least amounts may be so
-far from a straight line, as a share of the growth. Long parts are for memory that goes up and down:
-one has a full period in it.
+"""Where growth is looked for: the number of windows, the windows in each part of them, and how far
+the least amounts of the parts may be from a straight line, as a share of the growth. Long parts are
+for memory that goes up and down: one part has a full period in it.
 """
 SLOWER_LEAST = 0.8
 """Growth of the second half over that of the first: a cache that fills grows less and less."""
@@ -24,9 +24,9 @@ STAYING = 15
 MIB_PER_MIN = (1 << 20) / 60
 """In bytes per second."""
 LEAST_RATE = 0.05 * MIB_PER_MIN
-"""Slower growth is none: it would take a chip years to be full."""
+"""Slower growth does not count: a chip takes months to be full."""
 LEAST_BYTES = 128 << 10
-"""Less in a span is none, either: some arrays more or less."""
+"""Less growth than this does not count either: some arrays more or less."""
 
 
 def rate_of(lows: Sequence[float]) -> float | None:

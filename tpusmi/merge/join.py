@@ -19,6 +19,7 @@ from tpusmi.merge.processes import (
     proven,
     with_names,
 )
+from tpusmi.merge.sole_holder import of_sole_holders
 from tpusmi.model import (
     AGENT,
     LIBTPU,
@@ -274,6 +275,8 @@ class Join:
             rival = best.setdefault((subject, r.metric), r)
             if rival is not r and _is_better(r, rival, now_s):
                 best[subject, r.metric] = r
+        shown = [*self._shown.values()]
+        best.update(of_sole_holders(best, self.processes, shown, self.outcomes))
         return best
 
 

@@ -27,9 +27,9 @@ from tpusmi.model import (
 from tpusmi.model.history import Key
 
 LATE_S = 3.0
-"""So long after the end of a window its values are there."""
+"""Time after the end of a window until all its values are there."""
 TAKE_EVERY_S = 3.9
-"""Of profiles that come faster than this, some are left out."""
+"""Some profiles are left out where they come faster than this."""
 LINES_MOST, AMOUNTS_MOST = 4096, 2048
 """Most lines of all jobs together, and most amounts of jobs, devices and chips."""
 JUDGED_MOST = 256

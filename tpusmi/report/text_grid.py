@@ -8,7 +8,7 @@ from tpusmi.report.columns import ColumnSpec
 
 BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
 
-_ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~"})
+_ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~", "≥": ">"})
 
 Row = tuple[str, ...]
 

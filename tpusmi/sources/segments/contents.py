@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from tpusmi.memprofile import HeldMemory
 from tpusmi.model import (
     AGENT,
     DEVICE,
@@ -34,6 +35,8 @@ from tpusmi.wire.layout import DEVICE_FIELDS, PROCESS_FIELDS, UTILIZATION_FIELDS
 from tpusmi.wire.reader import Fields, Sample
 
 NOTICES_MOST = 8
+_Place = tuple[str, str, int, str]
+"""Function, file, line, kind."""
 FUTURE_MOST_S = 5.0
 """Readings of one clock, or of two clocks that agree, differ by less than this."""
 
@@ -105,27 +108,18 @@ def checked_facts(facts: dict[str, Any], key: ProcessKey, devices: int) -> Check
     )
 
 
-Places = dict[tuple[str, str, int, str], tuple[str, str, int, str]]
-"""Functions, files, lines and kinds as a segment has them, and the same safe to show."""
-
-
-def clean_sites(sites: Iterable[Site], places: Places) -> tuple[Site, ...]:
-    """The sites with text that is safe to show."""
-    return tuple(Site._make((*_cleaned(places, *s[:4]), *s[4:])) for s in sites)
-
-
-def clean_allocations(allocations: Iterable[Allocation], places: Places) -> tuple[Allocation, ...]:
-    """The allocations with text that is safe to show; most share a place with others."""
-    return tuple(Allocation._make((*_cleaned(places, *a[:4]), *a[4:])) for a in allocations)
-
-
-def _cleaned(
-    places: Places, function: str, file: str, line: int, kind: str
-) -> tuple[str, str, int, str]:
-    key = function, file, line, kind
-    if key not in places:
-        places[key] = clean(function, 200), clean(file, 400), line, clean(kind, 40)
-    return places[key]
+def clean_memory(
+    memory: HeldMemory, sites_most: int
+) -> tuple[tuple[Site, ...], tuple[Allocation, ...]]:
+    """The largest sites and all allocations, with text that is safe to show."""
+    places: dict[_Place, _Place] = {}  # most allocations share a place with others
+    for row in (*memory.sites[:sites_most], *memory.allocations):
+        if row[:4] not in places:
+            function, file, line, kind = row[:4]
+            places[row[:4]] = clean(function, 200), clean(file, 400), line, clean(kind, 40)
+    sites = (Site._make((*places[s[:4]], *s[4:])) for s in memory.sites[:sites_most])
+    allocations = (Allocation._make((*places[a[:4]], *a[4:])) for a in memory.allocations)
+    return tuple(sites), tuple(allocations)
 
 
 def _device(key: DeviceKey, row: Any, error: Any, platform: Any) -> Device:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tpusmi.memprofile import SITES_MOST as ALL_SITES
+from tpusmi import memprofile
 from tpusmi.memprofile import HeldMemory, held_memory, unpacked_sites
 from tpusmi.model import (
     FRESH_LEAST_S,
@@ -79,6 +79,7 @@ class Job:
         self._writes_without_lock = False
         self._wants_past = with_past
         self._by_device = by_device
+        self._sites_most = memprofile.SITES_MOST if by_device else SITES_MOST
         self._facts_hint = -1
         self._facts = contents.checked_facts({}, self._key, 0)
         """The facts of the job, empty until they are first read."""
@@ -274,12 +275,11 @@ class Job:
         except ProfileError as error:
             self._profile_note = f"has a memory profile that {error}"
             return
-        most = ALL_SITES if self._by_device else SITES_MOST
-        places: contents.Places = {}
+        sites, allocations = contents.clean_memory(memory, self._sites_most)
         self._profile = MemoryProfile(
             at_s=min(blob.at_s + shift_s, now_s),
-            sites=contents.clean_sites(memory.sites[:most], places),
-            allocations=contents.clean_allocations(memory.allocations, places),
+            sites=sites,
+            allocations=allocations,
             allocations_left_out_bytes=memory.left_out_bytes,
             allocations_left_out_count=memory.left_out_count,
         )

@@ -1,4 +1,4 @@
-"""The notices about memory that only grows. Pure."""
+"""What a viewer that stays sees of the memory: peaks, and notices about what only grows. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -6,6 +6,7 @@ from typing import NamedTuple
 from tpusmi.merge.growth import MIB_PER_MIN
 from tpusmi.merge.join import Join
 from tpusmi.merge.leaks import LIVE, USED, Leaks
+from tpusmi.merge.peaks import SeenPeaks
 from tpusmi.merge.tracks import Growth
 from tpusmi.model import (
     ChipKey,
@@ -29,16 +30,20 @@ FULL_MOST_S = 30 * 86400.0
 """When a memory is full is not said where it takes longer."""
 
 
-class LeakWatch:
-    """Tells of each living job whose memory only grows: with the line of code, if that is known,
-    and when a device will be full. What it says is renewed after each window.
+class MemoryWatch:
+    """Peaks, rates, and a notice for each living job whose memory only grows: with the line of
+    code, if that is known, and when a device will be full. Notices are renewed after each window.
     """
 
     def __init__(self) -> None:
-        self._leaks = Leaks()
+        self._leaks, self._peaks = Leaks(), SeenPeaks()
         self._made: dict[ProcessKey, Notice] = {}
         self._made_at_s = 0.0
         self._window: int | None = None
+
+    def add_peaks(self, machine: Join) -> None:
+        """Add the peaks that no source knows to the readings of this moment."""
+        machine.readings.update(self._peaks.of(machine.readings, machine.owners))
 
     def look(self, machine: Join, history: History, now_s: float) -> None:
         """Note what is new on the machine."""
