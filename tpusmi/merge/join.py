@@ -19,7 +19,6 @@ from tpusmi.merge.processes import (
     proven,
     with_names,
 )
-from tpusmi.merge.sole_holder import of_sole_holders
 from tpusmi.model import (
     AGENT,
     LIBTPU,
@@ -275,8 +274,11 @@ class Join:
             rival = best.setdefault((subject, r.metric), r)
             if rival is not r and _is_better(r, rival, now_s):
                 best[subject, r.metric] = r
-        shown = [*self._shown.values()]
-        best.update(of_sole_holders(best, self.processes, shown, self.outcomes))
+        if self._machine.holds:
+            from tpusmi.merge.sole_holder import of_sole_holders
+
+            devices = [*self._shown.values()]
+            best.update(of_sole_holders(best, self.processes, devices, self.outcomes))
         return best
 
 

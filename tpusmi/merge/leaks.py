@@ -99,6 +99,11 @@ class Leaks:
             if track.gain > 0 or track.growth is not None:
                 track.judge(now_s)
 
+    @property
+    def size(self) -> int:
+        """How many lines there are."""
+        return sum(map(len, self._jobs.values()))
+
     def lines_of(self, p: Process) -> Sequence[tuple[Place, Growth]]:
         """The lines of the job that only grow, the fastest first."""
         job = self._jobs.get(p.key)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tpusmi.merge.growth import MIB_PER_MIN
 from tpusmi.merge.join import Join
 from tpusmi.merge.leaks import LIVE, USED, Leaks
 from tpusmi.merge.peaks import SeenPeaks
@@ -19,7 +18,7 @@ from tpusmi.model import (
     Snapshot,
 )
 from tpusmi.model.several import measured
-from tpusmi.text import counted, elapsed
+from tpusmi.text import counted, elapsed, per_minute
 
 GROWS = "memory_grows"
 OF_LINE = "keep numbers, float(loss), not arrays, and empty lists and caches: m shows the lines"
@@ -66,14 +65,6 @@ class MemoryWatch:
                 yield notice._replace(since_s=(notice.since_s or 0.0) + later_s)
 
 
-def per_minute(bytes_per_s: float) -> str:
-    """What a rate is in each minute: `390 MiB`."""
-    number = bytes_per_s / MIB_PER_MIN
-    if number >= 1023.5:
-        return f"{number / 1024:.1f} GiB"
-    return f"{number:.0f} MiB" if number >= 99.5 else f"{number:.1f} MiB"
-
-
 class _Part(NamedTuple):
     """A device that grows, or the whole job (None)."""
 
@@ -101,10 +92,10 @@ class _JobGrowth(NamedTuple):
         if lines := self.leaks.lines_of(self.process):
             return self._of_lines(lines)
         if parts := self._grown(LIVE):
-            return self._of_parts(parts, "live arrays", OF_MANY)
+            return self._of_parts(parts, "live arrays grow", OF_MANY)
         if parts := self._grown(USED):
             advice = OF_DEVICE if self.process.interval_s is None else OF_PROGRAMS
-            return self._of_parts(parts, "memory in use", advice)
+            return self._of_parts(parts, "memory in use grows", advice)
         return None
 
     def _of_lines(self, lines: Sequence[tuple[Place, Growth]]) -> Notice:
@@ -118,7 +109,7 @@ class _JobGrowth(NamedTuple):
         total = sum(part.growth.bytes_per_s for part in parts)
         longest = min((part.growth for part in parts), key=lambda g: g.since_s)
         named = [part.device for part in parts if part.device is not None]
-        text = f"{what} grows by {per_minute(total)} every minute"
+        text = f"{what} by {per_minute(total)} every minute"
         if named and len(self.devices) > 1:
             text += f" on {named[0].name if len(named) == 1 else counted(len(named), 'device')}"
         notice = self._made(f"{text}{self._full(total, named or self.devices)}", advice, longest)

@@ -6,7 +6,6 @@ imports, it exports.
 """
 
 from tpusmi.model.history import HISTORY_S, UNKEPT, History
-from tpusmi.model.live_memory import Allocation, MemoryProfile, Place, Site
 from tpusmi.model.metrics import (
     AGENT,
     ASKED_OF_LIBTPU,
@@ -54,11 +53,15 @@ from tpusmi.model.process import (
     LOST_CODES,
     OTHER_MOUNTS,
     PROCESS_FACTS,
+    Allocation,
     Life,
+    MemoryProfile,
     Missing,
+    Place,
     Process,
     ProcessKey,
     Sign,
+    Site,
 )
 from tpusmi.model.series import UNKNOWN, Series
 from tpusmi.model.servers import Core, Latency, Link, Percentiles, Server

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from tpusmi.memprofile import SITES_MOST as ALL_SITES_MOST
 from tpusmi.memprofile import HeldMemory
 from tpusmi.model import (
     AGENT,
@@ -35,6 +36,7 @@ from tpusmi.wire.layout import DEVICE_FIELDS, PROCESS_FIELDS, UTILIZATION_FIELDS
 from tpusmi.wire.reader import Fields, Sample
 
 NOTICES_MOST = 8
+SITES_MOST = 50
 _Place = tuple[str, str, int, str]
 """Function, file, line, kind."""
 FUTURE_MOST_S = 5.0
@@ -109,15 +111,16 @@ def checked_facts(facts: dict[str, Any], key: ProcessKey, devices: int) -> Check
 
 
 def clean_memory(
-    memory: HeldMemory, sites_most: int
+    memory: HeldMemory, all_sites: bool
 ) -> tuple[tuple[Site, ...], tuple[Allocation, ...]]:
-    """The largest sites and all allocations, with text that is safe to show."""
+    """The largest sites, or all of them, and the allocations, with text that is safe to show."""
+    listed = memory.sites[: ALL_SITES_MOST if all_sites else SITES_MOST]
     places: dict[_Place, _Place] = {}  # most allocations share a place with others
-    for row in (*memory.sites[:sites_most], *memory.allocations):
+    for row in (*listed, *memory.allocations):
         if row[:4] not in places:
             function, file, line, kind = row[:4]
             places[row[:4]] = clean(function, 200), clean(file, 400), line, clean(kind, 40)
-    sites = (Site._make((*places[s[:4]], *s[4:])) for s in memory.sites[:sites_most])
+    sites = (Site._make((*places[s[:4]], *s[4:])) for s in listed)
     allocations = (Allocation._make((*places[a[:4]], *a[4:])) for a in memory.allocations)
     return tuple(sites), tuple(allocations)
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tpusmi import memprofile
 from tpusmi.memprofile import HeldMemory, held_memory, unpacked_sites
 from tpusmi.model import (
     FRESH_LEAST_S,
@@ -28,7 +27,6 @@ from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.places import SegmentFile
 from tpusmi.wire.reader import Sample, SegmentReader
 
-SITES_MOST = 50
 PAST_MOST = 100_000
 """Most values of the past that one segment may give: of more, every second or third sample."""
 
@@ -79,7 +77,6 @@ class Job:
         self._writes_without_lock = False
         self._wants_past = with_past
         self._by_device = by_device
-        self._sites_most = memprofile.SITES_MOST if by_device else SITES_MOST
         self._facts_hint = -1
         self._facts = contents.checked_facts({}, self._key, 0)
         """The facts of the job, empty until they are first read."""
@@ -275,7 +272,7 @@ class Job:
         except ProfileError as error:
             self._profile_note = f"has a memory profile that {error}"
             return
-        sites, allocations = contents.clean_memory(memory, self._sites_most)
+        sites, allocations = contents.clean_memory(memory, all_sites=self._by_device)
         self._profile = MemoryProfile(
             at_s=min(blob.at_s + shift_s, now_s),
             sites=sites,

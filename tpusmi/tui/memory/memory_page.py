@@ -19,7 +19,7 @@ from tpusmi.tui.process.memory_curve import Holder
 from tpusmi.tui.scene import Scene
 
 DEVICE = "Show the next / previous device alone, or all devices"
-ORDER = "Sort by bytes, change, change of the count, or count (or click a title)"
+ORDER = "Sort by bytes, change, change of the count, count, or rate (or click a title)"
 MARK = "Set the mark to now: CHANGE then shows growth since the mark"
 KEYS = [
     key("enter", "fold", "Unfold", "fold", "Open / close a row: its lines, its buffers", "Enter"),
