@@ -2,107 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import pytest
 from support.memory_histories import INNOCENT, LEAKS, MIB, SECONDS, leak, sawtooth
+from support.watched_memory import KEY, START_S, USED, Machine, Moment
 
 from tpusmi.merge.growth import WINDOW_S, growth_of, rate_of
 from tpusmi.merge.leaks import LINES_MOST, Leaks
-from tpusmi.merge.memory_watch import MemoryWatch
 from tpusmi.model import (
-    Device,
-    DeviceKey,
     History,
-    HostFacts,
     MemoryProfile,
-    Notice,
     Process,
     ProcessKey,
     Reading,
     Site,
-    Snapshot,
-    Value,
 )
 from tpusmi.text import per_minute
-
-START_S = 100_000.0
-LIMIT = 16 << 30
-KEY = ProcessKey(4321, 9)
-USED, LIVE = "hbm_used_bytes", "live_array_bytes"
-
-
-class Moment(NamedTuple):
-    """What a watch looks at."""
-
-    processes: tuple[Process, ...]
-    devices: tuple[tuple[Device, ...], tuple[Device, ...]]
-    readings: dict[object, Reading]
-    owners: dict[object, tuple[ProcessKey, ...]]
-
-
-class Machine:
-    """A job on some devices, whose memory a test decides."""
-
-    def __init__(self, count: int = 2, agent: bool = True) -> None:
-        self.watch, self.history = MemoryWatch(), History()
-        self.devices = tuple(
-            Device(DeviceKey(KEY, i), i, i, "tpu", "TPU v5e", None, 0, chip=i, owners=(KEY,))
-            for i in range(count)
-        )
-        self.process = Process(KEY, "ada", "train.py", interval_s=1.0 if agent else None, uid=1000)
-        self.at = -1
-
-    def look(
-        self,
-        lines: dict[str, float] | None = None,
-        used: float | None = None,
-        live: float | None = None,
-        **changes: object,
-    ) -> tuple[Notice, ...]:
-        """The notices one second later. The amounts are those of one device."""
-        self.at += 1
-        now_s = START_S + self.at
-        amounts = {USED: used, LIVE: live}
-        readings = [
-            Reading(name, d.key, value, now_s, "agent", 5.0)
-            for name, value in amounts.items()
-            if value is not None
-            for d in self.devices
-        ]
-        self.history.add(readings)
-        if lines is not None and self.at % 4 == 0:
-            sites = tuple(
-                Site(name, f"/home/ada/llm/{name}.py", 7, "buffer", int(size), 1)
-                for name, size in sorted(lines.items(), key=lambda line: -line[1])
-            )
-            self.process = self.process._replace(profile=MemoryProfile(now_s, sites))
-        process = self.process._replace(**changes)
-        self.watch.look(Moment((process,), (self.devices, ()), {}, {}), self.history, now_s)
-        self.snapshot = self.watch.on(self._snapshot(process, now_s, used))
-        return self.snapshot.warnings
-
-    def _snapshot(self, process: Process, now_s: float, used: float | None) -> Snapshot:
-        values = {(d.key, "hbm_limit_bytes"): Value(LIMIT, "agent", 0.0, False) for d in self.devices}
-        if used is not None:
-            values |= {(d.key, USED): Value(used, "agent", 0.0, False) for d in self.devices}
-        return Snapshot(
-            tpusmi_version="",
-            simulated=False,
-            at_s=now_s,
-            host=HostFacts("trainer", "", None, None),
-            devices=self.devices,
-            processes=(process,),
-            sources=(),
-            warnings=(),
-            values=values,
-        )
-
-    def run(self, of: Callable[[int], dict[str, object]], seconds: int = SECONDS) -> list[Notice]:
-        """The notices of that time, each message once."""
-        notices = (n for t in range(seconds) for n in self.look(**of(t)))
-        return [*{n.message: n for n in notices}.values()]
 
 
 @pytest.mark.parametrize("name", LEAKS)
@@ -198,10 +112,12 @@ def test_rates_are_known_after_two_minutes_and_zero_is_not_unknown() -> None:
         machine.look(lines={"grows": leak(60)(t), "stays": 5.0 * MIB})
         assert machine.snapshot.processes[0].profile is not None
         rates = machine.snapshot.processes[0].profile.rates
-        seen.append((
-            rates.get(("grows", "/home/ada/llm/grows.py", 7)),
-            rates.get(("stays", "/home/ada/llm/stays.py", 7)),
-        ))
+        seen.append(
+            (
+                rates.get(("grows", "/home/ada/llm/grows.py", 7)),
+                rates.get(("stays", "/home/ada/llm/stays.py", 7)),
+            )
+        )
     assert seen[100] == (None, None)
     assert seen[-1] == (pytest.approx(MIB, rel=0.05), 0.0)
     sites = machine.snapshot.to_dict()["processes"][0]["memory_profile"]["sites"]
@@ -231,9 +147,11 @@ def test_hostile_jobs_share_the_room_for_lines_and_leave_others_theirs() -> None
     leaks, history = Leaks(), History()
 
     def process(pid: int, uid: int, t: int) -> Process:
-        sites = tuple(
-            Site(f"f{t}-{n}", "x.py", n, "buffer", 1000 + n, 1) for n in range(500)
-        ) if uid else (Site("grows", "mine.py", 1, "buffer", int(leak(9)(t)), 1),)
+        sites = (
+            tuple(Site(f"f{t}-{n}", "x.py", n, "buffer", 1000 + n, 1) for n in range(500))
+            if uid
+            else (Site("grows", "mine.py", 1, "buffer", int(leak(9)(t)), 1),)
+        )
         key = ProcessKey(pid, 1)
         return Process(key, "", "", profile=MemoryProfile(START_S + t, sites), uid=uid)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import mul
 
 WINDOW_S = 20
 """The least amount of each window of this length is kept: what was held all the time."""
@@ -10,10 +11,10 @@ WINDOWS_MOST = 30
 """Windows that are kept: ten minutes."""
 SHORTEST = 15
 """The fewest windows in which growth shows: five minutes."""
-SPANS = ((15, 1, 0.04), (20, 2, 0.04), (30, 3, 0.06), (30, 6, 0.04))
-"""Where growth is looked for: the number of windows, the windows in each part of them, and how far
-the least amounts of the parts may be from a straight line, as a share of the growth. Long parts are
-for memory that goes up and down: one part has a full period in it.
+SPANS = ((30, 6, 0.04), (30, 3, 0.06), (20, 2, 0.04), (15, 1, 0.04))
+"""Where growth is looked for, the longest first: the number of windows, the windows in each part of
+them, and how far the least amounts of the parts may be from a straight line, as a share of the
+growth. Long parts are for memory that goes up and down: one part has a full period in it.
 """
 SLOWER_LEAST = 0.8
 """Growth of the second half over that of the first: a cache that fills grows less and less."""
@@ -51,15 +52,14 @@ def growth_of(lows: Sequence[float]) -> tuple[float, float] | None:
     """Bytes per second, and for how long it has grown; None where it does not only grow."""
     if len(lows) < SHORTEST or lows[-1] - min(lows) < LEAST_BYTES:
         return None
-    grown = None
     for span, size, stray in SPANS:
         if len(lows) < span:
             continue
         rate = _steady_rate(lows[-span:], size, stray)
         # What was higher before goes where it has been: up and down.
         if rate is not None and max(lows[:-span], default=0.0) <= lows[-1]:
-            grown = rate, float(span * WINDOW_S)
-    return grown
+            return rate, float(span * WINDOW_S)
+    return None
 
 
 def goes_on(lows: Sequence[float], rate: float) -> bool:
@@ -91,9 +91,8 @@ def _steady_rate(lows: Sequence[float], size: int, stray: float) -> float | None
 
 def _line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
     """The slope of the line through the points, and how far they are from it, root mean square."""
-    n = len(x)
-    middle, mean = sum(x) / n, sum(y) / n
-    width = sum((a - middle) ** 2 for a in x)
-    slope = sum((a - middle) * (b - mean) for a, b in zip(x, y, strict=True)) / width
-    off = sum((b - mean - slope * (a - middle)) ** 2 for a, b in zip(x, y, strict=True))
-    return slope, float((off / n) ** 0.5)
+    n, mean_x, mean_y = len(x), sum(x) / len(x), sum(y) / len(y)
+    across, up = [v - mean_x for v in x], [v - mean_y for v in y]
+    both = sum(map(mul, across, up))
+    slope = both / sum(map(mul, across, across))
+    return slope, (max(0.0, sum(map(mul, up, up)) - slope * both) / n) ** 0.5
