@@ -278,7 +278,7 @@ class Join:
             from tpusmi.merge.sole_holder import of_sole_holders
 
             devices = [*self._shown.values()]
-            best.update(of_sole_holders(best, self.processes, devices, self.outcomes))
+            best.update(of_sole_holders(best, self.processes, devices, self.chips, self.outcomes))
         return best
 
 
