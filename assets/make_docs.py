@@ -1,4 +1,5 @@
-"""Writes the tables of the documentation that the program itself knows: keys, metrics, files.
+"""Writes the tables of the documentation that the program itself knows: keys, metrics, files; and
+the manual page.
 
     python assets/make_docs.py [--check]
 
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import limits  # noqa: E402
+import manual  # noqa: E402
 
 from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
 from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS  # noqa: E402
@@ -161,6 +163,9 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
 """By file, and by the name between the marks."""
 
 
+MANUAL = ROOT / "assets" / "tpusmi.1"
+
+
 def written(text: str, tables: Mapping[str, Callable[[], str]]) -> str:
     """The text with its tables. Raises ValueError when one of them has no place in it."""
     for name, make in tables.items():
@@ -175,14 +180,15 @@ def written(text: str, tables: Mapping[str, Callable[[], str]]) -> str:
 def main() -> None:
     """Write the tables, or compare them."""
     check, other = "--check" in sys.argv, []
-    for name, tables in TABLES.items():
-        path = DOCS / name
+    texts = {DOCS / name: partial(written, tables=tables) for name, tables in TABLES.items()}
+    texts[MANUAL] = lambda _: manual.page()
+    for path, make in texts.items():
         old = path.read_text(encoding="utf-8")
-        new = written(old, tables)
+        new = make(old)
         if not check:
             path.write_text(new, encoding="utf-8")
         elif old != new:
-            other.append(name)
+            other.append(path.name)
     if other:
         raise SystemExit(f"not what the program says: {', '.join(other)}; run this without --check")
 

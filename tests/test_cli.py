@@ -124,8 +124,8 @@ def test_a_query_of_processes_prints_the_living_ones(job: Path) -> None:
 def test_devices_are_listed_as_nvidia_smi_lists_them(job: Path) -> None:
     (segment,) = job.glob("*.seg")  # its name is the process's pid and start
     assert tpusmi(job, "-L").stdout == (
-        f"TPU 0: TPU v5 lite (UUID: tpu:8@{segment.stem})\n"
-        f"TPU 1: TPU v5 lite (UUID: tpu:9@{segment.stem})\n"
+        f"TPU 0: TPU v5e (UUID: tpu:8@{segment.stem})\n"
+        f"TPU 1: TPU v5e (UUID: tpu:9@{segment.stem})\n"
     )
 
 
@@ -306,13 +306,16 @@ def test_devices_and_pids_are_lists_with_or_without_spaces(job: Path) -> None:
         (["-i", "0,1"], "to choose devices, write --id 0,1"),
         (["-i", "1", "--query-gpu=index", "--format=csv"], "-i is the interval: --id chooses dev"),
         (["--format=json"], "--json prints JSON"),
+        (["--query-tpu=index", "--format=prometheus"], "tpusmi has no exporter; --json --loop"),
+        (["--format=csv"], "--format needs --query-tpu or --query-processes"),
+        (["-lms500"], "to loop in milliseconds, write -lms 500"),
         (["ps", "--chip", "3-1"], "3-1 ends before it begins"),
         (["ps", "--chip", "0-99999999"], "0-99999999 names more than 4096 chips"),
         (["ps", "--chip", "0-"], "0- is not a list of chips such as 0,2-5"),
         (["-pm", "1"], "a TPU has no such setting"),
         (["--gpu-reset"], "tpusmi kill --stale ends what holds it"),
         (["-x"], "--json prints everything as JSON"),
-        (["pmon"], "--query-processes="),
+        (["nvlink"], "a TPU has nothing like it"),
         (["--metric", "hbm_usage"], "--query-tpu=memory.used"),
     ],
     ids=str,
@@ -368,3 +371,85 @@ def test_the_demo_without_jax_says_what_to_install(tmp_path: Path) -> None:
     )
     assert found.returncode == 1
     assert "pip install 'tpusmi[demo]'" in found.stderr
+
+
+def test_a_loop_with_a_count_ends_with_the_code_of_its_last_time(job: Path, tmp_path: Path) -> None:
+    lines = tpusmi(job, "--json", "--count", "3", "-lms", "100").stdout.splitlines()
+    assert [json.loads(line)["schema"] for line in lines] == [1, 1, 1]
+    csv = tpusmi(job, "--query-tpu=index", "--format=csv", "--count=2", "-l", "0.1")
+    assert (csv.returncode, csv.stdout) == (0, "index\n0\n1\n0\n1\n")
+    table = tpusmi(job, "--count", "2", "--watch", "0.1")
+    assert table.stdout.count("python train.py") == 2
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert tpusmi(empty, "-L", "--count", "2", "-lms", "100").returncode == 1
+
+
+def test_a_count_without_an_interval_prints_every_second(job: Path) -> None:
+    before_s = time.monotonic()
+    assert len(tpusmi(job, "-L", "--count", "2").stdout.splitlines()) == 4
+    assert time.monotonic() - before_s >= 1.0
+
+
+def test_words_of_tpu_info_do_what_they_do_there(job: Path) -> None:
+    assert len(tpusmi(job, "--streaming", "--rate", "0.1", "--count", "2", "-L").stdout) > 0
+    assert '"memory.used"' in tpusmi(job, "--list_metrics").stdout
+
+
+def test_a_device_that_is_not_here_is_named_beside_those_that_are(job: Path) -> None:
+    found = tpusmi(job, "--id", "0,77,x", "-L")
+    assert (found.returncode, found.stdout.count("TPU 0")) == (0, 1)
+    assert found.stderr == "tpusmi: not here: device 77, device x\n"
+    found = tpusmi(job, "--simulate", "v5e-1", "--only", "chip=0,5-6", "-L")
+    assert (found.returncode, found.stderr) == (0, "tpusmi: not here: chips 5-6\n")
+
+
+def test_options_before_a_command_reach_it(job: Path) -> None:
+    before = tpusmi(job, "--simulate", "v5e-1", "--ascii", "ps", "--chip", "0")
+    after = tpusmi(job, "ps", "--simulate", "v5e-1", "--ascii", "--chip", "0")
+    assert (before.returncode, before.stdout.splitlines()[0]) == (
+        after.returncode,
+        after.stdout.splitlines()[0],
+    )
+    assert (after.returncode, after.stderr + before.stderr) == (5, "")
+    assert before.stdout.isascii()
+
+
+def test_jobs_that_have_ended_are_not_called_an_agent_that_is_missing(tmp_path: Path) -> None:
+    writer = segments.segment(tmp_path, segments.dead_identity(), devices=1)
+    writer.append(segments.slot(1.0, segments.RUNNING, [segments.device()], time.time() - 3000))
+    found = tpusmi(tmp_path, "-L")
+    assert found.returncode == 1
+    assert found.stderr.startswith("tpusmi: no TPU here:\n  agent: 1 job that has ended\n")
+
+
+@pytest.mark.parametrize(
+    ("variables", "flags", "colored"),
+    [
+        ({"FORCE_COLOR": "1"}, [], True),
+        ({"CLICOLOR_FORCE": "1"}, [], True),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, [], True),
+        ({"FORCE_COLOR": ""}, [], False),
+        ({"FORCE_COLOR": "0"}, [], False),
+        ({"CLICOLOR_FORCE": "0"}, [], False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, [], False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": ""}, [], True),
+        ({"FORCE_COLOR": "1"}, ["--no-color"], False),
+        ({"NO_COLOR": "1"}, ["--color"], True),
+    ],
+    ids=str,
+)
+def test_variables_force_colors_and_flags_beat_them(
+    job: Path, variables: dict[str, str], flags: list[str], colored: bool
+) -> None:
+    assert ("\x1b[" in tpusmi(job, "-1", *flags, **variables).stdout) is colored
+
+
+def test_in_a_pipe_a_table_is_as_wide_as_columns_says_and_without_it_as_wide_as_it_likes(
+    job: Path,
+) -> None:
+    def width(**variables: str | None) -> int:
+        return max(map(len, tpusmi(job, "-1", **variables).stdout.splitlines()))
+
+    assert width(COLUMNS="60") <= 60 < width(COLUMNS=None)
+    assert width(COLUMNS="0") == width(COLUMNS="many") == width(COLUMNS=None)

@@ -62,12 +62,13 @@ def test_importing_tpusmi_loads_nothing_but_itself(tmp_path: Path) -> None:
     ],
 )
 def test_the_agent_loads_the_standard_library_only(tmp_path: Path, code: str) -> None:
-    found = roots(loaded_by(code, tmp_path))
-    assert found - {"tpusmi"} <= set(sys.stdlib_module_names)
+    loaded = loaded_by(code, tmp_path)
+    assert roots(loaded) - {"tpusmi"} <= set(sys.stdlib_module_names)
+    assert not {name for name in loaded if name.startswith(("tpusmi.api", "tpusmi.report"))}
 
 
 @pytest.mark.usefixtures("no_server")
-@pytest.mark.parametrize("call", ["snapshot()", "show()", "show"])
+@pytest.mark.parametrize("call", ["snapshot()", "show()", "show", "watch(count=1)"])
 def test_the_reader_loads_the_standard_library_only(tmp_path: Path, call: str) -> None:
     found = roots(loaded_by(f"import tpusmi; tpusmi.{call}", tmp_path))
     assert found - {"tpusmi"} <= set(sys.stdlib_module_names)

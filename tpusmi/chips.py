@@ -152,6 +152,14 @@ def by_kind(kind: str) -> Generation | None:
     return _BY_KIND.get(" ".join(kind.lower().split()).removesuffix(" chip"))
 
 
+def usual_kind(kind: str) -> str:
+    """The one name for a kind that screens show: `TPU v5e` for JAX's `TPU v5 lite`. The name itself
+    where the table does not have it: `cpu`.
+    """
+    generation = by_kind(kind)
+    return kind if generation is None else generation.kind
+
+
 def by_name(name: str) -> Generation | None:
     """The generation called `v5e`, or as accelerator types spell it: `v5litepod`, `tpu7x`."""
     return _BY_NAME.get(name.lower())

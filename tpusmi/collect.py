@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SETTLED_S = 10.0
 """A viewer that has run for this long stays: from then on it watches how memory changes."""
+PORT_VARIABLE = "LIBTPUINFO_GRPC_PORT"
+"""Ports that are asked for metrics, as nvtop reads it."""
 LOOK_DEADLINE_S = 5.0
 """For one look at who holds the TPU, on which more may depend."""
 
@@ -176,8 +178,17 @@ def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S
 
 
 def this_host() -> Host:
-    """The machine we run on; TPUSMI_DIR names the only place to look for segments."""
-    return Host(segment_dir=os.environ.get("TPUSMI_DIR") or None)
+    """The machine we run on; TPUSMI_DIR names the only place to look for segments, and
+    LIBTPUINFO_GRPC_PORT ports that are asked for metrics besides the usual one.
+    """
+    host = Host(segment_dir=os.environ.get("TPUSMI_DIR") or None)
+    text = os.environ.get(PORT_VARIABLE)
+    if not text:
+        return host
+    from tpusmi.sources.libtpu.ports import named_ports  # here: few set it
+
+    ports = (*host.metrics_ports, *named_ports(text))
+    return host._replace(metrics_ports=tuple(dict.fromkeys(ports)))
 
 
 def snapshot(deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:

@@ -1,8 +1,9 @@
-"""The holders of the TPU, and how to end them, from Python: `tpusmi ps` and `tpusmi kill`."""
+"""`tpusmi.free()` ends holders of the TPU from Python, as `tpusmi kill` does."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from signal import SIGTERM
 
 from tpusmi.actions import is_readonly
@@ -10,19 +11,7 @@ from tpusmi.actions.end import FREE_WITHIN_S, GRACE_S, Order, carry_out
 from tpusmi.actions.outcome import Report
 from tpusmi.actions.plan import Plan, Request
 from tpusmi.actions.planning import planned
-from tpusmi.collect import LOOK_DEADLINE_S, look, this_host
-from tpusmi.model import Process
-
-
-def holders(deadline_s: float = LOOK_DEADLINE_S) -> tuple[Process, ...]:
-    """The processes that hold a TPU of this host, each with a verdict: `stale`, `stale_reason`.
-
-    Empty when no process was seen to hold one, which does not prove that it is free: as an ordinary
-    user also check `snapshot().visibility.not_inspected`, the number of processes that could not be
-    inspected.
-    """
-    s = look(this_host(), deadline_s=deadline_s)
-    return tuple(p for p in s.processes if p.holds and not p.is_dead)
+from tpusmi.collect import look, this_host
 
 
 def free(  # noqa: PLR0913  # the options of `tpusmi kill`, by their names
@@ -39,16 +28,22 @@ def free(  # noqa: PLR0913  # the options of `tpusmi kill`, by their names
     """End holders of the TPU, as `tpusmi kill` does, and wait until their nodes are free.
 
     Ends the holders that match every filter given; without a filter it raises ValueError. Returns
-    what became of each, or the plan with `dry_run`. It never ends this process or one that started
-    it, another user's process unless `all_users`, or a process that does not hold a TPU: `refused`
-    lists the processes that were requested and left alone, and `is_free` is True only when every
-    requested node was seen to be free. `stale` ends only holders that are certainly stale. Takes up
-    to `grace_s + wait_s` seconds. Raises ValueError for invalid arguments, PermissionError under
-    TPUSMI_MODE=readonly, and nothing else.
+    what became of each, a `Report`; with `dry_run` a `Plan`, and nothing is ended. It never ends
+    this process or one that started it, another user's process unless `all_users`, or a process
+    that does not hold a TPU: `refused` lists the processes that were requested and left alone, and
+    `is_free` is True only when every requested node was seen to be free. `stale` ends only holders
+    that are certainly stale. Takes up to `grace_s + wait_s` seconds. Raises TypeError and
+    ValueError for wrong arguments, PermissionError under TPUSMI_MODE=readonly, and nothing else.
+
+    >>> tpusmi.free(stale=True, dry_run=True)
+    <Plan: ends no process, leaves 0 alone>
+    >>> report = tpusmi.free(stale=True)
+    >>> report.is_free, [(result.process.pid, result.outcome) for result in report.results]
+    (None, [])
     """
+    request = Request(_numbers("pids", pids), _numbers("chips", chips), stale, all_users)
     order = Order(signal, grace_s, wait_s)
     order.check()
-    request = Request(tuple(pids), tuple(chips), stale, all_users)
     if request.is_empty:
         raise ValueError("specify pids, chips or stale=True")
     if is_readonly() and not dry_run:
@@ -59,3 +54,13 @@ def free(  # noqa: PLR0913  # the options of `tpusmi kill`, by their names
     if dry_run:
         return plan
     return carry_out(host, snapshot.chips, plan, order)
+
+
+def _numbers(name: str, given: Sequence[int]) -> tuple[int, ...]:
+    """The pids or chips. Raises TypeError with what was expected."""
+    try:
+        if isinstance(given, (str, bytes)):
+            raise TypeError
+        return tuple(map(index, given))
+    except TypeError:
+        raise TypeError(f"{name} must be a list of whole numbers, not {given!r}") from None

@@ -38,6 +38,10 @@ def show(
     panel replaces it, and with the kernel. Outside a notebook, this prints one table. `simulate`
     shows a simulated host: a type (`v5e-8`), or the directory that `tpusmi simulate` printed.
     Raises only TypeError, for times that are not numbers; other errors are a line on stderr.
+
+    >>> panel = tpusmi.show(simulate="v5e-8")
+    tpusmi ...
+    >>> panel.stop()
     """
     global _live
     panel = Panel(interval_s, duration_s)
@@ -63,7 +67,13 @@ def show(
 
 
 class Panel:
-    """The result of `show()`: stops the updates; its repr says whether they are live."""
+    """The result of `show()`: stops the updates; its repr says whether they are live.
+
+    >>> panel = tpusmi.show(simulate="v5e-8")
+    tpusmi ...
+    >>> panel
+    <tpusmi panel: ...>
+    """
 
     def __init__(self, interval_s: float, duration_s: float | None) -> None:
         self._interval_s = min(INTERVAL_MOST_S, max(INTERVAL_LEAST_S, interval_s))
@@ -118,13 +128,9 @@ class Panel:
         atexit.register(self.stop, "the kernel ended")
 
     def _simulated(self, name: str) -> Host:
-        if os.sep in name or os.path.isdir(name):
-            from tpusmi.simulate.directory import attach
+        from tpusmi.simulate.host import opened_host
 
-            return attach(name)
-        from tpusmi.simulate.host import HostPlan, start
-
-        return self._simulated_host.enter_context(start(HostPlan(name)))
+        return self._simulated_host.enter_context(opened_host(name))
 
     def _run(self) -> None:
         self._update()

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from support.simulated_hosts import set_faults
 from support.waits import until
 
 from tpusmi import demo
+from tpusmi.chips import by_kind, by_name
 from tpusmi.collect import open_collector
+from tpusmi.merge.roofline import roofline
 from tpusmi.model import Host, Snapshot
 from tpusmi.simulate import description
 from tpusmi.wire import identity, places
@@ -24,7 +27,10 @@ from tpusmi.wire.reader import Sample, SegmentReader
 
 LIMIT_S = 60.0
 GONE_WITHIN_S = 8.0
-MXU = "tensorcore_utilization_percent"
+MXU, DUTY = "tensorcore_utilization_percent", "duty_cycle_percent"
+BANDWIDTH = "hbm_bandwidth_utilization_percent"
+FLOPS = 6.0 * 32 * 256_000_000 * 4096
+"""Of a step, as the job declares them."""
 
 DEMO = """
 import sys
@@ -117,13 +123,91 @@ def test_every_chip_is_the_jobs_and_everything_is_labelled_simulated() -> None:
     assert demo.run(look) == 0
 
 
-def test_the_chips_are_as_busy_as_a_training_job_keeps_them() -> None:
+def test_no_two_numbers_on_the_demos_screens_contradict_each_other() -> None:
+    """Memory, rates and FLOP/s of the job, and what the simulated hardware says of its chips."""
+
     def look(host: Host) -> int:
-        snapshot = seen(host, lambda s: any(name == MXU for _, name in s.values))
-        mxu = [snapshot.values[d.key, MXU].value for d in snapshot.devices]
-        assert len(mxu) == 8
-        assert all(30 < percent < 80 for percent in mxu)
+        until(lambda: sample_after_steps(host.root, 15))  # both rates count from other moments
+        snapshot = seen(host, lambda s: mxu_of(s) > 0)
+        (job,) = snapshot.processes
+        devices, own = snapshot.devices, snapshot.value
+        check_memory(snapshot)
+        mfu, mxu = own("mfu_percent", job.key), mxu_of(snapshot)
+        assert mfu is not None
+        assert 10 < mfu < 80
+        rate, mean_s = own("steps_per_s", job.key), own("step_time_s.mean", job.key)
+        assert rate * mean_s == pytest.approx(1, rel=0.35)  # it is a few seconds old
+        flops = own("flops_per_s", job.key)
+        assert flops == pytest.approx(mfu / 100 * 8 * 197e12, rel=1e-6)
+        assert 0.65 < flops / (FLOPS * rate) < 1.5
+        for device in devices:
+            busy = [own(name, device.key) for name in (MXU, DUTY, BANDWIDTH)]
+            assert busy[0] <= busy[1] <= 100
+            assert own("hlo_execution_time_us.p50", device.key) / 1e6 < mean_s
+            point = roofline(snapshot, device)
+            assert point.peak_flops_per_s == 197e12
+            assert 100 < point.intensity_flops_per_byte < 400
+            assert 0.1 < point.roof_ratio < 1
+        assert 0.9 * mfu < mxu < 1.6 * mfu
+        assert {device.kind for device in devices} == {"TPU v5e"}
+        assert by_kind(str(job.facts["device_kind"])) is by_name("v5e")
         assert snapshot.warnings == ()
+        return 0
+
+    assert demo.run(look) == 0
+
+
+def mxu_of(snapshot: Snapshot) -> float:
+    """The mean over all devices; 0 until every device has one."""
+    values = [snapshot.value(MXU, device.key) for device in snapshot.devices]
+    return 0.0 if not values or None in values else sum(map(float, values)) / len(values)
+
+
+def check_memory(snapshot: Snapshot) -> None:
+    """Every device holds its arrays and little else, as much as a large model needs."""
+    (job,) = snapshot.processes
+    for device in snapshot.devices:
+        used, live, limit = (
+            snapshot.value(name, device.key)
+            for name in ("hbm_used_bytes", "live_array_bytes", "hbm_limit_bytes")
+        )
+        assert 8 << 30 < live <= used < limit
+        assert used - live < 1.5 * (1 << 30)
+    assert job.profile is not None
+    total = sum(snapshot.value("live_array_bytes", device.key) for device in snapshot.devices)
+    assert sum(site.bytes or 0 for site in job.profile.sites) == pytest.approx(total, rel=0.05)
+    assert job.profile.sites[0].function == "init_large_optimizer"
+
+
+def test_faults_of_the_demos_host_reach_its_real_job() -> None:
+    def look(host: Host) -> int:
+        until(lambda: sample_after_steps(host.root, 2))
+        before = live_bytes(host)
+        set_faults(host.root, ("leak",))
+        until(lambda: live_bytes(host) > before + (200 << 20), 40)
+        set_faults(host.root, ("hang",))
+        snapshot = seen(host, lambda s: (s.value("since_last_step_s", s.processes[0].key) or 0) > 4)
+        assert mxu_of(snapshot) == 0
+        assert all((snapshot.value(DUTY, d.key) or 0) > 95 for d in snapshot.devices)
+        return 0
+
+    assert demo.run(look) == 0
+
+
+def live_bytes(host: Host) -> float:
+    """In arrays on all devices, in the job's newest sample."""
+    sample = sample_after_steps(host.root, 1)
+    return sum(d.get("live_array_bytes", 0.0) for d in sample.devices) if sample else 0.0
+
+
+def test_large_arrays_cost_no_memory() -> None:
+    def look(host: Host) -> int:
+        until(lambda: sample_after_steps(host.root, 2))
+        trainer = running(host.root).trainer[0]
+        status = Path(f"/proc/{trainer}/status").read_text()
+        resident_kib = int(status.partition("VmRSS:")[2].split()[0])
+        assert live_bytes(host) > 64 << 30
+        assert resident_kib < 2 << 20
         return 0
 
     assert demo.run(look) == 0

@@ -67,7 +67,7 @@ def test_a_held_tpu_is_told_with_its_holder_and_the_lock() -> None:
     with simulated() as host:
         found = ps(host)
         assert found.returncode == HELD
-        assert "tpusmi.simulate.job" in found.stdout
+        assert "train.py --config=simulated" in found.stdout
         assert "/tmp/libtpu_lockfile: locked by pid " in found.stdout
         assert "tpusmi.simulate.keeper" in found.stdout  # who started it, above it
         assert ps(host, "--visible-only").returncode == HELD
@@ -148,7 +148,7 @@ def test_the_object_has_the_keys_of_the_whole_snapshot() -> None:
     (process,) = told["processes"]
     assert process["listens_on"]
     assert process["rss_bytes"] > 1e6
-    assert process["cwd"] == "/"
+    assert process["cwd"] == host.root
     assert process["threads"] >= 1
 
 

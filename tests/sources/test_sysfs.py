@@ -175,6 +175,24 @@ def test_a_link_that_the_kernel_does_not_know_is_none(
     assert (chip.pcie_link, chip.notes) == (link, ())
 
 
+@pytest.mark.parametrize(
+    ("text", "cpus"),
+    [
+        ("0-47,96-143", "0-47,96-143"),
+        ("0", "0"),
+        ("", None),
+        ("all", None),
+        (",".join(str(2 * n) for n in range(150)), None),  # longer than what is read of it
+    ],
+)
+def test_the_processors_near_a_chip_are_known_only_as_a_whole_list(
+    tmp_path: Path, text: str, cpus: str | None
+) -> None:
+    v5e(tmp_path, local_cpulist=text)
+    chip = only_chip(tmp_path)
+    assert (chip.cpus, chip.notes) == (cpus, ())
+
+
 def test_no_numa_node_is_unknown_and_not_node_minus_one(tmp_path: Path) -> None:
     v5e(tmp_path, numa_node="-1")
     chip = only_chip(tmp_path)
@@ -285,7 +303,7 @@ HOSTILE: dict[str, str | bytes] = {
     "name",
     [
         *("vendor", "device", "subsystem_device", "class", "numa_node", "iommu_group", "driver"),
-        *("current_link_speed", "current_link_width", "accel", "vfio-dev"),
+        *("current_link_speed", "current_link_width", "accel", "vfio-dev", "local_cpulist"),
     ],
 )
 def test_hostile_content_is_a_note_and_never_an_exception(

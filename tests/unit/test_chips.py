@@ -14,6 +14,7 @@ from tpusmi.chips import (
     by_name,
     by_pci,
     peak_flops_per_device,
+    usual_kind,
 )
 
 EVERY = pytest.mark.parametrize("generation", GENERATIONS, ids=lambda g: g.name)
@@ -61,6 +62,13 @@ def test_devices_and_cores_of_a_chip() -> None:
     assert {g.name for g in GENERATIONS if g.cores_per_chip == 1} == {"v5e", "v6e"}
     assert [g.name for g in GENERATIONS if g.pci_functions == 2] == ["7x"]
     assert [g.name for g in GENERATIONS if g.chip_metrics] == ["v2", "v3"]
+
+
+def test_a_kind_has_one_name_for_the_screen_whatever_jax_calls_it() -> None:
+    for generation in GENERATIONS:
+        assert {usual_kind(kind) for kind in generation.jax_kinds} == {generation.kind}
+    assert usual_kind("cpu") == "cpu"
+    assert usual_kind("TPU v4 lite") == "TPU v4 lite"
 
 
 def test_a_trace_spells_the_kind_in_its_own_way() -> None:

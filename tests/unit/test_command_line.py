@@ -24,7 +24,9 @@ VALUES = {
     "--signal": ["INT"], "--grace": ["1"], "--wait": ["2"],
     "--host": ["::1"], "--port": ["99"],
     "--worker": ["1"], "--chips": ["2"], "--processes": ["2"], "--fault": ["hang"],
-    "--seed": ["4"], "--age": ["5"], "--freeze": ["6"],
+    "--completion": ["zsh"], "--seed": ["4"], "--age": ["5"], "--freeze": ["6"],
+    "--display": ["MEMORY"], "--delay": ["2"], "--select": ["um"], "--options": ["T"],
+    "--metrics-port": ["9000"],
 }  # fmt: skip
 """Values of options, by one name of each."""
 
@@ -120,7 +122,8 @@ def test_every_command_is_in_the_help() -> None:
 
 
 def test_no_word_of_another_tool_has_a_meaning_here() -> None:
-    taken = {name for command in ("", *COMMANDS) for name in actions(parser_of_command(command))}
+    ours = [name for name in ("", *COMMANDS) if name not in ("dmon", "pmon", "topo")]
+    taken = {name for command in ours for name in actions(parser_of_command(command))}
     assert {word for words in FOREIGN_OPTIONS for word in words} & taken == set()
     assert {word for words in FOREIGN_COMMANDS for word in words} & {*COMMANDS} == set()
 
@@ -151,3 +154,15 @@ def test_without_a_terminal_the_width_is_that_of_the_variable(
     monkeypatch.setattr(os, "get_terminal_size", no_terminal)
     monkeypatch.setenv("COLUMNS", value)
     assert columns() == width
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("dmon -c 0", "-c"), ("pmon -o X", "-o"), ("-c", "-c")]
+)
+def test_an_option_that_a_command_takes_is_not_answered_as_one_of_another_tool(
+    line: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, rest = split(line.split())
+    with pytest.raises(SystemExit):
+        parser_of_command(command).parse_args(rest)
+    assert (f"tpusmi has no {words}" in capsys.readouterr().err) == (not command)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import pytest
 from support.snapshots import merge
 
-from tpusmi.chips import by_name
+from tpusmi.chips import by_name, usual_kind
 from tpusmi.model import (
     ABSENT,
     AGENT,
@@ -28,11 +29,14 @@ from tpusmi.model import (
     RowKey,
     Server,
     Snapshot,
+    Visibility,
 )
 from tpusmi.report import html, plain_table
-from tpusmi.report.select import Selection, selected, uuid
+from tpusmi.report.device_names import hardware_name, unknown_words, uuid
+from tpusmi.report.select import Selection, selected
 
 NOW = 1000.0
+UUID = re.compile("TPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 HOST = HostFacts("host", "2026-01-01T00:00:00.000Z", None, None)
 JOB, OTHER = ProcessKey(10, 77), ProcessKey(20, 88)
 PORT, SECOND = "127.0.0.1:8431", "127.0.0.1:8432"
@@ -70,7 +74,7 @@ def holder(key: ProcessKey, *nodes: str, **environment: str) -> Outcome:
 
 def agent(key: ProcessKey, ids: Iterable[int], platform: str = "tpu", used: int = 5) -> Outcome:
     devices = tuple(
-        Device(DeviceKey(key, i), i, n, platform, "TPU v5 lite", (i, 0, 0), 0)
+        Device(DeviceKey(key, i), i, n, platform, usual_kind("TPU v5 lite"), (i, 0, 0), 0)
         for i, n in enumerate(ids)
     )
     readings = tuple(Reading(USED, d.key, used, NOW, AGENT, 5.0) for d in devices)
@@ -118,10 +122,10 @@ def test_every_chip_of_the_machine_is_a_device_without_a_job() -> None:
     assert (limit.value, limit.source) == (16 * 1024**3, NOMINAL)
 
 
-def test_devices_with_and_without_a_job_have_one_name_for_their_kind_which_is_jaxs() -> None:
+def test_devices_with_and_without_a_job_have_one_name_for_their_kind() -> None:
     s = joined(chips("v5e", 4), holder(JOB, "/dev/vfio/0"), agent(JOB, [0]))
-    assert {d.kind for d in s.devices} == {"TPU v5 lite"}
-    assert {d.kind for d in joined(chips("v5e", 4)).devices} == {"TPU v5e"}
+    assert {d.kind for d in s.devices} == {d.kind for d in joined(chips("v5e", 4)).devices}
+    assert {d.kind for d in s.devices} == {"TPU v5e"}
 
 
 def test_a_v3_chip_has_two_devices_and_a_7x_chip_one_for_each_node() -> None:
@@ -261,6 +265,38 @@ def test_the_sdk_counts_by_local_index_whatever_the_global_ids() -> None:
     assert [(d.id, s.value(MXU, d.key)) for d in s.devices] == [
         (8, 10.0), (9, 20.0), (12, 30.0), (13, 40.0),
     ]  # fmt: skip
+
+
+def watched(
+    *holders_of: str, reason: str = "", not_inspected: int = 0, status: str = OK
+) -> Outcome:
+    """The holders of two v5e chips, both of whose nodes were looked for; the first may be held."""
+    nodes = ("/dev/vfio/0", "/dev/vfio/1")
+    seen = Visibility(nodes=nodes, not_inspected=not_inspected, reason=reason)
+    outcome = holder(JOB, *holders_of) if holders_of else Outcome("holders", OK)
+    return outcome._replace(visibility=seen, status=status)
+
+
+@pytest.mark.parametrize(
+    ("holders", "duty", "expected"),
+    [
+        pytest.param(watched(), {}, [None, None], id="nobody holds the chips"),
+        pytest.param(watched("/dev/vfio/0"), {}, [50.0, None], id="one chip is held"),
+        pytest.param(watched(), {0: 90.0, 1: 0.0}, [50.0, 50.0], id="its duty cycle is known"),
+        pytest.param(watched(not_inspected=1), {}, [50.0, 50.0], id="a process was not inspected"),
+        pytest.param(watched(reason="no rights"), {}, [50.0, 50.0], id="not all can be seen"),
+        pytest.param(watched(status="failed"), {}, [50.0, 50.0], id="holders were not looked for"),
+        pytest.param(Outcome("holders", OK), {}, [50.0, 50.0], id="other nodes were looked for"),
+    ],
+)
+def test_the_sdks_mxu_is_not_believed_of_a_chip_that_certainly_no_process_holds(
+    holders: Outcome, duty: dict[int, float], expected: list[float | None]
+) -> None:
+    sdk = libtpu({MXU: {0: 50.0, 1: 50.0}}, "sdk")
+    rows = [libtpu({DUTY: duty})] if duty else []
+    assert column(joined(chips("v5e", 2), holders, sdk, *rows), MXU) == expected
+    idle = libtpu({MXU: {0: 0.0, 1: 0.0}}, "sdk")  # that they do nothing can be true
+    assert column(joined(chips("v5e", 2), holders, idle), MXU) == [0.0, 0.0]
 
 
 def test_throttling_is_of_the_chip_even_where_a_chip_is_one_device() -> None:
@@ -549,6 +585,7 @@ def test_a_device_whose_id_is_the_index_of_another_is_named_by_its_index() -> No
 
 
 def test_the_uuid_of_a_chips_device_is_its_hardwares_whatever_job_has_it() -> None:
+    seen: list[str] = []
     for generation, uuids in (
         ("v5e", ["TPU-0000:00:00.0", "TPU-0000:00:01.0"]),
         ("v3", [f"TPU-0000:00:0{chip}.0/{core}" for chip in (0, 1) for core in (0, 1)]),
@@ -559,9 +596,33 @@ def test_the_uuid_of_a_chips_device_is_its_hardwares_whatever_job_has_it() -> No
         ids = tuple(range(8, 8 + len(uuids)))
         free = joined(chips(generation, 2))
         busy = joined(chips(generation, 2), holder(JOB, *nodes), agent(JOB, ids))
-        assert [uuid(free, d) for d in free.devices] == uuids
-        assert [uuid(busy, d) for d in busy.devices] == uuids
+        assert [hardware_name(free, d) for d in free.devices] == uuids
+        assert [uuid(busy, d) for d in busy.devices] == [uuid(free, d) for d in free.devices]
         assert [d.id for d in busy.devices] == list(ids)
+        assert all(UUID.fullmatch(uuid(free, d)) for d in free.devices)
+        seen += [uuid(free, d) for d in free.devices]
+    assert len({*seen}) == len(seen)
+
+
+def test_the_uuid_is_the_machines_by_its_id_and_without_one_by_its_name() -> None:
+    def first(**facts: str) -> str:
+        s = joined(chips("v5e", 1))
+        s = s._replace(host=s.host._replace(**facts))
+        return uuid(s, s.devices[0])
+
+    machine = {"machine_id": "0123456789abcdef" * 2}
+    assert first(name="a") == first(name="a", boot_id="another") != first(name="b")
+    assert first(name="a", **machine) == first(name="b", **machine) != first(name="a")
+    assert machine["machine_id"] not in first(name="a", **machine)
+
+
+def test_the_chiplets_of_a_7x_have_a_uuid_each_and_a_node_without_a_bus_has_one() -> None:
+    x7 = joined(chips("7x", 2))
+    assert len({uuid(x7, d) for d in x7.devices}) == 4
+    device = x7.devices[0]._replace(chip=None, key=DeviceKey(None, 0, "127.0.0.1:8431"))
+    again = device._replace(key=DeviceKey(None, 0, "127.0.0.1:8432"))
+    assert UUID.fullmatch(uuid(x7, device))
+    assert uuid(x7, device) == uuid(x7, again)
 
 
 def test_four_devices_of_one_id_have_four_names_in_every_view() -> None:
@@ -581,11 +642,42 @@ def test_four_devices_of_one_id_have_four_names_in_every_view() -> None:
     [
         ("tpu:12", [2]), ("12", [2]), ("0", [0]), ("TPU-0000:00:03.0", [3]), ("vfio/1", [1]),
         ("/dev/vfio/1", [1]), ("tpu:9@10", [1]), ("tpu:0", []), ("", []), ("4", []),
+        ("0000:00:03.0", [3]), ("00000000:00:03.0", [3]), ("00:03.0", [3]), ("0:3.0", [3]),
+        ("00:09.0", []), ("0-2", [0, 1, 2]), ("2-9", [2, 3]), ("12-13", [2, 3]), ("3-1", []),
+        ("0-", []), ("-1", []), ("0-99999999999999999999", []), ("0-2-3", []), ("TPU-", []),
     ],
 )  # fmt: skip
 def test_a_device_is_selected_by_whatever_a_screen_calls_it(word: str, indexes: list[int]) -> None:
     s = joined(chips("v6e", 4), holder(JOB, *NODES), agent(JOB, (8, 9, 12, 13)))
     assert [d.index for d in selected(s, Selection(devices=(word,))).devices] == indexes
+
+
+def test_a_device_is_selected_by_its_uuid_in_any_case_and_by_a_beginning_that_is_its_alone() -> (
+    None
+):
+    s = joined(chips("v6e", 4))
+    uuids = [uuid(s, d) for d in s.devices]
+    for n, own in enumerate(uuids):
+        for word in (own, own.upper(), own[:20]):
+            assert [d.index for d in selected(s, Selection(devices=(word,))).devices] == [n]
+    assert unknown_words(s, ["TPU-", "tpu", *uuids]) == ["TPU-", "tpu"]
+
+
+def test_the_words_that_name_no_device_are_told_apart_from_those_that_do() -> None:
+    s = joined(chips("v6e", 4))
+    assert unknown_words(s, ["0", "77", "tpu:1", "0-3", "2-5", "00:01.0", "00:09.0"]) == [
+        "77", "2-5", "00:09.0",
+    ]  # fmt: skip
+
+
+def test_an_address_is_that_of_one_chiplet_of_a_7x_and_of_both_cores_of_a_v3() -> None:
+    v3, x7 = joined(chips("v3", 2)), joined(chips("7x", 2))
+    both = tuple(c._replace(pci_addresses=(f"0000:00:0{c.index}.0", f"0000:00:0{c.index}.1"))
+                 for c in x7.chips)  # fmt: skip
+    x7 = x7._replace(chips=both)
+    assert len({uuid(x7, d) for d in x7.devices}) == 4
+    for s, word, indexes in ((v3, "00:01.0", [2, 3]), (x7, "00:01.0", [2]), (x7, "00:01.1", [3])):
+        assert [d.index for d in selected(s, Selection(devices=(word,))).devices] == indexes
 
 
 def test_a_plain_name_selects_the_devices_of_every_job_that_has_it() -> None:

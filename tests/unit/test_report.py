@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv as csvlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,14 +15,18 @@ import pytest
 from support import snapshots
 from support.goldens import same_as_golden
 from support.schemas import strict_schema
+from support.snapshots import GIB
 
 from tpusmi.actions.end import Order
 from tpusmi.actions.plan import Me, Request, make_plan
 from tpusmi.model import CHIP, DEVICE_METRICS, METRICS, PROCESS_METRICS, Snapshot
 from tpusmi.report import kill_text, plain_table, ps_text, query, words
+from tpusmi.report.full_report import full_report
 from tpusmi.report.schema import json_schema
 from tpusmi.report.select import Selection, selected
-from tpusmi.report.text_grid import Sheet
+from tpusmi.report.stream_rows import Stream, columns_of
+from tpusmi.report.text_grid import CYAN, DIM, GREEN, PLAIN, RED, YELLOW, Sheet
+from tpusmi.report.topology_matrix import matrix
 
 GOLDENS = Path(__file__).parent.parent / "goldens"
 ASSETS = Path(__file__).parent.parent.parent / "assets"
@@ -78,6 +83,12 @@ VIEWS: dict[str, Callable[[Snapshot], str]] = {
     "nounits.csv": csv("index,memory.used,memory.total", True, "csv,noheader,nounits"),
     "help-devices.txt": lambda s: query.help_text(query.device_fields()),
     "help-processes.txt": lambda s: query.help_text(query.process_fields()),
+    "by-device.csv": csv("gpu_uuid,gpu_name,gpu_bus_id,pid,used_memory,process_name", False),
+    # In local time, wherever that is.
+    "report.txt": lambda s: re.sub(r"\n(Timestamp.*: ).*", r"\n\1…", full_report(s)),
+    "dmon.txt": lambda s: Stream(columns_of("pumve")).text(s),
+    "pmon.txt": lambda s: Stream(columns_of("um"), of_processes=True).text(s),
+    "topo.txt": matrix,
 }  # fmt: skip
 
 
@@ -221,6 +232,7 @@ def is_row(line: str) -> bool:
         (Selection(), [4321, 5000, 999], 3),
         (Selection(users=("ann",)), [4321, 999], 2),
         (Selection(pids=(5000,)), [5000], 1),
+        (Selection(devices=("0-1",)), [4321, 5000], 3),
         (Selection(devices=("0",)), [4321, 5000], 2),
         (Selection(devices=("tpu:9",)), [4321], 1),
         (Selection(devices=("cpu:8@5000",)), [5000], 1),
@@ -234,6 +246,35 @@ def test_a_selection_keeps_what_was_asked_for(
     assert [p.pid for p in found.processes] == pids
     assert len(found.devices) == devices
     assert all(n.pid in pids for n in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pids", "devices"),
+    [
+        (Selection(visible_chips=(0,)), [4321], 2),
+        (Selection(visible_chips=(1, 2)), [4321, 5000], 4),
+        (Selection(visible_chips=(0, 1), chips=(1, 2)), [4321], 2),
+        (Selection(visible_nodes=("/dev/accel2",)), [5000], 2),
+        (Selection(visible_chips=(9,)), [], 0),
+        # Users, processes and text keep the devices of the machine in sight.
+        (Selection(pids=(5000,)), [5000], 8),
+        (Selection(users=("nobody",)), [], 8),
+        (Selection(pids=(4321,), devices=("6-7",)), [], 2),
+    ],
+)
+def test_a_selection_of_processes_leaves_the_devices_and_one_of_devices_takes_their_processes(
+    wanted: Selection, pids: list[int], devices: int
+) -> None:
+    found = selected(snapshots.machine(), wanted)
+    assert [p.pid for p in found.processes] == pids
+    assert len(found.devices) == devices
+
+
+def test_output_without_processes_has_the_devices_of_the_selected_ones_alone() -> None:
+    s = snapshots.machine()
+    found = selected(s, Selection(pids=(5000,)), devices_alone=True)
+    assert [d.index for d in found.devices] == [4, 5]
+    assert selected(s, Selection(chips=(3,)), devices_alone=True).devices == s.devices[6:]
 
 
 @pytest.mark.parametrize(
@@ -305,3 +346,39 @@ def test_a_selection_keeps_what_was_asked_for(
 )
 def test_numbers_read_as_a_person_says_them(text: str, expected: str) -> None:
     assert text == expected
+
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_colors_change_no_character_of_the_table() -> None:
+    for moment in (snapshots.machine(), snapshots.everything()):
+        for width in (None, 40, 80):
+            colored = plain_table.table(moment, color=True, columns=width)
+            assert ESCAPE.sub("", colored) == plain_table.table(moment, columns=width)
+
+
+@pytest.mark.parametrize(
+    ("used_gib", "style"), [(1.0, GREEN), (12.7, GREEN), (13.0, YELLOW), (15.5, RED)]
+)
+def test_memory_in_the_table_has_the_color_of_how_full_it_is(used_gib: float, style: str) -> None:
+    s = snapshots.machine()
+    key = s.devices[0].key
+    value = s.values[key, "hbm_used_bytes"]
+    limit = value._replace(value=16 * GIB)
+    used = value._replace(value=int(used_gib * GIB), stale=False)
+    more = {(key, "hbm_used_bytes"): used, (key, "hbm_limit_bytes"): limit}
+    table = plain_table.table(s._replace(values={**s.values, **more}), color=True)
+    (line,) = [line for line in table.splitlines() if line.startswith(s.devices[0].name)]
+    assert f"{style}{used_gib:.1f}/16.0 GiB{PLAIN}" in line
+
+
+def test_an_old_number_in_the_table_is_dim_and_a_share_has_the_color_of_its_bar() -> None:
+    s = snapshots.machine()
+    key = s.devices[0].key
+    value = s.values[key, "hbm_used_bytes"]._replace(value=37.0, stale=False)
+    name = "duty_cycle_percent"
+    for stale, style in ((False, CYAN), (True, DIM)):
+        values = {**s.values, (key, name): value._replace(stale=stale)}
+        table = plain_table.table(s._replace(values=values), color=True)
+        assert f"{style}37 %{PLAIN}" in table

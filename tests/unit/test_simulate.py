@@ -22,7 +22,7 @@ from tpusmi.simulate.host import HostPlan
 from tpusmi.simulate.memory_profile import kept, profile
 from tpusmi.simulate.metric_answers import UPTIME, Answers
 from tpusmi.simulate.running import Running
-from tpusmi.simulate.simulated_agent import progress
+from tpusmi.simulate.simulated_agent import MODEL_SHARE, progress
 from tpusmi.simulate.workload import COMPILE_S, CYCLE_S, LOAD_S, Workload
 from tpusmi.sources.libtpu.names import NAMES
 from tpusmi.sources.sysfs import read_chips
@@ -438,6 +438,17 @@ def test_throttling_and_bad_links_are_told_by_the_sdk_alone(host: Any) -> None:
     ] == ["tray1.chip3.ici0.int: 9"]
 
 
+@pytest.mark.parametrize("fault", ["throttle:4", "throttle:10", "bad-link:1", "bad-link:10"])
+def test_a_slow_chip_or_link_costs_bandwidth_and_steps(host: Any, fault: str) -> None:
+    good, bad = host("v5e-4").workload, host("v5e-4", fault).workload
+    for what in (Workload.steps_per_s, Workload.mxu_mean, Workload.steps_and_part):
+        assert 0 < what(bad, 60.0) < what(good, 60.0)
+    assert bad.bandwidth(60.0, 3) < good.bandwidth(60.0, 3)
+    assert bad.duty(60.0, 3) == good.duty(60.0, 3)
+    alone = host("v5e-1", fault).workload
+    assert (alone.speed(60.0) == 1) is fault.startswith("bad-link")  # one chip has no link
+
+
 def test_each_core_tells_what_it_runs_only_when_asked(host: Any) -> None:
     def cores(name: str, with_hlo: bool) -> list[Any]:
         answer = Answers(host(name), 0).status(with_hlo)
@@ -541,4 +552,54 @@ def test_a_job_goes_through_the_phases_as_it_starts() -> None:
     assert names == ["starting", "compiling", "running"]
     hung = progress(Workload(0, ("hung", 100.0)), 300.0, None)
     assert PHASES[int(hung["phase"] or 0)] == "idle"
-    assert "steps_per_s" not in hung
+
+
+def test_mfu_and_steps_are_those_of_the_training_from_the_first_second_on() -> None:
+    job, begun_s = Workload(), LOAD_S + COMPILE_S
+    for t_s in (0.5, 2.0, 10.0, 30.0, 50.0):
+        told = progress(job, begun_s + t_s, 1e15)
+        assert told["mfu_percent"] == pytest.approx(100 * MODEL_SHARE * workload.MXU["training"])
+        assert told["flops_per_s"] == pytest.approx(1e13 * (told["mfu_percent"] or 0))
+        assert told["steps_per_s"] == pytest.approx(workload.STEPS_PER_S["training"])
+
+
+def test_a_job_that_hangs_counts_its_seconds_and_is_idle_as_late_as_a_real_one() -> None:
+    job = Workload(0, (workload.HUNG, 100.0), since=(100.0, Workload()))
+    told = [progress(job, 100.0 + s, 1e15) for s in (1.0, 12.0, 29.0, 31.0, 70.0, 3600.0)]
+    assert [t["since_last_step_s"] for t in told] == [1.0, 12.0, 29.0, 31.0, 70.0, 3600.0]
+    assert [PHASES[int(t["phase"] or 0)] for t in told] == ["running"] * 3 + ["idle"] * 3
+    assert len({t["steps"] for t in told}) == 1
+    for what in ("steps_per_s", "mfu_percent"):
+        values = [t[what] or 0.0 for t in told]
+        assert values == sorted(values, reverse=True)
+        assert values[-1] > 0
+
+
+@pytest.mark.parametrize("speed", [0.6, 0.1])
+def test_slow_hardware_slows_steps_matrices_and_memory_alike_but_keeps_the_chips_busy(
+    speed: float,
+) -> None:
+    healthy = Workload()
+    slow = Workload(speed=speed, since=(100.0, healthy))
+    at_s = 100.0 + 2 * CYCLE_S  # the steps of the last minute are all slow ones
+    for what in ("mxu", "bandwidth"):
+        full = getattr(healthy, what)(at_s, 1)
+        assert getattr(slow, what)(at_s, 1) == pytest.approx(speed * full, abs=0.02)
+    assert slow.duty(at_s, 1) == healthy.duty(at_s, 1)
+    assert slow.steps_per_s(at_s) == pytest.approx(speed * healthy.steps_per_s(at_s))
+    before, after = progress(healthy, at_s, 1e15), progress(slow, at_s, 1e15)
+    assert after["steps_per_s"] == pytest.approx(speed * (before["steps_per_s"] or 0), rel=0.1)
+    assert after["mfu_percent"] == pytest.approx(speed * (before["mfu_percent"] or 0), rel=0.1)
+    p50 = "step_time_s.p50"
+    assert after[p50] == pytest.approx((before[p50] or 0) / speed, rel=0.1)
+
+
+@given(st.lists(st.floats(0.1, 1.0), max_size=30), TIMES)
+def test_steps_never_go_back_when_faults_come_and_go(speeds: list[float], t_s: float) -> None:
+    job = Workload()
+    for n, speed in enumerate(speeds):
+        at_s = 50.0 + 7 * n
+        steps = job.steps_and_part(at_s)
+        job = Workload(speed=speed, since=(at_s, job))
+        assert job.steps_and_part(at_s) == pytest.approx(steps)
+    assert job.steps(t_s) <= job.steps(t_s + 1.0)

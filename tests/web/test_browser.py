@@ -171,7 +171,7 @@ def test_a_browser_only_looks(browser: Browser, server: Serving) -> None:
 def test_with_allow_kill_it_really_ends_a_process(browser: Browser, tmp_path: Path) -> None:
     with serving(tmp_path, "--simulate", "v5e-8", "--allow-kill") as server:
         page = browser.open(server.url)
-        page.see("simulate.job")
+        page.see("train.py")
         page.press("?")
         page.see(END)
         page.press("Escape")

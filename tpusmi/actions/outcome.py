@@ -60,7 +60,13 @@ class Cleared(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What became of all targets, of their nodes, and of the lock file."""
+    """What became of all targets, of their nodes, and of the lock file: the result of
+    `tpusmi.free()`.
+
+    >>> report = tpusmi.free(stale=True)
+    >>> report
+    <Report: nothing to end; not known whether it is free>
+    """
 
     results: tuple[Result, ...]
     still_held: Mapping[str, tuple[int, ...]]
@@ -79,6 +85,13 @@ class Report(NamedTuple):
     """Holders that may be stale, but not for certain."""
     came_back: tuple[Newcomer, ...] = ()
     """Processes that have taken a node of the plan since."""
+
+    def __repr__(self) -> str:
+        ends = ", ".join(f"{r.process.pid} {r.outcome}" for r in self.results)
+        is_free = "not known whether the TPU is free"
+        if self.is_free is not None:
+            is_free = "the TPU is free" if self.is_free else "the TPU is not free"
+        return f"<Report: {ends or 'nothing to end'}; {is_free}>"
 
     @property
     def is_free(self) -> bool | None:

@@ -79,7 +79,12 @@ class Refusal(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What would be done."""
+    """What would be done: the result of `tpusmi.free(dry_run=True)`.
+
+    >>> plan = tpusmi.free([s.processes[0].pid], dry_run=True)
+    >>> [target.process.pid for target in plan.targets] == [s.processes[0].pid], plan
+    (True, <Plan: ends ..., leaves 0 alone>)
+    """
 
     targets: tuple[Target, ...] = ()
     refused: tuple[Refusal, ...] = ()
@@ -101,6 +106,11 @@ class Plan(NamedTuple):
     """What could not be read of the evidence that a holder works, and why."""
     uids: frozenset[int] = frozenset()
     """Users whose processes are those of the requester."""
+
+    def __repr__(self) -> str:
+        pids = ", ".join(f"{t.process.pid}" for t in self.targets)
+        left = f", leaves {len(self.refused) + len(self.spared)} alone"
+        return f"<Plan: ends {pids or 'no process'}{left}>"
 
 
 def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:

@@ -29,7 +29,14 @@ _hooked = False
 
 
 class Agent:
-    """What start() returns: a handle that stops the agent at the end of a `with` block."""
+    """The result of `start()`: a handle that stops the agent at the end of a `with` block.
+
+    >>> with tpusmi.start() as agent:
+    ...     print(agent.running)
+    True
+    >>> agent
+    <tpusmi agent: stopped>
+    """
 
     @property
     def running(self) -> bool:
@@ -43,6 +50,14 @@ class Agent:
 
     def __enter__(self) -> Agent:
         return self
+
+    def __repr__(self) -> str:
+        sampler = _sampler
+        if sampler is None:
+            state = "stopped" if _is_enabled() else "off: TPUSMI_DISABLE is set"
+        else:
+            state = sampler.state
+        return f"<tpusmi agent: {state}>"
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         # After an exception the segment is the black box: it shows what the devices held.
@@ -58,6 +73,18 @@ def start(interval_s: float = 1.0) -> Agent:
     room for the segment, it tries again later. TPUSMI_DISABLE=1 in the environment turns it off.
     Raises TypeError when interval_s is not a number and ValueError when it is not positive; nothing
     else, here or later: where the agent cannot run, it prints a line on stderr.
+
+    Then call `step()` once per step. At the end of the process the agent stops by itself; `stop()`
+    and the end of `with tpusmi.start():` stop it earlier. The result's repr says what it does:
+    publishes to a file, with so many devices, or waits for JAX.
+
+    >>> agent = tpusmi.start()
+    >>> for batch in range(3):
+    ...     state = train_step(batch)
+    ...     _ = tpusmi.step()
+    >>> agent
+    <tpusmi agent: ...>
+    >>> tpusmi.stop()
     """
     seconds = _seconds(interval_s)
     try:
@@ -85,17 +112,35 @@ def _seconds(interval_s: float) -> float:
 def stop() -> None:
     """Stop publishing and remove the segment. Does nothing when the agent is not running. Raises
     nothing.
+
+    >>> agent = tpusmi.start()
+    >>> tpusmi.stop()
+    >>> agent.running
+    False
     """
     _finish(keep=False)
 
 
-step = _steps.step
-"""Mark the end of a training step; or, as `with tpusmi.step():`, its body. The time of a step is
-the time between the ends of two steps; the time of the body is shown beside it.
+def step(flops: float | None = None) -> Steps:
+    """Mark the end of a training step; or, as `with tpusmi.step():`, its body.
 
-`flops` are the model FLOPs of one step of the whole job, all processes and devices together; with
-them tpusmi shows FLOP/s and, on a TPU, MFU. Costs about a microsecond.
-"""
+    Call it once per step, in the thread of the loop. The time of a step is the time between the
+    ends of two steps; the time of the body is shown beside it. Costs about a microsecond, and
+    raises nothing.
+
+    `flops` are the model FLOPs of **one step of the whole job**, forward and backward, all
+    processes and devices together, without recomputed work: for a transformer about 6 times the
+    parameters times the tokens of the global batch. With them tpusmi shows FLOP/s and, on a TPU,
+    MFU. `track()` counts them where you do not know them.
+
+    >>> for batch in range(3):
+    ...     state = train_step(batch)
+    ...     _ = tpusmi.step(flops=6 * 1e9 * 4096)
+    >>> for batch in range(3):
+    ...     with tpusmi.step():
+    ...         state = train_step(batch)
+    """
+    return _steps.step(flops)
 
 
 def track(function: Function) -> Function:
@@ -106,7 +151,12 @@ def track(function: Function) -> Function:
     of different cost, with several sequence lengths for example, the sum is an estimate. The work
     inside a loop of unknown length, or inside a kernel, cannot be seen: pass it to `step(flops=…)`,
     which replaces this count. With TPUSMI_DISABLE=1 in the environment, returns the function
-    itself.
+    itself. Raises nothing.
+
+    >>> import jax
+    >>> train_step = tpusmi.track(jax.jit(lambda x: x @ x))
+    >>> train_step(jax.numpy.ones((64, 64))).shape
+    (64, 64)
     """
     if not _is_enabled() or type(function) is Tracked:
         return function

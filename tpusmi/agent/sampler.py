@@ -21,6 +21,7 @@ from tpusmi.agent.threads import PROFILE_SHARE, SAMPLE_SHARE, Event, Pace, Threa
 from tpusmi.agent.utilization import Busy, Utilization, begin
 from tpusmi.model import PHASES
 from tpusmi.pprof import ProfileError
+from tpusmi.text import counted
 from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES
 
 POLL_S = 0.1
@@ -74,6 +75,20 @@ class Sampler(Thread):
                 self._end.wait(self._wait_s(time.monotonic()))
         except Exception as error:  # noqa: BLE001  # the job goes on without an agent
             self._switch_off(error)
+
+    @property
+    def state(self) -> str:
+        """What it does, in words: where it publishes, or what it waits for."""
+        if self.failure is not None:
+            return f"switched off: {self.failure}"
+        if not self.is_alive():
+            return "ended"
+        if self.segment.trouble is not None:
+            return f"tries again later: {self.segment.trouble}"
+        path = self.segment.path
+        devices = len(self._device_ids)
+        what = counted(devices, "device") if devices else "waits for JAX"
+        return what if path is None else f"publishing to {path}, {what}"
 
     def finish(self, keep: bool, wait_s: float = 2.0) -> None:
         """Stop the thread and close the segment: kept as a black box, or removed."""

@@ -60,6 +60,12 @@ class Segment:
         """True after open()."""
         return self._devices is not None
 
+    @property
+    def path(self) -> str | None:
+        """Its file; None before open(), and after the end."""
+        writer = self._writer
+        return None if writer is None else writer.path
+
     def open(self, devices: int) -> None:
         """Make a segment for this many devices, in place of the one before, with the facts."""
         self._devices, self._values, self._profile = devices, None, None

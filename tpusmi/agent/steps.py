@@ -72,6 +72,10 @@ class Steps:
         self._end()
         return self
 
+    def __repr__(self) -> str:
+        ended = "1 step has ended" if self.count == 1 else f"{self.count} steps have ended"
+        return f"<tpusmi.step: {ended}>"
+
     def __enter__(self) -> None:
         # step() could not know that a `with` follows: what it counted is taken back.
         self._marks.append(-monotonic())

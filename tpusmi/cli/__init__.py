@@ -24,6 +24,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run tpusmi; returns the exit code, after all output has been written."""
     from tpusmi.cli.exits import ended
 
+    if "_ARGCOMPLETE" in os.environ:  # a Tab in a shell
+        from tpusmi.cli.completion import complete
+
+        return ended(complete)
     arguments = list(sys.argv[1:] if argv is None else argv)
     return ended(lambda: _run(arguments))
 
@@ -37,12 +41,8 @@ def _run(arguments: Sequence[str]) -> int:
     parse = parser_of_command(command)
     options = parse.parse_args(words)
     options.settings = None
-    if options.help_query_tpu or options.help_query_processes:
-        return _help_query(options.help_query_tpu)
-    if options.print_config:
-        from tpusmi.cli.config import print_config
-
-        return print_config(options)
+    if (code := _about_itself(options)) is not None:
+        return code
     if not wants_text(options):  # before anything is started
         from tpusmi.cli.config import settings_of
 
@@ -52,6 +52,21 @@ def _run(arguments: Sequence[str]) -> int:
 
         return run_demo(parse, options)
     return on_host(parse, options.simulate, lambda host: show(host, parse, options))
+
+
+def _about_itself(options: argparse.Namespace) -> int | None:
+    """Print what needs no host. The exit code; None when that is not what the options select."""
+    if options.help_query_tpu or options.help_query_processes:
+        return _help_query(options.help_query_tpu)
+    if options.completion:
+        from tpusmi.cli.completion import print_script
+
+        return print_script(options.completion)
+    if options.print_config:
+        from tpusmi.cli.config import print_config
+
+        return print_config(options)
+    return None
 
 
 def on_host(
@@ -85,7 +100,14 @@ def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
     """Show the host: the dashboard, or text if the options or the terminal require it."""
     from tpusmi.cli import printing
 
-    selection = printing.selection_of(options)
+    try:
+        selection = printing.selection_of(options)
+    except ValueError as error:
+        parse.error(str(error))
+    if options.metrics_port:
+        from tpusmi.cli.chosen import with_ports
+
+        host = with_ports(host, options.metrics_port)
     if not wants_text(options):
         from tpusmi.cli import dashboard
         from tpusmi.cli.looks import looks_of
@@ -115,7 +137,7 @@ def wants_text(options: argparse.Namespace) -> bool:
 
 def _selects_text(options: argparse.Namespace) -> bool:
     queries = (options.query_tpu, options.query_processes, options.loop, options.count)
-    flags = options.once or options.json or options.list_tpus
+    flags = options.once or options.json or options.list_tpus or options.query
     return flags or any(query is not None for query in queries)
 
 

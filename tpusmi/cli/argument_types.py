@@ -49,6 +49,21 @@ def chips(text: str) -> list[int]:
     return chosen
 
 
+def ports(text: str) -> list[int]:
+    """The ports in a list such as `8431,9000`. Raises ArgumentTypeError."""
+    from tpusmi.sources.libtpu.ports import NAMED_MOST, NEVER
+
+    chosen = numbers(text)
+    for port in chosen:
+        if not 0 < port < 65536:
+            raise ArgumentTypeError(f"{port} is not a port")
+        if port in NEVER:
+            raise ArgumentTypeError(f"port {port} is that of another service of a TPU host")
+    if len(chosen) > NAMED_MOST:
+        raise ArgumentTypeError(f"{len(chosen)} ports are more than {NAMED_MOST}")
+    return chosen
+
+
 ONLY = ("user", "pid", "chip", "id", "text")
 
 
@@ -83,6 +98,13 @@ def seconds(text: str) -> float:
         return float(checked("interval", number(text, "seconds")))
     except ValueError as error:
         raise ArgumentTypeError(f"{text} is {error}") from None
+
+
+def period(text: str) -> float:
+    """The period of a loop, in seconds. Raises ArgumentTypeError: `-lms500` is `-l` and `ms500`."""
+    if text.startswith("ms") and text[2:].isdigit():
+        raise ArgumentTypeError(f"to loop in milliseconds, write -lms {text[2:]}")
+    return seconds(text)
 
 
 def interval(text: str) -> float:

@@ -8,8 +8,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
 
-COMMANDS = ("ps", "kill", "simulate", "demo", "serve-tui")
-"""Each has a module of its name in this folder, except demo, which has the options of `tpusmi`."""
+COMMANDS = {
+    "ps": "show which processes hold the TPU, and whether it is free",
+    "kill": "end holders and wait until the TPU is free",
+    "dmon": "print a line per device again and again, as nvidia-smi dmon does",
+    "pmon": "print a line per process again and again, as nvidia-smi pmon does",
+    "topo": "show how the devices are connected, as nvidia-smi topo -m does",
+    "simulate": "run a simulated TPU host, such as v5e-8, to try scripts and dashboards on",
+    "demo": "show a simulated TPU host with a real JAX training job on it",
+    "serve-tui": "serve the dashboard to a browser",
+}
+"""What each does. It has a module of its name in this folder, except demo, which has the options of
+`tpusmi`.
+"""
 
 
 def split(arguments: Sequence[str]) -> tuple[str, list[str]]:

@@ -107,6 +107,7 @@ def main() -> int:
     Takes the options of `tpusmi`.
     """
     from tpusmi.cli import on_host
+    from tpusmi.cli.chosen import with_ports
     from tpusmi.cli.config import settings_of
     from tpusmi.cli.options import parser
 
@@ -116,8 +117,15 @@ def main() -> int:
     # A browser shows every color and all of Unicode, no matter what the server's terminal can show.
     colorless = options.no_color or (os.environ.get("NO_COLOR") and not options.color)
     looks = Looks(not colorless, options.ascii)
-    selection = selection_of(options)
-    return on_host(parse, options.simulate, lambda host: run(host, options, looks, selection))
+    try:
+        selection = selection_of(options)
+    except ValueError as error:
+        parse.error(str(error))
+
+    def show(host: Host) -> int:
+        return run(with_ports(host, options.metrics_port), options, looks, selection)
+
+    return on_host(parse, options.simulate, show)
 
 
 if __name__ == "__main__":

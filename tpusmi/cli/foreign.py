@@ -9,7 +9,7 @@ _IN_TABLE = "the table shows user, pid and command without it"
 OPTIONS = {
     ("-x", "--xml-format"): "there is no XML; --json prints everything as JSON",
     ("-f", "--filename", "--output"): "redirect the output: tpusmi ... > FILE",
-    ("-o", "-ov", "--only-visible"): "--id 0,1 chooses devices; > FILE writes to a file",
+    ("-o",): "-ov or --id 0,1 chooses devices; > FILE writes to a file",
     ("-r", "--gpu-reset"): "no TPU can be reset; tpusmi kill --stale ends what holds it",
     ("--metric", "--filter"):
         "--query-tpu=memory.used,utilization.gpu --format=csv prints values, and "
@@ -29,9 +29,6 @@ OPTIONS = {
 }  # fmt: skip
 
 COMMANDS = {
-    ("pmon",):
-        "tpusmi --query-processes=pid,user,memory.used,command --format=csv --loop 1 prints the "
-        "processes again and again",
     ("snapshot", "show", "query"): "tpusmi -1 prints one table, and tpusmi --json everything",
     ("top", "view", "local", "watch", "monitor"): "tpusmi without a command shows the dashboard",
     ("list", "ls", "devices"): "tpusmi -L lists the devices",

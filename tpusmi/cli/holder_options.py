@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 
 from tpusmi import cli
 from tpusmi.cli.argument_types import chips, number
-from tpusmi.cli.options import add_colors, flag
+from tpusmi.cli.chosen import with_ports
+from tpusmi.cli.options import add_colors, add_metrics_port, flag
 from tpusmi.model import Host, Snapshot
 from tpusmi.model.process import IDLE_S, STUCK_S, Limits
 
@@ -26,6 +27,7 @@ def add_options(p: argparse.ArgumentParser) -> None:
         help="use a simulated TPU host such as v5e-8, or the directory of a running one")
     flag(p, "--visible-only",
         help="treat processes that cannot be inspected as not holding the TPU: exit 0 instead of 3")
+    add_metrics_port(p)
     add_colors(p)
 # fmt: on
 
@@ -41,7 +43,9 @@ def on_host(
     """Call `act` with this host or the simulated one of the options; the exit code."""
     # Command lines are any bytes: text that the terminal cannot show must not stop us half-way.
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    return cli.on_host(parse, options.simulate, act)
+    return cli.on_host(
+        parse, options.simulate, lambda host: act(with_ports(host, options.metrics_port))
+    )
 
 
 def check_chips(s: Snapshot, chosen: list[int] | None, parse: argparse.ArgumentParser) -> None:

@@ -24,6 +24,8 @@ _KERNELS = {
 """Programs and modules that are kernels, even if no Jupyter server started them."""
 _RELAYS = {b"sudo", b"su", b"runuser", b"doas", b"script", b"unbuffer", b"expect"}
 """Programs that make their own terminal, and pass on the keys typed into the previous one."""
+_FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
+"""Variables that ask for colors without a terminal, unless they are 0."""
 _HOSTED = ("COLAB_", "KAGGLE_", "JPY_PARENT_PID")
 _OTHER_TERMINALS = ("TMUX", "STY", "SSH_TTY", "JUPYTER_SERVER_URL")
 
@@ -40,7 +42,11 @@ def looks_of(options: argparse.Namespace) -> Looks:
     ascii_only = options.ascii or not _is_utf8()
     if options.no_color or options.color:
         return Looks(not options.no_color, ascii_only)
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    if os.environ.get("NO_COLOR"):
+        return Looks(False, ascii_only)
+    if any(os.environ.get(name, "") not in ("", "0") for name in _FORCING):
+        return Looks(True, ascii_only)
+    plain = os.environ.get("TERM", "dumb") == "dumb"
     return Looks(sys.stdout.isatty() and not plain and not is_in_cell(), ascii_only)
 
 

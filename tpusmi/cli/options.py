@@ -14,10 +14,13 @@ from tpusmi.cli.argument_types import (
     milliseconds,
     numbers,
     only,
+    period,
+    ports,
     seconds,
     setting,
     words,
 )
+from tpusmi.cli.command_word import COMMANDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,18 +30,13 @@ if TYPE_CHECKING:
 LOOP_DEFAULT_S = 5.0
 WATCH_S = 1.0
 """The interval of `--watch` without a number, and of `--count` without an interval."""
+SHELLS = ("bash", "zsh", "fish")
 HELP_COLUMNS = 100
 SIZE_DIGITS_MOST = 5
 
-COMMANDS = """commands:
-  tpusmi                show the dashboard; one plain table if stdout is not a terminal
-  tpusmi ps             show which processes hold the TPU, and whether it is free
-  tpusmi kill           end holders and wait until the TPU is free
-  tpusmi simulate TYPE  run a simulated TPU host, such as v5e-8, to try scripts and dashboards on
-  tpusmi demo           show a simulated TPU host with a real JAX training job on it
-  tpusmi serve-tui      serve the dashboard to a browser
-
-Each command has --help. The options below are those of tpusmi, tpusmi demo and tpusmi serve-tui."""
+DASHBOARD = "show the dashboard; one plain table if stdout is not a terminal"
+AFTER_COMMANDS = """Each command has --help, and takes its options before or after its name. The
+options below are those of tpusmi, tpusmi demo and tpusmi serve-tui."""
 
 DEMO = """Show a simulated TPU host with a real JAX training job on it, until this command ends.
 Needs JAX: pip install 'tpusmi[demo]'. The options are those of tpusmi, without --simulate. With -1
@@ -52,7 +50,10 @@ EXIT_CODES = """exit codes: 0 success, 1 no TPU and no agent here, 2 usage, 3 pe
 
 def parser(is_demo: bool = False) -> argparse.ArgumentParser:
     """The parser of every option, which `tpusmi demo` has as well; its help is the manual."""
-    description = f"nvidia-smi and nvitop for Google TPUs.\n\n{COMMANDS}"
+    commands = "\n".join(f"  tpusmi {name:<11}{about}" for name, about in _commands().items())
+    description = (
+        f"nvidia-smi and nvitop for Google TPUs.\n\ncommands:\n{commands}\n\n{AFTER_COMMANDS}"
+    )
     p = (
         parser_of("tpusmi demo", "[options]", DEMO, EXIT_CODES)
         if is_demo
@@ -65,6 +66,11 @@ def parser(is_demo: bool = False) -> argparse.ArgumentParser:
     _add_appearance(p.add_argument_group("appearance"))
     _add_more(p.add_argument_group("more"))
     return p
+
+
+def _commands() -> dict[str, str]:
+    """What each command does; the empty one is `tpusmi` itself."""
+    return {"": DASHBOARD, **COMMANDS}
 
 
 def parser_of(command: str, usage: str, description: str, epilog: str) -> argparse.ArgumentParser:
@@ -138,8 +144,20 @@ def flag(g: argparse._ActionsContainer, *names: str, help: str) -> None:
 def add_colors(g: argparse._ActionsContainer) -> None:
     """The options that every command has for its terminal."""
     flag(g, "--no-color", help="no colors (also NO_COLOR)")
-    flag(g, "--color", "--force-color", "--colorful", help="colors even without a terminal")
+    flag(
+        g,
+        "--color",
+        "--force-color",
+        "--colorful",
+        help="colors even without a terminal (also FORCE_COLOR)",
+    )
     flag(g, "--ascii", "-U", "--no-unicode", help="ASCII only")
+
+
+def add_metrics_port(g: argparse._ActionsContainer) -> None:
+    """The option that names ports."""
+    g.add_argument("--metrics-port", type=ports, metavar="N[,N]",
+        help="also ask these ports for libtpu's metrics (also LIBTPUINFO_GRPC_PORT)")  # fmt: skip
 
 
 class _Interval(argparse.Action):
@@ -167,6 +185,9 @@ def _add_outputs(group: argparse._ArgumentGroup) -> None:
     flag(g, "-m", "--monitor", help="show the dashboard, even in a notebook cell")
     flag(g, "--print-config", help="print the current settings as a TOML file")
     flag(g, "-L", "--list-tpus", "--list-gpus", help="list the devices")
+    flag(g, "-q", "--query", help="print everything about each device, as nvidia-smi -q does")
+    group.add_argument("-d", "--display", metavar="SECTIONS",
+        help="only these sections of -q: MEMORY,UTILIZATION")
     for names, what in (
         (("--query-tpu", "--query-gpu"), "device"),
         (("--query-processes", "--query-compute-apps"), "process"),
@@ -177,7 +198,7 @@ def _add_outputs(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_timing(g: argparse._ArgumentGroup) -> None:
-    g.add_argument("-l", "--loop", nargs="?", type=seconds, const=LOOP_DEFAULT_S, metavar="SECONDS",
+    g.add_argument("-l", "--loop", nargs="?", type=period, const=LOOP_DEFAULT_S, metavar="SECONDS",
         help=f"print again and again (default: every {LOOP_DEFAULT_S:.0f} s)")
     g.add_argument("-lms", "--loop-ms", type=milliseconds, dest="loop", metavar="MS",
         help="--loop in milliseconds")
@@ -190,14 +211,18 @@ def _add_timing(g: argparse._ArgumentGroup) -> None:
     # tpu-info's words.
     g.add_argument("--rate", type=seconds, dest="interval", help=argparse.SUPPRESS)
     g.add_argument("--streaming", action="store_true", help=argparse.SUPPRESS)
+    g.add_argument("--list_metrics", action="store_true", dest="help_query_tpu",
+        help=argparse.SUPPRESS)
 
 
 def _add_filters(g: argparse._ArgumentGroup) -> None:
     g.add_argument("--id", type=words, metavar="DEVICES",
-        help="devices by index, name or UUID: 0,1")
+        help="devices by index, name, UUID or PCI address: 0,2-3")
     g.add_argument("-u", "--user", nargs="*", metavar="USER", help="users; without a name, you")
     g.add_argument("-p", "--pid", nargs="+", type=numbers, metavar="PID",
         help="processes: 1,2 or 1 2")
+    flag(g, "-ov", "--only-visible",
+        help="only the chips in TPU_VISIBLE_CHIPS, TPU_VISIBLE_DEVICES or TPU_VISIBLE_DEVICE_PATHS")
     g.add_argument("--only", type=only, action="append", default=[], metavar="WHAT=WHICH",
         help="user=NAME, pid=N, chip=0-3,6, id=tpu:8, or text=WORD for processes with that word in "
         "their command or elsewhere in their row; repeatable")
@@ -224,6 +249,10 @@ def _add_more(g: argparse._ArgumentGroup) -> None:
         "running one: the directory that `tpusmi simulate` printed")
     g.add_argument("--readonly", action="store_true", default=is_readonly(),
         help="no key of the dashboard ends a process (also TPUSMI_MODE=readonly)")
+    add_metrics_port(g)
+    g.add_argument("--completion", "--print-completion", choices=SHELLS, metavar="SHELL",
+        help="print what makes bash, zsh or fish complete tpusmi: "
+        'eval "$(tpusmi --completion bash)"')
     flag(g, "--strict", help="exit with 4 if a source failed")
     flag(g, "--debug", help="show tracebacks")
 # fmt: on

@@ -11,12 +11,20 @@ from typing import NamedTuple
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.options import WATCH_S, columns
 from tpusmi.collect import open_collector
-from tpusmi.model import DENIED, FAILED, LIBTPU, Host, Snapshot
-from tpusmi.report.select import NO_MATCH, Selection, recent, selected
+from tpusmi.model import AGENT, DENIED, FAILED, LIBTPU, OK, Host, Snapshot
+from tpusmi.report.select import NO_MATCH, NO_PROCESS, Selection, missing, recent, selected
 from tpusmi.text import clean
 
 Printer = Callable[[Snapshot, bool], str]
 """The text of a snapshot; the flag is True for the first one of a loop."""
+
+
+_OTHER_FORMATS = {
+    "json": "--json prints JSON",
+    "xml": "--json prints everything as JSON",
+    "prometheus": "tpusmi has no exporter; --json --loop prints everything as JSON lines",
+    "influx": "tpusmi has no exporter; --json --loop prints everything as JSON lines",
+}
 
 
 class Printing(NamedTuple):
@@ -24,6 +32,8 @@ class Printing(NamedTuple):
 
     text: Printer
     has_answer: Callable[[Snapshot], bool]
+    devices_alone: bool = False
+    """True where no process is printed: a selection of processes selects their devices."""
 
 
 def run(host: Host, options: argparse.Namespace, printing: Printing, selection: Selection) -> Exit:
@@ -37,11 +47,14 @@ def run(host: Host, options: argparse.Namespace, printing: Printing, selection: 
     due_s = time.monotonic()
     is_strict_failure = False
     for number in count(1):
-        snapshot = selected(collector.read_once(), selection)
+        whole = collector.read_once()
+        snapshot = selected(whole, selection, printing.devices_alone)
         text = printing.text(snapshot, number == 1)
         _write(text)
         statuses = [o.status for o in snapshot.sources]
         is_strict_failure |= options.strict and FAILED in statuses
+        if number == 1 and snapshot.devices and (absent := missing(whole, selection)):
+            talk(f"not here: {', '.join(absent)}")
         if number == last:
             break
         if number == 1 and all(status == FAILED for status in statuses):
@@ -60,6 +73,13 @@ def _every_s(options: argparse.Namespace) -> float | None:
     if options.once or (period_s is None and options.count is None and not options.streaming):
         return None
     return WATCH_S if period_s is None else period_s
+
+
+def _is_answered(snapshot: Snapshot, printing: Printing, selection: Selection) -> bool:
+    """True where there is something to show; of selected processes, at least one."""
+    if selection.names_processes and not printing.devices_alone:
+        return bool(recent(snapshot).processes)
+    return printing.has_answer(snapshot)
 
 
 def _with_uids(selection: Selection) -> tuple[Selection, str]:
@@ -85,7 +105,7 @@ def _exit_of(
     """The exit code after the last snapshot. It says on stderr why nothing was found, unless that
     is in the output.
     """
-    if printing.has_answer(snapshot):
+    if _is_answered(snapshot, printing, selection):
         return Exit.ANSWERED
     if unresolved:
         talk(
@@ -100,9 +120,11 @@ def prepare(options: argparse.Namespace) -> Printing:
     """How to print what the options select. Raises ValueError on wrong usage."""
     _check(options)
     if options.query_tpu is not None:
-        return Printing(_csv_printer(options), _has_devices)
+        return Printing(_csv_printer(options), _has_devices, devices_alone=True)
     if options.query_processes is not None:
         return Printing(_csv_printer(options), _has_jobs)
+    if options.query:
+        return Printing(_report_printer(options.display), _has_devices)
     if options.json:
         import json
 
@@ -114,7 +136,9 @@ def prepare(options: argparse.Namespace) -> Printing:
     from tpusmi.report import plain_table
 
     if options.list_tpus:
-        return Printing(lambda s, first: plain_table.device_list(s), _has_devices)
+        return Printing(
+            lambda s, first: plain_table.device_list(s), _has_devices, devices_alone=True
+        )
     from tpusmi.cli.looks import looks_of
 
     looks = looks_of(options)
@@ -131,12 +155,22 @@ def _check(options: argparse.Namespace) -> None:
     is_query = options.query_tpu is not None or options.query_processes is not None
     if options.is_maybe_device and (is_query or options.list_tpus):
         raise ValueError("-i is the interval: --id chooses devices, and --loop repeats a query")
-    if options.format is not None and not is_query:
-        hint = "--json prints JSON" if "json" in options.format else "--json prints everything"
-        raise ValueError(f"--format needs --query-tpu or --query-processes; {hint}")
+    if options.display is not None and not options.query:
+        raise ValueError("-d chooses sections of -q: tpusmi -q -d MEMORY")
+    if options.format is not None:
+        _check_format(options.format, is_query)
     if options.count is not None and (options.once or options.monitor):
         other = "--once prints one table" if options.once else "--monitor shows the dashboard"
         raise ValueError(f"{other}: leave out either that or --count")
+
+
+def _check_format(text: str, is_query: bool) -> None:
+    """Raises ValueError for a format without a query, and for the formats of other tools."""
+    name = text.partition(",")[0].strip()
+    if name in _OTHER_FORMATS:
+        raise ValueError(f"there is no --format={name}: {_OTHER_FORMATS[name]}")
+    if not is_query:
+        raise ValueError("--format needs --query-tpu or --query-processes")
 
 
 def _has_devices(snapshot: Snapshot) -> bool:
@@ -145,6 +179,13 @@ def _has_devices(snapshot: Snapshot) -> bool:
 
 def _has_jobs(snapshot: Snapshot) -> bool:
     return bool(snapshot.devices or recent(snapshot).processes)
+
+
+def _report_printer(display: str | None) -> Printer:
+    from tpusmi.report.full_report import full_report, sections_of
+
+    sections = () if display is None else sections_of(display)
+    return lambda s, first: full_report(s, sections)
 
 
 def _csv_printer(options: argparse.Namespace) -> Printer:
@@ -156,7 +197,9 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
     by_device = options.query_tpu is not None
     by_name = query.device_fields() if by_device else query.process_fields()
     names = options.query_tpu if by_device else options.query_processes
-    columns = query.parse_query(names, by_name)
+    columns = query.parse_query(
+        names, by_name, "--help-query-tpu" if by_device else "--help-query-processes"
+    )
 
     def text(s: Snapshot, first: bool) -> str:
         head = query.csv_header(columns, layout) if first and layout.header else ""
@@ -169,7 +212,9 @@ def _csv_printer(options: argparse.Namespace) -> Printer:
 
 
 def selection_of(options: argparse.Namespace) -> Selection:
-    """The filters among the options; `-u` without a name is this user."""
+    """The filters among the options; `-u` without a name is this user. Raises ValueError for a
+    variable of --only-visible that cannot be understood.
+    """
     users = options.user
     if users is not None and not users:
         # Not $USER, which sudo and su may leave unchanged.
@@ -180,13 +225,18 @@ def selection_of(options: argparse.Namespace) -> Selection:
     def of(kind: str) -> list[str]:
         return [word for its_kind, word in only if its_kind == kind]
 
-    return Selection(
+    selection = Selection(
         users=tuple(user for user in (*(users or ()), *of("user")) if user),
         pids=(*pids, *map(int, of("pid"))),
         devices=(*(options.id or ()), *of("id")),
         chips=tuple(map(int, of("chip"))),
         text=(of("text") or [""])[-1],
     )
+    if not options.only_visible:
+        return selection
+    from tpusmi.cli.chosen import with_visible
+
+    return with_visible(selection)
 
 
 def users_asked_for(options: argparse.Namespace) -> bool:
@@ -200,9 +250,11 @@ def _explain(snapshot: Snapshot, selection: Selection, is_printed: bool = False)
     """
     reasons = "".join(f"\n  {o.source}: {o.message}" for o in snapshot.sources)
     failed = _unanswered(snapshot)
-    what, code = "no TPU and no agent here", Exit.NOTHING_HERE
+    has_agent = any(o.source == AGENT and o.status == OK for o in snapshot.sources)
+    what = "no TPU here" if has_agent else "no TPU and no agent here"
+    code = Exit.NOTHING_HERE
     if selection != Selection():
-        what, reasons = NO_MATCH, ""
+        what, reasons = NO_PROCESS if snapshot.devices else NO_MATCH, ""
     elif snapshot.visibility.nodes and snapshot.visibility.reason:
         what, code = "no agent is visible from here", Exit.PERMISSION
     elif snapshot.visibility.nodes:

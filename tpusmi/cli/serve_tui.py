@@ -37,7 +37,7 @@ THREADS = 2
 NOT_USABLE = "pip install 'tpusmi[web]' into an environment of its own"
 TEXT = (
     "once", "json", "list_tpus", "query_tpu", "query_processes", "loop", "format",
-    "help_query_tpu", "help_query_processes", "print_config",
+    "help_query_tpu", "help_query_processes", "print_config", "completion", "count",
 )  # fmt: skip
 """The options of `tpusmi` that print something, as its parser names them."""
 

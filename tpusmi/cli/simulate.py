@@ -22,6 +22,7 @@ from tpusmi.text import clean, counted
 CHECK_EVERY_S = 0.5
 AGENT_WITHIN_S = 30.0
 """How long a printed demo waits for the job's first steps."""
+HELP_WIDTH = 100
 SDK_ON_IT = (
     "TPU_SKIP_MDS_QUERY=1 TPU_WORKER_HOSTNAMES=localhost python -c "
     "'from libtpu.sdk import tpumonitoring as sdk; "
@@ -151,10 +152,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _faults_help() -> str:
-    """A line for every fault."""
+    """Every fault, with what it does."""
+    from textwrap import fill
 
     def lines(texts: dict[str, str]) -> str:
-        return "".join(f"  {name:<22}{text}\n" for name, text in texts.items())
+        return "".join(
+            fill(text, HELP_WIDTH, initial_indent=f"  {name:<22}", subsequent_indent=24 * " ")
+            + "\n"
+            for name, text in texts.items()
+        )
 
     return (
         f"\nfaults for --fault, or at any time, one per line, in the file `{faults.FILE}` of its "

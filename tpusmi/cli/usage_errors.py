@@ -21,7 +21,9 @@ MESSAGE_MOST = 1000
 
 def write_error(prog: str, message: str, arguments: Sequence[str]) -> None:
     """Say on stderr what is wrong with the arguments, in which the words of other tools may be."""
-    hint = next(filter(None, map(option_hint, _options(arguments))), "")
+    own = actions(parser_of_command(prog.partition(" ")[2]))
+    foreign = (option_hint(word) for word in _options(arguments) if word not in own)
+    hint = next(filter(None, foreign), "")
     text = clean(hint or _plain(message, arguments), MESSAGE_MOST)
     help_line = "" if "--help" in text else f"{prog} --help lists the options\n"
     sys.stderr.write(f"{prog}: error: {text}\n{help_line}")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from tpusmi.model import Host
+from tpusmi.simulate import faults
 from tpusmi.simulate.host import HostPlan, Keeper, PortBusyError, StartError
 
 __all__ = ["run"]
@@ -42,6 +43,7 @@ def run(open_dashboard: Callable[[Host], int]) -> int:
     try:
         line = keeper.line(START_S)
         if line and line.startswith("training"):
+            _say(f"Faults to try, in another shell: echo leak > {keeper.host.root}/{faults.FILE}")
             return open_dashboard(keeper.host)
         _say(line or f"The training job did not start within {START_S:.0f} s.")
         return FAILED

@@ -1,11 +1,14 @@
 """The demo's job: a small transformer learning to continue number sequences, split over 8 devices.
 
-An ordinary JAX program. What shows it to tpusmi are the two calls in main(), and `track`.
+An ordinary JAX program. What shows it to tpusmi are the two calls in main(), and `track`. It stands
+for the training of a model of 8 billion parameters: it keeps arrays of that size (large_arrays.py),
+and declares the FLOPs of that model, so that memory and MFU are those of busy chips.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import time
 from typing import Any
@@ -16,6 +19,10 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import tpusmi
+from tpusmi.agent import jaxread
+from tpusmi.chips import by_name
+from tpusmi.demo.large_arrays import LargeArrays
+from tpusmi.simulate.running import Running
 from tpusmi.text import counted
 
 VOCABULARY, WIDTH, LAYERS = 64, 128, 2
@@ -28,6 +35,21 @@ EPOCH = 120
 READ_S = 0.27
 """Mean time to read a batch: most of a step, so that the demo leaves the machine to its user."""
 PEAK_RATE, WARMUP = 3e-3, 40
+
+GENERATION = "v5e"
+"""The simulated chips that the job runs on."""
+LARGE_LAYERS, LARGE_LAYER = 32, 256_000_000
+"""Layers of the model that this one stands for, and parameters of a layer."""
+FLOPS = 6.0 * LARGE_LAYERS * LARGE_LAYER * 4096
+"""Of a step of that model, on 4096 tokens: forward and backward."""
+LARGE_ACTIVATIONS = 72_000_000
+"""Numbers that are kept of each of its steps."""
+LEAKED, LEAKS_MOST = 4_000_000, 900
+"""Numbers that are lost with each step where a leak is asked for, and steps that lose some: an
+eighth of the memory."""
+LOOK_S = 0.2
+STALLED = 6
+"""How much longer it waits for its input where that is asked for."""
 
 Params = dict[str, Any]
 Moments = tuple[Params, Params]
@@ -54,6 +76,18 @@ def init_optimizer(params: Params, everywhere: NamedSharding) -> Moments:
     """Adam's two moments, zero."""
     zeros = {name: np.zeros(value.shape, np.float32) for name, value in params.items()}
     return jax.device_put(zeros, everywhere), jax.device_put(zeros, everywhere)
+
+
+def init_large_params(arrays: LargeArrays, split: NamedSharding) -> list[jax.Array]:
+    """The large model's weights, a part on every device."""
+    layer = arrays.content(LARGE_LAYER, jnp.bfloat16)
+    return [jax.device_put(layer, split) for _ in range(LARGE_LAYERS)]
+
+
+def init_large_optimizer(arrays: LargeArrays, split: NamedSharding) -> list[jax.Array]:
+    """Adam's two moments of each of its layers."""
+    moment = arrays.content(LARGE_LAYER, jnp.float32)
+    return [jax.device_put(moment, split) for _ in range(2 * LARGE_LAYERS)]
 
 
 def make_batch(random: np.random.Generator, length: int, split: NamedSharding) -> jax.Array:
@@ -128,21 +162,33 @@ class Training:
         self.random = np.random.default_rng(0)
         self.params = init_params(self.random, everywhere)
         self.moments = init_optimizer(self.params, everywhere)
+        self.arrays = LargeArrays()
+        self.large_params = init_large_params(self.arrays, self.split)
+        self.large_moments = init_large_optimizer(self.arrays, self.split)
         self.activations: list[jax.Array] = []
+        self.logged: list[jax.Array] = []
 
-    def train_step(self, step: int) -> None:
-        """Read a batch and learn from it."""
+    def train_step(self, step: int, slower: float = 1.0) -> None:
+        """Read a batch, which takes `slower` times as long as usual, and learn from it."""
         # A disk that is slow now and then.
-        time.sleep(READ_S * self.random.gamma(8) / 8)
+        time.sleep(slower * READ_S * self.random.gamma(8) / 8)
         batch = make_batch(self.random, LENGTH, self.split)
         self.params, self.moments, kept = update(self.params, self.moments, batch, float(step))
         self.collect_activations(kept)
 
     def collect_activations(self, activations: jax.Array) -> None:
         """Keep them until the epoch ends: memory that grows, and is given back at once."""
-        if len(self.activations) == EPOCH:
+        if len(self.activations) == 2 * EPOCH:
             self.activations.clear()
         self.activations.append(activations.astype(jnp.bfloat16))
+        large = self.arrays.content(LARGE_ACTIVATIONS, jnp.bfloat16)
+        self.activations.append(jax.device_put(large, self.split))
+
+    def log_metrics(self) -> None:
+        """Remember too much of every step, and for ever: a leak."""
+        if len(self.logged) < LEAKS_MOST:
+            logged = self.arrays.content(LEAKED, jnp.float32)
+            self.logged.append(jax.device_put(logged, self.split))
 
     def evaluate(self, turn: int) -> float:
         """Loss on sequences longer than those of the training, of another length each turn."""
@@ -150,16 +196,61 @@ class Training:
         return float(evaluation_loss(self.params, make_batch(self.random, length, self.split)))
 
 
+class Faults:
+    """What the file of faults of the simulated host asks of its job; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        directory = os.path.dirname(os.environ.get("TPUSMI_DIR", ""))
+        self._running: Running | None = None
+        try:
+            self._running = Running(directory)
+        except ValueError:
+            pass  # an ordinary machine
+
+    def __contains__(self, name: str) -> bool:
+        return self._running is not None and name in self._running.faults
+
+    def wait(self) -> None:
+        """Look at the file, and wait while it says that the job does nothing."""
+        while self._running is not None:
+            self._running.refresh()
+            if "hang" not in self and "idle" not in self:
+                return
+            time.sleep(LOOK_S)
+
+    @property
+    def slower(self) -> float:
+        """How many times as long a step takes."""
+        speed = 1.0 if self._running is None else self._running.speed
+        return (STALLED if "stall" in self else 1) / speed
+
+
+def call_devices(kind: str) -> None:
+    """Let the agent call the CPU devices what the simulated chips are called: with their peak, the
+    FLOPs that the job declares give an MFU.
+    """
+    read = jaxread.static_facts
+    jaxread.static_facts = lambda backend: {**read(backend), "device_kind": kind}
+
+
 def main() -> None:
     """Train for ever. One line on stdout says that JAX has its devices; the log goes to stderr."""
+    generation = by_name(GENERATION)
+    assert generation is not None
+    call_devices(generation.kind)
     tpusmi.start()
     devices = jax.devices()
     sys.stdout.write(f"training on {counted(len(devices), 'device')}\n")
     sys.stdout.flush()
-    training = Training(Mesh(np.array(devices), ("data",)))
+    training, faults = Training(Mesh(np.array(devices), ("data",))), Faults()
     for step in itertools.count(1):
-        training.train_step(step)
-        tpusmi.step()
+        faults.wait()
+        training.train_step(step, faults.slower)
+        tpusmi.step(flops=FLOPS)
+        if "leak" in faults:
+            training.log_metrics()
+        else:
+            training.logged.clear()
         if step % EVALUATE_EVERY == 0:
             value = training.evaluate(step // EVALUATE_EVERY - 1)
             sys.stderr.write(f"step {step}: loss {value:.3f}\n")

@@ -19,6 +19,7 @@ from tpusmi.merge.processes import (
     proven,
     with_names,
 )
+from tpusmi.merge.unheld import disbelieved
 from tpusmi.model import (
     AGENT,
     LIBTPU,
@@ -72,6 +73,8 @@ class Join:
         self._join_rows()
         self.readings = self._best()
         """The reading that is shown of each value; those of the phases of processes as well."""
+        for key in disbelieved(self.readings, self._shown.values(), self.chips, self.outcomes):
+            del self.readings[key]
 
     @property
     def devices(self) -> tuple[tuple[Device, ...], tuple[Device, ...]]:

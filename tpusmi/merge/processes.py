@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from tpusmi.chips import by_kind
 from tpusmi.model import HOLDERS, Device, DeviceKey, Outcome, Process, ProcessKey, State, Subject
 
 
@@ -93,25 +92,11 @@ def of_claims(
     return believed, [d for key, own in claimed.items() if key not in live for d in own]
 
 
-def _with_jaxs_kinds(devices: Iterable[Device]) -> list[Device]:
-    """The devices, each of a generation by the name that JAX has for it where a job reports one:
-    the chip table's name of the others would look like another kind.
-    """
-    listed = list(devices)
-    if len({d.kind for d in listed}) < 2:
-        return listed
-    generations = {d.kind: by_kind(d.kind) for d in listed if d.kind}
-    jaxs = {generations[d.kind]: d.kind for d in listed if d.kind and d.key.process is not None}
-    jaxs.pop(None, None)  # kinds that are not in the table
-    return [d._replace(kind=jaxs.get(generations[d.kind], d.kind)) if d.kind else d for d in listed]
-
-
 def with_names(devices: Iterable[Device]) -> list[Device]:
-    """The devices, no two of the same name, and one name for each kind. Those of the chips have
-    their index in it where their ids are not unique. Any other bears its pid or port, where another
-    device has its name.
+    """The devices, no two of the same name. Those of the chips have their index in it where their
+    ids are not unique. Any other bears its pid or port, where another device has its name.
     """
-    named = _with_jaxs_kinds(devices)
+    named = [*devices]
     numbers = [d.number for d in named if d.chip is not None]
     if len(set(numbers)) < len(numbers):
         named = [d._replace(by_index=d.chip is not None) for d in named]

@@ -124,7 +124,7 @@ _DEVICE = JsonObject(
     key("coords", or_null({"type": "array", "items": WHOLE}), "Place in the slice.",
         lambda s, d: None if d.coords is None else list(d.coords)),
     key("kind", TEXT_OR_NULL,
-        "As JAX calls it in its job: `TPU v5 lite`; else the chip's name: `TPU v5e`."),
+        "The usual name: `TPU v5e`, with and without a job. JAX's is `device_kind` of a process."),
     key("platform", TEXT_OR_NULL),
     key("name", TEXT, "Platform and global id: `tpu:8`."),
     key("node", TEXT_OR_NULL, "Device node of its chip."),

@@ -174,6 +174,8 @@ class Chip(NamedTuple):
     """Driver that the kernel has bound to it: `vfio-pci`."""
     driver_version: str | None = None
     """None when the driver has no version of its own."""
+    cpus: str | None = None
+    """The processors near it: `0-47,96-143`."""
 
     @property
     def key(self) -> ChipKey:

@@ -6,12 +6,22 @@ Devices and processes have a row each; many devices are a heat map.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Process, Snapshot, Value
+from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Process, Snapshot
 from tpusmi.report import rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
-from tpusmi.report.markup import MAP_COLUMNS, OLD, STYLE, Markup, bar, joined, tag, within
+from tpusmi.report.heat_map import SHARES, cell_of, maps
+from tpusmi.report.markup import (
+    ENDED,
+    OLD,
+    STYLE,
+    Markup,
+    bar,
+    joined,
+    tag,
+)
 from tpusmi.report.select import recent, remarks
 from tpusmi.report.text_grid import fitting
 from tpusmi.text import counted
@@ -20,12 +30,14 @@ NOTICES_MOST = 6
 ROWS_MOST = 32
 """More devices than these are a heat map."""
 PROCESSES_MOST = 12
-ROOM = 110
-"""Characters of a row: notebooks are about so wide."""
-TEXT_ROOM = 20
-"""Characters for a text before another column has to go for it."""
-_SHARES = tuple(c for c in DEVICE_COLUMNS if c.is_share)
-_IDLE = next(c for c in DEVICE_COLUMNS if c.title == "IDLE")
+ROOM = 106
+"""Characters of a row: with the space around cells these are 800 pixels."""
+COMMAND, COMMAND_ROOM = "COMMAND", 20
+"""The column that gets the room that is left, and its characters before another has to go for it.
+"""
+TEXT_ROOM = 24
+"""The most characters of another text, as the style has them."""
+BAR_ROOM, MEMORY_ROOM = 6, 15  # as the style has them
 
 # Else notebooks take what stands between two dollars of a command line for a formula.
 _NO_FORMULAS = "tex2jax_ignore mathjax_ignore"
@@ -39,7 +51,7 @@ def fragment(snapshot: Snapshot, standing: str = "", ended: bool = False) -> str
         "div",
         Markup(f"<style>{STYLE}</style>"),
         _headline(s, standing, ended),
-        tag("div", *body, class_=OLD if ended else ""),
+        tag("div", *body, class_=ENDED if ended else ""),
         class_=f"tpusmi {_NO_FORMULAS}",
     )
 
@@ -95,8 +107,8 @@ def _devices(s: Snapshot) -> Markup:
         return Markup("")
     at = rows.IndexedSnapshot(s)
     if len(s.devices) > ROWS_MOST:
-        return joined((_maps(at), tag("div", _summary(at))))
-    columns, table = _fitted(DEVICE_COLUMNS, at, s.devices)
+        return joined((maps(at), tag("div", _summary(at))))
+    columns, table = _fitted(DEVICE_COLUMNS, at, s.devices, lambda c: _average_text(at, c))
     body = [
         tag("tr", *(_device_cell(s, d, c, cell) for c, cell in zip(columns, cells, strict=True)))
         for d, cells in zip(s.devices, table, strict=True)
@@ -113,7 +125,7 @@ def _processes(s: Snapshot) -> Markup:
     if not ordered:
         return Markup("")
     listed = ordered[:PROCESSES_MOST]
-    columns, table = _fitted(PROCESS_COLUMNS, rows.IndexedSnapshot(s), listed)
+    columns, table = _fitted(PROCESS_COLUMNS, rows.IndexedSnapshot(s), listed, lambda c: "")
     body = [
         row for p, cells in zip(listed, table, strict=True) for row in _process(p, columns, cells)
     ]
@@ -122,58 +134,111 @@ def _processes(s: Snapshot) -> Markup:
     return joined((tag("table", _titles(columns), *body), more))
 
 
+class _Written(NamedTuple):
+    """A cell, and the text in it."""
+
+    cell: Cell
+    text: str
+
+    @property
+    def title(self) -> str:
+        """What the text leaves out."""
+        if _is_old(self.cell):
+            return _age(self.cell)
+        return self.text if len(self.text) > TEXT_ROOM else ""
+
+    @property
+    def markup(self) -> str:
+        """The text, paler when it is old."""
+        return tag("span", self.text, class_=OLD) if _is_old(self.cell) else self.text
+
+
 def _fitted(
-    all_columns: Sequence[ColumnSpec], at: rows.IndexedSnapshot, items: Sequence[Device | Process]
-) -> tuple[list[ColumnSpec], list[list[Cell]]]:
-    """The columns that a notebook has room for, and the cells of each item."""
-    columns, table = filled(all_columns, at, items)
-    texts = [(c.title, *(cells[n].text for cells in table)) for n, c in enumerate(columns)]
-    longest = [max(map(len, column)) for column in texts]
-    # Texts are broken into lines, numbers are not.
-    needs = [n if c.right else min(n, TEXT_ROOM) for c, n in zip(columns, longest, strict=True)]
+    all_columns: Sequence[ColumnSpec],
+    at: rows.IndexedSnapshot,
+    items: Sequence[Device | Process],
+    below: Callable[[ColumnSpec], str],
+) -> tuple[list[ColumnSpec], list[list[_Written]]]:
+    """The columns that a notebook has room for, and the cells of each item. `below` is the text
+    under them.
+    """
+    columns, cells = filled(all_columns, at, items)
+    table = [_written(row, any(c.title == "AGE" for c in columns)) for row in cells]
+    needs = [
+        _need(c, (c.title, below(c), *(row[n].text for row in table)))
+        for n, c in enumerate(columns)
+    ]
     kept = fitting(columns, needs, ROOM, gap=2)
-    return [columns[n] for n in kept], [[cells[n] for n in kept] for cells in table]
+    return [columns[n] for n in kept], [[row[n] for n in kept] for row in table]
+
+
+def _written(row: Sequence[Cell], has_age: bool) -> list[_Written]:
+    """The first old value of a row has its age beside it, unless a column shows it. All have it as
+    a title.
+    """
+    first = None if has_age else next((n for n, cell in enumerate(row) if _is_old(cell)), None)
+    return [
+        _Written(cell, f"{cell.text} ({_age(cell)})" if n == first else cell.text)
+        for n, cell in enumerate(row)
+    ]
+
+
+def _need(column: ColumnSpec, texts: Iterable[str]) -> int:
+    """Characters of that column: no number is cut, and nothing is broken into lines."""
+    longest = max(map(len, texts))
+    if not column.right:
+        return min(longest, COMMAND_ROOM if column.title == COMMAND else TEXT_ROOM)
+    least = MEMORY_ROOM if column.title == "MEMORY" else BAR_ROOM if column.is_share else 0
+    return max(longest, least)
 
 
 def _titles(columns: Sequence[ColumnSpec]) -> Markup:
-    return tag("tr", *(tag("th", c.title, class_="" if c.right else "l") for c in columns))
+    return tag("tr", *(tag("th", c.title, class_=_side(c)) for c in columns))
 
 
-def _text(cell: Cell) -> str:
-    """The value as a person reads it: gray with its age when it is old."""
-    if cell.value is None or cell.is_fresh or cell.repeats:
-        return cell.text
-    return tag("span", f"{cell.text} ({words.elapsed(cell.value.age_s)} old)", class_=OLD)
+def _side(column: ColumnSpec) -> str:
+    """The class of its cells: numbers are at the right."""
+    if column.title == COMMAND:
+        return "l c"
+    return "" if column.right else "l"
 
 
-def _device_cell(s: Snapshot, d: Device, column: ColumnSpec, cell: Cell) -> Markup:
-    text, is_drawn = _text(cell), cell.is_fresh and not cell.repeats
+def _is_old(cell: Cell) -> bool:
+    return cell.value is not None and not cell.is_fresh and not cell.repeats
+
+
+def _age(cell: Cell) -> str:
+    return "" if cell.value is None else f"{words.elapsed(cell.value.age_s)} old"
+
+
+def _device_cell(s: Snapshot, d: Device, column: ColumnSpec, written: _Written) -> Markup:
+    cell, text = written.cell, written.markup
+    is_drawn = cell.is_fresh and not cell.repeats
     if column.title == "DEVICE":
         about = (d.kind, rows.node(d), f"pid {rows.pids(d)}" if d.owners else "")
         return tag("td", text, class_="l", title=", ".join(filter(None, about)))
     if column.title == "MEMORY":
         memory = rows.memory(s, d)
         if not is_drawn or memory.share is None:
-            return tag("td", text, class_="m")
-        title = (
-            ""
-            if memory.peak is None
-            else f"peak {words.source_mark(memory.peak)}{words.size(memory.peak.value)}"
-        )
+            return tag("td", text, class_="m", title=written.title)
+        title = memory.peak_text
         style = bar(memory.share, memory.peak_share)
         return tag("td", text, class_=f"m {words.fullness(memory.share)}", style=style, title=title)
     if column.is_share:
-        return tag("td", text, class_="n", style=bar(cell.order / 100) if is_drawn else "")
-    return tag("td", text, class_="" if column.right else "l")
+        style = bar(cell.order / 100) if is_drawn else ""
+        return tag("td", text, class_="n", style=style, title=written.title)
+    return tag("td", text, class_=_side(column), title=written.title)
 
 
-def _process(p: Process, columns: Sequence[ColumnSpec], cells: Sequence[Cell]) -> Iterator[Markup]:
+def _process(
+    p: Process, columns: Sequence[ColumnSpec], row: Sequence[_Written]
+) -> Iterator[Markup]:
     """Its row, and below it why a person has to look."""
     yield tag(
         "tr",
         *(
-            tag("td", _text(cell), class_="" if c.right else "l")
-            for c, cell in zip(columns, cells, strict=True)
+            tag("td", w.markup, class_=_side(c), title=_user(p) if c.title == "PID" else w.title)
+            for c, w in zip(columns, row, strict=True)
         ),
         class_=OLD if verdicts.is_faint(p) else "",
     )
@@ -183,34 +248,41 @@ def _process(p: Process, columns: Sequence[ColumnSpec], cells: Sequence[Cell]) -
         yield tag("tr", tag("td", reason, class_="l", colspan=str(len(columns))))
 
 
+def _user(p: Process) -> str:
+    return f"user {p.user}" if p.user else ""
+
+
 # -- averages
 
 
 def _average(at: rows.IndexedSnapshot, column: ColumnSpec) -> Markup:
-    """The cell below a column: the sum or mean of all devices."""
+    """The cell below a column: the sum or mean of all devices, and of how many as a title."""
+    text = _average_text(at, column)
+    if not column.is_share:
+        return tag("td", text, class_="l" if column.title == "DEVICE" else "")
+    return tag("td", text, title=_mean(at, column).removeprefix(text).strip(" ()"))
+
+
+def _average_text(at: rows.IndexedSnapshot, column: ColumnSpec) -> str:
     if column.title == "DEVICE":
-        return tag("td", f"all {len(at.snapshot.devices)}", class_="l")
-    text = _all_memory(at.snapshot) if column.title == "MEMORY" else ""
-    return tag("td", _mean(at, column) if column.is_share else text)
+        return f"all {len(at.snapshot.devices)}"
+    if column.title == "MEMORY":
+        return _all_memory(at.snapshot)
+    return _mean(at, column).partition(" (")[0] if column.is_share else ""
 
 
 def _summary(at: rows.IndexedSnapshot) -> str:
     """The averages as a line."""
-    shares = [f"{c.title} {_mean(at, c)}" for c in _SHARES]
+    shares = [f"{c.title} {_mean(at, c)}" for c in SHARES]
     return " · ".join((f"all {len(at.snapshot.devices)}: HBM {_all_memory(at.snapshot)}", *shares))
 
 
 def _mean(at: rows.IndexedSnapshot, column: ColumnSpec) -> str:
     """Over the devices of which it is known, and how many those are when it is not all."""
-    cells = [_cell_of(at, column, d) for d in at.snapshot.devices]
+    cells = [cell_of(at, column, d) for d in at.snapshot.devices]
     values = [cell.order for cell in cells if cell.is_fresh]
     text = words.percent(sum(values) / len(values) if values else None)
     return text + _of(len(values), len(cells))
-
-
-def _cell_of(at: rows.IndexedSnapshot, column: ColumnSpec, d: Device) -> Cell:
-    assert column.get is not None
-    return column.get(at, d)
 
 
 def _all_memory(s: Snapshot) -> str:
@@ -226,55 +298,3 @@ def _all_memory(s: Snapshot) -> str:
 
 def _of(some: int, all_of_them: int) -> str:
     return f" ({some} of {all_of_them})" if 0 < some < all_of_them else ""
-
-
-# -- the heat map
-
-
-def _maps(at: rows.IndexedSnapshot) -> Markup:
-    """How full and how busy, a small cell for each device."""
-    of = at.snapshot.devices
-    busy = next((c for c in _SHARES if any(_cell_of(at, c, d).value for d in of)), _SHARES[0])
-    memory = _map(of, "HBM, % of the limit", (_memory_cell(at.snapshot, d) for d in of))
-    shares = _map(of, f"{busy.title}, %", (_busy_cell(at, d, busy) for d in of))
-    return tag("div", memory, shares, class_="maps")
-
-
-def _map(of: tuple[Device, ...], title: str, cells: Iterable[Markup]) -> Markup:
-    # Blanks are for those who see the text without its style.
-    grid = tag("div", joined(_labelled(of, cells), " "), class_="map")
-    return tag("div", tag("b", title), grid)
-
-
-def _labelled(of: tuple[Device, ...], cells: Iterable[Markup]) -> Iterator[Markup]:
-    """The cells, with the name of the first device in front of each line."""
-    for i, cell in enumerate(cells):
-        if i % MAP_COLUMNS == 0:
-            yield tag("span", of[i].name)
-        yield cell
-
-
-def _memory_cell(s: Snapshot, d: Device) -> Markup:
-    memory = rows.memory(s, d)
-    look = words.fullness(memory.share or 0)
-    return _small_cell(f"{d.name} {memory.text}", memory.share, memory.used, look)
-
-
-def _busy_cell(at: rows.IndexedSnapshot, d: Device, busy: ColumnSpec) -> Markup:
-    cells = ((c, _cell_of(at, c, d)) for c in _SHARES)
-    about = [f"{c.title} {words.percent(cell.order)}" for c, cell in cells if cell.value]
-    idle = _cell_of(at, _IDLE, d).order
-    about += [] if idle is None else [f"idle {words.idle(idle)}"]
-    cell = _cell_of(at, busy, d)
-    share = None if cell.order is None else cell.order / 100
-    return _small_cell(" ".join((d.name, *about)), share, cell.value, "")
-
-
-def _small_cell(title: str, share: float | None, value: Value | None, look: str) -> Markup:
-    """One device: a number on a color; a dash where it is unknown, gray where it is old."""
-    if share is None or value is None:
-        return tag("i", words.UNKNOWN, title=title)
-    text = f"{100 * share:.0f}"
-    if value.stale:
-        return tag("i", text, title=f"{title} ({words.elapsed(value.age_s)} old)", class_=OLD)
-    return tag("i", text, title=title, class_=look, style=f"--v:{0.1 + 0.7 * within(share):.2f}")

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
 from tpusmi.report import rows, verdicts, words
-from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, ColumnSpec, filled
-from tpusmi.report.select import NO_MATCH, recent, remarks, uuid
-from tpusmi.report.text_grid import DIM, YELLOW, Row, Sheet, as_text, grid, painted
+from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
+from tpusmi.report.select import NO_MATCH, recent, remarks
+from tpusmi.report.text_grid import (
+    CYAN,
+    DIM,
+    GREEN,
+    RED,
+    YELLOW,
+    Row,
+    Sheet,
+    as_text,
+    grid,
+    painted,
+)
 from tpusmi.text import counted
 
 _HIDDEN = {
@@ -16,6 +27,7 @@ _HIDDEN = {
     State.UNCERTAIN: "may have ended, and has written nothing for long",
 }
 """Why processes are not listed, by their state."""
+MEMORY_TITLE = "MEMORY"
 _PERCENTILES = {"COUNT": 3, "MEAN": 2, "P50": 1, "P90": 4, "P95": 0, "P99.9": 0}
 """Titles of the numbers of a latency, with their ranks."""
 _LATENCIES = (
@@ -45,18 +57,13 @@ def table(
 
 def device_list(snapshot: Snapshot) -> str:
     """One line per device, in the manner of `nvidia-smi -L`."""
+    from tpusmi.report.device_names import listed_name, uuid  # here: the table needs neither
+
     lines = (
-        f"{_listed(d)}: {d.kind or 'unknown'} (UUID: {uuid(snapshot, d)})\n"
+        f"{listed_name(d)}: {d.kind or 'unknown'} (UUID: {uuid(snapshot, d)})\n"
         for d in snapshot.devices
     )
     return "".join(lines)
-
-
-def _listed(d: Device) -> str:
-    """`TPU 0` by its index; by its number, as in its name, where indexes repeat: `TPU 4@6320`."""
-    has_no_place = d.chip is None and (d.key.process is None or bool(d.apart_by))
-    apart = f"@{d.apart_by}" if d.apart_by else ""
-    return f"{(d.platform or 'device').upper()} {d.number if has_no_place else d.index}{apart}"
 
 
 def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
@@ -73,7 +80,7 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         columns, cells = filled(DEVICE_COLUMNS, at, devices)
         texts = [tuple(cell.text for cell in row) for row in cells]
         yield ""
-        yield from grid(columns, texts, sheet)
+        yield from grid(columns, texts, sheet, styles=_loads(at, devices, columns, cells))
         if any(rows.DITTO in row for row in texts):
             yield painted(rows.DITTO_LEGEND, DIM, color)
     if processes:
@@ -89,6 +96,33 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         yield ""
         yield from grid(_CORES, [_core(core) for core in s.cores], sheet)
     yield from _remarks(s, color, bool(processes or devices))
+
+
+def _loads(
+    at: rows.IndexedSnapshot,
+    devices: Sequence[Device],
+    columns: Sequence[ColumnSpec],
+    cells: Sequence[Sequence[Cell]],
+) -> dict[tuple[int, int], str]:
+    """The colors of the numbers of devices: memory by how full it is, as in the dashboard; shares
+    in the color of its bars; values that are old, and those of the row above, dim.
+    """
+    styles = {}
+    for row, (d, own) in enumerate(zip(devices, cells, strict=True)):
+        for place, (column, cell) in enumerate(zip(columns, own, strict=True)):
+            if cell.value is None:
+                continue
+            memory = rows.memory(at.snapshot, d) if column.title == MEMORY_TITLE else None
+            if cell.repeats or not cell.is_fresh:
+                styles[row, place] = DIM
+            elif memory is not None and memory.share is not None:
+                styles[row, place] = _FULLNESS[words.fullness(memory.share)]
+            elif column.is_share:
+                styles[row, place] = CYAN
+    return styles
+
+
+_FULLNESS = {"low": GREEN, "near": YELLOW, "full": RED}
 
 
 def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:

@@ -47,6 +47,12 @@ class DeviceMemory(NamedTuple):
         return self._of_limit(self.peak)
 
     @property
+    def peak_text(self) -> str:
+        """`peak 7.5 GiB`; empty where it is unknown."""
+        peak = self.peak
+        return "" if peak is None else f"peak {words.source_mark(peak)}{words.size(peak.value)}"
+
+    @property
     def text(self) -> str:
         return words.used_of_limit(self.used, self.limit)
 

@@ -7,17 +7,17 @@ from tpusmi.model import (
     DENIED,
     FAILED,
     Device,
-    DeviceKey,
     Notice,
     Outcome,
     Process,
     ProcessKey,
     Snapshot,
 )
+from tpusmi.text import noun
 
-WAYS = 4
-"""In which a word can name a device."""
 NO_MATCH = "No device or process matches."
+NO_PROCESS = "No process matches."
+"""Where devices are shown, which a selection of processes leaves in sight."""
 DEAD_SHOWN_S = 15 * 60.0
 """A dead job stays on screens this long; --json lists it as long as its segment exists."""
 
@@ -28,41 +28,36 @@ class Selection(NamedTuple):
     users: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
     devices: tuple[str, ...] = ()
-    """Devices by their names (`cpu:3`, `cpu:3@4321`), UUIDs, nodes (`vfio/0`), or indexes. A
-    number that is not an index is the one in a name.
+    """Devices by their names (`cpu:3`, `cpu:3@4321`), UUIDs, PCI addresses, nodes (`vfio/0`),
+    indexes or ranges of indexes. A number that is not an index is the one in a name.
     """
     chips: tuple[int, ...] = ()
     """By index: all devices of each."""
     text: str = ""
     """Keeps processes with this in their pid, user, command, phase or state."""
+    visible_chips: tuple[int, ...] = ()
+    """Chips that the variables of `--only-visible` name: of the others, nothing is kept."""
+    visible_nodes: tuple[str, ...] = ()
+    """Nodes that they name: `/dev/vfio/0`."""
+
+    @property
+    def names_devices(self) -> bool:
+        """True when it selects devices, and with them their processes."""
+        return bool(self.devices or self.chips or self.visible_chips or self.visible_nodes)
+
+    @property
+    def names_processes(self) -> bool:
+        """True when it selects processes."""
+        return bool(self.users or self.pids or self.text)
 
 
-def uuid(snapshot: Snapshot, device: Device) -> str:
-    """Unique and stable name of the device. That of a chip's device is the
-    same whatever job has it: its PCI address, with the core where two have one.
+def selected(snapshot: Snapshot, selection: Selection, devices_alone: bool = False) -> Snapshot:
+    """The snapshot with only the selected processes and devices.
+
+    Users, processes and text select processes: the devices of the machine stay in sight, as in
+    nvitop. With `devices_alone`, for output without processes, only the devices of the selected
+    processes are kept.
     """
-    chip = snapshot.chip_of(device)
-    if chip is None or not chip.pci_addresses:
-        return _uuid_without_chip(device)
-    core = device.index - sum(c.devices for c in snapshot.chips if c.index < chip.index)
-    addresses = chip.pci_addresses
-    if len(addresses) == chip.devices:
-        return f"TPU-{addresses[core]}"
-    return f"TPU-{addresses[0]}/{core}"
-
-
-def _uuid_without_chip(device: Device) -> str:
-    process = device.key.process
-    if process is not None:
-        return f"{device.own_name}@{process.pid}-{process.start_ticks}"
-    if device.node is not None:
-        return f"TPU-{device.node}"
-    server = device.key.server
-    return f"{device.own_name}@{server}" if server else device.own_name
-
-
-def selected(snapshot: Snapshot, selection: Selection) -> Snapshot:
-    """The snapshot with only the selected processes and devices."""
     if selection == Selection():
         return snapshot
     processes = tuple(p for p in snapshot.processes if _wants_process(selection, p))
@@ -70,20 +65,45 @@ def selected(snapshot: Snapshot, selection: Selection) -> Snapshot:
         sure = {p.pid for p in processes if p.is_verified}
         processes = tuple(p for p in processes if p.is_verified or p.pid not in sure)
     kept = {p.key for p in processes}
-    named = _named(snapshot, selection.devices)
-    devices = tuple(
-        d
-        for d in snapshot.devices
-        if _is_of(selection, d, kept)
-        and (not selection.devices or d.key in named)
-        and (not selection.chips or d.chip in selection.chips)
-    )
-    if selection.devices or selection.chips:
+    by_owner = devices_alone and selection.names_processes
+    devices = tuple(d for d in _in_sight(snapshot, selection) if _is_of(d, kept, by_owner=by_owner))
+    if selection.names_devices:
         owners = {owner for d in devices for owner in d.owners}
         processes = tuple(p for p in processes if p.key in owners)
     pids = {p.pid for p in processes}
     notices = tuple(n for n in snapshot.warnings if n.pid is None or n.pid in pids)
     return snapshot._replace(processes=processes, devices=devices, warnings=notices)
+
+
+def _in_sight(snapshot: Snapshot, selection: Selection) -> list[Device]:
+    """The devices that the selection names; all of them when it names none."""
+    devices = [*snapshot.devices]
+    if selection.devices:
+        from tpusmi.report.device_names import named
+
+        keys = named(snapshot, selection.devices)
+        devices = [d for d in devices if d.key in keys]
+    for chips in (selection.chips, selection.visible_chips):
+        devices = [d for d in devices if d.chip in chips] if chips else devices
+    if selection.visible_nodes:
+        devices = [d for d in devices if d.node in selection.visible_nodes]
+    return devices
+
+
+def missing(snapshot: Snapshot, selection: Selection) -> list[str]:
+    """The devices and chips of a selection that are not there, as a user wrote them."""
+    devices = []
+    if selection.devices:
+        from tpusmi.report.device_names import unknown_words
+
+        devices = [f"device {word}" for word in unknown_words(snapshot, selection.devices)]
+    present = {c.index for c in snapshot.chips} | {d.chip for d in snapshot.devices}
+    chips = sorted(set(selection.chips) - present)
+    if chips:
+        from tpusmi.report.words import ranges  # here, because --json does not need it
+
+        devices.append(f"{noun(len(chips), 'chip')} {ranges(chips)}")
+    return devices
 
 
 class Remark(NamedTuple):
@@ -149,32 +169,9 @@ def contains(process: Process, text: str) -> bool:
     return text.casefold() in row.casefold()
 
 
-def _is_of(selection: Selection, device: Device, kept: set[ProcessKey]) -> bool:
-    """True for its devices; and for one without an owner unless users or processes are selected."""
-    if selection.users or selection.pids or selection.text:
+def _is_of(device: Device, kept: set[ProcessKey], by_owner: bool) -> bool:
+    """True for the devices of those processes; and for all of the machine unless `by_owner`."""
+    if by_owner:
         return any(owner in kept for owner in device.owners)
-    return device.key.process is None or device.key.process in kept
-
-
-def _named(snapshot: Snapshot, words: Collection[str]) -> set[DeviceKey]:
-    """The devices that those words name. Each word in the first of the ways in which any device is
-    called so.
-    """
-    called = [(d.key, _calls(snapshot, d)) for d in snapshot.devices] if words else []
-    named: set[DeviceKey] = set()
-    for word in words:
-        by_way = ({key for key, ways in called if word in ways[n]} for n in range(WAYS))
-        named |= next(filter(None, by_way), set())
-    return named
-
-
-def _calls(snapshot: Snapshot, d: Device) -> tuple[tuple[str, ...], ...]:
-    """What a device is called in each of WAYS, the names that are its alone first."""
-    node = d.node or ""
-    pids = (f"{d.own_name}@{owner.pid}" for owner in d.owners)
-    return (
-        (d.name, uuid(snapshot, d), node, node.removeprefix("/dev/")),
-        (d.own_name, *pids),
-        (str(d.index),),
-        (str(d.number),),
-    )
+    own = device.key.process
+    return own is None or device.chip is not None or own in kept

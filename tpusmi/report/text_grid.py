@@ -1,12 +1,15 @@
 """Rows of text under titles, for pipes, logs and narrow terminals."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from tpusmi.report import words
 from tpusmi.report.columns import ColumnSpec
 
 BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
+GREEN, CYAN, RED = "\x1b[32m", "\x1b[36m", "\x1b[1;31m"
+"""Three of the terminal's own sixteen colors, as in the dashboard."""
 
 _ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~", "≥": ">"})
 
@@ -26,8 +29,11 @@ class Sheet(NamedTuple):
 def as_text(lines: Iterable[str], ascii_only: bool) -> str:
     """The lines as one text that ends in a newline."""
     text = "\n".join(lines) + "\n"
-    if not ascii_only:
-        return text
+    return in_ascii(text) if ascii_only else text
+
+
+def in_ascii(text: str) -> str:
+    """The text for a terminal that shows ASCII only."""
     return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
@@ -56,10 +62,18 @@ def fitting(columns: Sequence[Ranked], needs: Sequence[int], room: int, gap: int
     return kept
 
 
+Styles = Mapping[tuple[int, int], str]
+"""Styles of cells, by the numbers of their row and column."""
+
+
 def grid(
-    columns: Sequence[ColumnSpec], rows: Sequence[Row], sheet: Sheet, dim: Collection[int] = ()
+    columns: Sequence[ColumnSpec],
+    rows: Sequence[Row],
+    sheet: Sheet,
+    dim: Collection[int] = (),
+    styles: Styles = MappingProxyType({}),
 ) -> Iterator[str]:
-    """Columns as wide as their widest cell; the last one is ragged."""
+    """Columns as wide as their widest cell; the last one is ragged. Rows in `dim` are dim."""
     titles = tuple(c.title for c in columns)
     texts = [tuple(cell or words.UNKNOWN for cell in row) for row in (titles, *rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
@@ -67,16 +81,26 @@ def grid(
     if sheet.columns is not None:
         gap, kept = _fit(columns, widths, sheet.columns)
 
-    def line(cells: Row) -> str:
-        parts = (
+    def line(cells: Row, row: int | None = None) -> str:
+        parts = [
             cells[i].rjust(widths[i]) if columns[i].right else cells[i].ljust(widths[i])
             for i in kept
-        )
-        return words.shortened(gap.join(parts).rstrip(), sheet.columns)
+        ]
+        text = gap.join(parts).rstrip()
+        if row is None or not sheet.color or (sheet.columns and len(text) > sheet.columns):
+            return words.shortened(text, sheet.columns)
+        own = (styles.get((row, i), "") for i in kept)
+        return gap.join(map(_in_style, parts, own)).rstrip()
 
     yield painted(line(titles), BOLD, sheet.color)
     for i, cells in enumerate(texts[1:]):
-        yield painted(line(cells), DIM, sheet.color and i in dim)
+        yield painted(line(cells), DIM, sheet.color) if i in dim else line(cells, i)
+
+
+def _in_style(part: str, style: str) -> str:
+    """A cell in a style, without the blanks around its text."""
+    text = part.strip()
+    return part.replace(text, f"{style}{text}{PLAIN}", 1) if style and text else part
 
 
 def _fit(columns: Sequence[ColumnSpec], widths: Sequence[int], room: int) -> tuple[str, list[int]]:

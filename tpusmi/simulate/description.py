@@ -111,11 +111,15 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def is_kept(description: dict[str, Any]) -> bool:
-    """True while the host's keeper lives. As wire.places says it, whose imports take too long."""
-    pid, ticks = description["keeper"]
+    """True while the host's keeper lives."""
+    return lives(*description["keeper"])
+
+
+def lives(pid: int, start_ticks: int) -> bool:
+    """True while that process lives. As wire.places says it, whose imports take too long."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read(4096).rpartition(b")")[2].split()
-        return fields[0] not in (b"Z", b"X") and int(fields[19]) == ticks
+        return fields[0] not in (b"Z", b"X") and int(fields[19]) == start_ticks
     except (OSError, ValueError, IndexError):
         return False

@@ -39,12 +39,14 @@ ANY_TIME = {
     "string-ids": "device ids are text",
     "int-ordinals": "ordinals are integers, as in older releases of libtpu",
     "core-rows": "memory of a 7x in a row for each TensorCore",
-    "idle": "the job holds the chips and runs nothing",
-    "stall": "the job waits for its input most of the time",
-    "hang": "a program of the job never ends",
+    "idle": "the job holds the chips and runs nothing: no steps, DUTY 0, IDLE grows",
+    "stall": "the job waits for its input most of the time: little DUTY, few steps",
+    "hang": "a program of the job never ends: busy chips, no more steps, idle after 30 s",
     "leak": "a line of the job keeps more memory every few steps, and the agent shows which",
-    "throttle:SCORE": "the first chip is throttled, 1 to 10 (default 3)",
-    "bad-link:HEALTH": "a link between chips is in trouble, 1 to 10 (default 7)",
+    "throttle:SCORE": "the first chip is throttled, 1 to 10 (default 3), and the others wait for "
+    "it: fewer steps, less MXU and BW, as much DUTY",
+    "bad-link:HEALTH": "a link between chips is in trouble, 1 to 10 (default 7): collectives take "
+    "longer, so there are fewer steps, and less MXU and BW",
     "sdk-crash": "libtpu's SDK crashes with a segmentation fault",
     "sdk-hang": "libtpu's SDK never answers",
 }

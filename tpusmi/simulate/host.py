@@ -142,6 +142,18 @@ def start(plan: HostPlan) -> Iterator[Host]:
         keeper.end()
 
 
+@contextmanager
+def opened_host(name: str, agent: bool = False) -> Iterator[Host]:
+    """The host in that directory, which goes on afterwards; or one of that type, `v5e-8`, started
+    and ended here, whose job has an agent if `agent` says so. Raises as `start` does.
+    """
+    if os.sep in name or os.path.isdir(name):
+        yield attach(name)
+        return
+    with start(HostPlan(name, agent=agent)) as host:
+        yield host
+
+
 def _start_keeper() -> subprocess.Popen[bytes]:
     """The keeper in a Python of its own, which reads and writes pipes of ours.
 

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
-from tpusmi.chips import GOOGLE_PCI_VENDOR, VFIO, Generation
+from tpusmi.chips import GOOGLE_PCI_VENDOR, VFIO
 from tpusmi.simulate.accelerator import SliceHost
 from tpusmi.simulate.description import OWN_PROC
 
@@ -67,7 +67,7 @@ def build(root: str, machine: SliceHost, faults: Container[str]) -> dict[int, li
     for function in functions(machine):
         last = function.chip == machine.chips - 1
         half = last and "half-removed" in faults
-        files = _tpu_files(machine.generation, function.chip * 2 >= machine.chips)
+        files = _tpu_files(machine, function.chip * 2 >= machine.chips)
         _function(root, function.address, {"vendor": files["vendor"], **({} if half else files)})
         if is_vfio:
             _join_group(root, function.address, function.number, removed=half)
@@ -98,13 +98,18 @@ def _pci_files(device: int, subsystem: int, kind: str, socket: int = 0) -> dict[
     }
 
 
-def _tpu_files(generation: Generation, on_second_socket: bool) -> dict[str, str]:
+def _tpu_files(machine: SliceHost, on_second_socket: bool) -> dict[str, str]:
+    generation = machine.generation
     device = generation.pci_device_id
-    socket = int(on_second_socket and len(generation.host_shapes) > 1)
+    sockets = min(2, len(generation.host_shapes))
+    socket = int(on_second_socket and sockets > 1)
+    cpus = _cpus(machine) // sockets
+    near = {"local_cpulist": f"{socket * cpus}-{(socket + 1) * cpus - 1}"}
     speed, width = "16.0 GT/s PCIe", "16"
     links = {"current_link_speed": speed, "current_link_width": width}
     links |= {"max_link_speed": speed, "max_link_width": width}
-    return _pci_files(device, generation.pci_subsystem_id or device, "0xff0000", socket) | links
+    own = _pci_files(device, generation.pci_subsystem_id or device, "0xff0000", socket)
+    return own | near | links
 
 
 def _join_group(root: str, address: str, group: int, removed: bool = False) -> None:
@@ -192,15 +197,19 @@ EACH_CPU_LOAD = 0.11
 USED, WAVE_S = 0.17, 90.0
 
 
+def _cpus(machine: SliceHost) -> int:
+    """How many processors the machine has."""
+    return CPUS.get(machine.generation.name, CPUS_OTHERS) * machine.chips
+
+
 def build_machine(root: str, machine: SliceHost) -> None:
     """Write the files of the virtual machine around the chips: its processors, memory, load and
     uptime. They cannot be in the host's /proc, which leads to the real one for its processes.
     """
     name, chips = machine.generation.name, machine.chips
-    cpus = CPUS.get(name, CPUS_OTHERS) * chips
     os.makedirs(f"{root}{OWN_PROC}/sys/kernel")
     os.makedirs(f"{root}/sys/devices/system/cpu")
-    _write(f"{root}/sys/devices/system/cpu/online", f"0-{cpus - 1}\n")
+    _write(f"{root}/sys/devices/system/cpu/online", f"0-{_cpus(machine) - 1}\n")
     _write(f"{root}{OWN_PROC}/sys/kernel/osrelease", f"{KERNEL}\n")
     kilobytes = GIGABYTES.get(name, GIGABYTES_OTHERS) * chips * 10**6
     _write(f"{root}{OWN_PROC}/meminfo", _meminfo(kilobytes, 0.0))

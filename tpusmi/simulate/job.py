@@ -1,7 +1,7 @@
 """One process of the simulated job: holds its chips, locks libtpu's file, serves metrics.
 
-`python -m tpusmi.simulate.job DIRECTORY NUMBER`, started by the keeper. It ends when its stdin
-does, however the keeper has ended.
+`python train.py --config=simulated`, as real jobs are called, started by the keeper in the host's
+directory. It ends when its stdin does, however the keeper has ended.
 """
 
 from __future__ import annotations
@@ -16,14 +16,32 @@ from tpusmi.interpreter import WHERE, can_start
 from tpusmi.simulate.host_files import lock, open_lockfile, open_nodes
 from tpusmi.simulate.running import Running
 
+SCRIPT, CONFIG, TASK = "train.py", "--config=simulated", "--task="
+"""Its command after the interpreter; of several processes each has a task."""
+_SOURCE = """\
+\"\"\"The job of a simulated TPU host: it trains nothing.\"\"\"
+import sys
+sys.path.remove({directory!r})
+from tpusmi.simulate.job import main
+main({directory!r}, sys.argv)
+"""
 LOOK_S = 0.2
 """How soon other faults are noticed."""
 THREADS = 8
 """What a gRPC server needs: with fewer it neither serves nor fails."""
 
 
-def main(directory: str, process: int) -> None:
+def command(directory: str, number: int, processes: int) -> list[str]:
+    """The command of that process of the job, to be run in the directory; its script is there."""
+    with open(f"{directory}/{SCRIPT}", "w", encoding="utf-8") as file:
+        file.write(_SOURCE.format(directory=directory))
+    task = [f"{TASK}{number}"] if processes > 1 else []
+    return [sys.executable, SCRIPT, CONFIG, *task]
+
+
+def main(directory: str, arguments: list[str]) -> None:
     """Hold and serve until stdin ends. One line on stdout says that everything is open."""
+    process = next((int(a.removeprefix(TASK)) for a in arguments if a.startswith(TASK)), 0)
     running = Running(directory)
     me = running.description["processes"][process]
     held = open_nodes(directory, me["holds"])
@@ -47,8 +65,8 @@ def main(directory: str, process: int) -> None:
 def _serve(running: Running, process: int, number: int) -> None:
     """Serve metrics, as the faults of the moment allow, until stdin ends."""
     from tpusmi.simulate.host import PortBusyError
+    from tpusmi.simulate.job_files import JobFiles
     from tpusmi.simulate.metric_server import IPV4, IPV6, Port, hardware_metrics, open_grpc
-    from tpusmi.simulate.simulated_agent import JobFiles
 
     if not can_start(THREADS):
         sys.exit(f"no threads can be started for its metrics server: {WHERE}")
@@ -102,7 +120,3 @@ def _let_go_of_output() -> int:
 
 def _say(words: str, output: int | None = None) -> None:
     os.write(sys.stdout.fileno() if output is None else output, f"{words}\n".encode())
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))

@@ -19,7 +19,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from tpusmi.simulate import description, faults, host_files
+from tpusmi.simulate import description, faults, host_files, job
 from tpusmi.simulate.accelerator import CUBIC, SliceHost, job_environment, parse
 from tpusmi.simulate.directory import make, sweep
 from tpusmi.simulate.host import PortBusyError, StartError, die_with
@@ -128,9 +128,11 @@ class _Host:
         until_s = time.monotonic() + READY_S
         for process, entry in zip(self._processes, described["processes"], strict=True):
             entry["pid"] = self._wait_for(process, until_s)
+            entry["start_ticks"] = identity.start_ticks("/proc", entry["pid"])
         description.write(self._directory, described)
 
     def _describe(self, machine: SliceHost, nodes: dict[int, list[str]]) -> dict[str, Any]:
+        from tpusmi.simulate.metric_answers import HBM_BYTES
         from tpusmi.simulate.metric_server import HARDWARE_PORT, METRICS_PORT, free_port
 
         plan = self._plan
@@ -170,6 +172,7 @@ class _Host:
             "ports": [p["port"] for p in processes],
             "hardware_port": HARDWARE_PORT if plan["port"] == METRICS_PORT else None,
             "agent": plan["agent"],
+            "followed_hbm_bytes": HBM_BYTES[machine.generation.name] if plan["program"] else None,
             "segment_dir": f"{self._directory}/segments",
         }  # fmt: skip
 
@@ -179,7 +182,8 @@ class _Host:
         keeper = os.getpid()
         local = "addresses-local" in self._faults
         return subprocess.Popen(
-            [sys.executable, "-m", "tpusmi.simulate.job", self._directory, str(number)],
+            job.command(self._directory, number, len(described["processes"])),
+            cwd=self._directory,
             env=job_environment(machine, described["processes"], number, local),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

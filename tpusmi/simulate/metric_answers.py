@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tpusmi.chips import GIB, Generation, by_name
 from tpusmi.metricproto import messages
+from tpusmi.simulate.distributions import EXECUTION, LATENCIES, Spread, fill
 from tpusmi.simulate.running import Running
 from tpusmi.sources.libtpu.names import NAMES
 
@@ -24,47 +24,6 @@ HBM_BYTES = {
 }
 """Limit of one row as real servers report it: per device, but per chip on a 7x."""
 UPTIME = "tpu.runtime.uptime.seconds.gauge"
-FINITE_BUCKETS, GROWTH = 60, 1.35
-BUFFER_SIZES = {"8MB+": 1.0, "4MB+": 0.24}
-"""Sizes of buffers, and how their times compare."""
-
-
-class Spread(NamedTuple):
-    """A distribution: median, how wide (the logarithm's deviation), how many a step, its scale."""
-
-    median: float
-    width: float
-    per_step: float
-    scale: float = 1.0
-
-
-Spreads = list[tuple[dict[str, str], Spread]]
-"""The rows of a latency, each with its labels."""
-
-
-def _by_size(spread: Spread) -> Spreads:
-    return [
-        ({"buffer_size": size}, spread._replace(median=spread.median * share))
-        for size, share in BUFFER_SIZES.items()
-    ]
-
-
-EXECUTION = Spread(760_000, 0.06, 1, 100)
-LATENCIES: dict[str, Spreads] = {
-    "buffer_transfer_latency_us": _by_size(Spread(44_000, 0.45, 4, 10)),
-    "inbound_buffer_transfer_latency_us": _by_size(Spread(18_900, 0.5, 4, 10)),
-    "host_to_device_transfer_latency_us": _by_size(Spread(6_200, 0.35, 2)),
-    "device_to_host_transfer_latency_us": _by_size(Spread(5_100, 0.4, 2)),
-    "host_compute_latency_us": _by_size(Spread(1_000, 0.9, 1)),
-    "collective_e2e_latency_us": [
-        ({"buffer_size": "2MB+", "collective_type": "ALL_REDUCE"}, Spread(31_000, 0.4, 2, 10)),
-        ({"buffer_size": "8MB+", "collective_type": "ALL_GATHER"}, Spread(74_000, 0.35, 1, 10)),
-    ],
-    "tcp_min_rtt_us": [({}, Spread(36, 0.22, 3))],
-    "tcp_delivery_rate_mbps": [({}, Spread(12_300, 0.45, 3, 10))],
-    "grpc_client_call_latency_us": [({}, Spread(820, 0.6, 5))],
-    "grpc_server_call_latency_us": [({}, Spread(510, 0.6, 5))],
-}
 
 
 class Row(NamedTuple):
@@ -194,20 +153,29 @@ class Answers:
             row.gauge.as_int = self._running.workload.queue(self._running.job_time_s, device)
 
     def _execution(self, rows: Any) -> None:
-        steps = self._running.workload.steps(self._running.job_time_s)
+        usual = 1e6 * self._running.workload.program_s
         for device, row in self._ordinals(rows):
-            slower = EXECUTION.median * (1 + 0.004 * (device % 16))
-            fill(row.distribution, EXECUTION._replace(median=slower), steps)
+            slower = usual * (1 + 0.004 * (device % 16))
+            self._fill(row.distribution, EXECUTION._replace(median=slower), slows=True)
 
     def _latencies(self, rows: Any, metric: str) -> None:
         """Add latencies of the network between hosts: none on a slice of one."""
         if self._running.description["hosts"] == 1:
             return
-        steps = self._running.workload.steps(self._running.job_time_s)
+        slows = metric == "collective_e2e_latency_us"
         for labels, spread in LATENCIES[metric]:
             row = rows.add()
             _add_labels(row, labels)
-            fill(row.distribution, spread, steps)
+            self._fill(row.distribution, spread, slows)
+
+    def _fill(self, distribution: Any, spread: Spread, slows: bool) -> None:
+        """The times of all steps so far, longer where the hardware was slow if it `slows` them."""
+        paces = self._running.workload.paces(self._running.job_time_s)
+        parts = [
+            (spread._replace(median=spread.median / (speed if slows else 1)), round(steps))
+            for speed, steps in paces
+        ]
+        fill(distribution, parts)
 
     def _uptime(self, rows: Any) -> None:
         row = rows.add()
@@ -262,27 +230,6 @@ def _add_labels(row: Any, labels: Mapping[str, str | int]) -> None:
             label.value.int_attr = value
         else:
             label.value.string_attr = value
-
-
-def fill(distribution: Any, spread: Spread, steps: int) -> None:
-    """A log-normal distribution in exponential buckets, as it has come about in so many steps.
-
-    Under- and overflow and the last finite bucket stay empty: libtpu's SDK forgets them.
-    """
-    count = steps * spread.per_step
-    counts = [0] * (FINITE_BUCKETS + 2)
-    middle, below = math.log(spread.median / spread.scale), 0.0
-    for bucket in range(1, FINITE_BUCKETS):
-        deviation = (bucket * math.log(GROWTH) - middle) / spread.width
-        up_to = 0.5 * (1 + math.erf(deviation / math.sqrt(2)))
-        counts[bucket] = round(count * up_to) - round(count * below)
-        below = up_to
-    distribution.count = sum(counts)
-    distribution.mean = spread.median * math.exp(spread.width**2 / 2) if distribution.count else 0
-    distribution.bucket_counts.extend(counts)
-    buckets = distribution.bucket_options.exponential_buckets
-    buckets.num_finite_buckets, buckets.growth_factor = FINITE_BUCKETS, GROWTH
-    buckets.scale = spread.scale
 
 
 def _matches(pattern: str, name: str) -> bool:

@@ -7,27 +7,23 @@ from __future__ import annotations
 import json
 import math
 import platform
+import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
+from tpusmi.agent.activity import IDLE_AFTER_S, IDLE_AFTER_STEPS
 from tpusmi.agent.segment import doubles
 from tpusmi.chips import by_name, peak_flops_per_device
 from tpusmi.model import PHASES, Phase
-from tpusmi.simulate.host_files import update_machine
 from tpusmi.simulate.memory_profile import EXECUTABLES, Kept, kept, profile
 from tpusmi.simulate.metric_answers import HBM_BYTES
 from tpusmi.simulate.running import Running
 from tpusmi.simulate.workload import (
     COMPILE_S,
     COMPILING,
-    HUNG,
-    IDLE,
     LOAD_S,
     LOADING,
-    MXU,
-    SAVE,
-    STEPS_PER_S,
+    MODEL_SHARE,
     Workload,
 )
 from tpusmi.wire import identity, places
@@ -40,32 +36,6 @@ PAST_MOST = 20_000
 RESERVED, LARGEST_FREE = 0.015, 0.7
 """Shares of the memory, and of what is free in it."""
 VERSIONS = {"jax_version": "0.10.2", "jaxlib_version": "0.10.2", "libtpu_version": "0.0.42.1"}
-
-
-class JobFiles:
-    """The files that one process of the job keeps up to date: its segment, and, the first one, the
-    state of the machine.
-    """
-
-    def __init__(self, running: Running, process: int) -> None:
-        self._running = running
-        self._process = process
-        self._agent: SimulatedAgent | None = None
-        self._next_s = -math.inf
-
-    def update(self) -> None:
-        """Write what is due."""
-        now_s = time.monotonic()
-        if now_s < self._next_s:
-            return
-        self._next_s = now_s + SAMPLE_S
-        if self._process == 0 and self._running.description["freeze_s"] is None:
-            update_machine(self._running.directory, self._running.job_time_s)
-        if self._agent is None and self._running.has_agent:
-            self._agent = SimulatedAgent(self._running, self._process)
-            self._agent.write_past(now_s)
-        if self._agent is not None:
-            self._agent.write(now_s)
 
 
 class SimulatedAgent:
@@ -151,7 +121,7 @@ class SimulatedAgent:
         header = plan(who, len(self._devices), time.monotonic(), time.time())
         writer = SegmentWriter(path, header)
         facts = {
-            "argv": ["python", "train.py", "--config=simulated"],
+            "argv": ["python", *sys.argv],
             "python_version": platform.python_version(),
             "platform": "tpu",
             "device_kind": self._kind,
@@ -176,15 +146,16 @@ def _label(device: dict[str, Any], process: int) -> str:
     return f"TPU_{device['id']}(process={process},({x},{y},{z},{device['core']}))"
 
 
-WINDOW_S = 60
+WINDOW_S, WINDOW_LEAST = 60, 20
+"""The agent's rates are those of the last minute, and of at least so many steps."""
+WALK_MOST = 600
+"""Seconds that are looked at for as many steps."""
 PROGRAMS, MORE_PROGRAMS, MORE_EVERY_S = 6, 4, 75.0
 """Compiled before the first step, and one by one later on."""
 COMPILE_EACH_S = COMPILE_S / PROGRAMS
-MODEL_SHARE = 0.93
-"""Share of the MXUs' work that is the model's: the rest recomputes, to save memory."""
 UNEVEN = 0.07
 """How much the time of a step varies."""
-_PHASES = {LOADING: Phase.STARTING, COMPILING: Phase.COMPILING, IDLE: Phase.IDLE, HUNG: Phase.IDLE}
+_PHASES = {LOADING: Phase.STARTING, COMPILING: Phase.COMPILING}
 
 
 def progress(job: Workload, t_s: float, peak_flops_per_s: float | None) -> dict[str, float | None]:
@@ -192,12 +163,10 @@ def progress(job: Workload, t_s: float, peak_flops_per_s: float | None) -> dict[
 
     `peak_flops_per_s` is that of all the job's devices.
     """
-    activity = job.activity(t_s)
     compiled = _compiled(t_s)
-    mfu = MODEL_SHARE * sum(_in_window(job, t_s, MXU)) / WINDOW_S
     steps = job.steps(t_s)
     fields: dict[str, float | None] = {
-        "phase": PHASES.index(_PHASES.get(activity, Phase.RUNNING)),
+        "phase": PHASES.index(_PHASES.get(job.activity(t_s), Phase.RUNNING)),
         "steps": steps or None,
         "compilations": compiled,
         "compile_s": compiled * COMPILE_EACH_S,
@@ -207,38 +176,57 @@ def progress(job: Workload, t_s: float, peak_flops_per_s: float | None) -> dict[
         "profile_cost_s": 0.003,
     }
     if steps:
-        fields["flops_per_s"] = None if peak_flops_per_s is None else mfu * peak_flops_per_s
-        fields["mfu_percent"] = None if peak_flops_per_s is None else 100 * mfu
-        fields |= _steps(job, t_s)
+        fields |= _work(job, t_s, peak_flops_per_s)
     return fields
 
 
-def _steps(job: Workload, t_s: float) -> dict[str, float | None]:
-    """Rate and times of the steps of the last minute; nothing when there was none."""
-    rates = sorted((r for r in _in_window(job, t_s, STEPS_PER_S) if r > 0), reverse=True)
-    if not rates:
-        return {}
+def _work(job: Workload, t_s: float, peak_flops_per_s: float | None) -> dict[str, float | None]:
+    """Rates and times of the last steps, the FLOPs in them, and whether the job still makes any."""
+    seconds = _window(job, t_s)
+    since_step_s = job.since_step_s(t_s)
+    fields: dict[str, float | None] = {"since_last_step_s": since_step_s}
+    rates = sorted((r for r in map(job.steps_per_s, seconds) if r > 0), reverse=True)
+    patience_s = IDLE_AFTER_S
+    if rates:
+        # A loop that stalls gets slower: the time since its last step counts as well.
+        elapsed_s = t_s - seconds[-1] + 1.0 if since_step_s > 1 / rates[-1] else len(seconds)
+        fields |= _steps(rates, sum(rates) / elapsed_s)
+        patience_s = max(patience_s, IDLE_AFTER_STEPS * (fields["step_time_s.p95"] or 0.0))
+        if peak_flops_per_s is not None:
+            mfu = MODEL_SHARE * sum(map(job.mxu_mean, seconds)) / elapsed_s
+            fields["flops_per_s"], fields["mfu_percent"] = mfu * peak_flops_per_s, 100 * mfu
+    if since_step_s >= patience_s and job.activity(t_s) not in _PHASES:
+        fields["phase"] = PHASES.index(Phase.IDLE)
+    return fields
+
+
+def _steps(rates: list[float], per_s: float) -> dict[str, float | None]:
+    """The rate of the steps, and their times; `rates` are those of single seconds, falling."""
     uneven = [1 + UNEVEN * (2 * i / len(rates) - 1) for i in range(len(rates))]
     times = [spread / rate for spread, rate in zip(uneven, rates, strict=True)]
-    per_s = sum(rates) / min(WINDOW_S, max(1.0, t_s - LOAD_S - COMPILE_S))
-    at_rest = job.activity(t_s) in (SAVE, IDLE, HUNG)
     return {
         "steps_per_s": per_s,
         "step_time_s.min": times[0],
-        "step_time_s.mean": 1 / per_s,
+        "step_time_s.mean": sum(t * r for t, r in zip(times, rates, strict=True)) / sum(rates),
         "step_time_s.p50": _quantile(times, rates, 0.5),
         "step_time_s.p95": _quantile(times, rates, 0.95),
         "step_time_s.max": times[-1],
-        "since_last_step_s": job.idle_s(t_s, 0) if at_rest else (t_s * rates[0]) % 1 / rates[0],
     }
 
 
-def _in_window(job: Workload, t_s: float, by_activity: dict[str, float]) -> Iterator[float]:
-    """The value at each second of the last minute of training."""
-    for ago_s in range(WINDOW_S):
-        at_s = t_s - ago_s
-        if at_s >= LOAD_S + COMPILE_S:
-            yield by_activity.get(job.activity(at_s), 0.0)
+def _window(job: Workload, t_s: float) -> list[float]:
+    """The seconds that the agent's rates are of, the newest first: none is before the training."""
+    seconds: list[float] = []
+    done, at_s = 0.0, t_s
+    if job.steps_per_s(t_s) == 0 and job.since_step_s(t_s) > WINDOW_S:
+        at_s -= job.since_step_s(t_s)  # nothing runs: the window ends with its last step
+    while at_s >= LOAD_S + COMPILE_S and len(seconds) < WALK_MOST:
+        if t_s - at_s >= WINDOW_S and done >= WINDOW_LEAST:
+            break
+        seconds.append(at_s)
+        done += job.steps_per_s(at_s)
+        at_s -= 1.0
+    return seconds
 
 
 def _quantile(times: list[float], weights: list[float], share: float) -> float:

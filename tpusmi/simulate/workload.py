@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import math
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 LOAD_S = 4.0
 """No program is loaded: libtpu answers with nothing."""
 COMPILE_S = 14.0
@@ -29,6 +33,8 @@ BUSY = {TRAIN: 0.985, STALL: 0.27, EVALUATE: 0.9, SAVE: 0.03, HUNG: 1.0}
 """Share of the time that a program runs; nothing does in the other phases."""
 MXU = {TRAIN: 0.53, STALL: 0.15, EVALUATE: 0.41, SAVE: 0.01}
 BANDWIDTH = {TRAIN: 0.61, STALL: 0.17, EVALUATE: 0.55, SAVE: 0.08}
+MODEL_SHARE = 0.93
+"""Share of the MXUs' work that is the model's: the rest recomputes, to save memory."""
 STEPS_PER_S = {TRAIN: 1.25, STALL: 0.34, EVALUATE: 2.2, SAVE: 0.0}
 QUEUE = {TRAIN: 3, STALL: 1, EVALUATE: 2, HUNG: 4}
 PROGRAMS = {
@@ -45,32 +51,76 @@ LEAK_PER_S, LEAK_MOST = 0.0004, 0.13
 LEAK_STEP_S = 4.0
 PULSE_S = 7.0
 """How fast the noise moves."""
+PAST_MOST = 16
+"""Earlier workloads that one remembers, each with other faults."""
 
 
 class Workload:
     """One job. Times are seconds since its start; shares are 0 to 1.
 
     `forced` is what it does for ever since a moment, whatever the schedule says; it leaks memory
-    since `leaking_s`.
+    since `leaking_s`. It works at `speed`, 1 being that of healthy hardware. `since` is when it
+    began to be so, and what it was before: a workload that has done steps of its own.
     """
 
+    program_s = 0.76
+    """How long the program of a step runs on healthy hardware: the median."""
+
     def __init__(
-        self, seed: int = 0, forced: tuple[str, float] | None = None, leaking_s: float | None = None
+        self,
+        seed: int = 0,
+        forced: tuple[str, float] | None = None,
+        leaking_s: float | None = None,
+        speed: float = 1.0,
+        since: tuple[float, Workload] | None = None,
     ) -> None:
         self.seed = seed
-        self._forced = forced
-        self._leaking_s = leaking_s
+        self.forced = forced
+        self.leaking_s = leaking_s
+        self._speed = speed
+        self._before: Workload | None = None
+        self._since_s = 0.0
+        if since is not None:
+            self._since_s, self._before = since
+        self._done = 0.0
+        """Steps until `since_s`, where what it was before is forgotten."""
         self._turned_s = seed * 37.0 % CYCLE_S
         """Other seeds are at other places of the schedule."""
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what it was before the last few changes; the steps of that time still count."""
+        oldest = self
+        for _ in range(PAST_MOST):
+            if oldest._before is None:
+                return
+            oldest = oldest._before
+        oldest._done = oldest.steps_and_part(oldest._since_s)
+        oldest._before = None
+
+    def _at(self, t_s: float) -> Workload:
+        """The workload that was in force then."""
+        workload = self
+        while workload._before is not None and t_s < workload._since_s:
+            workload = workload._before
+        return workload
+
+    def follow(self, faults: Collection[str], speed: float) -> None:
+        """Look what the real program does, which a workload of its own has not."""
 
     def activity(self, t_s: float) -> str:
         """What the job is doing."""
         return self._moment(t_s)[0]
 
+    def speed(self, t_s: float) -> float:
+        """How fast the job works: less than 1 where a chip or a link slows all of it down."""
+        return self._at(t_s)._speed
+
     def _moment(self, t_s: float) -> tuple[str, float, float]:
         """What the job is doing, since how long, and how long it will go on."""
-        if self._forced and t_s >= self._forced[1]:
-            return self._forced[0], t_s - self._forced[1], math.inf
+        forced = self._at(t_s).forced
+        if forced and t_s >= forced[1]:
+            return forced[0], t_s - forced[1], math.inf
         if t_s < LOAD_S:
             return LOADING, t_s, LOAD_S - t_s
         if t_s < LOAD_S + COMPILE_S:
@@ -92,11 +142,16 @@ class Workload:
 
     def mxu(self, t_s: float, device: int) -> float:
         """Share of the peak matrix throughput."""
-        return self._shaken(MXU.get(self.activity(t_s), 0.0), 0.09, "mxu", device, t_s)
+        return self._shaken(self.mxu_mean(t_s), 0.09, "mxu", device, t_s)
+
+    def mxu_mean(self, t_s: float) -> float:
+        """The same over all devices, without noise."""
+        return MXU.get(self.activity(t_s), 0.0) * self.speed(t_s)
 
     def bandwidth(self, t_s: float, device: int) -> float:
         """Share of the peak memory bandwidth."""
-        return self._shaken(BANDWIDTH.get(self.activity(t_s), 0.0), 0.07, "bw", device, t_s)
+        share = BANDWIDTH.get(self.activity(t_s), 0.0) * self.speed(t_s)
+        return self._shaken(share, 0.07, "bw", device, t_s)
 
     def idle_s(self, t_s: float, device: int) -> float:
         """Since when no program has run."""
@@ -144,22 +199,47 @@ class Workload:
 
     def _leaked(self, t_s: float) -> float:
         """Share of the memory that is leaked: a little more with every few steps."""
-        if self._leaking_s is None or t_s < self._leaking_s:
+        leaking_s = self._at(t_s).leaking_s
+        if leaking_s is None or t_s < leaking_s:
             return 0.0
-        lost_s = math.floor((t_s - self._leaking_s) / LEAK_STEP_S) * LEAK_STEP_S
+        lost_s = math.floor((t_s - leaking_s) / LEAK_STEP_S) * LEAK_STEP_S
         return min(LEAK_MOST, LEAK_PER_S * lost_s)
 
     def steps(self, t_s: float) -> int:
         """Programs run since the start."""
-        if self._forced and t_s > self._forced[1]:
-            rate = STEPS_PER_S.get(self._forced[0], 0.0)
-            more = int(rate * (t_s - self._forced[1]))
-            return Workload(self.seed).steps(self._forced[1]) + more
+        return int(self.steps_and_part(t_s))
+
+    def steps_and_part(self, t_s: float) -> float:
+        """The same, with the part of the step that is under way."""
+        return sum(steps for _, steps in self.paces(t_s))
+
+    def paces(self, t_s: float) -> list[tuple[float, float]]:
+        """How fast the job has worked so far: each speed with the steps that it did."""
+        workload = self._at(t_s)
+        before, since_s = workload._before, workload._since_s
+        past = [(1.0, workload._done)] if before is None else before.paces(since_s)
+        more = workload._scheduled(max(t_s, since_s)) - workload._scheduled(since_s)
+        return [*past, (workload._speed, workload._speed * more)]
+
+    def steps_per_s(self, t_s: float) -> float:
+        """How many a second there are at that moment."""
+        return STEPS_PER_S.get(self.activity(t_s), 0.0) * self.speed(t_s)
+
+    def since_step_s(self, t_s: float) -> float:
+        """How long ago the last step ended."""
+        per_s, part = self.steps_per_s(t_s), self.steps_and_part(t_s) % 1
+        return self._moment(t_s)[1] if per_s == 0 else min(part / per_s, t_s)
+
+    def _scheduled(self, t_s: float) -> float:
+        """Steps until then at full speed, had the job always been this one."""
+        if self.forced and t_s > self.forced[1]:
+            more = STEPS_PER_S.get(self.forced[0], 0.0) * (t_s - self.forced[1])
+            return Workload(self.seed)._scheduled(self.forced[1]) + more
         trained_s = t_s - LOAD_S - COMPILE_S
         if trained_s <= 0:
-            return 0
+            return 0.0
         turned_s = trained_s + self._turned_s
-        return max(1, int(_steps_until(turned_s) - _steps_until(self._turned_s)))
+        return max(1.0, _steps_until(turned_s) - _steps_until(self._turned_s))
 
     def program(self, t_s: float) -> str | None:
         """Name of the running program; None when there is none."""

@@ -12,6 +12,7 @@ from tpusmi.text import clean
 READ_MOST = 1024
 """Bytes read of a file: the first lines are enough."""
 CPUS = "/sys/devices/system/cpu/online"
+MACHINE_ID = "/etc/machine-id"
 NUMBER_MOST = 2.0**53
 
 
@@ -32,6 +33,7 @@ def host_facts(host: Host) -> HostFacts:
         memory_available_bytes=memory.get("MemAvailable"),
         uptime_s=_number(_text(f"{own}/uptime").partition(" ")[0]),
         kernel=clean(_text(f"{own}/sys/kernel/osrelease"), 80) or None,
+        machine_id=_machine_id(_text(host.path(MACHINE_ID))),
     )
 
 
@@ -41,6 +43,13 @@ def _text(path: str) -> str:
         return text_of(path, READ_MOST)
     except OSError:
         return ""
+
+
+def _machine_id(text: str) -> str | None:
+    """32 hexadecimal digits. An image may have an empty file, or `uninitialized`."""
+    digits = text.strip()
+    is_id = len(digits) == 32 and all(c in "0123456789abcdef" for c in digits)
+    return digits if is_id and digits.strip("0") else None
 
 
 def _in_container(host: Host) -> bool | None:

@@ -11,7 +11,7 @@ from tpusmi.sources.segments.evidence import Kernel
 from tpusmi.sources.segments.gaps import Gaps
 from tpusmi.sources.segments.listing import Directories
 from tpusmi.sources.segments.quota import Quota, ReadCost, spent
-from tpusmi.text import counted
+from tpusmi.text import counted, noun
 from tpusmi.wire.layout import SegmentError
 from tpusmi.wire.places import SegmentFile
 
@@ -184,9 +184,11 @@ def _refusal(directory: str | None) -> Outcome | None:
 
 def _status(processes: Sequence[Process], gaps: Gaps) -> tuple[Status, str]:
     if processes:
-        ended = sum(p.is_dead for p in processes)
-        some = f"{ended} of them ended" if ended < len(processes) else "ended"
-        jobs = f"{counted(len(processes), 'job')} with an agent{f', {some}' if ended else ''}"
+        ended, jobs = sum(p.is_dead for p in processes), counted(len(processes), "job")
+        if ended == len(processes):
+            jobs += f" that {noun(ended, 'has', 'have')} ended"
+        else:
+            jobs += " with an agent" + (f", {ended} of them ended" if ended else "")
         return OK, f"{jobs}; {gaps.wall}" if gaps.wall else jobs
     if gaps.denied:
         return DENIED, f"{counted(gaps.denied, 'segment')} of other users cannot be read"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from tpusmi.chips import usual_kind
 from tpusmi.memprofile import SITES_MOST as ALL_SITES_MOST
 from tpusmi.memprofile import HeldMemory
 from tpusmi.model import (
@@ -134,7 +135,7 @@ def _device(key: DeviceKey, row: Any, error: Any, platform: Any) -> Device:
         index=key.index,
         id=_number(row.get("id")),
         platform=platform if isinstance(platform, str) else None,
-        kind=clean(row["kind"], 80) if isinstance(row.get("kind"), str) else None,
+        kind=usual_kind(clean(row["kind"], 80)) if isinstance(row.get("kind"), str) else None,
         coords=tuple(coords) if is_sound and coords is not None else None,
         core_on_chip=_number(row.get("core_on_chip")),
         error=clean(error, 200) if isinstance(error, str) else None,

@@ -129,6 +129,7 @@ def _chip(index: int, functions: Sequence[PciFunction], nodes: dict[str, Functio
         notes=tuple(notes),
         driver=first.driver,
         driver_version=first.driver_version,
+        cpus=first.cpus,
         other_nodes=tuple((n.path, other) for n in own if n.path for other in n.others),
     )
 

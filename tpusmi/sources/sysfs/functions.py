@@ -33,6 +33,8 @@ class PciFunction(NamedTuple):
     driver: str | None
     driver_version: str | None
     numa_node: int | None
+    cpus: str | None
+    """The processors near it: `0-47,96-143`."""
     pcie_link: str | None
     directory: SysfsDirectory
     notes: tuple[str, ...]
@@ -141,6 +143,7 @@ def _function(
         driver=driver,
         driver_version=None if driver is None else directory.text("driver/module/version"),
         numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,
+        cpus=_cpus(directory),
         pcie_link=link,
         directory=directory,
         notes=tuple(f"{address}: {note}" for note in notes),
@@ -153,6 +156,18 @@ def _kind(generation: Generation | None, kin: list[Generation], device_id: int |
     if kin:
         return " or ".join(g.kind for g in kin)
     return "unknown TPU" if device_id is None else f"unknown TPU 0x{device_id:04x}"
+
+
+def _cpus(directory: SysfsDirectory) -> str | None:
+    """`0-47,96-143`; None where the kernel does not tell, and for a list that is too long."""
+    text = directory.text("local_cpulist") or ""
+    is_list = set(text) <= _LIST and len(text) <= CPUS_MOST
+    return text if text and is_list else None
+
+
+_LIST = frozenset("0123456789-,")
+CPUS_MOST = 200
+"""Characters of a list of processors: of a longer one, only the beginning was read."""
 
 
 def _pcie_link(directory: SysfsDirectory) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpusmi.chips import usual_kind
 from tpusmi.model import (
     SOLE_HOLDER,
     STALE_HOLDER,
@@ -68,8 +69,9 @@ class JobFacts:
     def where(self, devices: str) -> Iterator[str]:
         """The kind of its devices, and their numbers, as `0-7`."""
         facts = self._p.facts
-        if facts.get("device_kind") or facts.get("platform"):
-            yield f"{facts.get('device_kind') or facts['platform']} {devices}".strip()
+        kind = facts.get("device_kind") or facts.get("platform")
+        if kind:
+            yield f"{usual_kind(str(kind))} {devices}".strip()
 
     def rank(self) -> Iterator[str]:
         """Its index among the processes of its job."""

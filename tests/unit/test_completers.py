@@ -1,0 +1,61 @@
+"""What a Tab offers: values that fit, and nothing odd that another user has put on the host."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from tpusmi.cli import completers
+from tpusmi.cli.command_word import COMMANDS, parser_of_command
+
+EMPTY = argparse.Namespace()
+
+
+def offered(make: object, prefix: str = "", is_list: bool = True) -> dict[str, str]:
+    return completers._completer(make, is_list)(prefix=prefix, parsed_args=EMPTY)  # type: ignore[arg-type]
+
+
+def test_every_option_with_values_has_them_or_takes_numbers_or_free_text() -> None:
+    free = {
+        "--loop", "--loop-ms", "--interval", "--rate", "--count", "--config", "--completion",
+        "--idle-minutes", "--wait-free", "--grace", "--wait", "--host", "--port", "--worker",
+        "--chips", "--processes", "--seed", "--age", "--freeze",
+    }  # fmt: skip
+    for command in ("", *COMMANDS):
+        for action in parser_of_command(command)._actions:
+            names = {*action.option_strings} or {action.dest}
+            assert action.nargs == 0 or names & (free | {*completers.VALUES}), names
+
+
+def test_each_word_of_a_list_is_offered_after_the_others_and_once() -> None:
+    values = {"a": "first", "b": "second"}
+    assert offered(lambda _: values) == values
+    assert offered(lambda _: values, "a,") == {"a,b": "second"}
+    assert offered(lambda _: values, "a,", is_list=False) == values
+
+
+def test_odd_names_are_not_offered_and_meanings_are_cleaned_and_cut() -> None:
+    found = offered(
+        lambda _: {"7": "python \x1b]0;x\x07\n" + 5000 * "y", "8\n9": "", "\x1b[2J": ""}
+    )
+    assert list(found) == ["7"]
+    assert found["7"].isprintable()
+    assert len(found["7"]) <= completers.MEANING_MOST + 1
+
+
+def test_a_host_that_cannot_be_looked_at_offers_nothing() -> None:
+    def fails(_: argparse.Namespace) -> dict[str, str]:
+        raise OSError
+
+    assert offered(fails) == {}
+
+
+def test_directories_that_only_look_like_simulated_hosts_are_not_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("$(touch x)", "a b", "a\nb", "x" * 90, "abcd1234"):
+        (tmp_path / f"tpusmi-simulated-{name}").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert [d for d in completers._directories() if str(tmp_path) in d] == []

@@ -1,0 +1,117 @@
+"""What all objects of a snapshot share: attributes by the JSON's names, and help for wrong ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from tpusmi.api.kinds import Attribute, ObjectKind
+from tpusmi.model.jsonobject import JsonObject
+from tpusmi.model.metrics import METRICS
+
+TITLES = {m.title.lower(): m.name for m in METRICS}
+"""Names of metrics by what the screens call them: `mxu`."""
+SHOWN_MOST = 4
+"""How many values the repr of an object has that has no words of its own."""
+TEXT_MOST = 60
+LISTED_MOST = 20
+
+
+class Item:
+    """An object of a snapshot. It does not change; a new snapshot has new ones."""
+
+    __slots__ = ("_plain", "_values")
+    _keys: ClassVar[JsonObject]
+    """Its keys in JSON."""
+    _attributes: ClassVar[dict[str, Attribute]] = {}
+    _classes: ClassVar[dict[str, type[Item]]] = {}
+
+    def __init__(self, plain: dict[str, Any]) -> None:
+        self._plain = plain
+        """Its object in JSON."""
+        self._values: dict[str, Any] = {}
+        """Its attributes, as far as they were used."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its object in `tpusmi --json`: plain numbers, strings, lists, dicts and None.
+
+        >>> s.devices[0].to_dict()["name"]
+        'tpu:0'
+        """
+        copied: dict[str, Any] = _copy(self._plain)
+        return copied
+
+    def _value(self, name: str) -> Any:
+        """The value of an attribute, made at its first use."""
+        try:
+            return self._values[name]
+        except KeyError:
+            attribute = self._attributes[name]
+            made = self._classes[attribute.of] if attribute.of else None
+            value = _wrapped(self._plain[name], made, attribute.levels)
+            return self._values.setdefault(name, value)
+
+    def __repr__(self) -> str:
+        facts = [_fact(name, value) for name, value in self._plain.items() if _is_short(value)]
+        return f"<{type(self).__name__} {', '.join(facts[:SHOWN_MOST])}>"
+
+    if not TYPE_CHECKING:  # a type checker would believe that every name is there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raises AttributeError with the nearest name."""
+            kind = type(self).__name__
+            if name.startswith("_"):  # looked for by copy, IPython, NumPy, ...
+                raise AttributeError(f"{kind} has no attribute {name!r}")
+            message = f"{kind} has no attribute {name!r}{meant(name, self._attributes)}"
+            # Python would add a guess of its own, from the names of `obj`.
+            raise AttributeError(message, name=name, obj=None)
+
+
+def object_class(name: str, kind: ObjectKind, base: type[Item], module: str) -> type[Item]:
+    """The class of one kind of object; each attribute is a property that cannot be set."""
+    properties = {word: _property(word, has.help) for word, has in kind.attributes.items()}
+    facts = {"_attributes": kind.attributes, "_keys": kind.keys, "__doc__": kind.doc}
+    return type(name, (base,), {**properties, **facts, "__slots__": (), "__module__": module})
+
+
+def _property(name: str, help: str) -> property:
+    def read(self: Item) -> Any:
+        return self._value(name)
+
+    return property(read, doc=help)
+
+
+def meant(name: str, names: Collection[str]) -> str:
+    """`; did you mean 'hbm_used_bytes'?`, or what there is where no name is near."""
+    from difflib import get_close_matches
+
+    titled = TITLES.get(name.lower())
+    near = [titled] if titled in names else get_close_matches(name[:TEXT_MOST].lower(), names, 1)
+    near = near or [n for n in names if len(name) > 1 and name.lower() in n]
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; there are {', '.join(names)}" if len(names) <= LISTED_MOST else "; see dir() of it"
+
+
+def _wrapped(value: Any, made: type[Item] | None, levels: int = 0) -> Any:
+    """Lists as tuples, and objects as objects of that class."""
+    if isinstance(value, list):
+        return tuple(_wrapped(one, made) for one in value)
+    if levels:
+        return {name: _wrapped(one, made, levels - 1) for name, one in value.items()}
+    return value if made is None or value is None else made(value)
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copy(one) for name, one in value.items()}
+    return [_copy(one) for one in value] if isinstance(value, list) else value
+
+
+def _is_short(value: Any) -> bool:
+    return value not in (None, "") and not isinstance(value, dict | list)
+
+
+def _fact(name: str, value: Any) -> str:
+    text = repr(value)
+    return f"{name}={text if len(text) <= TEXT_MOST else text[: TEXT_MOST - 1] + '…'}"

@@ -1,0 +1,126 @@
+"""A real program in the place of the simulated job: what its agent measures, from which the numbers
+of the simulated chips follow, so that both tell the same story.
+
+The process that serves metrics reads the program's segment, and writes what follows from it to a
+file that the stand-in for libtpu's SDK reads as well.
+
+Standard library only, and little of it: see workload.py.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+
+from tpusmi.simulate import workload
+from tpusmi.simulate.description import content
+from tpusmi.simulate.workload import BUSY, COMPILING, HUNG, IDLE, MODEL_SHARE, MXU, TRAIN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+FILE = "measured"
+"""In the host's directory: a line of numbers. Absent until the program's agent has measured."""
+IDLE_AFTER_S = 2.0
+"""A program whose last step ended longer ago lets its chips wait."""
+RESERVED, SCRATCH = 0.012, 0.02
+"""What is in use beside arrays: a share of the memory for the runtime, and one of the arrays."""
+KEPT_LOOKS = 4
+"""The allocator returns memory a few looks after the arrays in it are gone."""
+
+
+def write(directory: str, numbers: Sequence[float] | None) -> None:
+    """Write when it was measured, steps, seconds since the last one, MFU as a share, then the bytes
+    in arrays of each device; None when there is no program.
+    """
+    path = f"{directory}/{FILE}"
+    if numbers is None:
+        if os.path.exists(path):
+            os.unlink(path)
+        return
+    with open(f"{path}.new", "w", encoding="ascii") as file:
+        file.write(" ".join(map(repr, numbers)))
+    os.replace(f"{path}.new", path)
+
+
+class FollowedJob(workload.Workload):
+    """The chips of a real program, as busy and as full as it makes them."""
+
+    program_s = 0.24
+
+    def __init__(self, directory: str, limit_bytes: int) -> None:
+        super().__init__()
+        self._path = f"{directory}/{FILE}"
+        self._limit_bytes = limit_bytes
+        self._numbers: list[float] = []
+        self._live: deque[list[float]] = deque(maxlen=KEPT_LOOKS)
+        self._at_rest, self._slow = IDLE, 1.0
+
+    def follow(self, faults: Collection[str], speed: float) -> None:
+        """Read what was measured last. A program without steps hangs where that is a fault, and a
+        program on slow hardware makes fewer steps, which does not leave its chips less to do.
+        """
+        self._at_rest, self._slow = HUNG if "hang" in faults else IDLE, speed
+        try:
+            numbers = [float(word) for word in content(self._path).split()]
+        except (OSError, ValueError):
+            numbers = []
+        if numbers != self._numbers:
+            self._numbers = numbers
+            self._live.append(numbers[4:])
+
+    def activity(self, t_s: float) -> str:
+        if not self._numbers or not self._numbers[1]:
+            return COMPILING  # the memory has a limit before the first step
+        return TRAIN if self.since_step_s(t_s) < IDLE_AFTER_S else self._at_rest
+
+    def duty(self, t_s: float, device: int) -> float:
+        if self.activity(t_s) == HUNG:
+            return BUSY[HUNG]
+        share = min(BUSY[TRAIN], self._like(t_s, BUSY) / self._slow)
+        return self._shaken(share, 0.012, "duty", device, t_s)
+
+    def mxu(self, t_s: float, device: int) -> float:
+        # So little noise that it is never less than the MFU, which is a part of it.
+        return self._shaken(self.mxu_mean(t_s), 0.04, "mxu", device, t_s)
+
+    def mxu_mean(self, t_s: float) -> float:
+        return self._mfu / MODEL_SHARE if self.activity(t_s) == TRAIN else 0.0
+
+    def bandwidth(self, t_s: float, device: int) -> float:
+        share = self._like(t_s, workload.BANDWIDTH)
+        return self._shaken(min(0.95, share), 0.04, "bw", device, t_s)
+
+    def idle_s(self, t_s: float, device: int) -> float:
+        activity = self.activity(t_s)
+        if activity in (COMPILING, HUNG):
+            return 0.0
+        since_s = self.since_step_s(t_s)
+        return since_s if activity == IDLE else min(since_s, 0.02)
+
+    def memory(self, t_s: float, device: int) -> float:
+        """Share of the memory in use: the program's arrays, and a little more."""
+        live = max((looked[device] for looked in self._live if device < len(looked)), default=0.0)
+        return min(1.0, RESERVED + (1 + SCRATCH) * live / self._limit_bytes) if live else 0.0
+
+    def paces(self, t_s: float) -> list[tuple[float, float]]:
+        return [(1.0, self._numbers[1] if self._numbers else 0.0)]
+
+    def steps_per_s(self, t_s: float) -> float:
+        return 0.0  # its agent says it
+
+    def since_step_s(self, t_s: float) -> float:
+        """How long ago the last step ended, by the clock of the machine."""
+        if not self._numbers:
+            return 0.0
+        return max(0.0, time.monotonic() - self._numbers[0] + self._numbers[2])
+
+    @property
+    def _mfu(self) -> float:
+        return self._numbers[3] if self._numbers else 0.0
+
+    def _like(self, t_s: float, of: dict[str, float]) -> float:
+        """That share, in proportion to the work of the matrix units."""
+        return of[TRAIN] * self.mxu_mean(t_s) / MXU[TRAIN]
