@@ -42,6 +42,15 @@ def filling_cache(most_mib: float, over_s: float) -> Amount:
     return lambda t: most_mib * MIB * (1 - math.exp(-t / over_s))
 
 
+def cache_of_random_keys(seed: int, mib: float = 0.25) -> Amount:
+    """A cache of what is asked for, some of it seldom: it misses less and less, and never stops."""
+    source, keys, sizes = random.Random(seed), set(), []
+    for _ in range(SECONDS + 300):
+        keys |= {int(source.expovariate(1 / 30)) for _ in range(4)}
+        sizes.append(len(keys) * mib * MIB)
+    return lambda t: sizes[t]
+
+
 def warming_up(most_mib: float) -> Amount:
     """Weights, optimizer, first batches: steps, and a peak while it compiles."""
 
@@ -83,6 +92,7 @@ INNOCENT = {
     "warm-up": warming_up(6000),
     "a cache that fills": filling_cache(4000, 150),
     "a slow cache, and epochs": together(filling_cache(900, 400), sawtooth(50, 200)),
+    "a cache of random keys": cache_of_random_keys(7),
     "evaluations and checkpoints": evaluations(140, 50, 2500),
     "epochs of two minutes": together(sawtooth(120, 3000), noise(5, 5)),
     "epochs of four minutes": sawtooth(240, 3000),

@@ -33,19 +33,14 @@ LEAST_BYTES = 128 << 10
 def rate_of(lows: Sequence[float]) -> float | None:
     """Bytes per second, of the least of each window, the oldest first; None for too few windows.
 
-    The median slope between each window of the first half and its counterpart in the second, of
-    the last five minutes: neither a peak nor one step changes it.
+    Of the last five minutes: neither a peak nor one step changes it.
     """
     lows = lows[-SHORTEST:]
     if len(lows) < RATED_LEAST:
         return None
     if lows[0] == lows[-1] and min(lows) == max(lows):  # most lines, most of the time
         return 0.0
-    far = len(lows) // 2
-    slopes = sorted(b - a for a, b in zip(lows, lows[-far:], strict=False))
-    middle = len(slopes) // 2
-    median = (slopes[middle] + slopes[~middle]) / 2
-    return median / ((len(lows) - far) * WINDOW_S)
+    return _median_slope(lows) / WINDOW_S
 
 
 def growth_of(lows: Sequence[float]) -> tuple[float, float] | None:
@@ -56,10 +51,16 @@ def growth_of(lows: Sequence[float]) -> tuple[float, float] | None:
         if len(lows) < span:
             continue
         rate = _steady_rate(lows[-span:], size, stray)
-        # What was higher before goes where it has been: up and down.
-        if rate is not None and max(lows[:-span], default=0.0) <= lows[-1]:
+        if rate is not None and _is_news(rate, lows[:-span], lows[-1]):
             return rate, float(span * WINDOW_S)
     return None
+
+
+def _is_news(rate: float, before: Sequence[float], now: float) -> bool:
+    """False where it goes where it has been before, and where it grew faster before."""
+    if before and max(before) > now:
+        return False
+    return len(before) < 4 or rate * WINDOW_S >= SLOWER_LEAST * _median_slope(before[-SHORTEST:])
 
 
 def goes_on(lows: Sequence[float], rate: float) -> bool:
@@ -87,6 +88,16 @@ def _steady_rate(lows: Sequence[float], size: int, stray: float) -> float | None
     second, _ = _line(times[half:], values[half:])
     rate = slope / WINDOW_S
     return rate if second >= SLOWER_LEAST * first and rate >= LEAST_RATE else None
+
+
+def _median_slope(lows: Sequence[float]) -> float:
+    """Bytes in each window: the median slope between each of the first half and its counterpart in
+    the second.
+    """
+    far = len(lows) // 2
+    slopes = sorted(b - a for a, b in zip(lows, lows[-far:], strict=False))
+    middle = len(slopes) // 2
+    return (slopes[middle] + slopes[~middle]) / 2 / (len(lows) - far)
 
 
 def _line(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:

@@ -14,7 +14,8 @@ class SeenPeaks:
     """The peak of each device of which no source knows it: it begins again with another owner."""
 
     def __init__(self) -> None:
-        self._most: dict[Subject, tuple[tuple[ProcessKey, ...], Reading]] = {}
+        self._most: dict[Subject, tuple[tuple[ProcessKey, ...], Reading, Reading]] = {}
+        """Of each device its owners, the memory in use at the last look, and the peak."""
 
     def of(
         self, readings: Mapping[Key, Reading], owners: Mapping[Subject, tuple[ProcessKey, ...]]
@@ -25,11 +26,11 @@ class SeenPeaks:
             used = readings.get((subject, USED))
             if used is None or (subject, PEAK) in readings or not isinstance(subject, DeviceKey):
                 continue
-            whose, most = before.get(subject, (processes, used))
-            value = used.value if whose != processes else max(used.value, most.value)
-            if whose == processes and value == most.value and used.at_s == most.at_s:
-                peak = most
-            else:
-                peak = used._replace(metric=PEAK, value=value, source=VIEWER)
-            self._most[subject] = processes, peak
+            whose, last, peak = before.get(subject, (None, None, None))
+            if whose != processes or peak is None:
+                peak = used._replace(metric=PEAK, source=VIEWER)
+            elif last is not used:
+                value = max(used.value, peak.value)
+                peak = used._replace(metric=PEAK, source=VIEWER, value=value)
+            self._most[subject] = processes, used, peak
             yield (subject, PEAK), peak

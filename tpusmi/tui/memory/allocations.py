@@ -48,7 +48,7 @@ class Node(NamedTuple):
     """The amount at the mark; None without a mark."""
     children: tuple[Node, ...] = ()
     bytes_per_s: float | None = None
-    """How fast it grows; None until that is known, and for what is known of whole lines alone."""
+    """How fast it grows; None until that is known, and for parts of a line of code."""
 
     @property
     def change_bytes(self) -> int | None:
