@@ -151,12 +151,12 @@ class MemoryTable:
         bar = PERCENT + 1 + MOST_BAR
         return (
             text(BYTES, self._bytes, 10, right=True),
-            text("SHARE", self._share, PERCENT, 2, most=bar),
+            text("SHARE", self._share, PERCENT, 2, most=bar, least_more=LEAST_BAR + 2),
             text(COUNT, self._count, 6, 3, right=True),
+            text(RATE, self._rate, 13, 5, right=True),
             text(CHANGE, self._change, 11, 1, right=True, known=_is_compared),
             text(CHANGE_COUNT, self._change_count, 6, 4, right=True, known=_is_compared),
-            text(RATE, self._rate, 13, 5, right=True),
-            text("ALLOCATED BY", self._where, 28, most=400),
+            text("ALLOCATED BY", self._where, 36, most=400),
         )
 
     def _bytes(self, b: TreeRow, width: int) -> Row:
