@@ -180,7 +180,7 @@ def test_the_defaults_are_printed_where_no_file_is(tmp_path: Path) -> None:
         (["--print-config", "--config", "no/such.toml"], "there is no such file"),
         (["--theme", "drak"], '"drak" is not a theme; did you mean "dark"?'),
         (["--view", "wide"], '"wide" is not a view'),
-        (["--only", "chip=a"], "a is not a comma-separated list of numbers"),
+        (["--only", "chip=a"], "a is not a list of chips such as 0,2-5"),
         (["--only", "pid=" + "9" * 5000], "99999999999999999999… is too large"),
         (["--only", "chips=1"], "takes user=, pid=, chip=, id=, text=; got chips=1"),
         (["--only", "pid="], "is empty"),

@@ -94,6 +94,7 @@ def test_a_filter_of_processes_leaves_the_devices_in_sight_and_says_that_no_proc
     ("words", "sentence"),
     [
         (("-q", "-d", "FOO"), '"FOO" is not a section; there are PCI, MEMORY'),
+        (("-q", "-i", "1"), "-i is the interval: --id chooses devices"),
         (("-d", "MEMORY"), "-d chooses sections of -q"),
         (("dmon", "-s", "z"), '"z" is not a group of columns; there are p, u, m'),
         (("--metrics-port", "8476"), "port 8476 is that of another service"),

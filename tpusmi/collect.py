@@ -37,6 +37,7 @@ class Collector:
         self.limits = limits
         """How long a holder may do nothing."""
         self._host = host
+        self._sources = sources
         self._first_s: float | None = None
         """When it recorded first."""
         self._watch: MemoryWatch | None = None
@@ -52,6 +53,12 @@ class Collector:
         """Let the threads end; a thread that hangs is left alone, it is a daemon."""
         for runner in self._runners:
             runner.stop()
+
+    def watch_programs(self, is_on: bool) -> None:
+        """Ask libtpu what the cores run, from its next look on, or no longer: it is expensive."""
+        for source in self._sources:
+            if hasattr(source, "with_programs"):
+                source.with_programs = is_on
 
     def read_once(self, deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
         """Read every source once, all at the same time.

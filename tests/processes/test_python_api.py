@@ -7,6 +7,7 @@ import gc
 import importlib.util
 import os
 import pickle
+import re
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 from support import snapshots
+from support.jobs import job
 from support.simulated_hosts import set_faults
 from support.waits import until
 
@@ -294,3 +296,32 @@ class _Recorded:
 
     def stop(self) -> None:
         pass
+
+
+AGENT = """
+import tpusmi.agent
+print(tpusmi.agent.Agent())
+agent = tpusmi.start(0.1)
+print(agent)
+import jax, time
+jax.devices()
+until_s = time.monotonic() + 30
+while "2 devices" not in repr(agent) and time.monotonic() < until_s:
+    time.sleep(0.05)
+print(agent)
+tpusmi.step(); print(tpusmi.step())
+tpusmi.stop()
+print(agent)
+os.environ["TPUSMI_DISABLE"] = "1"
+print(tpusmi.start())
+"""
+
+
+def test_the_agent_and_a_step_say_what_they_are(tmp_path: Path) -> None:
+    with job(tmp_path, AGENT) as running:
+        before, waits, publishes, step, after, disabled = [running.hear() for _ in range(6)]
+    assert before == after == "<tpusmi agent: stopped>"
+    assert "waits for JAX" in waits
+    assert re.fullmatch(rf"<tpusmi agent: publishing to {tmp_path}/\S+, 2 devices>", publishes)
+    assert step == "<tpusmi.step: 2 steps have ended>"
+    assert disabled == "<tpusmi agent: off: TPUSMI_DISABLE is set>"

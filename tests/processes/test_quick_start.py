@@ -192,7 +192,7 @@ def test_the_shell_lines_of_the_readme_run_from_the_first_to_the_last(
     shell.run(install)
     asks = f"{clone}/.venv/bin/python -c 'import tpusmi; print(tpusmi.__file__)'"
     assert shell.run(f"cd / && {asks}").startswith(f"{clone}/.venv/")
-    shell.see(demo, "SIMULATED", "tpu:7", "train_step")
+    shell.see(demo, "SIMULATED", "tpu:7", "running")
 
     again, dashboard = second.splitlines()
     assert again.startswith(f"{environment_} && ")

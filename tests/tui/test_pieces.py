@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from support import snapshots
 from support.feeds import START_S, Job, ScriptedFeed
 
 from tpusmi.merge.past import past
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice
+from tpusmi.report.select import Selection, selected
 from tpusmi.tui import Options, chrome
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Graphs
@@ -195,3 +197,15 @@ def test_how_many_more_notices_there_are_is_never_cut(width: int, most: int) -> 
         last = "".join(piece.text for piece in lines[-1])
         assert last.endswith(f" (and {4 - most} more)")
         assert width_of(lines[-1]) <= width
+
+
+def test_a_page_without_processes_says_whether_there_are_none_or_they_are_left_out() -> None:
+    look = Look()
+    s = snapshots.machine()
+    chosen = selected(s, Selection(users=("nobody",)))
+    texts = [
+        "".join(segment.text for row in chrome.nothing(look, shown, "") for segment in row)
+        for shown in (chosen, snapshots.nothing())
+    ]
+    assert texts[0] == chrome.OTHERS_ONLY
+    assert "tpusmi.start()" in texts[1]

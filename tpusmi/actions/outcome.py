@@ -65,7 +65,7 @@ class Report(NamedTuple):
 
     >>> report = tpusmi.free(stale=True)
     >>> report
-    <Report: nothing to end; not known whether it is free>
+    <Report: nothing to end; not known whether the TPU is free>
     """
 
     results: tuple[Result, ...]

@@ -80,9 +80,9 @@ Values that were measured for a whole chip are in `snapshot.chips[device.chip]`.
 
 >>> device = s.devices[0]
 >>> device
-<Device tpu:0 TPU v5 lite, ... GiB, pid ...>
+<Device tpu:0 TPU v5e, ... GiB, pid ...>
 >>> f"{device.hbm_used_bytes / 2**30:.1f} GiB on {device.kind}"
-'... GiB on TPU v5 lite'
+'... GiB on TPU v5e'
 >>> device.provenance["hbm_used_bytes"].source, device.process.phase
 ('agent', 'running')
 """,

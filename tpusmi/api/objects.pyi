@@ -210,7 +210,9 @@ class Device(DevicePart):
         """Place in the slice."""
     @property
     def kind(self) -> str | None:
-        """As JAX calls it in its job: `TPU v5 lite`; else the chip's name: `TPU v5e`."""
+        """The usual name: `TPU v5e`, with and without a job. JAX's is `device_kind` of a
+        process.
+        """
     @property
     def platform(self) -> str | None: ...
     @property

@@ -219,8 +219,11 @@ def _view(s: model.Snapshot) -> Snapshot:
         owners = tuple(processes[key] for key in d.owners if key in processes)
         devices[id(d)]._values["processes"] = owners
         devices[id(d)]._values["process"] = owners[0] if owners else None
+    of_chips: dict[int | None, list[Device]] = {}
+    for device in whole.devices:
+        of_chips.setdefault(device.chip, []).append(device)
     for chip in whole.chips:
-        chip._values["devices"] = tuple(d for d in whole.devices if d.chip == chip.index)
+        chip._values["devices"] = tuple(of_chips.get(chip.index, ()))
     return whole
 
 

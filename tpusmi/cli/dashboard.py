@@ -21,6 +21,7 @@ from tpusmi.report.select import Selection, recent, selected
 from tpusmi.settings import Settings
 
 if TYPE_CHECKING:
+    from tpusmi.sources.host_load import HostLoad
     from tpusmi.tui import Options
 
 
@@ -29,18 +30,22 @@ THREADS = 9
 
 
 class _Feed(NamedTuple):
-    """The collector's newest snapshot, filtered."""
+    """The collector's newest snapshot, filtered. What it says of the host joins the history."""
 
     collector: Collector
     history: History
     selection: Selection
+    host_load: HostLoad
 
     def snapshot(self) -> Snapshot:
-        return recent(selected(self.collector.snapshot(), self.selection))
+        newest = self.collector.snapshot()
+        self.history.add(self.host_load.readings(newest.host, newest.at_s))
+        return recent(selected(newest, self.selection))
 
 
 def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Selection) -> int:
     """Show the dashboard until the user quits; returns the exit code."""
+    from tpusmi.sources.host_load import HostLoad
     from tpusmi.tui import UnusableError, run
 
     if not can_start(THREADS):
@@ -59,8 +64,13 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Select
     _forget_exported_size()
     try:
         # The screen filters processes by text, so that the user can remove that filter.
-        feed = _Feed(collector, collector.history, selection._replace(text=""))
-        return run(feed, _tui_options(host, options, looks)._replace(filter=selection.text))
+        selection, text = selection._replace(text=""), selection.text
+        feed = _Feed(collector, collector.history, selection, HostLoad())
+        shown = _tui_options(host, options, looks)._replace(
+            filter=text,
+            watch_programs=None if options.programs else collector.watch_programs,
+        )
+        return run(feed, shown)
     except UnusableError as error:
         if options.debug:
             raise

@@ -153,7 +153,7 @@ def prepare(options: argparse.Namespace) -> Printing:
 def _check(options: argparse.Namespace) -> None:
     """Raises ValueError for options that do not fit together."""
     is_query = options.query_tpu is not None or options.query_processes is not None
-    if options.is_maybe_device and (is_query or options.list_tpus):
+    if options.is_maybe_device and (is_query or options.list_tpus or options.query):
         raise ValueError("-i is the interval: --id chooses devices, and --loop repeats a query")
     if options.display is not None and not options.query:
         raise ValueError("-d chooses sections of -q: tpusmi -q -d MEMORY")

@@ -1,8 +1,8 @@
 """The demo's job: a small transformer learning to continue number sequences, split over 8 devices.
 
-An ordinary JAX program. What shows it to tpusmi are the two calls in main(), and `track`. It stands
-for the training of a model of 8 billion parameters: it keeps arrays of that size (large_arrays.py),
-and declares the FLOPs of that model, so that memory and MFU are those of busy chips.
+An ordinary JAX program. What shows it to tpusmi are the two calls in main(), and `track`. It
+represents the training of a model of 8 billion parameters: it keeps arrays of that size, see
+large_arrays.py, and declares the FLOPs of that model. So memory and MFU are those of busy chips.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GENERATION = "v5e"
 LARGE_LAYERS, LARGE_LAYER = 32, 256_000_000
 """Layers of the model that this one stands for, and parameters of a layer."""
 FLOPS = 6.0 * LARGE_LAYERS * LARGE_LAYER * 4096
-"""Of a step of that model, on 4096 tokens: forward and backward."""
+"""A step of that model, on 4096 tokens: forward and backward."""
 LARGE_ACTIVATIONS = 72_000_000
 """Numbers that are kept of each of its steps."""
 LEAKED, LEAKS_MOST = 4_000_000, 900

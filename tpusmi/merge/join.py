@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from tpusmi.merge.machine import Machine, laid_over, owners_of
+from tpusmi.merge.machine import Machine, disbelieved, laid_over, owners_of
 from tpusmi.merge.match import Match, counted_values, unexpected
 from tpusmi.merge.processes import (
     by_process,
@@ -19,7 +19,6 @@ from tpusmi.merge.processes import (
     proven,
     with_names,
 )
-from tpusmi.merge.unheld import disbelieved
 from tpusmi.model import (
     AGENT,
     LIBTPU,

@@ -30,6 +30,10 @@ from tpusmi.model.notice import STALE_HOLDER, SUSPECT_HOLDER, Notice
 from tpusmi.model.nouns import (
     FRESH_LEAST_S,
     HOLDERS,
+    HOST_CPU,
+    HOST_KEY,
+    HOST_LOAD,
+    HOST_MEMORY,
     SDK_SERVER,
     SYSFS,
     Chip,

@@ -81,7 +81,17 @@ class RowKey(NamedTuple):
     id: int
 
 
-Subject = ProcessKey | DeviceKey | ChipKey | RowKey
+class HostKey(NamedTuple):
+    """The machine itself."""
+
+    name: str = "host"
+
+
+HOST_KEY = HostKey()
+HOST_CPU, HOST_LOAD = "host_cpu_percent", "host_load"
+HOST_MEMORY = "host_memory_used_bytes"
+"""What the history has of it."""
+Subject = ProcessKey | DeviceKey | ChipKey | RowKey | HostKey
 
 
 class Reading(NamedTuple):

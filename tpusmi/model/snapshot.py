@@ -32,6 +32,8 @@ class HostFacts(NamedTuple):
     """Driver of the chips: `vfio-pci`."""
     tpu_driver_version: str | None = None
     """None for a driver without a version of its own."""
+    idle_s: float | None = None
+    """Seconds that its processors have been idle since the start, all of them together."""
     machine_id: str | None = None
     """systemd's id of this installation, which no boot changes. Meant to be shown only hashed."""
 

@@ -134,7 +134,7 @@ def _processes(s: Snapshot) -> Markup:
     return joined((tag("table", _titles(columns), *body), more))
 
 
-class _Written(NamedTuple):
+class _HtmlCell(NamedTuple):
     """A cell, and the text in it."""
 
     cell: Cell
@@ -158,7 +158,7 @@ def _fitted(
     at: rows.IndexedSnapshot,
     items: Sequence[Device | Process],
     below: Callable[[ColumnSpec], str],
-) -> tuple[list[ColumnSpec], list[list[_Written]]]:
+) -> tuple[list[ColumnSpec], list[list[_HtmlCell]]]:
     """The columns that a notebook has room for, and the cells of each item. `below` is the text
     under them.
     """
@@ -172,13 +172,13 @@ def _fitted(
     return [columns[n] for n in kept], [[row[n] for n in kept] for row in table]
 
 
-def _written(row: Sequence[Cell], has_age: bool) -> list[_Written]:
+def _written(row: Sequence[Cell], has_age: bool) -> list[_HtmlCell]:
     """The first old value of a row has its age beside it, unless a column shows it. All have it as
     a title.
     """
     first = None if has_age else next((n for n, cell in enumerate(row) if _is_old(cell)), None)
     return [
-        _Written(cell, f"{cell.text} ({_age(cell)})" if n == first else cell.text)
+        _HtmlCell(cell, f"{cell.text} ({_age(cell)})" if n == first else cell.text)
         for n, cell in enumerate(row)
     ]
 
@@ -211,7 +211,7 @@ def _age(cell: Cell) -> str:
     return "" if cell.value is None else f"{words.elapsed(cell.value.age_s)} old"
 
 
-def _device_cell(s: Snapshot, d: Device, column: ColumnSpec, written: _Written) -> Markup:
+def _device_cell(s: Snapshot, d: Device, column: ColumnSpec, written: _HtmlCell) -> Markup:
     cell, text = written.cell, written.markup
     is_drawn = cell.is_fresh and not cell.repeats
     if column.title == "DEVICE":
@@ -231,7 +231,7 @@ def _device_cell(s: Snapshot, d: Device, column: ColumnSpec, written: _Written) 
 
 
 def _process(
-    p: Process, columns: Sequence[ColumnSpec], row: Sequence[_Written]
+    p: Process, columns: Sequence[ColumnSpec], row: Sequence[_HtmlCell]
 ) -> Iterator[Markup]:
     """Its row, and below it why a person has to look."""
     yield tag(

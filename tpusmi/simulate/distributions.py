@@ -32,7 +32,7 @@ def _by_size(spread: Spread) -> Spreads:
 
 
 EXECUTION = Spread(760_000, 0.06, 1, 100)
-"""Of programs; their median is the workload's."""
+"""Times of programs; their median is the workload's."""
 LATENCIES: dict[str, Spreads] = {
     "buffer_transfer_latency_us": _by_size(Spread(44_000, 0.45, 4, 10)),
     "inbound_buffer_transfer_latency_us": _by_size(Spread(18_900, 0.5, 4, 10)),

@@ -142,7 +142,7 @@ class Running:
     def _lives(self, process: dict[str, Any]) -> bool:
         if self.description["freeze_s"] is not None or process.get("start_ticks") is None:
             return True
-        return description.lives(process["pid"], process["start_ticks"])
+        return description.lives(int(process["pid"]), int(process["start_ticks"]))
 
     def links(self) -> list[tuple[int, str, int]]:
         """Chip, name and health of every link."""

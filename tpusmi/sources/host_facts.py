@@ -22,6 +22,7 @@ def host_facts(host: Host) -> HostFacts:
     clock = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
     own = host.path(host.own_proc)
     memory = _memory_bytes(_text(f"{own}/meminfo"))
+    uptime, _, idle = _text(f"{own}/uptime").partition(" ")
     return HostFacts(
         name=os.uname().nodename,
         time=f"{clock}.{int(now % 1 * 1000):03d}Z",
@@ -31,7 +32,8 @@ def host_facts(host: Host) -> HostFacts:
         cpus=_count(_text(host.path(CPUS))),
         memory_total_bytes=memory.get("MemTotal"),
         memory_available_bytes=memory.get("MemAvailable"),
-        uptime_s=_number(_text(f"{own}/uptime").partition(" ")[0]),
+        uptime_s=_number(uptime),
+        idle_s=_number(idle),
         kernel=clean(_text(f"{own}/sys/kernel/osrelease"), 80) or None,
         machine_id=_machine_id(_text(host.path(MACHINE_ID))),
     )

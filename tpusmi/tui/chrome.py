@@ -28,6 +28,7 @@ WELCOME = (
     "",
     "    tpusmi demo",
 )
+OTHERS_ONLY = "No process matches the command line or only_user: others hold these devices."
 _VERSIONS = (("jax", "jax_version"), ("jaxlib", "jaxlib_version"))
 _CODE = ("    import", "    tpusmi")
 
@@ -140,6 +141,8 @@ def nothing(look: Look, snapshot: Snapshot, filter: str) -> list[Row]:
     """Why no process is shown: none matches the filter, or there is none at all."""
     if snapshot.processes:
         return [look.line((f"No process matches the filter {filter!r}.", "warn"))]
+    if any(d.owners for d in snapshot.devices):  # they are left out of the snapshot
+        return [look.line((OTHERS_ONLY, "warn"))]
     lines = [
         look.line((f"  {text}", "bold" if text.startswith(_CODE) else "plain")) for text in WELCOME
     ]

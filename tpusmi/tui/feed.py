@@ -54,6 +54,8 @@ class Options(NamedTuple):
     """None is the default theme."""
     colors: Mapping[str, str] = {}
     """Rich styles by their names on the screen, on top of the theme."""
+    watch_programs: Callable[[bool], object] | None = None
+    """Lets the feed ask what the cores run, or no longer; None where it cannot, or always does."""
 
 
 class Feed(Protocol):

@@ -56,6 +56,11 @@ class Scene:
             return 0.0
         return max(0.0, self.newest.at_s - self._shown_at_s)
 
+    def watch_programs(self, is_on: bool) -> None:
+        """Let the feed ask what the cores run, or no longer."""
+        if self.options.watch_programs is not None:
+            self.options.watch_programs(is_on)
+
     def take(self, snapshot: Snapshot) -> None:
         """Accept a newer moment."""
         self.newest = snapshot

@@ -10,6 +10,7 @@ from tpusmi.report import rows, verdicts, words
 from tpusmi.tui.device.chip_limits import rates, roofline_block
 from tpusmi.tui.device.device_facts import HEALTHY, DeviceFacts, health, links_of, short_name
 from tpusmi.tui.device.device_graphs import DeviceGraphs
+from tpusmi.tui.device.device_programs import network, programs
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Block
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
@@ -47,6 +48,14 @@ class DevicePage(ScrollPage):
         if device is None:
             return None, ()
         return device.index, ((history_subjects(snapshot, device, name), name) for name in GRAPHED)
+
+    def on_screen_resume(self) -> None:
+        self.scene.watch_programs(True)
+        super().on_screen_resume()
+
+    def on_screen_suspend(self) -> None:
+        """Programs are asked for only while this page shows them: that costs the job something."""
+        self.scene.watch_programs(False)
 
     def draw_body(self, snapshot: Snapshot) -> None:
         device = self.scene.device
@@ -95,7 +104,8 @@ def _packed(
     chip = rates(look, s, d)
     roof = roofline_block(look, roofline(s, d), roomy=room >= ROOMY)
     facts = DeviceFacts(look, s, d, is_past=is_past).blocks()
-    all_blocks = [b for b in (*facts[:3], chip, *facts[3:], roof) if b is not None]
+    runs, net = programs(look, s, d), network(look, s)
+    all_blocks = [b for b in (*facts[:3], chip, *facts[3:], runs, roof, net) if b is not None]
     count = len(all_blocks)
     wide = blocks.packed(all_blocks, blocks.fitting(count, width, blocks.WIDE))
     if blocks.height_of(wide) <= room * MOST_FACTS:

@@ -15,6 +15,7 @@ from tpusmi.tui.draw.item_list import Tiles, tile_lines
 from tpusmi.tui.draw.look import Row, fill_style
 from tpusmi.tui.draw.table import Cells, Column, Grid, marked
 from tpusmi.tui.feed import DeviceView
+from tpusmi.tui.main.host_graphs import ROOMY, host_curves
 from tpusmi.tui.page import stepped
 from tpusmi.tui.scene import Scene
 
@@ -230,6 +231,8 @@ class Overview:
         drawn = self.measured(snapshot)
         if height < 4 or not drawn:
             return []
+        if roomy := self._with_host(snapshot, drawn, span_s, (width, height)):
+            return roomy
         columns = plot.columns_for(len(drawn), width, height - 1, LEAST_HEIGHT)
         if columns < len(drawn) and height <= LEAST_HEIGHT * -(-len(drawn) // columns):
             columns = max(1, (width + plot.GAP) // (plot.LEAST_WIDTH + plot.GAP))
@@ -239,6 +242,24 @@ class Overview:
         curves = [self._curve(snapshot, quantity, span_s, count) for quantity in drawn]
         axis = self._scene.axis(span_s, each)
         return plot.in_columns(self._look, curves, columns, axis, (width, height))
+
+    def _with_host(
+        self, s: Snapshot, drawn: list[Quantity], span_s: int, size: tuple[int, int]
+    ) -> list[Row]:
+        """The same with the graphs of the host; empty where none of them would be large."""
+        width, height = size
+        count = len(drawn) + 2 + len(drawn) % 2
+        columns = plot.columns_for(count, width, height - 1, ROOMY)
+        if height - 1 < ROOMY * (count // columns):
+            return []
+        each = plot.each(width, columns)
+        across = plot.values_across(self._look, each)
+        host = host_curves(self._scene, s, span_s, across, len(drawn))
+        if not host:
+            return []
+        curves = [self._curve(s, q, span_s, across) for q in drawn]
+        axis = self._scene.axis(span_s, each)
+        return plot.in_columns(self._look, [*curves, *host], columns, axis, size)
 
     def measured(self, s: Snapshot) -> list[Quantity]:
         """The quantities that are known of some device."""
