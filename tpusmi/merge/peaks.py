@@ -15,7 +15,7 @@ class SeenPeaks:
 
     def __init__(self) -> None:
         self._most: dict[Subject, tuple[tuple[ProcessKey, ...], Reading, Reading]] = {}
-        """Of each device its owners, the memory in use at the last look, and the peak."""
+        """Owners, the memory in use at the last look, and the peak."""
 
     def of(
         self, readings: Mapping[Key, Reading], owners: Mapping[Subject, tuple[ProcessKey, ...]]
