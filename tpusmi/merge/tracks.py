@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tpusmi.merge.growth import WINDOWS_MOST, goes_on, growth_of, rate_of
@@ -137,7 +137,7 @@ class JobLines:
             track.judge(now_s)
 
     @property
-    def growing(self) -> Iterable[tuple[Place, Growth]]:
+    def growing(self) -> Sequence[tuple[Place, Growth]]:
         """The lines that only grow, the fastest first."""
         lines = [(place, t.growth) for place, t in self._tracks.items() if t.growth is not None]
         return sorted(lines, key=lambda line: -line[1].bytes_per_s)

@@ -284,7 +284,7 @@ def _sorted(nodes: Iterable[Node], order: str) -> list[Node]:
     return sorted(nodes, key=rank)
 
 
-def _most_first(value: int | None) -> tuple[bool, float]:
+def _most_first(value: float | None) -> tuple[bool, float]:
     """A sort key by the number as it is shown; unknown numbers come last."""
     if not value:
         return value is None, 0.0
