@@ -190,3 +190,34 @@ def test_a_one_shot_run_has_no_peak_and_a_viewer_that_stays_shows_at_least_that(
     assert s.values[s.devices[0].key, PEAK].source == VIEWER
     assert "≥5.0 GiB" in plain_table.table(s)
     assert ">5.0 GiB" in plain_table.table(s, ascii_only=True)
+
+
+def test_a_collector_that_stays_has_the_notice_from_what_the_jobs_agent_recorded_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten minutes of the past, and the windows of the first half minute."""
+    start_s = time.monotonic()
+    now = [start_s]
+
+    def used(at_s: float) -> int:
+        return int(8 * GIB + (at_s - start_s) * (40 << 20) / 60)
+
+    class Agent(Scripted):
+        def read(self, now_s: float) -> Outcome:
+            reading = Reading(USED, JOB, used(now_s), now_s, AGENT, 5.0)
+            past = (reading._replace(value=used(s), at_s=s) for s in seconds)
+            seconds_left, seconds[:] = [*past], []
+            return self._outcome._replace(readings=(reading,), past=tuple(seconds_left))
+
+    seconds = [start_s - ago for ago in range(600, 0, -1)]
+    process = Process(JOB, "me", "train.py", "live", "running", start_s, 1.0)
+    collector = Collector(Host(), [Agent(Outcome(AGENT, OK, processes=(process,)))])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    told = {}
+    for later_s in range(50):
+        now[0] = start_s + later_s
+        told[later_s] = [n for n in collector.read_once().warnings if n.code == "memory_grows"]
+    assert told[0] == []
+    (notice,) = told[49]
+    assert notice.message == "memory in use grows by 40.0 MiB every minute"
+    assert (notice.since_s or 0) >= 600
