@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from tpusmi import __version__
-from tpusmi.merge import snapshot_of
+from tpusmi.merge import Sightings, snapshot_of
 from tpusmi.merge.join import Join
 from tpusmi.merge.staleness import judged
 from tpusmi.model import History, Host, Snapshot
@@ -36,8 +36,7 @@ class Collector:
         self.history = History()
         self.limits = limits
         """How long a holder may do nothing."""
-        self._host = host
-        self._sources = sources
+        self._host, self._sources, self._sightings = host, sources, Sightings()
         self._first_s: float | None = None
         """When it recorded first."""
         self._watch: MemoryWatch | None = None
@@ -100,10 +99,10 @@ class Collector:
         """The newest answers of all sources, merged. Does not wait for any of them."""
         s = snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
         watch = self._watch
-        if watch is None:
-            return s
-        with self._recording:
-            return watch.on(s)
+        if watch is not None:
+            with self._recording:
+                s = watch.on(s)
+        return self._sightings.with_ages(s)
 
     def _record(self) -> Join:
         """The newest outcomes, joined, and what they show in the history."""

@@ -21,12 +21,14 @@ def test_every_option_with_values_has_them_or_takes_numbers_or_free_text() -> No
     free = {
         "--loop", "--loop-ms", "--interval", "--rate", "--count", "--config", "--completion",
         "--idle-minutes", "--wait-free", "--grace", "--wait", "--host", "--port", "--worker",
-        "--chips", "--processes", "--seed", "--age", "--freeze",
+        "--chips", "--processes", "--seed", "--age", "--freeze", "--metrics-port", "--delay",
+            "--select",
     }  # fmt: skip
     for command in ("", *COMMANDS):
         for action in parser_of_command(command)._actions:
             names = {*action.option_strings} or {action.dest}
-            assert action.nargs == 0 or names & (free | {*completers.VALUES}), names
+            is_done = action.nargs == 0 or action.choices is not None
+            assert is_done or names & (free | {*completers.VALUES}), names
 
 
 def test_each_word_of_a_list_is_offered_after_the_others_and_once() -> None:
@@ -59,3 +61,24 @@ def test_directories_that_only_look_like_simulated_hosts_are_not_offered(
         (tmp_path / f"tpusmi-simulated-{name}").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert [d for d in completers._directories() if str(tmp_path) in d] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_ours"),
+    [
+        ("tpusmi-simulated-ab_c1234", True),
+        ("tpusmi-simulated-", False),
+        ("tpusmi-simulated-a b", False),
+        ("tpusmi-simulated-" + 17 * "a", False),
+        ("other-ab_c1234", False),
+        ("abcd1234", False),
+    ],
+)
+def test_only_the_name_of_a_simulated_hosts_directory_is_looked_into(
+    name: str, is_ours: bool
+) -> None:
+    assert completers._is_ours(name) is is_ours
+
+
+def test_a_section_of_the_full_report_is_offered_with_its_title() -> None:
+    assert offered(completers.VALUES["--display"], "MEMORY,")["MEMORY,PCI"] == "PCI"

@@ -96,6 +96,12 @@ def _process_fields(_: argparse.Namespace) -> Values:
     return {name: field.help for name, field in process_fields().items()}
 
 
+def _sections(_: argparse.Namespace) -> Values:
+    from tpusmi.report.full_report import SECTIONS
+
+    return {name: title for name, (title, _) in SECTIONS.items()}
+
+
 def _filters(_: argparse.Namespace) -> Values:
     from tpusmi.cli.argument_types import ONLY
 
@@ -127,17 +133,26 @@ def _hosts(options: argparse.Namespace) -> Values:
 
 def _directories() -> Iterator[str]:
     """Directories of simulated hosts. Any user can make one: no odd name is offered."""
-    from tpusmi.simulate.directory import PREFIX, attach
+    from tpusmi.simulate.directory import attach
 
     for place in ("/dev/shm", os.environ.get("TMPDIR") or "/tmp"):
         with os.scandir(place) as entries:
             names = [entry.name for entry in islice(entries, ENTRIES_MOST)]
-        hosts = [name for name in names if re.fullmatch(rf"{PREFIX}\w{{1,16}}", name, re.ASCII)]
+        hosts = [name for name in names if _is_ours(name)]
         for name in sorted(hosts)[:HOSTS_MOST]:
             try:
                 yield attach(os.path.join(place, name)).root
             except ValueError:
                 continue
+
+
+def _is_ours(name: str) -> bool:
+    """True for the name of a simulated host's directory, as `tempfile` completes it."""
+    from tpusmi.simulate.directory import PREFIX
+
+    return name.startswith(PREFIX) and bool(
+        re.fullmatch(r"\w{1,16}", name.removeprefix(PREFIX), re.ASCII)
+    )
 
 
 def _snapshot(options: argparse.Namespace) -> Snapshot:
@@ -176,6 +191,7 @@ VALUES: Mapping[str, Callable[[argparse.Namespace], Values]] = {
     "--format": _formats,
     "--query-tpu": _device_fields,
     "--query-processes": _process_fields,
+    "--display": _sections,
     "--only": _filters,
     "--signal": _signals,
     "--fault": _faults,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from tpusmi.merge.advice import notice
 from tpusmi.merge.join import Join
 from tpusmi.merge.leaks import LIVE, USED, Leaks
 from tpusmi.merge.peaks import SeenPeaks
@@ -21,10 +22,6 @@ from tpusmi.model.several import measured
 from tpusmi.text import counted, elapsed, per_minute
 
 GROWS = "memory_grows"
-OF_LINE = "keep numbers, float(loss), not arrays, and empty lists and caches: m shows the lines"
-OF_MANY = "m shows its lines of code: S sorts them by RATE"
-OF_PROGRAMS = "its live arrays do not grow: look for programs that are compiled again and again"
-OF_DEVICE = "call tpusmi.start() in it to see which lines of code hold the memory"
 FULL_MOST_S = 30 * 86400.0
 """When a memory is full is not said where it takes longer."""
 
@@ -57,12 +54,11 @@ class MemoryWatch:
         if self._window != self._leaks.window:
             self._window, self._made_at_s = self._leaks.window, s.at_s
             made = ((p.key, _JobGrowth.of(s, p, self._leaks).notice()) for p in living)
-            self._made = {key: notice for key, notice in made if notice is not None}
+            self._made = {key: n for key, n in made if n is not None}
         later_s = max(0.0, s.at_s - self._made_at_s)
         for p in living if self._made else ():
-            notice = self._made.get(p.key)
-            if notice is not None:
-                yield notice._replace(since_s=(notice.since_s or 0.0) + later_s)
+            if (n := self._made.get(p.key)) is not None:
+                yield n._replace(since_s=(n.since_s or 0.0) + later_s)
 
 
 class _Part(NamedTuple):
@@ -92,10 +88,10 @@ class _JobGrowth(NamedTuple):
         if lines := self.leaks.lines_of(self.process):
             return self._of_lines(lines)
         if parts := self._grown(LIVE):
-            return self._of_parts(parts, "live arrays grow", OF_MANY)
+            return self._of_parts(parts, "live arrays grow", f"{GROWS}.lines")
         if parts := self._grown(USED):
-            advice = OF_DEVICE if self.process.interval_s is None else OF_PROGRAMS
-            return self._of_parts(parts, "memory in use grows", advice)
+            case = "bare" if self.process.interval_s is None else "programs"
+            return self._of_parts(parts, "memory in use grows", f"{GROWS}.{case}")
         return None
 
     def _of_lines(self, lines: Sequence[tuple[Place, Growth]]) -> Notice:
@@ -103,22 +99,22 @@ class _JobGrowth(NamedTuple):
         total = sum(g.bytes_per_s for _, g in lines)
         more = f", and {counted(len(others), 'other line')} with it" if others else ""
         text = f"{_code(place)} keeps {per_minute(growth.bytes_per_s)} more every minute{more}"
-        return self._made(f"{text}{self._full(total, self.devices)}", OF_LINE, growth)
+        return self._made(f"{text}{self._full(total, self.devices)}", GROWS, growth)
 
-    def _of_parts(self, parts: Sequence[_Part], what: str, advice: str) -> Notice:
+    def _of_parts(self, parts: Sequence[_Part], what: str, case: str) -> Notice:
         total = sum(part.growth.bytes_per_s for part in parts)
         longest = min((part.growth for part in parts), key=lambda g: g.since_s)
         named = [part.device for part in parts if part.device is not None]
         text = f"{what} by {per_minute(total)} every minute"
         if named and len(self.devices) > 1:
             text += f" on {named[0].name if len(named) == 1 else counted(len(named), 'device')}"
-        notice = self._made(f"{text}{self._full(total, named or self.devices)}", advice, longest)
+        made = self._made(f"{text}{self._full(total, named or self.devices)}", case, longest)
         is_one = len(named) == 1 < len(self.devices)
-        return notice._replace(device=named[0].key.index) if is_one else notice
+        return made._replace(device=named[0].key.index) if is_one else made
 
-    def _made(self, text: str, advice: str, growth: Growth) -> Notice:
+    def _made(self, text: str, case: str, growth: Growth) -> Notice:
         since_s = max(0.0, self.snapshot.at_s - growth.since_s)
-        return Notice(GROWS, text, self.process.pid, advice=advice, since_s=since_s)
+        return notice(case, text, self.process.pid, since_s=since_s)
 
     def _grown(self, name: str) -> Sequence[_Part]:
         """The whole job, if it grows, else each device that does."""
