@@ -88,15 +88,19 @@ class Machine:
         ]
         self.history.add(readings)
         if lines is not None and self.at % 4 == 0:
-            sites = tuple(
-                Site(name, f"/home/ada/llm/{name}.py", 7, "buffer", int(size), 1)
-                for name, size in sorted(lines.items(), key=lambda line: -line[1])
-            )
-            self.process = self.process._replace(profile=MemoryProfile(now_s, sites))
+            self.process = self.process._replace(profile=self.profiled(lines, now_s))
         process = self.process._replace(**changes)
         self.watch.look(Moment((process,), (self.devices, ()), {}, {}), self.history, now_s)
         self.snapshot = self.watch.on(snapshot_of((process,), self.devices, now_s, used))
         return self.snapshot.warnings
+
+    def profiled(self, lines: dict[str, float], at_s: float | None = None) -> MemoryProfile:
+        """A profile of these lines and their bytes; of the next second unless `at_s` says when."""
+        sites = tuple(
+            Site(name, f"/home/ada/llm/{name}.py", 7, "buffer", int(size), 1)
+            for name, size in sorted(lines.items(), key=lambda line: -line[1])
+        )
+        return MemoryProfile(START_S + self.at + 1 if at_s is None else at_s, sites)
 
     def run(self, of: Callable[[int], dict[str, object]], seconds: int = SECONDS) -> list[Notice]:
         """The notices of that time, each message once."""

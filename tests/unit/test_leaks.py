@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from support.memory_histories import INNOCENT, LEAKS, MIB, SECONDS, leak, sawtooth
 from support.watched_memory import KEY, START_S, USED, Machine, Moment
@@ -174,3 +176,18 @@ def test_an_amount_of_a_minute_reads_like_a_size() -> None:
     assert [per_minute(x * MIB / 60) for x in (0, 0.001, 0.1, 9.94, 390.2, 2560)] == [
         "0 MiB", "<0.01 MiB", "0.10 MiB", "9.9 MiB", "390 MiB", "2.5 GiB",
     ]  # fmt: skip
+
+
+def test_a_thousand_lines_cost_less_than_a_thousandth_of_a_core() -> None:
+    """With slack: tests/bench/leaks.py prints what it is."""
+    machine = Machine(8)
+    lines = {f"f{n}": (1000.0 - n) * MIB for n in range(1000)}
+    spent = 0.0
+    for t in range(120):
+        if t % 4 == 0:
+            machine.process = machine.process._replace(profile=machine.profiled(lines))
+        before = time.process_time()
+        machine.look(used=9e9, live=8e9)
+        spent += time.process_time() - before
+    assert len(machine.snapshot.processes[0].profile.rates) == 1000  # type: ignore[union-attr]
+    assert spent / 120 < 0.003
