@@ -53,7 +53,7 @@ def test_tab_completes_commands_options_and_values(shell: str, tmp_path: Path) -
             ("ki", "tpusmi kill"),
             ("ps --fl", "tpusmi ps --flat"),
             ("--theme colorb", "tpusmi --theme colorblind"),
-            ("--simulate v5e-8 p", "tpusmi --simulate v5e-8 ps"),
+            ("--simulate v5e-8 ki", "tpusmi --simulate v5e-8 kill"),
             ("--query-tpu index,memory.us", "tpusmi --query-tpu index,memory.used"),
             ("simulate v5e-8 --fault stub", "tpusmi simulate v5e-8 --fault stubborn"),
         ):

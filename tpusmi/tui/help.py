@@ -22,6 +22,7 @@ RIGHT_MOST = 72
 """Columns of the text beside the keys."""
 _OF_MEMORY = (
     ("SHARE", "Share of all live arrays."),
+    ("RATE", "Growth per minute, over the last five minutes, on all devices."),
     ("CHANGE +/-", "Bytes and arrays: change since the mark."),
 )
 
