@@ -125,6 +125,8 @@ def of_device(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
     def cell(at: IndexedSnapshot, d: Device) -> Cell:
         measured = rows.device_value(at.snapshot, d, name)
         cell = _valued(measured.value, read)
+        if measured.value is not None:
+            cell = cell._replace(text=words.source_mark(measured.value) + cell.text)
         return cell._replace(text=rows.DITTO) if measured.repeats else cell
 
     return ColumnSpec(m.title, m.help, cell, width=width, rank=rank, right=True, **more)
@@ -182,7 +184,7 @@ def _devices(at: IndexedSnapshot, p: Process) -> Cell:
 
 
 def _process_memory(at: IndexedSnapshot, p: Process) -> Cell:
-    value, note = rows.memory_of_process(at, p)
+    value, note = rows.memory_of_process(at.snapshot, p)
     cell = _valued(value, words.size)
     return cell._replace(text=cell.text + note) if value is not None else cell
 
@@ -264,7 +266,8 @@ PROCESS_COLUMNS = (
         _text(lambda at, p: p.user), width=4, rank=7, most=10, letter="u"),
     ColumnSpec("DEVICES", "Its devices, by the numbers in their names; or the nodes that it holds.",
         _devices, width=8, rank=5, most=12, letter="n"),
-    ColumnSpec("MEMORY", "Memory in use on all its devices; 'live': only live arrays are known.",
+    ColumnSpec("MEMORY",
+        "Memory in use; 'live': live arrays alone; 'chips': of the chips that it holds alone.",
         _process_memory, width=8, rank=1, right=True, most=15, falls=True, letter="g"),
     of_process("steps_per_s", width=8, rank=3, letter="s"),
     of_process("step_time_s.p50", width=8, rank=4, most=9),

@@ -26,7 +26,6 @@ from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.places import SegmentFile
 from tpusmi.wire.reader import Sample, SegmentReader
 
-SITES_MOST = 50
 PAST_MOST = 100_000
 """Most values of the past that one segment may give: of more, every second or third sample."""
 
@@ -269,10 +268,11 @@ class Job:
         except ProfileError as error:
             self._profile_note = f"has a memory profile that {error}"
             return
+        sites, allocations = contents.clean_memory(memory, all_sites=self._by_device)
         self._profile = MemoryProfile(
             at_s=min(blob.at_s + shift_s, now_s),
-            sites=tuple(contents.clean_site(s) for s in memory.sites[:SITES_MOST]),
-            allocations=contents.clean_allocations(memory.allocations),
+            sites=sites,
+            allocations=allocations,
             allocations_left_out_bytes=memory.left_out_bytes,
             allocations_left_out_count=memory.left_out_count,
         )

@@ -15,7 +15,7 @@ def sum_text(at: IndexedSnapshot | None, launcher: Branch, title: str) -> str:
 
 
 def _memory(at: IndexedSnapshot, launcher: Branch) -> str:
-    parts = [memory_of_process(at, p) for p in launcher.below]
+    parts = [memory_of_process(at.snapshot, p) for p in launcher.below]
     values = [value.value for value, _ in parts if value is not None and not value.stale]
     notes = {note for _, note in parts}
     if len(values) < len(parts) or len(notes) > 1:

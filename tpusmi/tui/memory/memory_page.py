@@ -20,7 +20,7 @@ from tpusmi.tui.scene import Scene
 
 NEXT = "Show the next device alone, after the last one all devices"
 PREVIOUS = "Show the previous device alone, before the first one all devices"
-ORDER = "Sort by bytes, change, change of the count, or count (or click a title)"
+ORDER = "Sort by bytes, change, change of the count, count, or rate (or click a title)"
 MARK = "Set the mark to now: CHANGE then shows growth since the mark"
 KEYS = [
     key("enter", "fold", "Unfold", "fold", "Open / close a row: its lines, its buffers", "Enter"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpusmi.chips import usual_kind
-from tpusmi.model import Notice, Phase, Process, Snapshot, State, Verdict
+from tpusmi.model import SOLE_HOLDER, Notice, Phase, Process, Snapshot, State, Verdict
 from tpusmi.report import words
 from tpusmi.report.concerns import OF_VERDICT, Concerns
 from tpusmi.text import noun
@@ -163,8 +163,10 @@ class JobFacts:
 
     def memory(self) -> Iterator[str]:
         """Its share of the device memory."""
-        if (used := self.value("hbm_used_bytes")) is not None:
-            yield f"{words.size(used)} used"
+        used = self._snapshot.values.get((self._p.key, "hbm_used_bytes"))
+        if used is not None:
+            whose = ", by the chips that it holds alone" if used.source == SOLE_HOLDER else ""
+            yield f"{words.size(used.value)} used{whose}"
         if (live := self.value("live_array_bytes")) is not None:
             yield f"{words.size(live)} in live arrays"
         if (arrays := self.value("live_arrays")) is not None:
