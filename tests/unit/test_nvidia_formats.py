@@ -81,6 +81,16 @@ def test_dmon_has_a_line_per_device_and_a_dash_for_what_is_unknown() -> None:
     assert len({len(line) for line in text.splitlines()}) == 1
 
 
+@pytest.mark.parametrize("clock", ["", "D", "T", "DT", "TD"])
+def test_the_titles_stand_above_their_columns_with_every_clock(clock: str) -> None:
+    s = snapshots.machine()
+    lines = Stream(columns_of("um"), clock=clock).text(s).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    for of_processes in (False, True):
+        head, _, row, *_ = Stream(columns_of("um"), of_processes, clock).text(s).splitlines()
+        assert head.index("tpu") + 2 == row.index("0", 11 * len(clock))
+
+
 def test_a_value_of_the_whole_chip_stands_in_the_row_of_its_first_device_alone() -> None:
     s = snapshots.machine()
     values = {k: v for k, v in s.values.items() if k[1] != "duty_cycle_percent"}

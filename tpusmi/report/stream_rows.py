@@ -105,12 +105,13 @@ class Stream:
         for first, kind, numbers, last in (("tpu", "pid", titles, "command"),
                                            ("Idx", "#", units, "name")):  # fmt: skip
             clock = "".join(f"{'Date' if c == 'D' else 'Time':>11}" for c in self._clock)
+            start = f"{clock}{first:>5}"
             process = f"{kind:>10}{'type' if kind == 'pid' else 'C/G':>6}"
             cells = "".join(
                 cell.rjust(_width(c)) for c, cell in zip(self._columns, numbers, strict=True)
             )
             yield (
-                f"#{clock[1:]}{first:>4}{process if self._of_processes else ''}{cells}"
+                f"#{start[1:]}{process if self._of_processes else ''}{cells}"
                 f"{'  ' + last if self._of_processes else ''}"
             )
 
