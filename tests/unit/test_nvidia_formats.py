@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import snapshots
 
-from tpusmi.model import ChipKey, Snapshot
+from tpusmi.model import ChipKey, Snapshot, Visibility
 from tpusmi.report import full_report, query, stream_rows, topology_matrix
 from tpusmi.report.stream_rows import HEAD_EVERY, Stream, columns_of
 from tpusmi.report.topology_matrix import matrix
@@ -59,6 +59,20 @@ def test_a_section_that_does_not_exist_is_answered_with_those_that_do(text: str)
 
 def test_a_report_without_devices_says_that_there_is_none() -> None:
     assert sections(full_report.full_report(snapshots.nothing()))[""]["Attached TPUs"] == "0"
+
+
+def test_a_report_says_none_of_processes_only_where_all_were_looked_at() -> None:
+    s = snapshots.machine()
+    free = s.devices[0]._replace(owners=())
+    nodes = s.visibility.nodes
+
+    def processes(visibility: Visibility) -> str:
+        seen = s._replace(devices=(free,), processes=(), visibility=visibility)
+        return sections(full_report.full_report(seen, ("PIDS",))).popitem()[1]["Processes"]
+
+    assert processes(Visibility(nodes=nodes)) == "None"
+    assert processes(Visibility(nodes=nodes, not_inspected=3)) == "N/A"
+    assert processes(Visibility()) == "N/A"
 
 
 def rows(text: str) -> list[list[str]]:
