@@ -24,6 +24,7 @@ import limits  # noqa: E402
 import manual  # noqa: E402
 
 from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
+from tpusmi.merge.advice import rows as advice_rows  # noqa: E402
 from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS  # noqa: E402
 from tpusmi.report.columns import (  # noqa: E402
     DEVICE_COLUMNS,
@@ -95,6 +96,11 @@ def _metrics() -> str:
     return table(("in JSON", "of a", "unit", "title", "what it is", "who measures it"), rows)
 
 
+def _notices() -> str:
+    rows = ((_code(code), meaning, advice) for code, meaning, advice in advice_rows())
+    return table(("code", "what it means", "what to do"), rows)
+
+
 def _chips() -> str:
     rows = (
         (
@@ -156,6 +162,7 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "columns of devices": partial(_columns, DEVICE_COLUMNS),
         "columns of processes": partial(_columns, PROCESS_COLUMNS),
     },
+    "notices.md": {"notices": _notices},
     "architecture.md": {"files": _files},
     "numbers.md": {"metrics": _metrics, "chips": _chips},
     "security.md": {name: partial(table, *told) for name, told in limits.TABLES.items()},

@@ -305,6 +305,7 @@ def test_devices_and_pids_are_lists_with_or_without_spaces(job: Path) -> None:
         (["-i", "0"], "to choose devices, write --id 0"),
         (["-i", "0,1"], "to choose devices, write --id 0,1"),
         (["-i", "1", "--query-gpu=index", "--format=csv"], "-i is the interval: --id chooses dev"),
+        (["-i", "1", "-q"], "-i is the interval: --id chooses devices"),
         (["--format=json"], "--json prints JSON"),
         (["--query-tpu=index", "--format=prometheus"], "tpusmi has no exporter; --json --loop"),
         (["--format=csv"], "--format needs --query-tpu or --query-processes"),

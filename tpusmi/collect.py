@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tpusmi import __version__
-from tpusmi.merge import snapshot_of
+from tpusmi.merge import Sightings, snapshot_of
 from tpusmi.merge.join import Join
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import SHARED
@@ -50,8 +50,7 @@ class Collector:
         self.history = History()
         self.limits = limits
         """How long a holder may do nothing."""
-        self._host = host
-        self._sources = sources
+        self._host, self._sources, self._sightings = host, sources, Sightings()
         self._recording = threading.Lock()
         self._runners = [_Runner(source, self.history, self._record) for source in sources]
 
@@ -109,7 +108,8 @@ class Collector:
 
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
-        return snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
+        s = snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
+        return self._sightings.with_ages(s)
 
     def _record(self) -> Join:
         """The newest outcomes, joined, and what they show in the history."""

@@ -93,12 +93,19 @@ def test_the_table_answers_in_time_and_says_why(host: Host, faulty: Case) -> Non
 def test_json_has_null_where_nobody_answered_and_never_0(host: Host, faulty: Case) -> None:
     text, took_s = watch(host, "--json")
     assert took_s < ANSWERS_WITHIN_S + STARTS_WITHIN_S
-    devices = json.loads(text)["devices"]
+    found = json.loads(text)
+    devices = found["devices"]
     known = [d for d in devices if d["hbm_used_bytes"] is not None]
     assert len(known) == faulty.used
     assert all(d["hbm_used_bytes"] > 0 for d in known)
     if faulty.used == CHIPS:
         assert [d["id"] for d in devices] == [8, 9, 12, 13]
+    if faulty.fault == "silent":
+        (warning,) = [w for w in found["warnings"] if w["code"] == "silent_server"]
+        assert warning["pid"] == devices[0]["pid"]
+        assert "MEMORY, DUTY, BW, IDLE, QUEUE are missing" in warning["message"]
+        assert f"py-spy dump --pid {warning['pid']}" in warning["advice"]
+        assert 0 < warning["since_s"] < ANSWERS_WITHIN_S
 
 
 def test_the_dashboard_lives_on_and_says_why(host: Host, faulty: Case) -> None:

@@ -131,6 +131,39 @@ def test_one_process_holds_every_node_and_locks_libtpus_file(v5e: Host) -> None:
     assert owners == [process["pid"]]
 
 
+def command(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
+
+
+def test_its_process_is_called_as_a_real_job_is_and_its_directory_says_what_it_is(
+    v5e: Host,
+) -> None:
+    (process,) = told(v5e)["processes"]
+    assert command(process["pid"])[1:] == ["train.py", "--config=simulated"]
+    assert os.readlink(f"/proc/{process['pid']}/cwd") == v5e.root
+    assert "simulated TPU host" in Path(v5e.root, "train.py").read_text()
+
+
+def test_processes_that_share_a_host_and_an_orphan_are_called_so_as_well() -> None:
+    with start(HostPlan("v5e-8", processes=2)) as host:
+        commands = [command(process["pid"])[1:] for process in told(host)["processes"]]
+        assert commands == [["train.py", "--config=simulated", f"--task={n}"] for n in (0, 1)]
+    with start(HostPlan("v5e-1", faults=("orphan",))) as host:
+        (pid,) = holders(host)
+        assert command(pid)[1:] == ["train.py", "--config=simulated"]
+
+
+def test_the_chips_of_a_process_that_was_killed_do_no_work() -> None:
+    with start(HostPlan("v5e-8", processes=2)) as host:
+        first, second = told(host)["processes"]
+        os.kill(second["pid"], signal.SIGKILL)
+        running = Running(host.root)
+        until(lambda: running.mxu_percents()[4:] == [0.0] * 4, GONE_WITHIN_S)
+        assert all(percent > 5 for percent in running.mxu_percents()[:4])
+        os.kill(first["pid"], signal.SIGKILL)
+        until(lambda: running.mxu_percents() == [0.0] * 8, GONE_WITHIN_S)
+
+
 def test_its_server_speaks_to_any_client_on_this_machine_and_to_nobody_else(v5e: Host) -> None:
     for address in ("127.0.0.1", "[::1]")[: 1 + HAS_IPV6]:
         assert len(duty(v5e, address=address)) == 8

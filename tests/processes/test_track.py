@@ -194,7 +194,7 @@ print((flops.tracked - before) / PRODUCT / calls)
     without, note, products = run(code).splitlines()
     assert without == "{}"
     assert note.startswith("('flops_estimated', 'track(<lambda>): runs programs of different cost")
-    assert "an estimate; use step(flops=) instead" in note
+    assert "an estimate" in note
     # A look that takes long on a busy machine makes the pause after it long.
     assert 0.99 < float(products) < 4
 

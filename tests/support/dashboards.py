@@ -58,7 +58,8 @@ def row(pilot: Pilot[None], pid: int) -> str:
 
 def order(pilot: Pilot[None]) -> list[str]:
     """Pids in the order of the process table."""
-    return [line.split()[1] for line in text(pilot, "processes").splitlines()[1:] if line.strip()]
+    lines = text(pilot, "processes").splitlines()[1:]
+    return [line.split()[1].partition("!")[0] for line in lines if line.strip()]
 
 
 def selected(pilot: Pilot[None]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from support.feeds import FACTS, LIMIT, Job, ScriptedFeed
 from tpusmi.chips import GIB, by_name
+from tpusmi.merge.advice import notice
 from tpusmi.model import (
     ABSENT,
     OK,
@@ -82,7 +83,10 @@ def chips(**how: Any) -> ScriptedFeed:
         for chip in range(8)
         for n in range(4)
     )
-    changes = {"chips": v5e_chips(8), "links": links, **how.pop("changes", {})}
+    text = "ICI link tray1.chip1.ici2.int of chip 1 has a lasting fault (health 7)"
+    warnings = (notice("ici_link", text, chip=1),)
+    seen = {"chips": v5e_chips(8), "links": links, "warnings": warnings}
+    changes = {**seen, **how.pop("changes", {})}
     return ScriptedFeed(jobs, past_s=how.pop("past_s", 560), changes=changes, **how)
 
 

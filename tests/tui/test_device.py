@@ -177,7 +177,8 @@ async def test_an_error_and_a_bad_link_are_told_under_the_name() -> None:
         await press(pilot, "d", "tab")
         lines = page_text(pilot).splitlines()
         assert lines[2].rstrip() == "! device lost"
-        assert lines[3].rstrip() == "! ICI link ici2: persistent fault (7 of 10)"
+        assert lines[3].startswith("! ICI link tray1.chip1.ici2.int of chip 1 has a lasting fault")
+        assert "→ restart the job on another host, and report this host" in lines[3] + lines[4]
 
 
 async def test_an_old_value_says_how_old_it_is() -> None:

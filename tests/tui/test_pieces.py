@@ -10,7 +10,7 @@ from support.feeds import START_S, Job, ScriptedFeed
 
 from tpusmi.merge.past import past
 from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice
-from tpusmi.report.select import Selection, selected
+from tpusmi.report.select import Remark, Selection, selected
 from tpusmi.tui import Options, chrome
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import Graphs
@@ -170,32 +170,32 @@ def test_text_is_cut_with_a_mark_and_wide_characters_count_twice() -> None:
 # -- notices
 
 
-def _noticed(selected: int | None) -> list[str]:
-    feed = ScriptedFeed(tuple(Job(pid, "python x.py", 0, 0) for pid in (1, 2, 3)))
-    warnings = (
-        Notice("no_metrics", "serves no metrics", 1),
-        Notice(SUSPECT_HOLDER, "may be stale", 2),
-        Notice(STALE_HOLDER, "is stale", 3),
-    )
-    s = feed.snapshot()._replace(warnings=warnings)
-    chosen = next((p for p in s.processes if p.pid == selected), None)
-    return chrome.notices(s, chosen)
+def _noticed(*elsewhere: Notice) -> list[str]:
+    s = ScriptedFeed().snapshot()._replace(warnings=(MUTE, SUSPECT, STALE))
+    return [remark.text for remark in chrome.notices(s, elsewhere)]
 
 
-def test_notices_of_stale_holders_come_first_and_those_of_the_selected_process_last() -> None:
-    assert _noticed(None) == ["pid 3: is stale", "pid 2: may be stale", "pid 1: serves no metrics"]
-    assert _noticed(3) == ["pid 2: may be stale", "pid 1: serves no metrics", "pid 3: is stale"]
+MUTE = Notice("no_metrics", "serves no metrics", 1)
+SUSPECT = Notice(SUSPECT_HOLDER, "may be stale", 2)
+STALE = Notice(STALE_HOLDER, "is stale", 3)
+
+
+def test_notices_of_stale_holders_come_first_and_those_that_stand_elsewhere_do_not_come() -> None:
+    assert _noticed() == ["pid 3: is stale", "pid 2: may be stale", "pid 1: serves no metrics"]
+    assert _noticed(STALE, MUTE) == ["pid 2: may be stale"]
+
+
+LONG = Remark("libtpu failed: " + "a long story " * 8)
 
 
 @pytest.mark.parametrize("width", [30, 80])
 @pytest.mark.parametrize("most", [0, 1, 2, 4])
 def test_how_many_more_notices_there_are_is_never_cut(width: int, most: int) -> None:
-    said = [f"pid {n} is stale: {'a long story ' * 8}" for n in range(4)]
-    lines = chrome.notice_lines(Look(), said, width, most)
+    lines = chrome.notice_lines(Look(), [LONG] * 4, width, most)
     assert len(lines) == most
     if 0 < most < 4:
         last = "".join(piece.text for piece in lines[-1])
-        assert last.endswith(f" (and {4 - most} more)")
+        assert last.endswith(f" +{4 - most}" if width < 60 else f" (and {4 - most} more)")
         assert width_of(lines[-1]) <= width
 
 

@@ -14,7 +14,20 @@ from support import segments
 import tpusmi
 from tpusmi import collect
 from tpusmi.collect import Collector
-from tpusmi.model import FAILED, OK, Device, DeviceKey, Host, Outcome, ProcessKey, Reading
+from tpusmi.model import (
+    AGENT,
+    FAILED,
+    OK,
+    Device,
+    DeviceKey,
+    Host,
+    Notice,
+    Outcome,
+    Process,
+    ProcessKey,
+    Reading,
+)
+from tpusmi.wire.identity import start_ticks
 
 KEY = DeviceKey(ProcessKey(1, 2), 0)
 
@@ -181,6 +194,30 @@ def test_one_that_hangs_at_the_second_question_shows_as_old_with_what_it_found()
     assert snapshot.sources[0].status == FAILED
     assert [m.source for m in snapshot.missing] == ["agent"]
     assert snapshot.value("hbm_used_bytes", KEY) == 5
+
+
+class Warner(Scripted):
+    """The agent of a process that runs, which warns of two things."""
+
+    def read(self, now_s: float) -> Outcome:
+        found = super().read(now_s)
+        ticks = start_ticks("/proc", os.getpid())
+        assert ticks is not None
+        warnings = tuple(Notice(code, "x", os.getpid()) for code in ("agent_off", "flops_ignored"))
+        p = Process(ProcessKey(os.getpid(), ticks), "ann", "x", interval_s=1.0, warnings=warnings)
+        return found._replace(processes=(p._replace(sampled_at_s=now_s),))
+
+
+def test_a_warning_has_an_age_from_the_second_look_on() -> None:
+    collector = Collector(Host(), [Warner(AGENT, None)])
+    first, second = (collector.read_once() for _ in range(2))
+    assert [(n.code, n.since_s) for n in first.warnings] == [
+        ("agent_off", None),
+        ("flops_ignored", None),
+    ]
+    assert all(0 < (n.since_s or 0) <= second.at_s - first.at_s for n in second.warnings)
+    assert all(n.advice for n in second.warnings)
+    assert [w["since_s"] for w in first.to_dict()["warnings"]] == [None, None]
 
 
 def test_the_history_forgets_what_has_ended_long_ago() -> None:

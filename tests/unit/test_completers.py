@@ -19,16 +19,16 @@ def offered(make: object, prefix: str = "", is_list: bool = True) -> dict[str, s
 
 def test_every_option_with_values_has_them_or_takes_numbers_or_free_text() -> None:
     free = {
-        "--loop", "--loop-ms", "--interval", "--rate", "--count", "--config", "--completion",
+        "--loop", "--loop-ms", "--interval", "--rate", "--count", "--config",
         "--idle-minutes", "--wait-free", "--grace", "--wait", "--host", "--port", "--worker",
-        "--chips", "--processes", "--seed", "--age", "--freeze", "--metrics-port", "--delay",
-            "--select",
+        "--chips", "--processes", "--seed", "--age", "--freeze",
+        "--delay", "--select", "--metrics-port",
     }  # fmt: skip
     for command in ("", *COMMANDS):
         for action in parser_of_command(command)._actions:
             names = {*action.option_strings} or {action.dest}
-            is_done = action.nargs == 0 or action.choices is not None
-            assert is_done or names & (free | {*completers.VALUES}), names
+            has_values = action.nargs == 0 or action.choices is not None
+            assert has_values or names & (free | {*completers.VALUES}), names
 
 
 def test_each_word_of_a_list_is_offered_after_the_others_and_once() -> None:

@@ -170,10 +170,10 @@ def test_simulated_and_stopped_are_said_out_loud() -> None:
 def test_processes_tell_what_they_do_and_the_dead_come_last() -> None:
     page = Page(fragment(snapshots.everything()))
     assert page.row("4321").startswith(
-        "4321 | ann | 8-9 | – | 3.21 | 311 ms | 17 | running | 0s | python train.py"
+        "4321 | ! | ann | 8-9 | – | 3.21 | 311 ms | 17 | running | 0s | python train.py"
     )
     assert page.row("5000").endswith("| idle (silent) | 30s | python -m serve")
-    assert page.lines[-1].startswith("999 | ann | 8 | 15.0 GiB | ")
+    assert page.lines[-1].startswith("999 |   | ann | 8 | 15.0 GiB | ")
     assert "| ended |" in page.lines[-1]
 
 

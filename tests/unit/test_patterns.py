@@ -71,7 +71,7 @@ def patterns_in(source: Path) -> Iterator[Pattern]:
         if isinstance(first, ast.Name) and (module, first.id) in OF_OTHERS:
             continue
         names = vars(importlib.import_module(module))
-        flags = [a for a in call.args[1:] if isinstance(a, ast.Attribute)]
+        flags = [a for a in call.args[1:] if ast.unparse(a).startswith("re.")]
         flags += [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
         number = sum(int(evaluated(flag, names)) for flag in flags)
         how = FUNCTIONS[call.func.attr]

@@ -223,7 +223,7 @@ def rows(text: str) -> list[str]:
 
 
 def is_row(line: str) -> bool:
-    return not line.startswith(("!", '"', "agent:", "libtpu", "holders:"))
+    return not line.startswith(("!", '"', "agent:", "libtpu", "holders:", "  what to do:"))
 
 
 @pytest.mark.parametrize(

@@ -62,15 +62,15 @@ def test_it_is_a_warning_where_a_node_has_no_holder_that_is_seen(
 def test_each_view_says_it_once(status: str, holds: tuple[str, ...]) -> None:
     s = snapshot(*holds, status=status)
     assert table(s).count(WHY) == 1
-    shown = " ".join(chrome.notices(s, None)).count(WHY)
+    shown = " ".join(remark.text for remark in chrome.notices(s)).count(WHY)
     assert shown == (0 if holds == NODES and status == OK else 1)
 
 
 def test_a_holder_whose_mounts_are_out_of_sight_is_not_told_to_start_an_agent() -> None:
     wall = Missing(AGENT, f"pid 7 {WALL}", None, KEY, OTHER_MOUNTS)
-    warnings = {n.code: n.message for n in snapshot(*NODES, missing=(wall,)).warnings}
-    assert warnings["other_mounts"] == WALL
-    assert "tpusmi.start()" not in warnings["no_metrics"]
-    assert "tpusmi.start()" in " ".join(n.message for n in snapshot(*NODES).warnings)
+    warnings = {n.code: n for n in snapshot(*NODES, missing=(wall,)).warnings}
+    assert warnings["other_mounts"].message == WALL
+    assert "tpusmi.start()" not in warnings["no_metrics"].advice
+    assert "tpusmi.start()" in " ".join(n.advice for n in snapshot(*NODES).warnings)
     other = wall._replace(process=ProcessKey(8, 80))
     assert "other_mounts" not in {n.code for n in snapshot(*NODES, missing=(other,)).warnings}

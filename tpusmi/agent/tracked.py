@@ -175,7 +175,7 @@ def note(flops: Flops, function: Any, code: str, reason: str) -> None:
         name = str(getattr(function, "__name__", None) or type(function).__name__)
     except Exception:  # noqa: BLE001  # an object of the job's may raise anything
         name = "?"
-    flops.notes.setdefault(code, f"track({name}): {reason}; use step(flops=) instead")
+    flops.notes.setdefault(code, f"track({name}): {reason}")
 
 
 def _core() -> Any | None:

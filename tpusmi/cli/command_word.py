@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 COMMANDS = {
     "ps": "show which processes hold the TPU, and whether it is free",
     "kill": "end holders and wait until the TPU is free",
-    "dmon": "print a line per device again and again, as nvidia-smi dmon does",
-    "pmon": "print a line per process again and again, as nvidia-smi pmon does",
-    "topo": "show how the devices are connected, as nvidia-smi topo -m does",
-    "simulate": "run a simulated TPU host, such as v5e-8, to try scripts and dashboards on",
+    "dmon": "print each device again and again, as nvidia-smi dmon does",
+    "pmon": "print each process again and again, as nvidia-smi pmon does",
+    "topo": "show how devices are connected, as nvidia-smi topo -m does",
+    "simulate": "run a simulated TPU host, such as v5e-8, to try things on",
     "demo": "show a simulated TPU host with a real JAX training job on it",
     "serve-tui": "serve the dashboard to a browser",
 }
@@ -22,13 +22,17 @@ COMMANDS = {
 `tpusmi`.
 """
 
+CANDIDATES_MOST = 8
+"""Words of a command line that may be the command: each may be the value of an option before it."""
+
 
 def split(arguments: Sequence[str]) -> tuple[str, list[str]]:
     """The command, empty without one; and all other words, in their order."""
-    for place, word in enumerate(arguments):
-        if word == "--":
-            break
-        if word in COMMANDS and (not place or _is_command(word, arguments[:place])):
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    places = [place for place, word in enumerate(arguments[:end]) if word in COMMANDS]
+    for place in places[:CANDIDATES_MOST]:
+        word = arguments[place]
+        if not place or _is_command(word, arguments[:place]):
             return word, [*arguments[:place], *arguments[place + 1 :]]
     return "", list(arguments)
 

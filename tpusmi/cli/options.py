@@ -34,7 +34,7 @@ SHELLS = ("bash", "zsh", "fish")
 HELP_COLUMNS = 100
 SIZE_DIGITS_MOST = 5
 
-DASHBOARD = "show the dashboard; one plain table if stdout is not a terminal"
+DASHBOARD = "show the dashboard; without a terminal, one plain table"
 AFTER_COMMANDS = """Each command has --help, and takes its options before or after its name. The
 options below are those of tpusmi, tpusmi demo and tpusmi serve-tui."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tpusmi.merge.join import Join
-from tpusmi.merge.notices import notices
+from tpusmi.merge.notices import Sightings, notices
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import explained, missing_witnesses
 from tpusmi.model import (
@@ -25,6 +25,8 @@ from tpusmi.model import (
 )
 from tpusmi.model.history import Key
 
+__all__ = ["Sightings", "snapshot_of"]
+
 
 def snapshot_of(
     join: Join, host: HostFacts, version: str, judge: Callable[[Snapshot], Snapshot] = judged
@@ -32,7 +34,7 @@ def snapshot_of(
     """The snapshot of one moment. `judge` says of every holder whether it is stale."""
     chips = join.chips
     living, others = join.devices
-    processes = _ordered(join.processes)
+    processes = tuple(map(_advised, _ordered(join.processes)))
     outcomes, servers = explained(join.outcomes, processes)
     values = _values(join.readings, join.at_s)
     _add_nominal(values, living, chips)
@@ -60,6 +62,15 @@ def snapshot_of(
     )
     snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))
+
+
+def _advised(p: Process) -> Process:
+    """The process with advice in what its agent warns of."""
+    if not p.warnings:
+        return p
+    from tpusmi.merge.advice import advised
+
+    return advised(p)
 
 
 def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:

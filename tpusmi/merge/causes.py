@@ -67,7 +67,7 @@ def warnings(s: Snapshot, p: Process) -> Iterator[Notice]:
     u = use(s, p)
     for cause in causes(u):
         if cause.notice and cause.warns(u):
-            yield Notice(cause.notice, cause.why, p.pid)
+            yield Notice(cause.notice, cause.why, p.pid, advice=cause.cure)
 
 
 def causes(u: Use) -> Iterator[Cause]:
@@ -75,6 +75,20 @@ def causes(u: Use) -> Iterator[Cause]:
     for cause in CASES:
         if cause.holds(u):
             yield cause._replace(why=cause.why.format(**u._asdict()))
+
+
+class _Number:
+    """Stands for any number, however it is formatted."""
+
+    def __format__(self, spec: str) -> str:
+        return "N"
+
+
+def in_general(cause: Cause) -> str:
+    """Its words without the numbers of a job, for the documentation."""
+    numbers: dict[str, object] = dict.fromkeys(Use._fields, _Number())
+    numbers["recompiled"] = ""
+    return cause.why.format(**numbers)
 
 
 def use(s: Snapshot, p: Process) -> Use:

@@ -1,12 +1,16 @@
-"""What a person can act on, of processes that still live and of the chips. Pure."""
+"""What a person can act on, of processes that still live and of the chips, and since when a viewer
+has seen it. No clock of its own.
+"""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tpusmi.merge.causes import warnings
 from tpusmi.merge.witnesses import stopped
 from tpusmi.model import (
+    DEVICE_METRICS,
+    FAILED,
     HOLDERS,
     LIBTPU,
     LOST_AFTER_S,
@@ -21,16 +25,22 @@ from tpusmi.model import (
     LockState,
     Notice,
     Process,
+    Server,
     Snapshot,
     State,
     Verdict,
 )
 from tpusmi.model.several import fresh, least
-from tpusmi.text import counted, elapsed
+from tpusmi.text import counted, noun
 
 UNUSED_S = 300.0
 PERSISTENT, UNUSABLE = 6, 10
 """Health of a link from which on it is more than a passing fault."""
+
+GAP_S = 5.0
+"""A notice that is gone for no longer than this keeps its age."""
+SIGHTINGS_MOST = 1024
+"""As many notices are remembered; of any others the age is not known."""
 
 
 def notices(s: Snapshot) -> tuple[Notice, ...]:
@@ -39,6 +49,7 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
     None of a process that is not verified: its number may be another's.
     """
     collected = [*_of_sight(s), *_of_chips(s), *_of_strangers(s), *_of_lock_files(s)]
+    collected += _of_servers(s)
     for p in s.processes:
         if not p.is_dead and p.is_verified:
             collected += _of_verdict(p)
@@ -47,13 +58,69 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
     return tuple(collected)
 
 
+class _Sighting(NamedTuple):
+    first_s: float
+    gone_s: float | None = None
+    """When it was first looked for and not there; None while it is there."""
+
+
+_Key = tuple[str, int | None, int | None, int | None]
+
+
+class Sightings:
+    """When each notice was seen first. It is the same one while its code is, and what it is about:
+    its words may change.
+    """
+
+    def __init__(self) -> None:
+        self._by_key: Mapping[_Key, _Sighting] = {}
+
+    def with_ages(self, s: Snapshot) -> Snapshot:
+        """The snapshot with the ages of its notices."""
+        return s._replace(warnings=self.aged(s.warnings, s.at_s))
+
+    def aged(self, notices: Iterable[Notice], now_s: float) -> tuple[Notice, ...]:
+        """The notices, those without an age of their own with how long they have been seen. None at
+        the first sight: it may have been so before.
+        """
+        notices = tuple(notices)
+        current = dict.fromkeys(map(_key, notices))
+        kept = {}
+        for key, seen in self._by_key.items():
+            gone_s = now_s if seen.gone_s is None else seen.gone_s
+            if now_s - gone_s <= GAP_S:
+                kept[key] = _Sighting(seen.first_s, None if key in current else gone_s)
+        for key in current:
+            if len(kept) < SIGHTINGS_MOST:
+                kept.setdefault(key, _Sighting(now_s))
+        self._by_key = kept
+        return tuple(self._with_age(n, now_s) for n in notices)
+
+    def _with_age(self, n: Notice, now_s: float) -> Notice:
+        seen = self._by_key.get(_key(n))
+        if n.since_s is not None or seen is None or now_s <= seen.first_s:
+            return n
+        return n._replace(since_s=now_s - seen.first_s)
+
+
+def _key(n: Notice) -> _Key:
+    return n.code, n.pid, n.chip, n.device
+
+
+def _notice(code: str, message: str, pid: int | None = None, **more: Any) -> Notice:
+    # Where nothing is wrong, the table is not loaded.
+    from tpusmi.merge.advice import notice
+
+    return notice(code, message, pid, **more)
+
+
 def _of_sight(s: Snapshot) -> Iterator[Notice]:
     """That a node may have a holder that cannot be seen."""
     held = {node for p in s.processes if not p.is_dead for node in p.holds}
     if s.visibility.reason and not held.issuperset(s.visibility.nodes):
         message = next((o.message for o in s.sources if o.source == HOLDERS), "")
         reason = s.visibility.reason
-        yield Notice("unseen_holders", message if reason in message else reason)
+        yield _notice("unseen_holders", message if reason in message else reason)
 
 
 def _of_verdict(p: Process) -> Iterator[Notice]:
@@ -63,28 +130,31 @@ def _of_verdict(p: Process) -> Iterator[Notice]:
     may_be = p.verdict == Verdict.MAYBE and not is_new
     text = f"holds the TPU and {p.judgment}"
     if p.verdict == Verdict.STALE:
-        yield Notice(STALE_HOLDER, text, p.pid)
+        yield _notice(STALE_HOLDER, text, p.pid)
     elif may_be or (p.verdict == Verdict.UNKNOWN and p.stale_code):
-        yield Notice(SUSPECT_HOLDER, text, p.pid)
+        yield _notice(SUSPECT_HOLDER, text, p.pid)
 
 
 def _of_chips(s: Snapshot) -> Iterator[Notice]:
     for chip in s.chips:
         for note in chip.notes:
-            yield Notice("chip", f"chip {chip.index}: {note}")
+            yield _notice("chip", f"chip {chip.index}: {note}", chip=chip.index)
         throttle = s.value("throttle_percent", chip.key)
         if throttle:
-            yield Notice("throttled", f"chip {chip.index} is throttled by {throttle:.0f} %")
+            text = f"chip {chip.index} is throttled by {throttle:.0f} %"
+            yield _notice("throttled", text, chip=chip.index)
     for link in s.links:
         if link.health:
-            yield Notice("ici_link", _link(link, s.chips))
+            yield _of_link(link, s.chips)
 
 
 def _of_lock_files(s: Snapshot) -> Iterator[Notice]:
     """A lock file that keeps this user out, or that no longer keeps any process out."""
+    cases = {LockState.BLOCKING: "lock_file", LockState.DELETED: "lock_file.deleted"}
     for file in s.lock_files:
-        if file.state in (LockState.BLOCKING, LockState.DELETED):
-            yield Notice("lock_file", f"{file.path}: {file.message}")
+        if (case := cases.get(file.state)) is not None:
+            text, pids = f"{file.path}: {file.message}", ", ".join(map(str, file.pids))
+            yield _notice(case, text, owner=file.owner or "its owner", pids=pids)
 
 
 def _of_strangers(s: Snapshot) -> Iterator[Notice]:
@@ -93,36 +163,84 @@ def _of_strangers(s: Snapshot) -> Iterator[Notice]:
         return
     for server in s.servers:
         if server.ids:
-            yield Notice(
+            yield _notice(
                 "no_chips",
                 f"{server.address} reports {counted(len(server.ids), 'device')}, but no TPU can be "
                 "seen on this machine: a container, a tunnel to another one, or a simulator",
             )
 
 
-def _link(link: Link, chips: Sequence[Chip]) -> str:
+def _of_link(link: Link, chips: Sequence[Chip]) -> Notice:
     state = "has passing faults"
     if link.health >= PERSISTENT:
         state = "cannot be used" if link.health >= UNUSABLE else "has a lasting fault"
-    of = f" of chip {link.chip}" if any(c.index == link.chip for c in chips) else ""
-    return f"ICI link {link.name}{of} {state} (health {link.health})"
+    chip = next((c.index for c in chips if c.index == link.chip), None)
+    of = "" if chip is None else f" of chip {chip}"
+    text = f"ICI link {link.name}{of} {state} (health {link.health})"
+    return _notice("ici_link" if link.health >= PERSISTENT else "ici_link.passing", text, chip=chip)
 
 
 def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
     """That its agent is silent, and how the process uses the chips it has."""
     if p.state == State.SILENT:
-        why = f"it is {stopped(p)}" if stopped(p) else "hung, stopped, or switched off"
-        yield Notice("silent_agent", f"its agent has stopped writing: {why}", p.pid)
+        yield _silent_agent(s, p)
     devices = [d for d in s.devices if p.key in d.owners and d.chip is not None]
+    yield from _silent_servers(s, p, devices)
     wall = _wall(s, p)
-    if p.holds and (notice := _why_no_metrics(s, p, devices, has_no_agent=not wall)):
-        yield notice
+    if p.holds and (why := _why_no_metrics(s, p, devices, has_no_agent=not wall)):
+        yield why
     if p.holds and wall:
-        yield Notice("other_mounts", wall, p.pid)
+        yield _notice(OTHER_MOUNTS, wall, p.pid)
     idle_s = least(s, "idle_s", devices)
     if idle_s is not None and idle_s >= UNUSED_S and p.stale_code != "idle":
-        yield Notice("unused", f"has held the TPU idle for {elapsed(idle_s)}", p.pid)
+        yield _notice("unused", "has held the TPU idle", p.pid, since_s=idle_s)
     yield from warnings(s, p)
+
+
+def _silent_agent(s: Snapshot, p: Process) -> Notice:
+    since_s = None if p.sampled_at_s is None else max(0.0, s.at_s - p.sampled_at_s)
+    why, case = "hung, stopped, or switched off", "silent_agent"
+    if stopped(p):
+        why, case = f"it is {stopped(p)}", "silent_agent.stopped"
+    return _notice(case, f"its agent has stopped writing: {why}", p.pid, since_s=since_s)
+
+
+def _silent_servers(s: Snapshot, p: Process, devices: Sequence[Device]) -> Iterator[Notice]:
+    """That its libtpu does not answer, and the columns of its devices that are missing."""
+    for server in s.servers:
+        if server.process != p.key or server.status != FAILED:
+            continue
+        case = "silent_server" if server.is_service else "silent_server.stranger"
+        if stopped(p):
+            case = "silent_server.stopped"
+        yield _silence(server, case, _missing_columns(s, devices), p.pid)
+
+
+def _of_servers(s: Snapshot) -> Iterator[Notice]:
+    """Servers of processes that cannot be seen, and do not answer."""
+    for server in s.servers:
+        is_unowned = server.process is None and server.is_service
+        if is_unowned and server.status == FAILED:
+            yield _silence(server, "silent_server.unowned", [], None)
+
+
+def _silence(server: Server, case: str, columns: Sequence[str], pid: int | None) -> Notice:
+    text = re.sub(r"has not answered for \d+ s", "does not answer", server.message)
+    if columns:
+        text += f": {', '.join(columns)} {noun(len(columns), 'is', 'are')} missing"
+    return _notice(case, f"libtpu's {text}", pid, since_s=server.silent_s)
+
+
+def _missing_columns(s: Snapshot, devices: Sequence[Device]) -> list[str]:
+    """The columns that only libtpu's servers could fill now, of any of the devices."""
+    titles = (
+        m.column
+        for m in DEVICE_METRICS
+        if LIBTPU in m.trust
+        and "." not in m.name
+        and any(fresh(s, m.name, d) is None for d in devices)
+    )
+    return list(dict.fromkeys(titles))
 
 
 def _wall(s: Snapshot, p: Process) -> str:
@@ -130,7 +248,8 @@ def _wall(s: Snapshot, p: Process) -> str:
     if p.interval_s is not None:
         return ""
     walls = (m for m in s.missing if m.code == OTHER_MOUNTS and m.process == p.key)
-    return next((m.message.removeprefix(f"pid {p.pid} ") for m in walls), "")
+    text = next((m.message.removeprefix(f"pid {p.pid} ") for m in walls), "")
+    return text.partition(": ")[0]  # its advice is in the table
 
 
 def _why_no_metrics(
@@ -144,20 +263,24 @@ def _why_no_metrics(
     servers = [server for server in s.servers if server.may_be_of(p)]
     if servers:
         empty = any(server.status == OK and not server.ids for server in servers)
-        message = f"{held} and has no program loaded yet; metrics appear once one runs"
-        return Notice("no_program", message, p.pid) if empty else None
-    is_advised = p.interval_s is None and has_no_agent
-    cure = " (call tpusmi.start() in it to see more)" if is_advised else ""
-    return Notice("no_metrics", f"{held} and {_libtpus_reason(s, p)}{cure}", p.pid)
+        message = f"{held} and has no program loaded yet"
+        return _notice("no_program", message, p.pid) if empty else None
+    case, reason = _libtpus_reason(s, p)
+    if not case and not (p.interval_s is None and has_no_agent):
+        case = ".agent"
+    return _notice(f"no_metrics{case}", f"{held} and {reason}", p.pid)
 
 
-def _libtpus_reason(s: Snapshot, p: Process) -> str:
-    """Why libtpu gave none: not served, not reachable, grpcio not installed."""
+def _libtpus_reason(s: Snapshot, p: Process) -> tuple[str, str]:
+    """Why libtpu gave none: not served, not reachable, grpcio not installed. And its case in the
+    table of advice.
+    """
     about = f"pid {p.pid} "
     libtpu = [source for source in s.sources if source.source == LIBTPU]
     missing = [source.message for source in libtpu if "not installed" in source.message]
+    if missing:
+        return ".package", missing[0]
+    if p.environment.get("TPU_PROCESS_ADDRESSES") == "local":
+        return ".local", "serves no metrics: TPU_PROCESS_ADDRESSES=local"
     own = [n.removeprefix(about) for o in libtpu for n in o.notes if n.startswith(about)]
-    reason = (*missing, *own, "serves no metrics")[0]
-    if p.environment.get("TPU_PROCESS_ADDRESSES") == "local" and not missing:
-        reason = "serves no metrics: TPU_PROCESS_ADDRESSES=local (unset it)"
-    return reason
+    return "", (*own, "serves no metrics")[0]

@@ -9,6 +9,8 @@ CHIP, DEVICE, PROCESS = "chip", "device", "process"
 AGENT, LIBTPU, LIBTPU_SDK = "agent", "libtpu", "libtpu_sdk"
 ASKED_OF_LIBTPU = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
 """Metrics that an agent asks libtpu for: its own numbers, which the agent only hands on."""
+MEMORY_COLUMN = "MEMORY"
+"""Title of the column that has memory in use and its limit together."""
 PHASE = "phase"
 """No metric: the number in PHASES of what a process was doing. In History, and in no snapshot."""
 NOMINAL = "nominal"
@@ -34,7 +36,13 @@ class Metric(NamedTuple):
         """True when the value is counted, not computed."""
         return self.unit in ("bytes", "count")
 
+    @property
+    def column(self) -> str:
+        """Title of the column that shows it, where a table has one."""
+        return MEMORY_COLUMN if self.name in _IN_MEMORY_COLUMN else self.title
 
+
+_IN_MEMORY_COLUMN = ("hbm_used_bytes", "hbm_limit_bytes")
 _MEMORY = (AGENT, LIBTPU, LIBTPU_SDK)
 _BUSY = (LIBTPU, AGENT, LIBTPU_SDK)
 _RUNTIME = (LIBTPU, LIBTPU_SDK)

@@ -24,6 +24,8 @@ class Server(NamedTuple):
     """That user's name."""
     stranger: int | None = None
     """Pid of the process that listens there and holds no TPU; None when that is not certain."""
+    silent_s: float | None = None
+    """For how long it has failed; None while it answers."""
 
     @property
     def holds_tpu(self) -> bool | None:

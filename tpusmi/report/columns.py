@@ -8,12 +8,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.model import DEVICE, PROCESS, Device, Process, Value, metric, several
+from tpusmi.model.metrics import MEMORY_COLUMN
 from tpusmi.report import rows, verdicts, words
+from tpusmi.report.concerns import MARK
 from tpusmi.report.rows import IndexedSnapshot
 
 COMMAND_MOST = 60
 ROOM_FOR_COMMAND = 10
 """Characters that the least important columns leave to the commands beside their least width."""
+
+_BLANK = " "
+"""A cell in which there is nothing to show; an empty one would become a dash."""
 
 
 class Cell(NamedTuple):
@@ -27,8 +32,8 @@ class Cell(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """False for a dash."""
-        return self.text != words.UNKNOWN
+        """False for a dash, and for a blank."""
+        return self.text not in (words.UNKNOWN, _BLANK)
 
     @property
     def repeats(self) -> bool:
@@ -198,6 +203,17 @@ def _age_s(at: IndexedSnapshot, p: Process) -> float | None:
     return None if p.sampled_at_s is None else max(0.0, at.snapshot.at_s - p.sampled_at_s)
 
 
+def _device_mark(at: IndexedSnapshot, d: Device) -> Cell:
+    return Cell(MARK, 1) if at.concerns.of_device(d) else _UNMARKED
+
+
+def _process_mark(at: IndexedSnapshot, p: Process) -> Cell:
+    return Cell(MARK, 1) if at.concerns.of_process(p, at.devices_of(p.key)) else _UNMARKED
+
+
+_UNMARKED = Cell(_BLANK)
+
+
 def _command(at: IndexedSnapshot, p: Process) -> Cell:
     command = words.command(p.command)
     return Cell(words.shortened(command, COMMAND_MOST) or words.UNKNOWN, command)
@@ -209,6 +225,8 @@ def _command(at: IndexedSnapshot, p: Process) -> Cell:
 DEVICE_COLUMNS = (
     ColumnSpec("DEVICE", "Its name, with the global id where that is known.",
         _text(lambda at, d: d.name), width=6, rank=0, most=16),
+    ColumnSpec(MARK, "A warning is about it; its page says what to do.",
+        _device_mark, rank=5, optional=True),
     ColumnSpec("CHIP", "The chip that it belongs to.",
         _text(_chip), width=4, rank=13, right=True, optional=True),
     ColumnSpec("NODE", "Its device node.",
@@ -217,7 +235,8 @@ DEVICE_COLUMNS = (
         _text(lambda at, d: rows.pids(d)), width=5, rank=6, right=True, most=10),
     ColumnSpec("KIND", "Kind, from JAX or the chip table, or why it could not be read.",
         _text(lambda at, d: d.error or d.kind), width=4, rank=14, most=16),
-    ColumnSpec("MEMORY", "HBM in use / limit; ┃ marks the peak; 'live': only live arrays known.",
+    ColumnSpec(MEMORY_COLUMN,
+        "HBM in use / limit; ┃ marks the peak; 'live': only live arrays known.",
         _device_memory, width=15, rank=1, right=True),
     of_device("hbm_peak_bytes", width=9, rank=15, optional=True),
     of_device("live_arrays", width=6, rank=12, optional=True),
@@ -239,6 +258,8 @@ PROCESS_COLUMNS = (
     ColumnSpec("S", "A letter for its state.", None, width=1, rank=0),
     ColumnSpec("PID", "Process id.",
         lambda at, p: Cell(str(p.pid), p.pid), width=5, rank=0, right=True, most=8, letter="p"),
+    ColumnSpec(MARK, "A warning is about it; its page says what to do.",
+        _process_mark, rank=5, optional=True),
     ColumnSpec("USER", "The user that runs it.",
         _text(lambda at, p: p.user), width=4, rank=7, most=10, letter="u"),
     ColumnSpec("DEVICES", "Its devices, by the numbers in their names; or the nodes that it holds.",

@@ -9,20 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Process, Snapshot
-from tpusmi.report import rows, verdicts, words
+from tpusmi.model import Device, Notice, Process, Snapshot
+from tpusmi.report import concerns, rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
+from tpusmi.report.concerns import OF_VERDICT
 from tpusmi.report.heat_map import SHARES, cell_of, maps
-from tpusmi.report.markup import (
-    ENDED,
-    OLD,
-    STYLE,
-    Markup,
-    bar,
-    joined,
-    tag,
-)
-from tpusmi.report.select import recent, remarks
+from tpusmi.report.markup import ENDED, OLD, STYLE, Markup, bar, joined, tag
+from tpusmi.report.select import Remark, recent, remarks
 from tpusmi.report.text_grid import fitting
 from tpusmi.text import counted
 
@@ -81,20 +74,22 @@ def _notices(s: Snapshot) -> Iterator[Markup]:
     if not s.devices and not s.processes:
         yield tag("div", "No TPU job seen. In training code: import tpusmi; tpusmi.start()")
     lines = _remarks(s)
-    for text in lines[:NOTICES_MOST]:
-        yield tag("div", f"! {text}", class_="warn")
+    for text, notice, _ in lines[:NOTICES_MOST]:
+        for line in [f"! {text}"] if notice is None else concerns.marked(notice):
+            yield tag("div", line, class_="warn")
     if len(lines) > NOTICES_MOST:
         yield tag("div", f"and {len(lines) - NOTICES_MOST} more: see tpusmi --once")
 
 
-def _remarks(s: Snapshot) -> list[str]:
+def _remarks(s: Snapshot) -> list[Remark]:
     """Each once. The verdict on a stale holder is already below its row."""
     listed = {p.pid for p in s.processes}
-    verdict_codes = (STALE_HOLDER, SUSPECT_HOLDER)
     return [
-        text
-        for text, notice, _ in remarks(s)
-        if notice is None or notice.code not in verdict_codes or notice.pid not in listed
+        remark
+        for remark in remarks(s)
+        if (notice := remark.notice) is None
+        or notice.code not in OF_VERDICT
+        or notice.pid not in listed
     ]
 
 
@@ -126,8 +121,11 @@ def _processes(s: Snapshot) -> Markup:
         return Markup("")
     listed = ordered[:PROCESSES_MOST]
     columns, table = _fitted(PROCESS_COLUMNS, rows.IndexedSnapshot(s), listed, lambda c: "")
+    advice = {n.pid: n for n in s.warnings if n.code in OF_VERDICT}
     body = [
-        row for p, cells in zip(listed, table, strict=True) for row in _process(p, columns, cells)
+        row
+        for p, cells in zip(listed, table, strict=True)
+        for row in _process(p, columns, cells, advice.get(p.pid))
     ]
     hidden = len(ordered) - PROCESSES_MOST
     more = tag("div", f"and {hidden} more") if hidden > 0 else ""
@@ -231,9 +229,9 @@ def _device_cell(s: Snapshot, d: Device, column: ColumnSpec, written: _HtmlCell)
 
 
 def _process(
-    p: Process, columns: Sequence[ColumnSpec], row: Sequence[_HtmlCell]
+    p: Process, columns: Sequence[ColumnSpec], row: Sequence[_HtmlCell], notice: Notice | None
 ) -> Iterator[Markup]:
-    """Its row, and below it why a person has to look."""
+    """Its row, and below it why a person has to look, and what to do."""
     yield tag(
         "tr",
         *(
@@ -244,8 +242,9 @@ def _process(
     )
     if p.is_doubtful:
         style = "bad" if p.is_stale else "warn"
-        reason = tag("div", verdicts.sentence(p), class_=style)
-        yield tag("tr", tag("td", reason, class_="l", colspan=str(len(columns))))
+        more = concerns.lines(notice)[1:] if notice is not None and p.is_verified else []
+        lines = (tag("div", line, class_=style) for line in (verdicts.sentence(p), *more))
+        yield tag("tr", tag("td", *lines, class_="l", colspan=str(len(columns))))
 
 
 def _user(p: Process) -> str:

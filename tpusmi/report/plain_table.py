@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
-from tpusmi.report import rows, verdicts, words
+from tpusmi.report import concerns, rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
 from tpusmi.report.select import NO_MATCH, recent, remarks
 from tpusmi.report.text_grid import (
@@ -130,9 +130,11 @@ def _remarks(s: Snapshot, color: bool, anything: bool) -> Iterator[str]:
     yield from [] if anything else _nothing(s)
     texts = []
     for remark in remarks(s):
-        mark = "! " if remark.notice is not None else ""
         texts.append(remark.text)
-        yield painted(mark + remark.text, DIM if remark.is_note else YELLOW, color)
+        if remark.notice is not None:
+            yield from (painted(line, YELLOW, color) for line in concerns.marked(remark.notice))
+        else:
+            yield painted(remark.text, DIM if remark.is_note else YELLOW, color)
     for source, message in _unseen(s):
         if not any(message in text for text in texts):
             yield painted(f"{source}: {message}", YELLOW, color)

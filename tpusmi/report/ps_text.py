@@ -3,9 +3,19 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.model import HOLDERS, SYSFS, Holding, LockState, Process, Snapshot, Verdict
+from tpusmi.model import (
+    HOLDERS,
+    STALE_HOLDER,
+    SYSFS,
+    Holding,
+    LockState,
+    Notice,
+    Process,
+    Snapshot,
+    Verdict,
+)
 from tpusmi.model.holding import NodeState, blind, node_states, status
-from tpusmi.report import verdicts, words
+from tpusmi.report import concerns, verdicts, words
 from tpusmi.report.columns import ColumnSpec
 from tpusmi.report.family import TREE_ASCII, tree
 from tpusmi.report.select import is_of
@@ -49,8 +59,12 @@ def narrowed(s: Snapshot, filters: Filters) -> Snapshot:
             nodes=tuple(node for node in s.visibility.nodes if node in nodes)
         ),
         processes=processes,
-        warnings=tuple(n for n in s.warnings if n.pid is None or n.pid in pids),
+        warnings=tuple(n for n in s.warnings if _concerns(n, pids, {c.index for c in chips})),
     )
+
+
+def _concerns(n: Notice, pids: set[int], chips: set[int]) -> bool:
+    return (n.pid is None or n.pid in pids) and (n.chip is None or n.chip in chips)
 
 
 def _passes(p: Process, filters: Filters, nodes: set[str]) -> bool:
@@ -156,18 +170,19 @@ def _lines(v: Listing, sheet: Sheet, as_tree: bool) -> Iterator[str]:
 
 
 def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[str]:
-    remarks = [*_verdicts(holders)]
+    remarks = [*_verdicts(s, holders)]
     remarks += [f"  {line}" for p in holders for line in _places(p)]
-    remarks += [f"! chip {c.index}: {note}" for c in s.chips for note in c.notes]
+    shown = ("chip", "lock_file")
+    remarks += [line for n in s.warnings if n.code in shown for line in concerns.marked(n)]
     remarks += [
         f"  pid {p.pid} has libtpu loaded and holds no TPU: {words.command(p.command)}"
         for p in s.processes
         if p.loaded_only
     ]
     remarks += [
-        f"{'!' if file.state in _ODD_LOCKS else ' '} {file.path}: {file.message}"
+        f"  {file.path}: {file.message}"
         for file in s.lock_files
-        if file.state != LockState.ABSENT
+        if file.state not in (LockState.ABSENT, *_ODD_LOCKS)
     ]
     remarks += [f"  {s.visibility.reason}"] if holders and s.visibility.reason else []
     for block in (remarks, [*_suspects(holders)]):
@@ -178,9 +193,13 @@ def _remarks(s: Snapshot, holders: Sequence[Process], sheet: Sheet) -> Iterator[
             yield painted(line, YELLOW if loud else DIM, sheet.color)
 
 
-def _verdicts(holders: Sequence[Process]) -> Iterator[str]:
+def _verdicts(s: Snapshot, holders: Sequence[Process]) -> Iterator[str]:
     """The stale holders, remarks on others that are not suspects, then further signs."""
-    yield from (f"! pid {p.pid} {p.judgment}" for p in holders if p.stale)
+    advice = {n.pid: n.advice for n in s.warnings if n.code == STALE_HOLDER}
+    for p in holders:
+        if p.stale:
+            yield f"! pid {p.pid} {p.judgment}"
+            yield from [f"  {concerns.WHAT_TO_DO}{advice[p.pid]}"] if p.pid in advice else []
     for p in holders:
         if p.verdict == Verdict.UNKNOWN:
             yield f"? pid {p.pid} {p.judgment}"

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from tpusmi.model import Device, Process, ProcessKey, Snapshot, Value
 from tpusmi.model.several import total
 from tpusmi.report import words
+from tpusmi.report.concerns import Concerns
 
 DITTO = '"'
 """Shown in place of a value of the whole chip, which is in the row of its first device."""
@@ -83,6 +84,14 @@ class IndexedSnapshot:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._devices: dict[ProcessKey, list[Device]] | None = None
+        self._concerns: Concerns | None = None
+
+    @property
+    def concerns(self) -> Concerns:
+        """Its notices by what they are about."""
+        if self._concerns is None:
+            self._concerns = Concerns(self.snapshot)
+        return self._concerns
 
     def devices_of(self, process: ProcessKey) -> Sequence[Device]:
         """As `Snapshot.devices_of`."""

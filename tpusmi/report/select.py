@@ -72,6 +72,9 @@ def selected(snapshot: Snapshot, selection: Selection, devices_alone: bool = Fal
         processes = tuple(p for p in processes if p.key in owners)
     pids = {p.pid for p in processes}
     notices = tuple(n for n in snapshot.warnings if n.pid is None or n.pid in pids)
+    if selection.devices or selection.chips:
+        chips = {d.chip for d in devices}
+        notices = tuple(n for n in notices if n.chip is None or n.chip in chips)
     return snapshot._replace(processes=processes, devices=devices, warnings=notices)
 
 
@@ -118,12 +121,14 @@ class Remark(NamedTuple):
 
 def remarks(s: Snapshot) -> list[Remark]:
     """What a person can act on, each once: warnings, sources that were refused or failed, notes."""
-    lines = [
-        Remark(n.message if n.pid is None else f"pid {n.pid}: {n.message}", n) for n in s.warnings
-    ]
+    # Not loaded by commands that print no sentences.
+    from tpusmi.report import concerns
+
+    lines = [Remark(concerns.what(n), n) for n in s.warnings]
     warned = " ".join(line.text for line in lines)
     for o in s.sources:
-        if o.status in (DENIED, FAILED) and not (o.message and o.message in warned):
+        message = _without_silent_servers(s, o)
+        if o.status in (DENIED, FAILED) and not (o.message and message in warned):
             lines.append(Remark(f"{o.source} {o.status}: {o.message}"))
         lines += [Remark(f"{o.source}: {note}", is_note=True) for note in _notes(s, o)]
     return lines
@@ -131,9 +136,31 @@ def remarks(s: Snapshot) -> list[Remark]:
 
 def _notes(s: Snapshot, source: Outcome) -> list[str]:
     """A source's notes that no warning repeats."""
-    warned = " ".join(f"pid {n.pid} {n.message}" for n in s.warnings)
+    warned = " ".join(f"pid {n.pid} {n.message}: {n.advice}" for n in s.warnings)
+    warned = " ".join((warned, *_of_silent_servers(s)))
     pids = {f"pid {n.pid} " for n in s.warnings if n.code == "no_metrics"}
     return [n for n in source.notes if n not in warned and not n.startswith(tuple(pids))]
+
+
+def _without_silent_servers(s: Snapshot, source: Outcome) -> str:
+    """What the source says beside that servers do not answer of which a warning says so."""
+    message = source.message
+    for text in _of_silent_servers(s):
+        message = message.replace(text, "")
+    return message.strip("; ")
+
+
+def _of_silent_servers(s: Snapshot) -> list[str]:
+    from tpusmi.merge.advice import SILENT_SERVER
+
+    pids = {n.pid for n in s.warnings if n.code == SILENT_SERVER}
+    return [
+        server.message
+        for server in s.servers
+        if server.status == FAILED
+        and server.message
+        and (None if server.process is None else server.process.pid) in pids
+    ]
 
 
 def recent(snapshot: Snapshot) -> Snapshot:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 from textual.binding import Binding
 
-from tpusmi.model import DENIED, FAILED, STALE_HOLDER, SUSPECT_HOLDER, HostFacts, Process, Snapshot
+from tpusmi.model import (
+    DENIED,
+    FAILED,
+    STALE_HOLDER,
+    SUSPECT_HOLDER,
+    HostFacts,
+    Notice,
+    Snapshot,
+)
 from tpusmi.report import words
-from tpusmi.report.select import remarks
+from tpusmi.report.select import Remark, remarks
 from tpusmi.text import counted
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
+from tpusmi.tui.draw.notice_lines import AGES_FROM, fits_a_line, notice_rows
 from tpusmi.tui.keys import shown_key
 from tpusmi.tui.scene import Scene
 
-MOST_NOTICES = 3
+MOST_NOTICES = 6
+"""Lines of notices at most, however tall the screen is."""
 
 WELCOME = (
     "No JAX job on this host is reporting to tpusmi.",
@@ -113,28 +123,52 @@ def _devices(look: Look, snapshot: Snapshot) -> str:
     return counted(count, "device")
 
 
-def notices(snapshot: Snapshot, selected: Process | None) -> list[str]:
-    """Warnings, with stale holders first; then sources that were refused or failed. Notices that
-    the details of the selected process show as well come last.
+def notices(snapshot: Snapshot, elsewhere: Collection[Notice] = ()) -> list[Remark]:
+    """Warnings, with stale holders first; then sources that were refused or failed. Without those
+    that stand elsewhere on the same screen.
     """
-    pid = selected.pid if selected is not None and selected.is_verified else None
     first = {STALE_HOLDER: 0, SUSPECT_HOLDER: 1}
     warnings = sorted(snapshot.warnings, key=lambda n: first.get(n.code, 2))
     lines = remarks(snapshot._replace(warnings=tuple(warnings)))
-    own = [r.text for r in lines if r.notice and pid is not None and r.notice.pid == pid]
-    return [*(r.text for r in lines if r.text not in own), *own]
+    return [r for r in lines if r.notice is None or r.notice not in elsewhere]
 
 
-def notice_lines(look: Look, texts: list[str], width: int, most: int) -> list[Row]:
-    """At most that many notices, a line each; the last line says how many more there are."""
-    first = texts[: max(0, most)]
-    lines = [look.line(("! ", "bad"), (text, "warn")) for text in first]
-    if first and len(texts) > len(first):
-        more = f" (and {len(texts) - len(first)} more)"
-        room = max(0, width - len("! ") - len(more))
-        text = look.fitted(first[-1], min(room, cell_len(first[-1])))
-        lines[-1] = look.line(("! ", "bad"), (text + more, "warn"))
-    return lines
+def notice_lines(look: Look, lines: Sequence[Remark], width: int, most: int) -> list[Row]:
+    """The notices in at most that many lines; the last line says how many more there are. None but
+    the first is there without its advice.
+    """
+    rows: list[Row] = []
+    drawn = 0
+    for remark in lines:
+        left = most - len(rows)
+        if left <= 0 or (rows and left == 1 and not _is_short(remark, width)):
+            break
+        rows += _remark(look, remark, width, left)
+        drawn += 1
+    hidden = len(lines) - drawn
+    if not hidden or not rows:
+        return rows
+    # The last notice again, with room for how many more there are.
+    more = f" (and {hidden} more)" if width >= AGES_FROM else f" +{hidden}"
+    before: list[Row] = []
+    for remark in lines[: drawn - 1]:
+        before += _remark(look, remark, width, most - len(before))
+    last = _remark(look, lines[drawn - 1], width - len(more), most - len(before), with_age=False)
+    blank = " " * max(0, width - len(more) - width_of(last[-1]))
+    return [*before, *last[:-1], (*last[-1], *look.line((blank + more, "dim")))]
+
+
+def _is_short(r: Remark, width: int) -> bool:
+    """Whether a line has room for its advice, and how many more there are."""
+    return r.notice is None or fits_a_line(r.notice, width - len(" (and 99 more)"))
+
+
+def _remark(look: Look, r: Remark, width: int, most: int, with_age: bool = True) -> list[Row]:
+    if r.notice is not None:
+        return notice_rows(look, r.notice, width, most, with_pid=True, with_age=with_age)
+    room = width - len("! ")
+    text = look.fitted(r.text, min(room, cell_len(r.text)))
+    return [look.line(("! ", "bad"), (text, "warn"))]
 
 
 def nothing(look: Look, snapshot: Snapshot, filter: str) -> list[Row]:

@@ -128,7 +128,7 @@ def _lock_file(
         state = LockState.BLOCKING
         message = (
             f"left by {owner}, not locked, and in the way: {user_name(user.uid)} cannot open it, "
-            f"which libtpu takes for a lock. {owner} or root can remove it: tpusmi kill --stale"
+            "which libtpu takes for a lock"
         )
     return LockFile(path, state, owner=owner, pids=visible, message=message)
 

@@ -222,6 +222,7 @@ def _server(answer: EndpointReply) -> Server:
         uid=endpoint.uid,
         user=None if endpoint.uid is None else user_name(endpoint.uid),
         stranger=endpoint.stranger,
+        silent_s=reply.silent_s,
     )
 
 

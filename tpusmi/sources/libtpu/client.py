@@ -83,7 +83,7 @@ class Client:
         descriptor left.
         """
         if now_s < self._retry_at_s:
-            return self._failed
+            return self._failed._replace(silent_s=self._silent_s())
         started_s = time.monotonic()
         until_s, most_s = started_s + DEADLINE_S, started_s + READ_MOST_S
         try:
@@ -108,8 +108,13 @@ class Client:
                 status=FAILED,
                 message=f"port {self.port} {failure}",
                 is_service=failure.code not in (Code.OK, Code.UNIMPLEMENTED, Code.UNAVAILABLE),
+                silent_s=self._silent_s(),
             )
             return self._failed
+
+    def _silent_s(self) -> float | None:
+        since_s = self._silent_since_s
+        return None if since_s is None else max(0.0, time.monotonic() - since_s)
 
     def close(self) -> None:
         """Close the connection; the next read opens another."""

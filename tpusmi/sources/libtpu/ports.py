@@ -62,6 +62,8 @@ class ServerReply(NamedTuple):
     """Every device id that the server has reported since we first met it."""
     notes: tuple[str, ...] = ()
     lacks_package: bool = False
+    silent_s: float | None = None
+    """For how long a server that FAILED has done so."""
     """True where a port listens, and no protobuf is installed here to ask it with."""
 
 

@@ -114,5 +114,7 @@ class Gaps:
 
 
 def _walled() -> str:
-    cure = "" if os.geteuid() == 0 else "try sudo, "
-    return f"{WALLED}: {cure}look from inside, or share a directory with TPUSMI_DIR"
+    from tpusmi.merge.advice import TABLE
+
+    cure = TABLE[OTHER_MOUNTS].advice
+    return f"{WALLED}: {cure if os.geteuid() else cure.removeprefix('try sudo, ')}"

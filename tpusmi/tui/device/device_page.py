@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator
 from tpusmi.merge.roofline import roofline
 from tpusmi.model import Device, Holding, Process, Snapshot
 from tpusmi.report import rows, verdicts, words
+from tpusmi.report.concerns import OF_VERDICT, Concerns
 from tpusmi.tui.device.chip_limits import rates, roofline_block
-from tpusmi.tui.device.device_facts import HEALTHY, DeviceFacts, health, links_of, short_name
+from tpusmi.tui.device.device_facts import DeviceFacts
 from tpusmi.tui.device.device_graphs import DeviceGraphs
 from tpusmi.tui.device.device_programs import network, programs
 from tpusmi.tui.draw import blocks
 from tpusmi.tui.draw.blocks import Block
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.draw.notice_lines import below_verdict, notice_rows
 from tpusmi.tui.page import AROUND, ScrollPage, scroll_keys, stepped
 from tpusmi.tui.process.process_facts import letter, verdict_style
 
@@ -132,8 +134,12 @@ def title(look: Look, s: Snapshot, d: Device, width: int) -> list[Row]:
     names = look.line(
         (d.name, "bold"), (f"  {place} of {count}  ", "dim"), (dot.join(_names(s, d)), "plain")
     )
-    faults = [row for text in _faults(s, d) for row in look.wrapped(text, width, "bad", "! ")]
-    return [names, *_owners(look, s, d), *faults]
+    error = look.wrapped(d.error, width, "bad", "! ") if d.error else []
+    # The lines of the owners have the verdict: it needs only what to do.
+    drawn = {code: below_verdict for code in OF_VERDICT}
+    of_device = Concerns(s).of_device(d)
+    notices = [row for n in of_device for row in drawn.get(n.code, notice_rows)(look, n, width)]
+    return [names, *_owners(look, s, d), *error, *notices]
 
 
 def _names(s: Snapshot, d: Device) -> Iterator[str]:
@@ -185,13 +191,3 @@ def _no_owner(s: Snapshot, d: Device) -> str:
     if state == Holding.FREE:
         return "free: no process holds it"
     return state.replace("_", " ") or "no known process holds it"
-
-
-def _faults(s: Snapshot, d: Device) -> Iterator[str]:
-    if d.error:
-        yield d.error
-    chip = s.chip_of(d)
-    yield from chip.notes if chip is not None else ()
-    for link in links_of(s, d):
-        if (state := health(link.health)) != HEALTHY:
-            yield f"ICI link {short_name(link.name)}: {state.word} fault ({link.health} of 10)"

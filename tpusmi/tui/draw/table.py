@@ -11,6 +11,7 @@ from rich.segment import Segment
 from textual.message import Message
 
 from tpusmi.model import Snapshot, Value
+from tpusmi.report import concerns
 from tpusmi.report.columns import Cell, ColumnSpec
 from tpusmi.report.rows import IndexedSnapshot
 from tpusmi.report.text_grid import fitting
@@ -146,6 +147,10 @@ MARK = "*"
 """In the gap before the second column of a marked item: it takes no room of its own."""
 
 
+NAMES = ("DEVICE", "PID")
+"""Titles of columns by which a table names its items: the first of them does."""
+
+
 class Grid(ItemList[Item]):
     """Rows of items under a row of titles."""
 
@@ -170,6 +175,8 @@ class Grid(ItemList[Item]):
         """Title of the column the items are sorted by, and whether the largest is first."""
         self.marked: Collection[Hashable] = ()
         """Keys of items that are drawn with a mark."""
+        self.warned: Collection[Hashable] = ()
+        """Keys of items that a warning is about: a mark is behind their names."""
         self.note = ""
         """Text at the right end of the titles."""
 
@@ -206,10 +213,14 @@ class Grid(ItemList[Item]):
         (item,) = items
         gap = Segment(" " * GAP, self.look.style["plain"])
         marked = item.key is not None and item.key in self.marked
+        warned = item.key is not None and item.key in self.warned
+        mark = Segment(MARK.ljust(GAP), self.look.style["warn"])
+        warning = Segment(concerns.MARK.ljust(GAP), self.look.style["bad"])
         row: list[Segment] = []
+        name = next((n for n, (c, _) in enumerate(self._fitted) if c.title in NAMES), None)
         for n, (column, width) in enumerate(self._fitted):
-            mark = (Segment(MARK.ljust(GAP), self.look.style["warn"]),)
-            row += (*column.draw(item, width), *(mark if marked and n == 0 else (gap,)))
+            row += column.draw(item, width)
+            row.append(warning if warned and n == name else mark if marked and n == 0 else gap)
         if len(self._fitted) > 1:
             row.pop()
         text = "".join(piece.text for piece in row)

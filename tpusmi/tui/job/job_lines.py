@@ -9,10 +9,11 @@ from rich.segment import Segment
 from textual.geometry import Size
 
 from tpusmi.merge.causes import Cause, likeliest
-from tpusmi.model import Device, Process, Snapshot, State, Value
+from tpusmi.model import Device, Notice, Process, Snapshot, State, Value
 from tpusmi.model.several import mean, total
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.look import Look, Row, split
+from tpusmi.tui.draw.notice_lines import aged, notice_rows, room_beside_age
 from tpusmi.tui.job.job_graphs import SHARES, JobGraphs
 from tpusmi.tui.process.process_details import (
     MOST_SITES,
@@ -30,6 +31,7 @@ from tpusmi.tui.process.process_facts import (
     letter_style,
     named,
     own_warnings,
+    without_verdict,
 )
 from tpusmi.tui.scene import Scene
 
@@ -96,16 +98,18 @@ class _Page:
             lines += named(self._look, "ending", progress, width, "warn")
         lines += self._ends.lines(self._look, width)
         lines += unverified(self._look, self._p, width)
+        notices = own_warnings(self._s, self._p)
         if self._p.is_doubtful:
-            lines += judged(self._look, self._p, width)
+            lines += judged(self._look, self._p, width, notices)
         cause = likeliest(self._s, self._p)
         lines += self._step_lines()
         warned = "" if cause is None else cause.notice
-        for notice in own_warnings(self._s, self._p):
+        for notice in without_verdict(notices):
             if notice.code != warned:
-                lines += self._look.wrapped(notice.message, width, "warn", "! ")
+                lines += notice_rows(self._look, notice, width)
         if cause is not None:
-            lines += self._cause(cause, width)
+            same = [n for n in notices if n.code == cause.notice]
+            lines += self._cause(cause, same[0] if same else None, width)
         return lines
 
     def facts(self, width: int) -> list[Row]:
@@ -223,13 +227,16 @@ class _Page:
             if value is not None:
                 yield f"{q.name} {words.percent(value):>5}"
 
-    def _cause(self, cause: Cause, width: int) -> list[Row]:
+    def _cause(self, cause: Cause, notice: Notice | None, width: int) -> list[Row]:
         mark, style = ("! ", "warn") if cause.code in _LOUD else ("", "plain")
         look = self._look
+        room = width if notice is None else room_beside_age(width)
         if mark:
-            lines = look.wrapped(cause.why, width, style, mark)
+            lines = look.wrapped(cause.why, room, style, mark)
         else:
-            lines = self._wrapped("may be slow", [cause.why], width)
+            lines = self._wrapped("maybe slow", [cause.why], room)
+        if notice is not None:
+            lines = aged(look, lines, notice, width)
         return [*lines, *self._wrapped("what to do", [cause.cure], width)]
 
     def _agent(self) -> Iterable[str]:

@@ -12,6 +12,8 @@ LEAST_DETAIL = 4
 """The least lines of details worth showing."""
 LEAST_OTHER = 8
 """The least lines of the details of another process."""
+LEAST_NOTICES = 3
+"""Lines for notices on a screen that has so many to spare."""
 ROOMY = 32
 """Screens with at least this many lines have graphs, and a blank line below each table."""
 HOST_FROM = 16
@@ -52,7 +54,10 @@ def arrange(want: WantedLines, height: int, view: DeviceView = DeviceView.AUTO) 
     room = max(0, height - AROUND - want.prompt)
     host = int(height >= HOST_FROM)
     room -= host
-    notices = min(want.notices, max(0, room // 8))
+    smallest = DeviceView.HEAT if view is DeviceView.AUTO else view
+    spare = room - want.processes - want.devices[smallest]
+    least = min(LEAST_NOTICES, max(room // 4, spare))
+    notices = min(want.notices, max(room // 6, least))
     room -= notices
     # The devices get at least half of the screen, and all that the processes leave over.
     lower = max(min(want.processes, 4), room // 2 if want.processes else 0)

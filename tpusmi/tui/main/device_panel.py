@@ -9,10 +9,11 @@ from rich.segment import Segment
 from tpusmi.model import Device, DeviceKey, Snapshot, several
 from tpusmi.report import rows, words
 from tpusmi.report.columns import DEVICE_COLUMNS, Cell, ColumnSpec
+from tpusmi.report.concerns import MARK
 from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity
 from tpusmi.tui.draw.item_list import Tiles, tile_lines
-from tpusmi.tui.draw.look import Row, fill_style
+from tpusmi.tui.draw.look import Row, fill_style, width_of
 from tpusmi.tui.draw.table import Cells, Column, Grid, marked
 from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.main.host_graphs import ROOMY, host_curves
@@ -40,7 +41,11 @@ class DeviceTable(Cells[Device]):
 
     def columns(self) -> tuple[Column[Device], ...]:
         """The table, left to right."""
-        return tuple(map(self._column, DEVICE_COLUMNS))
+        return tuple(self._column(c) for c in DEVICE_COLUMNS if c.title != MARK)
+
+    def mark(self, d: Device) -> str:
+        """The mark of a device that a warning is about; empty for any other."""
+        return MARK if self.at is not None and self.at.concerns.of_device(d) else ""
 
     def _column(self, shared: ColumnSpec) -> Column[Device]:
         if shared.get is None:
@@ -152,6 +157,7 @@ class DevicePanel:
         self.current = self.rows if view is DeviceView.FULL else self.tiles
         self.current.cursor = cursor
         if view is DeviceView.FULL:
+            self.rows.warned = {d.key for d in snapshot.devices if self._table.mark(d)}
             self.rows.show_items(snapshot.devices)
         elif view is DeviceView.COMPACT:
             self.tiles.show_items(snapshot.devices, self._titles, TILE, self._card)
@@ -186,7 +192,10 @@ class DevicePanel:
         """`tpu:0    ━━━━━━━━╸──  72 %  57 %  98 %`."""
         full = self.ratio(d, QUANTITIES[0])
         name_width = min(max(NAME_LEAST, len(d.name) + 1), NAME_MOST)
-        name = self.look.cell(d.name, name_width, "bold")
+        mark = self._table.mark(d)
+        room = name_width - len(mark) - bool(mark)
+        name = self.look.line((self.look.fitted(d.name, min(len(d.name), room)), "bold"))
+        name = (*name, *self.look.cell(mark, name_width - width_of(name), "bad"))
         bar_width = width - name_width - 3 * 7
         if full is None:
             bar = self.look.cell("", bar_width)
@@ -198,11 +207,14 @@ class DevicePanel:
 
     def _cell(self, d: Device, width: int) -> Row:
         """Its percentage, on the color of its step."""
+        mark = self.look.line((self._table.mark(d), "bad"))
+        width -= len(mark)
         ratio = self.ratio(d, self.quantity)
         if ratio is None:
-            return self.look.cell(words.UNKNOWN, width, "dim", right=True)
+            return (*mark, *self.look.cell(words.UNKNOWN, width, "dim", right=True))
         step = min(max(int(ratio * HEAT_STEPS), 0), HEAT_STEPS - 1)
-        return self.look.cell(f"{ratio * 100:.0f}", width, f"heat{step}", right=True)
+        number = self.look.cell(f"{ratio * 100:.0f}", width, f"heat{step}", right=True)
+        return (*mark, *number)
 
     def _titles(self, width: int) -> Row:
         """A title above each tile of a line."""

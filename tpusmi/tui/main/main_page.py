@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report.family import Branch
+from tpusmi.report.select import Remark
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
+from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
 from tpusmi.tui.draw.table import Grid
 from tpusmi.tui.feed import DeviceView
@@ -23,6 +25,7 @@ from tpusmi.tui.page import ListPage
 from tpusmi.tui.scene import Scene
 
 DEVICES, PROCESSES = "devices", "processes"
+KEPT_MOST = 32
 
 
 class MainPage(ListPage):
@@ -55,7 +58,8 @@ class MainPage(ListPage):
             self.prompt,
         )
         self._heights: tuple[int, ...] = ()
-        self._detail_height = self._notices_height = 0
+        self._kept: dict[object, int] = {}
+        """The most lines that the same notices have filled, of as many as there were."""
 
     def body(self) -> Iterable[Lines]:
         return self._parts
@@ -89,12 +93,12 @@ class MainPage(ListPage):
         self.process_list.draw(snapshot, self.panel == PROCESSES)
         if not self.typing:
             self.prompt.show_filter(self.table.filter)
+        self.detail_pane.take(snapshot, self.size.width)
         ends = self.scene.ends.lines(self.look, self.size.width)
-        notices = chrome.notices(snapshot, self.process_list.selected)
-        self._arrange(snapshot, len(ends) + min(len(notices), chrome.MOST_NOTICES))
-        room = self._notices_height - len(ends)
-        self.notices.show([*ends, *chrome.notice_lines(self.look, notices, self.size.width, room)])
-        self.detail.show(self.detail_pane.lines(self._detail_height))
+        heights, notices = self._shared(snapshot, len(ends))
+        self._arrange(snapshot, heights)
+        self.notices.show([*ends, *notices])
+        self.detail.show(self.detail_pane.lines(heights.detail))
 
     def step_back(self) -> bool:
         if self.panel == DEVICES:
@@ -104,26 +108,59 @@ class MainPage(ListPage):
         self.draw()
         return True
 
-    def _arrange(self, snapshot: Snapshot, notices: int) -> None:
-        """Give each part its lines, and draw devices and graphs."""
-        width, height = self.size
+    def _shared(self, s: Snapshot, ends: int) -> tuple[Heights, list[Row]]:
+        """The lines of each part, below that many about ends, and the notices: those that the
+        details do not show whole.
+        """
+        want = self._wanted(s)
+        heights = self._heights_for(want, ends)
+        for _ in range(2):  # notices take lines from the details, which then show fewer of them
+            notices = chrome.notices(s, self.detail_pane.notices_in(heights.detail))
+            lines = self._notice_lines(notices, chrome.MOST_NOTICES)[1]
+            heights = self._heights_for(want, ends + lines)
+        notices = chrome.notices(s, self.detail_pane.notices_in(heights.detail))
+        rows, lines = self._notice_lines(notices, heights.notices - ends)
+        if ends + lines < heights.notices:
+            heights = self._heights_for(want, ends + lines)
+        return heights, rows
+
+    def _notice_lines(self, notices: Sequence[Remark], most: int) -> tuple[list[Row], int]:
+        """The notices in at most that many lines, and how many to keep for them: the same notices
+        keep theirs, whatever their numbers are.
+        """
+        width = self.size.width
+        rows = chrome.notice_lines(self.look, notices, width, most)
+        which = tuple((r.notice and (*r.notice[:1], *r.notice[2:5])) or r.text for r in notices)
+        kept = max(len(rows), self._kept.get((width, most, which), 0))
+        if len(self._kept) > KEPT_MOST:
+            self._kept.clear()
+        self._kept[width, most, which] = kept
+        return rows, kept
+
+    def _wanted(self, s: Snapshot) -> WantedLines:
+        """The lines that each part would fill, without notices."""
         filtering = self.typing or bool(self.table.filter)
         processes = len(self.processes.items)
-        self.detail_pane.take(snapshot, width)
-        want = WantedLines(
-            devices=self.device_panel.heights(snapshot, width),
+        return WantedLines(
+            devices=self.device_panel.heights(s, self.size.width),
             processes=processes + 1 if processes or filtering else 0,
-            notices=notices,
+            notices=0,
             prompt=int(filtering),
             detail=self.detail_pane.height,
-            graphs=self.overview.height if self.overview.measured(snapshot) else 0,
-            others=self.detail_pane.others(),
+            graphs=self.overview.height if self.overview.measured(s) else 0,
         )
-        heights = arrange(want, height, self.device_panel.view)
+
+    def _heights_for(self, want: WantedLines, notices: int) -> Heights:
+        """The lines of each part, that many for notices and ends among them."""
+        want = want._replace(notices=notices, others=self.detail_pane.others())
+        return arrange(want, self.size.height, self.device_panel.view)
+
+    def _arrange(self, snapshot: Snapshot, heights: Heights) -> None:
+        """Give each part its lines, and draw devices and graphs."""
         self._resize(heights)
         span_s = self.span_s(snapshot)
         self.device_panel.draw(snapshot, span_s, heights.view, self.panel == DEVICES)
-        self.graphs.show(self.overview.lines(snapshot, span_s, width, heights.graphs))
+        self.graphs.show(self.overview.lines(snapshot, span_s, self.size.width, heights.graphs))
 
     def _resize(self, heights: Heights) -> None:
         as_rows = heights.view is DeviceView.FULL
@@ -137,7 +174,6 @@ class MainPage(ListPage):
             heights.notices,
             heights.prompt,
         )
-        self._detail_height, self._notices_height = heights.detail, heights.notices
         if lines == self._heights:
             return
         self._heights = lines

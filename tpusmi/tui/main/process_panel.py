@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 
-from tpusmi.model import Process, ProcessKey, Snapshot
+from tpusmi.model import Notice, Process, ProcessKey, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.look import Row
@@ -57,6 +57,7 @@ class ProcessList:
         self._tags &= {p.key for p in snapshot.processes if not p.is_dead}
         self._put_cursor(rows, snapshot.at_s)
         grid.active, grid.marked = active, self._tags
+        grid.warned = table.warned(rows)
         grid.note = "  ".join(self._notes())
         grid.sorted_by = (table.sorting.title, table.sorting.falls)
         grid.show_items(rows)
@@ -172,6 +173,10 @@ class DetailPane:
         """Lines of each other process, made only as far as the caller asks."""
         for details in self._details_of_others():
             yield _rounded(details.height + 1)
+
+    def notices_in(self, height: int) -> Collection[Notice]:
+        """The warnings that it shows whole in that many lines."""
+        return () if self._first is None else self._first.notices_in(height)
 
     def lines(self, height: int) -> list[Row]:
         """As many lines as there is room for."""

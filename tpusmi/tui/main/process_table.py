@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Generic, cast
@@ -10,6 +10,7 @@ from typing import Any, Generic, cast
 from tpusmi.model import Process, ProcessKey, Value
 from tpusmi.report import verdicts, words
 from tpusmi.report.columns import PROCESS_COLUMNS, SORT_LETTERS, Cell, ColumnSpec
+from tpusmi.report.concerns import MARK
 from tpusmi.report.family import TREE_ASCII, Branch, tree
 from tpusmi.tui.draw.item_list import Item
 from tpusmi.tui.draw.look import Look, Row, width_of
@@ -133,7 +134,14 @@ class ProcessTable(Cells[Process]):
 
     def columns(self) -> tuple[Column[Branch], ...]:
         """The table, left to right."""
-        return tuple(of_branch(self.look, column) for column in self._columns)
+        drawn = (column for column in self._columns if column.title != MARK)
+        return tuple(of_branch(self.look, column) for column in drawn)
+
+    def warned(self, branches: Iterable[Branch]) -> Collection[ProcessKey]:
+        """Keys of the processes that a warning is about, or a chip of theirs."""
+        at = self.at
+        processes = (b.process for b in branches if b.process is not None and at is not None)
+        return {p.key for p in processes if at and at.concerns.of_process(p, at.devices_of(p.key))}
 
     def branches(self) -> list[Branch]:
         """The processes that pass the filter, sorted; unknown values last, then the dead."""

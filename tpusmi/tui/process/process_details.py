@@ -7,10 +7,19 @@ from itertools import chain
 
 from rich.cells import cell_len
 
-from tpusmi.model import Process, Site, Snapshot, State
+from tpusmi.model import Notice, Process, Site, Snapshot, State
 from tpusmi.report import verdicts, words
+from tpusmi.report.concerns import OF_VERDICT
 from tpusmi.tui.draw.look import Look, Row
-from tpusmi.tui.process.process_facts import NO_AGENT, JobFacts, letter, own_warnings, verdict_style
+from tpusmi.tui.draw.notice_lines import below_verdict, notice_rows
+from tpusmi.tui.process.process_facts import (
+    NO_AGENT,
+    JobFacts,
+    letter,
+    own_warnings,
+    verdict_style,
+    without_verdict,
+)
 
 _NAME_WIDTH = 10
 MOST_SITES = 12
@@ -19,6 +28,10 @@ SITES_TO_COME = 8
 """Lines that are kept free for them until they are known."""
 LEAST_PLACE = 12
 """The least width of a file and line, however long the function's name."""
+
+
+_Block = tuple[list[Notice], list[Row]]
+"""Lines that belong together, and the warnings that they repeat."""
 
 
 class Details:
@@ -30,21 +43,40 @@ class Details:
         title = look.cell(f"{letter(p)} {p.pid} {p.command}", width, "head")
         end = [] if ending is None else [self._line("ending", [ending], "warn")]
         doubt = unverified(look, p, width)
-        self._lines = [title, *end, *doubt, *self._notices(), *self._fact_lines()]
+        self.notices: list[Notice] = own_warnings(s, p)
+        """What it warns of, the verdict among it."""
+        self._head = [title, *end, *doubt]
+        self._warned = self._blocks()
+        self._rest = self._fact_lines()
 
     @property
     def height(self) -> int:
         """Lines that are worth their room, those of the largest sites among them."""
-        sites = site_count(self._p)
-        return len(self._lines) + sites + bool(sites)
+        sites, warned = site_count(self._p), sum(len(rows) for _, rows in self._warned)
+        return len(self._head) + warned + len(self._rest) + sites + bool(sites)
+
+    def notices_in(self, height: int) -> list[Notice]:
+        """The warnings that it shows whole, with what to do, in that many lines."""
+        return [n for notices, _ in self._fitting(height) for n in notices]
+
+    def _fitting(self, height: int) -> Iterator[_Block]:
+        """The blocks of warnings for which there is room: none is cut."""
+        room = height - len(self._head)
+        for block in self._warned:
+            room -= len(block[1])
+            if room < 0:
+                return
+            yield block
 
     def lines(self, height: int) -> list[Row]:
         """As many lines as there is room for."""
-        profile, room = self._p.profile, height - len(self._lines)
+        warned = chain.from_iterable(rows for _, rows in self._fitting(height))
+        lines = [*self._head, *warned, *self._rest]
+        profile, room = self._p.profile, height - len(lines)
         if profile is None or room < 2:
-            return self._lines[:height]
+            return lines[:height]
         sites, age_s = profile.sites[: room - 1], self._s.at_s - profile.at_s
-        return [*self._lines, *site_lines(self._look, age_s, sites, self._width)]
+        return [*lines, *site_lines(self._look, age_s, sites, self._width)]
 
     def _fact_lines(self) -> list[Row]:
         facts, line = self._facts, self._line
@@ -73,13 +105,14 @@ class Details:
             yield f"user {self._p.user}"
         yield from self._facts.versions()
 
-    def _notices(self) -> list[Row]:
-        """The verdict and the warnings, in full: the notices below are cut at the edge."""
+    def _blocks(self) -> list[_Block]:
+        """The verdict and the warnings, in full: the notices below are cut where they are long."""
         look, p, width = self._look, self._p, self._width
-        verdict, lines = judged(look, p, width), []
-        for notice in own_warnings(self._s, p):
-            lines += look.wrapped(notice.message, width, "warn", "! ")
-        return [*verdict, *lines] if p.is_doubtful else [*lines, *verdict]
+        verdict = [n for n in self.notices if n.code in OF_VERDICT]
+        judgment: _Block = (verdict, judged(look, p, width, verdict))
+        others = without_verdict(self.notices)
+        blocks: list[_Block] = [([n], notice_rows(look, n, width)) for n in others]
+        return [judgment, *blocks] if p.is_doubtful else [*blocks, judgment]
 
     def _line(self, name: str, parts: Iterable[str], style: str = "plain") -> Row:
         """A line of that name, cut at the edge; gray if the process has ended."""
@@ -112,11 +145,16 @@ def unverified(look: Look, p: Process, width: int) -> list[Row]:
     return look.wrapped(text, width, "warn", "! ")
 
 
-def judged(look: Look, p: Process, width: int) -> list[Row]:
-    """The verdict on whether it is stale, if there is one, and its other signs."""
+def judged(look: Look, p: Process, width: int, notices: Iterable[Notice] = ()) -> list[Row]:
+    """The verdict on whether it is stale, if there is one, what to do if one of the notices says
+    so, and its other signs.
+    """
     mark = "! " if p.is_doubtful else "  "
     text = verdicts.sentence(p) if p.stale_reason else ""
     lines = look.wrapped(text, width, verdict_style(p), mark) if text else []
+    for n in notices:
+        if n.code in OF_VERDICT and text:
+            lines += below_verdict(look, n, width)
     signs = "; ".join(verdicts.other_signs(p))
     return [*lines, *(look.wrapped(f"signs: {signs}", width, "plain", "  ") if signs else [])]
 

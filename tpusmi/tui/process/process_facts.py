@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tpusmi.chips import usual_kind
-from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Notice, Phase, Process, Snapshot, Verdict
+from tpusmi.model import Notice, Phase, Process, Snapshot, Verdict
 from tpusmi.report import words
+from tpusmi.report.concerns import OF_VERDICT, Concerns
 from tpusmi.text import noun
 from tpusmi.tui.draw.look import Look, Row
 
@@ -183,11 +184,16 @@ class JobFacts:
 
 
 def own_warnings(s: Snapshot, p: Process) -> list[Notice]:
-    """The warnings about the process, each once, without the verdict on it."""
-    of_verdict = (STALE_HOLDER, SUSPECT_HOLDER)
-    of_pid = s.warnings if p.is_verified else ()  # they are about the real owner of that pid
-    notices = (*p.warnings, *(n for n in of_pid if n.pid == p.pid and n.code not in of_verdict))
+    """The warnings about the process and about its chips, each once. Of one that has ended, or
+    that only a file shows, its own words alone: its pid may be another's.
+    """
+    notices = (*p.warnings, *Concerns(s).of_process(p, s.devices_of(p.key)))
     return list({n.message: n for n in notices}.values())
+
+
+def without_verdict(notices: Iterable[Notice]) -> list[Notice]:
+    """The notices but for the verdict, where that is shown by itself."""
+    return [n for n in notices if n.code not in OF_VERDICT]
 
 
 def _program(command: str) -> str:
