@@ -184,6 +184,7 @@ def test_an_option_that_a_command_takes_is_not_answered_as_one_of_another_tool(
     ("line", "words"),
     [
         ("ps --cuont", "tpusmi ps has no option --cuont\n"),
+        ("--json=yes", "--json takes no value, such as 'yes'"),
         ("ps --sumilate", "did you mean --simulate?"),
         ("topo -c 1", "topo does not take -c: it is an option of tpusmi dmon and tpusmi pmon"),
         ("-- ps", "tpusmi takes nothing after --"),

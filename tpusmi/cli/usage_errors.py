@@ -32,7 +32,12 @@ def write_error(prog: str, message: str, arguments: Sequence[str]) -> None:
 
 
 def _plain(message: str, arguments: Sequence[str]) -> str:
-    """argparse's message; about a missing value in plain words. It takes -3 for an option."""
+    """argparse's message; about a missing value, or one too many, in plain words. It takes -3 for
+    an option.
+    """
+    option, _, excess = message.removeprefix("argument ").partition(": ignored explicit argument ")
+    if excess:
+        return f"{option} takes no value, such as {excess}"
     if not message.endswith("expected one argument"):
         return message
     names = message.removeprefix("argument ").partition(":")[0].split("/")
