@@ -52,7 +52,7 @@ def _free(s: Snapshot, d: Device) -> float | None:
     memory = rows.memory(s, d)
     if memory.used is None or memory.limit is None or memory.repeats:
         return None
-    return max(0.0, memory.limit.value - memory.used.value) / MIB
+    return max(0, round(memory.limit.value / MIB) - round(memory.used.value / MIB))
 
 
 def _worst_link(s: Snapshot, d: Device) -> float | None:
