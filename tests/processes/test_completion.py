@@ -55,6 +55,7 @@ def test_tab_completes_commands_options_and_values(shell: str, tmp_path: Path) -
             ("--theme colorb", "tpusmi --theme colorblind"),
             ("--simulate v5e-8 ki", "tpusmi --simulate v5e-8 kill"),
             ("--query-tpu index,memory.us", "tpusmi --query-tpu index,memory.used"),
+            ("simulate v6", "tpusmi simulate v6e-8"),
             ("simulate v5e-8 --fault stub", "tpusmi simulate v5e-8 --fault stubborn"),
         ):
             terminal.press(f"tpusmi {typed}\t")
@@ -88,3 +89,19 @@ def test_without_argcomplete_it_says_what_to_install(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (found.returncode, found.stdout) == (1, "")
     assert "pip install argcomplete" in found.stderr
+
+
+def test_the_word_of_a_command_is_not_offered_after_it(tmp_path: Path) -> None:
+    for line in ("tpusmi simulate ", "tpusmi kill ", "tpusmi kill -- ", "tpusmi ps "):
+        assert line.split()[1] not in offered_after(line, tmp_path).split("\013")
+
+
+def offered_after(line: str, home: Path) -> str:
+    """What the shell's function reads for that line, from descriptor 8."""
+    reads, writes = os.pipe()
+    call = ["bash", "-c", f"exec 8>&{writes} 9>/dev/null; exec {TPUSMI[0]}"]
+    env = environment(home, _ARGCOMPLETE="1", COMP_LINE=line, COMP_POINT=str(len(line)))
+    with os.fdopen(reads) as answer:
+        subprocess.run(call, env=env, pass_fds=[writes], timeout=30, check=True)
+        os.close(writes)
+        return answer.read()

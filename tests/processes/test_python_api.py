@@ -104,11 +104,18 @@ WRONG: list[tuple[Callable[[tpusmi.Snapshot], Any], type[Exception], str]] = [
     (lambda s: s.process(s.processes[0]), TypeError, "process() takes a pid, not <Process"),
     (lambda s: s.value(s.devices[0], "hbm_used_bytes"), TypeError, "a name, then a device"),
     (lambda s: s.value("hbm_used", s.devices[0]), AttributeError, "mean 'hbm_used_bytes'"),
+    (lambda s: s.value("to_dict", s.devices[0]), AttributeError, "Device has no attribute"),
+    (lambda s: s.value("_plain", s.devices[0]), AttributeError, "Device has no attribute '_plain'"),
+    (lambda s: s.value("memory_profile.x", s.processes[0]), AttributeError, "MemoryProfile has no"),
+    (lambda s: s.value("devices.0", s.processes[0]), AttributeError, "a part of a tuple"),
+    (lambda s: s.value("name.x", s.devices[0]), AttributeError, "a part of a str"),
     (lambda s: s.total("hbm_used"), ValueError, "did you mean 'hbm_used_bytes'"),
     (lambda s: s.total("duty_cycle_percent"), ValueError, "use mean('duty_cycle_percent')"),
     (lambda s: s.total(3), TypeError, "takes a name, not int 3"),
     (lambda s: s.total("hbm_used_bytes", s.processes), TypeError, "such as process.devices"),
     (lambda s: s.total("hbm_used_bytes", s.devices[0].pid), TypeError, "takes device objects"),
+    (lambda s: s.to_pandas(["devices"]), TypeError, "takes the name of the rows, not ['devices']"),
+    (lambda s: s.to_pandas(None), TypeError, "takes the name of the rows, not None"),
     (lambda s: s.to_pandas("device"), ValueError, "did you mean 'devices'"),
     (lambda s: tpusmi.snapshot("v5e-8"), TypeError, "snapshot(simulate='v5e-8')"),
     (lambda s: tpusmi.snapshot(-1.0), ValueError, "from 0 to 3600 seconds"),
@@ -143,6 +150,22 @@ def test_the_suggestion_is_made_once(s: tpusmi.Snapshot) -> None:
     with pytest.raises(AttributeError) as error:
         s.devices[0].hbm_used  # type: ignore[attr-defined]  # noqa: B018
     assert "".join(traceback.format_exception(error.value)).count("id you mean") == 1
+
+
+def test_a_part_of_what_is_unknown_is_unknown(s: tpusmi.Snapshot) -> None:
+    process = s.processes[0].to_dict() | {"memory_profile": None}
+    device = tpusmi.Device(s.devices[0].to_dict())
+    device._values["process"] = None
+    assert s.value("memory_profile.age_s", tpusmi.Process(process)) is None
+    assert s.value("process.pid", device) is None
+    assert s.value("process.pid", s.devices[0]) == s.processes[0].pid
+    with pytest.raises(AttributeError, match="MemoryProfile has no attribute 'ages'; did you mean"):
+        s.value("memory_profile.ages", tpusmi.Process(process))
+
+
+def test_an_object_of_which_nothing_is_known_says_so(s: tpusmi.Snapshot) -> None:
+    assert s.processes[0].step_body_s.p95 is None
+    assert repr(s.processes[0].step_body_s) == "<StepBody unknown>"
 
 
 def test_an_object_cannot_be_changed(s: tpusmi.Snapshot) -> None:
@@ -220,6 +243,33 @@ def test_a_watch_closes_what_it_opened(how: str, roots: list[str]) -> None:
         del snapshots, cycle
         gc.collect()
     until(lambda: not os.path.exists(roots[0]) and threading.active_count() <= threads)
+
+
+@pytest.mark.parametrize("how", ["forgotten", "closed", "at the end"])
+def test_a_forked_child_leaves_a_watch_and_its_simulated_host_to_its_parent(
+    how: str, tmp_path: Path
+) -> None:
+    with job(tmp_path, FORKS.format(how=how)) as running:
+        assert running.hear() == "child 0 True"
+        assert running.hear() == "parent True"
+
+
+FORKS = """
+import os, sys, time, tpusmi
+snapshots = tpusmi.watch(0.1, simulate="v5e-1")
+steps = next(snapshots).processes[0].steps
+child = os.fork()
+if not child:
+    if "{how}" == "closed":
+        snapshots.close()
+    if "{how}" == "forgotten":
+        del snapshots
+    sys.exit(0)
+began = time.monotonic()
+print("child", os.waitpid(child, 0)[1], time.monotonic() - began < 5, flush=True)
+print("parent", next(snapshots).processes[0].steps >= steps, flush=True)
+snapshots.close()
+"""
 
 
 def test_a_watch_can_be_closed_while_another_thread_waits_for_it(host: Host) -> None:

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tpusmi.cli import main
 from tpusmi.cli.argument_types import chips
 from tpusmi.cli.command_word import COMMANDS, actions, parser_of_command, split
 from tpusmi.cli.foreign import COMMANDS as FOREIGN_COMMANDS
@@ -26,7 +27,7 @@ VALUES = {
     "--host": ["::1"], "--port": ["99"],
     "--worker": ["1"], "--chips": ["2"], "--processes": ["2"], "--fault": ["hang"],
     "--completion": ["zsh"], "--seed": ["4"], "--age": ["5"], "--freeze": ["6"],
-    "--display": ["MEMORY"], "--delay": ["2"], "--select": ["um"], "--options": ["T"],
+    "--display": ["MEMORY"], "--delay": ["2"], "--select": ["u"], "--options": ["T"],
     "--metrics-port": ["9000"],
 }  # fmt: skip
 """Values of options, by one name of each."""
@@ -167,7 +168,8 @@ def test_without_a_terminal_the_width_is_that_of_the_variable(
 
 
 @pytest.mark.parametrize(
-    ("line", "words"), [("dmon -c 0", "-c"), ("pmon -o X", "-o"), ("-c", "-c")]
+    ("line", "words"),
+    [("dmon -c 0", "-c"), ("pmon -o X", "-o"), ("topo -c 1", "-c"), ("-c", "-c")],
 )
 def test_an_option_that_a_command_takes_is_not_answered_as_one_of_another_tool(
     line: str, words: str, capsys: pytest.CaptureFixture[str]
@@ -176,3 +178,23 @@ def test_an_option_that_a_command_takes_is_not_answered_as_one_of_another_tool(
     with pytest.raises(SystemExit):
         parser_of_command(command).parse_args(rest)
     assert (f"tpusmi has no {words}" in capsys.readouterr().err) == (not command)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ps --cuont", "tpusmi ps has no option --cuont\n"),
+        ("--json=yes", "--json takes no value, such as 'yes'"),
+        ("ps --sumilate", "did you mean --simulate?"),
+        ("topo -c 1", "topo does not take -c: it is an option of tpusmi dmon and tpusmi pmon"),
+        ("-- ps", "tpusmi takes nothing after --"),
+        ("--count 99999999999", "--count: 99999999999 is too large"),
+        ("--count 00", "--count: 00 is not a whole number from 1 up"),
+        ("pmon -s ux", '-s: "x" is not a group of columns; there are p, u, m'),
+    ],
+)
+def test_a_usage_error_is_about_what_is_wrong(
+    line: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 2
+    assert words in capsys.readouterr().err

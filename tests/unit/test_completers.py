@@ -54,6 +54,15 @@ def test_a_host_that_cannot_be_looked_at_offers_nothing() -> None:
     assert offered(fails) == {}
 
 
+def test_what_runs_here_is_not_offered_for_a_simulated_host_that_is_yet_to_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tpusmi.collect.look", lambda *_, **__: pytest.fail("it was looked at"))
+    for name in ("pids", "--id", "--chip", "--user", "--pid"):
+        values = completers._completer(completers.VALUES[name], True)
+        assert values(prefix="", parsed_args=argparse.Namespace(simulate="v5e-8")) == {}
+
+
 def test_directories_that_only_look_like_simulated_hosts_are_not_offered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import snapshots
 
-from tpusmi.model import ChipKey, Snapshot
+from tpusmi.model import ChipKey, Snapshot, Visibility
 from tpusmi.report import full_report, query, stream_rows, topology_matrix
 from tpusmi.report.stream_rows import HEAD_EVERY, Stream, columns_of
 from tpusmi.report.topology_matrix import matrix
@@ -61,6 +61,20 @@ def test_a_report_without_devices_says_that_there_is_none() -> None:
     assert sections(full_report.full_report(snapshots.nothing()))[""]["Attached TPUs"] == "0"
 
 
+def test_a_report_says_none_of_processes_only_where_all_were_looked_at() -> None:
+    s = snapshots.machine()
+    free = s.devices[0]._replace(owners=())
+    nodes = s.visibility.nodes
+
+    def processes(visibility: Visibility) -> str:
+        seen = s._replace(devices=(free,), processes=(), visibility=visibility)
+        return sections(full_report.full_report(seen, ("PIDS",))).popitem()[1]["Processes"]
+
+    assert processes(Visibility(nodes=nodes)) == "None"
+    assert processes(Visibility(nodes=nodes, not_inspected=3)) == "N/A"
+    assert processes(Visibility()) == "N/A"
+
+
 def rows(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines() if not line.startswith("#")]
 
@@ -79,6 +93,16 @@ def test_dmon_has_a_line_per_device_and_a_dash_for_what_is_unknown() -> None:
     assert used is not None
     assert lines[0][7] == f"{used / 2**20:.0f}"
     assert len({len(line) for line in text.splitlines()}) == 1
+
+
+@pytest.mark.parametrize("clock", ["", "D", "T", "DT", "TD"])
+def test_the_titles_stand_above_their_columns_with_every_clock(clock: str) -> None:
+    s = snapshots.machine()
+    lines = Stream(columns_of("um"), clock=clock).text(s).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    for of_processes in (False, True):
+        head, _, row, *_ = Stream(columns_of("um"), of_processes, clock).text(s).splitlines()
+        assert head.index("tpu") + 2 == row.index("0", 11 * len(clock))
 
 
 def test_a_value_of_the_whole_chip_stands_in_the_row_of_its_first_device_alone() -> None:

@@ -9,6 +9,7 @@ from support import snapshots
 
 from tpusmi.model import Snapshot
 from tpusmi.report import query
+from tpusmi.report.stream_rows import Stream, columns_of
 
 FREQUENT = (
     "timestamp,driver_version,count,index,name,uuid,serial,pci.bus_id,pci.domain,pci.bus,pci.device,"
@@ -61,16 +62,24 @@ def test_the_memory_of_a_chip_is_the_same_with_and_without_a_job() -> None:
     assert {row.partition(", ")[2] for row in rows} == {"16384 MiB"}
 
 
-def test_used_free_and_reserved_memory_are_the_total() -> None:
+@pytest.mark.parametrize(
+    ("used", "limit"),
+    [(9 << 30, 15 << 30), (2**20 * 2 // 5, (15 << 30) + 2**20 * 3 // 5), (3 << 19, (15 << 30) + 1)],
+)
+def test_used_free_and_reserved_memory_are_the_total(used: int, limit: int) -> None:
     s = snapshots.machine()
     key = s.devices[0].key
-    used, limit = s.values[key, "hbm_used_bytes"], s.values[key, "hbm_limit_bytes"]
-    values = {**s.values, (key, "hbm_limit_bytes"): limit._replace(value=15 << 30, source="libtpu")}
-    names = "memory.used,memory.free,memory.reserved,memory.total"
-    row = lines(s._replace(values=values), names)[1].split(", ")
+    bytes_of = {"hbm_used_bytes": used, "hbm_limit_bytes": limit}
+    values = dict(s.values)
+    for name, count in bytes_of.items():
+        values[key, name] = s.values[key, name]._replace(value=count, source="libtpu")
+    s = s._replace(values=values)
+    row = lines(s, "memory.used,memory.free,memory.reserved,memory.total")[1].split(", ")
     in_use, free, reserved, total = (int(cell.removesuffix(" MiB")) for cell in row)
-    assert in_use == round(used.value / 2**20)
+    assert in_use == round(used / 2**20)
     assert in_use + free + reserved == total == 16384
+    line = Stream(columns_of("m")).text(s).splitlines()[2].split()
+    assert line[1:] == [str(in_use), str(free)], "dmon has the same numbers"
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,10 @@ TYPES = {"int": "Int64", "float": "Float64", "bool": "boolean", "str": "string"}
 
 def frame(plain: dict[str, Any], rows: str) -> pandas.DataFrame:
     """The table of these rows of an object of `tpusmi --json`."""
+    if not isinstance(rows, str):
+        raise TypeError(f'to_pandas("devices") takes the name of the rows, not {rows!r}')
     if rows not in KINDS:
-        hint = meant(rows, KINDS) if isinstance(rows, str) else ""
-        raise ValueError(f"to_pandas() has no rows {rows!r}{hint}")
+        raise ValueError(f"to_pandas() has no rows {rows!r}{meant(rows, KINDS)}")
     try:
         import pandas
     except ImportError:

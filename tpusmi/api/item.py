@@ -51,20 +51,45 @@ class Item:
             value = _wrapped(self._plain[name], made, attribute.levels)
             return self._values.setdefault(name, value)
 
+    def _at(self, path: str) -> Any:
+        """The value of an attribute or of one of its parts; None where the part is of None.
+        Raises AttributeError, as for an attribute that is not there.
+        """
+        value: Any = self
+        kind: type[Item] | None = type(self)
+        for name in path.split("."):
+            if value is not None and not isinstance(value, Item):
+                raise AttributeError(f"{path!r}: {name!r} would be a part of {_article(value)}")
+            if kind is not None and name not in kind._attributes:
+                raise AttributeError(_no_attribute(kind, name))
+            of = "" if kind is None else kind._attributes[name].of
+            value = None if value is None else value._value(name)
+            kind = type(value) if isinstance(value, Item) else self._classes.get(of)
+        return value
+
     def __repr__(self) -> str:
         facts = [_fact(name, value) for name, value in self._plain.items() if _is_short(value)]
-        return f"<{type(self).__name__} {', '.join(facts[:SHOWN_MOST])}>"
+        return f"<{type(self).__name__} {', '.join(facts[:SHOWN_MOST]) or 'unknown'}>"
 
     if not TYPE_CHECKING:  # a type checker would believe that every name is there
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raises AttributeError with the nearest name."""
-            kind = type(self).__name__
-            if name.startswith("_"):  # looked for by copy, IPython, NumPy, ...
-                raise AttributeError(f"{kind} has no attribute {name!r}")
-            message = f"{kind} has no attribute {name!r}{meant(name, self._attributes)}"
             # Python would add a guess of its own, from the names of `obj`.
-            raise AttributeError(message, name=name, obj=None)
+            raise AttributeError(_no_attribute(type(self), name), name=name, obj=None)
+
+
+def _no_attribute(kind: type[Item], name: str) -> str:
+    """That there is none of that name, and which one may be meant."""
+    is_internal = name.startswith("_")  # looked for by copy, IPython, NumPy, ...
+    hint = "" if is_internal else meant(name, kind._attributes)
+    return f"{kind.__name__} has no attribute {name[:TEXT_MOST]!r}{hint}"
+
+
+def _article(value: object) -> str:
+    """`a tuple`, `an int`."""
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def object_class(name: str, kind: ObjectKind, base: type[Item], module: str) -> type[Item]:

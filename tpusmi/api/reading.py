@@ -122,8 +122,7 @@ class Snapshots:
         self._end = threading.Event()
         opened = ExitStack()
         # Also when no variable holds this anymore, and at the end of the interpreter.
-        self._finalize = weakref.finalize(self, opened.close)
-        self._pid = os.getpid()
+        self._finalize = weakref.finalize(self, _close, opened, os.getpid())
         self._sources = _open(simulate, opened)
 
     def __iter__(self) -> Snapshots:
@@ -145,8 +144,7 @@ class Snapshots:
         while another thread waits for it.
         """
         self._end.set()
-        if os.getpid() == self._pid:  # in a forked child they are the parent's
-            self._finalize()
+        self._finalize()
 
     def __enter__(self) -> Snapshots:
         return self
@@ -157,6 +155,12 @@ class Snapshots:
     def __repr__(self) -> str:
         state = "closed" if self._end.is_set() else f"every {self._interval_s:g} s"
         return f"<tpusmi.watch {state}, {counted(self._taken, 'snapshot')} so far>"
+
+
+def _close(opened: ExitStack, pid: int) -> None:
+    """Close what that process has opened: in its forked child, that is the parent's."""
+    if os.getpid() == pid:
+        opened.close()
 
 
 class _Sources:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from tpusmi.api.item import Item, meant
@@ -83,8 +82,8 @@ class Whole(Item):
     def value(self, name: str, of: Device | Process | Chip) -> Any:
         """The attribute of that name, which may be one of a part: `step_time_s.p95`.
 
-        None when it is unknown. Raises TypeError for arguments of other kinds, and AttributeError,
-        with the nearest name, where there is no such attribute.
+        None when it, or what it is a part of, is unknown. Raises TypeError for arguments of other
+        kinds, and AttributeError, with the nearest name, where there is no such attribute.
 
         >>> s.value("step_time_s.p95", s.processes[0]) == s.processes[0].step_time_s.p95
         True
@@ -92,7 +91,7 @@ class Whole(Item):
         if not isinstance(name, str) or not isinstance(of, Item):
             expected = 'value("hbm_used_bytes", device): a name, then a device, process or chip'
             raise TypeError(f"{expected}; not {_named(name)} and {_named(of)}")
-        return reduce(getattr, name.split("."), of)
+        return of._at(name)
 
     def total(self, name: str, devices: Iterable[Device] | None = None) -> int | None:
         """The sum of bytes or counts over these devices, over all of the snapshot by default.

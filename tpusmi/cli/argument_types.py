@@ -128,9 +128,10 @@ def interval(text: str) -> float:
 
 def count(text: str) -> int:
     """How many times to do something, at least once. Raises ArgumentTypeError."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= DIGITS_MOST
-    if not is_number or not int(text):
+    if not (text.isascii() and text.isdigit() and text.strip("0")):
         raise ArgumentTypeError(f"{text} is not a whole number from 1 up")
+    if len(text) > DIGITS_MOST:
+        raise ArgumentTypeError(f"{text[:20]}{text[20:] and '…'} is too large")
     return int(text)
 
 

@@ -156,12 +156,14 @@ def _is_ours(name: str) -> bool:
 
 
 def _snapshot(options: argparse.Namespace) -> Snapshot:
-    """A look at the host that the options name."""
+    """A look at the host that the options name. Raises ValueError for one that the command is yet
+    to start: what runs here is not on it.
+    """
     from tpusmi.collect import look, this_host
     from tpusmi.simulate.directory import attach
 
     simulate = getattr(options, "simulate", None)
-    host = attach(simulate) if simulate and os.path.isdir(simulate) else this_host()
+    host = this_host() if simulate is None else attach(simulate)
     return look(host, deadline_s=LOOK_WITHIN_S)
 
 

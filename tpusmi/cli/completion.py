@@ -64,6 +64,6 @@ def _parser_of_line(words: Sequence[str]) -> argparse.ArgumentParser:
     parse._actions.remove(word)
     parse._actions.insert(0, word)
     add_completers(parse)
-    if not command:
-        word.completer = lambda **_: COMMANDS  # type: ignore[attr-defined]
+    # A word that is there is not offered again: argparse takes it for the argument after it.
+    word.completer = lambda **_: {} if command else COMMANDS  # type: ignore[attr-defined]
     return parse

@@ -32,13 +32,7 @@ groups of columns (-s), with a dash for what no TPU reports:
 def run(arguments: Sequence[str]) -> int:
     """Print until interrupted, or as often as the options say."""
     parse = parser()
-    options = parse.parse_args(arguments)
-    try:
-        columns = stream_rows.columns_of(options.columns)
-    except ValueError as error:
-        parse.error(f"-s: {error}")
-    stream = stream_rows.Stream(columns, clock=options.clock)
-    return print_devices(parse, options, stream.text)
+    return print_stream(parse, parse.parse_args(arguments), of_processes=False)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -49,16 +43,15 @@ def parser() -> argparse.ArgumentParser:
         "Print one line per device again and again, in the format of nvidia-smi dmon.",
         GROUPS,
     )
-    p.add_argument("-s", "--select", dest="columns", metavar="GROUPS",
-        default=stream_rows.DEFAULT_GROUPS,
-        help=f"groups of columns (default: {stream_rows.DEFAULT_GROUPS})")  # fmt: skip
-    add_stream_options(p)
+    add_stream_options(p, stream_rows.DEFAULT_GROUPS)
     return p
 
 
-def add_stream_options(p: argparse.ArgumentParser) -> None:
+def add_stream_options(p: argparse.ArgumentParser, groups: str) -> None:
     """The options that `dmon` and `pmon` share, by nvidia-smi's names."""
     # fmt: off
+    p.add_argument("-s", "--select", dest="columns", metavar="GROUPS", default=groups,
+        help=f"groups of columns (default: {groups})")
     p.add_argument("-d", "--delay", type=seconds, dest="interval", default=DELAY_S,
         metavar="SECONDS", help=f"print every so many seconds (default: {DELAY_S:.0f})")
     p.add_argument("-c", "--count", type=count, metavar="N", help="stop after printing N times")
@@ -89,6 +82,18 @@ def add_device_options(p: argparse.ArgumentParser) -> None:
         pid=None,
         only=[],
     )  # fmt: skip
+
+
+def print_stream(
+    parse: argparse.ArgumentParser, options: argparse.Namespace, of_processes: bool
+) -> int:
+    """Print the lines of each device, or of each process on it, until interrupted."""
+    try:
+        columns = stream_rows.columns_of(options.columns)
+    except ValueError as error:
+        parse.error(f"-s: {error}")
+    stream = stream_rows.Stream(columns, of_processes, options.clock)
+    return print_devices(parse, options, stream.text)
 
 
 def print_devices(

@@ -21,8 +21,10 @@ MESSAGE_MOST = 1000
 
 def write_error(prog: str, message: str, arguments: Sequence[str]) -> None:
     """Say on stderr what is wrong with the arguments, in which the words of other tools may be."""
-    own = actions(parser_of_command(prog.partition(" ")[2]))
-    foreign = (option_hint(word) for word in _options(arguments) if word not in own)
+    ours = {*_names(prog.partition(" ")[2])}
+    if " " in prog:  # such as `topo -c`: dmon has that
+        ours.update(name for command in ("", *COMMANDS) for name in _names(command))
+    foreign = (option_hint(word) for word in _options(arguments) if word not in ours)
     hint = next(filter(None, foreign), "")
     text = clean(hint or _plain(message, arguments), MESSAGE_MOST)
     help_line = "" if "--help" in text else f"{prog} --help lists the options\n"
@@ -30,7 +32,12 @@ def write_error(prog: str, message: str, arguments: Sequence[str]) -> None:
 
 
 def _plain(message: str, arguments: Sequence[str]) -> str:
-    """argparse's message; about a missing value in plain words. It takes -3 for an option."""
+    """argparse's message; about a missing value, or one too many, in plain words. It takes -3 for
+    an option.
+    """
+    option, _, excess = message.removeprefix("argument ").partition(": ignored explicit argument ")
+    if excess:
+        return f"{option} takes no value, such as {excess}"
     if not message.endswith("expected one argument"):
         return message
     names = message.removeprefix("argument ").partition(":")[0].split("/")
@@ -44,13 +51,16 @@ def _plain(message: str, arguments: Sequence[str]) -> str:
 def why_unknown(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
     """Why the first of those words is not understood, and what may be meant."""
     word = unknown[0].partition("=")[0]
+    if word == "--":
+        return f"{parser.prog} takes nothing after --"
     if word.startswith("-"):
         return _why_no_option(parser, word)
     if " " in parser.prog:
         return f"{parser.prog} does not take {unknown[0]}"
     if hint := command_hint(word):
         return f"unknown command {word}: {hint}"
-    return f"unknown command {word}" + _nearest(word, COMMANDS)
+    near = _near(word, COMMANDS)
+    return f"unknown command {word}" + (f"; did you mean {near}?" if near else "")
 
 
 def _why_no_option(parser: argparse.ArgumentParser, word: str) -> str:
@@ -58,17 +68,19 @@ def _why_no_option(parser: argparse.ArgumentParser, word: str) -> str:
     others = [f"tpusmi {name}".strip() for name in ("", *COMMANDS) if word in _names(name)]
     if others:
         return f"{parser.prog} does not take {word}: it is an option of {_listed(others)}"
-    names = [name for name in own if len(name) > 2]
-    return f"{parser.prog} has no option {word}" + _nearest(word, names)
+    names = {name.lstrip("-"): name for name in own if len(name) > 2}
+    near = _near(word.lstrip("-"), names)
+    hint = f"; did you mean {names[near]}?" if near else ""
+    return f"{parser.prog} has no option {word}{hint}"
 
 
 def _names(command: str) -> Iterable[str]:
     return actions(parser_of_command(command))
 
 
-def _nearest(word: str, names: Iterable[str]) -> str:
-    near = get_close_matches(word[:64], list(names), 1)
-    return f"; did you mean {near[0]}?" if near else ""
+def _near(word: str, names: Iterable[str]) -> str:
+    """The name that is most like the word; empty where none is."""
+    return next(iter(get_close_matches(word[:64], list(names), 1)), "")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from tpusmi.model import Device, ProcessKey, Snapshot
+from tpusmi.model import Device, Holding, ProcessKey, Snapshot
+from tpusmi.model.holding import node_states
 from tpusmi.report import query, words
 from tpusmi.report.device_names import hardware_name, listed_name
 from tpusmi.report.query_fields import Field, Share
@@ -137,7 +138,7 @@ def _processes(s: Snapshot, d: Device) -> Iterator[str]:
     owners: set[ProcessKey] = {*d.owners}
     processes = [p for p in s.processes if p.key in owners]
     if not processes:
-        yield _line(1, "Processes", "None")
+        yield _line(1, "Processes", "None" if _is_free(s, d) else None)
         return
     yield f"{INDENT}Processes"
     for p in processes:
@@ -149,6 +150,14 @@ def _processes(s: Snapshot, d: Device) -> Iterator[str]:
         yield _line(3, "Type", "C")
         yield _line(3, "Name", p.command)
         yield _line(3, "Used TPU Memory", used)
+
+
+def _is_free(s: Snapshot, d: Device) -> bool:
+    """True where its holders were looked for in every process, and there are none."""
+    chip = s.chip_of(d)
+    nodes = {d.node} if chip is None else {*chip.nodes}
+    states = {n.state for n in node_states(s) if n.node in nodes}
+    return bool(states) and states <= {Holding.FREE, Holding.NO_PERMISSION}
 
 
 def _line(depth: int, title: str, value: object) -> str:

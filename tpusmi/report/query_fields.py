@@ -93,7 +93,8 @@ def _rounded(metric: str, unit: int = 1) -> Getter:
 
 def _free(s: Snapshot, d: Device) -> FieldValue:
     used, limit = s.value("hbm_used_bytes", d.key), s.value("hbm_limit_bytes", d.key)
-    return None if used is None or limit is None else round(max(0, limit - used) / MIB)
+    # Rounded before, so that used, free and reserved memory add up to the total.
+    return None if used is None or limit is None else max(0, round(limit / MIB) - round(used / MIB))
 
 
 def _total_bytes(s: Snapshot, d: Device) -> Number | None:

@@ -52,7 +52,7 @@ def _free(s: Snapshot, d: Device) -> float | None:
     memory = rows.memory(s, d)
     if memory.used is None or memory.limit is None or memory.repeats:
         return None
-    return max(0.0, memory.limit.value - memory.used.value) / MIB
+    return max(0, round(memory.limit.value / MIB) - round(memory.used.value / MIB))
 
 
 def _worst_link(s: Snapshot, d: Device) -> float | None:
@@ -105,12 +105,13 @@ class Stream:
         for first, kind, numbers, last in (("tpu", "pid", titles, "command"),
                                            ("Idx", "#", units, "name")):  # fmt: skip
             clock = "".join(f"{'Date' if c == 'D' else 'Time':>11}" for c in self._clock)
+            start = f"{clock}{first:>5}"
             process = f"{kind:>10}{'type' if kind == 'pid' else 'C/G':>6}"
             cells = "".join(
                 cell.rjust(_width(c)) for c, cell in zip(self._columns, numbers, strict=True)
             )
             yield (
-                f"#{clock[1:]}{first:>4}{process if self._of_processes else ''}{cells}"
+                f"#{start[1:]}{process if self._of_processes else ''}{cells}"
                 f"{'  ' + last if self._of_processes else ''}"
             )
 

@@ -83,6 +83,7 @@ class Keeper:
 
     def __init__(self, plan: HostPlan) -> None:
         plan.check()
+        self._starter = os.getpid()
         try:
             self._process = _start_keeper()
         except OSError as error:
@@ -102,7 +103,12 @@ class Keeper:
         return self._process.stdout.readline().decode("utf-8", "replace").strip()
 
     def end(self) -> str:
-        """Let the keeper clear up, or do that for it where it was killed; its last lines."""
+        """Let the keeper clear up, or do that for it where it was killed; its last lines.
+
+        Does nothing in a forked child: the host is the parent's, also when the child ends.
+        """
+        if os.getpid() != self._starter:
+            return ""
         try:
             lines, _ = self._process.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
