@@ -221,5 +221,6 @@ def test_a_collector_that_stays_has_the_notice_from_what_the_jobs_agent_recorded
     assert told[0] == []
     (notice,) = told[49]
     rate = re.fullmatch(r"memory in use grows by (\d\d\.\d) MiB every minute", notice.message)
-    assert rate is not None and float(rate[1]) == pytest.approx(40, rel=0.02)
+    assert rate is not None
+    assert float(rate[1]) == pytest.approx(40, rel=0.02)
     assert (notice.since_s or 0) >= 600
