@@ -27,13 +27,17 @@ IDLE_AFTER_S = 2.0
 """A program whose last step ended longer ago lets its chips wait."""
 RESERVED, SCRATCH = 0.012, 0.02
 """What is in use beside arrays: a share of the memory for the runtime, and one of the arrays."""
+RECENT_LOOKS = 6
+"""MFU is a mean of the last minute; the chips are as busy as the last few seconds made them."""
+STEADY = 0.75
+"""Steps of the last seconds that differ less from the minute's differ by chance."""
 KEPT_LOOKS = 4
 """The allocator returns memory a few looks after the arrays in it are gone."""
 
 
 def write(directory: str, numbers: Sequence[float] | None) -> None:
-    """Write when it was measured, steps, seconds since the last one, MFU as a share, then the bytes
-    in arrays of each device; None when there is no program.
+    """Write when it was measured, steps, seconds since the last one, present MFU as a share, then
+    the bytes in arrays of each device; None when there is no program.
     """
     path = f"{directory}/{FILE}"
     if numbers is None:
@@ -43,6 +47,34 @@ def write(directory: str, numbers: Sequence[float] | None) -> None:
     with open(f"{path}.new", "w", encoding="ascii") as file:
         file.write(" ".join(map(repr, numbers)))
     os.replace(f"{path}.new", path)
+
+
+class RecentSteps:
+    """How fast the program's steps end now, compared to the minute of which the MFU is a mean."""
+
+    def __init__(self) -> None:
+        self._ends: deque[tuple[float, float]] = deque(maxlen=RECENT_LOOKS)
+        """When a step had ended, and how many there were then: newest last."""
+
+    def look(self, ended_s: float, steps: float) -> None:
+        """Add what was seen. A pause, or another program, begins anew."""
+        if self._ends:
+            last_s, last_steps = self._ends[-1]
+            if steps == last_steps:
+                return
+            if steps < last_steps or ended_s - last_s > IDLE_AFTER_S:
+                self._ends.clear()
+        self._ends.append((ended_s, steps))
+
+    def over_mean(self, steps_per_s: float) -> float:
+        """Present steps per second over those of the minute; 1 where the two hardly differ, or
+        nothing is known.
+        """
+        if len(self._ends) < 2 or steps_per_s <= 0:
+            return 1.0
+        (first_s, first), (last_s, last) = self._ends[0], self._ends[-1]
+        ratio = (last - first) / max(last_s - first_s, 1e-3) / steps_per_s
+        return 1.0 if STEADY < ratio < 1 / STEADY else ratio
 
 
 class FollowedJob(workload.Workload):
