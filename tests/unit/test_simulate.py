@@ -603,6 +603,9 @@ def test_chips_of_a_real_program_are_as_busy_as_its_last_seconds() -> None:
     assert recent.over_mean(0.5) == 1.0, "the pause says nothing of the steps after it"
     recent.look(81.0, 43.0)
     assert recent.over_mean(0.5) == pytest.approx(6.0)
+    for look in range(8):  # steps that wait for their input
+        recent.look(83.0 + 2.5 * look, 44.0 + look)
+    assert recent.over_mean(2.0) == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("speed", [0.6, 0.1])

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 FILE = "measured"
 """In the host's directory: a line of numbers. Absent until the program's agent has measured."""
-IDLE_AFTER_S = 2.0
-"""A program whose last step ended longer ago lets its chips wait."""
+IDLE_AFTER_S, STOPPED_AFTER_S = 5.0, 2.0
+"""A program whose last step ended longer ago lets its chips wait: steps that wait for their input
+take seconds, but with a fault that stops the program there are none.
+"""
 RESERVED, SCRATCH = 0.012, 0.02
 """What is in use beside arrays: a share of the memory for the runtime, and one of the arrays."""
 RECENT_LOOKS = 6
@@ -88,13 +90,15 @@ class FollowedJob(workload.Workload):
         self._limit_bytes = limit_bytes
         self._numbers: list[float] = []
         self._live: deque[list[float]] = deque(maxlen=KEPT_LOOKS)
-        self._at_rest, self._slow = IDLE, 1.0
+        self._at_rest, self._slow, self._patience_s = IDLE, 1.0, IDLE_AFTER_S
 
     def follow(self, faults: Collection[str], speed: float) -> None:
         """Read what was measured last. A program without steps hangs where that is a fault, and a
         program on slow hardware makes fewer steps, which does not leave its chips less to do.
         """
         self._at_rest, self._slow = HUNG if "hang" in faults else IDLE, speed
+        is_stopped = not {"hang", "idle"}.isdisjoint(faults)
+        self._patience_s = STOPPED_AFTER_S if is_stopped else IDLE_AFTER_S
         try:
             numbers = [float(word) for word in content(self._path).split()]
         except (OSError, ValueError):
@@ -106,7 +110,7 @@ class FollowedJob(workload.Workload):
     def activity(self, t_s: float) -> str:
         if not self._numbers or not self._numbers[1]:
             return COMPILING  # the memory has a limit before the first step
-        return TRAIN if self.since_step_s(t_s) < IDLE_AFTER_S else self._at_rest
+        return TRAIN if self.since_step_s(t_s) < self._patience_s else self._at_rest
 
     def duty(self, t_s: float, device: int) -> float:
         if self.activity(t_s) == HUNG:
