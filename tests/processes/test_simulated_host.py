@@ -39,6 +39,7 @@ from tpusmi.sources.segments import Segments
 from tpusmi.sources.sysfs import read_chips
 from tpusmi.wire import identity
 
+COLOR = r"\x1b\S*?m"
 LIMIT_S = 30.0
 GONE_WITHIN_S = 8.0
 DUTY = "tpu.runtime.tensorcore.dutycycle.percent"
@@ -354,7 +355,7 @@ def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
     [
         (["--simulate", "v5e-9", "--json"], "did you mean"),
         (["--simulate", "/no/such/place", "--json"], "no simulated host in /no/such/place"),
-        (["--simulate"], "expected one argument"),
+        (["--simulate"], "--simulate needs a value"),
         (["demo", "--simulate", "v5e-8"], "starts its own simulated host"),
         (["simulate"], "TYPE"),
         (["simulate", "v5e-8", "--nonsense"], "--nonsense"),
@@ -396,8 +397,8 @@ def test_one_plain_table_fits_the_terminal_it_is_printed_on(tmp_path: Path, colu
         written = found.written.decode().replace("\r\n", "\n")
     titles, *devices = written.split("\n\n")[1].splitlines()
     assert len(devices) == 8
-    assert all(len(row) <= columns for row in devices)
-    assert {"DEVICE", "MEMORY", "MXU", "DUTY", "BW"} <= {*re.sub(r"\x1b\S*?m", "", titles).split()}
+    assert all(len(re.sub(COLOR, "", row)) <= columns for row in devices)
+    assert {"DEVICE", "MEMORY", "MXU", "DUTY", "BW"} <= {*re.sub(COLOR, "", titles).split()}
 
 
 @pytest.mark.parametrize(
