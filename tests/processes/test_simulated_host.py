@@ -332,6 +332,16 @@ def test_any_command_can_have_a_host_of_its_own(name: str, devices: int, tmp_pat
     assert os.listdir(tmp_path) == []
 
 
+def test_a_host_starts_below_a_linked_directory_and_with_a_safe_path(tmp_path: Path) -> None:
+    """Where its job's script is not first in Python's path, or under another name."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for variables in ({"TMPDIR": f"{tmp_path}/link"}, {"PYTHONSAFEPATH": "1"}):
+        found = tpusmi("/nowhere", "--simulate", "v5e-1", "-L", **variables)
+        assert (found.returncode, found.stderr) == (0, "")
+        assert found.stdout.startswith("TPU 0: TPU v5e")
+
+
 def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
     with subprocess.Popen(
         [*TPUSMI, "--simulate", "v5e-4", "--json", "--loop", "1"],
