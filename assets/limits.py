@@ -17,7 +17,7 @@ from tpusmi.sources.libtpu import (
     plain,
     ports,
 )
-from tpusmi.sources.segments import evidence, job_segment, listing, quota
+from tpusmi.sources.segments import contents, evidence, listing, quota
 from tpusmi.web import connections, server, tab
 from tpusmi.wire import layout, mountinfo, places, reader
 
@@ -92,7 +92,7 @@ SEGMENTS: Sequence[Row] = (
     ),
     (
         "sites, allocations that are kept",
-        f"{number(job_segment.SITES_MOST)} / {number(memprofile.ALLOCATIONS_MOST)}",
+        f"{number(contents.SITES_MOST)} / {number(memprofile.ALLOCATIONS_MOST)}",
     ),
     (
         "looking for processes of other pid namespaces",

@@ -37,6 +37,7 @@ from tpusmi.tui.help import HelpScreen  # noqa: E402
 from tpusmi.tui.keys import EVERYWHERE, key_names  # noqa: E402
 from tpusmi.tui.pages import keys_by_page  # noqa: E402
 from tpusmi.tui.palette import PaletteScreen  # noqa: E402
+from tpusmi.tui.settings_screen import SettingsScreen  # noqa: E402
 
 DOCS = ROOT / "docs"
 PACKAGE = ROOT / "tpusmi"
@@ -62,7 +63,9 @@ def _of_page(bindings: Iterable[Binding]) -> str:
     return table(("key", "name", "what it does", "in `[keys]`"), rows)
 
 
-def _of_dialog(screen: type[HelpScreen] | type[KillScreen] | type[PaletteScreen]) -> str:
+def _of_dialog(
+    screen: type[HelpScreen] | type[KillScreen] | type[PaletteScreen] | type[SettingsScreen],
+) -> str:
     bindings = (b for b in screen.BINDINGS if isinstance(b, Binding))
     return table(
         ("key", "what it does"), ((_names(b), b.tooltip or b.description) for b in bindings)
@@ -157,6 +160,7 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "keys of the kill dialog": partial(_of_dialog, KillScreen),
         "keys of the help": partial(_of_dialog, HelpScreen),
         "keys of the palette": partial(_of_dialog, PaletteScreen),
+        "keys of the settings dialog": partial(_of_dialog, SettingsScreen),
     },
     "main.md": {
         "columns of devices": partial(_columns, DEVICE_COLUMNS),

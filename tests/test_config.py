@@ -184,6 +184,8 @@ def test_the_defaults_are_printed_where_no_file_is(tmp_path: Path) -> None:
         (["--only", "pid=" + "9" * 5000], "99999999999999999999… is too large"),
         (["--only", "chips=1"], "takes user=, pid=, chip=, id=, text=; got chips=1"),
         (["--only", "pid="], "is empty"),
+        (["--only", "text=stp<3"], "no column stp; did you mean step?"),
+        (["--no-headers"], "--no-headers"),
         (["--interval", "nan"], "not between 0.1 and 86400"),
     ],
 )
@@ -206,6 +208,9 @@ def test_wrong_words_exit_2_and_say_why(
         (["id=tpu:8"], True),
         (["text=TRAIN"], True),
         (["text=no such word"], False),
+        (["text=step<1h ~train.*py"], True),
+        (["text=step>1h"], False),
+        (["text=!train"], False),
         (["text=train", "pid=1"], False),
         (["chip=77"], False),
     ],
@@ -215,6 +220,15 @@ def test_only_chooses_processes_of_every_output(job: Path, only: list[str], show
     found = json.loads(tpusmi(job, "--json", *flags).stdout)
     assert bool(found["processes"]) is shown
     assert bool(found["devices"]) is shown
+
+
+def test_header_and_processes_are_left_out_of_the_table(job: Path) -> None:
+    whole = tpusmi(job, "-1").stdout
+    assert whole.startswith("tpusmi ")
+    assert "train.py" in whole
+    found = tpusmi(job, "-1", "--no-header", "--no-processes").stdout
+    assert found.startswith("DEVICE ")
+    assert "train.py" not in found
 
 
 def test_a_chip_is_all_of_its_devices(tmp_path: Path) -> None:

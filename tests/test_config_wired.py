@@ -12,7 +12,7 @@ FILE = """
 theme = "dark"
 [keys]
 quit = "z"
-help = "F2"
+help = "F3"
 [colors]
 bold = "#ff8700"
 """
@@ -28,10 +28,11 @@ def test_the_dashboard_has_the_theme_the_colors_and_the_keys_of_the_file(tmp_pat
         assert b"38;2;95;215;255" in found.written
         assert b"38;2;255;135;0" in found.written
         found.press("q?")
-        found.press("\x1bOQ")
-        found.see("Keys, marks and columns")
-        found.see("F2  Keys, marks and columns")
+        found.press("\x1bOR")
+        found.see("marks and columns")
+        found.see("F3  ")
+        found.see("This help")
         found.press("q")
-        found.see("Keys, marks and columns", gone=True)
+        found.see("marks and columns", gone=True)
         found.press("z")
         assert found.end() == 0

@@ -7,40 +7,26 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from tpusmi import __version__
 from tpusmi.merge import Sightings, snapshot_of
 from tpusmi.merge.join import Join
 from tpusmi.merge.staleness import judged
-from tpusmi.merge.witnesses import SHARED
-from tpusmi.model import FAILED, History, Host, Missing, Outcome, Snapshot
+from tpusmi.model import History, Host, Snapshot
 from tpusmi.model.process import USUAL, Limits
+from tpusmi.source_runner import ONCE_DEADLINE_S, Runner, Source
 from tpusmi.sources.host_facts import host_facts
-from tpusmi.text import clean
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.merge.memory_watch import MemoryWatch
+
+SETTLED_S = 10.0
+"""A viewer that has run for this long stays: from then on it watches how memory changes."""
 PORT_VARIABLE = "LIBTPUINFO_GRPC_PORT"
 """Ports that are asked for metrics, as nvtop reads it."""
-ONCE_DEADLINE_S = 2.0
-"""A one-shot run waits no longer than this for all its sources together."""
 LOOK_DEADLINE_S = 5.0
 """For one look at who holds the TPU, on which more may depend."""
-HUNG_AFTER_PERIODS = 5
-
-
-class Source(Protocol):
-    """A place to read facts from."""
-
-    name: str
-    period_s: float
-
-    def read(self, now_s: float) -> Outcome:
-        """The facts at present. Answers; does not raise."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what it holds open. Another read may still be under way."""
-        ...
 
 
 class Collector:
@@ -51,8 +37,11 @@ class Collector:
         self.limits = limits
         """How long a holder may do nothing."""
         self._host, self._sources, self._sightings = host, sources, Sightings()
+        self._first_s: float | None = None
+        """When it recorded first."""
+        self._watch: MemoryWatch | None = None
         self._recording = threading.Lock()
-        self._runners = [_Runner(source, self.history, self._record) for source in sources]
+        self._runners = [Runner(source, self.history, self._record) for source in sources]
 
     def start(self) -> None:
         """Read every source again and again, until stop()."""
@@ -109,6 +98,10 @@ class Collector:
     def snapshot(self) -> Snapshot:
         """The newest answers of all sources, merged. Does not wait for any of them."""
         s = snapshot_of(self._record(), host_facts(self._host), __version__, self._judged)
+        watch = self._watch
+        if watch is not None:
+            with self._recording:
+                s = watch.on(s)
         return self._sightings.with_ages(s)
 
     def _record(self) -> Join:
@@ -117,110 +110,26 @@ class Collector:
             now = time.monotonic()
             outcomes = [runner.outcome(now) for runner in self._runners]
             join = Join(outcomes, now, self._host.simulated)
+            watch = self._watched_for(now)
+            if watch is not None:
+                watch.add_peaks(join)
             self.history.record(join.readings, join.places, join.owners, now)
+            if watch is not None:
+                watch.look(join, self.history, now)
         return join
+
+    def _watched_for(self, now_s: float) -> MemoryWatch | None:
+        """What sees how memory changes; None in a viewer that may be gone at once."""
+        if self._watch is None:
+            self._first_s = now_s if self._first_s is None else self._first_s
+            if now_s - self._first_s >= SETTLED_S:
+                from tpusmi.merge.memory_watch import MemoryWatch
+
+                self._watch = MemoryWatch()
+        return self._watch
 
     def _judged(self, s: Snapshot) -> Snapshot:
         return judged(s, self.limits, self.history)
-
-
-class _Runner:
-    """One source, its thread, and its newest outcome."""
-
-    def __init__(self, source: Source, history: History, record: Callable[[], object]) -> None:
-        self.end = threading.Event()
-        self._source = source
-        self._history = history
-        self._record = record
-        self._newest: Outcome | None = None
-        self._is_recorded = True
-        """Whether the history has the readings of the newest outcome."""
-        self._answered_at_s = time.monotonic()
-        self._asking: threading.Event | None = None
-        """Set once the last question is answered; None for a source on a clock of its own."""
-
-    def start(self) -> None:
-        """Read the source again and again, on a thread. Where there is none it has FAILED."""
-        self._asking = None
-        name = f"tpusmi-{self._source.name}"
-        try:
-            threading.Thread(target=self._run, name=name, daemon=True).start()
-        except RuntimeError as error:
-            self.refuse(error)
-
-    def stop(self) -> None:
-        """Let the thread end after the read that is under way, and the source let go."""
-        self.end.set()
-        self._source.close()
-
-    @property
-    def is_asked(self) -> bool:
-        """True while an answer is owed: a source that hangs is not asked twice."""
-        return self._asking is not None and not self._asking.is_set()
-
-    def question(self) -> Callable[[], None]:
-        """What reads the source once. The answer is owed from now on."""
-        done = self._asking = threading.Event()
-        return lambda: self._answer(done)
-
-    def wait(self, limit_s: float) -> None:
-        """Until the answer is there that is owed, if any is."""
-        if self._asking is not None:
-            self._asking.wait(limit_s)
-
-    def refuse(self, error: RuntimeError) -> None:
-        """No thread can be started: the source has FAILED."""
-        self._newest = Outcome(self._source.name, FAILED, f"not asked: {error}")
-        if self._asking is not None:
-            self._asking.set()
-
-    @property
-    def has_answered(self) -> bool:
-        return self._newest is not None
-
-    def outcome(self, now_s: float) -> Outcome:
-        """The newest outcome; FAILED, with its last results, when the source no longer answers."""
-        self._is_recorded = True
-        silent_s = now_s - self._answered_at_s
-        newest = self._newest
-        if newest is not None and not self._is_hung(silent_s):
-            return newest
-        message = f"has not answered for {silent_s:.{1 if newest is None else 0}f} s"
-        if newest is None:
-            return Outcome(self._source.name, FAILED, message, silent_s)
-        # Its servers answered then: it is the source itself that is silent now.
-        witness = Missing(self._source.name, message)
-        missing = (*newest.missing, witness) if self._source.name in SHARED else newest.missing
-        return newest._replace(status=FAILED, message=message, took_s=silent_s, missing=missing)
-
-    def _is_hung(self, silent_s: float) -> bool:
-        """Whether it owes an answer: to the question that was asked of it, else to its clock.
-
-        How old an answer to a question is tells only how long the other sources took.
-        """
-        if self._asking is not None:
-            return self.is_asked
-        return silent_s > max(ONCE_DEADLINE_S, HUNG_AFTER_PERIODS * self._source.period_s)
-
-    def _run(self) -> None:
-        while not self.end.is_set():
-            self._answer()
-            self.end.wait(self._source.period_s)
-
-    def _answer(self, done: threading.Event | None = None) -> None:
-        started = time.monotonic()
-        try:
-            outcome = self._source.read(started)
-            if not self._is_recorded:  # the screen is paused, or drawn more seldom
-                self._record()
-        except Exception as error:  # noqa: BLE001  # must not take the screen with it
-            message = clean(f"{type(error).__name__}: {error}", 200)
-            outcome = Outcome(self._source.name, FAILED, message, time.monotonic() - started)
-        self._history.add(outcome.past)
-        self._newest, self._is_recorded = outcome, not outcome.readings
-        self._answered_at_s = time.monotonic()
-        if done is not None:
-            done.set()
 
 
 def open_collector(

@@ -90,7 +90,7 @@ def held_memory(profile: bytes, by_device: bool = False) -> HeldMemory:
         _add(rows, site, size, count)
         if by_device:
             _add(devices.setdefault(device, {}), site, size, count)
-    sites = sorted((Site._make(_row(*row)) for row in rows.items()), key=_largest_first)
+    sites = sorted((Site(*_row(*row)) for row in rows.items()), key=_largest_first)
     memory = HeldMemory(tuple(sites))
     return _with_largest(memory, devices) if by_device else memory
 
@@ -142,7 +142,7 @@ def packed_sites(profile: bytes, most: int = 200) -> bytes:
     Readers of format 1.1 unpack the first member, and do not look for another.
     """
     memory = held_memory(profile, by_device=True)
-    rows = [tuple(site) for site in memory.sites[:most]]
+    rows = [site[:6] for site in memory.sites[:most]]  # what readers of format 1.1 unpack
     places = {site[:4]: i for i, site in enumerate(rows)}
     left_out = [memory.left_out_bytes or 0, memory.left_out_count or 0]
     by_site = []

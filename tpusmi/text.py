@@ -73,9 +73,30 @@ def elapsed(seconds: float) -> str:
     return f"{hours}h{minutes:02}m" if hours < 24 else f"{hours // 24}d{hours % 24:02}h"
 
 
+def per_minute(bytes_per_s: float) -> str:
+    """What comes together in a minute: `390 MiB`, `0.10 MiB`, `2.5 GiB`."""
+    mib = 60 * bytes_per_s / (1 << 20)
+    if mib >= 1023.5:
+        return f"{mib / 1024:.1f} GiB"
+    if 0 < mib < 0.005:
+        return "<0.01 MiB"
+    return f"{mib:.{0 if mib >= 99.5 or not mib else 1 if mib >= 0.95 else 2}f} MiB"
+
+
 def noun(number: float, what: str, several: str = "") -> str:
     """`device` for 1, `devices` for any other number."""
     return what if number == 1 else several or f"{what}s"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers as `0-3,8`; empty for none."""
+    spans: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
 
 
 def whole_number(text: str) -> int | None:

@@ -7,7 +7,10 @@ from typing import Any
 
 from support.device_feeds import v5e_chips
 from support.feeds import Job, MomentFeed, ScriptedFeed
+from support.memory_histories import MIB
+from support.watched_memory import Moment
 from tpusmi.merge.advice import advised
+from tpusmi.merge.memory_watch import MemoryWatch
 from tpusmi.merge.notices import Sightings, notices
 from tpusmi.model import (
     AGENT,
@@ -16,17 +19,21 @@ from tpusmi.model import (
     OK,
     OTHER_MOUNTS,
     ChipKey,
+    History,
     Life,
     Link,
     LockFile,
     LockState,
+    MemoryProfile,
     Missing,
     Notice,
     Number,
     Outcome,
     Process,
+    Reading,
     Server,
     Sign,
+    Site,
     Snapshot,
     Value,
     Verdict,
@@ -55,7 +62,7 @@ def moment(case: str) -> Snapshot:
     """The host with what that notice is about, seen for some minutes."""
     s = MAKERS[case](host())
     s = s._replace(processes=tuple(map(advised, s.processes)))
-    seen, sightings = notices(s), Sightings()
+    seen, sightings = (*s.warnings, *notices(s)), Sightings()
     sightings.aged(seen, s.at_s - AGE_S)
     return s._replace(warnings=sightings.aged(seen, s.at_s))
 
@@ -143,6 +150,32 @@ def _throttled(s: Snapshot) -> Snapshot:
     return s._replace(values={**s.values, (ChipKey(1), "throttle_percent"): value})
 
 
+def _growing(**fields: Any) -> Callable[[Snapshot], Snapshot]:
+    """What a watch says of the first job after six minutes in which it kept 120 MiB a minute more:
+    in a line of code, in its live arrays, or only in its memory in use. `keeps` says which of them.
+    """
+    keeps: tuple[str, ...] = fields.pop("keeps")
+
+    def changed(s: Snapshot) -> Snapshot:
+        first, *others = s.processes
+        watch, history, devices = MemoryWatch(), History(), s.devices[:4]
+        for ago_s in range(360, -1, -4):
+            at_s, size = s.at_s - ago_s, (9000 - 2 * ago_s) * MIB
+            history.add(
+                Reading(name, d.key, size // 4, at_s, AGENT, 5.0)
+                for name in keeps
+                if name != "lines"
+                for d in devices
+            )
+            site = Site("log_metrics", "/home/ada/llm/metrics.py", 27, "buffer", size, 9)
+            profile = MemoryProfile(at_s, (site,) if "lines" in keeps else ())
+            first = first._replace(profile=profile, **fields)
+            watch.look(Moment((first,), (devices, ()), {}, {}), history, at_s)
+        return watch.on(s._replace(processes=(first, *others)))
+
+    return changed
+
+
 def _lock(state: LockState, message: str, pids: tuple[int, ...] = ()) -> LockFile:
     return LockFile("/tmp/libtpu_lockfile", state, owner="grace", pids=pids, message=message)
 
@@ -195,6 +228,10 @@ MAKERS: Mapping[str, Callable[[Snapshot], Snapshot]] = {
     ),
     "no_metrics.agent": _both(_mute(), _job(interval_s=1.0, sampled_at_s=99_999.6)),
     "unused": _values(idle_s=400.0, duty_cycle_percent=0.0),
+    "memory_grows": _growing(keeps=("lines", "live_array_bytes", "hbm_used_bytes")),
+    "memory_grows.lines": _growing(keeps=("live_array_bytes", "hbm_used_bytes")),
+    "memory_grows.programs": _growing(keeps=("hbm_used_bytes",)),
+    "memory_grows.bare": _growing(keeps=("hbm_used_bytes",), interval_s=None, sampled_at_s=None),
     "cpu_fallback": _agent(
         "cpu_fallback", "JAX runs on the CPU although 8 TPU functions are on the PCI bus"
     ),

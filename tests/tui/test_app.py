@@ -11,7 +11,7 @@ from tpusmi.tui import Options
 from tpusmi.tui.app import Dashboard
 from tpusmi.tui.help import HelpScreen
 from tpusmi.tui.keymap import clash
-from tpusmi.tui.keys import EVERYWHERE, offered
+from tpusmi.tui.keys import EVERYWHERE, key_names, offered
 from tpusmi.tui.main.main_page import MainPage
 from tpusmi.tui.pages import NAMES, _page, every_key, keys_by_page
 
@@ -41,8 +41,9 @@ async def test_help_lists_every_binding_and_closes_again(key: str) -> None:
     async with dashboard(two_jobs(), size=(100, 40)) as pilot:
         await press(pilot, key)
         assert isinstance(pilot.app.screen, HelpScreen)
-        shown = "\n".join(screen_text(pilot))
-        assert [b.tooltip for b in offered(EVERYWHERE, False) if b.tooltip not in shown] == []
+        shown = "\n".join(screen_text(pilot)).split()
+        names = {name for b in offered(EVERYWHERE, False) for name in key_names(b)}
+        assert names <= {*shown}
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, HelpScreen)
 
@@ -54,7 +55,7 @@ async def test_help_scrolls_on_a_small_screen() -> None:
         await press(pilot, *["down"] * 3)
         assert screen_text(pilot)[1] == first[4]
         await press(pilot, *["down"] * 300)
-        assert "CHANGE +/-" in "\n".join(screen_text(pilot))  # its last lines
+        assert "COMMAND" in "\n".join(screen_text(pilot))  # its last lines
 
 
 def test_every_binding_has_an_id_a_tooltip_and_an_action() -> None:

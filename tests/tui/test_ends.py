@@ -60,7 +60,7 @@ async def test_several_ends_run_at_once() -> None:
     async with armed(holders(), ender, size=(140, 35)) as pilot:
         for pid, keys in ((STALE, ("home", "k")), (HEALTHY, ("down", "I"))):
             ender.expect(pid)
-            await press(pilot, *keys, "enter")
+            await press(pilot, *keys, keys[-1].lower().replace("k", "t"), "enter")
             ender.step(pid, f"{pid} goes on")
         for pid in (STALE, HEALTHY):
             await until(pilot, lambda pid=pid: f"{pid} goes on" in row(pilot, pid))
@@ -176,7 +176,7 @@ async def test_a_real_holder_is_really_ended_and_its_node_seen_free(tmp_path: Pa
             await press(pilot, "k")
             assert f"End pid {mine.pid}" in shown(pilot)
             assert NODE in shown(pilot)
-            await press(pilot, "enter")
+            await press(pilot, "t", "enter")
             ended = f"pid {mine.pid}: ended by SIGTERM"
             await until(pilot, lambda: ended in text(pilot, "notices"))
             assert mine.process.wait(10) == -signal.SIGTERM

@@ -7,7 +7,7 @@ from support.dashboards import dashboard, press, shown, text
 from support.feeds import two_jobs
 
 from tpusmi.tui.ending.kill_screen import KillScreen
-from tpusmi.tui.keymap import KeyNameError, clash, remapped, spelled
+from tpusmi.tui.keymap import KeyNameError, clash, in_settings, remapped, spelled
 from tpusmi.tui.keys import key_names, shown_key
 from tpusmi.tui.pages import every_key
 
@@ -15,6 +15,8 @@ from tpusmi.tui.pages import every_key
 @pytest.mark.parametrize(
     ("printed", "textual"),
     [
+        ("←,Left", "left"),
+        ("Shift-→", "shift+right"),
         ("k, F9", "k,f9"),
         ("?", "question_mark"),
         ("K", "K"),
@@ -44,13 +46,34 @@ def test_what_is_no_key_is_refused(wrong: str) -> None:
         spelled(wrong)
 
 
+@pytest.mark.parametrize(
+    ("textual", "printed"),
+    [
+        ("question_mark,h,f1", "?, h, F1"),
+        ("full_stop,greater_than_sign", "., >"),
+        ("comma,less_than_sign", "comma, <"),
+        ("escape", "Esc"),
+        ("pageup,shift+left", "PgUp, Shift-←"),
+        ("ctrl+c,ctrl+plus,alt+a,K", "Ctrl-C, Ctrl-+, Alt-a, K"),
+    ],
+)
+def test_keys_are_printed_as_on_a_keyboard_and_read_back(textual: str, printed: str) -> None:
+    assert in_settings(textual) == printed
+    assert spelled(printed) == textual
+
+
+def test_every_binding_reads_back_as_it_is_printed() -> None:
+    for binding in every_key():
+        assert spelled(in_settings(binding.key)) == binding.key
+
+
 def test_every_binding_is_spelled_as_textual_does() -> None:
     for binding in every_key():
         assert spelled(binding.key) == binding.key
 
 
 def test_footer_and_help_show_the_keys_that_a_person_chose() -> None:
-    found = {b.id: b for b in remapped(every_key(), {"kill": "z,f8", "quit": "q"})}
+    found = {b.id: b for b in remapped(every_key(), {"kill": "z,f8", "quit": "q,f10"})}
     assert key_names(found["kill"]) == ["z", "F8"]
     assert shown_key(found["kill"]) == "z"
     assert shown_key(found["quit"]) == "q"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 
@@ -53,8 +54,8 @@ async def test_of_a_job_that_has_ended_it_says_so_in_a_sentence() -> None:
     feed = ScriptedFeed((Job(ended.pid, "python train.py", 0, 4, state="dead"),))
     async with dashboard(feed, host=Host()) as pilot:
         await press(pilot, "k")
-        assert f"pid {ended.pid} (ada) is left alone" in shown(pilot)
-        assert "It is not running." in shown(pilot)
+        assert not is_asking(pilot)
+        assert text(pilot, "footer").startswith(f"pid {ended.pid} is not running")
 
 
 @pytest.mark.parametrize(("key", "number"), KEYS)
@@ -198,20 +199,44 @@ async def test_unknown_facts_are_dashes() -> None:
         assert "│ user     –: perhaps another user's process" in shown(pilot)
 
 
-@pytest.mark.parametrize(
-    ("started_us", "keys", "why"),
-    [
-        ((), ("end",), "It has libtpu loaded, and holds no TPU."),
-        ((STALE,), (), "It started this tpusmi, which would end with it"),
-    ],
-)
-async def test_whoever_is_refused_can_only_be_let_go(
-    started_us: tuple[int, ...], keys: tuple[str, ...], why: str
-) -> None:
-    ender = ScriptedEnder(*started_us)
+@pytest.mark.parametrize("key", ["k", "f9", "T", "K", "I"])
+async def test_enter_after_a_key_does_nothing_to_a_healthy_training(key: str) -> None:
+    ender = ScriptedEnder()
     async with armed(holders(), ender) as pilot:
-        await press(pilot, *keys, "K")
-        assert why in shown(pilot)
+        await press(pilot, "end", "up", key)
+        assert f"End pid {HEALTHY}" in shown(pilot)
+        assert chosen(pilot) == "Cancel"
+        assert "Not certainly stale: Enter ends a process only after t, i or k." in shown(pilot)
+        await press(pilot, "enter")
+        assert not is_asking(pilot)
+        ender.expect(HEALTHY)
+        await press(pilot, key, "i", "enter")
+        await until(pilot, lambda: ender.orders == [((HEALTHY,), Order(INT))])
+        ender.step(HEALTHY, report(HEALTHY, "ended", "ended"))
+
+
+@pytest.mark.parametrize("verdict", [Verdict.MAYBE, Verdict.UNKNOWN, Verdict.NOT_STALE, None])
+async def test_only_a_stale_verdict_leaves_the_signal_chosen(verdict: Verdict | None) -> None:
+    job = Job(77, "python x.py", 0, 0, holds=("/dev/vfio/0",), verdict=verdict)
+    async with armed(ScriptedFeed((job,)), ScriptedEnder()) as pilot:
+        await press(pilot, "K")
+        assert chosen(pilot) == "Cancel"
+
+
+async def test_a_job_without_a_tpu_is_not_offered_and_the_footer_says_what_ends_it() -> None:
+    ender = ScriptedEnder()
+    async with armed(ScriptedFeed((Job(1781, "python cpu.py", 0, 4),)), ender) as pilot:
+        await press(pilot, "k")
+        assert not is_asking(pilot)
+        said = "pid 1781 holds no TPU: `kill 1781` in a shell ends it"
+        assert text(pilot, "footer").startswith(said)
+
+
+async def test_who_is_refused_can_only_be_let_go() -> None:
+    ender = ScriptedEnder(STALE)
+    async with armed(holders(), ender) as pilot:
+        await press(pilot, "K")
+        assert "It started this tpusmi, which would end with it" in shown(pilot)
         assert chosen(pilot) == "Cancel"
         assert "[SIG" not in shown(pilot)
         await press(pilot, "t", "1", "k", "right", "tab")
@@ -245,11 +270,9 @@ async def test_the_help_names_each_key_that_ends_and_the_footer_one() -> None:
     async with armed(holders(), ScriptedEnder(), size=(180, 60)) as pilot:
         assert "k End" in text(pilot, "footer")
         await press(pilot, "question_mark")
-        (line,) = (line for line in screen_text(pilot) if "End the selected or tagged" in line)
-        assert "k F9" in line
-        for key, name in (("T", "SIGTERM"), ("K", "SIGKILL"), ("I", "SIGINT")):
-            assert f"{key}  End with {name} (asks first)" in shown(pilot)
-        assert "L left over (stale)" in shown(pilot)
+        assert "k F9   End selected or tagged" in shown(pilot)
+        assert "T K I  SIGTERM, SIGKILL, SIGINT" in shown(pilot)
+        assert re.search("L  +left over \\(stale\\)", shown(pilot))
 
 
 # -- choosing

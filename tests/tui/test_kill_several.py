@@ -53,7 +53,7 @@ async def tag(pilot: Pilot[None], *pids: int) -> None:
 async def test_it_lists_every_tagged_process_with_what_speaks_for_and_against_its_end() -> None:
     async with armed(holders(beside()), ScriptedEnder(), size=SIZE) as pilot:
         await tag(pilot, STALE, HEALTHY)
-        await press(pilot, "k")
+        await press(pilot, "k", "t")
         for words in (
             "End 2 processes?",
             f"pid {STALE} (ada)  chips 0-3  3h00m old",
@@ -103,7 +103,7 @@ async def test_each_key_ends_all_tagged_ones_in_one_order(key: str, number: int)
     ender.expect(STALE)
     async with armed(family(), ender, size=SIZE) as pilot:
         await tag(pilot, STALE, *WORKERS)
-        await press(pilot, key, "enter")
+        await press(pilot, key, {"k": "t", "f9": "t"}.get(key, key), "enter")
         await until(pilot, lambda: ender.orders == [((STALE, *WORKERS), Order(int(number)))])
         assert "tagged" not in text(pilot, "processes")
         ender.step(STALE, report(STALE, "ended", "ended"))
@@ -168,7 +168,7 @@ async def test_rows_tell_how_far_each_is_and_notices_what_became_of_each() -> No
     ender.expect(STALE)
     async with armed(holders(), ender, size=SIZE) as pilot:
         await tag(pilot, STALE, HEALTHY)
-        await press(pilot, "k", "enter")
+        await press(pilot, "k", "t", "enter")
         ender.step(STALE, "SIGTERM sent, 3 of 10 s")
         for pid in (STALE, HEALTHY):
             await until(pilot, lambda pid=pid: "3 of 10 s" in row(pilot, pid))
@@ -192,7 +192,7 @@ async def test_an_error_that_stops_the_end_names_all_of_them() -> None:
     ender.expect(STALE)
     async with armed(holders(), ender, size=SIZE) as pilot:
         await tag(pilot, STALE, HEALTHY)
-        await press(pilot, "k", "enter")
+        await press(pilot, "k", "t", "enter")
         ender.step(STALE, "SIGTERM sent")
         ender.step(STALE, OSError(24, "Too many open files"))
         words = f"pid {STALE}, {HEALTHY}: could not be ended: OSError(24"
@@ -205,7 +205,7 @@ async def test_a_stale_holder_is_found_and_freed_with_two_keys_from_the_start() 
     feed.jobs = (*feed.jobs[1:], feed.jobs[0])
     ender.expect(STALE)
     async with armed(feed, ender, size=(80, 24)) as pilot:
-        await press(pilot, "k", "enter")
+        await press(pilot, "k", "t", "enter")
         await until(pilot, lambda: ender.orders == [((STALE,), Order(TERM))])
         ender.step(STALE, report(STALE, "ended", "ended"))
         await until(pilot, lambda: "ended" in text(pilot, "notices"))
@@ -235,7 +235,7 @@ async def test_two_real_holders_are_ended_with_one_dialog_and_a_third_lives_on(
             assert "End 2 processes?" in shown(pilot)
             for pid in (first.pid, second.pid):
                 assert f"pid {pid} (" in shown(pilot)
-            await press(pilot, "enter")
+            await press(pilot, "t", "enter")
             for pid in (first.pid, second.pid):
                 ended = f"pid {pid}: ended by SIGTERM"
                 await until(pilot, lambda ended=ended: ended in text(pilot, "notices"))

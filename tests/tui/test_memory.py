@@ -127,6 +127,31 @@ async def test_the_mark_shows_what_has_grown_since() -> None:
         assert "+1.2 GiB   +120 ▸ new log_metrics" in leak
 
 
+async def test_a_rate_is_a_dash_until_known_and_then_per_minute_of_all_devices_together() -> None:
+    feed = one_job()
+    async with dashboard(feed, size=(120, 35)) as pilot:
+        await press(pilot, "m")
+        assert rows(pilot)[0].split("▸")[0].split()[-1] == "–"
+        rates = {
+            ("init_params", "train/model.py", 212): 6.5 * MIB,
+            ("init_optimizer", "train/optimizer.py", 48): 0.0,
+            ("train_step", "train/loop.py", 131): -0.5 * MIB,
+        }
+        job = feed.jobs[0]
+        assert isinstance(job, MemoryJob)
+        job.take(profile(99_999.0, held(4))._replace(rates=rates))
+        await press(pilot, "r")
+        assert "RATE" in titles(pilot)
+        found = {line.split("▸ ")[1].split()[0]: line.split("▸")[0].split() for line in rows(pilot)}
+        assert found["init_params"][-2:] == ["+390", "MiB/min"]
+        assert found["init_optimizer"][-1] == "0"
+        assert found["train_step"][-1] == "–", "one of its two lines is not known"
+        await press(pilot, "S", "S")
+        assert rows(pilot)[0].endswith("▸ init_params  train/model.py:212")
+        await press(pilot, "D")
+        assert "MiB/min" not in shown(pilot), "of one device alone it is not known"
+
+
 async def test_a_second_press_moves_the_mark() -> None:
     feed = one_job()
     async with dashboard(feed) as pilot:
@@ -155,6 +180,8 @@ async def test_capital_s_sorts_by_change_only_since_a_mark() -> None:
     async with dashboard(feed, size=(110, 30)) as pilot:
         await press(pilot, "m", "S")
         assert "COUNT▾" in titles(pilot)
+        await press(pilot, "S")
+        assert "RATE▾" in titles(pilot)
         await press(pilot, "S", "b")
         assert "BYTES▾" in titles(pilot)
         grow(feed)
@@ -407,10 +434,11 @@ async def test_the_keys_of_the_page_are_in_its_help() -> None:
         await press(pilot, "m", "question_mark")
         found = shown(pilot)
         for words in (
-            "Set the mark",
-            "Open all rows",
-            "Show the next / previous device alone",
-            "Sort by bytes",
+            "b          Set the mark for CHANGE",
+            "e E        Unfold / fold all rows",
+            "D > . < ,  Next / previous device",
+            "S  Sort by the next column",
+            "ALLOCATED BY",
         ):
             assert words in found
 

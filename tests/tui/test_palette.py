@@ -6,7 +6,9 @@ import pytest
 from support.dashboards import dashboard, press, shown, text
 from support.feeds import two_jobs
 
-from tpusmi.tui.palette import PaletteScreen
+from tpusmi.model import Host
+from tpusmi.tui.pages import keys_by_page
+from tpusmi.tui.palette import PaletteScreen, commands_of
 
 
 async def test_a_command_is_found_by_a_part_of_its_name_and_run() -> None:
@@ -48,3 +50,19 @@ async def test_a_readonly_dashboard_offers_no_end() -> None:
     async with dashboard(two_jobs(), host=None) as pilot:
         await press(pilot, "colon", *"sig")
         assert "No matching command" in shown(pilot)
+
+
+@pytest.mark.parametrize("page", ["main", "device", "memory", "job"])
+def test_each_command_is_listed_once_with_all_of_its_keys(page: str) -> None:
+    commands = commands_of(keys_by_page()[page])
+    assert len({c.binding.action for c in commands}) == len(commands)
+    assert len({c.text for c in commands}) == len(commands)
+    (leave,) = (c for c in commands if c.binding.action == "leave")
+    assert (leave.text, leave.keys) == ("Quit", "q F10 Ctrl-C")
+
+
+async def test_a_command_is_found_by_the_name_of_each_of_its_keys() -> None:
+    async with dashboard(two_jobs(), size=(120, 40), host=Host()) as pilot:
+        await press(pilot, "colon", *"sigterm")
+        assert "End the selected or tagged processes (asks first)" in shown(pilot)
+        assert "k F9 T" in shown(pilot)

@@ -31,6 +31,7 @@ SPELLED = {
     **{"home": "\x1b[H", "end": "\x1b[F", "pageup": "\x1b[5~", "pagedown": "\x1b[6~"},
     **{"shift+tab": "\x1b[Z", "shift+left": "\x1b[1;2D", "shift+right": "\x1b[1;2C"},
     **{"f1": "\x1bOP", "f5": "\x1b[15~", "f9": "\x1b[20~", "ctrl+p": "\x10"},
+    **{"f2": "\x1bOQ", "f12": "\x1b[24~", "ctrl+r": "\x12"},
     **{"question_mark": "?", "slash": "/", "plus": "+", "equals_sign": "=", "minus": "-"},
     **{"underscore": "_", "colon": ":", "comma": ",", "full_stop": "."},
     **{"less_than_sign": "<", "greater_than_sign": ">"},

@@ -12,7 +12,7 @@ import pytest
 from support import segments
 
 import tpusmi
-from tpusmi import collect
+from tpusmi import collect, source_runner
 from tpusmi.collect import Collector
 from tpusmi.model import (
     AGENT,
@@ -157,7 +157,7 @@ def test_a_source_that_stops_answering_shows_as_old(monkeypatch: pytest.MonkeyPa
         assert source.asked.acquire(timeout=5)
         release = source.hang()
         _wait_for(lambda: collector.have_all_answered())
-        monkeypatch.setattr(collect, "ONCE_DEADLINE_S", 0.05)
+        monkeypatch.setattr(source_runner, "ONCE_DEADLINE_S", 0.05)
         _wait_for(lambda: collector.snapshot().sources[0].status == FAILED)
         assert collector.snapshot().value("hbm_used_bytes", KEY) == 5
     finally:
@@ -176,7 +176,7 @@ def test_one_that_answered_is_not_silent_because_another_was_slow(
     hung: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long that took: it was asked once, and it answered."""
-    monkeypatch.setattr(collect, "ONCE_DEADLINE_S", 0.01)
+    monkeypatch.setattr(source_runner, "ONCE_DEADLINE_S", 0.01)
     collector = Collector(Host(), [hung, Scripted("holders", None)])
     snapshot = collector.read_once(deadline_s=0.5)
     assert [(o.source, o.status) for o in snapshot.sources] == [("hung", FAILED), ("holders", OK)]

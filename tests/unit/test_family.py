@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,3 +85,16 @@ def test_every_process_is_there_once_whatever_the_ancestors_say(
         text = branch.indent
         parts = {text[i : i + 3] for i in range(0, len(text), 3)}
         assert parts <= {"   ", "│  ", "├─ ", "└─ "}
+
+
+def test_a_launcher_has_all_processes_below_it_and_a_walk_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = ((7, "worker"), (6, "torchrun"))
+    life = Life("S", 7, 7, 6, 60.0, 1, ancestors=line)
+    ranks = [Process(ProcessKey(pid, pid), "ann", f"rank {pid}", life=life) for pid in (8, 9)]
+    rows = {b.pid: b.below for b in tree(ranks)}
+    assert {p.pid for p in rows[6]} == {8, 9} == {p.pid for p in rows[7]}
+    assert rows[8] == ()
+    monkeypatch.setattr("tpusmi.report.family.WALKS_MOST", 2)
+    assert all(b.below == () for b in tree(ranks))

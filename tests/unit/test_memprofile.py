@@ -236,12 +236,12 @@ def test_readers_of_format_1_1_find_the_sites_alone_in_the_first_member() -> Non
     unpacker = zlib.decompressobj(wbits=31)
     rows = json.loads(unpacker.decompress(packed_sites(SPREAD)))
     assert unpacker.eof
-    assert [tuple(row) for row in rows] == [tuple(s) for s in sites(SPREAD)]
+    assert [tuple(row) for row in rows] == [tuple(s)[:6] for s in sites(SPREAD)]
 
 
 def test_sites_of_format_1_1_have_no_device_and_may_have_left_something_out() -> None:
     (site,) = sites(profile([(1, 64, {"kind": "buffer", "device": "TPU_3"})], [("f", "/me.py")]))
-    found = unpacked_sites(gzip.compress(json.dumps([site]).encode()), by_device=True)
+    found = unpacked_sites(gzip.compress(json.dumps([site[:6]]).encode()), by_device=True)
     assert found.allocations == (Allocation("f", "/me.py", 10, "buffer", None, 64, 1),)
     assert (found.left_out_bytes, found.left_out_count) == (None, None)
 

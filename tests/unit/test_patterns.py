@@ -25,8 +25,11 @@ FUNCTIONS = {
     **dict.fromkeys(("compile", "findall", "finditer", "search", "split", "sub", "subn"), "find"),
     **{"match": "match", "fullmatch": "fullmatch"},
 }
-OF_OTHERS = {("tpusmi.simulate.metric_answers", "pattern")}
-"""Not a pattern of ours: a client of the simulated server sends it, as libtpu lets it."""
+OF_OTHERS = {
+    ("tpusmi.simulate.metric_answers", "pattern"),  # a client sends it, as libtpu lets it
+    ("tpusmi.report.patterns", "piece"),  # the user's own; test_patterns_of_filters.py bounds its time
+}
+"""Not patterns of ours."""
 LONG = 64 * 1024
 SHORT = 4096
 SUSPECT_S, MOST_S = 0.005, 2.0

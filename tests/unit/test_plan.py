@@ -92,7 +92,11 @@ A, B = process(1000, NODES[0]), process(1001, NODES[1])
             id="a pid that is not stale, where only stale ones are meant",
         ),
         pytest.param(
-            (A, B), {"pids": (1000,), "chips": (1,)}, [], {}, id="a pid that is on another chip"
+            (A, B),
+            {"pids": (1000,), "chips": (1,)},
+            [],
+            {1000: "holds chip 0, not chip 1"},
+            id="a pid that is on another chip",
         ),
         pytest.param(
             (process(1, NODES[0]),), {"chips": (0,)}, [], {1: "is the init process"}, id="init"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,10 @@ from tpusmi.settings import (
     load,
     settings_path,
 )
+from tpusmi.sources.users import home
 from tpusmi.tui.draw.themes import THEMES
-from tpusmi.tui.feed import DeviceView
-from tpusmi.tui.keymap import clash, spelled
+from tpusmi.tui.feed import PANELS, DeviceView
+from tpusmi.tui.keymap import clash, in_settings, spelled
 from tpusmi.tui.pages import every_key, keys_by_page
 
 WHOLE = """
@@ -32,6 +34,13 @@ interval = 2
 view = "heat"
 ascii = true
 only_user = "ann"
+hidden = ["graphs", "header"]
+sort = "RSS"
+reverse = true
+window = 5
+[columns]
+devices = ["MXU", "MEMORY"]
+processes = []
 [keys]
 kill = "z, F8"
 help = "?"
@@ -55,6 +64,11 @@ def test_a_file_says_what_the_dashboard_is_like(tmp_path: Path) -> None:
         view="heat",
         ascii=True,
         only_user="ann",
+        hidden=("graphs", "header"),
+        sort="RSS",
+        reverse=True,
+        window=5,
+        columns={"devices": ("MEMORY", "MXU"), "processes": ()},
         keys={"kill": "z,f8", "help": "question_mark"},
         colors={"graph": "#ff8700", "selected": "bold white on blue"},
     )
@@ -71,7 +85,22 @@ def test_a_missing_or_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("theme", "not valid TOML: Expected '=' after a key"),
-        ("\n\ntheme = dark", "line 3"),
+        ("\n\ntheme = dark", 'config.toml: line 3: text needs quotes: theme = "dark"'),
+        ("[keys]\nquit = Esc # back", 'line 2: text needs quotes: quit = "Esc"'),
+        ("[keys]\nquit = ?", 'line 2: text needs quotes: quit = "?"'),
+        ('\n# x\n[keys]\nhelp = "?"\nkill = "q"', "line 5: [keys] kill: q is already"),
+        ('\n theme = "drak"', "line 2: theme: "),
+        ("[keys]\nkil = 'x'", "tpusmi --print-config lists all of them"),
+        ("[colorz]", 'line 1: unknown setting colorz; did you mean "colors"?'),
+        ("hidden = 'graphs'", 'hidden: must be a list, such as ["a", "b"], not text'),
+        ("hidden = ['graph']", 'hidden: "graph" is not a panel; did you mean "graphs"?'),
+        ("sort = 'memory'", 'sort: "memory" is not a column; did you mean "MEMORY"?'),
+        ("sort = 'no such'", "tpusmi --print-config lists all of them"),
+        ("window = 3", "window: must be one of 0, 1, 2, 5, 10 minutes"),
+        ("window = true", "window: must be one of 0, 1, 2, 5, 10 minutes"),
+        ("[columns]\ndevice = []", 'unknown table device; did you mean "devices"?'),
+        ("[columns]\ndevices = ['MXV']", 'devices: "MXV" is not a column; did you mean "MXU"?'),
+        ("[columns]\ndevices = 3", "line 2: [columns] devices: must be a list"),
         ("a = " + "[" * 9000, "not valid TOML"),
         ("interval = " + "9" * 5000, "not valid TOML"),
         ('theme = "dark"\x1b[2J', "not valid TOML"),
@@ -90,12 +119,12 @@ def test_a_missing_or_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
         ('only_user = "\\u202Eann"', "only_user"),
         ("keys = 3", "keys: must be a table, [keys], not a number"),
         ('[keys]\nkil = "x"', '[keys] unknown key kil; did you mean "kill"?'),
-        ('[keys]\nkill = "bogus"', '[keys] kill: "bogus": no key has that name'),
+        ('[keys]\nkill = "bogus"', '[keys] kill: no key has the name "bogus"'),
         ("[keys]\nkill = 3", '[keys] kill: must be text in "quotes", not a number'),
         ('[keys]\nkill = ""', "[keys] kill"),
         ('[keys]\nkill = "x,,y"', "the comma's is comma"),
         ('[keys]\nkill = "q"', "[keys] kill: q is already the key of quit"),
-        ('[keys]\nkill = "?"', "[keys] kill: question_mark is already the key of help"),
+        ('[keys]\nkill = "?"', "[keys] kill: ? is already the key of help"),
         ('[keys]\nkill = "x"\nquit = "x"', "x is already the key of"),
         ("[colors.graph]\nx = 1", '[colors] graph: must be text in "quotes", not a table'),
         (
@@ -187,7 +216,9 @@ def test_it_is_in_the_xdg_place(
     monkeypatch.setenv("HOME", "/home/ann")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    home.cache_clear()
     assert settings_path() == expected
+    home.cache_clear()
 
 
 LETTERS = st.sampled_from("aäbdefgijlmnstuvwxyzABCDEFGHJLMNOPQSUVWXY0123456789;:!@#$%^&*~`'\"\\|{}")
@@ -225,6 +256,13 @@ ANY = st.builds(
     interval_s=st.floats(INTERVAL_LEAST_S, INTERVAL_MOST_S),
     view=st.sampled_from([view.value for view in DeviceView]),
     ascii=st.booleans(),
+    hidden=st.lists(st.sampled_from(PANELS), unique=True).map(tuple),
+    sort=st.sampled_from(["", "MEMORY", "STEPS/s", "TIME"]),
+    reverse=st.booleans(),
+    window=st.sampled_from([0, 1, 2, 5, 10]),
+    columns=st.sampled_from(
+        [{}, {"devices": ()}, {"devices": ("PID", "5 MIN"), "processes": ("STEPS/s",)}]
+    ),
     only_user=st.text(st.characters(exclude_categories=["C", "Z"])),
     keys=key_maps(),
     colors=st.dictionaries(st.sampled_from([*THEMES["dark"].styles]), STYLES),
@@ -241,11 +279,36 @@ def test_what_is_printed_reads_back_to_the_same_settings(
     assert load(str(path)) == settings
 
 
-def test_what_is_printed_names_every_setting_key_and_style() -> None:
+def test_defaults_are_printed_commented_out_and_keys_as_on_a_keyboard() -> None:
     lines = config_text(Settings()).splitlines()
     for binding in every_key():
-        assert f'{binding.id} = "{binding.key}"  # {binding.tooltip}' in lines
+        assert any(f'#{binding.id} = "{in_settings(binding.key)}"' in line for line in lines)
     for name, style in THEMES["ansi"].styles.items():
-        assert f'# {name} = "{style}"' in lines
-    for name in ("theme", "interval", "view", "ascii", "only_user"):
-        assert any(line.startswith(f"{name} = ") for line in lines)
+        assert f'#{name} = "{style}"' in lines
+    for name in ("theme", "interval", "view", "ascii", "only_user", "hidden", "sort", "window"):
+        assert any(line.startswith(f"#{name} = ") for line in lines)
+    assert [line for line in lines if line and not line.startswith("#")] == [
+        "[columns]",
+        "[keys]  # comma-separated: letters, or names such as ?, Esc, PgUp, Ctrl-X, comma",
+        '[colors]  # on top of the theme: "bold #ff8700", "white on blue", "underline"',
+    ]
+    assert max(map(len, lines)) <= 200
+
+
+def test_each_printed_line_can_be_uncommented_alone(tmp_path: Path) -> None:
+    lines = config_text(Settings()).splitlines()
+    settings = [n for n, line in enumerate(lines) if re.match(r"#[\w-]+ = ", line)]
+    assert len(settings) > 100
+    theme = THEMES[Settings().theme].styles
+    for n in settings:
+        found = of(tmp_path, "\n".join([*lines[:n], lines[n][1:], *lines[n + 1 :]]))
+        assert found._replace(colors={}) == Settings()
+        assert all(str(theme[name]) == style for name, style in found.colors.items())
+    bare = "\n".join(line[1:] if n in settings else line for n, line in enumerate(lines))
+    assert of(tmp_path, bare)._replace(colors={}) == Settings()
+
+
+def test_a_setting_that_differs_is_printed_without_a_comment(tmp_path: Path) -> None:
+    lines = config_text(Settings(theme="dark", keys={"kill": "z,f8"})).splitlines()
+    assert any(line.startswith('theme = "dark"') for line in lines)
+    assert any(line.startswith('kill = "z, F8"') for line in lines)

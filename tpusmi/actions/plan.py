@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from tpusmi.model import (
@@ -17,6 +17,7 @@ from tpusmi.model import (
     Verdict,
 )
 from tpusmi.model.holding import blind
+from tpusmi.text import noun, ranges
 
 
 class Request(NamedTuple):
@@ -131,6 +132,7 @@ def make_plan(s: Snapshot, request: Request, me: Me) -> Plan:
     nodes = _nodes(s, request, holders, requested)
     ending = {t.process.key for t in targets}
     left = [p for p in holders if p.key not in ending]
+    refused += _elsewhere(s, request, holders)
     return Plan(
         targets=tuple(targets),
         refused=tuple(refused),
@@ -193,6 +195,21 @@ def _not_a_holder(s: Snapshot, pid: int, holders: Iterable[Process]) -> Refusal:
     children = ", ".join(f"{p.pid}" for p in below)
     but = f": pid {children}, which it started, holds {', '.join(nodes)}" if below else ""
     return Refusal(pid, process, f"{holds_none}{but}", nodes=nodes)
+
+
+def _elsewhere(s: Snapshot, request: Request, holders: Iterable[Process]) -> Iterator[Refusal]:
+    """The holders that a request names by pid, and that hold none of the chips it names."""
+    nodes = _nodes_of(s, request.chips)
+    for p in holders:
+        if request.chips and p.pid in request.pids and not set(p.holds) & nodes:
+            chips = sorted(c.index for c in s.chips if set(c.nodes) & set(p.holds))
+            held = _chips(chips) if chips else ", ".join(p.holds)
+            yield Refusal(p.pid, p, f"holds {held}, not {_chips(sorted({*request.chips}))}")
+
+
+def _chips(numbers: Sequence[int]) -> str:
+    """`chip 0`, `chips 4-7`."""
+    return f"{noun(len(numbers), 'chip')} {ranges(numbers)}"
 
 
 def _matching(s: Snapshot, request: Request, holders: Iterable[Process]) -> list[Process]:

@@ -510,6 +510,9 @@ class Site(SitePart):
     def bytes(self) -> int | None: ...
     @property
     def count(self) -> int: ...
+    @property
+    def growth_bytes_per_s(self) -> float | None:
+        """On all devices together, over the last minutes; null until known."""
 
 class StepTime(Item):
     """Time between the ends of steps, in seconds, over the last minute."""

@@ -13,12 +13,12 @@ from tpusmi import model
 from tpusmi.api.objects import Device, Process, Snapshot
 from tpusmi.collect import (
     LOOK_DEADLINE_S,
-    ONCE_DEADLINE_S,
     Collector,
     look,
     open_collector,
     this_host,
 )
+from tpusmi.source_runner import ONCE_DEADLINE_S
 from tpusmi.text import counted
 
 DEADLINE_MOST_S, INTERVAL_LEAST_S, INTERVAL_MOST_S = 3600.0, 0.1, 86400.0

@@ -72,12 +72,21 @@ def only(text: str) -> tuple[str, list[str]]:
     kind, equals, which = text.partition("=")
     if not equals or kind not in ONLY:
         raise ArgumentTypeError(f"takes {'=, '.join(ONLY)}=; got {text}")
+    if kind == "text":
+        _check_filter(which)
     if kind == "text" or (kind == "user" and not which):  # user= selects all users
         return kind, [which]
     if kind in ("pid", "chip"):
         listed = numbers(which) if kind == "pid" else chips(which)
         return kind, [str(number) for number in listed]
     return kind, words(which)
+
+
+def _check_filter(text: str) -> None:
+    from tpusmi.report.filters import problem  # here, because most commands have no filter
+
+    if wrong := problem(text):
+        raise ArgumentTypeError(wrong)
 
 
 def setting(name: str, text: str) -> str:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "ps": "show which processes hold the TPU, and whether it is free",
     "kill": "end holders and wait until the TPU is free",
+    "clear": "forget jobs that have ended",
     "dmon": "print each device again and again, as nvidia-smi dmon does",
     "pmon": "print each process again and again, as nvidia-smi pmon does",
     "topo": "show how devices are connected, as nvidia-smi topo -m does",

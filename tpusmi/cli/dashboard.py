@@ -11,6 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from tpusmi.cli.config import saved
 from tpusmi.cli.exits import Exit, talk
 from tpusmi.cli.looks import Looks
 from tpusmi.cli.printing import selection_of, users_asked_for
@@ -18,7 +19,7 @@ from tpusmi.collect import Collector, open_collector
 from tpusmi.interpreter import WHERE, can_start
 from tpusmi.model import History, Host, Snapshot
 from tpusmi.report.select import Selection, recent, selected
-from tpusmi.settings import Settings
+from tpusmi.settings import Settings, settings_path
 
 if TYPE_CHECKING:
     from tpusmi.sources.host_load import HostLoad
@@ -95,6 +96,13 @@ def _tui_options(host: Host, options: argparse.Namespace, looks: Looks) -> Optio
         theme=settings.theme,
         colors=settings.colors,
         view=settings.view,
+        theme_name=settings.theme,
+        hidden=settings.hidden,
+        columns=settings.columns,
+        sort=settings.sort,
+        reverse=settings.reverse,
+        window_s=60 * settings.window or None,
+        save=lambda values: saved(options.config or settings_path(), values),
     )
 
 

@@ -224,8 +224,8 @@ def _add_filters(g: argparse._ArgumentGroup) -> None:
     flag(g, "-ov", "--only-visible",
         help="only the chips in TPU_VISIBLE_CHIPS, TPU_VISIBLE_DEVICES or TPU_VISIBLE_DEVICE_PATHS")
     g.add_argument("--only", type=only, action="append", default=[], metavar="WHAT=WHICH",
-        help="user=NAME, pid=N, chip=0-3,6, id=tpu:8, or text=WORD for processes with that word in "
-        "their command or elsewhere in their row; repeatable")
+        help="user=NAME, pid=N, chip=0-3,6, id=tpu:8, or text=FILTER for processes that match a "
+        "filter as in the dashboard: a word in their row, mxu<30, ~train.*v2; repeatable")
 
 
 def _add_appearance(g: argparse._ArgumentGroup) -> None:
@@ -238,6 +238,8 @@ def _add_appearance(g: argparse._ArgumentGroup) -> None:
     g.add_argument("--view", type=lambda text: setting("view", text),
         metavar="{auto,full,compact,heat}",
         help="how the dashboard shows devices; auto depends on their number")
+    flag(g, "--no-header", help="without the line about the host")
+    flag(g, "--no-processes", help="without the processes")
     g.add_argument("--config", metavar="PATH",
         help="settings file of the dashboard (also TPUSMI_CONFIG); default: tpusmi/config.toml in "
         "$XDG_CONFIG_HOME or ~/.config")
@@ -256,3 +258,8 @@ def _add_more(g: argparse._ArgumentGroup) -> None:
     flag(g, "--strict", help="exit with 4 if a source failed")
     flag(g, "--debug", help="show tracebacks")
 # fmt: on
+
+
+def hidden_by(options: argparse.Namespace) -> tuple[str, ...]:
+    """The panels that the options hide."""
+    return tuple(name for name in ("header", "processes") if getattr(options, f"no_{name}"))

@@ -9,7 +9,7 @@ from itertools import count
 from typing import NamedTuple
 
 from tpusmi.cli.exits import Exit, talk
-from tpusmi.cli.options import WATCH_S, columns
+from tpusmi.cli.options import WATCH_S, columns, hidden_by
 from tpusmi.collect import open_collector
 from tpusmi.model import AGENT, DENIED, FAILED, LIBTPU, OK, Host, Snapshot
 from tpusmi.report.select import NO_MATCH, NO_PROCESS, Selection, missing, recent, selected
@@ -141,13 +141,13 @@ def prepare(options: argparse.Namespace) -> Printing:
         )
     from tpusmi.cli.looks import looks_of
 
-    looks = looks_of(options)
-    return Printing(
-        lambda s, first: (
-            ("" if first else "\n") + plain_table.table(s, looks.color, looks.ascii_only, columns())
-        ),
-        _has_jobs,
-    )
+    looks, hidden = looks_of(options), hidden_by(options)
+
+    def table(s: Snapshot, first: bool) -> str:
+        text = plain_table.table(s, looks.color, looks.ascii_only, columns(), hidden)
+        return text if first else f"\n{text}"
+
+    return Printing(table, _has_jobs)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -112,6 +112,22 @@ TABLE: Mapping[str, Entry] = {
         "A process holds the TPU and leaves it idle for minutes.",
         "see what it waits for; if it is no longer needed, end it: `tpusmi kill {pid}`",
     ),
+    "memory_grows": Entry(
+        "A line of code has only kept more memory for minutes: a leak.",
+        "keep numbers, float(loss), not arrays; empty lists and caches; m shows the lines",
+    ),
+    "memory_grows.lines": Entry(
+        "The live arrays of a job have only grown for minutes, and no single line has.",
+        "press m for its lines of code, and S until they are sorted by RATE",
+    ),
+    "memory_grows.programs": Entry(
+        "The memory in use has only grown for minutes, and the live arrays have not.",
+        "look for programs that are compiled again and again, each with another shape",
+    ),
+    "memory_grows.bare": Entry(
+        "The memory in use has only grown for minutes, of a job without an agent.",
+        "call tpusmi.start() in it to see which lines of code hold the memory",
+    ),
     "cpu_fallback": Entry(
         "There are TPUs, and JAX runs on the CPU without having been told to.",
         "check JAX_PLATFORMS, that jax[tpu] is installed, and who has the TPU: `tpusmi ps`",

@@ -276,6 +276,11 @@ class Join:
             rival = best.setdefault((subject, r.metric), r)
             if rival is not r and _is_better(r, rival, now_s):
                 best[subject, r.metric] = r
+        if self._machine.holds:
+            from tpusmi.merge.sole_holder import of_sole_holders
+
+            devices = [*self._shown.values()]
+            best.update(of_sole_holders(best, self.processes, devices, self.chips, self.outcomes))
         return best
 
 

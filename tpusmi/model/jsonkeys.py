@@ -19,7 +19,7 @@ from tpusmi.model.jsonobject import (
     rounded,
 )
 from tpusmi.model.metrics import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS
-from tpusmi.model.process import PROCESS_FACTS, Life, Process
+from tpusmi.model.process import PROCESS_FACTS, Life, MemoryProfile, Process, Site
 from tpusmi.model.states import PHASES, Holding, LockState, State, Status, Verdict
 
 if TYPE_CHECKING:
@@ -45,6 +45,13 @@ def _fact(name: str) -> Getter:
 
 def _age_s(s: Snapshot, at_s: float | None) -> Any:
     return None if at_s is None else rounded(max(0.0, s.at_s - at_s))
+
+
+def _rated_sites(s: Snapshot, profile: MemoryProfile) -> list[Site]:
+    rates = profile.rates
+    return [
+        x._replace(growth_bytes_per_s=rates.get(x[:3])) if x.bytes else x for x in profile.sites
+    ]
 
 
 def _dcn(s: Snapshot, _: Any) -> dict[str, Any]:
@@ -136,10 +143,14 @@ _SITE = JsonObject(
     key("kind", TEXT, "`buffer` or `executable`."),
     key("bytes", WHOLE_OR_NULL),
     key("count", WHOLE),
+    key("growth_bytes_per_s", NUMBER_OR_NULL,
+        "On all devices together, over the last minutes; null until known.",
+        lambda s, x: rounded(x.growth_bytes_per_s)),
 )
 _MEMORY_PROFILE = JsonObject(
     key("age_s", NUMBER, get=lambda s, profile: _age_s(s, profile.at_s)),
-    keys("sites", _SITE, "Lines of code that hold memory, largest first."),
+    keys("sites", _SITE, "Lines of code that hold memory, largest first.",
+         _rated_sites),
 )
 _VARIABLES: Schema = {
     "type": "object",

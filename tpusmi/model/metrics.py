@@ -17,6 +17,12 @@ NOMINAL = "nominal"
 """What the chip table says, where no source measured: shown, and said so."""
 
 
+SOLE_HOLDER = "sole_holder"
+"""In place of a source: what the chips of a process have in use, which it holds alone."""
+VIEWER = "viewer"
+"""In place of a source: the most that this viewer has seen since it began."""
+
+
 class Metric(NamedTuple):
     """One measured quantity: a row of the table below.
 
@@ -79,7 +85,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("hbm_limit_bytes", DEVICE, "bytes", "LIMIT",
            "Device memory the allocator may hand out.", _MEMORY),
     Metric("hbm_peak_bytes", DEVICE, "bytes", "PEAK",
-           "Most device memory in use at once since the job started.", (AGENT,)),
+           "Most device memory in use at once since the job started.", (AGENT, VIEWER)),
     Metric("hbm_largest_free_block_bytes", DEVICE, "bytes", "LARGEST FREE",
            "Largest single allocation that would still fit.", (AGENT,)),
     Metric("hbm_reserved_bytes", DEVICE, "bytes", "RESERVED",
@@ -132,7 +138,7 @@ METRICS: tuple[Metric, ...] = (
            "XLA programs compiled in the last minute, not counting the job's first minute.",
            (AGENT,)),
     Metric("hbm_used_bytes", PROCESS, "bytes", "USED",
-           "Device memory in use, summed over the process's devices.", (AGENT,)),
+           "Device memory in use, summed over the process's devices.", (AGENT, SOLE_HOLDER)),
     Metric("live_array_bytes", PROCESS, "bytes", "LIVE",
            "Bytes of live arrays on all devices, from the newest memory profile.", (AGENT,)),
     Metric("live_arrays", PROCESS, "count", "ARRAYS",

@@ -135,6 +135,10 @@ class Life(NamedTuple):
     cwd: str | None = None
 
 
+Place = tuple[str, str, int]
+"""A line of code: function, file, line."""
+
+
 class Site(NamedTuple):
     """A line of code and what it keeps alive on all devices together."""
 
@@ -146,6 +150,8 @@ class Site(NamedTuple):
     bytes: int | None
     """None when the backend does not know the size (executables on a TPU)."""
     count: int  # type: ignore[assignment]  # hides tuple.count
+    growth_bytes_per_s: float | None = None
+    """How fast it grows; None until that is known, and for programs."""
 
 
 class Allocation(NamedTuple):
@@ -173,6 +179,8 @@ class MemoryProfile(NamedTuple):
     allocations_left_out_bytes: int | None = 0
     """Bytes of the smallest, which the list has no room for; None when unknown."""
     allocations_left_out_count: int | None = 0
+    rates: Mapping[Place, float | None] = {}
+    """How fast lines grow on all devices together, in bytes per second. None: not known yet."""
 
 
 class Process(NamedTuple):

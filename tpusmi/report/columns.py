@@ -125,6 +125,8 @@ def of_device(name: str, width: int, rank: int, **more: Any) -> ColumnSpec:
     def cell(at: IndexedSnapshot, d: Device) -> Cell:
         measured = rows.device_value(at.snapshot, d, name)
         cell = _valued(measured.value, read)
+        if measured.value is not None:
+            cell = cell._replace(text=words.source_mark(measured.value) + cell.text)
         return cell._replace(text=rows.DITTO) if measured.repeats else cell
 
     return ColumnSpec(m.title, m.help, cell, width=width, rank=rank, right=True, **more)
@@ -182,7 +184,7 @@ def _devices(at: IndexedSnapshot, p: Process) -> Cell:
 
 
 def _process_memory(at: IndexedSnapshot, p: Process) -> Cell:
-    value, note = rows.memory_of_process(at, p)
+    value, note = rows.memory_of_process(at.snapshot, p)
     cell = _valued(value, words.size)
     return cell._replace(text=cell.text + note) if value is not None else cell
 
@@ -238,13 +240,13 @@ DEVICE_COLUMNS = (
     ColumnSpec(MEMORY_COLUMN,
         "HBM in use / limit; ┃ marks the peak; 'live': only live arrays known.",
         _device_memory, width=15, rank=1, right=True),
-    of_device("hbm_peak_bytes", width=9, rank=15, optional=True),
+    of_device("hbm_peak_bytes", width=9, rank=15, optional=True, most=10),
     of_device("live_arrays", width=6, rank=12, optional=True),
-    of_device("live_array_bytes", width=9, rank=11, optional=True),
+    of_device("live_array_bytes", width=9, rank=11, optional=True, most=10),
     of_device("tensorcore_utilization_percent", width=6, rank=3, is_share=True),
     of_device("duty_cycle_percent", width=6, rank=2, is_share=True),
     of_device("hbm_bandwidth_utilization_percent", width=6, rank=4, is_share=True),
-    of_device("idle_s", width=8, rank=8, optional=True, read=words.idle),
+    of_device("idle_s", width=8, rank=8, optional=True, most=9, read=words.idle),
     of_device("hlo_queue_size", width=5, rank=10, optional=True),
     ColumnSpec("PHASE", "What the job on it is doing, as its agent reports.",
         _text(_phase), width=9, rank=9, optional=True),
@@ -264,11 +266,12 @@ PROCESS_COLUMNS = (
         _text(lambda at, p: p.user), width=4, rank=7, most=10, letter="u"),
     ColumnSpec("DEVICES", "Its devices, by the numbers in their names; or the nodes that it holds.",
         _devices, width=8, rank=5, most=12, letter="n"),
-    ColumnSpec("MEMORY", "Memory in use on all its devices; 'live': only live arrays are known.",
+    ColumnSpec("MEMORY",
+        "Memory in use; 'live': live arrays alone; 'chips': of the chips that it holds alone.",
         _process_memory, width=8, rank=1, right=True, most=15, falls=True, letter="g"),
     of_process("steps_per_s", width=8, rank=3, letter="s"),
-    of_process("step_time_s.p50", width=8, rank=4),
-    of_process("step_time_s.p95", width=8, rank=10),
+    of_process("step_time_s.p50", width=8, rank=4, most=9),
+    of_process("step_time_s.p95", width=8, rank=10, most=9),
     of_process("compilations", width=5, rank=9),
     _extra("MXU", "Mean over its devices: share of the peak matrix throughput.",
         _mean("tensorcore_utilization_percent"), width=6, rank=14),

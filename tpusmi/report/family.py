@@ -8,6 +8,9 @@ from tpusmi.model import Process, ProcessKey
 BRANCH, LAST, DOWN = "├─ ", "└─ ", "│  "
 TREE_ASCII = str.maketrans({"├": "|", "└": "`", "─": "-", "│": "|"})
 
+WALKS_MOST = 4096
+"""Most steps down the tree to find what is below launchers: users can nest processes deeply."""
+
 Node = int | ProcessKey
 """A listed process, or the pid of one that is there only because of what it started."""
 
@@ -21,6 +24,8 @@ class Branch(NamedTuple):
     """None for one that has only started others."""
     indent: str
     """What is drawn in front of its command."""
+    below: tuple[Process, ...] = ()
+    """Listed processes under one that has only started others; empty if they are too many."""
 
     @property
     def key(self) -> ProcessKey | None:
@@ -45,6 +50,7 @@ class _Family:
         # The pid of one that has ended, or that only a file names, may be another one's.
         self._keys = {p.pid: p.key for p in processes if not p.is_dead and p.is_verified}
         self._commands: dict[Node, str] = {}
+        self._walks_left = WALKS_MOST
         self._above: dict[Node, Node] = {}
         self._children: dict[Node | None, list[Node]] = {}
         for p in processes:
@@ -70,9 +76,21 @@ class _Family:
 
     def _branch(self, node: Node, indent: str) -> Branch:
         if isinstance(node, int):
-            return Branch(node, self._commands[node], None, indent)
+            below = self._below(node)
+            return Branch(node, self._commands[node], None, indent, below=below)
         p = self._processes[node]
         return Branch(p.pid, p.command, p, indent)
+
+    def _below(self, top: Node) -> tuple[Process, ...]:
+        """The processes under it. All such walks together are limited."""
+        processes, waiting = [], [*self._children.get(top, [])]
+        while waiting and self._walks_left > 0:
+            self._walks_left -= 1
+            node = waiting.pop()
+            waiting += self._children.get(node, [])
+            if not isinstance(node, int):
+                processes.append(self._processes[node])
+        return () if waiting else tuple(processes)
 
     def _add_line(self, p: Process) -> None:
         below: Node = p.key

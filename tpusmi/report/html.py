@@ -219,7 +219,7 @@ def _device_cell(s: Snapshot, d: Device, column: ColumnSpec, written: _HtmlCell)
         memory = rows.memory(s, d)
         if not is_drawn or memory.share is None:
             return tag("td", text, class_="m", title=written.title)
-        title = "" if memory.peak is None else f"peak {words.size(memory.peak.value)}"
+        title = memory.peak_text
         style = bar(memory.share, memory.peak_share)
         return tag("td", text, class_=f"m {words.fullness(memory.share)}", style=style, title=title)
     if column.is_share:

@@ -38,7 +38,9 @@ def _plan(s: Snapshot, plan: Plan, order: Order) -> Iterator[str]:
     for path in plan.lock_files:
         yield f"{path} is removed if no process then holds the TPU: it is in the way"
     if not (plan.targets or plan.refused or plan.spared or plan.lock_files):
-        yield "nothing to do: no holder matches"
+        pids = ", ".join(str(p.pid) for p in s.processes if p.holds and not p.is_dead)
+        held = f"; the TPU is held by pid {pids}" if pids else ""
+        yield f"nothing to do: no holder matches{held}"
     yield from _unknown(plan)
 
 

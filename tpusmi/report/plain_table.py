@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import dropwhile, islice
 
 from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
 from tpusmi.report import concerns, rows, verdicts, words
@@ -46,13 +47,21 @@ _CORES = (
 
 
 def table(
-    snapshot: Snapshot, color: bool = False, ascii_only: bool = False, columns: int | None = None
+    snapshot: Snapshot,
+    color: bool = False,
+    ascii_only: bool = False,
+    columns: int | None = None,
+    hidden: Collection[str] = (),
 ) -> str:
-    """The whole snapshot as text that ends in a newline.
+    """The whole snapshot as text that ends in a newline, without the `header` or the `processes`
+    if they are hidden.
 
     Rows fit into that many columns of a terminal; with None, nothing is left out.
     """
-    return as_text(_lines(snapshot, Sheet(color, columns)), ascii_only)
+    lines = _lines(snapshot, Sheet(color, columns), "processes" not in hidden)
+    if "header" in hidden:
+        lines = dropwhile(lambda line: not line, islice(lines, 1, None))
+    return as_text(lines, ascii_only)
 
 
 def device_list(snapshot: Snapshot) -> str:
@@ -66,7 +75,7 @@ def device_list(snapshot: Snapshot) -> str:
     return "".join(lines)
 
 
-def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
+def _lines(s: Snapshot, sheet: Sheet, with_processes: bool) -> Iterator[str]:
     color = sheet.color
     host = s.host
     label = " (SIMULATED)" if s.simulated else ""
@@ -83,7 +92,7 @@ def _lines(s: Snapshot, sheet: Sheet) -> Iterator[str]:
         yield from grid(columns, texts, sheet, styles=_loads(at, devices, columns, cells))
         if any(rows.DITTO in row for row in texts):
             yield painted(rows.DITTO_LEGEND, DIM, color)
-    if processes:
+    if processes and with_processes:
         columns, cells = filled(PROCESS_COLUMNS, at, processes)
         old = {i for i, p in enumerate(processes) if p.state != State.LIVE or verdicts.is_faint(p)}
         yield ""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tpusmi.chips import by_kind
 from tpusmi.model import NOMINAL, Chip, Device, Metric, Number, Process, Snapshot, Value
 from tpusmi.report.device_names import uuid
-from tpusmi.report.rows import IndexedSnapshot, memory_of_process, mfu
+from tpusmi.report.rows import mfu
 
 MIB = 1024 * 1024
 
@@ -121,8 +121,8 @@ def _reserved(s: Snapshot, d: Device) -> FieldValue:
 
 def _of_process(s: Snapshot, p: Process) -> FieldValue:
     """As the table's MEMORY: without an agent the sum over the devices that are its alone."""
-    used, note = memory_of_process(IndexedSnapshot(s), p)
-    return None if used is None or note else round(used.value / MIB)
+    used = s.value("hbm_used_bytes", p.key)
+    return None if used is None else round(used / MIB)
 
 
 def _of_device(s: Snapshot, share: Share) -> FieldValue:

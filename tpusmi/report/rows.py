@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tpusmi.model import Device, Process, ProcessKey, Snapshot, Value
+from tpusmi.model import SOLE_HOLDER, Device, Process, ProcessKey, Snapshot, Value
 from tpusmi.model.several import total
 from tpusmi.report import words
 from tpusmi.report.concerns import Concerns
@@ -46,6 +46,12 @@ class DeviceMemory(NamedTuple):
     @property
     def peak_share(self) -> float | None:
         return self._of_limit(self.peak)
+
+    @property
+    def peak_text(self) -> str:
+        """`peak 7.5 GiB`; empty where it is unknown."""
+        peak = self.peak
+        return "" if peak is None else f"peak {words.source_mark(peak)}{words.size(peak.value)}"
 
     @property
     def text(self) -> str:
@@ -109,18 +115,14 @@ def _by_owner(s: Snapshot) -> dict[ProcessKey, list[Device]]:
     return by_owner
 
 
-def memory_of_process(at: IndexedSnapshot, p: Process) -> tuple[Value | None, str]:
-    """What it has in use on all its devices; else its live arrays, and ` live`."""
-    s = at.snapshot
-    used = s.values.get((p.key, "hbm_used_bytes")) or _sum_of_devices(at, p)
-    return (used, "") if used is not None else (s.values.get((p.key, "live_array_bytes")), " live")
-
-
-def _sum_of_devices(at: IndexedSnapshot, p: Process) -> Value | None:
-    """What libtpu reports of its devices together, unless another process also has one of them."""
-    devices = at.devices_of(p.key)
-    is_shared = any(len(d.owners) > 1 for d in devices)
-    return None if is_shared else total(at.snapshot, "hbm_used_bytes", devices)
+def memory_of_process(s: Snapshot, p: Process) -> tuple[Value | None, str]:
+    """What it has in use on all its devices, with ` chips` where it is that of all chips that it
+    holds alone; else its live arrays, and ` live`.
+    """
+    used = s.values.get((p.key, "hbm_used_bytes"))
+    if used is None:
+        return s.values.get((p.key, "live_array_bytes")), " live"
+    return used, " chips" if used.source == SOLE_HOLDER else ""
 
 
 def mfu(s: Snapshot, d: Device) -> Value | None:

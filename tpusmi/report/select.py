@@ -34,7 +34,7 @@ class Selection(NamedTuple):
     chips: tuple[int, ...] = ()
     """By index: all devices of each."""
     text: str = ""
-    """Keeps processes with this in their pid, user, command, phase or state."""
+    """A filter, as in the dashboard: keeps processes that match each of its words."""
     visible_chips: tuple[int, ...] = ()
     """Chips that the variables of `--only-visible` name: of the others, nothing is kept."""
     visible_nodes: tuple[str, ...] = ()
@@ -61,6 +61,8 @@ def selected(snapshot: Snapshot, selection: Selection, devices_alone: bool = Fal
     if selection == Selection():
         return snapshot
     processes = tuple(p for p in snapshot.processes if _wants_process(selection, p))
+    if selection.text:
+        processes = _matching(snapshot, processes, selection.text)
     if selection.pids:
         sure = {p.pid for p in processes if p.is_verified}
         processes = tuple(p for p in processes if p.is_verified or p.pid not in sure)
@@ -180,20 +182,20 @@ def _ended_long_ago(snapshot: Snapshot, process: Process) -> bool:
 
 def _wants_process(selection: Selection, process: Process) -> bool:
     by_user = not selection.users or is_of(process, selection.users)
-    by_text = not selection.text or contains(process, selection.text)
-    return by_user and by_text and (not selection.pids or process.pid in selection.pids)
+    return by_user and (not selection.pids or process.pid in selection.pids)
+
+
+def _matching(s: Snapshot, processes: tuple[Process, ...], text: str) -> tuple[Process, ...]:
+    from tpusmi.report.filters import about, matcher  # here, because most commands have no filter
+    from tpusmi.report.rows import IndexedSnapshot
+
+    passes, at = matcher(text), IndexedSnapshot(s)
+    return tuple(p for p in processes if passes(about(at, p)))
 
 
 def is_of(process: Process, users: Collection[str]) -> bool:
     """True for a process of one of these users, each by name or by number: names may come late."""
     return process.user in users or (process.uid is not None and str(process.uid) in users)
-
-
-def contains(process: Process, text: str) -> bool:
-    """True when the row of the process contains the text, in upper or lower case."""
-    p = process
-    row = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state}"
-    return text.casefold() in row.casefold()
 
 
 def _is_of(device: Device, kept: set[ProcessKey], by_owner: bool) -> bool:

@@ -11,7 +11,7 @@ BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
 GREEN, CYAN, RED = "\x1b[32m", "\x1b[36m", "\x1b[1;31m"
 """Three of the terminal's own sixteen colors, as in the dashboard."""
 
-_ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~"})
+_ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~", "≥": ">"})
 
 Row = tuple[str, ...]
 

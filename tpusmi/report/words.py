@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tpusmi import text
-from tpusmi.model import NOMINAL, Value
+from tpusmi.model import NOMINAL, VIEWER, Value
 
 UNKNOWN = "–"
+_SOURCE_MARKS = {NOMINAL: "~", VIEWER: "≥"}
 NOT_VERIFIED = "not verified"
 """Shown for a process that only a file names."""
 
@@ -49,6 +50,13 @@ def used_of_limit(used: Value | None, limit: Value | None) -> str:
     """The same of two values of a snapshot."""
     is_nominal = limit is not None and limit.source == NOMINAL
     return size_pair(used and used.value, limit and limit.value, is_nominal)
+
+
+def source_mark(value: Value) -> str:
+    """What stands before a value that no source measured: `~` where it is what the chip has by its
+    name, `≥` where it is the most that this viewer has seen.
+    """
+    return _SOURCE_MARKS.get(value.source, "")
 
 
 def command(line: str) -> str:
@@ -170,13 +178,7 @@ def nodes(names: Sequence[str]) -> str:
 
 def ranges(numbers: list[int]) -> str:
     """Numbers as `0-3,8`; a dash for none."""
-    spans: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans) or UNKNOWN
+    return text.ranges(numbers) or UNKNOWN
 
 
 def _three(value: float) -> str:

@@ -46,7 +46,7 @@ WINDOW_S = 4.0
 WINDOW_SAMPLES = 8
 WEIGHTS, ACTIVATIONS, EVALUATION, FIRST_DEVICE = 0.52, 0.24, 0.09, 0.06
 """Shares of the memory; the first device of a slice keeps the results for all of them."""
-LEAK_PER_S, LEAK_MOST = 0.0004, 0.13
+LEAK_PER_S, LEAK_MOST = 0.0002, 0.13
 """Share of the memory that a leak takes each second, and in the end: a job of this one survives."""
 LEAK_STEP_S = 4.0
 PULSE_S = 7.0

@@ -125,7 +125,8 @@ class Dashboard(App[None]):
         from tpusmi.tui.help import HelpScreen
 
         simulated = self.scene.snapshot is not None and self.scene.snapshot.simulated
-        self.push_screen(HelpScreen(self.scene.look, self.page.bindings, simulated))
+        page = self.page
+        self.push_screen(HelpScreen(self.scene.look, page.bindings, simulated, page.NAME))
 
     def action_palette(self) -> None:
         from tpusmi.tui.palette import PaletteScreen
@@ -220,17 +221,21 @@ class Dashboard(App[None]):
         if host is None or snapshot is None or self._is_asking:
             pass
         elif there := ends.still_there(snapshot, targets):
-            self._ask_about(ends.question(host, scene.options, snapshot, there), choice)
+            question = ends.question(host, scene.options, snapshot, there)
+            if question.needless:
+                self.say(question.needless)
+            else:
+                self._ask_about(question, choice)
         elif any(not p.is_verified for p in targets):
             self.say(CANNOT_END)
 
     def _ask_about(self, question: Question, choice: str) -> None:
-        from tpusmi.tui.ending.kill_screen import KillScreen
+        from tpusmi.tui.ending.kill_screen import CANCEL, KillScreen
         from tpusmi.tui.ending.question import text_about
 
-        scene = self.scene
-        text = text_about(scene.look, question, scene.user, scene.ends.progress)
-        screen = KillScreen(scene.look, text, choice, bool(question.plan.targets))
+        text = text_about(self.scene.look, question, self.scene.user, self.scene.ends.progress)
+        chosen = choice if question.is_of_stale else CANCEL  # no slip ends a run
+        screen = KillScreen(self.scene.look, text, chosen, bool(question.plan.targets))
         self._is_asking = True
         self.push_screen(screen, lambda number: self._answered(question, number))
 
@@ -286,6 +291,8 @@ class Dashboard(App[None]):
     def _draw(self) -> None:
         if not self._is_asking:
             self.scene.refresh()
+        if news := self.scene.news():
+            self.say(news)
         self.page.draw()
 
     def _draw_header(self) -> None:

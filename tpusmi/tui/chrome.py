@@ -73,6 +73,7 @@ def _left(scene: Scene, page: str) -> Row:
         (page, "head"),
         (f"  {snapshot.host.name}", "bold"),
         (f" {label}" if label else "", "plain"),
+        (" root" if scene.is_root else "", "warn"),
         (f"  {_devices(look, snapshot)}  {counted(live, 'job')}", "plain"),
         (claims, "dim"),
     )

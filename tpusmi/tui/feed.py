@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -26,6 +26,12 @@ class DeviceView(str, Enum):
     FULL = "full"
     COMPACT = "compact"
     HEAT = "heat"
+
+
+ShownSettings = dict[tuple[str, ...], "str | float | list[str]"]
+"""What is shown, as settings: by their keys in the file, or table and key."""
+PANELS = ("header", "devices", "graphs", "processes")
+"""The parts of the main page that can be hidden, top to bottom."""
 
 
 class Options(NamedTuple):
@@ -54,6 +60,19 @@ class Options(NamedTuple):
     """None is the default theme."""
     colors: Mapping[str, str] = {}
     """Rich styles by their names on the screen, on top of the theme."""
+    theme_name: str = "ansi"
+    """The name of the theme in the settings; `theme` is what this terminal can show of it."""
+    hidden: Collection[str] = ()
+    """Panels that are hidden at the start."""
+    columns: Mapping[str, tuple[str, ...]] = {}
+    """Titles of the columns to show, by table; all of a table that is not in it."""
+    sort: str = ""
+    """The column that processes are sorted by at the start; empty for the default."""
+    reverse: bool = False
+    window_s: int | None = None
+    """The span of graphs at the start; None for as long as there is data."""
+    save: Callable[[ShownSettings], str] | None = None
+    """Saves settings, and returns a sentence about that; None where they cannot be saved."""
     watch_programs: Callable[[bool], object] | None = None
     """Lets the feed ask what the cores run, or no longer; None where it cannot, or always does."""
 

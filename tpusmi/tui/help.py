@@ -1,29 +1,29 @@
-"""The help page, made from the bindings."""
+"""The help page: keys in groups, made from the bindings, then marks and columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from tpusmi.report import rows, words
-from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS
 from tpusmi.tui.draw.lines import EDGES, MARGIN, BoxScreen
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
-from tpusmi.tui.keys import key, key_names
-from tpusmi.tui.process.process_facts import LETTERS, SILENT, STALE, STOPPED, SUSPECT
-from tpusmi.tui.process.process_facts import UNKNOWN as UNKNOWN_PHASE
+from tpusmi.tui.help_text import FILTERS, Section, columns_of, marks, sections
+from tpusmi.tui.keys import key
 
-UNLIMITED = 1000
-"""Columns of a line: wider than any text here."""
-RIGHT_MOST = 72
-"""Columns of the text beside the keys."""
-_OF_MEMORY = (
-    ("SHARE", "Share of all live arrays."),
-    ("CHANGE +/-", "Bytes and arrays: change since the mark."),
-)
+GAP = 4
+"""Blank columns between two columns of text."""
+TWO_FROM, THREE_FROM = 76, 150
+"""Widths that have room for two columns of text, and for three."""
+COLUMN_MOST = 64
+"""The greatest width of a column of text."""
+NAME_MOST = 10
+"""A longer name, such as many keys, takes some of the room for its text."""
+
+Block = Sequence[Row]
+"""Lines that stay together."""
 
 
 class HelpScreen(BoxScreen[None]):
@@ -34,94 +34,104 @@ class HelpScreen(BoxScreen[None]):
         key("escape,q,question_mark,h,f1,enter", "dismiss", "Close", "close", "Close this page"),
         key("down", "scroll(1)", "Down", "help-down", "Further down"),
         key("up", "scroll(-1)", "Up", "help-up", "Further up"),
-        Binding("pagedown,space", "scroll(10)", "Page down", id="help-page-down"),
-        Binding("pageup", "scroll(-10)", "Page up", id="help-page-up"),
-        Binding("end", "scroll(999)", "End", id="help-end"),
-        Binding("home", "scroll(-999)", "Top", id="help-top"),
+        key("pagedown,space", "page(1)", "Page down", "help-page-down", "Next page"),
+        key("pageup", "page(-1)", "Page up", "help-page-up", "Previous page"),
+        key("end", "scroll(999)", "End", "help-end", "End"),
+        key("home", "scroll(-999)", "Top", "help-top", "Top"),
     ]
 
-    def __init__(self, look: Look, bindings: Iterable[Binding], simulated: bool) -> None:
+    def __init__(
+        self, look: Look, bindings: Iterable[Binding], simulated: bool, page: str = ""
+    ) -> None:
         super().__init__(look, "help")
-        self._keys_of, self._simulated = [*bindings], simulated
-        keys = _keys(look, self._keys_of, simulated, UNLIMITED)
-        self._wide = side_by_side(look, keys, _rest(look, RIGHT_MOST))
+        self._keys_of, self._simulated, self._page = [*bindings], simulated, page
+        self._visible = 1
+
+    def action_page(self, pages: int) -> None:
+        """Move the text by that many screens."""
+        self.action_scroll(pages * self._visible)
 
     def _draw(self) -> None:
-        text, room = self._wide, self.size.width - MARGIN
-        if max(map(width_of, text)) > room:
-            text = help_lines(self._look, self._keys_of, self._simulated, room)
+        room = self.size.width - MARGIN
+        text = help_lines(self._look, self._keys_of, self._page, room)
+        text = [self._title(), *text]
         width = min(max(map(width_of, text)) + MARGIN, self.size.width)
-        room = min(len(text), max(0, self.size.height - EDGES))
-        self._top = min(max(self._top, 0), len(text) - room)
-        below = self._top + room
+        self._visible = min(len(text), max(0, self.size.height - EDGES))
+        self._top = min(max(self._top, 0), len(text) - self._visible)
+        below = self._top + self._visible
         self._show(text[self._top : below], width, more=below < len(text))
 
-
-def help_lines(
-    look: Look, bindings: Iterable[Binding], simulated: bool, width: int = UNLIMITED
-) -> list[Row]:
-    """Each key, then what the letters, marks and columns mean, in lines of that width."""
-    return [*_keys(look, bindings, simulated, width), (), *_rest(look, width)]
-
-
-def _rest(look: Look, width: int) -> list[Row]:
-    """What the marks and the columns mean."""
-    tables = (
-        ("devices", [(c.title, c.help) for c in DEVICE_COLUMNS]),
-        ("processes", [(c.title, c.help) for c in PROCESS_COLUMNS]),
-        ("the memory page", _OF_MEMORY),
-    )
-    columns = (_columns(look, name, entries, width) for name, entries in tables)
-    return [*_marks(look, width), *chain.from_iterable(columns)]
+    def _title(self) -> Row:
+        return self._look.line(
+            (SIMULATED if self._simulated else "", "loud"),
+            (" " if self._simulated else "", "plain"),
+            ("Help", "head"),
+            (f" of the {self._page or 'main'} page", "plain"),
+            ("  PgDn: marks and columns", "dim"),
+        )
 
 
-def side_by_side(look: Look, left: Sequence[Row], right: Sequence[Row]) -> list[Row]:
-    """Two texts as two columns."""
-    width = max(map(width_of, left)) + 3
-    rows = []
-    for a, b in zip_longest(left, right, fillvalue=()):
-        gap = look.line((" " * (width - width_of(a)), "plain")) if b else ()
-        rows.append((*a, *gap, *b))
-    return rows
+def help_lines(look: Look, bindings: Iterable[Binding], page: str, width: int) -> list[Row]:
+    """Keys, then marks and the columns of that page, in lines of that width."""
+    count = 1 if width < TWO_FROM else 2 if width < THREE_FROM else 3
+    each = min(COLUMN_MOST, (width - GAP * (count - 1)) // count)
+    filters = [FILTERS] if page == "" else []
+    keys = [[*_lines(look, section, each)] for section in sections(bindings)]
+    rest = [
+        entry
+        for section in (*filters, marks(look.glyphs), *columns_of(page))
+        for entry in _blocks(look, section, each)
+    ]
+    return [*in_columns(look, keys, count, each), (), *in_columns(look, rest, count, each)]
 
 
-def _keys(look: Look, bindings: Iterable[Binding], simulated: bool, width: int) -> list[Row]:
-    keys: dict[str, list[str]] = {}
-    for b in bindings:
-        keys.setdefault(b.tooltip, []).extend(key_names(b))
-    title = look.line(("Keys", "head"), ("  ", "plain"), (SIMULATED if simulated else "", "loud"))
-    return [title, *_entries(look, [(" ".join(n), text) for text, n in keys.items()], width)]
+def in_columns(look: Look, blocks: Sequence[Block], count: int, width: int) -> list[Row]:
+    """The blocks in that many columns, top to bottom and left to right, as low as possible."""
+    height = max(-(-sum(map(len, blocks)) // count), max(map(len, blocks), default=0))
+    while len(columns := _filled(blocks, height)) > count:
+        height += 1
+    lines = []
+    for cells in zip_longest(*columns, fillvalue=()):
+        *before, last = cells
+        line: list[Row] = [
+            (*cell, *look.line((" " * (width + GAP - width_of(cell)), "plain"))) for cell in before
+        ]
+        lines.append(tuple(piece for cell in (*line, last) for piece in cell))
+    return lines
 
 
-def _entries(look: Look, entries: Sequence[tuple[str, str]], width: int) -> Iterator[Row]:
-    """Texts after their names, which have a column of their own."""
-    widest = max(len(name) for name, _ in entries)
-    for name, text in entries:
-        first, *more = look.wrapped(text, width - widest - 2, "plain")
-        yield (*look.line((f"{name:>{widest}}  ", "title")), *first)
-        yield from ((*look.line((" " * (widest + 2), "plain")), *line) for line in more)
+def _filled(blocks: Sequence[Block], height: int) -> list[list[Row]]:
+    """Columns of at most that height; the first rows of a column are not blank."""
+    columns: list[list[Row]] = [[]]
+    for block in blocks:
+        if len(columns[-1]) + len(block) > height:
+            columns.append([])
+        columns[-1] += block
+    return columns
 
 
-def _marks(look: Look, width: int) -> list[Row]:
-    letters = "  ".join(f"{letter} {phase}" for phase, letter in LETTERS.items())
-    texts = (
-        letters,
-        f"{UNKNOWN_PHASE} unknown: it has no agent, or is not verified",
-        f"{STALE} left over (stale): holds the TPU and will do no more work",
-        f"{SUSPECT} may be left over: its details show the evidence for and against",
-        f"{STOPPED} stopped: by SIGSTOP, Ctrl-Z or a debugger",
-        f"{SILENT} silent: alive, but its agent stopped writing",
-        f"{words.NOT_VERIFIED}: only a file claims that this process exists",
-        f"{words.UNKNOWN} not measured; gray: old, of a job that ended, or not verified",
-        rows.DITTO_LEGEND,
-        "~ = nominal size for this chip type",
-    )
-    lines = (line for text in texts for line in look.wrapped(text, width, "plain"))
-    return [look.line(("Marks", "head")), *lines]
+def _lines(look: Look, section: Section, width: int) -> Iterator[Row]:
+    for block in _blocks(look, section, width):
+        yield from block
 
 
-def _columns(
-    look: Look, table: str, entries: Sequence[tuple[str, str]], width: int
-) -> Iterator[Row]:
-    yield from ((), look.line((f"Columns of {table}", "head")))
-    yield from _entries(look, entries, width)
+def _blocks(look: Look, section: Section, width: int) -> Iterator[Block]:
+    """An entry after the other; the title is with the first."""
+    longest = max((len(name) for name, _ in section.entries), default=0)
+    widest = min(longest, NAME_MOST) if longest > NAME_MOST + 4 else longest
+    title: tuple[Row, ...] = (look.line((section.title, "head")),)
+    for name, text in section.entries:
+        yield (*title, *_entry(look, name, text, widest, width))
+        title = ()
+
+
+def _entry(look: Look, name: str, text: str, widest: int, width: int) -> Iterator[Row]:
+    """A text after its name. The lines that follow begin below its first."""
+    if len(name) > widest and len(name) + 2 + len(text) > width:
+        # No room beside the name: the text is below it.
+        yield from look.wrapped(name, width, "title")
+        yield from look.wrapped(text, width, "plain", " " * (widest + 2))
+        return
+    first, *more = look.wrapped(text, width - max(widest, len(name)) - 2, "plain")
+    yield (*look.line((f"{name:<{widest}}  ", "title")), *first)
+    yield from ((*look.line((" " * (widest + 2), "plain")), *line) for line in more)

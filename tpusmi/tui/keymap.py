@@ -9,13 +9,24 @@ from collections.abc import Iterable, Mapping
 from textual.binding import Binding
 from textual.keys import Keys
 
+from tpusmi.text import clean
+
+NAME_MOST = 20
+"""Characters of a wrong name that an error repeats."""
+
 # fmt: off
 _PRINTED = {
     "esc": "escape", "pgup": "pageup", "pgdn": "pagedown", "pgdown": "pagedown",
     "return": "enter", "del": "delete", "ins": "insert",
     "s": "shift", "c": "ctrl", "control": "ctrl",
 }
+_ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
+_LABELS = {
+    **_ARROWS, "escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn", "delete": "Del",
+    "insert": "Ins",
+}
 # fmt: on
+_BY_ARROW = {arrow: name for name, arrow in _ARROWS.items()}
 _MODIFIER = r"(?i)^(ctrl|control|shift|alt|meta|super|hyper|[cs])[-+](?=.)"
 
 
@@ -40,6 +51,22 @@ def spelled(text: str) -> str:
     return ",".join(dict.fromkeys(map(_key, names)))
 
 
+def printed(key: str) -> str:
+    """A key that Textual spells so, as it is printed on a keyboard: `?`, `Esc`, `Ctrl-X`."""
+    *modifiers, name = key.split("+")
+    label = _LABELS.get(name) or _CHARACTERS.get(name)
+    if label is None:
+        label = name.title() if len(name) > 1 else name
+    if "ctrl" in modifiers:
+        label = label.upper() if len(label) == 1 else label
+    return "-".join([*(modifier.title() for modifier in modifiers), label])
+
+
+def in_settings(keys: str) -> str:
+    """The keys of a binding as the settings file spells them: printed names, with commas."""
+    return ", ".join("comma" if key == "comma" else printed(key) for key in keys.split(","))
+
+
 def clash(bindings: Iterable[Binding], keys: Mapping[str, str]) -> tuple[str, str, str] | None:
     """The first key that a remapped binding shares with another, and the ids of the two."""
     keys_of = [(b, split(keys.get(b.id or "", b.key))) for b in bindings]
@@ -58,15 +85,20 @@ def split(keys: str) -> list[str]:
     return [b.key for b in Binding.make_bindings([Binding(keys, "")])]
 
 
+_CHARACTERS = {
+    "comma": ",",
+    **{split(character)[0]: character for character in string.punctuation if character != ","},
+}
+"""Characters by the names that Textual has for their keys."""
 _KEY_NAMES = {
     *(key.value for key in Keys if key.value.isidentifier()),
     "space",
-    "comma",
-    *(split(character)[0] for character in string.punctuation if character != ","),
+    *_CHARACTERS,
 }
 
 
 def _key(name: str) -> str:
+    name = _BY_ARROW.get(name, name)
     if len(name) == 1:
         if not name.isprintable():
             raise KeyNameError("a control character is not the name of a key")
@@ -96,5 +128,5 @@ def _named(name: str) -> str:
         return _key(name) if name != "," else "comma"
     lower = _PRINTED.get(name.lower(), name.lower())
     if lower not in _KEY_NAMES:
-        raise KeyNameError("no key has that name")
+        raise KeyNameError(f'no key has the name "{clean(name, NAME_MOST)}"')
     return lower

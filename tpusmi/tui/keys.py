@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from textual.binding import Binding
 
-MOVE = "Move the cursor"
-INTERVAL = "Refresh slower / faster"
-SCROLL = "Scroll the device table"
-TIME = "Step 10 s back / forward in time (Shift: 1 min)"
+from tpusmi.tui.keymap import printed
+
 END = "End the selected or tagged processes (asks first)"
 SPAN = "Time span of the graphs: all data, or 10, 5, 2 or 1 minutes"
-FILTER = "Filter processes: words, user=ann, pid=12, chip=0-3, stale; !word excludes"
-SORT_BY = "Sort by the next / previous column"
+FILTER = "Filter processes: words, user=ann, chip=0-3, mxu<30, ~train.*v2, stale; !word excludes"
 SCREENSHOT = "Save a screenshot (SVG) in the current directory"
 
 
@@ -22,15 +19,15 @@ def key(keys: str, action: str, label: str, id: str, tooltip: str, shown: str = 
     )
 
 
-def moving(tooltip: str, prefix: str = "") -> list[Binding]:
+def moving(prefix: str = "") -> list[Binding]:
     """The keys that move the cursor of a table or tree; their ids begin with the prefix."""
     return [
-        key("up", "move(-1)", "Up", f"{prefix}up", tooltip),
-        key("down", "move(1)", "Down", f"{prefix}down", tooltip),
-        key("pageup", "page(-1)", "Page up", f"{prefix}page-up", tooltip),
-        key("pagedown", "page(1)", "Page down", f"{prefix}page-down", tooltip),
-        key("home", "jump(0)", "First", f"{prefix}home", tooltip),
-        key("end", "jump(-1)", "Last", f"{prefix}end", tooltip),
+        key("up", "move(-1)", "Up", f"{prefix}up", "Move the cursor up"),
+        key("down", "move(1)", "Down", f"{prefix}down", "Move the cursor down"),
+        key("pageup", "page(-1)", "Page up", f"{prefix}page-up", "Move a page up"),
+        key("pagedown", "page(1)", "Page down", f"{prefix}page-down", "Move a page down"),
+        key("home", "jump(0)", "First", f"{prefix}home", "Move the cursor to the first row"),
+        key("end", "jump(-1)", "Last", f"{prefix}end", "Move the cursor to the last row"),
     ]
 
 
@@ -41,9 +38,13 @@ ENDING = [
     key("I", "end('SIGINT')", "SIGINT", "kill-int", "End with SIGINT (asks first)"),
 ]
 """Keys that do not exist where processes may not be ended."""
+FORGET = key(
+    "C", "forget", "Clear", "clear", "Forget ended jobs: remove what they left (asks first)"
+)
+"""It does not exist there either."""
 
 FIRST = [
-    key("q", "leave", "Quit", "quit", "Quit", "q"),
+    key("q,f10", "leave", "Quit", "quit", "Quit", "q"),
     Binding("ctrl+c", "leave", "Quit", id="interrupt", tooltip="Quit", show=False, priority=True),
     key("question_mark,h,f1", "help", "Help", "help", "Keys, marks and columns", "?"),
     key("d", "open('device')", "Device", "device", "Open the page of the selected device", "d"),
@@ -55,14 +56,14 @@ FIRST = [
 LAST = [
     key("w", "span", "Span", "span", SPAN, "w"),
     key("p,Z", "pause", "Pause", "pause", "Pause / resume", "p"),
-    key("left", "travel(10)", "Earlier", "earlier", TIME, "←→"),
-    key("right", "travel(-10)", "Later", "later", TIME),
-    key("shift+left", "travel(60)", "A minute earlier", "earlier-minute", TIME),
-    key("shift+right", "travel(-60)", "A minute later", "later-minute", TIME),
+    key("left", "travel(10)", "Earlier", "earlier", "Go 10 s back in time", "←→"),
+    key("right", "travel(-10)", "Later", "later", "Go 10 s forward in time"),
+    key("shift+left", "travel(60)", "Minute earlier", "earlier-minute", "Go 1 min back in time"),
+    key("shift+right", "travel(-60)", "Minute later", "later-minute", "Go 1 min forward in time"),
     key("n", "now", "Now", "now", "Return to now"),
-    key("plus,equals_sign", "interval(1)", "Interval", "slower", INTERVAL, "+/-"),
-    key("minus,underscore", "interval(-1)", "Faster", "faster", INTERVAL),
-    key("r,f5", "again", "Refresh", "refresh", "Refresh now"),
+    key("plus,equals_sign", "interval(1)", "Interval", "slower", "Refresh less often", "+/-"),
+    key("minus,underscore", "interval(-1)", "Faster", "faster", "Refresh more often"),
+    key("r,f5,ctrl+r", "again", "Refresh", "refresh", "Refresh now"),
     key("colon,ctrl+p", "palette", "Commands", "palette", "Find a command by name", ":"),
     key("s", "picture", "Screenshot", "picture", SCREENSHOT),
     key("y", "copy", "Copy", "copy", "Copy the selected pid, device, or file and line"),
@@ -85,42 +86,37 @@ MAIN = [
         "c", "view('compact')", "Compact", "view-compact", "Compact view: several devices per line"
     ),
     key("H", "view('heat')", "Heat map", "view-heat", "Heat map: one cell per device"),
+    key("1", "hide('header')", "Header", "hide-header", "Show / hide the header"),
+    key("2", "hide('devices')", "Devices", "hide-devices", "Show / hide the devices"),
+    key("3", "hide('graphs')", "Graphs", "hide-graphs", "Show / hide the graphs"),
+    key("4", "hide('processes')", "Processes", "hide-processes", "Show / hide the processes"),
+    key("l", "choose('columns')", "Columns", "columns", "Choose the columns of both tables"),
+    key("f2", "choose('panels')", "Settings", "settings", "Settings: panels, columns, theme"),
+    key("f12", "save", "Save", "save", "Save the view, columns and sorting in the settings file"),
     key("g", "graph(1)", "Graph", "graph", "Next graph: HBM, MXU, duty cycle, bandwidth"),
-    key("full_stop,greater_than_sign", "sort(1)", "Sort", "sort", SORT_BY, "<>"),
-    key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", SORT_BY),
+    key("full_stop,greater_than_sign", "sort(1)", "Sort", "sort", "Sort by next column", "<>"),
+    key("comma,less_than_sign", "sort(-1)", "Sort back", "sort-back", "Sort by previous column"),
     key("R", "reverse", "Reverse", "reverse", "Reverse the sort order"),
     key("x", "stale", "Stale", "stale", "Select the next stale holder"),
-    *moving(MOVE),
-    key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", SCROLL),
-    key("right_square_bracket", "devices(1)", "Devices down", "devices-down", SCROLL),
+    key("e", "environment", "Environment", "environment", "Show its TPU and JAX variables"),
+    key("X", "ended", "Ended", "ended", "Show each ended job / fold ended jobs into one line"),
+    FORGET,
+    *moving(),
+    key("left_square_bracket", "devices(-1)", "Devices up", "devices-up", "Scroll devices up"),
+    key(
+        "right_square_bracket", "devices(1)", "Devices down", "devices-down", "Scroll devices down"
+    ),
 ]
-
-# fmt: off
-_NAMES = {
-    "question_mark": "?", "slash": "/", "plus": "+", "minus": "-", "full_stop": ".",
-    "comma": ",", "colon": ":", "left_square_bracket": "[", "right_square_bracket": "]",
-    "less_than_sign": "<", "greater_than_sign": ">", "equals_sign": "=", "underscore": "_",
-    "ctrl+c": "Ctrl-C", "ctrl+p": "Ctrl-P", "shift+tab": "Shift-Tab",
-    "shift+left": "Shift-←", "shift+right": "Shift-→",
-    "left": "←", "right": "→", "up": "↑", "down": "↓",
-    "escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn", "enter": "Enter", "home": "Home",
-    "end": "End", "tab": "Tab", "space": "Space",
-}
-# fmt: on
 
 
 def offered(bindings: list[Binding], may_end: bool) -> list[Binding]:
-    """The bindings, without those that end processes unless `may_end`."""
-    return bindings if may_end else [b for b in bindings if b not in ENDING]
+    """The bindings, without those that end processes or remove files unless `may_end`."""
+    return bindings if may_end else [b for b in bindings if b not in (*ENDING, FORGET)]
 
 
 def key_names(binding: Binding) -> list[str]:
-    """The keys of a binding as printed on a keyboard: `?`, `PgUp`, `F1`."""
-    keys = binding.key.split(",")
-    return [
-        _NAMES.get(key) or (key.upper() if key[:1] == "f" and key[1:].isdigit() else key)
-        for key in keys
-    ]
+    """The keys of a binding as printed on a keyboard: `?`, `PgUp`, `F1`, `Ctrl-C`."""
+    return [printed(key) for key in binding.key.split(",")]
 
 
 def shown_key(binding: Binding) -> str:

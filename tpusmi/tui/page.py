@@ -66,8 +66,8 @@ class Page(Screen[None]):
     def bindings(self) -> list[Binding]:
         """The keys that work on this page, for the footer and the help."""
         options = self.scene.options
-        first = offered(FIRST, options.host is not None)
-        return remapped([*first, *self.KEYS, *LAST], options.keys)
+        keys = offered([*FIRST, *self.KEYS, *LAST], options.host is not None)
+        return remapped(keys, options.keys)
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -140,15 +140,13 @@ Choice = TypeVar("Choice")
 
 def scroll_keys(name: str, thing: str) -> list[Binding]:
     """The keys of a scrolling page."""
-    step = f"Next / previous {thing}"
-    scroll = "Scroll the page"
     return [
-        key("tab,down", "step(1)", "Next", f"{name}-next", step, "Tab"),
-        key("shift+tab,up", "step(-1)", "Before", f"{name}-before", step),
-        key("pagedown", "scroll(1)", "Further", f"{name}-down", scroll),
-        key("pageup", "scroll(-1)", "Back", f"{name}-up", scroll),
-        key("home", "jump(0)", "Top", f"{name}-top", scroll),
-        key("end", "jump(1)", "Bottom", f"{name}-bottom", scroll),
+        key("tab,down", "step(1)", "Next", f"{name}-next", f"Next {thing}", "Tab"),
+        key("shift+tab,up", "step(-1)", "Before", f"{name}-before", f"Previous {thing}"),
+        key("pagedown", "scroll(1)", "Further", f"{name}-down", "Scroll the page down"),
+        key("pageup", "scroll(-1)", "Back", f"{name}-up", "Scroll the page up"),
+        key("home", "jump(0)", "Top", f"{name}-top", "Scroll to the top of the page"),
+        key("end", "jump(1)", "Bottom", f"{name}-bottom", "Scroll to the end of the page"),
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
 from textual.events import Click, Key, Paste
@@ -17,6 +17,16 @@ WIDEST = 72
 MOST_LINES = 16
 _ABOVE = 3
 """Lines of the box above the first command: its edge, the prompt and a blank line."""
+
+
+class Command(NamedTuple):
+    """A line of the palette."""
+
+    binding: Binding
+    text: str
+    searched: str
+    """Every name of it, in small letters."""
+    keys: str
 
 
 class PaletteScreen(BoxScreen["Binding | None"]):
@@ -34,7 +44,7 @@ class PaletteScreen(BoxScreen["Binding | None"]):
 
     def __init__(self, look: Look, bindings: Sequence[Binding]) -> None:
         super().__init__(look, "palette")
-        self._commands = _commands(bindings)
+        self._commands = commands_of(bindings)
         self._matches = self._commands
         self._at = 0
         self._typed = TypedText()
@@ -47,7 +57,7 @@ class PaletteScreen(BoxScreen["Binding | None"]):
         if event.key == "escape" or (event.key == "enter" and not self._matches):
             self.dismiss(None)
         elif event.key == "enter":
-            self.dismiss(self._matches[self._at][0])
+            self.dismiss(self._matches[self._at].binding)
         elif self._typed.take(event):
             self._search()
 
@@ -65,7 +75,7 @@ class PaletteScreen(BoxScreen["Binding | None"]):
         if not inside:
             self.dismiss(None)
         elif self._top <= line < len(self._matches):
-            self.dismiss(self._matches[line][0])
+            self.dismiss(self._matches[line].binding)
 
     def action_move(self, rows: int) -> None:
         """Move the selection by that many commands."""
@@ -75,10 +85,10 @@ class PaletteScreen(BoxScreen["Binding | None"]):
     def _search(self) -> None:
         words = self._typed.text.casefold().split()
         self._at = 0
-        matches = [c for c in self._commands if all(word in c[1].casefold() for word in words)]
+        matches = [c for c in self._commands if all(word in c.searched for word in words)]
         first = tuple(words[:1])
         # A command with that name comes before one that only mentions it.
-        self._matches = sorted(matches, key=lambda c: not c[1].casefold().startswith(first))
+        self._matches = sorted(matches, key=lambda c: not c.searched.startswith(first))
         self._draw()
 
     def _draw(self) -> None:
@@ -88,21 +98,33 @@ class PaletteScreen(BoxScreen["Binding | None"]):
         self._top = min(max(self._top, self._at - room + 1, 0), self._at)
         visible = self._matches[self._top : self._top + room]
         lines: list[Row] = [self._typed.row(self._look, ": ", inner), ()]
-        for n, (binding, text) in enumerate(visible):
-            names = " ".join(key_names(binding))
+        for n, command in enumerate(visible):
             style = "selected" if self._top + n == self._at else "plain"
-            room_for_text = max(0, inner - len(names) - 1)
-            cell = self._look.fitted(text, room_for_text) + " " + names
+            room_for_text = max(0, inner - len(command.keys) - 1)
+            cell = self._look.fitted(command.text, room_for_text) + " " + command.keys
             lines.append(self._look.cell(cell, inner, style))
         if not visible:
             lines.append(self._look.line(("No matching command", "warn")))
         self._show(lines, width, more=self._top + room < len(self._matches))
 
 
-def _commands(bindings: Sequence[Binding]) -> list[tuple[Binding, str]]:
-    """Each binding with its name and what it does; one of those that do the same."""
-    texts = {_text(b): b for b in reversed(bindings) if b.id != "palette"}  # the first of equals
-    return [(b, text) for text, b in reversed(texts.items())]
+def commands_of(bindings: Sequence[Binding]) -> list[Command]:
+    """Each action once: the text of its first binding, and the keys of all of them."""
+    by_action: dict[str, list[Binding]] = {}
+    for b in bindings:
+        if b.id != "palette":
+            by_action.setdefault(b.action, []).append(b)
+    return [_command(same) for same in by_action.values()]
+
+
+def _command(same: Sequence[Binding]) -> Command:
+    texts = [_text(b) for b in same]
+    return Command(
+        binding=same[0],
+        text=texts[0],
+        searched=" ".join(texts).casefold(),
+        keys=" ".join(name for b in same for name in key_names(b)),
+    )
 
 
 def _text(b: Binding) -> str:

@@ -12,8 +12,10 @@ from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Ends
 from tpusmi.tui.feed import Options
+from tpusmi.tui.process.follower import Follower
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+ROOT = "root"
 CANNOT_END = "Not verified: known only from a file, so it cannot be ended."
 
 
@@ -25,7 +27,9 @@ class Scene:
         self.graphs = Graphs(history)
         self.ends = Ends()
         self.interval_s = options.interval_s
-        self.span_s: int | None = None
+        self.theme = options.theme_name
+        """The theme that the user has chosen, by its name in the settings."""
+        self.span_s = options.window_s
         """The span the user has chosen for all graphs; None is as far back as there are values."""
         self.paused = False
         self.late_s = 0.0
@@ -35,6 +39,10 @@ class Scene:
         self.device_key: DeviceKey | None = None
         """The device the user has chosen."""
         self.process_key: ProcessKey | None = None
+        self.follower = Follower()
+        self.followed: tuple[ProcessKey, ProcessKey] | None = None
+        """The chosen process that has ended, and the one that was chosen in its place just now."""
+        self._announced: tuple[ProcessKey, ProcessKey] | None = None
         self.marks: dict[ProcessKey, MemoryProfile] = {}
         """The memory of each job when the user set its mark, to show growth since."""
         self.newest: Snapshot | None = None
@@ -48,6 +56,17 @@ class Scene:
     def user(self) -> str:
         """The user of the dashboard."""
         return self.options.user or user_name(os.geteuid())
+
+    @property
+    def is_unusual(self) -> bool:
+        """True if the header says something that must not be missed."""
+        simulated = self.snapshot is not None and self.snapshot.simulated
+        return simulated or self.paused or bool(self.back_s or self.late_s)
+
+    @property
+    def is_root(self) -> bool:
+        """The dashboard runs as root, who may end the processes of all users."""
+        return self.user == ROOT
 
     @property
     def back_s(self) -> float:
@@ -90,6 +109,28 @@ class Scene:
             self.snapshot = past(self.newest, self.history, self._shown_at_s)
         if (process := self.process) is not None:
             self.process_key = process.key
+        self._follow()
+
+    def choose_process(self, key: ProcessKey | None) -> None:
+        """Choose a process because the user did."""
+        self.process_key, self.followed = key, None
+        self.follower.choose(self.process if key is not None else None)
+
+    def _follow(self) -> None:
+        """Choose what runs in place of the chosen process, if that has ended; not in the past."""
+        s, old = self.snapshot, self.follower.watched
+        if s is None or self._shown_at_s is not None:
+            return
+        new = self.follower.successor(s, self.process)
+        if new is not None and old is not None:
+            self.process_key, self.followed = new.key, (old.key, new.key)
+
+    def news(self) -> str:
+        """That another process was chosen in place of one that has ended; once, and then empty."""
+        if self.followed is None or self.followed == self._announced:
+            return ""
+        old, new = self._announced = self.followed
+        return f"pid {old.pid} has ended: pid {new.pid} runs the same command, and is now chosen"
 
     def axis(self, span_s: int, width: int) -> Row:
         """The time axis below graphs of that width."""

@@ -17,7 +17,8 @@ from tpusmi.wire.places import SegmentFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tpusmi.sources.segments.job_segment import Job, JobReport
+    from tpusmi.sources.segments.job_report import JobReport, Judged
+    from tpusmi.sources.segments.job_segment import Job
 
 NO_JOB = "no job that called tpusmi.start() can be seen here"
 
@@ -76,6 +77,10 @@ class Segments:
             notes=gaps.notes(),
             missing=gaps.missing(),
         )
+
+    def judged(self) -> list[Judged]:
+        """The segments of the last read, each with the verdict on its process."""
+        return [j for j in (job.judged for job in self._open.values()) if j is not None]
 
     def close(self) -> None:
         """Close the segments that are open."""

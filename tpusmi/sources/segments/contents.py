@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tpusmi.chips import usual_kind
+from tpusmi.memprofile import SITES_MOST as ALL_SITES_MOST
+from tpusmi.memprofile import HeldMemory
 from tpusmi.model import (
     AGENT,
     DEVICE,
@@ -35,6 +37,9 @@ from tpusmi.wire.layout import DEVICE_FIELDS, PROCESS_FIELDS, UTILIZATION_FIELDS
 from tpusmi.wire.reader import Fields, Sample
 
 NOTICES_MOST = 8
+SITES_MOST = 50
+_Place = tuple[str, str, int, str]
+"""Function, file, line, kind."""
 FUTURE_MOST_S = 5.0
 """Readings of one clock, or of two clocks that agree, differ by less than this."""
 
@@ -106,25 +111,19 @@ def checked_facts(facts: dict[str, Any], key: ProcessKey, devices: int) -> Check
     )
 
 
-def clean_site(site: Site) -> Site:
-    """The site with text that is safe to show."""
-    return Site._make((*_clean_place(*site[:4]), *site[4:]))
-
-
-def clean_allocations(allocations: Iterable[Allocation]) -> tuple[Allocation, ...]:
-    """The allocations with text that is safe to show; most share a place with others."""
-    places: dict[tuple[str, str, int, str], tuple[str, str, int, str]] = {}
-    cleaned = []
-    for a in allocations:
-        place = a[:4]
-        if place not in places:
-            places[place] = _clean_place(*place)
-        cleaned.append(Allocation._make((*places[place], *a[4:])))
-    return tuple(cleaned)
-
-
-def _clean_place(function: str, file: str, line: int, kind: str) -> tuple[str, str, int, str]:
-    return clean(function, 200), clean(file, 400), line, clean(kind, 40)
+def clean_memory(
+    memory: HeldMemory, all_sites: bool
+) -> tuple[tuple[Site, ...], tuple[Allocation, ...]]:
+    """The largest sites, or all of them, and the allocations, with text that is safe to show."""
+    listed = memory.sites[: ALL_SITES_MOST if all_sites else SITES_MOST]
+    places: dict[_Place, _Place] = {}  # most allocations share a place with others
+    for row in (*listed, *memory.allocations):
+        if row[:4] not in places:
+            function, file, line, kind = row[:4]
+            places[row[:4]] = clean(function, 200), clean(file, 400), line, clean(kind, 40)
+    sites = (Site._make((*places[s[:4]], *s[4:])) for s in listed)
+    allocations = (Allocation._make((*places[a[:4]], *a[4:])) for a in memory.allocations)
+    return tuple(sites), tuple(allocations)
 
 
 def _device(key: DeviceKey, row: Any, error: Any, platform: Any) -> Device:

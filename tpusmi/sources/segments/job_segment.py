@@ -2,12 +2,10 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 from tpusmi.memprofile import HeldMemory, held_memory, unpacked_sites
 from tpusmi.model import (
     FRESH_LEAST_S,
-    Device,
     MemoryProfile,
     Phase,
     Process,
@@ -20,6 +18,7 @@ from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import contents
 from tpusmi.sources.segments.contents import GRAPHED, phase_of, readings
 from tpusmi.sources.segments.evidence import Claim, Evidence, Kernel, examine
+from tpusmi.sources.segments.job_report import JobReport, Judged
 from tpusmi.sources.segments.listing import opener, sparing
 from tpusmi.sources.segments.locks import UNKNOWN
 from tpusmi.sources.users import user_name
@@ -27,7 +26,6 @@ from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.places import SegmentFile
 from tpusmi.wire.reader import Sample, SegmentReader
 
-SITES_MOST = 50
 PAST_MOST = 100_000
 """Most values of the past that one segment may give: of more, every second or third sample."""
 
@@ -35,17 +33,6 @@ _DECODERS: dict[int, Callable[[bytes, bool], HeldMemory]] = {
     PROFILE_PPROF: held_memory,
     PROFILE_SITES: unpacked_sites,
 }
-
-
-class JobReport(NamedTuple):
-    """What a segment gave at one read."""
-
-    process: Process
-    devices: tuple[Device, ...]
-    readings: list[Reading]
-    past: list[Reading]
-    note: str | None = None
-    """Which part of the segment could not be read, and why."""
 
 
 class Job:
@@ -106,6 +93,14 @@ class Job:
         """True while its agent has it open, by the lock, and had written to it at the last read."""
         is_live = self._newest is not None and self._newest.process.state == State.LIVE
         return is_live and self._reader.is_locked() is True
+
+    @property
+    def judged(self) -> Judged | None:
+        """Its file, and the verdict on its process at the last read; None before the first."""
+        if self._newest is None:
+            return None
+        file = self.file._replace(identity=self._claim.file, uid=self._claim.owner)
+        return Judged(file, self._newest.process, self.evidence)
 
     def recent(self, now_s: float) -> JobReport | None:
         """What it gave at the last read, without the past; None where that is too long ago."""
@@ -273,10 +268,11 @@ class Job:
         except ProfileError as error:
             self._profile_note = f"has a memory profile that {error}"
             return
+        sites, allocations = contents.clean_memory(memory, all_sites=self._by_device)
         self._profile = MemoryProfile(
             at_s=min(blob.at_s + shift_s, now_s),
-            sites=tuple(contents.clean_site(s) for s in memory.sites[:SITES_MOST]),
-            allocations=contents.clean_allocations(memory.allocations),
+            sites=sites,
+            allocations=allocations,
             allocations_left_out_bytes=memory.left_out_bytes,
             allocations_left_out_count=memory.left_out_count,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tpusmi.model import LIBTPU_SDK, NOMINAL, Device, Link, Snapshot, Value
+from tpusmi.model import LIBTPU_SDK, Device, Link, Snapshot, Value
 from tpusmi.model.several import fragmented_percent
 from tpusmi.report import rows, words
 from tpusmi.tui.draw.blocks import Block, Fact, of_facts
@@ -136,8 +136,7 @@ class DeviceFacts:
             if always:
                 yield Fact(name, words.UNKNOWN)
             return
-        nominal = "~" if value.source == NOMINAL else ""
-        fact = self._fact(name, value, nominal + read(value.value))
+        fact = self._fact(name, value, words.source_mark(value) + read(value.value))
         if self._own(metric) is None and metric != "throttle_percent":
             fact = fact._replace(name=f"{name} {rows.DITTO}", note=f"{fact.note} of chip")
         yield fact

@@ -19,6 +19,7 @@ from tpusmi.tui.draw.graphs import (
     history_subjects,
 )
 from tpusmi.tui.draw.look import Row
+from tpusmi.tui.draw.short_graphs import dated
 from tpusmi.tui.scene import Scene
 
 LEAST_HEIGHT = 3
@@ -57,7 +58,8 @@ class DeviceGraphs:
         if not drawn or width < 1:
             return []
         each = plot.each(width, columns)
-        curves, axis = [self._curve(q, each) for q in drawn], self._scene.axis(self._span_s, each)
+        curves = dated([self._curve(q, each) for q in drawn], self._span_s)
+        axis = self._scene.axis(self._span_s, each)
         return plot.in_columns(self._scene.look, curves, columns, axis, (width, height))
 
     def values(self, quantity: Quantity, width: int) -> list[float | None]:

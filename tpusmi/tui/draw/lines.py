@@ -87,14 +87,17 @@ EDGES = 2
 
 
 def framed(look: Look, lines: Sequence[Row], width: int, *, more: bool = False) -> list[Row]:
-    """The lines in a frame `width` columns wide, cut at its sides; `more` adds a note that more
-    lines follow.
+    """The lines in a frame `width` columns wide, cut with a mark at its side; `more` adds a note
+    that more lines follow.
     """
     left, across, right, down, left_below, right_below = [*look.glyphs.frame]
     inner = max(0, width - 2)
     side = look.line((down, "title"))
     rows = [look.line((left + across * inner + right, "title"))]
     for line in lines:
+        room = max(0, inner - 2)
+        if width_of(line) > room > 0:
+            line = (*Strip(line).crop(0, room - 1), *look.line((look.glyphs.cut, "plain")))
         padded = Strip((*look.line((" ", "plain")), *line)).adjust_cell_length(max(0, inner - 1))
         rows.append((*side, *padded, *look.line((" " * min(inner, 1), "plain")), *side))
     note = f" {look.glyphs.down} more " if more else ""

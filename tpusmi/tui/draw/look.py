@@ -56,6 +56,7 @@ _PLAIN = str.maketrans(
         "×": "x",
         "·": "|",
         "┃": "|",
+        "≥": ">",
     }
 )
 
@@ -72,8 +73,14 @@ class Look:
         colors: Mapping[str, str] | None = None,
     ) -> None:
         self.glyphs = ASCII if ascii else UNICODE
-        self.style = styles(theme if color else MONO, colors or {})
+        self._colors, self.has_colors = colors or {}, color
+        self.style = styles(theme if color else MONO, self._colors)
         self.only_ascii = ascii
+
+    def take_theme(self, theme: str | None) -> None:
+        """Use another theme from now on, if there are colors at all."""
+        if self.has_colors:
+            self.style = styles(theme, self._colors)
 
     def cell(self, text: str, width: int, style: str = "plain", *, right: bool = False) -> Row:
         """The text in exactly `width` columns, cut with a mark when it is longer."""

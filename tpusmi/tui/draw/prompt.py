@@ -13,7 +13,7 @@ from textual.events import Event, Key, Paste
 from textual.message import Message
 
 from tpusmi.tui.draw.lines import Lines
-from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.draw.look import Look, Row, width_of
 
 FILTER, USER = "Filter", "User"
 
@@ -103,8 +103,12 @@ class Prompt(Lines):
 
         key: str
 
-    def __init__(self, look: Look, id: str) -> None:
+    def __init__(
+        self, look: Look, id: str, problem: Callable[[str], str] = lambda text: ""
+    ) -> None:
         super().__init__(look, id=id)
+        self._problem = problem
+        """What is wrong with a filter; empty if nothing is."""
         self._typed = TypedText()
         self._label = FILTER
         self._asks = False
@@ -136,7 +140,10 @@ class Prompt(Lines):
             self._report()
 
     def _report(self) -> None:
-        self.show([self._typed.row(self.look, f"{self._label}: ", self.screen.size.width)])
+        text, width = self._typed.text, self.screen.size.width
+        note = self._note(text) if self._label == FILTER else ()
+        room = max(width - width_of(note), width // 2)
+        self.show([(*self._typed.row(self.look, f"{self._label}: ", room), *note)])
         self._post(self.Typed(self._typed.text, self._label))
 
     def _post(self, message: Message) -> None:
@@ -146,6 +153,9 @@ class Prompt(Lines):
 
     def show_filter(self, text: str) -> None:
         """Show the filter while it is not being typed."""
-        self.show(
-            [self.look.line((f"{FILTER}: ", "title"), (text, "bold"), ("  Esc: show all", "dim"))]
-        )
+        line = self.look.line((f"{FILTER}: ", "title"), (text, "bold"), ("  Esc: show all", "dim"))
+        self.show([(*line, *self._note(text))])
+
+    def _note(self, text: str) -> Row:
+        problem = self._problem(text)
+        return self.look.line(("  ! ", "bad"), (problem, "warn")) if problem else ()

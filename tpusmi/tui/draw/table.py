@@ -107,6 +107,10 @@ class Cells(Generic[Item]):
         """Gray for stale values."""
         return "dim" if value is not None and value.stale else "plain"
 
+    def is_old(self, item: Item, cell: Cell) -> bool:
+        """True for a value that is out of date."""
+        return cell.value is not None and cell.value.stale and not cell.repeats
+
     def column(
         self, shared: ColumnSpec, draw: Callable[[Item, Cell, int], Row] | None = None
     ) -> Column[Item]:
@@ -118,7 +122,12 @@ class Cells(Generic[Item]):
 
         def plain(item: Item, cell: Cell, width: int) -> Row:
             style = "dim" if cell.repeats else self.style(item, cell.value)
-            return self.look.cell(marked(cell), width, style, right=right)
+            text = marked(cell.text, width) if self.is_old(item, cell) else cell.text
+            return self.look.cell(text, width, style, right=right)
+
+        def longest(item: Item) -> str:
+            c = cell(item)
+            return f"({c.text})" if self.is_old(item, c) else c.text
 
         drawn = draw or plain
         return Column(
@@ -128,7 +137,7 @@ class Cells(Generic[Item]):
             rank=shared.rank,
             most=shared.most,
             right=right,
-            text=(lambda item: cell(item).text) if shared.most and get is not None else None,
+            text=longest if shared.most and get is not None else None,
             sort=None if get is None else lambda item: cell(item).order,
             falls=shared.falls,
             spare=shared.spare,
@@ -136,11 +145,12 @@ class Cells(Generic[Item]):
         )
 
 
-def marked(cell: Cell) -> str:
-    """A stale value in parentheses, which need no color to see: `(53%)`."""
-    if cell.value is None or not cell.value.stale or cell.repeats:
-        return cell.text
-    return f"({cell.text.replace(' ', '', 1)})"
+def marked(text: str, width: int) -> str:
+    """An old value in parentheses, which need no color to see: `(53 %)`; as `(53%)` where that does
+    not fit.
+    """
+    whole = f"({text})"
+    return whole if cell_len(whole) <= width else f"({text.replace(' ', '', 1)})"
 
 
 MARK = "*"
@@ -175,6 +185,8 @@ class Grid(ItemList[Item]):
         """Title of the column the items are sorted by, and whether the largest is first."""
         self.marked: Collection[Hashable] = ()
         """Keys of items that are drawn with a mark."""
+        self.hidden: Collection[str] = ()
+        """Titles of the columns that the user has hidden."""
         self.warned: Collection[Hashable] = ()
         """Keys of items that a warning is about: a mark is behind their names."""
         self.note = ""
@@ -192,7 +204,8 @@ class Grid(ItemList[Item]):
         self._take(items)
 
     def redraw(self) -> None:
-        self._fitted = fit(self._columns, self._needs, self.room.width, self._absent)
+        absent = self._absent | frozenset(self.hidden)
+        self._fitted = fit(self._columns, self._needs, self.room.width, absent)
         super().redraw()
 
     def _column_under(self, x: int) -> tuple[Column[Item] | None, int]:

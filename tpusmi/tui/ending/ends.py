@@ -37,6 +37,30 @@ class Question(NamedTuple):
         """`12`, or `12, 13`."""
         return ", ".join(str(p.pid) for p in self.processes)
 
+    @property
+    def is_of_stale(self) -> bool:
+        """True if it would end processes, and each of them is certainly stale."""
+        targets = self.plan.targets
+        return bool(targets) and all(t.process.is_stale for t in targets)
+
+    @property
+    def needless(self) -> str:
+        """Why there is nothing to ask, in a sentence: the processes are seen to hold no TPU. Empty
+        where there is.
+        """
+        plan = self.plan
+        if plan.targets or plan.blind or any(p.holds for p in self.processes):
+            return ""
+        why = {r.pid: r.why for r in plan.refused}
+        whys = dict.fromkeys(why.get(p.pid, "cannot be ended") for p in self.processes)
+        text = f"pid {self.pids} {' / '.join(whys)}"
+        if any(r.nodes for r in plan.refused) or not all("hold" in w for w in whys):
+            return text
+        pids = " ".join(str(p.pid) for p in self.processes)
+        return (
+            f"{text}: `kill {pids}` in a shell ends {'it' if len(self.processes) == 1 else 'them'}"
+        )
+
 
 def question(
     host: Host, options: Options, snapshot: Snapshot, processes: tuple[Process, ...]

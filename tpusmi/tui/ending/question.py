@@ -20,6 +20,7 @@ from tpusmi.tui.process.process_facts import verdict_style
 COMMAND_LINES = 4
 _NAME_WIDTH = 9
 _INDENT = "    "
+_NOT_STALE = "Not certainly stale"
 _AFTER_KILL = (
     "After SIGKILL the next job may fail to start: the kernel needs time to release the chips."
 )
@@ -70,7 +71,10 @@ class Text:
     def consequence(self, number: int | None, width: int) -> list[Row]:
         """What happens with that signal; without a signal for None."""
         if number is None:
-            return self._look.wrapped("Nothing is done.", width, "plain")
+            text = "Nothing is done."
+            if not self._question.is_of_stale:
+                text += f" {_NOT_STALE}: Enter ends a process only after t, i or k."
+            return self._look.wrapped(text, width, "plain")
         lines = self._look.wrapped(f"{what_happens(Order(number))}.", width, "plain")
         for path in self._question.plan.lock_files:
             text = f"{path} is removed if no process then holds the TPU: it is in the way."

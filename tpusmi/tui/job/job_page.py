@@ -60,6 +60,6 @@ class JobPage(ScrollPage):
         """Show the next process."""
         snapshot = self.scene.snapshot
         keys = [] if snapshot is None else [p.key for p in snapshot.processes]
-        self.scene.process_key = stepped(keys, self.scene.process_key, step) if keys else None
+        self.scene.choose_process(stepped(keys, self.scene.process_key, step) if keys else None)
         self.top = 0
         self.draw()

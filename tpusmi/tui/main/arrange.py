@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from tpusmi.tui.feed import DeviceView
@@ -33,6 +33,21 @@ class WantedLines(NamedTuple):
     """The least lines for graphs; they get more if there is room."""
     others: Iterable[int] = ()
     """Lines of the details of each other process. Read only as far as there may be room."""
+    header: int = 1
+    host: int = 1
+
+
+def without(want: WantedLines, hidden: Collection[str]) -> WantedLines:
+    """The same without the hidden panels. Details are a part of the processes."""
+    if "header" in hidden:
+        want = want._replace(host=0)
+    if "devices" in hidden:
+        want = want._replace(devices=dict.fromkeys(want.devices, 0))
+    if "graphs" in hidden:
+        want = want._replace(graphs=0)
+    if "processes" in hidden:
+        want = want._replace(processes=0, detail=0, others=())
+    return want
 
 
 class Heights(NamedTuple):
@@ -51,8 +66,8 @@ class Heights(NamedTuple):
 
 def arrange(want: WantedLines, height: int, view: DeviceView = DeviceView.AUTO) -> Heights:
     """Share a screen: the tables first, then details. The heights add up to the screen's."""
-    room = max(0, height - AROUND - want.prompt)
-    host = int(height >= HOST_FROM)
+    room = max(0, height - AROUND + 1 - want.header - want.prompt)
+    host = int(height >= HOST_FROM) and want.host
     room -= host
     smallest = DeviceView.HEAT if view is DeviceView.AUTO else view
     spare = room - want.processes - want.devices[smallest]
@@ -87,6 +102,8 @@ def arrange(want: WantedLines, height: int, view: DeviceView = DeviceView.AUTO) 
 
 def _least(want: WantedLines, height: int, room: int) -> int:
     """The least lines of graphs, 0 where details would have no room beside them."""
+    if not want.processes and not want.detail:  # hidden
+        return want.graphs if room >= want.graphs else 0
     is_roomy = height >= ROOMY and room - want.processes >= want.graphs + LEAST_DETAIL + 2
     return want.graphs if is_roomy else 0
 
@@ -96,7 +113,8 @@ def _graphs(want: WantedLines, height: int, room: int) -> int:
     of other processes.
     """
     least = _least(want, height, room)
-    graphs = max(least, room - want.processes - max(want.detail, LEAST_DETAIL)) if least else 0
+    detail = max(want.detail, LEAST_DETAIL) if want.detail or want.processes else 0
+    graphs = max(least, room - want.processes - detail) if least else 0
     for lines in want.others if graphs >= 2 * least + LEAST_OTHER else ():
         if graphs - lines < 2 * least:
             break

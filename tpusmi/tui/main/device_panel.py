@@ -14,6 +14,7 @@ from tpusmi.tui.draw import plot
 from tpusmi.tui.draw.graphs import HBM, QUANTITIES, Quantity
 from tpusmi.tui.draw.item_list import Tiles, tile_lines
 from tpusmi.tui.draw.look import Row, fill_style, width_of
+from tpusmi.tui.draw.short_graphs import dated
 from tpusmi.tui.draw.table import Cells, Column, Grid, marked
 from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.main.host_graphs import ROOMY, host_curves
@@ -66,7 +67,8 @@ class DeviceTable(Cells[Device]):
     def _share(self, d: Device, cell: Cell, width: int) -> Row:
         """A percentage, behind a bar where there is room."""
         style = "dim" if cell.repeats else self.style(d, cell.value)
-        number = self.look.cell(marked(cell), SHARE_WIDTH, style, right=True)
+        text = marked(cell.text, SHARE_WIDTH) if self.is_old(d, cell) else cell.text
+        number = self.look.cell(text, SHARE_WIDTH, style, right=True)
         bar = width - SHARE_WIDTH - 1
         if bar < LEAST_SHARE_BAR or not cell.is_fresh:
             return (*self.look.cell("", width - SHARE_WIDTH), *number)
@@ -253,6 +255,7 @@ class Overview:
         count = plot.values_across(self._look, each)
         curves = [self._curve(snapshot, quantity, span_s, count) for quantity in drawn]
         axis = self._scene.axis(span_s, each)
+        curves = dated(curves, span_s)
         return plot.in_columns(self._look, curves, columns, axis, (width, height))
 
     def _with_host(
@@ -269,9 +272,9 @@ class Overview:
         host = host_curves(self._scene, s, span_s, across, len(drawn))
         if not host:
             return []
-        curves = [self._curve(s, q, span_s, across) for q in drawn]
+        curves = dated([*(self._curve(s, q, span_s, across) for q in drawn), *host], span_s)
         axis = self._scene.axis(span_s, each)
-        return plot.in_columns(self._look, [*curves, *host], columns, axis, size)
+        return plot.in_columns(self._look, curves, columns, axis, size)
 
     def measured(self, s: Snapshot) -> list[Quantity]:
         """The quantities that are known of some device."""

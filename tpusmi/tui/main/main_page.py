@@ -6,29 +6,30 @@ from collections.abc import Iterable, Sequence
 
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report.family import Branch
+from tpusmi.report.filters import problem
 from tpusmi.report.select import Remark
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.graphs import GRAPHED, Drawn, history_subjects
 from tpusmi.tui.draw.item_list import ItemList
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Row
-from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
+from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.draw.table import Grid
 from tpusmi.tui.feed import DeviceView
 from tpusmi.tui.keys import MAIN
-from tpusmi.tui.main.arrange import Heights, WantedLines, arrange
+from tpusmi.tui.main.arrange import Heights, WantedLines, arrange, without
+from tpusmi.tui.main.choosing import DEVICES, PROCESSES, Shown
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
-from tpusmi.tui.main.filters import user_of, with_user
+from tpusmi.tui.main.ended_jobs import EndedJobsPage
+from tpusmi.tui.main.filtering import FilterPage
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
 from tpusmi.tui.main.process_table import letters_line
-from tpusmi.tui.page import ListPage
 from tpusmi.tui.scene import Scene
 
-DEVICES, PROCESSES = "devices", "processes"
 KEPT_MOST = 32
 
 
-class MainPage(ListPage):
+class MainPage(FilterPage, EndedJobsPage):
     """Tables of devices and processes, one of which has the cursor."""
 
     KEYS = MAIN
@@ -39,14 +40,13 @@ class MainPage(ListPage):
         look = self.look
         self.host, self.graphs = Lines(look, id="host"), Lines(look, id="graphs")
         self.detail, self.notices = Lines(look, id="detail"), Lines(look, id="notices")
-        self.prompt = Prompt(look, id="prompt")
+        self.prompt = Prompt(look, "prompt", problem)
         self.device_panel = DevicePanel(scene)
         self.overview = Overview(scene)
         self.process_list = ProcessList(scene)
         self.detail_pane = DetailPane(scene, self.process_list)
         self.table, self.processes = self.process_list.table, self.process_list.grid
-        self.panel = PROCESSES
-        """The table that has the cursor."""
+        self.processes.hint = self.fold_hint()
         self._parts: tuple[Lines, ...] = (
             self.host,
             self.device_panel.rows,
@@ -70,6 +70,8 @@ class MainPage(ListPage):
 
     @property
     def targets(self) -> tuple[Process, ...]:
+        if self.panel in self.choices.hidden:
+            return ()  # no key ends hidden processes
         return self.scene.owners if self.panel == DEVICES else self.process_list.targets
 
     def answered(self) -> None:
@@ -88,11 +90,18 @@ class MainPage(ListPage):
             (history_subjects(snapshot, d, name), name) for d in devices for name in GRAPHED
         )
 
+    def shown(self) -> Shown:
+        sorting = self.table.sorting
+        return Shown(self.device_panel.view.value, sorting.title, sorting.reversed)
+
     def draw_body(self, snapshot: Snapshot) -> None:
+        self.device_panel.rows.hidden = self.choices.hidden_columns(DEVICES)
+        self.processes.hidden = self.choices.hidden_columns(PROCESSES)
         self.host.show([chrome.host_line(self.look, snapshot, self.size.width)])
         self.process_list.draw(snapshot, self.panel == PROCESSES)
         if not self.typing:
             self.prompt.show_filter(self.table.filter)
+        self.detail_pane.hidden = PROCESSES in self.choices.hidden
         self.detail_pane.take(snapshot, self.size.width)
         ends = self.scene.ends.lines(self.look, self.size.width)
         heights, notices = self._shared(snapshot, len(ends))
@@ -148,12 +157,13 @@ class MainPage(ListPage):
             prompt=int(filtering),
             detail=self.detail_pane.height,
             graphs=self.overview.height if self.overview.measured(s) else 0,
+            header=int(bool(self.header.display)),
         )
 
     def _heights_for(self, want: WantedLines, notices: int) -> Heights:
         """The lines of each part, that many for notices and ends among them."""
         want = want._replace(notices=notices, others=self.detail_pane.others())
-        return arrange(want, self.size.height, self.device_panel.view)
+        return arrange(without(want, self.choices.hidden), self.size.height, self.device_panel.view)
 
     def _arrange(self, snapshot: Snapshot, heights: Heights) -> None:
         """Give each part its lines, and draw devices and graphs."""
@@ -187,40 +197,18 @@ class MainPage(ListPage):
         """Open the page of the selected device or process."""
         self.app.action_open("device" if self.panel == DEVICES else "job")  # type: ignore[attr-defined]
 
-    def action_panel(self) -> None:
-        """Move the cursor to the other table."""
-        has_devices = self.scene.device is not None
-        self.panel = DEVICES if self.panel == PROCESSES and has_devices else PROCESSES
-        self.draw()
-
-    def action_filter(self) -> None:
-        """Type a filter."""
-        self._type(self.table.filter, FILTER)
-
-    def action_user(self) -> None:
-        """Type the name of a user whose processes are shown."""
-        self._type(user_of(self.table.filter), USER)
-
-    def _type(self, text: str, label: str) -> None:
-        self.panel, self.typing = PROCESSES, True
-        self.draw()
-        self.prompt.start(text, label)
-
-    def on_prompt_typed(self, message: Prompt.Typed) -> None:
-        self.typing = not message.done
-        text, before = message.text, self.table.filter
-        self.table.filter = with_user(before, text) if message.label == USER else text
-        self.draw()
-
     def action_order(self) -> None:
         """Sort by the column of the next key."""
-        self.panel, self.typing = PROCESSES, True
+        self.show_processes()
+        self.typing = True
         self.draw()
         self.prompt.ask(letters_line(self.look))
 
     def on_prompt_answered(self, message: Prompt.Answered) -> None:
         self.typing = False
-        if message.key and not self.table.sorting.choose_letter(message.key):
+        if self.asks_to_forget:
+            self.forget(message.key == "y")
+        elif message.key and not self.table.sorting.choose_letter(message.key):
             self.app.say(f"No column has the letter {message.key!r}")  # type: ignore[attr-defined]
         self.draw()
 
@@ -257,14 +245,14 @@ class MainPage(ListPage):
 
     def action_tag(self) -> None:
         """Tag or untag the selected process."""
-        if self.panel == PROCESSES:
+        if self.panel == PROCESSES and self.panel not in self.choices.hidden:
             self.process_list.tag()
             self.draw()
 
     def action_stale(self) -> None:
         """Select the next stale holder."""
         if self.process_list.find_stale():
-            self.panel = PROCESSES
+            self.show_processes()
             self.draw()
 
     def action_devices(self, pages: int) -> None:
@@ -278,7 +266,7 @@ class MainPage(ListPage):
     def on_item_list_moved(self, message: ItemList.Moved) -> None:
         if message.sender is self.processes:
             self.panel = PROCESSES
-            self.process_list.choose()
+            self.process_list.choose(by_user=True)
         else:
             self.panel = DEVICES
             self.device_panel.take_cursor()

@@ -8,8 +8,7 @@ from tpusmi.model import Notice, Process, ProcessKey, Snapshot
 from tpusmi.report.family import Branch
 from tpusmi.tui import chrome
 from tpusmi.tui.draw.look import Row
-from tpusmi.tui.draw.table import Grid
-from tpusmi.tui.main.process_table import ProcessTable
+from tpusmi.tui.main.process_table import ProcessGrid, ProcessTable
 from tpusmi.tui.process.process_details import Details
 from tpusmi.tui.scene import Scene
 
@@ -26,8 +25,12 @@ class ProcessList:
         self._scene = scene
         self.table = ProcessTable(scene.look)
         self.table.progress = scene.ends.progress
+        self.table.only_of = None if scene.is_root else scene.user
         self.table.filter = scene.options.filter
-        self.grid: Grid[Branch] = Grid(scene.look, self.table.columns(), "processes")
+        if scene.options.sort:
+            self.table.sorting.title = scene.options.sort
+        self.table.sorting.reversed = scene.options.reverse
+        self.grid = ProcessGrid(scene.look, self.table.columns(), "processes")
         self._tags: set[ProcessKey] = set()
         self._place = 0
         """The row of the cursor, which stays there when its process is gone."""
@@ -53,7 +56,8 @@ class ProcessList:
         """Draw the table; if `active`, keys move its cursor."""
         table, grid = self.table, self.grid
         table.take(snapshot)
-        rows = table.branches()
+        self._follow()
+        rows = table.branches(kept=grid.cursor)
         self._tags &= {p.key for p in snapshot.processes if not p.is_dead}
         self._put_cursor(rows, snapshot.at_s)
         grid.active, grid.marked = active, self._tags
@@ -63,17 +67,26 @@ class ProcessList:
         grid.show_items(rows)
         self.choose()
 
-    def choose(self) -> None:
+    def _follow(self) -> None:
+        """Move the cursor with the choice, once, from a process that has ended to the next one."""
+        followed = self._scene.followed
+        if followed is not None:
+            self._scene.followed, self.grid.cursor = None, followed[1]
+
+    def choose(self, by_user: bool = False) -> None:
         """Let the other pages show the process under the cursor."""
         selected, index = self.selected, self.grid.index
-        self._scene.process_key = None if selected is None else selected.key
+        key = None if selected is None else selected.key
+        if by_user:
+            self._scene.choose_process(key)
+        self._scene.process_key = key
         self._place = self._place if index is None else index
 
     def adopt(self) -> None:
         """Move the cursor to the process chosen on another page; drawing moves it on if that is not
         shown.
         """
-        self._start_key = None
+        self._start_key = self._scene.followed = None
         if self.grid.cursor is not None and self._scene.process_key is not None:
             self.grid.cursor = self._scene.process_key
 
@@ -145,6 +158,8 @@ class DetailPane:
 
     def __init__(self, scene: Scene, process_list: ProcessList) -> None:
         self._scene, self._list = scene, process_list
+        self.hidden = False
+        """The user has hidden the processes, and the details with them."""
         self._snapshot: Snapshot | None = None
         self._first: Details | None = None
         self._others: dict[int, Details] = {}
@@ -176,10 +191,12 @@ class DetailPane:
 
     def notices_in(self, height: int) -> Collection[Notice]:
         """The warnings that it shows whole in that many lines."""
-        return () if self._first is None else self._first.notices_in(height)
+        return () if self._first is None or self.hidden else self._first.notices_in(height)
 
     def lines(self, height: int) -> list[Row]:
         """As many lines as there is room for."""
+        if self.hidden:
+            return []
         if self._first is None:
             return self._nothing()[:height]
         below: list[Row] = []

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Generic, cast
 
 from tpusmi.model import Process, ProcessKey, Value
-from tpusmi.report import verdicts, words
+from tpusmi.report import filters, verdicts, words
 from tpusmi.report.columns import PROCESS_COLUMNS, SORT_LETTERS, Cell, ColumnSpec
 from tpusmi.report.concerns import MARK
 from tpusmi.report.family import TREE_ASCII, Branch, tree
+from tpusmi.text import counted
 from tpusmi.tui.draw.item_list import Item
 from tpusmi.tui.draw.look import Look, Row, width_of
-from tpusmi.tui.draw.table import Cells, Column
-from tpusmi.tui.main import filters
+from tpusmi.tui.draw.table import Cells, Column, Grid
+from tpusmi.tui.main.launcher_sums import sum_text
 from tpusmi.tui.page import stepped
-from tpusmi.tui.process.process_facts import STALE, STOPPED, SUSPECT, letter, letter_style
+from tpusmi.tui.process.process_facts import (
+    STALE,
+    STOPPED,
+    SUSPECT,
+    letter,
+    letter_style,
+    no_step,
+    still_s,
+)
 
 
 class Sorting(Generic[Item]):
@@ -74,15 +83,17 @@ LEAST_COMMAND = 8
 """The least width of a command, however deep it is in the tree."""
 
 
-def of_branch(look: Look, column: Column[Process]) -> Column[Branch]:
+def of_branch(
+    look: Look, column: Column[Process], sums: Callable[[Branch, str], str]
+) -> Column[Branch]:
     """The same column for a tree, which is drawn before the commands."""
     text, known = column.text, column.known
 
     def draw(b: Branch, width: int) -> Row:
         if column.title != "COMMAND":
-            return _cell(look, column, b, width)
+            return _cell(look, column, b, width, sums)
         indent = _indent(look, b, width)
-        return (*indent, *_cell(look, column, b, width - width_of(indent)))
+        return (*indent, *_cell(look, column, b, width - width_of(indent), sums))
 
     return replace(
         cast("Column[Any]", column),
@@ -92,12 +103,15 @@ def of_branch(look: Look, column: Column[Process]) -> Column[Branch]:
     )
 
 
-def _cell(look: Look, column: Column[Process], b: Branch, width: int) -> Row:
+def _cell(
+    look: Look, column: Column[Process], b: Branch, width: int, sums: Callable[[Branch, str], str]
+) -> Row:
     if b.process is not None:
         return column.draw(b.process, width)
-    # What has only started other processes has no values.
+    # What has only started other processes has no values but their sums.
     texts = {"PID": str(b.pid), "COMMAND": words.command(b.command)}
-    return look.cell(texts.get(column.title, ""), width, "dim", right=column.right)
+    text = texts.get(column.title) or sums(b, column.title)
+    return look.cell(text, width, "dim", right=column.right)
 
 
 def _indent(look: Look, b: Branch, width: int) -> Row:
@@ -108,6 +122,7 @@ def _indent(look: Look, b: Branch, width: int) -> Row:
 
 
 COMMAND_MOST = 400
+DEFAULT_SORT = "DEVICES"
 
 
 def letters_line(look: Look) -> Row:
@@ -118,15 +133,46 @@ def letters_line(look: Look) -> Row:
     return look.line(*parts, (" capital: reversed  Esc: cancel", "dim"))
 
 
+def forget_line(look: Look) -> Row:
+    """The question whether to forget ended jobs."""
+    text = "Forget the ended jobs and remove what they left? "
+    return look.line(
+        (text, "title"), ("y", "key"), (" yes  ", "plain"), ("any other key: no", "dim")
+    )
+
+
+FOLDED = 0
+"""In place of a pid: the row of the ended jobs that have no row of their own."""
+FOLD_FROM = 2
+"""At least so many ended jobs are folded into one row."""
+
+
+class ProcessGrid(Grid[Branch]):
+    """The table of processes, with a row for ended jobs that are folded."""
+
+    hint = ""
+    """The keys for that row, in words."""
+
+    def _item_line(self, items: Sequence[Branch]) -> Row:
+        (branch,) = items
+        if branch.pid != FOLDED:
+            return super()._item_line(items)
+        return self.look.cell(f"  {branch.command}  {self.hint}", self.room.width, "dim")
+
+
 class ProcessTable(Cells[Process]):
     """Draws cells of processes, and says which are shown in which order."""
 
     def __init__(self, look: Look) -> None:
         super().__init__(look)
         self._columns = tuple(map(self._column, PROCESS_COLUMNS))
-        self.sorting = Sorting(self._columns, "DEVICES", SORT_LETTERS)
+        self.sorting = Sorting(self._columns, DEFAULT_SORT, SORT_LETTERS)
         self.filter = ""
         """Only processes that pass it are shown."""
+        self.only_of: str | None = None
+        """The user whose processes stand out; None for all users."""
+        self.unfolded = False
+        """Each ended job has a row of its own."""
         self.as_tree = False
         """Processes are shown under what started them."""
         self.progress: Mapping[ProcessKey, str] = {}
@@ -135,7 +181,10 @@ class ProcessTable(Cells[Process]):
     def columns(self) -> tuple[Column[Branch], ...]:
         """The table, left to right."""
         drawn = (column for column in self._columns if column.title != MARK)
-        return tuple(of_branch(self.look, column) for column in drawn)
+        return tuple(of_branch(self.look, column, self._sum) for column in drawn)
+
+    def _sum(self, launcher: Branch, title: str) -> str:
+        return sum_text(self.at, launcher, title)
 
     def warned(self, branches: Iterable[Branch]) -> Collection[ProcessKey]:
         """Keys of the processes that a warning is about, or a chip of theirs."""
@@ -143,22 +192,54 @@ class ProcessTable(Cells[Process]):
         processes = (b.process for b in branches if b.process is not None and at is not None)
         return {p.key for p in processes if at and at.concerns.of_process(p, at.devices_of(p.key))}
 
-    def branches(self) -> list[Branch]:
-        """The processes that pass the filter, sorted; unknown values last, then the dead."""
-        processes = () if self.at is None else self.at.snapshot.processes
-        passes = filters.matcher(self.filter)
-        passing = sorted((p for p in processes if passes(self._about(p))), key=lambda p: p.key)
+    def branches(self, kept: Hashable | None = None) -> list[Branch]:
+        """The processes that pass the filter, sorted; unknown values last, then the dead, folded
+        into one row unless one is `kept`.
+        """
+        at, passes = self.at, filters.matcher(self.filter)
+        processes = () if at is None else at.snapshot.processes
+        shown = (p for p in processes if at is not None and passes(filters.about(at, p)))
+        passing = sorted(shown, key=lambda p: p.key)
         # What only files say comes after what the kernel shows, however many files there are.
         ordered = sorted(
             self.sorting.sorted(passing), key=lambda p: (not p.is_living, not p.is_verified)
         )
-        if self.as_tree:
-            return [*tree(ordered)]
-        return [Branch(p.pid, p.command, p, "") for p in ordered]
+        folded = self._folded(ordered, kept)
+        ordered = [p for p in ordered if p.key not in folded]
+        rows = tree(ordered) if self.as_tree else (Branch(p.pid, p.command, p, "") for p in ordered)
+        return [*rows, *([self._fold(folded)] if folded else [])]
+
+    def _folded(
+        self, ordered: Sequence[Process], kept: Hashable | None
+    ) -> Mapping[ProcessKey, Process]:
+        """The ended jobs without a row of their own; the last has one if nothing else is shown."""
+        if self.unfolded or self.filter:
+            return {}
+        dead = {p.key: p for p in ordered if p.is_dead and p.key != kept}
+        if len(dead) == len(ordered) and dead:
+            del dead[max(dead.values(), key=lambda p: p.sampled_at_s or 0.0).key]
+        return dead if len(dead) >= FOLD_FROM else {}
+
+    def _fold(self, folded: Mapping[ProcessKey, Process]) -> Branch:
+        """`4 ended jobs, the last 3m05s ago`."""
+        ends = [p.sampled_at_s for p in folded.values() if p.sampled_at_s is not None]
+        text = counted(len(folded), "ended job")
+        if ends and self.at is not None:
+            text += f", the last {words.elapsed(max(0.0, self.at.snapshot.at_s - max(ends)))} ago"
+        return Branch(FOLDED, text, None, "")
 
     def style(self, item: Process, value: Value | None = None) -> str:
         """Gray for what is old, and for all of a process that nothing proves to live."""
-        return "dim" if verdicts.is_faint(item) else super().style(item, value)
+        is_faint = verdicts.is_faint(item) or self._is_of_another(item)
+        return "dim" if is_faint else super().style(item, value)
+
+    def _is_of_another(self, p: Process) -> bool:
+        """True for a process of another user; root's eyes are on all of them."""
+        return self.only_of is not None and p.user not in (None, self.only_of)
+
+    def is_old(self, item: Process, cell: Cell) -> bool:
+        """All values of a process that has ended are old."""
+        return super().is_old(item, cell) or (item.is_dead and cell.value is not None)
 
     def devices(self, p: Process) -> str:
         """Its devices by the numbers in their names, as `0-7`; empty for none."""
@@ -167,16 +248,6 @@ class ProcessTable(Cells[Process]):
 
     def _numbers(self, p: Process) -> list[int]:
         return [] if self.at is None else [d.number for d in self.at.devices_of(p.key)]
-
-    def _about(self, p: Process) -> filters.About:
-        numbers = self._numbers(p) or self._chips(p)
-        text = f"{p.pid} {p.user or ''} {p.command} {p.phase or ''} {p.state} {p.status}"
-        return filters.About(p.pid, p.user, numbers, p.is_stale, text)
-
-    def _chips(self, p: Process) -> list[int]:
-        """The chips whose nodes it holds, for a holder of which no device is known."""
-        chips = () if self.at is None or not p.holds else self.at.snapshot.chips
-        return [c.index for c in chips if set(c.nodes) & set(p.holds)]
 
     def _column(self, shared: ColumnSpec) -> Column[Process]:
         drawn = {"S": self._letter, "PID": self._pid, "PHASE": self._phase}
@@ -198,10 +269,15 @@ class ProcessTable(Cells[Process]):
         style = letter_style(p) if stands_out else self.style(p)
         return self.look.cell(p.status or words.UNKNOWN, width, style)
 
+    def _still(self, p: Process) -> str | None:
+        """That it takes no steps, if it should."""
+        seconds = None if self.at is None else still_s(self.at.snapshot, p)
+        return None if seconds is None else no_step(seconds)
+
     def _command(self, p: Process, cell: Cell, width: int) -> Row:
         """Its command, after how far its end is."""
         command, progress = words.command(p.command) or words.UNKNOWN, self.progress.get(p.key)
-        note = progress if p.is_verified or p.is_dead else verdicts.doubt(p)
+        note = (progress or self._still(p)) if p.is_verified or p.is_dead else verdicts.doubt(p)
         if note is None:
             return self.look.cell(command, width, self.style(p))
         if len(note) > width:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tpusmi.model import Allocation, MemoryProfile
+from tpusmi.model import Allocation, MemoryProfile, Place
 from tpusmi.report import words
 
 EXECUTABLE = "executable"
 GROUP, FUNCTION, LINE, BUFFERS = "group", "function", "line", "buffers"
-BYTES, COUNT, CHANGE, CHANGE_COUNT = "BYTES", "COUNT", "CHANGE", "+/-"
-ORDERS = (BYTES, CHANGE, CHANGE_COUNT, COUNT)
+BYTES, COUNT, CHANGE, CHANGE_COUNT, RATE = "BYTES", "COUNT", "CHANGE", "+/-", "RATE"
+ORDERS = (BYTES, CHANGE, CHANGE_COUNT, COUNT, RATE)
 """Sort orders of the tree; the largest comes first."""
 CHANGES = (CHANGE, CHANGE_COUNT)
 """Orders that exist only once there is a mark."""
@@ -47,6 +47,8 @@ class Node(NamedTuple):
     before: Amount | None
     """The amount at the mark; None without a mark."""
     children: tuple[Node, ...] = ()
+    bytes_per_s: float | None = None
+    """How fast it grows; None until that is known, and for parts of a line of code."""
 
     @property
     def change_bytes(self) -> int | None:
@@ -134,8 +136,10 @@ def tree(query: TreeQuery) -> Tree:
         for key in dict.fromkeys((*now, *(before or ())))
         if text.casefold() in f"{key[0]} {key[1]}:{key[2]}".casefold()
     ]
-    buffers = _functions((n for n in leaves if n.kind != EXECUTABLE), order)
-    programs = _functions((n for n in leaves if n.kind == EXECUTABLE), order, (EXECUTABLE,))
+    # Rates are of all devices together.
+    rates = profile.rates if device is None else {}
+    buffers = _functions((n for n in leaves if n.kind != EXECUTABLE), order, rates)
+    programs = _functions((n for n in leaves if n.kind == EXECUTABLE), order, {}, (EXECUTABLE,))
     group = [_over((EXECUTABLE,), GROUP, programs)] if programs else []
     lines = [line for f in buffers for line in (f.children if f.has_lines else (f,))]
     return Tree(
@@ -161,7 +165,7 @@ def at_line(node: Node) -> str:
 
 def _sums(profile: MemoryProfile, device: int | None) -> dict[Leaf, Amount]:
     rows: Iterable[Allocation] = profile.allocations or (
-        Allocation(**site._asdict(), device=None) for site in profile.sites
+        Allocation._make((*site[:4], None, *site[4:6])) for site in profile.sites
     )
     sums: dict[Leaf, Amount] = {}
     for a in rows:
@@ -209,7 +213,12 @@ def _leaf(key: Leaf, held: Amount, before: Amount | None) -> Node:
     )
 
 
-def _functions(leaves: Iterable[Node], order: str, root: Key = ()) -> list[Node]:
+def _functions(
+    leaves: Iterable[Node],
+    order: str,
+    rates: Mapping[Place, float | None],
+    root: Key = (),
+) -> list[Node]:
     """A node for each function, the largest first, with a node for each of several lines."""
     by_line: dict[tuple[str, str, int], list[Node]] = {}
     for leaf in leaves:
@@ -219,12 +228,24 @@ def _functions(leaves: Iterable[Node], order: str, root: Key = ()) -> list[Node]
     by_function: dict[tuple[str, str], list[Node]] = {}
     for where, of_line in by_line.items():
         line = _over((*root, *where), LINE, _sorted(of_line, order))
+        line = line._replace(bytes_per_s=rates.get(where))
         by_function.setdefault(where[:2], []).append(line)
     functions = []
     for name, lines in by_function.items():
         below = lines[0].children if len(lines) == 1 else _sorted(lines, order)
-        functions.append(_over((*root, *name), FUNCTION, below))
+        rate = _sum_of_all(line.bytes_per_s for line in lines)
+        functions.append(_over((*root, *name), FUNCTION, below)._replace(bytes_per_s=rate))
     return _sorted(functions, order)
+
+
+def _sum_of_all(rates: Iterable[float | None]) -> float | None:
+    """The sum; None if any is unknown."""
+    total = 0.0
+    for rate in rates:
+        if rate is None:
+            return None
+        total += rate
+    return total
 
 
 def _over(key: Key, level: str, children: Sequence[Node]) -> Node:
@@ -253,6 +274,7 @@ def _sorted(nodes: Iterable[Node], order: str) -> list[Node]:
             COUNT: n.held.count,
             CHANGE: n.change_bytes,
             CHANGE_COUNT: n.change_count,
+            RATE: n.bytes_per_s,
         }
         # Programs, whose sizes are unknown, are sorted by their number.
         unsized = _most_first(n.held.count if n.held.bytes is None else 0)
@@ -262,7 +284,7 @@ def _sorted(nodes: Iterable[Node], order: str) -> list[Node]:
     return sorted(nodes, key=rank)
 
 
-def _most_first(value: int | None) -> tuple[bool, float]:
+def _most_first(value: float | None) -> tuple[bool, float]:
     """A sort key by the number as it is shown; unknown numbers come last."""
     if not value:
         return value is None, 0.0

@@ -9,7 +9,7 @@ from tpusmi.tui.draw.graphs import Drawn
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.prompt import Prompt
-from tpusmi.tui.keys import MOVE, key, moving
+from tpusmi.tui.keys import key, moving
 from tpusmi.tui.memory.allocations import CHANGES, ORDERS, TreeQuery, Trees, at_line, is_by_device
 from tpusmi.tui.memory.memory_bars import MemoryGraph, cards
 from tpusmi.tui.memory.memory_head import ShownMemory, head_lines, nothing_listed, without_profile
@@ -18,21 +18,22 @@ from tpusmi.tui.page import AROUND, ListPage, stepped
 from tpusmi.tui.process.memory_curve import Holder
 from tpusmi.tui.scene import Scene
 
-DEVICE = "Show the next / previous device alone, or all devices"
-ORDER = "Sort by bytes, change, change of the count, or count (or click a title)"
+NEXT = "Show the next device alone, after the last one all devices"
+PREVIOUS = "Show the previous device alone, before the first one all devices"
+ORDER = "Sort by bytes, change, change of the count, count, or rate (or click a title)"
 MARK = "Set the mark to now: CHANGE then shows growth since the mark"
 KEYS = [
     key("enter", "fold", "Unfold", "fold", "Open / close a row: its lines, its buffers", "Enter"),
     key("b", "mark", "Mark", "mark", MARK, "b"),
     key("S", "sort", "Sort", "memory-sort", ORDER, "S"),
-    key("D,greater_than_sign,full_stop", "device(1)", "Per device", "memory-device", DEVICE, "D"),
-    key("less_than_sign,comma", "device(-1)", "Device before", "memory-device-before", DEVICE),
+    key("D,greater_than_sign,full_stop", "device(1)", "Per device", "memory-device", NEXT, "D"),
+    key("less_than_sign,comma", "device(-1)", "Device before", "memory-device-before", PREVIOUS),
     key("slash", "filter", "Filter", "memory-filter", "Show only lines with a text", "/"),
     key("tab", "step(1)", "Job", "memory-next", "Next job with a memory profile", "Tab"),
     key("shift+tab", "step(-1)", "Before", "memory-before", "Previous job with a memory profile"),
     key("e", "fold_all(True)", "Unfold all", "unfold-all", "Open all rows"),
     key("E", "fold_all(False)", "Fold all", "fold-all", "Close all rows"),
-    *moving(MOVE, "memory-"),
+    *moving("memory-"),
 ]
 HEAD_LINES = 6
 """The most lines above the tree."""
@@ -198,7 +199,7 @@ class MemoryPage(ListPage):
         keys, now = [p.key for p in self._jobs], self.scene.process
         if not keys or (now is not None and keys == [now.key]):
             return
-        self.scene.process_key = stepped(keys, now and now.key, step)
+        self.scene.choose_process(stepped(keys, now and now.key, step))
         self._device = None
         self.rows.forget()
         self.draw()

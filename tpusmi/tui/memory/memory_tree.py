@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual.events import Click
 
 from tpusmi.report import words
-from tpusmi.text import counted
+from tpusmi.text import counted, per_minute
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.draw.table import Column, Grid
 from tpusmi.tui.memory.allocations import (
@@ -21,6 +21,7 @@ from tpusmi.tui.memory.allocations import (
     EXECUTABLE,
     GROUP,
     LINE,
+    RATE,
     Key,
     Node,
     at_line,
@@ -150,11 +151,12 @@ class MemoryTable:
         bar = PERCENT + 1 + MOST_BAR
         return (
             text(BYTES, self._bytes, 10, right=True),
-            text("SHARE", self._share, PERCENT, 2, most=bar),
+            text("SHARE", self._share, PERCENT, 2, most=bar, least_more=LEAST_BAR + 2),
             text(COUNT, self._count, 6, 3, right=True),
+            text(RATE, self._rate, 13, 5, right=True),
             text(CHANGE, self._change, 11, 1, right=True, known=_is_compared),
             text(CHANGE_COUNT, self._change_count, 6, 4, right=True, known=_is_compared),
-            text("ALLOCATED BY", self._where, 28, most=400),
+            text("ALLOCATED BY", self._where, 36, most=400),
         )
 
     def _bytes(self, b: TreeRow, width: int) -> Row:
@@ -188,6 +190,13 @@ class MemoryTable:
         text = words.count(change if change is None else abs(change))
         sign = "" if not change else "-" if change < 0 else "+"
         return self.look.cell(sign + text, width, _grown(change), right=True)
+
+    def _rate(self, b: TreeRow, width: int) -> Row:
+        """How fast it grows; blank below a line, of which only the whole is known."""
+        rate = b.node.bytes_per_s
+        if b.node.level == BUFFERS:
+            return self.look.cell("", width)
+        return self.look.cell(signed_rate(rate), width, _grown(rate), right=True)
 
     def _where(self, b: TreeRow, width: int) -> Row:
         """The name behind the mark, and the place, of which a long path keeps its end."""
@@ -241,7 +250,16 @@ def signed_size(change: int | None) -> str:
     return ("-" if change < 0 else "+") + words.size(abs(change))
 
 
-def _grown(change: int | None) -> str:
+def signed_rate(bytes_per_s: float | None) -> str:
+    """A rate with its sign: `+390 MiB/min`."""
+    if bytes_per_s is None:
+        return words.UNKNOWN
+    if not bytes_per_s:
+        return "0"
+    return f"{'-' if bytes_per_s < 0 else '+'}{per_minute(abs(bytes_per_s))}/min"
+
+
+def _grown(change: float | None) -> str:
     """The style of a change: growth may be a leak."""
     if not change:
         return "dim"

@@ -17,6 +17,7 @@ from tpusmi.tui.process.process_facts import (
     JobFacts,
     letter,
     own_warnings,
+    still_s,
     verdict_style,
     without_verdict,
 )
@@ -87,10 +88,11 @@ class Details:
             lines.append(line("holds", chain([words.nodes(self._p.holds)], facts.environment())))
         if self._p.interval_s is None:
             return [*lines, *life_lines, line("agent", [NO_AGENT])]
+        still = still_s(self._s, self._p)
         steps = [*facts.steps(), *facts.flops(), *facts.last_step()] or [words.UNKNOWN]
         return [
             *lines,
-            line("steps", chain(steps, facts.cost())),
+            line("steps", chain(steps, facts.cost()), "plain" if still is None else "warn"),
             line("step time", facts.step_times()),
             line("compiled", facts.compilations()),
             line("memory", facts.memory()),

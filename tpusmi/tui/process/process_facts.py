@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpusmi.chips import usual_kind
-from tpusmi.model import Notice, Phase, Process, Snapshot, Verdict
+from tpusmi.model import SOLE_HOLDER, Notice, Phase, Process, Snapshot, State, Verdict
 from tpusmi.report import words
 from tpusmi.report.concerns import OF_VERDICT, Concerns
 from tpusmi.text import noun
@@ -39,6 +39,27 @@ VERSIONS = (
 )
 NO_AGENT = "none: add `import tpusmi; tpusmi.start()` for steps, memory, compilations"
 STEP_PARTS = ("min", "mean", "p50", "p95", "max")
+
+
+STILL_STEPS, STILL_LEAST_S = 10, 5.0
+"""A job that has taken no step for this many step times, and at least this long, stands still."""
+
+
+def still_s(s: Snapshot, p: Process) -> float | None:
+    """For how long a job that should be taking steps has taken none; None where it does take them,
+    or compiles, or where that is unknown.
+    """
+    since = s.values.get((p.key, "since_last_step_s"))
+    step_s = s.value("step_time_s.p50", p.key) or s.value("step_time_s.mean", p.key)
+    is_working = p.state == State.LIVE and p.phase in (Phase.RUNNING, Phase.IDLE)
+    if not is_working or since is None or since.stale or step_s is None:
+        return None
+    return since.value if since.value >= max(STILL_STEPS * step_s, STILL_LEAST_S) else None
+
+
+def no_step(seconds: float) -> str:
+    """`no step for 18s`."""
+    return f"no step for {words.elapsed(seconds)}"
 
 
 NAME_WIDTH = 11
@@ -99,6 +120,9 @@ class JobFacts:
     def last_step(self) -> Iterator[str]:
         """How long ago the last step was, or how long before its end."""
         if (since := self.value("since_last_step_s")) is not None:
+            if still_s(self._snapshot, self._p) is not None:
+                yield no_step(since)
+                return
             took = words.duration(since)
             is_dead = self._p.is_dead
             yield f"last step {took} before it ended" if is_dead else f"last {took} ago"
@@ -139,8 +163,10 @@ class JobFacts:
 
     def memory(self) -> Iterator[str]:
         """Its share of the device memory."""
-        if (used := self.value("hbm_used_bytes")) is not None:
-            yield f"{words.size(used)} used"
+        used = self._snapshot.values.get((self._p.key, "hbm_used_bytes"))
+        if used is not None:
+            whose = ", by the chips that it holds alone" if used.source == SOLE_HOLDER else ""
+            yield f"{words.size(used.value)} used{whose}"
         if (live := self.value("live_array_bytes")) is not None:
             yield f"{words.size(live)} in live arrays"
         if (arrays := self.value("live_arrays")) is not None:

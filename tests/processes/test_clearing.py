@@ -1,0 +1,132 @@
+"""`tpusmi clear` removes the segments of ended jobs, and none that lives or may live."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.commands import TPUSMI, environment
+from support.segments import RUNNING, dead_identity, device, my_segment, segment, slot, without_lock
+
+from tpusmi.actions import clearing
+from tpusmi.model import Host
+from tpusmi.wire import identity
+from tpusmi.wire.writer import SegmentWriter
+
+
+def ended(directory: Path, name: str | None = None) -> Path:
+    writer = segment(directory, dead_identity(), name=name)
+    writer.append(slot(100.0, RUNNING, [device(), device(1)]))
+    writer.close()
+    return Path(writer.path)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(segment_dir=str(tmp_path))
+
+
+def test_it_removes_what_ended_jobs_left_and_nothing_else(tmp_path: Path, host: Host) -> None:
+    dead, living = ended(tmp_path), my_segment(tmp_path)
+    other = tmp_path / "notes.txt"
+    other.write_text("mine")
+    would = clearing.forget(host, dry_run=True)
+    assert [f.path for f in would.removed] == [str(dead)]
+    assert dead.exists()
+    done = clearing.forget(host)
+    assert [f.path for f in done.removed] == [str(dead)]
+    assert done.living == 1
+    assert sorted(os.listdir(tmp_path)) == sorted((os.path.basename(living.path), other.name))
+    living.close()
+
+
+def test_a_lock_that_is_held_keeps_the_file_of_a_pid_that_has_ended(
+    tmp_path: Path, host: Host
+) -> None:
+    writer = segment(tmp_path, dead_identity())
+    writer.append(slot(100.0, RUNNING, [device(), device(1)]))
+    assert clearing.forget(host).removed == ()
+    assert os.path.exists(writer.path)
+    writer.close()
+
+
+def test_one_that_cannot_be_judged_is_kept_with_the_reason(tmp_path: Path, host: Host) -> None:
+    writer = segment(tmp_path, dead_identity()._replace(pid_namespace=1))
+    writer.append(slot(100.0, RUNNING, [device(), device(1)]))
+    without_lock(writer)
+    (kept,) = clearing.forget(host).kept
+    assert kept.why == "nothing proves that its process has ended"
+    assert not kept.failed
+    assert os.path.exists(writer.path)
+
+
+def test_a_new_file_of_that_name_is_not_removed(
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process takes the name between the judgment and the removal: locked, or not yet."""
+    dead = ended(tmp_path)
+    doubt = clearing._doubt
+    new: list[SegmentWriter] = []
+
+    def replaced(judged: clearing.Judged) -> str:
+        dead.unlink()
+        new.append(segment(tmp_path, identity.me(), name=dead.name))
+        new[0].close()
+        return doubt(judged)
+
+    monkeypatch.setattr(clearing, "_doubt", replaced)
+    (kept,) = clearing.forget(host).kept
+    assert kept.why == "it is now another file"
+    assert dead.exists()
+
+
+def test_a_lock_taken_after_the_judgment_keeps_the_file(
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended(tmp_path)
+    monkeypatch.setattr(clearing.lock, "is_held", lambda fd: True)
+    done = clearing.forget(host)
+    assert done.removed == ()
+
+
+def test_a_link_is_not_followed(
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = ended(tmp_path)
+    treasure = tmp_path / "treasure"
+    doubt = clearing._doubt
+
+    def swapped(judged: clearing.Judged) -> str:
+        dead.rename(treasure)
+        dead.symlink_to(treasure)
+        return doubt(judged)
+
+    monkeypatch.setattr(clearing, "_doubt", swapped)
+    (kept,) = clearing.forget(host).kept
+    assert kept.failed
+    assert treasure.exists()
+
+
+def run(directory: Path, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    env = environment(directory, **variables)
+    return subprocess.run(
+        [*TPUSMI, "clear", *more], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_the_command_reports_and_obeys_readonly(tmp_path: Path) -> None:
+    dead = ended(tmp_path)
+    refused = run(tmp_path, TPUSMI_MODE="readonly")
+    assert refused.returncode == 2
+    assert "readonly: clear is disabled" in refused.stderr
+    assert dead.exists()
+    assert run(tmp_path, "-n").stdout.startswith(f"would forget pid {dead_identity().pid} (")
+    answer = json.loads(run(tmp_path, "--json").stdout)
+    assert [f["path"] for f in answer["removed"]] == [str(dead)]
+    assert answer["done"] is True
+    assert not dead.exists()
+    again = run(tmp_path)
+    assert (again.returncode, again.stdout) == (0, "nothing to forget: no job of yours has ended\n")
