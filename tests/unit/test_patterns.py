@@ -27,7 +27,7 @@ FUNCTIONS = {
 }
 OF_OTHERS = {
     ("tpusmi.simulate.metric_answers", "pattern"),  # a client sends it, as libtpu lets it
-    ("tpusmi.report.patterns", "piece"),  # the user's own; test_patterns_of_filters.py bounds its time
+    ("tpusmi.report.patterns", "piece"),  # typed by the user; a test bounds its time
 }
 """Not patterns of ours."""
 LONG = 64 * 1024
