@@ -94,9 +94,8 @@ def _nearest(name: str, fields: dict[str, Field]) -> str:
     from difflib import get_close_matches
 
     present = [n for n, field in fields.items() if field.help]
-    near = get_close_matches(name[:NAME_MOST], present, 1) or get_close_matches(
-        name[:NAME_MOST], fields, 1
-    )
+    word = name[:NAME_MOST].lower()
+    near = get_close_matches(word, present, 1) or get_close_matches(word, fields, 1)
     return f' Did you mean "{near[0]}"?' if near else ""
 
 
