@@ -152,6 +152,26 @@ def test_a_viewers_peak_is_the_most_it_has_seen_and_begins_again_with_another_ow
     assert seen == [3, 7, 7, 2, 4]
 
 
+def test_a_peak_outlasts_a_moment_without_a_number_and_one_with_a_peak_of_its_own() -> None:
+    peaks, key, owners = SeenPeaks(), DeviceKey(None, 0), {DeviceKey(None, 0): (JOB,)}
+    assert [peak.value for _, peak in peaks.of(reading(key, 9, NOW), owners)] == [9]
+    assert [*peaks.of({}, owners)] == []
+    own = {(key, PEAK): Reading(PEAK, key, 3, NOW, AGENT, 5.0)}
+    assert [*peaks.of({**reading(key, 3, NOW + 1), **own}, owners)] == []
+    assert [peak.value for _, peak in peaks.of(reading(key, 4, NOW + 2), owners)] == [9]
+
+
+def test_the_memory_that_the_owner_before_had_is_no_peak_of_the_next() -> None:
+    """Its last reading is still the newest when another process has opened the device."""
+    peaks, key = SeenPeaks(), DeviceKey(None, 0)
+    last = reading(key, 9, NOW)
+    assert len([*peaks.of(last, {key: (JOB,)})]) == 1
+    assert [*peaks.of(last, {key: (OTHER,)})] == []
+    assert [*peaks.of(last, {key: (OTHER,)})] == []
+    ((_, peak),) = peaks.of(reading(key, 2, NOW + 1), {key: (OTHER,)})
+    assert peak.value == 2
+
+
 def test_a_viewer_has_no_peak_of_a_free_device_of_a_chip_or_where_the_agent_knows_it() -> None:
     key = DeviceKey(None, 0)
     known = {**reading(key, 5, NOW), (key, PEAK): Reading(PEAK, key, 9, NOW, AGENT, 5.0)}
