@@ -13,6 +13,7 @@ from support.snapshots import merge
 from tpusmi.chips import by_name
 from tpusmi.collect import Collector
 from tpusmi.merge.peaks import SeenPeaks
+from tpusmi.merge.sole_holder import of_sole_holders
 from tpusmi.model import (
     AGENT,
     FAILED,
@@ -110,6 +111,56 @@ def test_what_another_process_holds_or_may_hold_is_charged_to_none(
     s = merge([chips(2), *held, served(5 * GIB, 3 * GIB)], HOST, NOW, "0")
     assert [s.value(USED, d.key) for d in s.devices] == [5 * GIB, 3 * GIB]
     assert memory_of(s) is None
+
+
+def test_memory_of_many_holders_and_chips_takes_time_in_proportion_to_them() -> None:
+    """It is asked for several times a second: each chip with each of its process took 3 times as
+    long for twice as many.
+    """
+
+    class Compared(int):
+        count = 0
+
+        def __eq__(self, other: object) -> bool:
+            Compared.count += 1
+            return int.__eq__(self, other)  # type: ignore[arg-type]
+
+        __hash__ = int.__hash__
+
+    count = 512
+    nodes = [f"/dev/vfio/{i}" for i in range(count)]
+    chips = [Chip(Compared(i), "v5e", "", (nodes[i],), (nodes[i],), 1) for i in range(count)]
+    devices = [
+        Device(
+            key=DeviceKey(None, i),
+            index=i,
+            id=i,
+            platform="tpu",
+            kind=None,
+            coords=None,
+            core_on_chip=0,
+            chip=Compared(i),
+            node=nodes[i],
+            owners=(JOB,),
+        )
+        for i in range(count)
+    ]
+    process = Process(JOB, "me", "train.py", "live", holds=tuple(nodes))
+    readings = {key: r for d in devices for key, r in reading(d.key, 5, NOW).items()}
+    (answer,) = of_sole_holders(readings, [process], devices, chips, [holders(process)])
+    assert answer[1].value == 5 * count
+    assert Compared.count < 10 * count
+
+
+def test_a_device_without_a_node_may_be_held_by_others_unseen() -> None:
+    device = Device(DeviceKey(None, 0), 0, 0, "tpu", None, None, 0, owners=(JOB,))
+    process = Process(JOB, "me", "train.py", "live", holds=("/dev/vfio/0",))
+    held = Chip(0, "v5e", "", ("0000:00:00.0",), ("/dev/vfio/0",), 1)
+    for node, count in ((None, 0), ("/dev/vfio/0", 1)):
+        own = device._replace(node=node, chip=0)
+        memory = reading(own.key, 5, NOW)
+        answers = [*of_sole_holders(memory, [process], [own], [held], [holders(process)])]
+        assert len(answers) == count
 
 
 def test_one_chip_of_unknown_memory_makes_the_sum_unknown() -> None:
