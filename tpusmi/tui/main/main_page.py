@@ -15,10 +15,10 @@ from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.draw.table import Grid
-from tpusmi.tui.feed import DeviceView
+from tpusmi.tui.feed import DeviceView, ShownSettings
 from tpusmi.tui.keys import MAIN, shown_key
 from tpusmi.tui.main.arrange import Heights, WantedLines, arrange, without
-from tpusmi.tui.main.choosing import DEVICES, PROCESSES, Shown
+from tpusmi.tui.main.choosing import DEVICES, PROCESSES
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
 from tpusmi.tui.main.prompting import PromptingPage
@@ -88,9 +88,13 @@ class MainPage(PromptingPage):
             (history_subjects(snapshot, d, name), name) for d in devices for name in GRAPHED
         )
 
-    def shown(self) -> Shown:
-        sorting = self.table.sorting
-        return Shown(self.device_panel.view.value, sorting.title, sorting.reversed)
+    def settings(self) -> ShownSettings:
+        return {
+            **super().settings(),
+            ("view",): self.device_panel.view.value,
+            ("sort",): self.table.sorting.title,
+            ("reverse",): self.table.sorting.reversed,
+        }
 
     def draw_body(self, snapshot: Snapshot) -> None:
         self.device_panel.rows.hidden = self.choices.hidden_columns(DEVICES)
