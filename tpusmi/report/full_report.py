@@ -132,9 +132,8 @@ def _of_device(
 
 def _links(s: Snapshot, d: Device) -> Iterator[str]:
     """Health of each of its links, from 0 to 10."""
-    for link in s.links:
-        if link.chip == d.chip:
-            yield _line(2, link.name, link.health)
+    for link in s.links_of(d):
+        yield _line(2, link.name, link.health)
 
 
 def _processes(s: Snapshot, d: Device) -> Iterator[str]:
