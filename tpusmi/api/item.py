@@ -125,7 +125,7 @@ def _property(name: str, help: str) -> property:
 
 def meant(name: str, names: Collection[str], methods: Collection[str] = ()) -> str:
     """`; did you mean 'hbm_used_bytes'?`, or what there is where no name is near."""
-    word = name.lower()
+    word = name[:TEXT_MOST].lower()
     others = {**OTHER_WORDS, **TITLES}
     meaning = {other: n for other, n in others.items() if n in names or n in methods}
     meaning |= {n: n for n in names}
