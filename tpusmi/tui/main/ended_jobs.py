@@ -47,7 +47,7 @@ class EndedJobsPage(ChoosingPage):
         self.show_processes()
         self.typing = self.asks_to_forget = True
         self.draw()
-        self.prompt.ask(forget_line(self.look))
+        self.prompt.ask(forget_line(self.look, self.size.width))
 
     def forget(self, is_sure: bool) -> None:
         """Forget ended jobs, if that was the answer."""

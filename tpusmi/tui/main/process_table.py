@@ -133,12 +133,15 @@ def letters_line(look: Look) -> Row:
     return look.line(*parts, (" capital: reversed  Esc: cancel", "dim"))
 
 
-def forget_line(look: Look) -> Row:
-    """The question whether to forget ended jobs."""
+def forget_line(look: Look, width: int) -> Row:
+    """The question whether to forget ended jobs: with its answers first where it does not fit."""
     text = "Forget the ended jobs and remove what they left? "
-    return look.line(
+    whole = look.line(
         (text, "title"), ("y", "key"), (" yes  ", "plain"), ("any other key: no", "dim")
     )
+    if width_of(whole) <= width:
+        return whole
+    return look.line(("y", "key"), (": forget ended jobs  ", "title"), ("other keys: no", "dim"))
 
 
 FOLDED = 0
