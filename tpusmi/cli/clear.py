@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tpusmi.cli.exits import Exit
-from tpusmi.cli.options import flag, parser_of
+from tpusmi.cli.options import add_colors, flag, parser_of
 from tpusmi.model import Host
 
 EPILOG = """
@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--simulate", metavar="DIR", help="use the directory of a running simulated TPU host"
     )
+    add_colors(p)
     return p
 
 
