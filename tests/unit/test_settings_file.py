@@ -129,7 +129,7 @@ def test_a_value_keeps_its_indent() -> None:
 
 @pytest.mark.parametrize("text", ["columns.devices = []\n", "columns = {devices = []}\n"])
 def test_no_line_is_named_that_the_file_does_not_have(text: str) -> None:
-    with pytest.raises(ValueError, match="^tpusmi cannot edit this file; see tpusmi --print-confi"):
+    with pytest.raises(ValueError, match=r"^tpusmi cannot edit this file; see"):
         edited(text, {("columns", "devices"): ["MXU"]})
 
 
