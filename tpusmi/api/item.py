@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from tpusmi.api.kinds import Attribute, ObjectKind
 from tpusmi.model.jsonobject import JsonObject
 from tpusmi.model.metrics import METRICS
+from tpusmi.nearest import nearest
 
 TITLES = {m.title.lower(): m.name for m in METRICS}
 """Names of metrics by what the screens call them: `mxu`."""
@@ -108,13 +109,11 @@ def _property(name: str, help: str) -> property:
 
 def meant(name: str, names: Collection[str]) -> str:
     """`; did you mean 'hbm_used_bytes'?`, or what there is where no name is near."""
-    from difflib import get_close_matches
-
     titled = TITLES.get(name.lower())
-    near = [titled] if titled in names else get_close_matches(name[:TEXT_MOST].lower(), names, 1)
-    near = near or [n for n in names if len(name) > 1 and name.lower() in n]
+    near = titled if titled in names else nearest(name, names)
+    near = near or next((n for n in names if len(name) > 1 and name.lower() in n), "")
     if near:
-        return f"; did you mean {near[0]!r}?"
+        return f"; did you mean {near!r}?"
     return f"; there are {', '.join(names)}" if len(names) <= LISTED_MOST else "; see dir() of it"
 
 

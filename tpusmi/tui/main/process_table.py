@@ -125,25 +125,6 @@ COMMAND_MOST = 400
 DEFAULT_SORT = "DEVICES"
 
 
-def letters_line(look: Look) -> Row:
-    """What a person may press after `o`."""
-    parts = [("Sort ", "title")]
-    for key, title in SORT_LETTERS.items():
-        parts += [(key, "key"), (f" {title} ", "plain")]
-    return look.line(*parts, (" capital: reversed  Esc: cancel", "dim"))
-
-
-def forget_line(look: Look, width: int) -> Row:
-    """The question whether to forget ended jobs: with its answers first where it does not fit."""
-    text = "Forget the ended jobs and remove what they left? "
-    whole = look.line(
-        (text, "title"), ("y", "key"), (" yes  ", "plain"), ("any other key: no", "dim")
-    )
-    if width_of(whole) <= width:
-        return whole
-    return look.line(("y", "key"), (": forget ended jobs  ", "title"), ("other keys: no", "dim"))
-
-
 FOLDED = 0
 """In place of a pid: the row of the ended jobs that have no row of their own."""
 FOLD_FROM = 2
