@@ -34,8 +34,8 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     """The snapshot with what was measured at that time; what was not measured then is unknown.
 
     The processes are the present ones, without those that began later, each in its phase at that
-    time. Other facts about a process, a device, a link or the host are not kept: unknown, besides the
-    memory of the host.
+    time. Other facts about a process, a device, a link or the host are not kept: unknown. The
+    memory of the host is.
     """
     values = {}
     for subject, metric in _measurable(s):
