@@ -9,7 +9,7 @@ from textual.events import Paste
 
 from tpusmi.report import comparisons
 from tpusmi.report.rows import IndexedSnapshot
-from tpusmi.tui.draw.prompt import LONGEST
+from tpusmi.tui.draw.prompt import LONGEST, TypedText
 
 PIDS = ["41234", "52870"]
 
@@ -69,6 +69,12 @@ async def test_what_is_pasted_has_a_limit() -> None:
             pilot.app.post_message(Paste("a " * 300_000))
         await press(pilot, "b")
         assert len(pilot.app.page.table.filter) <= LONGEST  # type: ignore[attr-defined]
+
+
+def test_a_filter_that_is_too_long_already_takes_no_more() -> None:
+    typed = TypedText("a" * (LONGEST + 100))
+    assert typed.take(Paste("b" * 500))
+    assert "b" not in typed.text
 
 
 async def test_a_line_that_is_too_long_has_a_mark_and_grows_with_the_screen() -> None:

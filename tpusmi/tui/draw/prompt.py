@@ -51,7 +51,7 @@ class TypedText:
         return look.line((label, "title"), (before, "bold"), (under, "key"), (after, "bold"))
 
     def _insert(self, text: str) -> None:
-        text = text[: LONGEST - len(self.text)]
+        text = text[: max(0, LONGEST - len(self.text))]
         self.text = self.text[: self.cursor] + text + self.text[self.cursor :]
         self.cursor += len(text)
 
