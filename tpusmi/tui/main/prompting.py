@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tpusmi.model import Host
 from tpusmi.report.columns import SORT_LETTERS
 from tpusmi.report.filters import user_of, with_user
-from tpusmi.tui.draw.look import Row
+from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
 from tpusmi.tui.ending.forgetting import Done, ForgetThread
 from tpusmi.tui.main.choosing import ChoosingPage
@@ -48,12 +48,7 @@ class PromptingPage(ChoosingPage):
         if not any(p.is_dead for p in s.processes):
             self.app.say("No job here has ended")  # type: ignore[attr-defined]
             return
-        question = self.look.line(
-            ("Forget the ended jobs and remove what they left? ", "title"),
-            ("y", "key"),
-            (" yes  ", "plain"),
-            ("any other key: no", "dim"),
-        )
+        question = _whether_to_forget(self.look, self.size.width)
         self._ask(question, lambda answer: self._forget(host) if answer == "y" else None)
 
     def _sort_by(self, letter: str) -> None:
@@ -93,3 +88,16 @@ class PromptingPage(ChoosingPage):
         self.typing = False
         self._take_answer(message.key)
         self.draw()
+
+
+def _whether_to_forget(look: Look, width: int) -> Row:
+    """The question; with its answers first where it does not fit."""
+    question = look.line(
+        ("Forget the ended jobs and remove what they left? ", "title"),
+        ("y", "key"),
+        (" yes  ", "plain"),
+        ("any other key: no", "dim"),
+    )
+    if width_of(question) <= width:
+        return question
+    return look.line(("y", "key"), (": forget ended jobs  ", "title"), ("other keys: no", "dim"))
