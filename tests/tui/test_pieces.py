@@ -160,6 +160,16 @@ def test_the_time_axis_ends_with_now_and_overlaps_nothing(width: int) -> None:
     assert len(set(labels)) == len(labels)
 
 
+@pytest.mark.parametrize("text", ["100.0 GiB", "366.2 GiB", "1023.9 MiB", "15.7 GiB", "100 %"])
+def test_the_top_of_a_scale_is_never_cut(text: str) -> None:
+    curve = plot.Curve("memory", "", [1.0], 1.0, text)
+    scale = "".join(piece.text for piece in plot.graph(Look(), curve, 40, 4)[1])
+    number, unit = text.split()
+    assert f"{number.partition('.')[0]}" in scale
+    assert f" {unit}│" in scale
+    assert "…" not in scale
+
+
 def test_text_is_cut_with_a_mark_and_wide_characters_count_twice() -> None:
     assert Look().fitted("abcdef", 4) == "abc…"
     assert Look(ascii=True).fitted("abcdéf", 5) == "abcd~"

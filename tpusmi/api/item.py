@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from tpusmi.api.guesses import guessed
 from tpusmi.api.kinds import Attribute, ObjectKind
 from tpusmi.model.jsonobject import JsonObject
 from tpusmi.model.metrics import METRICS
@@ -111,7 +112,8 @@ def meant(name: str, names: Collection[str]) -> str:
     from difflib import get_close_matches
 
     titled = TITLES.get(name.lower())
-    near = [titled] if titled in names else get_close_matches(name[:TEXT_MOST].lower(), names, 1)
+    likely = titled if titled in names else guessed(name, names)
+    near = [likely] if likely else get_close_matches(name[:TEXT_MOST].lower(), names, 1)
     near = near or [n for n in names if len(name) > 1 and name.lower() in n]
     if near:
         return f"; did you mean {near[0]!r}?"

@@ -83,7 +83,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Forget ended jobs": "forget",
     },
     "Copy and save": {
-        "Copy text, screenshot": "copy picture",
+        "Screenshot, copy text": "copy picture",
         "Save the settings": "save",
     },
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -105,9 +106,14 @@ def graph(look: Look, curve: Curve, width: int, height: int) -> list[Row]:
         scale[marked] = text
     scale |= {tall - 1: "0", 0: curve.top_text}
     for n, line in enumerate(lines):
-        left = look.cell(scale.get(n, ""), SCALE_WIDTH - 1, "dim", right=True)
+        left = look.cell(_in_scale(scale.get(n, "")), SCALE_WIDTH - 1, "dim", right=True)
         rows.append((*left, *look.line((look.glyphs.frame[3], "dim")), *line))
     return rows
+
+
+def _in_scale(text: str) -> str:
+    """The text without its decimals where it has no room with them: `366 GiB`."""
+    return text if len(text) < SCALE_WIDTH else re.sub(r"\.\d+", "", text)
 
 
 def values_across(look: Look, width: int) -> int:
