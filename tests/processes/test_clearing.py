@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.commands import TPUSMI, environment
+from support.network_mounts import mounted_as
 from support.segments import RUNNING, dead_identity, device, my_segment, segment, slot, without_lock
 
 from tpusmi.actions import clearing
 from tpusmi.model import Host
+from tpusmi.sources.segments import Segments
 from tpusmi.wire import identity
 from tpusmi.wire.writer import SegmentWriter
 
@@ -130,3 +134,46 @@ def test_the_command_reports_and_obeys_readonly(tmp_path: Path) -> None:
     assert not dead.exists()
     again = run(tmp_path)
     assert (again.returncode, again.stdout) == (0, "nothing to forget: no job of yours has ended\n")
+
+
+def fresh(directory: Path, **more: Any) -> SegmentWriter:
+    """The segment of a process that is not here, with a sample of this moment; its lock is free."""
+    writer = segment(directory, dead_identity()._replace(**more))
+    writer.append(slot(time.monotonic(), RUNNING, [device(), device(1)], time.time()))
+    writer.close()
+    return writer
+
+
+OTHER_BOOT = b"elsewhere".ljust(16)
+
+
+def test_a_job_of_another_machine_on_a_network_file_system_lives_and_is_kept(
+    tmp_path: Path,
+) -> None:
+    """Its pid and pid namespace are numbers that mean nothing here, and its lock does not show."""
+    writer = fresh(tmp_path, boot_id=OTHER_BOOT)
+    host = mounted_as(tmp_path, "nfs4")
+    (process,) = Segments(host).read(time.monotonic()).processes
+    assert (process.state, process.is_verified) == ("live", False)
+    done = clearing.forget(host)
+    assert (done.files, done.living) == ((), 1)
+    assert os.path.exists(writer.path)
+
+
+@pytest.mark.parametrize("boot_id", [OTHER_BOOT, bytes(16)])
+def test_a_job_whose_lock_this_kernel_may_not_know_is_kept_while_it_writes(
+    tmp_path: Path, host: Host, boot_id: bytes
+) -> None:
+    """As in gVisor, on a directory of the host: the first look sees a free lock, and no more."""
+    path = fresh(tmp_path, boot_id=boot_id, pid_namespace=1).path
+    (kept,) = clearing.forget(host).kept
+    assert kept.why.startswith("it was written within the last minute")
+    os.utime(path, (time.time() - 61, time.time() - 61))
+    assert [f.path for f in clearing.forget(host).removed] == [path]
+
+
+def test_a_job_of_a_container_of_this_machine_is_forgotten_at_once(
+    tmp_path: Path, host: Host
+) -> None:
+    path = fresh(tmp_path, pid_namespace=1).path
+    assert [f.path for f in clearing.forget(host).removed] == [path]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support import hosts, segments
 from support.namespaces import OWN
+from support.network_mounts import mounted_as
 from support.users import ROOT, reachable
 
 from tpusmi.model import Host, Outcome, Process
@@ -43,21 +44,6 @@ def read(host: Host) -> Outcome:
 def one(host: Host) -> Process:
     (process,) = read(host).processes
     return process
-
-
-def mounted_as(directory: Path, kind: str) -> Host:
-    """A host on which that directory is said to be on a file system of that kind."""
-    device = os.stat(directory).st_dev
-    number = f"{os.major(device)}:{os.minor(device)}"
-    own = directory / "own_proc/self"
-    own.mkdir(parents=True)
-    lines = (
-        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw",
-        f"36 22 {number} / /a\\040b rw shared:2 master:1 - {kind} server:/home rw",
-        "garbage",
-    )
-    (own / "mountinfo").write_text("\n".join(lines) + "\n")
-    return Host(segment_dir=str(directory), own_proc=str(own.parent))
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", "9p", "lustre"])

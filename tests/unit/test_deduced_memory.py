@@ -14,6 +14,7 @@ from support.snapshots import merge
 from tpusmi.chips import by_name
 from tpusmi.collect import Collector
 from tpusmi.merge.peaks import SeenPeaks
+from tpusmi.merge.sole_holder import of_sole_holders
 from tpusmi.model import (
     AGENT,
     FAILED,
@@ -113,6 +114,56 @@ def test_what_another_process_holds_or_may_hold_is_charged_to_none(
     assert memory_of(s) is None
 
 
+def test_memory_of_many_holders_and_chips_takes_time_in_proportion_to_them() -> None:
+    """It is asked for several times a second: each chip with each of its process took 3 times as
+    long for twice as many.
+    """
+
+    class Compared(int):
+        count = 0
+
+        def __eq__(self, other: object) -> bool:
+            Compared.count += 1
+            return int.__eq__(self, other)  # type: ignore[arg-type]
+
+        __hash__ = int.__hash__
+
+    count = 512
+    nodes = [f"/dev/vfio/{i}" for i in range(count)]
+    chips = [Chip(Compared(i), "v5e", "", (nodes[i],), (nodes[i],), 1) for i in range(count)]
+    devices = [
+        Device(
+            key=DeviceKey(None, i),
+            index=i,
+            id=i,
+            platform="tpu",
+            kind=None,
+            coords=None,
+            core_on_chip=0,
+            chip=Compared(i),
+            node=nodes[i],
+            owners=(JOB,),
+        )
+        for i in range(count)
+    ]
+    process = Process(JOB, "me", "train.py", "live", holds=tuple(nodes))
+    readings = {key: r for d in devices for key, r in reading(d.key, 5, NOW).items()}
+    (answer,) = of_sole_holders(readings, [process], devices, chips, [holders(process)])
+    assert answer[1].value == 5 * count
+    assert Compared.count < 10 * count
+
+
+def test_a_device_without_a_node_may_be_held_by_others_unseen() -> None:
+    device = Device(DeviceKey(None, 0), 0, 0, "tpu", None, None, 0, owners=(JOB,))
+    process = Process(JOB, "me", "train.py", "live", holds=("/dev/vfio/0",))
+    held = Chip(0, "v5e", "", ("0000:00:00.0",), ("/dev/vfio/0",), 1)
+    for node, count in ((None, 0), ("/dev/vfio/0", 1)):
+        own = device._replace(node=node, chip=0)
+        memory = reading(own.key, 5, NOW)
+        answers = [*of_sole_holders(memory, [process], [own], [held], [holders(process)])]
+        assert len(answers) == count
+
+
 def test_one_chip_of_unknown_memory_makes_the_sum_unknown() -> None:
     s = merge([chips(2), holders(holder(JOB, 0, 1)), served(5 * GIB)], HOST, NOW, "0")
     assert memory_of(s) is None
@@ -151,6 +202,26 @@ def test_a_viewers_peak_is_the_most_it_has_seen_and_begins_again_with_another_ow
         assert (peak.metric, peak.source, peak.at_s) == (PEAK, VIEWER, NOW + at)
         seen.append(peak.value)
     assert seen == [3, 7, 7, 2, 4]
+
+
+def test_a_peak_outlasts_a_moment_without_a_number_and_one_with_a_peak_of_its_own() -> None:
+    peaks, key, owners = SeenPeaks(), DeviceKey(None, 0), {DeviceKey(None, 0): (JOB,)}
+    assert [peak.value for _, peak in peaks.of(reading(key, 9, NOW), owners)] == [9]
+    assert [*peaks.of({}, owners)] == []
+    own = {(key, PEAK): Reading(PEAK, key, 3, NOW, AGENT, 5.0)}
+    assert [*peaks.of({**reading(key, 3, NOW + 1), **own}, owners)] == []
+    assert [peak.value for _, peak in peaks.of(reading(key, 4, NOW + 2), owners)] == [9]
+
+
+def test_the_memory_that_the_owner_before_had_is_no_peak_of_the_next() -> None:
+    """Its last reading is still the newest when another process has opened the device."""
+    peaks, key = SeenPeaks(), DeviceKey(None, 0)
+    last = reading(key, 9, NOW)
+    assert len([*peaks.of(last, {key: (JOB,)})]) == 1
+    assert [*peaks.of(last, {key: (OTHER,)})] == []
+    assert [*peaks.of(last, {key: (OTHER,)})] == []
+    ((_, peak),) = peaks.of(reading(key, 2, NOW + 1), {key: (OTHER,)})
+    assert peak.value == 2
 
 
 def test_a_viewer_has_no_peak_of_a_free_device_of_a_chip_or_where_the_agent_knows_it() -> None:

@@ -15,7 +15,7 @@ from tpusmi.model import Host, Process, State
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.segments.job_report import Judged
 from tpusmi.wire import lock
-from tpusmi.wire.places import SegmentFile
+from tpusmi.wire.places import RECENT_S, SegmentFile
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -104,9 +104,18 @@ def _doubt(judged: Judged) -> str:
         return "a process still has it locked"
     if judged.evidence.is_alive is not False and judged.evidence.is_locked is None:
         return "nothing proves that its process has ended"
+    if judged.evidence.is_alive is not False and _may_be_written(judged):
+        return "it was written within the last minute, perhaps by a virtual machine: try again"
     if judged.file.within:
         return "it is among the mounts of another process: clear it from there"
     return ""
+
+
+def _may_be_written(judged: Judged) -> bool:
+    """Whether a machine whose locks our kernel does not know, as gVisor is one, may still write to
+    it: a living agent writes often.
+    """
+    return not judged.is_of_this_boot and time.time() - judged.file.written_s < RECENT_S
 
 
 def _removed(judged: Judged) -> str:

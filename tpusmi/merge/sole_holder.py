@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tpusmi.merge.processes import process_of
@@ -15,6 +16,7 @@ from tpusmi.model import (
     Device,
     Outcome,
     Process,
+    ProcessKey,
     Reading,
     Subject,
 )
@@ -37,12 +39,17 @@ def of_sole_holders(
     sees_holders = any(
         o.source == HOLDERS and o.status == OK and o.visibility.is_complete for o in outcomes
     )
+    owned: dict[ProcessKey, list[Device]] = {}
+    on_chip = Counter(d.chip for d in devices)
+    for d in devices:
+        for owner in d.owners:
+            owned.setdefault(owner, []).append(d)
     for p in processes:
         key = p.key, USED
         if not p.holds or p.is_dead or not p.is_verified or key in readings:
             continue
-        own = [d for d in devices if p.key in d.owners]
-        parts = _parts(readings, own, devices)
+        own = owned.get(p.key, [])
+        parts = _parts(readings, own, on_chip)
         if not parts:
             continue
         is_measured = all(r.source == AGENT and process_of(r.subject) == p.key for r in parts)
@@ -54,24 +61,30 @@ def of_sole_holders(
 
 
 def _is_alone(p: Process, own: Sequence[Device], chips: Sequence[Chip]) -> bool:
-    """Whether no other process holds its devices, and these are all that it holds."""
-    of_chips = (c.nodes for c in chips if any(d.chip == c.index for d in own))
+    """Whether no other process holds its devices, and these are all that it holds. False where one
+    of them has no node that others could be seen to hold.
+    """
+    if any(d.node is None for d in own):
+        return False
+    own_chips = {d.chip for d in own}
+    of_chips = (c.nodes for c in chips if c.index in own_chips)
     nodes = {*(d.node for d in own), *(node for nodes in of_chips for node in nodes)}
     return all(d.owners == (p.key,) for d in own) and nodes.issuperset(p.holds)
 
 
 def _parts(
-    readings: Mapping[Key, Reading], own: Sequence[Device], devices: Sequence[Device]
+    readings: Mapping[Key, Reading], own: Sequence[Device], on_chip: Mapping[int | None, int]
 ) -> list[Reading]:
     """What these devices have in use, or their chips where those are measured as a whole; empty
-    unless that is known of all of them.
+    unless that is known of all of them. `on_chip` is the number of devices on each chip.
     """
     parts = {}
+    own_on_chip = Counter(d.chip for d in own)
     for d in own:
         subject: Subject = d.key
         if (subject, USED) not in readings and d.chip is not None:
             subject = ChipKey(d.chip)
-            if any(other.chip == d.chip and other not in own for other in devices):
+            if own_on_chip[d.chip] != on_chip[d.chip]:
                 return []
         part = readings.get((subject, USED))
         if part is None:

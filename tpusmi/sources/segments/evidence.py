@@ -95,6 +95,10 @@ class Kernel:
         """True when both boots are known and differ. A container may have a boot id of its own."""
         return any(boot_id) and any(self.boot_id) and boot_id != self.boot_id
 
+    def is_this_boot(self, boot_id: bytes) -> bool:
+        """True when that is our boot: not one of another machine, real or virtual."""
+        return any(boot_id) and boot_id == self.boot_id
+
     def whereabouts(self, claim: Claim) -> str:
         """Where a living process is that our /proc does not show, in words; empty when that is not
         the reason why it was not found.
@@ -131,6 +135,10 @@ def examine(claim: Claim, kernel: Kernel, before: Evidence) -> Evidence:
 def _has_ended(claim: Claim, kernel: Kernel) -> bool:
     h = claim.header
     if h.pid_namespace != kernel.pid_namespace:
+        return False
+    # The machines of a cluster all have that pid namespace. Where no lock shows, it may be a job of
+    # another one.
+    if claim.is_locked is None and kernel.is_other_boot(h.boot_id):
         return False
     if not kernel.has_ended(h.pid, h.start_ticks, claim.owner):
         return False

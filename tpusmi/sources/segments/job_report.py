@@ -25,3 +25,5 @@ class Judged(NamedTuple):
     """With the identity of the file that was read."""
     process: Process
     evidence: Evidence
+    is_of_this_boot: bool
+    """True where it is certain that the file was made on this machine since it was started."""

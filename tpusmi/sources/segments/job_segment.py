@@ -100,7 +100,8 @@ class Job:
         if self._newest is None:
             return None
         file = self.file._replace(identity=self._claim.file, uid=self._claim.owner)
-        return Judged(file, self._newest.process, self.evidence)
+        is_ours = self._kernel.is_this_boot(self._claim.header.boot_id)
+        return Judged(file, self._newest.process, self.evidence, is_ours)
 
     def recent(self, now_s: float) -> JobReport | None:
         """What it gave at the last read, without the past; None where that is too long ago."""
