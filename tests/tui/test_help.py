@@ -13,7 +13,15 @@ from tpusmi.tui.device.device_facts import DeviceFacts
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import UNICODE, Look, width_of
 from tpusmi.tui.help import help_lines
-from tpusmi.tui.help_text import GROUPS, MEMORY_COLUMNS, OTHER, columns_of, marks, sections, words_of
+from tpusmi.tui.help_text import (
+    GROUPS,
+    MEMORY_COLUMNS,
+    OTHER,
+    columns_of,
+    marks,
+    sections,
+    words_of,
+)
 from tpusmi.tui.keys import key, key_names
 from tpusmi.tui.memory.memory_tree import MemoryTable
 from tpusmi.tui.pages import keys_by_page
