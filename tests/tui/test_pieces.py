@@ -9,7 +9,7 @@ from support import snapshots
 from support.feeds import START_S, Job, ScriptedFeed
 
 from tpusmi.merge.past import past
-from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice
+from tpusmi.model import ABSENT, OK, STALE_HOLDER, SUSPECT_HOLDER, Device, Notice
 from tpusmi.report.select import Remark, Selection, selected
 from tpusmi.tui import Options, chrome
 from tpusmi.tui.draw import plot
@@ -219,3 +219,12 @@ def test_a_page_without_processes_says_whether_there_are_none_or_they_are_left_o
     ]
     assert texts[0] == chrome.OTHERS_ONLY
     assert "tpusmi.start()" in texts[1]
+
+
+def test_a_simulated_host_that_has_ended_is_not_a_host_without_jobs() -> None:
+    gone = snapshots.nothing()._replace(simulated=True)
+    silent = tuple(o._replace(status=ABSENT) for o in gone.sources)
+    (line,) = chrome.nothing(Look(), gone._replace(sources=silent), "")
+    assert "".join(piece.text for piece in line) == chrome.HOST_ENDED
+    answers = (silent[0]._replace(status=OK), *silent[1:])
+    assert len(chrome.nothing(Look(), gone._replace(sources=answers), "")) > 1

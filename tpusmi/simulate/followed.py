@@ -59,7 +59,7 @@ class RecentSteps:
         """When a step had ended, and how many there were then: newest last."""
 
     def look(self, ended_s: float, steps: float) -> None:
-        """Add what was seen. A pause, or another program, begins anew."""
+        """Add what was seen. A pause, or another program, begins again."""
         if self._ends:
             last_s, last_steps = self._ends[-1]
             if steps == last_steps:
