@@ -103,9 +103,9 @@ def graph(look: Look, curve: Curve, width: int, height: int) -> list[Row]:
         marked = min(max(int((1 - value / curve.top) * tall), 0), tall - 1)
         lines[marked] = _crossed(look, lines[marked])
         scale[marked] = text
-    scale |= {tall - 1: "0", 0: _in_scale(curve.top_text)}
+    scale |= {tall - 1: "0", 0: curve.top_text}
     for n, line in enumerate(lines):
-        left = look.cell(scale.get(n, ""), SCALE_WIDTH - 1, "dim", right=True)
+        left = look.cell(_in_scale(scale.get(n, "")), SCALE_WIDTH - 1, "dim", right=True)
         rows.append((*left, *look.line((look.glyphs.frame[3], "dim")), *line))
     return rows
 
