@@ -89,7 +89,7 @@ def _set(lines: list[str], way: Way, value: Value) -> None:
         end = _end(lines, n)
         lines[n:end] = [line + _comment("\n".join(lines[n:end]))]
         return
-    lines.insert(_place(lines, way, line), line)
+    lines.insert(_place(lines, way), line)
 
 
 def _end(lines: list[str], first: int) -> int:
@@ -112,7 +112,7 @@ def _comment(line: str) -> str:
     return ""
 
 
-def _place(lines: list[str], way: Way, line: str) -> int:
+def _place(lines: list[str], way: Way) -> int:
     """Where a new line goes. Adds the head of its table if there is none."""
     table = "" if len(way) == 1 else way[0]
     first, last = _section(lines, table)
