@@ -115,7 +115,10 @@ def _of_device(
     def values(depth: int, rows: Sequence[tuple[str, str]]) -> Iterator[str]:
         for title, name in rows:
             field = fields[name]
-            text = query.cell(field, field.get(s, d), query.Layout())
+            value = field.get(s, d)
+            if field.unit == "%" and isinstance(value, float):
+                value = round(value)
+            text = query.cell(field, value, query.Layout())
             yield _line(depth, title, None if text == query.MISSING else text)
 
     if not sections:
