@@ -23,8 +23,8 @@ OTHER_WORDS = {
     "cmdline": "command", "cmd": "command", "username": "user", "step": "steps",
     "hostname": "host", "notices": "warnings", "profile": "memory_profile", "pd": "to_pandas",
     "dataframe": "to_pandas", "to_df": "to_pandas", "json": "to_dict", "to_json": "to_dict",
-    "asdict": "to_dict", "df": "to_pandas", "sum": "total", "average": "mean", "name": "command", "gpus": "devices",
-    "tpus": "devices",
+    "asdict": "to_dict", "df": "to_pandas", "sum": "total", "average": "mean", "name": "command",
+    "gpus": "devices", "tpus": "devices",
 }  # fmt: skip
 """What nvidia-smi, psutil and pandas call an attribute or a method here."""
 SHOWN_MOST = 4
