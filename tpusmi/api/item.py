@@ -131,7 +131,7 @@ def meant(name: str, names: Collection[str], methods: Collection[str] = ()) -> s
     meaning |= {n: n for n in names}
     likely = [n for n in meaning if len(n) > len(word) / 2]  # `id` is not meant by `uuid`
     near = meaning.get(nearest(word, likely), "")
-    near = near or next((n for n in names if len(word) > 1 and word in n), "")
+    near = near or next((n for n in names if len(name) > 1 and word in n), "")
     if near:
         return f"; did you mean {near!r}?"
     return f"; there are {', '.join(names)}" if len(names) <= LISTED_MOST else "; dir() lists them"
