@@ -58,7 +58,7 @@ class Measured:
         return " ".join(map(repr, numbers))
 
 
-def measured_in(line: str) -> Measured | None:
+def measured_in(line: bytes) -> Measured | None:
     """What that line of the file says; None if it is not one."""
     try:
         return Measured(*map(float, line.split()))
@@ -115,7 +115,7 @@ class FollowedJob(workload.Workload):
         super().__init__()
         self._path = f"{directory}/{FILE}"
         self._limit_bytes = limit_bytes
-        self._line = ""
+        self._line = b""
         self._measured: Measured | None = None
         self._live: deque[tuple[float, ...]] = deque(maxlen=KEPT_LOOKS)
         """The bytes in arrays of each device at the last few looks."""
@@ -131,7 +131,7 @@ class FollowedJob(workload.Workload):
         try:
             line = content(self._path)
         except (OSError, ValueError):
-            line = ""
+            line = b""
         if line != self._line:
             self._line, self._measured = line, measured_in(line)
             self._live.append(() if self._measured is None else self._measured.live_bytes)
