@@ -93,7 +93,7 @@ def _set(lines: list[str], way: Way, value: Value) -> None:
         indent = lines[n][: -len(lines[n].lstrip())]
         lines[n:end] = [indent + line + _comment("\n".join(lines[n:end]))]
         return
-    lines.insert(_place(lines, way, line), line)
+    lines.insert(_place(lines, way), line)
 
 
 def _end(lines: list[str], first: int) -> int:
@@ -116,7 +116,7 @@ def _comment(line: str) -> str:
     return ""
 
 
-def _place(lines: list[str], way: Way, line: str) -> int:
+def _place(lines: list[str], way: Way) -> int:
     """Where a new line goes. Adds the head of its table if there is none."""
     table = "" if len(way) == 1 else way[0]
     first, last = _section(lines, table)

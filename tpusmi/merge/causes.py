@@ -163,8 +163,8 @@ def _wastes(u: Use) -> bool:
 
 
 def _has_varied(u: Use) -> bool:
-    """Whether the last minute, of which the MFU is a mean, had pauses or slow steps, which
-    the current value of the MXU does not show.
+    """Whether the last minute had pauses or slow steps: they lower the MFU, which is its mean, and
+    not the MXU, which is current.
     """
     return u.min_s is not None and _from(u.mean_s, UNEVEN_RATIO * u.min_s)
 
