@@ -16,7 +16,7 @@ from support.segments import RUNNING, dead_identity, device, my_segment, segment
 
 from tpusmi.actions import clearing
 from tpusmi.model import Host
-from tpusmi.sources.segments import Segments
+from tpusmi.sources.segments import Segments, quota
 from tpusmi.wire import identity
 from tpusmi.wire.writer import SegmentWriter
 
@@ -112,6 +112,23 @@ def test_a_link_is_not_followed(
     (kept,) = clearing.forget(host).kept
     assert kept.failed
     assert treasure.exists()
+
+
+def test_more_jobs_than_one_read_shows_are_all_forgotten(
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = quota.OF_TRUSTED._replace(segments=2)
+    monkeypatch.setattr(quota, "OF_TRUSTED", few)
+    paths = [ended(tmp_path)]
+    for number in range(1, 5):
+        who = dead_identity()
+        writer = segment(tmp_path, who._replace(start_ticks=who.start_ticks + number))
+        writer.append(slot(100.0, RUNNING, [device(), device(1)]))
+        writer.close()
+        paths.append(Path(writer.path))
+    done = clearing.forget(host)
+    assert sorted(f.path for f in done.removed) == sorted(map(str, paths))
+    assert (done.unread, os.listdir(tmp_path)) == ("", [])
 
 
 def run(directory: Path, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
