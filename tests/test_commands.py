@@ -21,6 +21,7 @@ ABOUT_IT = {
     "test_quick_start.py": "PYTHONPATH",  # pip's environment finds what is installed here
     "test_sdk_child.py": "PYTHONPATH",  # where a libtpu is found
     "test_serve_tui.py": "PYTHONPATH",  # a Python in which something is missing
+    "test_simulated_host.py": "PYTHONSAFEPATH",  # a path without the script
     "test_users.py": "PYTHONPATH",  # names of users that come over the network
     "startup.py": "PYTHONDONTWRITEBYTECODE",
     "test_commands.py": None,

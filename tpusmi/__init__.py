@@ -99,8 +99,12 @@ if not TYPE_CHECKING:  # a type checker would believe that every name is there
         """Public names are resolved at first use, then kept here, so that `tpusmi.step` costs no
         look-up in a loop.
         """
+        import sys
+
         if name not in _PUBLIC:
-            raise AttributeError(f"module 'tpusmi' has no attribute {name!r}")
+            # With `name` and `obj`, a traceback of Python suggests the nearest name by itself.
+            message, module = f"module 'tpusmi' has no attribute {name!r}", sys.modules[__name__]
+            raise AttributeError(message, name=name, obj=module)
         import importlib
 
         value = globals()[name] = getattr(importlib.import_module(_PUBLIC[name]), name)

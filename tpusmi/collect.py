@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from tpusmi import __version__
-from tpusmi.merge import Sightings, snapshot_of
+from tpusmi.merge import snapshot_of
 from tpusmi.merge.join import Join
 from tpusmi.merge.staleness import judged
 from tpusmi.model import History, Host, Snapshot
@@ -20,6 +20,7 @@ from tpusmi.sources.host_facts import host_facts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tpusmi.merge.memory_watch import MemoryWatch
+    from tpusmi.merge.sightings import Sightings
 
 SETTLED_S = 10.0
 """A viewer that has run for this long stays: from then on it watches how memory changes."""
@@ -36,7 +37,8 @@ class Collector:
         self.history = History()
         self.limits = limits
         """How long a holder may do nothing."""
-        self._host, self._sources, self._sightings = host, sources, Sightings()
+        self._host, self._sources = host, sources
+        self._sightings: Sightings | None = None
         self._first_s: float | None = None
         """When it recorded first."""
         self._watch: MemoryWatch | None = None
@@ -102,6 +104,16 @@ class Collector:
         if watch is not None:
             with self._recording:
                 s = watch.on(s)
+        return self._with_ages(s)
+
+    def _with_ages(self, s: Snapshot) -> Snapshot:
+        """The snapshot with the ages of its notices."""
+        if self._sightings is None:
+            if not s.warnings:
+                return s
+            from tpusmi.merge.sightings import Sightings
+
+            self._sightings = Sightings()
         return self._sightings.with_ages(s)
 
     def _record(self) -> Join:

@@ -30,20 +30,23 @@ _replacing = threading.Lock()
 
 
 def show(
-    interval_s: float = 1.0, duration_s: float | None = None, simulate: str | None = None
+    interval_s: float = 1.0,
+    duration_s: float | None = None,
+    simulate: str | os.PathLike[str] | None = None,
 ) -> Panel:
     """Show this host in a panel below the cell, updated in place until you call its `.stop()`.
 
     The panel also ends after `duration_s` seconds (8 hours by default and at most), when another
     panel replaces it, and with the kernel. Outside a notebook, this prints one table. `simulate`
     shows a simulated host: a type (`v5e-8`), or the directory that `tpusmi simulate` printed.
-    Raises only TypeError, for times that are not numbers; other errors are a line on stderr.
+    Raises only TypeError, for arguments of a wrong type; other errors are a line on stderr.
 
     >>> panel = tpusmi.show(simulate="v5e-8")
     tpusmi ...
     >>> panel.stop()
     """
     global _live
+    _check(interval_s, duration_s, simulate)
     panel = Panel(interval_s, duration_s)
     with _replacing:
         if _live is not None:
@@ -64,6 +67,20 @@ def show(
             if sys.stderr is not None:
                 sys.stderr.write(f"tpusmi.show: {error}\n")
         return panel
+
+
+def _check(interval_s: object, duration_s: object, simulate: object) -> None:
+    """Raises TypeError with what was expected."""
+    hint = f"; a simulated host is show(simulate={interval_s!r})"
+    for name, seconds in (("interval_s", interval_s), ("duration_s", duration_s)):
+        if name == "duration_s" and seconds is None:
+            continue
+        if isinstance(seconds, (bool, str, bytes)) or not hasattr(seconds, "__float__"):
+            more = hint if name == "interval_s" and isinstance(seconds, str) else ""
+            raise TypeError(f"{name} must be a number of seconds, not {seconds!r}{more}")
+    if simulate is not None and not isinstance(simulate, (str, os.PathLike)):
+        expected = 'simulate must be a type of machine, as in simulate="v5e-8", or a directory'
+        raise TypeError(f"{expected}, not {simulate!r}")
 
 
 class Panel:
@@ -103,7 +120,7 @@ class Panel:
         elif self._thread is not threading.current_thread():
             self._thread.join(JOIN_S)
 
-    def _open(self, simulate: str | None) -> None:
+    def _open(self, simulate: str | os.PathLike[str] | None) -> None:
         """Start reading the host. Raises ValueError if no simulated host has that name."""
         host = this_host() if simulate is None else self._simulated(simulate)
         self._collector = open_collector(host, period_s=self._interval_s)
@@ -127,10 +144,11 @@ class Panel:
         self._thread.start()
         atexit.register(self.stop, "the kernel ended")
 
-    def _simulated(self, name: str) -> Host:
+    def _simulated(self, name: str | os.PathLike[str]) -> Host:
+        """A host of that type, whose job has an agent as in `snapshot()`; or that directory."""
         from tpusmi.simulate.host import opened_host
 
-        return self._simulated_host.enter_context(opened_host(name))
+        return self._simulated_host.enter_context(opened_host(os.fspath(name), agent=True))
 
     def _run(self) -> None:
         self._update()

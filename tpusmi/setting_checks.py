@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tpusmi.nearest import nearest
 from tpusmi.text import clean
 
 INTERVAL_LEAST_S, INTERVAL_MOST_S = 0.1, 86400.0
@@ -207,6 +208,7 @@ def _kind(value: object) -> str:
 
 
 def unknown(name: str, what: str, names: Iterable[str]) -> str:
+    """`unknown setting them; did you mean "theme"?`, or all of the names where they are few."""
     listed = [*names]
     few = f"; {what}s are {', '.join(listed)}" if len(listed) <= LISTED_MOST else ""
     return f"unknown {what} {clean(name, QUOTED_MOST)}{_hint(name, listed) or few}"
@@ -214,11 +216,8 @@ def unknown(name: str, what: str, names: Iterable[str]) -> str:
 
 def _hint(name: str, names: Iterable[str]) -> str:
     """`; did you mean "kill"?`; empty if no name is similar."""
-    from difflib import get_close_matches
-
-    by_lower = {known.lower(): known for known in names}
-    similar = get_close_matches(name[:QUOTED_MOST].lower(), [*by_lower], 1)
-    return f'; did you mean "{by_lower[similar[0]]}"?' if similar else ""
+    similar = nearest(name, names)
+    return f'; did you mean "{similar}"?' if similar else ""
 
 
 def _quoted(value: object) -> str:

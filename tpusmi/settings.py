@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 from tpusmi import toml_lines
 from tpusmi.setting_checks import CHECKS, LISTS, WrongValueError, unknown
-from tpusmi.setting_checks import INTERVAL_LEAST_S as INTERVAL_LEAST_S
-from tpusmi.setting_checks import INTERVAL_MOST_S as INTERVAL_MOST_S
 from tpusmi.text import clean
 
 LARGEST_BYTES = 64 * 1024

@@ -123,6 +123,8 @@ class Runner:
         except Exception as error:  # noqa: BLE001  # must not take the screen with it
             message = clean(f"{type(error).__name__}: {error}", 200)
             outcome = Outcome(self._source.name, FAILED, message, time.monotonic() - started)
+        if self.end.is_set():
+            self._source.close()  # the read may have opened again what stop() has closed
         self._history.add(outcome.past)
         self._newest, self._is_recorded = outcome, not outcome.readings
         self._answered_at_s = time.monotonic()

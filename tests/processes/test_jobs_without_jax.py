@@ -68,7 +68,7 @@ def test_a_job_that_steps_without_jax_runs_and_has_the_devices_that_it_holds(
         assert s.value("steps_per_s", p.key)
         assert s.value("compilations", p.key) is None
         row = next(r for r in table(s).splitlines() if r.split()[:1] == [str(p.pid)])
-        assert row.split()[2] == "0-1"
+        assert "0-1" in row.split()
         assert " running " in row
 
 

@@ -8,9 +8,12 @@ import importlib.util
 import os
 import pickle
 import re
+import subprocess
 import sys
 import threading
 import time
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -96,6 +99,13 @@ WRONG: list[tuple[Callable[[tpusmi.Snapshot], Any], type[Exception], str]] = [
     (lambda s: s.devices[0].mxu, AttributeError, "did you mean 'tensorcore_utilization_percent'"),
     (lambda s: s.processes[0].steps_per_sec, AttributeError, "did you mean 'steps_per_s'"),
     (lambda s: s.processes[0].step_time_s.p99, AttributeError, "did you mean 'p95'"),
+    (lambda s: s.devices[0].memory_used, AttributeError, "did you mean 'hbm_used_bytes'"),
+    (lambda s: s.devices[0].memry, AttributeError, "did you mean 'hbm_used_bytes'"),
+    (lambda s: s.devices[0].hbm_total, AttributeError, "did you mean 'hbm_limit_bytes'"),
+    (lambda s: s.devices[0].owner, AttributeError, "did you mean 'process'"),
+    (lambda s: s.devices[0].uuid, AttributeError, "no attribute 'uuid'; dir() lists them"),
+    (lambda s: s.processes[0].name, AttributeError, "did you mean 'command'"),
+    (lambda s: s.to_json, AttributeError, "did you mean 'to_dict'"),
     (lambda s: s.proceses, AttributeError, "did you mean 'processes'"),
     (lambda s: s.devices_of(s.devices[0]), TypeError, "a pid or a process, not <Device tpu:0"),
     (lambda s: s.devices_of("1"), TypeError, "a pid or a process, not str '1'"),
@@ -126,6 +136,10 @@ WRONG: list[tuple[Callable[[tpusmi.Snapshot], Any], type[Exception], str]] = [
     (lambda s: tpusmi.watch(float("nan")), ValueError, "from 0.1 to 86400 seconds, not nan"),
     (lambda s: tpusmi.watch(count=1.5), TypeError, "count must be a whole number"),
     (lambda s: tpusmi.watch(count=-1), ValueError, "must not be negative"),
+    (lambda s: tpusmi.show("v5e-8"), TypeError, "a simulated host is show(simulate='v5e-8')"),
+    (lambda s: tpusmi.show(None), TypeError, "interval_s must be a number of seconds, not None"),
+    (lambda s: tpusmi.show(1, "9"), TypeError, "duration_s must be a number of seconds, not '9'"),
+    (lambda s: tpusmi.show(simulate=3), TypeError, 'as in simulate="v5e-8", or a directory, not 3'),
     (lambda s: tpusmi.holders("5"), TypeError, "deadline_s must be a number"),
     (lambda s: tpusmi.free("123"), TypeError, "pids must be a list of whole numbers"),
     (lambda s: tpusmi.free(123), TypeError, "pids must be a list of whole numbers, not 123"),
@@ -150,6 +164,12 @@ def test_the_suggestion_is_made_once(s: tpusmi.Snapshot) -> None:
     with pytest.raises(AttributeError) as error:
         s.devices[0].hbm_used  # type: ignore[attr-defined]  # noqa: B018
     assert "".join(traceback.format_exception(error.value)).count("id you mean") == 1
+
+
+def test_a_wrong_name_of_the_package_gets_a_suggestion_from_python() -> None:
+    code = [sys.executable, "-c", "import tpusmi; tpusmi.snaphot"]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=60)
+    assert "no attribute 'snaphot'. Did you mean: 'snapshot'?" in done.stderr
 
 
 def test_a_part_of_what_is_unknown_is_unknown(s: tpusmi.Snapshot) -> None:

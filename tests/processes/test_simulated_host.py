@@ -332,6 +332,16 @@ def test_any_command_can_have_a_host_of_its_own(name: str, devices: int, tmp_pat
     assert os.listdir(tmp_path) == []
 
 
+def test_a_host_starts_below_a_linked_directory_and_with_a_safe_path(tmp_path: Path) -> None:
+    """Where its job's script is not first in Python's path, or under another name."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for variables in ({"TMPDIR": f"{tmp_path}/link"}, {"PYTHONSAFEPATH": "1"}):
+        found = tpusmi("/nowhere", "--simulate", "v5e-1", "-L", **variables)
+        assert (found.returncode, found.stderr) == (0, "")
+        assert found.stdout.startswith("TPU 0: TPU v5e")
+
+
 def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
     with subprocess.Popen(
         [*TPUSMI, "--simulate", "v5e-4", "--json", "--loop", "1"],
@@ -354,7 +364,7 @@ def test_a_script_that_kills_its_viewer_leaves_nothing() -> None:
     [
         (["--simulate", "v5e-9", "--json"], "did you mean"),
         (["--simulate", "/no/such/place", "--json"], "no simulated host in /no/such/place"),
-        (["--simulate"], "expected one argument"),
+        (["--simulate"], "--simulate needs a value"),
         (["demo", "--simulate", "v5e-8"], "starts its own simulated host"),
         (["simulate"], "TYPE"),
         (["simulate", "v5e-8", "--nonsense"], "--nonsense"),
@@ -394,10 +404,10 @@ def test_one_plain_table_fits_the_terminal_it_is_printed_on(tmp_path: Path, colu
         assert found.end() == 0
         found.see("tpu:7")
         written = found.written.decode().replace("\r\n", "\n")
-    titles, *devices = written.split("\n\n")[1].splitlines()
+    titles, *devices = re.sub(r"\x1b\S*?m", "", written).split("\n\n")[1].splitlines()
     assert len(devices) == 8
     assert all(len(row) <= columns for row in devices)
-    assert {"DEVICE", "MEMORY", "MXU", "DUTY", "BW"} <= {*re.sub(r"\x1b\S*?m", "", titles).split()}
+    assert {"DEVICE", "MEMORY", "MXU", "DUTY", "BW"} <= {*titles.split()}
 
 
 @pytest.mark.parametrize(

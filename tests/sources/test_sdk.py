@@ -169,6 +169,7 @@ def test_without_a_command_or_a_tpu_or_libtpu_nothing_is_started(
     laptop = read(LibtpuSdk(Host(), lambda: False))
     assert (laptop.status, laptop.message) == (ABSENT, "no TPU here")
     monkeypatch.setattr(sys, "path", [])
+    monkeypatch.delitem(sys.modules, "libtpu", raising=False)  # if JAX started here
     bare = read(LibtpuSdk(Host(), lambda: True))
     assert (bare.status, bare.message) == (ABSENT, sdk.NOT_INSTALLED)
 

@@ -11,7 +11,8 @@ from support.memory_histories import MIB
 from support.watched_memory import Moment
 from tpusmi.merge.advice import advised
 from tpusmi.merge.memory_watch import MemoryWatch
-from tpusmi.merge.notices import Sightings, notices
+from tpusmi.merge.notices import notices
+from tpusmi.merge.sightings import Sightings
 from tpusmi.model import (
     AGENT,
     FAILED,

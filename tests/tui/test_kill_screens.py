@@ -46,9 +46,9 @@ async def test_an_end_under_way_and_one_that_failed(
     ender = ScriptedEnder()
 
     async def run(pilot: Pilot[None]) -> None:
-        for pid, keys in ((STALE, ("home",)), (HEALTHY, ("down",))):
+        for pid, keys in ((STALE, ("home", "k")), (HEALTHY, ("down", "k", "t"))):
             ender.expect(pid)
-            await press(pilot, *keys, "k", "enter")
+            await press(pilot, *keys, "enter")
         held = {f"/dev/vfio/{n}": (HEALTHY, BESIDE) for n in range(4, 8)}
         why = "SIGKILL is pending, but it does not end: state D in vfio_unpin_pages_remote"
         ender.step(HEALTHY, report(HEALTHY, "alive", why, held))

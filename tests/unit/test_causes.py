@@ -6,7 +6,7 @@ import pytest
 
 from tpusmi.merge.causes import CASES, Cause, Use, causes
 
-TRAINING = Use("running", True, 3600.0, 98.0, 57.0, 62.0, 51.0, 0.100, 0.108, 0.0)
+TRAINING = Use("running", True, 3600.0, 98.0, 57.0, 62.0, 51.0, 0.092, 0.101, 0.100, 0.108, 0.0)
 """A job at which nobody needs to look."""
 
 
@@ -58,6 +58,11 @@ def test_the_first_minutes_say_nothing_of_wasted_flops() -> None:
     found = told(mfu_percent=13.0, stepped_s=130.0)
     assert found is not None
     assert found.code == "wastes"
+
+
+def test_after_a_pause_or_slow_steps_the_mfu_of_the_minute_says_nothing_of_the_mxu_now() -> None:
+    assert told(mfu_percent=9.0, mean_s=0.5) is None
+    assert code(mfu_percent=9.0, min_s=None, mean_s=None) == "wastes"
 
 
 def test_nothing_is_told_where_nothing_is_known() -> None:

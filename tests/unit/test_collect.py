@@ -254,3 +254,34 @@ def test_a_container_is_known_by_its_mark_a_machine_by_its_init(
     if mark:
         (tmp_path / mark.lstrip("/")).touch()
     assert collect.host_facts(Host(root=str(tmp_path))).container is expected
+
+
+class Opening:
+    """A source that opens something in each read, which lasts until it may end."""
+
+    name, period_s = "opening", 60.0
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.begun, self.may_end = threading.Event(), threading.Event()
+
+    def read(self, now_s: float) -> Outcome:
+        self.begun.set()
+        assert self.may_end.wait(5)
+        self.is_open = True
+        return Outcome(self.name, OK)
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+def test_what_a_read_opens_that_outlives_the_end_is_closed() -> None:
+    source = Opening()
+    collector = Collector(Host(), [source])
+    reading = threading.Thread(target=collector.read_once, args=(5.0,))
+    reading.start()
+    assert source.begun.wait(5)
+    collector.stop()
+    source.may_end.set()
+    reading.join(5)
+    assert not source.is_open

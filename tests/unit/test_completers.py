@@ -72,6 +72,13 @@ def test_directories_that_only_look_like_simulated_hosts_are_not_offered(
     assert [d for d in completers._directories() if str(tmp_path) in d] == []
 
 
+def test_types_are_offered_where_a_directory_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
+    assert "v5e-8" in offered(completers.VALUES["--simulate"])
+
+
 @pytest.mark.parametrize(
     ("name", "is_ours"),
     [

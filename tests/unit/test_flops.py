@@ -67,6 +67,32 @@ def test_of_slow_steps_the_last_twenty_count() -> None:
     assert rate(Flops(), [(100.0, 9e12)] * 10 + [(100.0, 1e12)] * 40) == pytest.approx(1e10)
 
 
+@pytest.mark.parametrize("after", [5, 10, 30, 100])
+@pytest.mark.parametrize("pause_s", [10.0, 65.0, 200.0])
+def test_after_a_pause_the_rate_is_that_of_the_steps(pause_s: float, after: int) -> None:
+    """FLOP/s are the FLOPs of a step times the steps per second, which are beside it."""
+    total, steps, now_s = Flops(), Steps(), 0.0
+    per_s, times = None, None
+    for period in [0.5] * 200 + [pause_s] + [0.5] * after:
+        now_s += period
+        steps._marks.append(now_s)
+        total.add(1e12)
+        if now_s % 1.0 == 0.0:  # the agent looks once a second
+            times = steps.times(now_s)
+            per_s = total.per_s(now_s, None if times is None else times.since_s)
+    assert times is not None
+    assert per_s == pytest.approx(1e12 * times.per_s, rel=0.1)
+
+
+def test_few_changes_are_kept_when_steps_are_very_slow() -> None:
+    total = Flops()
+    for look_s in range(20_000):
+        total.add(1e12)
+        found = total.per_s(float(look_s), since_s=0.0)
+    assert found == pytest.approx(1e12)
+    assert len(total._changes) == flops.CHANGES_MOST
+
+
 def test_an_agent_that_looks_often_remembers_little() -> None:
     total = Flops()
     for i in range(100_000):

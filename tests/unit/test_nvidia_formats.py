@@ -75,6 +75,14 @@ def test_a_report_says_none_of_processes_only_where_all_were_looked_at() -> None
     assert processes(Visibility()) == "N/A"
 
 
+def test_a_cpu_device_of_a_job_is_in_the_report_and_is_not_counted_as_a_tpu() -> None:
+    s = snapshots.machine()
+    cpu = s.devices[0]._replace(chip=None, node=None, platform="cpu", kind="cpu")
+    by_device = sections(full_report.full_report(s._replace(devices=(cpu, s.devices[2]))))
+    assert by_device[""]["Attached TPUs"] == "1"
+    assert len(by_device) == 3
+
+
 def rows(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines() if not line.startswith("#")]
 

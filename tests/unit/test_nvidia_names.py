@@ -83,8 +83,12 @@ def test_used_free_and_reserved_memory_are_the_total(used: int, limit: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "near"), [("memory.usd", "memory.used"), ("clocks.sn", "clocks.sm"), ("uid", "uuid")]
-)
+    ("name", "near"),
+    [
+        ("memory.usd", "memory.used"), ("clocks.sn", "clocks.sm"), ("uid", "uuid"),
+        ("INDEX", "index"), ("Memory.Used", "memory.used"),
+    ],
+)  # fmt: skip
 def test_an_unknown_field_is_told_with_the_nearest_and_the_option_that_lists_them(
     name: str, near: str
 ) -> None:

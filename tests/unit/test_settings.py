@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from support.users import as_another_user
 
 from tpusmi.cli.config import config_text
+from tpusmi.setting_checks import INTERVAL_LEAST_S, INTERVAL_MOST_S
 from tpusmi.settings import (
-    INTERVAL_LEAST_S,
-    INTERVAL_MOST_S,
     LARGEST_BYTES,
     Settings,
     SettingsError,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpusmi.merge.notices import GAP_S, SIGHTINGS_MOST, Sightings
+from tpusmi.merge.sightings import GAP_S, SIGHTINGS_MOST, Sightings
 from tpusmi.model import Notice
 
 SLOW = Notice("throttled", "chip 1 is throttled by 10 %", chip=1)
@@ -59,4 +59,4 @@ def test_no_number_of_notices_fills_the_memory() -> None:
     for now_s in range(5):
         many = [SLOW._replace(pid=1000 * now_s + n) for n in range(SIGHTINGS_MOST)]
         since(sightings, float(now_s), *many)
-        assert len(sightings._by_key) <= SIGHTINGS_MOST
+        assert len(sightings._by_identity) <= SIGHTINGS_MOST

@@ -18,6 +18,7 @@ from tpusmi.metricproto import messages
 from tpusmi.model import PHASES, Host
 from tpusmi.simulate import description, faults, host_files, sdk_stand_in, workload
 from tpusmi.simulate.accelerator import job_environment, parse
+from tpusmi.simulate.followed import RecentSteps
 from tpusmi.simulate.host import HostPlan
 from tpusmi.simulate.memory_profile import kept, profile
 from tpusmi.simulate.metric_answers import UPTIME, Answers
@@ -573,6 +574,38 @@ def test_a_job_that_hangs_counts_its_seconds_and_is_idle_as_late_as_a_real_one()
         values = [t[what] or 0.0 for t in told]
         assert values == sorted(values, reverse=True)
         assert values[-1] > 0
+
+
+def test_a_pause_is_in_the_time_of_the_step_that_ends_after_it() -> None:
+    """As a real agent measures it: steps per second are one over the mean of their times."""
+    hung = Workload(0, (workload.HUNG, 100.0), since=(100.0, Workload()))
+    again = Workload(since=(165.0, hung))
+    saved_s = LOAD_S + COMPILE_S + 175.0
+    for job, t_s, pause_s in ((again, 175.0, 60.0), (Workload(), saved_s, 8.0)):
+        told = progress(job, t_s, 1e15)
+        per_s, mean_s = told["steps_per_s"] or 0, told["step_time_s.mean"] or 0
+        assert per_s * mean_s == pytest.approx(1, rel=0.02)
+        assert (told["step_time_s.max"] or 0) > pause_s
+        assert (told["step_time_s.p50"] or 0) < 1.0
+
+
+def test_chips_of_a_real_program_are_as_busy_as_its_last_seconds() -> None:
+    """A MFU is a mean of the last minute, which still has the pause when steps go on."""
+    recent = RecentSteps()
+    assert recent.over_mean(3.0) == 1.0
+    for second in range(10):
+        recent.look(float(second), 3.0 * second)
+    assert recent.over_mean(2.9) == 1.0, "the same, but for chance"
+    for second in range(10, 16):
+        recent.look(float(second), 30.0 + 1.5 * (second - 10))
+    assert recent.over_mean(3.0) == pytest.approx(0.5)
+    recent.look(80.0, 40.0)
+    assert recent.over_mean(0.5) == 1.0, "the pause says nothing of the steps after it"
+    recent.look(81.0, 43.0)
+    assert recent.over_mean(0.5) == pytest.approx(6.0)
+    for look in range(8):  # steps that wait for their input
+        recent.look(83.0 + 2.5 * look, 44.0 + look)
+    assert recent.over_mean(2.0) == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("speed", [0.6, 0.1])

@@ -9,6 +9,7 @@ from itertools import pairwise
 WINDOW_S = 60.0
 WINDOW_LEAST = 20
 """With slow steps, the rate rests on at least this many changes of the sum, however old."""
+CHANGES_MOST = 1024
 RESOLUTION_S = 0.5
 """Changes that follow sooner than this are taken together."""
 
@@ -33,7 +34,7 @@ class Flops:
         """Warnings to publish, one sentence for each code: the first of its kind."""
         self._is_passed = False
         self._was_passed = False
-        self._changes: deque[tuple[float, float]] = deque()
+        self._changes: deque[tuple[float, float]] = deque(maxlen=CHANGES_MOST)
 
     def add(self, flops: object) -> float:
         """Add the FLOPs of one step, and return them: 0, with a note, for an invalid number.
@@ -58,9 +59,11 @@ class Flops:
         self.notes.pop(IGNORED, None)  # those of tracked functions are as true as before
         self._changes.clear()
 
-    def per_s(self, now_s: float) -> float | None:
-        """FLOPs per second over the last minute, at least the last 20 changes of their sum; None
-        before two.
+    def per_s(self, now_s: float, since_s: float | None = None) -> float | None:
+        """FLOPs per second over the last minute; None before two changes of their sum.
+
+        With slow steps it is longer: since `since_s`, where the steps began whose rate is beside it
+        on every screen; without steps, the last 20 changes.
 
         Only the agent's thread may call this.
         """
@@ -73,8 +76,14 @@ class Flops:
             not changes or now_s - changes[-1][0] >= RESOLUTION_S
         ):
             changes.append((now_s, total))
-        while len(changes) > WINDOW_LEAST and now_s - changes[0][0] > WINDOW_S:
-            changes.popleft()
+        if since_s is None:
+            while len(changes) > WINDOW_LEAST and now_s - changes[0][0] > WINDOW_S:
+                changes.popleft()
+        else:
+            # The last change before the window stays: a pause in the window counts in full.
+            since_s = min(since_s, now_s - WINDOW_S)
+            while len(changes) > 2 and changes[1][0] <= since_s:
+                changes.popleft()
         return _rate(list(changes), now_s)
 
 

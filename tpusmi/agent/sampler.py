@@ -245,7 +245,7 @@ class Sampler(Thread):
         compilations = self.compilations
         times = self._steps.times(now_s)
         last = self._steps.last_at_s
-        flops_per_s = self._steps.flops.per_s(now_s)
+        flops_per_s = self._steps.flops.per_s(now_s, None if times is None else times.since_s)
         if phase is None:
             allocations = sum(s.memory[-1] or 0 for s in self._states)
             phase = self._activity.phase(now_s, allocations, times)

@@ -39,6 +39,8 @@ class StepTimes(NamedTuple):
     """The time from the end of one step to the end of the next."""
     body: Durations | None
     """The time inside `with tpusmi.step():`; None where it is not used."""
+    since_s: float
+    """When the first of these steps began."""
 
 
 class Steps:
@@ -141,12 +143,14 @@ class _Window:
         last_end = self._ends[-1]
         # A loop that stalls gets slower, it does not keep its last speed.
         until = now_s if now_s - last_end > period.max else last_end
-        elapsed = until - (self._ends[0] - self._periods[0])
+        since_s = self._ends[0] - self._periods[0]
+        elapsed = until - since_s
         bodies = [body for body in self._bodies if body is not None]
         return StepTimes(
             len(self._ends) / elapsed if elapsed > 0 else 0.0,
             period,
             _durations(bodies) if bodies else None,
+            since_s,
         )
 
     def take(self, marks: list[float], were_lost: bool) -> None:

@@ -8,9 +8,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from tpusmi.api.kinds import Attribute, ObjectKind
 from tpusmi.model.jsonobject import JsonObject
 from tpusmi.model.metrics import METRICS
+from tpusmi.nearest import nearest
 
 TITLES = {m.title.lower(): m.name for m in METRICS}
 """Names of metrics by what the screens call them: `mxu`."""
+OTHER_WORDS = {
+    "memory": "hbm_used_bytes", "memory_used": "hbm_used_bytes", "used_memory": "hbm_used_bytes",
+    "used": "hbm_used_bytes", "memory_total": "hbm_limit_bytes", "total": "hbm_limit_bytes",
+    "hbm_total": "hbm_limit_bytes", "memory_limit": "hbm_limit_bytes",
+    "memory_peak": "hbm_peak_bytes", "utilization": "tensorcore_utilization_percent",
+    "gpu_utilization": "duty_cycle_percent", "duty_cycle": "duty_cycle_percent",
+    "bandwidth": "hbm_bandwidth_utilization_percent", "owner": "process", "owners": "processes",
+    "holder": "process", "holders": "processes", "job": "process", "jobs": "processes",
+    "cmdline": "command", "cmd": "command", "username": "user", "step": "steps",
+    "hostname": "host", "notices": "warnings", "profile": "memory_profile", "pd": "to_pandas",
+    "dataframe": "to_pandas", "to_df": "to_pandas", "json": "to_dict", "to_json": "to_dict",
+    "asdict": "to_dict", "df": "to_pandas", "sum": "total", "average": "mean", "name": "command", "gpus": "devices",
+    "tpus": "devices",
+}  # fmt: skip
+"""What nvidia-smi, psutil and pandas call an attribute or a method here."""
 SHOWN_MOST = 4
 """How many values the repr of an object has that has no words of its own."""
 TEXT_MOST = 60
@@ -82,7 +98,8 @@ class Item:
 def _no_attribute(kind: type[Item], name: str) -> str:
     """That there is none of that name, and which one may be meant."""
     is_internal = name.startswith("_")  # looked for by copy, IPython, NumPy, ...
-    hint = "" if is_internal else meant(name, kind._attributes)
+    methods = [method for method in dir(kind) if not method.startswith("_")]
+    hint = "" if is_internal else meant(name, kind._attributes, methods)
     return f"{kind.__name__} has no attribute {name[:TEXT_MOST]!r}{hint}"
 
 
@@ -106,16 +123,29 @@ def _property(name: str, help: str) -> property:
     return property(read, doc=help)
 
 
-def meant(name: str, names: Collection[str]) -> str:
+def meant(name: str, names: Collection[str], methods: Collection[str] = ()) -> str:
     """`; did you mean 'hbm_used_bytes'?`, or what there is where no name is near."""
+<<<<<<< HEAD
+    titled = TITLES.get(name.lower())
+    near = titled if titled in names else nearest(name, names)
+    near = near or next((n for n in names if len(name) > 1 and name.lower() in n), "")
+    if near:
+        return f"; did you mean {near!r}?"
+    return f"; there are {', '.join(names)}" if len(names) <= LISTED_MOST else "; see dir() of it"
+=======
     from difflib import get_close_matches
 
-    titled = TITLES.get(name.lower())
-    near = [titled] if titled in names else get_close_matches(name[:TEXT_MOST].lower(), names, 1)
-    near = near or [n for n in names if len(name) > 1 and name.lower() in n]
+    word = name[:TEXT_MOST].lower()
+    others = {**OTHER_WORDS, **TITLES}
+    meaning = {other: n for other, n in others.items() if n in names or n in methods}
+    meaning |= {n: n for n in names}
+    likely = [n for n in meaning if len(n) > len(word) / 2]  # `id` is not meant by `uuid`
+    near = [meaning[n] for n in get_close_matches(word, likely, 1)]
+    near = near or [n for n in names if len(name) > 1 and word in n]
     if near:
         return f"; did you mean {near[0]!r}?"
-    return f"; there are {', '.join(names)}" if len(names) <= LISTED_MOST else "; see dir() of it"
+    return f"; there are {', '.join(names)}" if len(names) <= LISTED_MOST else "; dir() lists them"
+>>>>>>> w-new2
 
 
 def _wrapped(value: Any, made: type[Item] | None, levels: int = 0) -> Any:

@@ -19,10 +19,10 @@ class DevicePart(Item):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        has = self._plain
-        memory = words.size_pair(has["hbm_used_bytes"], has["hbm_limit_bytes"])
-        name = " ".join(filter(None, (has["name"], has["kind"])))
-        pid = None if has["pid"] is None else f"pid {has['pid']}"
+        plain = self._plain
+        memory = words.size_pair(plain["hbm_used_bytes"], plain["hbm_limit_bytes"])
+        name = " ".join(filter(None, (plain["name"], plain["kind"])))
+        pid = None if plain["pid"] is None else f"pid {plain['pid']}"
         return _line("Device", name, None if memory == words.UNKNOWN else memory, pid)
 
 
@@ -32,12 +32,12 @@ class ProcessPart(Item):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        has = self._plain
-        command = words.shortened(words.command(has["command"]), TEXT_MOST)
-        state = has["phase"] if has["state"] == "live" else has["state"]
-        verdict = {"stale": "stale", "maybe": "maybe stale"}.get(has["verdict"])
-        devices = counted(len(has["devices"]), "device")
-        return _line("Process", f"{has['pid']} {command}", state, verdict, devices)
+        plain = self._plain
+        command = words.shortened(words.command(plain["command"]), TEXT_MOST)
+        state = plain["phase"] if plain["state"] == "live" else plain["state"]
+        verdict = {"stale": "stale", "maybe": "maybe stale"}.get(plain["verdict"])
+        devices = counted(len(plain["devices"]), "device")
+        return _line("Process", f"{plain['pid']} {command}", state, verdict, devices)
 
 
 class SitePart(Item):
@@ -46,9 +46,9 @@ class SitePart(Item):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        has = self._plain
-        size = None if has["bytes"] is None else words.size(has["bytes"])
-        return _line("Site", f"{has['function']} {has['file']}:{has['line']}", size)
+        plain = self._plain
+        size = None if plain["bytes"] is None else words.size(plain["bytes"])
+        return _line("Site", f"{plain['function']} {plain['file']}:{plain['line']}", size)
 
 
 class NoticePart(Item):
@@ -60,11 +60,14 @@ class NoticePart(Item):
         return f"<Notice {self._plain['code']}: {self._plain['message']}>"
 
 
-def headline(has: dict[str, Any]) -> str:
+def headline(plain: dict[str, Any]) -> str:
     """The repr of a snapshot."""
-    host = has["host"]
-    simulated = " (simulated)" if has["simulated"] else ""
-    several = {"device": "", "process": "processes", "warning": ""}
-    counts = [counted(len(has[many or f"{one}s"]), one, many) for one, many in several.items()]
-    shown = [count for count in counts if not count.startswith("0 warn")]
-    return f"<Snapshot of {host['name']}{simulated} at {host['time']}: {', '.join(shown)}>"
+    host = plain["host"]
+    simulated = " (simulated)" if plain["simulated"] else ""
+    counts = [
+        counted(len(plain["devices"]), "device"),
+        counted(len(plain["processes"]), "process", "processes"),
+    ]
+    if plain["warnings"]:
+        counts.append(counted(len(plain["warnings"]), "warning"))
+    return f"<Snapshot of {host['name']}{simulated} at {host['time']}: {', '.join(counts)}>"

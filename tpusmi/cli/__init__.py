@@ -105,7 +105,7 @@ def show(host: Host, parse: argparse.ArgumentParser, options: argparse.Namespace
     except ValueError as error:
         parse.error(str(error))
     if options.metrics_port:
-        from tpusmi.cli.chosen import with_ports
+        from tpusmi.cli.options import with_ports
 
         host = with_ports(host, options.metrics_port)
     if not wants_text(options):

@@ -137,7 +137,7 @@ def count(text: str) -> int:
 
 def milliseconds(text: str) -> float:
     """A time in milliseconds, as seconds. Raises ArgumentTypeError."""
-    from tpusmi.settings import INTERVAL_LEAST_S, INTERVAL_MOST_S
+    from tpusmi.setting_checks import INTERVAL_LEAST_S, INTERVAL_MOST_S
 
     value_s = number(text, "milliseconds") / 1000
     if not INTERVAL_LEAST_S <= value_s <= INTERVAL_MOST_S:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tpusmi.cli.exits import Exit
-from tpusmi.cli.options import flag, parser_of
+from tpusmi.cli.options import add_colors, flag, parser_of
 from tpusmi.model import Host
 
 EPILOG = """
@@ -42,18 +42,22 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--simulate", metavar="DIR", help="use the directory of a running simulated TPU host"
     )
+    add_colors(p)
     return p
 
 
 def _run(host: Host, options: argparse.Namespace) -> int:
     from tpusmi.actions.clearing import forget
     from tpusmi.cli.holder_options import print_json
+    from tpusmi.cli.looks import looks_of
     from tpusmi.report import clearing_text
+    from tpusmi.report.text_grid import in_ascii
 
     clearing = forget(host, options.dry_run)
     if options.json:
         print_json(clearing_text.to_dict(clearing))
     else:
-        sys.stdout.write(clearing_text.text(clearing))
+        text = clearing_text.text(clearing)
+        sys.stdout.write(in_ascii(text) if looks_of(options).ascii_only else text)
     sys.stdout.flush()
     return Exit.BUSY if any(f.failed for f in clearing.files) else Exit.ANSWERED

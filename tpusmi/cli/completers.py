@@ -136,8 +136,11 @@ def _directories() -> Iterator[str]:
     from tpusmi.simulate.directory import attach
 
     for place in ("/dev/shm", os.environ.get("TMPDIR") or "/tmp"):
-        with os.scandir(place) as entries:
-            names = [entry.name for entry in islice(entries, ENTRIES_MOST)]
+        try:
+            with os.scandir(place) as entries:
+                names = [entry.name for entry in islice(entries, ENTRIES_MOST)]
+        except OSError:
+            continue
         hosts = [name for name in names if _is_ours(name)]
         for name in sorted(hosts)[:HOSTS_MOST]:
             try:

@@ -125,9 +125,8 @@ def main() -> int:
     Takes the options of `tpusmi`.
     """
     from tpusmi.cli import on_host
-    from tpusmi.cli.chosen import with_ports
     from tpusmi.cli.config import settings_of
-    from tpusmi.cli.options import parser
+    from tpusmi.cli.options import parser, with_ports
 
     parse = parser()
     options = parse.parse_args()

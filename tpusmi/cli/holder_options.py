@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 
 from tpusmi import cli
 from tpusmi.cli.argument_types import chips, number
-from tpusmi.cli.chosen import with_ports
-from tpusmi.cli.options import add_colors, add_metrics_port, flag
+from tpusmi.cli.options import add_colors, add_metrics_port, flag, with_ports
 from tpusmi.model import Host, Snapshot
 from tpusmi.model.process import IDLE_S, STUCK_S, Limits
 

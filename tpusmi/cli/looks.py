@@ -44,7 +44,8 @@ def looks_of(options: argparse.Namespace) -> Looks:
         return Looks(not options.no_color, ascii_only)
     if os.environ.get("NO_COLOR"):
         return Looks(False, ascii_only)
-    if any(os.environ.get(name, "") not in ("", "0") for name in _FORCING):
+    is_forced = any(os.environ.get(name, "") not in ("", "0") for name in _FORCING)
+    if is_forced and not _is_set_by_kernel():  # a kernel sets them for all that a cell starts
         return Looks(True, ascii_only)
     plain = os.environ.get("TERM", "dumb") == "dumb"
     return Looks(sys.stdout.isatty() and not plain and not is_in_cell(), ascii_only)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
+    from tpusmi.model import Host
+
 LOOP_DEFAULT_S = 5.0
 WATCH_S = 1.0
 """The interval of `--watch` without a number, and of `--count` without an interval."""
@@ -158,6 +160,15 @@ def add_metrics_port(g: argparse._ActionsContainer) -> None:
     """The option that names ports."""
     g.add_argument("--metrics-port", type=ports, metavar="N[,N]",
         help="also ask these ports for libtpu's metrics (also LIBTPUINFO_GRPC_PORT)")  # fmt: skip
+
+
+def with_ports(host: Host, ports: Sequence[int] | None) -> Host:
+    """The host, with these ports also asked for metrics. It is looked up whose they are, as of the
+    usual ones.
+    """
+    if not ports:
+        return host
+    return host._replace(metrics_ports=tuple(dict.fromkeys((*host.metrics_ports, *ports))))
 
 
 class _Interval(argparse.Action):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tpusmi.cli.dmon import GROUPS, add_stream_options, print_stream
+from tpusmi.cli.nvidia_style import GROUPS, add_stream_options, print_stream
 from tpusmi.cli.options import parser_of
 
 DEFAULT_GROUPS = "um"

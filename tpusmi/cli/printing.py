@@ -234,7 +234,7 @@ def selection_of(options: argparse.Namespace) -> Selection:
     )
     if not options.only_visible:
         return selection
-    from tpusmi.cli.chosen import with_visible
+    from tpusmi.cli.visible_chips import with_visible
 
     return with_visible(selection)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from tpusmi.cli.dmon import add_device_options, print_devices
+from tpusmi.cli.nvidia_style import add_device_options, print_devices
 from tpusmi.cli.options import flag, parser_of
 from tpusmi.report import topology_matrix
 

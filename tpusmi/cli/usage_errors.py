@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from itertools import pairwise
 
 from tpusmi.cli.command_word import COMMANDS, actions, parser_of_command
 from tpusmi.cli.foreign import command_hint, option_hint
+from tpusmi.nearest import nearest
 from tpusmi.text import clean
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ def why_unknown(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
         return f"{parser.prog} does not take {unknown[0]}"
     if hint := command_hint(word):
         return f"unknown command {word}: {hint}"
-    near = _near(word, COMMANDS)
+    near = nearest(word, COMMANDS)
     return f"unknown command {word}" + (f"; did you mean {near}?" if near else "")
 
 
@@ -69,18 +69,13 @@ def _why_no_option(parser: argparse.ArgumentParser, word: str) -> str:
     if others:
         return f"{parser.prog} does not take {word}: it is an option of {_listed(others)}"
     names = {name.lstrip("-"): name for name in own if len(name) > 2}
-    near = _near(word.lstrip("-"), names)
+    near = nearest(word.lstrip("-"), names)
     hint = f"; did you mean {names[near]}?" if near else ""
     return f"{parser.prog} has no option {word}{hint}"
 
 
 def _names(command: str) -> Iterable[str]:
     return actions(parser_of_command(command))
-
-
-def _near(word: str, names: Iterable[str]) -> str:
-    """The name that is most like the word; empty where none is."""
-    return next(iter(get_close_matches(word[:64], list(names), 1)), "")
 
 
 def _listed(names: Sequence[str]) -> str:

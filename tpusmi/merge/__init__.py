@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tpusmi.merge.join import Join
-from tpusmi.merge.notices import Sightings, notices
+from tpusmi.merge.notices import notices
 from tpusmi.merge.staleness import judged
 from tpusmi.merge.witnesses import explained, missing_witnesses
 from tpusmi.model import (
@@ -25,7 +25,7 @@ from tpusmi.model import (
 )
 from tpusmi.model.history import Key
 
-__all__ = ["Sightings", "snapshot_of"]
+__all__ = ["snapshot_of"]
 
 
 def snapshot_of(

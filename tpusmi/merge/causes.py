@@ -36,6 +36,8 @@ class Use(NamedTuple):
     mxu_percent: float | None = None
     bandwidth_percent: float | None = None
     mfu_percent: float | None = None
+    min_s: float | None = None
+    mean_s: float | None = None
     p50_s: float | None = None
     p95_s: float | None = None
     recent_compilations: float | None = None
@@ -107,6 +109,8 @@ def use(s: Snapshot, p: Process) -> Use:
         mxu_percent=mean(s, "tensorcore_utilization_percent", devices),
         bandwidth_percent=mean(s, "hbm_bandwidth_utilization_percent", devices),
         mfu_percent=own("mfu_percent"),
+        min_s=own("step_time_s.min"),
+        mean_s=own("step_time_s.mean"),
         p50_s=own("step_time_s.p50"),
         p95_s=own("step_time_s.p95"),
         recent_compilations=own("recent_compilations"),
@@ -143,9 +147,16 @@ def _is_busy_for_little(u: Use) -> bool:
 
 def _wastes(u: Use) -> bool:
     mxu, mfu = u.mxu_percent, u.mfu_percent
-    if mxu is None or not _from(u.stepped_s, SETTLED_S):
+    if mxu is None or not _from(u.stepped_s, SETTLED_S) or _has_varied(u):
         return False
     return _from(mxu, SOME_MXU_PERCENT) and _below(mfu, WASTED_RATIO * mxu)
+
+
+def _has_varied(u: Use) -> bool:
+    """Whether the last minute, of which the MFU is a mean, had pauses or slow steps: the MXU is
+    that of now.
+    """
+    return u.min_s is not None and _from(u.mean_s, UNEVEN_RATIO * u.min_s)
 
 
 def _little_mxu(code: str, why: str, cure: str, suits: Callable[[Use], bool]) -> Cause:

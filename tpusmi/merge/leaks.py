@@ -86,16 +86,14 @@ class Leaks:
             values = history.window(name, subject, until_s, count)
             if values is None:
                 continue
-            track = self._amounts[subject, name] = track or Track()
+            track = track or Track()
             for start in range(0, count, WINDOW_S):
-                window = values[start : start + WINDOW_S]
-                low = min(window)
-                if low < 0:  # some of it was not measured
-                    low = min((v for v in window if v >= 0), default=math.inf)
+                low = _least(values[start : start + WINDOW_S])
                 if low < math.inf:
                     track.add(low)
-                else:
-                    track.forget()
+                else:  # it may have done anything meanwhile
+                    track = Track()
+            self._amounts[subject, name] = track
             if track.gain > 0 or track.growth is not None:
                 track.judge(now_s)
 
@@ -125,6 +123,12 @@ class Leaks:
         if job is None or p.profile is None:
             return p
         return p._replace(profile=job.rated(p.profile))
+
+
+def _least(window: Sequence[float]) -> float:
+    """The least of the measured values; infinity if there are none. Others are negative."""
+    low = min(window)
+    return low if low >= 0 else min((v for v in window if v >= 0), default=math.inf)
 
 
 def _keys(living: Iterable[Process], devices: Iterable[Device]) -> Iterator[Key]:

@@ -1,10 +1,8 @@
-"""What a person can act on, of processes that still live and of the chips, and since when a viewer
-has seen it. No clock of its own.
-"""
+"""What a person can act on, of processes that still live and of the chips. No clock of its own."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tpusmi.merge.causes import warnings
 from tpusmi.merge.witnesses import stopped
@@ -37,11 +35,6 @@ UNUSED_S = 300.0
 PERSISTENT, UNUSABLE = 6, 10
 """Health of a link from which on it is more than a passing fault."""
 
-GAP_S = 5.0
-"""A notice that is gone for no longer than this keeps its age."""
-SIGHTINGS_MOST = 1024
-"""As many notices are remembered; of any others the age is not known."""
-
 
 def notices(s: Snapshot) -> tuple[Notice, ...]:
     """Every notice of a snapshot: of the chips first, then of each living process.
@@ -56,55 +49,6 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
             collected += p.warnings
             collected += _of_use(s, p)
     return tuple(collected)
-
-
-class _Sighting(NamedTuple):
-    first_s: float
-    gone_s: float | None = None
-    """When it was first looked for and not there; None while it is there."""
-
-
-_Key = tuple[str, int | None, int | None, int | None]
-
-
-class Sightings:
-    """When each notice was seen first. It is the same one while its code is, and what it is about:
-    its words may change.
-    """
-
-    def __init__(self) -> None:
-        self._by_key: Mapping[_Key, _Sighting] = {}
-
-    def with_ages(self, s: Snapshot) -> Snapshot:
-        """The snapshot with the ages of its notices."""
-        return s._replace(warnings=self.aged(s.warnings, s.at_s))
-
-    def aged(self, notices: Iterable[Notice], now_s: float) -> tuple[Notice, ...]:
-        """The notices, those without an age of their own with how long they have been seen. None at
-        the first sight: it may have been so before.
-        """
-        notices = tuple(notices)
-        current = dict.fromkeys(map(_key, notices))
-        kept = {}
-        for key, seen in self._by_key.items():
-            gone_s = now_s if seen.gone_s is None else seen.gone_s
-            if now_s - gone_s <= GAP_S:
-                kept[key] = _Sighting(seen.first_s, None if key in current else gone_s)
-        for key in current:
-            if len(kept) < SIGHTINGS_MOST:
-                kept.setdefault(key, _Sighting(now_s))
-        self._by_key = kept
-        return tuple(self._with_age(n, now_s) for n in notices)
-
-    def _with_age(self, n: Notice, now_s: float) -> Notice:
-        seen = self._by_key.get(_key(n))
-        if n.since_s is not None or seen is None or now_s <= seen.first_s:
-            return n
-        return n._replace(since_s=now_s - seen.first_s)
-
-
-def _key(n: Notice) -> _Key:
-    return n.code, n.pid, n.chip, n.device
 
 
 def _notice(code: str, message: str, pid: int | None = None, **more: Any) -> Notice:

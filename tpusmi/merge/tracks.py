@@ -49,10 +49,6 @@ class Track:
             del self.lows[0]
         self.low, self.seen = math.inf, 0
 
-    def forget(self) -> None:
-        """Begin again: what it did meanwhile is not known."""
-        self.__init__()  # type: ignore[misc]
-
     @property
     def gain(self) -> float:
         """How much more it is than in the oldest window."""

@@ -21,3 +21,8 @@ class Notice(NamedTuple):
     """What to do about it, in a sentence without a period."""
     since_s: float | None = None
     """For how long it has been so, at least; None when that is not known."""
+
+    @property
+    def identity(self) -> tuple[str, int | None, int | None, int | None]:
+        """Its code and what it is about: the same while its words, numbers and age change."""
+        return self.code, self.pid, self.chip, self.device

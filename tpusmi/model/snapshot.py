@@ -92,6 +92,10 @@ class Snapshot(NamedTuple):
         """The device's chip as the kernel shows it; None where no PCI bus tells."""
         return next((c for c in self.chips if c.index == device.chip), None)
 
+    def links_of(self, device: Device) -> tuple[Link, ...]:
+        """The links of the device's chip to other chips."""
+        return tuple(link for link in self.links if link.chip == device.chip)
+
     def devices_of(self, process: ProcessKey) -> tuple[Device, ...]:
         """The devices of one process, living or dead, in local order: those its agent reports, or
         those of the nodes it holds.

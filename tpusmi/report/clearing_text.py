@@ -7,6 +7,7 @@ from typing import Any
 
 from tpusmi.actions.clearing import Clearing, Forgotten
 from tpusmi.report import words
+from tpusmi.report.which_process import identity
 from tpusmi.text import counted
 
 COMMAND_MOST = 70
@@ -33,8 +34,8 @@ def to_dict(clearing: Clearing) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "done": clearing.done,
-        "removed": [_identity(f) for f in clearing.removed],
-        "kept": [{**_identity(f), "why": f.why, "failed": f.failed} for f in clearing.kept],
+        "removed": [_which(f) for f in clearing.removed],
+        "kept": [{**_which(f), "why": f.why, "failed": f.failed} for f in clearing.kept],
         "living": clearing.living,
         "of_other_users": clearing.of_others,
         "unread": clearing.unread,
@@ -62,13 +63,5 @@ def _named(file: Forgotten) -> str:
     return f"pid {p.pid} ({p.user or 'unknown user'}): {command}"
 
 
-def _identity(file: Forgotten) -> dict[str, Any]:
-    p = file.process
-    return {
-        "pid": p.pid,
-        "start_ticks": p.key.start_ticks,
-        "user": p.user,
-        "uid": p.uid,
-        "command": p.command,
-        "path": file.path,
-    }
+def _which(file: Forgotten) -> dict[str, Any]:
+    return {**identity(file.process), "path": file.path}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from tpusmi.model import DEVICE, METRICS, PROCESS, Process
+from tpusmi.nearest import nearest
 from tpusmi.report import rows
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, ColumnSpec
 from tpusmi.report.rows import IndexedSnapshot
@@ -72,10 +73,8 @@ def comparison(word: str) -> Comparison | None:
         return None
     name, sign, text = match.groups()
     if name not in NAMES:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, NAMES, 1)
-        hint = f"; did you mean {near[0]}?" if near else f"; columns are {', '.join(NAMES)}"
+        near = nearest(name, NAMES)
+        hint = f"; did you mean {near}?" if near else f"; columns are {', '.join(NAMES)}"
         raise ComparisonError(f"no column {name}{hint}")
     return Comparison(name, _OPERATORS[sign], _number(name + sign, _unit(name), text))
 

@@ -91,11 +91,16 @@ def full_report(s: Snapshot, sections: Sequence[str] = ()) -> str:
         _line(0, "Driver Version", s.host.tpu_driver_version),
         _line(0, "libtpu Version", s.host.libtpu_version),
         "",
-        _line(0, "Attached TPUs", len(s.devices)),
+        _line(0, "Attached TPUs", sum(_is_of_a_tpu(d) for d in s.devices)),
     ]
     for d in s.devices:
         lines += [_head(s, d), *_of_device(s, d, sections, fields)]
     return "\n".join(lines) + "\n"
+
+
+def _is_of_a_tpu(d: Device) -> bool:
+    """False for a CPU or GPU device of a job, which is in the report as well."""
+    return d.chip is not None or d.platform == "tpu"
 
 
 def _head(s: Snapshot, d: Device) -> str:
@@ -110,7 +115,10 @@ def _of_device(
     def values(depth: int, rows: Sequence[tuple[str, str]]) -> Iterator[str]:
         for title, name in rows:
             field = fields[name]
-            text = query.cell(field, field.get(s, d), query.Layout())
+            value = field.get(s, d)
+            if field.unit == "%" and isinstance(value, float):
+                value = round(value)
+            text = query.cell(field, value, query.Layout())
             yield _line(depth, title, None if text == query.MISSING else text)
 
     if not sections:
@@ -127,9 +135,8 @@ def _of_device(
 
 def _links(s: Snapshot, d: Device) -> Iterator[str]:
     """Health of each of its links, from 0 to 10."""
-    for link in s.links:
-        if link.chip == d.chip:
-            yield _line(2, link.name, link.health)
+    for link in s.links_of(d):
+        yield _line(2, link.name, link.health)
 
 
 def _processes(s: Snapshot, d: Device) -> Iterator[str]:

@@ -12,6 +12,7 @@ from tpusmi.actions.plan import Plan, Starter
 from tpusmi.model import Process, Snapshot
 from tpusmi.report import words
 from tpusmi.report.ps_text import chips_or_nodes
+from tpusmi.report.which_process import identity
 
 COMMAND_MOST = 70
 
@@ -165,11 +166,7 @@ def _starter(starter: Starter | None) -> dict[str, str] | None:
 
 def _identity(p: Process) -> dict[str, Any]:
     return {
-        "pid": p.pid,
-        "start_ticks": p.key.start_ticks,
-        "user": p.user,
-        "uid": p.uid,
-        "command": p.command,
+        **identity(p),
         "holds": list(p.holds),
         "stale": p.stale,
         "verdict": None if p.verdict is None else p.verdict.value,

@@ -7,9 +7,9 @@ those of `nvidia-smi --help-query-gpu`, of old and new drivers.
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from tpusmi.model import Chip, Device, Snapshot
+from tpusmi.model import Device, Snapshot
 from tpusmi.report.device_names import uuid
-from tpusmi.report.query_fields import Field, FieldValue, Getter, Share
+from tpusmi.report.query_fields import Field, FieldValue, Getter, Share, pci_address
 
 _ONE = """
 serial gpu_serial
@@ -149,9 +149,7 @@ def _part(place: int, digits: int) -> Getter:
     """Part of the chip's PCI address: `0x00`."""
 
     def part(s: Snapshot, d: Device) -> FieldValue:
-        chip = s.chip_of(d)
-        address = chip.pci_addresses[0] if chip is not None and chip.pci_addresses else ""
-        words = address.replace(".", ":").split(":")
+        words = (pci_address(s, d) or "").replace(".", ":").split(":")
         return f"0x{words[place].upper().rjust(digits, '0')}" if len(words) == 4 else None
 
     return part
@@ -209,15 +207,10 @@ def _of_device(name: str, help: str, get: Callable[[Snapshot, Device], FieldValu
     return Field((name,), f"{help} One row per device.", _unknown, of_share=value)
 
 
-def _address(s: Snapshot, d: Device) -> FieldValue:
-    chip: Chip | None = s.chip_of(d)
-    return chip.pci_addresses[0] if chip is not None and chip.pci_addresses else None
-
-
 NVIDIA_PROCESS_FIELDS = (
     _of_device("gpu_uuid", "UUID of a device of the process.", uuid),
     _of_device("gpu_name", "Kind of the device.", lambda s, d: d.kind),
-    _of_device("gpu_bus_id", "PCI address of the device.", _address),
+    _of_device("gpu_bus_id", "PCI address of the device.", pci_address),
     _of_device("gpu_index", "Local index of the device.", lambda s, d: d.index),
     _of_device("gpu_serial", "Not reported by any TPU.", lambda s, d: None),
 )

@@ -37,10 +37,10 @@ def searcher(pattern: str) -> Callable[[str], bool]:
     ways = [_way(way) for way in _alternatives(pattern)]
 
     @lru_cache(maxsize=TEXTS_MOST)
-    def found(text: str) -> bool:
+    def matches(text: str) -> bool:
         return any(way(text) for way in ways)
 
-    return found
+    return matches
 
 
 def _way(tokens: list[str]) -> Callable[[str], bool]:
@@ -51,7 +51,7 @@ def _way(tokens: list[str]) -> Callable[[str], bool]:
         pieces[-1] += r"\Z"
     compiled = [_compiled(piece) for piece in pieces]
 
-    def found(text: str) -> bool:
+    def matches(text: str) -> bool:
         if len(text) > TEXT_MOST and at_start and at_end:
             return False
         text = text[-TEXT_MOST:] if at_end else text[:TEXT_MOST]
@@ -63,7 +63,7 @@ def _way(tokens: list[str]) -> Callable[[str], bool]:
             place = end
         return True
 
-    return found
+    return matches
 
 
 def _first_end(piece: re.Pattern[str], text: str, start: int, is_fixed: bool) -> int | None:

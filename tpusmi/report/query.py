@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tpusmi.model import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS, Device, Process, Snapshot
+from tpusmi.nearest import nearest
 from tpusmi.report.query_fields import (
     DEVICE_FIELDS,
     HOST_FIELDS,
@@ -17,8 +18,6 @@ from tpusmi.report.query_fields import (
 from tpusmi.report.rows import IndexedSnapshot
 
 MISSING = "[N/A]"
-NAME_MOST = 64
-"""Characters of an unknown name that are compared with the names of fields."""
 ABSENT_HEAD = "nvidia-smi has these fields, and no TPU reports them. They print [N/A]:"
 
 Item = Device | Process | Share
@@ -91,13 +90,9 @@ def parse_query(
 
 def _nearest(name: str, fields: dict[str, Field]) -> str:
     """` Did you mean "memory.used"?`, or nothing."""
-    from difflib import get_close_matches
-
     present = [n for n, field in fields.items() if field.help]
-    near = get_close_matches(name[:NAME_MOST], present, 1) or get_close_matches(
-        name[:NAME_MOST], fields, 1
-    )
-    return f' Did you mean "{near[0]}"?' if near else ""
+    near = nearest(name, present) or nearest(name, fields)
+    return f' Did you mean "{near}"?' if near else ""
 
 
 def parse_format(text: str) -> Layout:

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 from tpusmi.chips import by_kind
 from tpusmi.model import NOMINAL, Chip, Device, Metric, Number, Process, Snapshot, Value
 from tpusmi.report.device_names import uuid
-from tpusmi.report.rows import mfu
-
-MIB = 1024 * 1024
+from tpusmi.report.rows import MIB, free_mib, mfu, worst_link
 
 FieldValue = str | Number | None
 Getter = Callable[[Snapshot, Any], FieldValue]
@@ -73,6 +71,12 @@ def _chip(get: Callable[[Chip], FieldValue]) -> Getter:
     return of_chip
 
 
+def pci_address(s: Snapshot, d: Device) -> str | None:
+    """The PCI address of the device's chip, the first of several; None where no bus shows it."""
+    chip = s.chip_of(d)
+    return chip.pci_addresses[0] if chip is not None and chip.pci_addresses else None
+
+
 def _number(measured: Value | None) -> FieldValue:
     return None if measured is None else measured.value
 
@@ -92,9 +96,7 @@ def _rounded(metric: str, unit: int = 1) -> Getter:
 
 
 def _free(s: Snapshot, d: Device) -> FieldValue:
-    used, limit = s.value("hbm_used_bytes", d.key), s.value("hbm_limit_bytes", d.key)
-    # Rounded before, so that used, free and reserved memory add up to the total.
-    return None if used is None or limit is None else max(0, round(limit / MIB) - round(used / MIB))
+    return free_mib(s.value("hbm_used_bytes", d.key), s.value("hbm_limit_bytes", d.key))
 
 
 def _total_bytes(s: Snapshot, d: Device) -> Number | None:
@@ -166,14 +168,13 @@ DEVICE_FIELDS = (
     _field("node", "Its device node."),
     _field("generation", "TPU generation: v5e.", _chip(lambda c: c.generation), scope="chip"),
     _field("pci.bus_id gpu_bus_id pci_address", "PCI address of the chip, the first of a 7x's two.",
-           _chip(lambda c: c.pci_addresses[0] if c.pci_addresses else None), scope="chip"),
+           pci_address, scope="chip"),
     _field("numa_node", "NUMA node.", _chip(lambda c: c.numa_node), scope="chip"),
     _field("pcie_link", "Speed and width of the link.", _chip(lambda c: c.pcie_link), scope="chip"),
     _field("mfu_percent", "MFU of the job that owns the device.",
            lambda s, d: _number(mfu(s, d)), scope="process", unit="%"),
-    _field("ici.health.worst", "Worst of its links: 0 healthy, 10 unusable.", scope="chip",
-           get=lambda s, d: max((link.health for link in s.links if link.chip == d.chip),
-                                default=None)),
+    _field("ici.health.worst", "Worst of its links: 0 healthy, 10 unusable.", worst_link,
+           scope="chip"),
     _field("memory.used", "Device memory in use.", _rounded("hbm_used_bytes", MIB), unit="MiB"),
     _field("memory.total", "Memory of the device, by its kind; else what may be used of it.",
            _total, unit="MiB"),

@@ -8,6 +8,7 @@ from tpusmi.model.several import total
 from tpusmi.report import words
 from tpusmi.report.concerns import Concerns
 
+MIB = 1024 * 1024
 DITTO = '"'
 """Shown in place of a value of the whole chip, which is in the row of its first device."""
 DITTO_LEGEND = f"{DITTO} = value of the whole chip, shown in the row above"
@@ -130,6 +131,21 @@ def mfu(s: Snapshot, d: Device) -> Value | None:
     values = [s.values.get((owner, "mfu_percent")) for owner in d.owners]
     of_jobs = [v for v in values if v is not None]
     return of_jobs[0] if len(of_jobs) == 1 else None
+
+
+def worst_link(s: Snapshot, d: Device) -> int | None:
+    """Health of the worst link of the device's chip, 0 healthy to 10 unusable; None without one."""
+    return max((link.health for link in s.links_of(d)), default=None)
+
+
+def free_mib(used_bytes: float | None, limit_bytes: float | None) -> int | None:
+    """The free memory in MiB; None unless both are known.
+
+    Each is rounded first, so that used and free memory add up to the limit, as in nvidia-smi.
+    """
+    if used_bytes is None or limit_bytes is None:
+        return None
+    return max(0, round(limit_bytes / MIB) - round(used_bytes / MIB))
 
 
 def pids(d: Device) -> str:

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from tpusmi.model import Device, Process, Snapshot
 from tpusmi.report import rows, words
 from tpusmi.report.query import QueryError
+from tpusmi.report.rows import MIB
 
 UNKNOWN = "-"
 WIDTH = 6
 """Characters of a column, unless its title is longer."""
 HEAD_EVERY = 30
 """Lines after which the titles are printed again."""
-MIB = 1024 * 1024
 
 Read = Callable[[Snapshot, Device], float | None]
 
@@ -52,11 +52,7 @@ def _free(s: Snapshot, d: Device) -> float | None:
     memory = rows.memory(s, d)
     if memory.used is None or memory.limit is None or memory.repeats:
         return None
-    return max(0, round(memory.limit.value / MIB) - round(memory.used.value / MIB))
-
-
-def _worst_link(s: Snapshot, d: Device) -> float | None:
-    return max((link.health for link in s.links if link.chip == d.chip), default=None)
+    return rows.free_mib(memory.used.value, memory.limit.value)
 
 
 GROUPS = {
@@ -68,7 +64,7 @@ GROUPS = {
     "m": (StreamColumn("hbm", "MiB", _used), StreamColumn("free", "MiB", _free)),
     "c": (StreamColumn("mclk", "MHz", _unknown), StreamColumn("pclk", "MHz", _unknown)),
     "v": (StreamColumn("thrtl", "%", _metric("throttle_percent")),),
-    "e": (StreamColumn("ici", "0-10", _worst_link),),
+    "e": (StreamColumn("ici", "0-10", rows.worst_link),),
     "t": (StreamColumn("rxpci", "MB/s", _unknown), StreamColumn("txpci", "MB/s", _unknown)),
 }  # fmt: skip
 """The columns by nvidia-smi's letters: what no TPU reports is there, and a dash."""

@@ -23,17 +23,23 @@ if TYPE_CHECKING:
 
 FILE = "measured"
 """In the host's directory: a line of numbers. Absent until the program's agent has measured."""
-IDLE_AFTER_S = 2.0
-"""A program whose last step ended longer ago lets its chips wait."""
+IDLE_AFTER_S, STOPPED_AFTER_S = 5.0, 2.0
+"""A program whose last step ended longer ago lets its chips wait: steps that wait for their input
+take seconds, but with a fault that stops the program there are none.
+"""
 RESERVED, SCRATCH = 0.012, 0.02
 """What is in use beside arrays: a share of the memory for the runtime, and one of the arrays."""
+RECENT_LOOKS = 6
+"""MFU is a mean of the last minute; the chips are as busy as the last few seconds made them."""
+STEADY = 0.75
+"""Steps of the last seconds that differ less from the minute's differ by chance."""
 KEPT_LOOKS = 4
 """The allocator returns memory a few looks after the arrays in it are gone."""
 
 
 def write(directory: str, numbers: Sequence[float] | None) -> None:
-    """Write when it was measured, steps, seconds since the last one, MFU as a share, then the bytes
-    in arrays of each device; None when there is no program.
+    """Write when it was measured, steps, seconds since the last one, present MFU as a share, then
+    the bytes in arrays of each device; None when there is no program.
     """
     path = f"{directory}/{FILE}"
     if numbers is None:
@@ -43,6 +49,34 @@ def write(directory: str, numbers: Sequence[float] | None) -> None:
     with open(f"{path}.new", "w", encoding="ascii") as file:
         file.write(" ".join(map(repr, numbers)))
     os.replace(f"{path}.new", path)
+
+
+class RecentSteps:
+    """How fast the program's steps end now, compared to the minute of which the MFU is a mean."""
+
+    def __init__(self) -> None:
+        self._ends: deque[tuple[float, float]] = deque(maxlen=RECENT_LOOKS)
+        """When a step had ended, and how many there were then: newest last."""
+
+    def look(self, ended_s: float, steps: float) -> None:
+        """Add what was seen. A pause, or another program, begins anew."""
+        if self._ends:
+            last_s, last_steps = self._ends[-1]
+            if steps == last_steps:
+                return
+            if steps < last_steps or ended_s - last_s > IDLE_AFTER_S:
+                self._ends.clear()
+        self._ends.append((ended_s, steps))
+
+    def over_mean(self, steps_per_s: float) -> float:
+        """Present steps per second over those of the minute; 1 where the two hardly differ, or
+        nothing is known.
+        """
+        if len(self._ends) < 2 or steps_per_s <= 0:
+            return 1.0
+        (first_s, first), (last_s, last) = self._ends[0], self._ends[-1]
+        ratio = (last - first) / max(last_s - first_s, 1e-3) / steps_per_s
+        return 1.0 if STEADY < ratio < 1 / STEADY else ratio
 
 
 class FollowedJob(workload.Workload):
@@ -56,13 +90,15 @@ class FollowedJob(workload.Workload):
         self._limit_bytes = limit_bytes
         self._numbers: list[float] = []
         self._live: deque[list[float]] = deque(maxlen=KEPT_LOOKS)
-        self._at_rest, self._slow = IDLE, 1.0
+        self._at_rest, self._slow, self._patience_s = IDLE, 1.0, IDLE_AFTER_S
 
     def follow(self, faults: Collection[str], speed: float) -> None:
         """Read what was measured last. A program without steps hangs where that is a fault, and a
         program on slow hardware makes fewer steps, which does not leave its chips less to do.
         """
         self._at_rest, self._slow = HUNG if "hang" in faults else IDLE, speed
+        is_stopped = not {"hang", "idle"}.isdisjoint(faults)
+        self._patience_s = STOPPED_AFTER_S if is_stopped else IDLE_AFTER_S
         try:
             numbers = [float(word) for word in content(self._path).split()]
         except (OSError, ValueError):
@@ -74,7 +110,7 @@ class FollowedJob(workload.Workload):
     def activity(self, t_s: float) -> str:
         if not self._numbers or not self._numbers[1]:
             return COMPILING  # the memory has a limit before the first step
-        return TRAIN if self.since_step_s(t_s) < IDLE_AFTER_S else self._at_rest
+        return TRAIN if self.since_step_s(t_s) < self._patience_s else self._at_rest
 
     def duty(self, t_s: float, device: int) -> float:
         if self.activity(t_s) == HUNG:

@@ -20,8 +20,9 @@ SCRIPT, CONFIG, TASK = "train.py", "--config=simulated", "--task="
 """Its command after the interpreter; of several processes each has a task."""
 _SOURCE = """\
 \"\"\"The job of a simulated TPU host: it trains nothing.\"\"\"
-import sys
-sys.path.remove({directory!r})
+import os, sys
+own = os.path.dirname(__file__)  # first in the path, unless PYTHONSAFEPATH is set
+sys.path[:] = [place for place in sys.path if place != own]
 from tpusmi.simulate.job import main
 main({directory!r}, sys.argv)
 """

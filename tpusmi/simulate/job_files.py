@@ -25,6 +25,7 @@ class JobFiles:
         self._process = process
         self._agent: SimulatedAgent | None = None
         self._next_s = -math.inf
+        self._recent = followed.RecentSteps()
 
     def update(self) -> None:
         """Write what is due."""
@@ -54,7 +55,21 @@ class JobFiles:
             followed.write(directory, None)
         for file in living:
             if (sample := _newest(file.path)) is not None:
-                followed.write(directory, _numbers(sample))
+                followed.write(directory, self._numbers(sample))
+
+    def _numbers(self, sample: Sample) -> list[float]:
+        """As `followed.write` takes them."""
+        own = sample.process
+        steps, since_s = own.get("steps", 0.0), own.get("since_last_step_s", 0.0)
+        self._recent.look(sample.at_s - since_s, steps)
+        present = self._recent.over_mean(own.get("steps_per_s", 0.0))
+        return [
+            sample.at_s,
+            steps,
+            since_s,
+            own.get("mfu_percent", 0.0) / 100 * present,
+            *(device.get("live_array_bytes", 0.0) for device in sample.devices),
+        ]
 
 
 def _newest(path: str) -> Sample | None:
@@ -67,14 +82,3 @@ def _newest(path: str) -> Sample | None:
     except SegmentError:
         return None
 
-
-def _numbers(sample: Sample) -> list[float]:
-    """As `followed.write` takes them."""
-    own = sample.process
-    return [
-        sample.at_s,
-        own.get("steps", 0.0),
-        own.get("since_last_step_s", 0.0),
-        own.get("mfu_percent", 0.0) / 100,
-        *(device.get("live_array_bytes", 0.0) for device in sample.devices),
-    ]

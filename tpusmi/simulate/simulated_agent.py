@@ -9,6 +9,7 @@ import math
 import platform
 import sys
 import time
+from itertools import groupby
 from typing import Any
 
 from tpusmi.agent.activity import IDLE_AFTER_S, IDLE_AFTER_STEPS
@@ -190,7 +191,7 @@ def _work(job: Workload, t_s: float, peak_flops_per_s: float | None) -> dict[str
     if rates:
         # A loop that stalls gets slower: the time since its last step counts as well.
         elapsed_s = t_s - seconds[-1] + 1.0 if since_step_s > 1 / rates[-1] else len(seconds)
-        fields |= _steps(rates, sum(rates) / elapsed_s)
+        fields |= _steps(rates, sum(rates) / elapsed_s, _pauses(job, seconds))
         patience_s = max(patience_s, IDLE_AFTER_STEPS * (fields["step_time_s.p95"] or 0.0))
         if peak_flops_per_s is not None:
             mfu = MODEL_SHARE * sum(map(job.mxu_mean, seconds)) / elapsed_s
@@ -200,18 +201,30 @@ def _work(job: Workload, t_s: float, peak_flops_per_s: float | None) -> dict[str
     return fields
 
 
-def _steps(rates: list[float], per_s: float) -> dict[str, float | None]:
-    """The rate of the steps, and their times; `rates` are those of single seconds, falling."""
+def _steps(rates: list[float], per_s: float, pauses: list[float]) -> dict[str, float | None]:
+    """The rate of the steps, and their times; `rates` are those of single seconds, falling. Each of
+    the `pauses`, in seconds, is a part of the step that ended after it.
+    """
     uneven = [1 + UNEVEN * (2 * i / len(rates) - 1) for i in range(len(rates))]
     times = [spread / rate for spread, rate in zip(uneven, rates, strict=True)]
+    total_s = sum(t * r for t, r in zip(times, rates, strict=True)) + sum(pauses)
+    paused = [(pause + times[0], 1.0) for pause in pauses]
+    spread_out = sorted([*zip(times, rates, strict=True), *paused])
     return {
         "steps_per_s": per_s,
         "step_time_s.min": times[0],
-        "step_time_s.mean": sum(t * r for t, r in zip(times, rates, strict=True)) / sum(rates),
-        "step_time_s.p50": _quantile(times, rates, 0.5),
-        "step_time_s.p95": _quantile(times, rates, 0.95),
-        "step_time_s.max": times[-1],
+        "step_time_s.mean": total_s / sum(rates),
+        "step_time_s.p50": _quantile(spread_out, 0.5),
+        "step_time_s.p95": _quantile(spread_out, 0.95),
+        "step_time_s.max": spread_out[-1][0],
     }
+
+
+def _pauses(job: Workload, seconds: list[float]) -> list[float]:
+    """The pauses in these seconds, newest first, after which a step has ended; in seconds."""
+    idle = [job.steps_per_s(at_s) == 0 for at_s in seconds]
+    runs = [(paused, len(list(run))) for paused, run in groupby(idle)]
+    return [float(length) for n, (paused, length) in enumerate(runs) if paused and n > 0]
 
 
 def _window(job: Workload, t_s: float) -> list[float]:
@@ -229,14 +242,14 @@ def _window(job: Workload, t_s: float) -> list[float]:
     return seconds
 
 
-def _quantile(times: list[float], weights: list[float], share: float) -> float:
+def _quantile(times: list[tuple[float, float]], share: float) -> float:
     """The quantile of times in order, each with its weight."""
-    left = share * sum(weights)
-    for time_s, weight in zip(times, weights, strict=True):
+    left = share * sum(weight for _, weight in times)
+    for time_s, weight in times:
         left -= weight
         if left <= 0:
             return time_s
-    return times[-1]
+    return times[-1][0]
 
 
 def _compiled(t_s: float) -> int:

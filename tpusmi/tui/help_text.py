@@ -63,6 +63,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Unfold / fold a row": "fold",
         "Unfold / fold all rows": "fold_all",
         "Set the mark for CHANGE": "mark",
+        "Show TPU and JAX variables": "environment",
         "Next / previous device": "device",
     },
     "Sort and filter": {
@@ -163,7 +164,7 @@ def _marks(glyphs: Glyphs) -> Iterator[Entry]:
     yield f"tpu:0{WARNED}", "a warning is about this device or process: its page says what to do"
     yield words.UNKNOWN, "not measured: unknown, which is not 0"
     yield "(18 %)", "in parentheses: an old value, or the last one of a job that has ended"
-    yield "gray", "old, of a job that has ended, or not verified"
+    yield "gray", "old, ended, not verified, or of another user"
     yield words.NOT_VERIFIED, "only a file claims that this process exists"
     yield rows.DITTO, "the value of the whole chip, in the row above"
     yield "~16.0", "a nominal size: what chips of this type have"

@@ -159,8 +159,7 @@ class DeviceFacts:
 
 def links_of(s: Snapshot, d: Device) -> list[Link]:
     """The links of the device's chip by name."""
-    links = (link for link in s.links if d.chip is not None and link.chip == d.chip)
-    return sorted(links, key=lambda link: link.name)
+    return sorted(s.links_of(d), key=lambda link: link.name)
 
 
 def short_name(link: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from textual.message import Message
 
@@ -29,14 +28,6 @@ MEANINGS = {
 }
 
 
-class Shown(NamedTuple):
-    """How the tables are shown, in the words of the settings."""
-
-    view: str
-    sort: str
-    reverse: bool
-
-
 class ChoosingPage(ListPage):
     """A page whose panels and columns the user chooses."""
 
@@ -52,18 +43,10 @@ class ChoosingPage(ListPage):
         self.panel = DEVICES if PROCESSES in self.choices.hidden else PROCESSES
         """The table that has the cursor."""
 
-    def shown(self) -> Shown:
-        """How the tables are shown."""
-        raise NotImplementedError
-
     def settings(self) -> ShownSettings:
         """What is shown, as settings: by their keys in the file."""
-        view, sort, reverse = self.shown()
         return {
             ("theme",): self.scene.theme,
-            ("view",): view,
-            ("sort",): sort,
-            ("reverse",): reverse,
             ("window",): (self.scene.span_s or 0) // 60,
             ("hidden",): self.choices.panels(),
             **{("columns", table): self.choices.columns(table) for table in CHOICES},

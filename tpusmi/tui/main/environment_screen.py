@@ -13,19 +13,19 @@ from tpusmi.tui.draw.look import Look, Row, width_of
 
 WIDEST = 100
 NONE = (
-    "No variable of it is known: tpusmi reads the TPU_, JAX_ and LIBTPU_ variables of processes "
+    "No variable is known: tpusmi reads the TPU_, JAX_ and LIBTPU_ variables of processes "
     "that hold a TPU, and only where it may."
 )
 
 
 class EnvironmentScreen(BoxScreen[None]):
-    """Lists the variables that tpusmi reads at all; it closes with the key that opened it."""
+    """Lists the variables that tpusmi reads. The key that opened it also closes it."""
 
     CSS: ClassVar[str] = (
         "EnvironmentScreen { align: center middle; } #environment { height: 1; width: 1; }"
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("e,escape,q,enter", "close", "Close"),
+        Binding("e,escape,q,enter", "dismiss", "Close"),
         Binding("down,pagedown", "scroll(1)", "Scroll down"),
         Binding("up,pageup", "scroll(-1)", "Scroll up"),
     ]
@@ -33,10 +33,6 @@ class EnvironmentScreen(BoxScreen[None]):
     def __init__(self, look: Look, process: Process) -> None:
         super().__init__(look, "environment")
         self._process = process
-
-    def action_close(self) -> None:
-        """Close it."""
-        self.dismiss(None)
 
     def _draw(self) -> None:
         most = max(0, min(self.size.width, WIDEST) - MARGIN)

@@ -15,21 +15,19 @@ from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.draw.prompt import Prompt
 from tpusmi.tui.draw.table import Grid
-from tpusmi.tui.feed import DeviceView
-from tpusmi.tui.keys import MAIN
+from tpusmi.tui.feed import DeviceView, ShownSettings
+from tpusmi.tui.keys import MAIN, shown_key
 from tpusmi.tui.main.arrange import Heights, WantedLines, arrange, without
-from tpusmi.tui.main.choosing import DEVICES, PROCESSES, Shown
+from tpusmi.tui.main.choosing import DEVICES, PROCESSES
 from tpusmi.tui.main.device_panel import DevicePanel, Overview
-from tpusmi.tui.main.ended_jobs import EndedJobsPage
-from tpusmi.tui.main.filtering import FilterPage
 from tpusmi.tui.main.process_panel import DetailPane, ProcessList
-from tpusmi.tui.main.process_table import letters_line
+from tpusmi.tui.main.prompting import PromptingPage
 from tpusmi.tui.scene import Scene
 
 KEPT_MOST = 32
 
 
-class MainPage(FilterPage, EndedJobsPage):
+class MainPage(PromptingPage):
     """Tables of devices and processes, one of which has the cursor."""
 
     KEYS = MAIN
@@ -46,7 +44,7 @@ class MainPage(FilterPage, EndedJobsPage):
         self.process_list = ProcessList(scene)
         self.detail_pane = DetailPane(scene, self.process_list)
         self.table, self.processes = self.process_list.table, self.process_list.grid
-        self.processes.hint = self.fold_hint()
+        self.processes.hint = self._fold_hint()
         self._parts: tuple[Lines, ...] = (
             self.host,
             self.device_panel.rows,
@@ -90,9 +88,13 @@ class MainPage(FilterPage, EndedJobsPage):
             (history_subjects(snapshot, d, name), name) for d in devices for name in GRAPHED
         )
 
-    def shown(self) -> Shown:
-        sorting = self.table.sorting
-        return Shown(self.device_panel.view.value, sorting.title, sorting.reversed)
+    def settings(self) -> ShownSettings:
+        return {
+            **super().settings(),
+            ("view",): self.device_panel.view.value,
+            ("sort",): self.table.sorting.title,
+            ("reverse",): self.table.sorting.reversed,
+        }
 
     def draw_body(self, snapshot: Snapshot) -> None:
         self.device_panel.rows.hidden = self.choices.hidden_columns(DEVICES)
@@ -139,7 +141,7 @@ class MainPage(FilterPage, EndedJobsPage):
         """
         width = self.size.width
         rows = chrome.notice_lines(self.look, notices, width, most)
-        which = tuple((r.notice and (*r.notice[:1], *r.notice[2:5])) or r.text for r in notices)
+        which = tuple(r.text if r.notice is None else r.notice.identity for r in notices)
         kept = max(len(rows), self._kept.get((width, most, which), 0))
         if len(self._kept) > KEPT_MOST:
             self._kept.clear()
@@ -197,20 +199,14 @@ class MainPage(FilterPage, EndedJobsPage):
         """Open the page of the selected device or process."""
         self.app.action_open("device" if self.panel == DEVICES else "job")  # type: ignore[attr-defined]
 
-    def action_order(self) -> None:
-        """Sort by the column of the next key."""
-        self.show_processes()
-        self.typing = True
-        self.draw()
-        self.prompt.ask(letters_line(self.look))
+    def action_environment(self) -> None:
+        """Show the variables of the selected process."""
+        of_device = next(iter(self.scene.owners), None)
+        process = of_device if self.panel == DEVICES else self.process_list.selected
+        if process is not None:
+            from tpusmi.tui.main.environment_screen import EnvironmentScreen
 
-    def on_prompt_answered(self, message: Prompt.Answered) -> None:
-        self.typing = False
-        if self.asks_to_forget:
-            self.forget(message.key == "y")
-        elif message.key and not self.table.sorting.choose_letter(message.key):
-            self.app.say(f"No column has the letter {message.key!r}")  # type: ignore[attr-defined]
-        self.draw()
+            self.app.push_screen(EnvironmentScreen(self.look, process))
 
     def action_view(self, view: str | int) -> None:
         """Show the devices in that view, or in the next."""
@@ -242,6 +238,17 @@ class MainPage(FilterPage, EndedJobsPage):
         """Show processes as a tree, or as a list."""
         self.table.as_tree = not self.table.as_tree
         self.draw()
+
+    def action_ended(self) -> None:
+        """Show each ended job, or fold them into one line."""
+        self.table.unfolded = not self.table.unfolded
+        self.draw()
+
+    def _fold_hint(self) -> str:
+        """`X: show  C: clear`, with the user's own keys."""
+        labels = {"ended": "show", "clear": "clear"}
+        keys = [(shown_key(b), labels[b.id]) for b in self.bindings if b.id in labels]
+        return "  ".join(f"{key}: {label}" for key, label in keys)
 
     def action_tag(self) -> None:
         """Tag or untag the selected process."""

@@ -125,22 +125,6 @@ COMMAND_MOST = 400
 DEFAULT_SORT = "DEVICES"
 
 
-def letters_line(look: Look) -> Row:
-    """What a person may press after `o`."""
-    parts = [("Sort ", "title")]
-    for key, title in SORT_LETTERS.items():
-        parts += [(key, "key"), (f" {title} ", "plain")]
-    return look.line(*parts, (" capital: reversed  Esc: cancel", "dim"))
-
-
-def forget_line(look: Look) -> Row:
-    """The question whether to forget ended jobs."""
-    text = "Forget the ended jobs and remove what they left? "
-    return look.line(
-        (text, "title"), ("y", "key"), (" yes  ", "plain"), ("any other key: no", "dim")
-    )
-
-
 FOLDED = 0
 """In place of a pid: the row of the ended jobs that have no row of their own."""
 FOLD_FROM = 2

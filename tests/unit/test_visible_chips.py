@@ -9,7 +9,8 @@ import pytest
 from support.metric_servers import of_devices, serving
 
 from tpusmi.cli.argument_types import ports
-from tpusmi.cli.chosen import with_ports, with_visible
+from tpusmi.cli.options import with_ports
+from tpusmi.cli.visible_chips import with_visible
 from tpusmi.collect import PORT_VARIABLE, this_host
 from tpusmi.model import Host
 from tpusmi.report.select import Selection

@@ -1,4 +1,4 @@
-"""Which metrics ports are asked besides the usual ones, and which chips the environment shows."""
+"""The chips that libtpu would use in this environment: `--only-visible`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,14 @@ from tpusmi.cli.argument_types import numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from tpusmi.model import Host
     from tpusmi.report.select import Selection
 
 
-def with_ports(host: Host, chosen: Sequence[int] | None) -> Host:
-    """The host, asked on these ports as well. Whose they are is looked up as of all others."""
-    if not chosen:
-        return host
-    return host._replace(metrics_ports=tuple(dict.fromkeys((*host.metrics_ports, *chosen))))
-
-
 def with_visible(selection: Selection, environ: Mapping[str, str] = os.environ) -> Selection:
-    """The selection with the chips that libtpu would use in this environment; as it is where no
-    variable names any. Raises ValueError for a variable that cannot be understood.
+    """The selection with those chips; unchanged where no variable names any. Raises ValueError for
+    a variable that cannot be understood.
     """
     from tpusmi.merge.machine import CHIPS_VARIABLES, PATHS_VARIABLE
 
