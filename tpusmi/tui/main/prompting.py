@@ -4,6 +4,7 @@ forget ended jobs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from tpusmi.model import Host
@@ -45,11 +46,13 @@ class PromptingPage(ChoosingPage):
         host, s = self.scene.options.host, self.scene.newest
         if host is None or s is None:
             return
-        if not any(p.is_dead for p in s.processes):
+        users = {p.uid for p in s.processes if p.is_dead}
+        if not users:
             self.app.say("No job here has ended")  # type: ignore[attr-defined]
             return
+        of_all = " of all users" if os.geteuid() == 0 and users != {0} else ""
         question = self.look.line(
-            ("Forget the ended jobs and remove what they left? ", "title"),
+            (f"Forget the ended jobs{of_all} and remove what they left? ", "title"),
             ("y", "key"),
             (" yes  ", "plain"),
             ("any other key: no", "dim"),
