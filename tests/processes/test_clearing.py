@@ -153,10 +153,11 @@ def test_the_command_reports_and_obeys_readonly(tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (0, "nothing to forget: no job of yours has ended\n")
 
 
-def fresh(directory: Path, **more: Any) -> SegmentWriter:
-    """The segment of a process that is not here, with a sample of this moment; its lock is free."""
+def fresh(directory: Path, age_s: float = 0.0, **more: Any) -> SegmentWriter:
+    """The segment of a process that is not here, with a sample of that age; its lock is free."""
     writer = segment(directory, dead_identity()._replace(**more))
-    writer.append(slot(time.monotonic(), RUNNING, [device(), device(1)], time.time()))
+    at_s, wall_s = time.monotonic() - age_s, time.time() - age_s
+    writer.append(slot(at_s, RUNNING, [device(), device(1)], wall_s))
     writer.close()
     return writer
 
@@ -175,6 +176,10 @@ def test_a_job_of_another_machine_on_a_network_file_system_lives_and_is_kept(
     done = clearing.forget(host)
     assert (done.files, done.living) == ((), 1)
     assert os.path.exists(writer.path)
+    os.unlink(writer.path)
+    fresh(tmp_path, 60.0, boot_id=OTHER_BOOT)
+    (kept,) = clearing.forget(host).kept
+    assert (kept.process.state, kept.why) == ("unknown", "nothing proves that its process has ended")
 
 
 @pytest.mark.parametrize("boot_id", [OTHER_BOOT, bytes(16)])
