@@ -12,8 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-import subprocess
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -23,8 +23,8 @@ OTHER_WORDS = {
     "cmdline": "command", "cmd": "command", "username": "user", "step": "steps",
     "hostname": "host", "notices": "warnings", "profile": "memory_profile", "pd": "to_pandas",
     "dataframe": "to_pandas", "to_df": "to_pandas", "json": "to_dict", "to_json": "to_dict",
-    "asdict": "to_dict", "df": "to_pandas", "sum": "total", "average": "mean", "name": "command", "gpus": "devices",
-    "tpus": "devices",
+    "asdict": "to_dict", "df": "to_pandas", "sum": "total", "average": "mean", "name": "command",
+    "gpus": "devices", "tpus": "devices",
 }  # fmt: skip
 """What nvidia-smi, psutil and pandas call an attribute or a method here."""
 SHOWN_MOST = 4
@@ -125,27 +125,16 @@ def _property(name: str, help: str) -> property:
 
 def meant(name: str, names: Collection[str], methods: Collection[str] = ()) -> str:
     """`; did you mean 'hbm_used_bytes'?`, or what there is where no name is near."""
-<<<<<<< HEAD
-    titled = TITLES.get(name.lower())
-    near = titled if titled in names else nearest(name, names)
-    near = near or next((n for n in names if len(name) > 1 and name.lower() in n), "")
-    if near:
-        return f"; did you mean {near!r}?"
-    return f"; there are {', '.join(names)}" if len(names) <= LISTED_MOST else "; see dir() of it"
-=======
-    from difflib import get_close_matches
-
     word = name[:TEXT_MOST].lower()
     others = {**OTHER_WORDS, **TITLES}
     meaning = {other: n for other, n in others.items() if n in names or n in methods}
     meaning |= {n: n for n in names}
     likely = [n for n in meaning if len(n) > len(word) / 2]  # `id` is not meant by `uuid`
-    near = [meaning[n] for n in get_close_matches(word, likely, 1)]
-    near = near or [n for n in names if len(name) > 1 and word in n]
+    near = meaning.get(nearest(word, likely), "")
+    near = near or next((n for n in names if len(name) > 1 and word in n), "")
     if near:
-        return f"; did you mean {near[0]!r}?"
+        return f"; did you mean {near!r}?"
     return f"; there are {', '.join(names)}" if len(names) <= LISTED_MOST else "; dir() lists them"
->>>>>>> w-new2
 
 
 def _wrapped(value: Any, made: type[Item] | None, levels: int = 0) -> Any:

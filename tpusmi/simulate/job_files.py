@@ -81,4 +81,3 @@ def _newest(path: str) -> Sample | None:
             reader.close()
     except SegmentError:
         return None
-
