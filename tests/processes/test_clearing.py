@@ -179,7 +179,8 @@ def test_a_job_of_another_machine_on_a_network_file_system_lives_and_is_kept(
     os.unlink(writer.path)
     fresh(tmp_path, 60.0, boot_id=OTHER_BOOT)
     (kept,) = clearing.forget(host).kept
-    assert (kept.process.state, kept.why) == ("unknown", "nothing proves that its process has ended")
+    assert kept.process.state == "unknown"
+    assert kept.why == "nothing proves that its process has ended"
 
 
 @pytest.mark.parametrize("boot_id", [OTHER_BOOT, bytes(16)])

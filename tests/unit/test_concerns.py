@@ -78,7 +78,7 @@ def test_the_failure_of_a_source_is_not_repeated_where_a_warning_tells_of_its_se
 
 
 def test_a_process_without_a_tpu_on_a_metrics_port_is_not_called_libtpu() -> None:
-    """Whose it is, is known: `run tpusmi with sudo` would be no help. The source says what it is."""
+    """Its owner is known: `run tpusmi with sudo` would be no help. The source says what it is."""
     s = moment("silent_server.unowned")
     (server,) = [x for x in s.servers if x.process is None]
     others = [x for x in s.servers if x.process is not None]
