@@ -16,7 +16,7 @@ from support.segments import RUNNING, dead_identity, device, my_segment, segment
 
 from tpusmi.actions import clearing
 from tpusmi.model import Host
-from tpusmi.sources.segments import Segments
+from tpusmi.sources.segments import Segments, quota
 from tpusmi.wire import identity
 from tpusmi.wire.writer import SegmentWriter
 
@@ -114,6 +114,23 @@ def test_a_link_is_not_followed(
     assert treasure.exists()
 
 
+def test_more_jobs_than_one_read_shows_are_all_forgotten(
+    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = quota.OF_TRUSTED._replace(segments=2)
+    monkeypatch.setattr(quota, "OF_TRUSTED", few)
+    paths = [ended(tmp_path)]
+    for number in range(1, 5):
+        who = dead_identity()
+        writer = segment(tmp_path, who._replace(start_ticks=who.start_ticks + number))
+        writer.append(slot(100.0, RUNNING, [device(), device(1)]))
+        writer.close()
+        paths.append(Path(writer.path))
+    done = clearing.forget(host)
+    assert sorted(f.path for f in done.removed) == sorted(map(str, paths))
+    assert (done.unread, os.listdir(tmp_path)) == ("", [])
+
+
 def run(directory: Path, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
     env = environment(directory, **variables)
     return subprocess.run(
@@ -136,10 +153,11 @@ def test_the_command_reports_and_obeys_readonly(tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (0, "nothing to forget: no job of yours has ended\n")
 
 
-def fresh(directory: Path, **more: Any) -> SegmentWriter:
-    """The segment of a process that is not here, with a sample of this moment; its lock is free."""
+def fresh(directory: Path, age_s: float = 0.0, **more: Any) -> SegmentWriter:
+    """The segment of a process that is not here, with a sample of that age; its lock is free."""
     writer = segment(directory, dead_identity()._replace(**more))
-    writer.append(slot(time.monotonic(), RUNNING, [device(), device(1)], time.time()))
+    at_s, wall_s = time.monotonic() - age_s, time.time() - age_s
+    writer.append(slot(at_s, RUNNING, [device(), device(1)], wall_s))
     writer.close()
     return writer
 
@@ -158,6 +176,11 @@ def test_a_job_of_another_machine_on_a_network_file_system_lives_and_is_kept(
     done = clearing.forget(host)
     assert (done.files, done.living) == ((), 1)
     assert os.path.exists(writer.path)
+    os.unlink(writer.path)
+    fresh(tmp_path, 60.0, boot_id=OTHER_BOOT)
+    (kept,) = clearing.forget(host).kept
+    assert kept.process.state == "unknown"
+    assert kept.why == "nothing proves that its process has ended"
 
 
 @pytest.mark.parametrize("boot_id", [OTHER_BOOT, bytes(16)])

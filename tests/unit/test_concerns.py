@@ -9,6 +9,7 @@ from support import snapshots
 from support.notice_feeds import MAKERS, OTHER, PID, host, moment
 
 from tpusmi.merge.advice import ON_DEVICES, notice
+from tpusmi.merge.notices import notices
 from tpusmi.model import Notice, ProcessKey, Snapshot
 from tpusmi.report import ps_text
 from tpusmi.report.concerns import Concerns
@@ -74,6 +75,19 @@ def test_the_failure_of_a_source_is_not_repeated_where_a_warning_tells_of_its_se
     s = moment("silent_server")
     alone = [r.text for r in remarks(s._replace(warnings=()))]
     assert "libtpu failed: port 36203 has not answered for 12 s" in alone
+
+
+def test_a_process_without_a_tpu_on_a_metrics_port_is_not_called_libtpu() -> None:
+    """Its owner is known: `run tpusmi with sudo` would be no help. The source says what it is."""
+    s = moment("silent_server.unowned")
+    (server,) = [x for x in s.servers if x.process is None]
+    others = [x for x in s.servers if x.process is not None]
+    known = s._replace(servers=(*others, server._replace(stranger=99)))
+    assert [n for n in notices(known) if n.code == "silent_server"] == []
+    assert [n for n in notices(s) if n.code == "silent_server"] != []
+    failed = "libtpu failed: port 36203 has not answered for 12 s"
+    unowned = [n for n in s.warnings if n.code == "silent_server"]
+    assert failed in [r.text for r in remarks(known._replace(warnings=tuple(unowned)))]
 
 
 def test_a_selection_of_devices_leaves_out_the_warnings_of_other_chips() -> None:

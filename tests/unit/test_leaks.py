@@ -9,8 +9,10 @@ from support.memory_histories import INNOCENT, LEAKS, MIB, SECONDS, leak, sawtoo
 from support.watched_memory import KEY, START_S, USED, Machine, Moment
 
 from tpusmi.merge.growth import WINDOW_S, rate_of, rise_of
-from tpusmi.merge.leaks import LINES_MOST, Leaks
+from tpusmi.merge.leaks import AMOUNTS_MOST, LINES_MOST, Leaks
 from tpusmi.model import (
+    Device,
+    DeviceKey,
     History,
     MemoryProfile,
     Process,
@@ -162,6 +164,25 @@ def test_hostile_jobs_share_the_room_for_lines_and_leave_others_theirs() -> None
         leaks.look(Moment(processes, ((), ()), {}, {}), history, START_S + t)
         assert leaks.size <= LINES_MOST
     assert [place[0] for place, _ in leaks.lines_of(process(1, 0, 0))] == ["grows"]
+
+
+def test_a_user_with_very_many_devices_does_not_hide_the_growth_of_others() -> None:
+    def job(pid: int, uid: int, count: int) -> tuple[Process, list[Device]]:
+        key = ProcessKey(pid, 1)
+        devices = [
+            Device(DeviceKey(key, i), i, i, "tpu", None, None, 0, chip=pid, owners=(key,))
+            for i in range(count)
+        ]
+        return Process(key, "", "", uid=uid), devices
+
+    (others, many), (mine, few) = job(1, 1, AMOUNTS_MOST), job(2, 0, 1)
+    moment = Moment((others, mine), ((*many, *few), ()), {}, {})
+    leaks, history = Leaks(), History()
+    for t in (0, 30):
+        subjects = [d.key for d in (*many, *few)]
+        history.add(Reading(USED, s, MIB, START_S + t, "agent", 5.0) for s in subjects)
+        leaks.look(moment, history, START_S + t)
+    assert (few[0].key, USED) in leaks._amounts
 
 
 def test_a_rate_is_a_median_and_needs_two_minutes() -> None:

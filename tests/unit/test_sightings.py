@@ -26,6 +26,17 @@ def test_another_chip_and_another_process_have_ages_of_their_own() -> None:
     assert since(sightings, 110.0, SLOW, other, of_job) == [10.0, None, None]
 
 
+def test_of_two_notices_of_one_chip_each_has_its_own_age() -> None:
+    a, b = (Notice("ici_link", f"ICI link {name} of chip 1 has faults", chip=1) for name in "ab")
+    sightings = Sightings()
+    since(sightings, 100.0, a)
+    assert since(sightings, 400.0, a, b) == [300.0, None]
+    assert since(sightings, 401.0, a, b) == [301.0, 1.0]
+    assert since(sightings, 402.0, b) == [2.0]
+    assert since(sightings, 420.0, b) == [20.0]
+    assert since(sightings, 421.0, b._replace(message="ICI link b has a lasting fault")) == [21.0]
+
+
 def test_an_age_of_its_own_is_kept() -> None:
     sightings = Sightings()
     unused = Notice("unused", "", 7, since_s=400.0)
@@ -59,4 +70,4 @@ def test_no_number_of_notices_fills_the_memory() -> None:
     for now_s in range(5):
         many = [SLOW._replace(pid=1000 * now_s + n) for n in range(SIGHTINGS_MOST)]
         since(sightings, float(now_s), *many)
-        assert len(sightings._by_identity) <= SIGHTINGS_MOST
+        assert len(sightings._by_key) <= SIGHTINGS_MOST

@@ -17,6 +17,8 @@ from tpusmi.sources.segments.job_report import Judged
 from tpusmi.wire import lock
 from tpusmi.wire.places import RECENT_S, SegmentFile
 
+READS_MOST = 64
+"""One read shows a few hundred segments of a user. Where that is not all, there is another one."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -59,20 +61,29 @@ class Clearing(NamedTuple):
 def forget(host: Host, dry_run: bool = False) -> Clearing:
     """Remove the segments of this user's ended jobs; as root, those of all users."""
     segments = Segments(host)
+    removed: list[Forgotten] = []
     try:
-        outcome = segments.read(time.monotonic())
-        judged = segments.judged()
-        me = os.geteuid()
-        own = [j for j in judged if me in (0, j.file.uid)]
-        files = [_forgotten(j, dry_run) for j in own if not j.process.is_living]
-        others = sum(j.process.state == State.DEAD for j in judged if me not in (0, j.file.uid))
+        for _ in range(1 if dry_run else READS_MOST):
+            clearing = _look(segments, dry_run)
+            removed += clearing.removed
+            if not clearing.removed or not clearing.unread:
+                break
     finally:
         segments.close()
+    return clearing._replace(files=(*removed, *clearing.kept))
+
+
+def _look(segments: Segments, dry_run: bool) -> Clearing:
+    """Remove those that one read shows."""
+    outcome = segments.read(time.monotonic())
+    judged = segments.judged()
+    me = os.geteuid()
+    own = [j for j in judged if me in (0, j.file.uid)]
     return Clearing(
         done=not dry_run,
-        files=tuple(files),
+        files=tuple(_forgotten(j, dry_run) for j in own if not j.process.is_living),
         living=sum(j.process.is_living for j in own),
-        of_others=others,
+        of_others=sum(j.process.state == State.DEAD for j in judged if me not in (0, j.file.uid)),
         unread="; ".join(outcome.notes),
     )
 

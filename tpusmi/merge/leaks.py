@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from itertools import zip_longest
 
 from tpusmi.merge.growth import WINDOW_S, WINDOWS_MOST
 from tpusmi.merge.join import Join
@@ -61,7 +61,7 @@ class Leaks:
         for job in self._jobs.values():
             job.close(now_s)
             job.judge(now_s, max(1, JUDGED_MOST // len(self._jobs)))
-        keys = _keys({p.key for p in living}, machine.devices[0])
+        keys = _keys(living, machine.devices[0])
         self._note(keys, history, window * WINDOW_S - 1, now_s)
 
     def _take(self, profiled: Sequence[Process]) -> None:
@@ -131,15 +131,24 @@ def _least(window: Sequence[float]) -> float:
     return low if low >= 0 else min((v for v in window if v >= 0), default=math.inf)
 
 
-def _keys(living: AbstractSet[ProcessKey], devices: Iterable[Device]) -> Iterator[Key]:
-    """The amounts that may grow: of those jobs and of their devices."""
-    for key in living:
-        yield from ((key, LIVE), (key, USED))
+def _keys(living: Iterable[Process], devices: Iterable[Device]) -> Iterator[Key]:
+    """The amounts that may grow: of those jobs and of their devices, one of each user in turn. A
+    user with very many devices must not take every place.
+    """
+    users: dict[ProcessKey, int | None] = {}
+    of_user: dict[int | None, dict[Key, None]] = {}
     chips = set()
+    for p in living:
+        users[p.key] = p.uid
+        of_user.setdefault(p.uid, {}).update({(p.key, LIVE): None, (p.key, USED): None})
     for d in devices:
-        if living.isdisjoint(d.owners):
+        owner = next((key for key in d.owners if key in users), None)
+        if owner is None:
             continue
-        yield from ((d.key, LIVE), (d.key, USED))
+        keys = of_user[users[owner]]
+        keys.update({(d.key, LIVE): None, (d.key, USED): None})
         if d.chip is not None and d.chip not in chips:
             chips.add(d.chip)
-            yield ChipKey(d.chip), USED
+            keys[ChipKey(d.chip), USED] = None
+    rounds = zip_longest(*of_user.values())
+    return (key for each in rounds for key in each if key is not None)

@@ -162,9 +162,11 @@ def _silent_servers(s: Snapshot, p: Process, devices: Sequence[Device]) -> Itera
 
 
 def _of_servers(s: Snapshot) -> Iterator[Notice]:
-    """Servers of processes that cannot be seen, and do not answer."""
+    """Servers of processes that cannot be seen, and do not answer. One that can be seen, and holds
+    no TPU, is not libtpu.
+    """
     for server in s.servers:
-        is_unowned = server.process is None and server.is_service
+        is_unowned = server.process is None and server.stranger is None and server.is_service
         if is_unowned and server.status == FAILED:
             yield _silence(server, "silent_server.unowned", [], None)
 

@@ -161,7 +161,7 @@ def _of_silent_servers(s: Snapshot) -> list[str]:
         for server in s.servers
         if server.status == FAILED
         and server.message
-        and (None if server.process is None else server.process.pid) in pids
+        and (server.stranger if server.process is None else server.process.pid) in pids
     ]
 
 

@@ -62,9 +62,9 @@ class ServerReply(NamedTuple):
     """Every device id that the server has reported since we first met it."""
     notes: tuple[str, ...] = ()
     lacks_package: bool = False
+    """True where a port listens, and no protobuf is installed here to ask it with."""
     silent_s: float | None = None
     """For how long a server that FAILED has done so."""
-    """True where a port listens, and no protobuf is installed here to ask it with."""
 
 
 class EndpointReply(NamedTuple):

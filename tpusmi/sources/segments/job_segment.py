@@ -198,7 +198,8 @@ class Job:
             return State.LIVE if is_writing or sample is None else State.SILENT
         if is_writing:
             return State.LIVE
-        return State.DEAD if self._is_other_boot else State.UNCERTAIN
+        # On a network file system it may be a job of another machine that is stopped.
+        return State.DEAD if self._is_other_boot and not self._network else State.UNCERTAIN
 
     def _has_left(self, is_writing: bool, has_said_end: bool) -> bool:
         """Whether an agent without the lock is gone. If its process is there, it may have lost the

@@ -4,6 +4,7 @@ forget ended jobs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from tpusmi.model import Host
@@ -45,10 +46,12 @@ class PromptingPage(ChoosingPage):
         host, s = self.scene.options.host, self.scene.newest
         if host is None or s is None:
             return
-        if not any(p.is_dead for p in s.processes):
+        users = {p.uid for p in s.processes if p.is_dead}
+        if not users:
             self.app.say("No job here has ended")  # type: ignore[attr-defined]
             return
-        question = _whether_to_forget(self.look, self.size.width)
+        of_all = os.geteuid() == 0 and users != {0}
+        question = _whether_to_forget(self.look, of_all, self.size.width)
         self._ask(question, lambda answer: self._forget(host) if answer == "y" else None)
 
     def _sort_by(self, letter: str) -> None:
@@ -90,14 +93,16 @@ class PromptingPage(ChoosingPage):
         self.draw()
 
 
-def _whether_to_forget(look: Look, width: int) -> Row:
+def _whether_to_forget(look: Look, of_all: bool, width: int) -> Row:
     """The question; with its answers first where it does not fit."""
+    whose = " of all users" if of_all else ""
     question = look.line(
-        ("Forget the ended jobs and remove what they left? ", "title"),
+        (f"Forget the ended jobs{whose} and remove what they left? ", "title"),
         ("y", "key"),
         (" yes  ", "plain"),
         ("any other key: no", "dim"),
     )
     if width_of(question) <= width:
         return question
-    return look.line(("y", "key"), (": forget ended jobs  ", "title"), ("other keys: no", "dim"))
+    short = f": forget ended jobs{', all users' if of_all else ''}  "
+    return look.line(("y", "key"), (short, "title"), ("n: no", "dim"))
