@@ -53,7 +53,14 @@ def busy() -> Iterator[Host]:
 
 @pytest.fixture
 def left() -> Iterator[Host]:
-    """A host with a stale holder."""
+    """A host with a stale holder, for a test that ends it."""
+    with start(HostPlan("v5e-4", faults=("orphan",))) as host:
+        yield host
+
+
+@pytest.fixture(scope="module")
+def stale() -> Iterator[Host]:
+    """A host with a stale holder, for tests that only read."""
     with start(HostPlan("v5e-4", faults=("orphan",))) as host:
         yield host
 
@@ -177,18 +184,20 @@ def test_the_epilog_of_slurm_ends_the_processes_of_its_user_only(
 
 
 @needs("jq")
-def test_an_alarm_prints_each_warning_once(left: Host, shell: Callable[[Host | None], Run]) -> None:
-    stale, other = shell(left)(block("--loop 30")).stdout.splitlines()
-    assert re.match(r"TPU: stale_holder \d+ holds the TPU and is stale", stale)
-    assert re.match(r"TPU: no_metrics \d+ ", other)
-    assert shell(left)(block("--strict")).returncode == 1
+def test_an_alarm_prints_each_warning_once(
+    stale: Host, shell: Callable[[Host | None], Run]
+) -> None:
+    first, second = shell(stale)(block("--loop 30")).stdout.splitlines()
+    assert re.match(r"TPU: stale_holder \d+ holds the TPU and is stale", first)
+    assert re.match(r"TPU: no_metrics \d+ ", second)
+    assert shell(stale)(block("--strict")).returncode == 1
 
 
 def test_cron_runs_its_lines(
-    left: Host, shell: Callable[[Host | None], Run], tmp_path: Path
+    stale: Host, shell: Callable[[Host | None], Run], tmp_path: Path
 ) -> None:
     (table,) = [code for language, code in BLOCKS if language == "crontab"]
-    run = shell(left)
+    run = shell(stale)
     for line in table.splitlines():
         command = line.split(" ", 5)[5]
         assert "%" not in command.replace("\\%", "")
@@ -244,16 +253,12 @@ def test_a_bisection_asks_for_the_time_of_a_step(
     job: str, limit_s: str, code: int, shell: Callable[[Host | None], Run], tmp_path: Path
 ) -> None:
     if job == "steps":
-        pytest.importorskip("jax")
-        job = (
-            "import tpusmi; tpusmi.start()\nimport time, jax; jax.devices()\n"
-            "while True: tpusmi.step(); time.sleep(0.02)\n"
-        )
+        job = "import time, tpusmi; tpusmi.start()\nwhile True: tpusmi.step(); time.sleep(0.02)\n"
     (tmp_path / "train.py").write_text(job)
     run = shell(None)
     (tmp_path / "slow.sh").write_text(block("WARM_UP_S"))
-    warm_up_s = "0.2" if code == 125 else "3"
-    found = run("bash slow.sh", LIMIT_S=limit_s, WARM_UP_S=warm_up_s, JAX_PLATFORMS="cpu")
+    warm_up_s = "0.2" if code == 125 else "2"
+    found = run("bash slow.sh", LIMIT_S=limit_s, WARM_UP_S=warm_up_s)
     assert found.returncode == code, found.stderr
 
 
@@ -265,7 +270,8 @@ def test_pandas_reads_it(
 ) -> None:
     pytest.importorskip("pandas")
     run = shell(busy)
-    run(block("tpu.csv", "--count 12"))
+    if "tpu.csv" in code:
+        run(block("tpu.csv", "--count 12"))
     (tmp_path / "recipe.py").write_text(code)
     found = run("python recipe.py")
     assert (found.returncode, found.stderr) == (0, "")

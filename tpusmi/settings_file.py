@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -49,16 +50,18 @@ def edited(text: str, values: Mapping[Way, Value]) -> str:
     a change to other parts: the result is parsed and compared.
     """
     before = parsed(text)
-    lines = text.split("\n")
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.replace("\r\n", "\n").split("\n")
     for way, value in values.items():
         if _at(before, way) != value:
             _set(lines, way, value)
-    changed = "\n".join(lines)
+    changed = newline.join(lines)
     if len(changed.encode()) > LARGEST_BYTES:
         raise ValueError(f"larger than {LARGEST_BYTES // 1024} KiB")
-    if parsed(changed) != _with(before, values):
-        raise ValueError("tpusmi cannot edit this file; see tpusmi --print-config")
-    return changed
+    with suppress(ValueError):  # which would name a line of a file that is not there
+        if parsed(changed) == _with(before, values):
+            return changed
+    raise ValueError("tpusmi cannot edit this file; see tpusmi --print-config")
 
 
 def _at(table: Any, way: Way) -> object:
@@ -87,9 +90,10 @@ def _set(lines: list[str], way: Way, value: Value) -> None:
     n = line_of(lines, way)
     if n is not None:
         end = _end(lines, n)
-        lines[n:end] = [line + _comment("\n".join(lines[n:end]))]
+        indent = lines[n][: -len(lines[n].lstrip())]
+        lines[n:end] = [indent + line + _comment("\n".join(lines[n:end]))]
         return
-    lines.insert(_place(lines, way, line), line)
+    lines.insert(_place(lines, way), line)
 
 
 def _end(lines: list[str], first: int) -> int:
@@ -112,7 +116,7 @@ def _comment(line: str) -> str:
     return ""
 
 
-def _place(lines: list[str], way: Way, line: str) -> int:
+def _place(lines: list[str], way: Way) -> int:
     """Where a new line goes. Adds the head of its table if there is none."""
     table = "" if len(way) == 1 else way[0]
     first, last = _section(lines, table)
@@ -140,7 +144,8 @@ def _section(lines: list[str], table: str) -> tuple[int | None, int]:
 
 def replace_file(path: str, text: str) -> None:
     """Replace a file in one step; the new one has owner and permissions of the old. Raises
-    OSError, or ValueError for a device or another special file, such as /dev/null.
+    OSError, also for a file that its owner made read-only, or ValueError for a device or another
+    special file, such as /dev/null.
     """
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     temporary = f"{path}.{os.getpid()}.new"
@@ -149,6 +154,8 @@ def replace_file(path: str, text: str) -> None:
         before = os.lstat(path)
         if not stat.S_ISREG(before.st_mode):
             raise ValueError("not a regular file")
+        if not os.access(path, os.W_OK, effective_ids=True):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         mode, owner = stat.S_IMODE(before.st_mode), (before.st_uid, before.st_gid)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, mode)

@@ -10,9 +10,9 @@ Value = str | float | Sequence[str]
 """A value that tpusmi writes: text, a number, true or false, or texts."""
 LONGEST = 200
 """Characters of a line that are looked at."""
-_KEY = re.compile(r"""\s{0,80}["']?([\w-]{1,80})["']?\s{0,80}=""")
-_TABLE = re.compile(r"""\s{0,80}\[\s{0,9}["']?([\w-]{1,80})["']?\s{0,9}\]""")
-_BARE = re.compile(r"\s{0,80}([\w-]{1,80})\s{0,80}=\s{0,80}([^\s\"'\[{#][^\"'#]{0,80})")
+_KEY = re.compile(r"""["']?([\w-]{1,80})["']?\s{0,80}=""")
+_TABLE = re.compile(r"""\[\s{0,9}["']?([\w-]{1,80})["']?\s{0,9}\]""")
+_BARE = re.compile(r"([\w-]{1,80})\s{0,80}=\s{0,80}([^\s\"'\[{#][^\"'#]{0,80})")
 _AT_LINE = re.compile(r"\(at line (\d{1,6}),")
 
 
@@ -26,13 +26,13 @@ def toml_value(value: Value) -> str:
 
 def key_of(line: str) -> str | None:
     """The key that the line sets; None if it sets none."""
-    match = _KEY.match(line[:LONGEST])
+    match = _KEY.match(line[:LONGEST].lstrip())
     return None if match is None else match[1]
 
 
 def table_of(line: str) -> str | None:
     """The table that begins with this line; None if none does."""
-    match = _TABLE.match(line[:LONGEST])
+    match = _TABLE.match(line[:LONGEST].lstrip())
     return None if match is None else match[1]
 
 
@@ -64,7 +64,7 @@ def unquoted(text: str, error: str) -> str | None:
     lines = text.split("\n")
     if at is None or not 0 < int(at[1]) <= len(lines):
         return None
-    match = _BARE.match(lines[int(at[1]) - 1][:LONGEST])
+    match = _BARE.match(lines[int(at[1]) - 1][:LONGEST].lstrip())
     if match is None or not match[2].strip().isprintable():
         return None
     return f'line {at[1]}: text needs quotes: {match[1]} = "{match[2].strip()}"'

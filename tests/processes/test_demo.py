@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -108,12 +109,18 @@ def test_the_job_holds_the_simulated_chips_and_libtpus_lock() -> None:
 
 
 def test_every_chip_is_the_jobs_and_everything_is_labelled_simulated() -> None:
+    started_s = time.monotonic()
+
     def look(host: Host) -> int:
         trainer = running(host.root).trainer[0]
         snapshot = seen(host, lambda s: len(s.devices) == 8)
         assert snapshot.simulated
         assert len(snapshot.chips) == len(snapshot.devices) == 8
-        assert [p.pid for p in snapshot.processes] == [trainer]
+        (process,) = snapshot.processes
+        assert process.pid == trainer
+        assert process.life is not None
+        older_s = process.life.age_s - (time.monotonic() - started_s)
+        assert abs(older_s) < 5, "its age is that of the real job"
         assert {owner.pid for device in snapshot.devices for owner in device.owners} == {trainer}
         snapshot = seen(host, lambda s: any(server.ids for server in s.servers))
         assert [server.process and server.process.pid for server in snapshot.servers] == [trainer]

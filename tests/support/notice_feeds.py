@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from support.device_feeds import v5e_chips
@@ -50,6 +51,7 @@ NODES = tuple(f"/dev/vfio/{n}" for n in range(8))
 OF_LIBTPU = ("duty_cycle_percent", "hbm_bandwidth_utilization_percent", "idle_s", "hlo_queue_size")
 
 
+@cache
 def host() -> Snapshot:
     """Two jobs on the eight chips of a host, about which there is nothing to say."""
     jobs = (
@@ -59,6 +61,7 @@ def host() -> Snapshot:
     return ScriptedFeed(jobs, changes={"chips": v5e_chips(8)}).snapshot()
 
 
+@cache
 def moment(case: str) -> Snapshot:
     """The host with what that notice is about, seen for some minutes."""
     s = MAKERS[case](host())

@@ -167,7 +167,7 @@ async def test_defaults_are_not_written_to_a_file_that_does_not_have_them(tmp_pa
     path = tmp_path / "config.toml"
     async with dashboard(two_jobs(), save=partial(saved, str(path))) as pilot:
         await press(pilot, "f12")
-        await until(pilot, lambda: "Nothing to save" in text(pilot, "footer"))
+        await until(pilot, lambda: "save: these are the defaults" in text(pilot, "footer"))
     assert not path.exists()
 
 

@@ -51,6 +51,14 @@ async def test_the_next_device_and_the_one_before_go_round(forth: str, back: str
         assert first_line(pilot).startswith("tpu:0  1 of 8")
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 50), (200, 60)])
+async def test_the_highest_of_the_span_is_that_of_no_mean(size: tuple[int, int]) -> None:
+    """Whatever the width of a column is, and never below what is measured now."""
+    async with dashboard(device_feeds.chips(), size) as pilot:
+        await press(pilot, "d")
+        assert "MXU   55 %  mean  57 % · max  60 %" in shown(pilot)
+
+
 async def test_w_draws_ten_five_two_and_one_minutes_in_turn() -> None:
     async with dashboard(device_feeds.chips(), SIZE) as pilot:
         await press(pilot, "d")

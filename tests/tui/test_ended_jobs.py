@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.dashboards import dashboard, press, selected, text, until
+from support.dashboards import dashboard, press, selected, shown, text, until
 from support.feeds import START_S, Job, ScriptedFeed
 from support.segments import RUNNING, dead_identity, device, segment, slot
 
@@ -74,6 +74,13 @@ async def test_the_key_asks_and_then_removes_what_ended_jobs_left(tmp_path: Path
         await press(pilot, "C", "y")
         await until(pilot, lambda: "Forgot 1 ended job" in text(pilot, "footer"))
         assert not left.exists()
+
+
+async def test_the_answers_to_the_question_fit_on_a_small_screen() -> None:
+    async with dashboard(feed(900.0, 185.0), (40, 10), host=Host()) as pilot:
+        await press(pilot, "C")
+        whose = ", all users" if os.geteuid() == 0 else ""
+        assert f"y: forget ended jobs{whose}  n: no" in shown(pilot)
 
 
 async def test_there_is_no_key_to_forget_where_nothing_may_be_ended(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from support.dashboards import dashboard, order, press, text
+from support.dashboards import dashboard, order, press, screen_text, text
 from support.feeds import two_jobs
+from textual.events import Paste
 
 from tpusmi.report import comparisons
 from tpusmi.report.rows import IndexedSnapshot
+from tpusmi.tui.draw.prompt import LONGEST, TypedText
 
 PIDS = ["41234", "52870"]
 
@@ -58,6 +60,32 @@ async def test_a_mistake_is_said_in_the_prompt_and_excludes_nothing() -> None:
         assert "( is not supported" in text(pilot, "prompt")
         await press(pilot, "ctrl+u", *keys("~serve"))
         assert "!" not in text(pilot, "prompt")
+
+
+async def test_what_is_pasted_has_a_limit() -> None:
+    async with dashboard(two_jobs(), size=(80, 24)) as pilot:
+        await press(pilot, "slash")
+        for _ in range(3):
+            pilot.app.post_message(Paste("a " * 300_000))
+        await press(pilot, "b")
+        assert len(pilot.app.page.table.filter) <= LONGEST  # type: ignore[attr-defined]
+
+
+def test_a_filter_that_is_too_long_already_takes_no_more() -> None:
+    typed = TypedText("a" * (LONGEST + 100))
+    assert typed.take(Paste("b" * 500))
+    assert "b" not in typed.text
+
+
+async def test_a_line_that_is_too_long_has_a_mark_and_grows_with_the_screen() -> None:
+    async with dashboard(two_jobs(), size=(30, 10)) as pilot:
+        await press(pilot, "slash", *keys("mxv<3"))
+        assert screen_text(pilot)[-2].endswith("…")
+        await press(pilot, "enter")
+        assert screen_text(pilot)[-2].endswith("…")
+        await pilot.resize_terminal(100, 30)
+        await press(pilot)
+        assert "did you mean mxu?" in screen_text(pilot)[-2]
 
 
 def test_every_column_with_numbers_can_be_compared_and_unknown_values_do_not_match() -> None:

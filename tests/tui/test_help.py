@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import pytest
+from support import device_feeds
 from support.dashboards import dashboard, press, screen_text, shown
 from support.feeds import two_jobs
 
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS
 from tpusmi.report.concerns import MARK as WARNED
+from tpusmi.tui.device.device_facts import DeviceFacts
 from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import UNICODE, Look, width_of
 from tpusmi.tui.help import help_lines
-from tpusmi.tui.help_text import GROUPS, MEMORY_COLUMNS, OTHER, columns_of, marks, sections
+from tpusmi.tui.help_text import (
+    GROUPS,
+    MEMORY_COLUMNS,
+    OTHER,
+    columns_of,
+    marks,
+    sections,
+    words_of,
+)
 from tpusmi.tui.keys import key, key_names
 from tpusmi.tui.memory.memory_tree import MemoryTable
 from tpusmi.tui.pages import keys_by_page
@@ -69,7 +79,7 @@ def test_a_key_without_a_group_is_listed_with_its_own_text() -> None:
 @pytest.mark.parametrize("width", [36, 76, 116, 196])
 def test_all_of_it_is_there_at_every_width(page: str, width: int) -> None:
     text = " ".join(" ".join(lines(page, width)).split())
-    for section in (marks(UNICODE), *columns_of(PAGES[page])):
+    for section in (words_of(PAGES[page]), marks(UNICODE), *columns_of(PAGES[page])):
         assert section.title in text
         for name, _ in section.entries:
             assert name in text
@@ -82,6 +92,26 @@ def test_the_columns_are_those_of_the_tables() -> None:
     assert {"STEPS/s", "TIME", "PEAK", "DEVICES", "CHIP", "NODE"} <= main
     tree = {c.title for c in MemoryTable(Look()).columns()}
     assert tree <= {title for title, _ in MEMORY_COLUMNS}
+
+
+def test_keys_in_a_row_come_in_the_order_of_their_text() -> None:
+    rows = {text: keys for s in sections(keys_by_page()["main"]) for keys, text in s.entries}
+    assert rows["Screenshot, copy text"].split() == ["s", "y"]
+    assert rows["SIGTERM, SIGKILL, SIGINT"].split() == ["T", "K", "I"]
+    assert rows["Device / memory / job"].split() == ["d", "m", "j"]
+
+
+async def test_the_words_beside_the_numbers_of_the_device_page_are_explained() -> None:
+    titles = {name for section in columns_of("device") for name, _ in section.entries}
+    explained = {*dict(words_of("device").entries), *map(str.lower, titles)}
+    async with dashboard(device_feeds.chips(), size=(200, 60)) as pilot:
+        s = pilot.app.scene.snapshot
+    facts = DeviceFacts(Look(), s, s.devices[0], is_past=False)
+    labels = {f.name.rstrip(' "') for f in (*facts._memory(), *facts._work())}
+    assert {"unattributed", "HLO queue", "throttled"} <= labels
+    percentiles = {f"HLO {part}" for part in ("mean", "p50", "p90", "p99.9")}
+    plain = {"used", "HBM bandwidth", "live arrays"}
+    assert {label.lower() for label in labels - percentiles - plain} <= {*map(str.lower, explained)}
 
 
 def test_every_letter_of_a_phase_and_the_parentheses_are_explained() -> None:

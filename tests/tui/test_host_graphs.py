@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.dashboards import dashboard, shown
+from support.dashboards import dashboard, press, shown, text
 from support.feeds import ScriptedFeed, two_jobs
 
 from tpusmi.model import HOST_CPU, HOST_KEY, HOST_LOAD, HOST_MEMORY, Reading
@@ -38,10 +38,10 @@ async def test_cpus_and_memory_have_graphs_on_tall_screens(
     size: tuple[int, int], expected: bool
 ) -> None:
     async with dashboard(feed(), size) as pilot:
-        text = shown(pilot)
-        assert ("host CPU 40 %" in text) is expected
-        assert ("host RAM 30.0 GiB" in text) is expected
-        assert "mean HBM" in text or size[1] < 35
+        screen = shown(pilot)
+        assert ("host CPU 40 %" in screen) is expected
+        assert ("host RAM 30.0 GiB" in screen) is expected
+        assert "mean HBM" in screen or size[1] < 35
 
 
 async def test_the_load_is_a_line_over_the_cpus() -> None:
@@ -53,6 +53,14 @@ async def test_without_a_history_of_the_host_there_is_no_graph_of_it() -> None:
     async with dashboard(feed(()), (200, 60)) as pilot:
         assert "host CPU" not in shown(pilot)
         assert "mean HBM" in shown(pilot)
+
+
+async def test_in_the_past_the_memory_is_that_of_then() -> None:
+    async with dashboard(feed(), (200, 60)) as pilot:
+        await press(pilot, "left")
+        assert "AGO" in shown(pilot)
+        assert "host RAM 30.0 GiB" in shown(pilot)
+        assert "RAM 30.0/64.0 GiB" in text(pilot, "host")
 
 
 async def test_cpus_that_are_not_known_are_a_dash_and_no_zero() -> None:

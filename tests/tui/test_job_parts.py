@@ -90,6 +90,20 @@ def test_the_top_of_a_scale_is_round_and_not_below_the_value(value: float, top: 
     assert plot.round_top(value) == pytest.approx(top)
 
 
+@pytest.mark.parametrize(
+    ("top", "drawn"),
+    [
+        ("100.0 GiB", "100 GiB"),
+        ("15.8 GiB", "15.8 GiB"),
+        ("0.02 s", "0.02 s"),
+        ("1000 GiB", "1000 GiB"),
+    ],
+)
+def test_the_top_of_a_scale_is_never_cut(top: str, drawn: str) -> None:
+    rows = plot.graph(Look(), plot.Curve("x", "", [1.0] * 4, 4.0, top), 20, 5)
+    assert words(rows[1])[: plot.SCALE_WIDTH - 1].strip() == drawn
+
+
 def test_a_line_over_a_graph_is_its_upper_edge_alone() -> None:
     curve = plot.Curve("x", "", [1.0] * 4, 4.0, "4", line=[4.0] * 4)
     assert [words(r)[plot.SCALE_WIDTH :] for r in plot.graph(Look(), curve, 11, 5)[1:]] == [

@@ -9,7 +9,7 @@ from support import snapshots
 from support.feeds import START_S, Job, ScriptedFeed
 
 from tpusmi.merge.past import past
-from tpusmi.model import STALE_HOLDER, SUSPECT_HOLDER, Device, Notice
+from tpusmi.model import ABSENT, OK, STALE_HOLDER, SUSPECT_HOLDER, Device, Notice
 from tpusmi.report.select import Remark, Selection, selected
 from tpusmi.tui import Options, chrome
 from tpusmi.tui.draw import plot
@@ -160,6 +160,16 @@ def test_the_time_axis_ends_with_now_and_overlaps_nothing(width: int) -> None:
     assert len(set(labels)) == len(labels)
 
 
+@pytest.mark.parametrize("text", ["100.0 GiB", "366.2 GiB", "1023.9 MiB", "15.7 GiB", "100 %"])
+def test_the_top_of_a_scale_is_never_cut(text: str) -> None:
+    curve = plot.Curve("memory", "", [1.0], 1.0, text)
+    scale = "".join(piece.text for piece in plot.graph(Look(), curve, 40, 4)[1])
+    number, unit = text.split()
+    assert f"{number.partition('.')[0]}" in scale
+    assert f" {unit}│" in scale
+    assert "…" not in scale
+
+
 def test_text_is_cut_with_a_mark_and_wide_characters_count_twice() -> None:
     assert Look().fitted("abcdef", 4) == "abc…"
     assert Look(ascii=True).fitted("abcdéf", 5) == "abcd~"
@@ -209,3 +219,12 @@ def test_a_page_without_processes_says_whether_there_are_none_or_they_are_left_o
     ]
     assert texts[0] == chrome.OTHERS_ONLY
     assert "tpusmi.start()" in texts[1]
+
+
+def test_a_simulated_host_that_has_ended_is_not_a_host_without_jobs() -> None:
+    gone = snapshots.nothing()._replace(simulated=True)
+    silent = tuple(o._replace(status=ABSENT) for o in gone.sources)
+    (line,) = chrome.nothing(Look(), gone._replace(sources=silent), "")
+    assert "".join(piece.text for piece in line) == chrome.HOST_ENDED
+    answers = (silent[0]._replace(status=OK), *silent[1:])
+    assert len(chrome.nothing(Look(), gone._replace(sources=answers), "")) > 1

@@ -106,7 +106,7 @@ def test_a_host_on_which_nothing_is_wrong_has_no_notice() -> None:
 def test_what_is_wrong_is_told_with_what_to_do_and_since_when(case: str) -> None:
     code = case.partition(".")[0]
     (notice,) = [n for n in moment(case).warnings if n.code == code]
-    cures = {c.cure for c in CASES if c.notice == code}
+    cures = {c.cure.format(pid=PID) for c in CASES if c.notice == code}
     expected = TABLE[case].advice if case in TABLE else notice.advice
     assert notice.advice == expected.format(pid=PID, owner="grace", pids="52870")
     assert case in TABLE or notice.advice in cures

@@ -12,6 +12,7 @@ from support import snapshots
 
 import tpusmi
 from tpusmi.api import objects
+from tpusmi.api.attribute_docs import ATTRIBUTE_DOCS
 from tpusmi.api.class_docs import CLASS_DOCS, HELD_AS
 from tpusmi.api.kinds import object_kinds
 from tpusmi.model.jsonkeys import SNAPSHOT
@@ -120,3 +121,12 @@ def assert_same(item: object, plain: object) -> None:
 
 def test_the_stub_is_in_the_order_of_the_json() -> None:
     assert [*object_kinds()["Snapshot"].attributes] == [key.name for key in SNAPSHOT.keys]
+
+
+def test_help_says_what_every_attribute_is() -> None:
+    kinds = object_kinds()
+    for kind, made in kinds.items():
+        assert [kind, *(name for name, has in made.attributes.items() if not has.help)] == [kind]
+    for kind, docs in ATTRIBUTE_DOCS.items():
+        described = {k.name for k in kinds[kind].keys.keys if k.help}
+        assert not described & set(docs), "the table of JSON keys has words for these"

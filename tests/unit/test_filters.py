@@ -95,6 +95,17 @@ def test_a_word_and_its_opposite_share_the_processes(word: str) -> None:
         assert matcher(word)(about) != matcher(f"!{word}")(about)
 
 
+@pytest.mark.parametrize("text", ["!", "!~", "!user=", "!USER=", "!pid=", "!chip=", "!!!"])
+def test_the_beginning_of_an_opposite_hides_nothing(text: str) -> None:
+    assert all(map(matcher(text), ALL.values()))
+
+
+def test_no_number_of_opposites_is_too_large() -> None:
+    for about in ALL.values():
+        assert matcher("!" * 5000 + "zzz")(about) != matcher("!" * 5001 + "zzz")(about)
+    assert problem("!" * 5000 + "~(").startswith("~(")
+
+
 def test_a_number_that_no_process_can_have_is_a_text() -> None:
     assert not matcher("pid=" + "9" * 5000)(ANN)
 

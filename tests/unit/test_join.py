@@ -419,6 +419,8 @@ def test_a_program_that_hangs_is_not_called_a_small_batch() -> None:
     s = joined(chips("v5e", 1), held, libtpu(rows), libtpu({MXU: {0: 0.0}}, "sdk"))
     assert "hangs, or waits for another host" in warned(s)["busy_for_nothing"]
     assert "busy_without_mxu" not in warned(s)
+    (advice,) = (n.advice for n in s.warnings if n.code == "busy_for_nothing")
+    assert f"py-spy dump --pid {JOB.pid}`" in advice
 
 
 def warned(s: Snapshot) -> dict[str, str]:

@@ -8,7 +8,7 @@ import pytest
 from support.memory_histories import INNOCENT, LEAKS, MIB, SECONDS, leak, sawtooth
 from support.watched_memory import KEY, START_S, USED, Machine, Moment
 
-from tpusmi.merge.growth import WINDOW_S, growth_of, rate_of
+from tpusmi.merge.growth import WINDOW_S, rate_of, rise_of
 from tpusmi.merge.leaks import AMOUNTS_MOST, LINES_MOST, Leaks
 from tpusmi.model import (
     Device,
@@ -190,7 +190,7 @@ def test_a_rate_is_a_median_and_needs_two_minutes() -> None:
     assert rate_of([20.0 * n for n in range(15)]) == pytest.approx(20.0 / WINDOW_S)
     assert rate_of([5.0] * 14 + [9e9]) == 0.0
     assert rate_of([7.0] * 15) == 0.0
-    assert growth_of([float(n * MIB) for n in range(14)]) is None
+    assert rise_of([float(n * MIB) for n in range(14)]) is None
 
 
 def test_an_amount_of_a_minute_reads_like_a_size() -> None:

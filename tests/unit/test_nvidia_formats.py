@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import snapshots
 
-from tpusmi.model import ChipKey, Snapshot, Visibility
+from tpusmi.model import ChipKey, Snapshot, Value, Visibility
 from tpusmi.report import full_report, query, stream_rows, topology_matrix
 from tpusmi.report.stream_rows import HEAD_EVERY, Stream, columns_of
 from tpusmi.report.topology_matrix import matrix
@@ -39,6 +39,14 @@ def test_the_full_report_has_every_device_and_a_colon_in_one_column() -> None:
     assert first["Total"] == "16384 MiB"
     assert first["Power Draw"] == first["TPU Current Temp"] == "N/A"
     assert first["Process ID"] == "4321"
+
+
+def test_percents_of_the_report_are_whole_as_those_of_nvidia_smi() -> None:
+    s = snapshots.machine()
+    owner = next(d.owners[0] for d in s.devices if d.owners)
+    mfu = Value(37.0528, "agent", 0.5, False)
+    text = full_report.full_report(s._replace(values={**s.values, (owner, "mfu_percent"): mfu}))
+    assert "MFU                               : 37 %\n" in text
 
 
 def test_a_part_of_the_report_has_only_the_sections_that_were_chosen() -> None:

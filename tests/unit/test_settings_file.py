@@ -102,6 +102,37 @@ def test_a_place_that_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) ->
         save("/proc/tpusmi/config.toml", {("theme",): "light"})
 
 
+def test_a_file_that_its_owner_made_read_only_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(MINE)
+    path.chmod(0o444)
+    tmp_path.chmod(0o777)
+    with as_another_user(tmp_path), pytest.raises(SettingsError, match="Permission denied"):
+        save(str(path), {("theme",): "light"})
+    assert path.read_text() == MINE
+    assert os.listdir(tmp_path) == ["config.toml"]
+
+
+def test_lines_keep_the_ends_that_windows_gave_them(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(MINE.replace("\n", "\r\n").encode())
+    assert save(str(path), {("theme",): "light", ("view",): "heat"})
+    lines = path.read_bytes().split(b"\r\n")
+    assert b'theme = "light" # easy on the eyes' in lines
+    assert b'view = "heat"' in lines
+    assert not any(b"\n" in line or b"\r" in line for line in lines)
+
+
+def test_a_value_keeps_its_indent() -> None:
+    assert edited("\t theme = 'x'\t# c\n", {("theme",): "light"}) == '\t theme = "light"\t# c\n'
+
+
+@pytest.mark.parametrize("text", ["columns.devices = []\n", "columns = {devices = []}\n"])
+def test_no_line_is_named_that_the_file_does_not_have(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^tpusmi cannot edit this file; see"):
+        edited(text, {("columns", "devices"): ["MXU"]})
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_root_leaves_a_file_to_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"

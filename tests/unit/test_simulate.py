@@ -492,6 +492,22 @@ def test_a_file_of_faults_that_is_none_hangs_nothing_and_is_told_of(tmp_path: Pa
     assert (file.faults, file.wrong) == ({"silent": ""}, "")
 
 
+def test_a_fault_of_the_start_is_refused_later_and_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / faults.FILE
+    path.write_text("orphan\n")
+    file = faults.FaultFile(str(tmp_path))
+    assert file.refresh()
+    path.write_text("stubborn\norphan\nsilent\n")
+    assert not file.refresh()
+    assert file.wrong == "fault stubborn works from the start only: --fault stubborn"
+    assert file.faults == {"orphan": ""}
+    path.write_text("hang\n")
+    assert file.refresh()
+    path.write_text("orphan\nidle\n")
+    assert file.refresh()
+    assert (file.faults, file.wrong) == ({"orphan": "", "idle": ""}, "")
+
+
 def test_a_directory_of_anybodys_hangs_nothing_and_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / description.FILE)
     with pytest.raises(ValueError, match="no simulated host"):

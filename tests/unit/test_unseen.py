@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.snapshots import merge
 
+from tpusmi.merge.notices import notices
 from tpusmi.model import (
     AGENT,
     DENIED,
@@ -17,6 +18,7 @@ from tpusmi.model import (
     Process,
     ProcessKey,
     Snapshot,
+    Verdict,
     Visibility,
 )
 from tpusmi.report.plain_table import table
@@ -64,6 +66,15 @@ def test_each_view_says_it_once(status: str, holds: tuple[str, ...]) -> None:
     assert table(s).count(WHY) == 1
     shown = " ".join(remark.text for remark in chrome.notices(s)).count(WHY)
     assert shown == (0 if holds == NODES and status == OK else 1)
+
+
+def test_a_stale_holder_has_to_be_ended_and_not_to_start_an_agent() -> None:
+    s = snapshot(*NODES)
+    (process,) = s.processes
+    assert "no_metrics" in {n.code for n in notices(s)}
+    stale = process._replace(verdict=Verdict.STALE, stale_code="orphaned")
+    codes = {n.code for n in notices(s._replace(processes=(stale,)))}
+    assert codes & {"stale_holder", "no_metrics"} == {"stale_holder"}
 
 
 def test_a_holder_whose_mounts_are_out_of_sight_is_not_told_to_start_an_agent() -> None:

@@ -107,7 +107,7 @@ class Sampler(Thread):
         wait_s = self.segment.wait_s(now_s)
         if self.segment.trouble is not None:
             return wait_s
-        return min(wait_s, self._samples.wait_s(now_s), self._profiles.wait_s(now_s))
+        return min(wait_s, self._samples.wait_s(now_s))
 
     def _switch_off(self, error: Exception) -> None:
         self.failure = f"{type(error).__name__}: {error}"
@@ -172,9 +172,12 @@ class Sampler(Thread):
         self._spent.clear()
 
     def _tick(self) -> None:
-        """Take the samples that are due. While the job has cleared its backend, there are none."""
+        """Take the sample that is due. While the job has cleared its backend, there is none.
+
+        A profile waits for the next sample, which has its sums: viewers show both side by side.
+        """
         started = time.monotonic()
-        if not self.segment.keep(started):
+        if not self.segment.keep(started) or not self._samples.is_due(started):
             return
         cpu = time.thread_time()
         backend = jaxread.backend()
@@ -184,10 +187,9 @@ class Sampler(Thread):
             spent_s = time.thread_time() - cpu
             self._profiles.spent(started, spent_s)
             cpu += spent_s
-        if self._samples.is_due(started):
-            if backend is not None:
-                self._sample(backend, started)
-            self._samples.spent(started, time.thread_time() - cpu)
+        if backend is not None:
+            self._sample(backend, started)
+        self._samples.spent(started, time.thread_time() - cpu)
 
     def _profile(self, backend: Any, now_s: float) -> None:
         cpu = time.thread_time()

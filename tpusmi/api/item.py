@@ -21,7 +21,10 @@ OTHER_WORDS = {
     "bandwidth": "hbm_bandwidth_utilization_percent", "owner": "process", "owners": "processes",
     "holder": "process", "holders": "processes", "job": "process", "jobs": "processes",
     "cmdline": "command", "cmd": "command", "username": "user", "step": "steps",
-    "hostname": "host", "notices": "warnings", "profile": "memory_profile", "pd": "to_pandas",
+    "started": "age_s", "create_time": "age_s", "start_time": "age_s", "runtime": "age_s",
+    "elapsed": "age_s", "rate": "steps_per_s", "step_rate": "steps_per_s",
+    "utilization_gpu": "duty_cycle_percent", "hostname": "host",
+    "notices": "warnings", "profile": "memory_profile", "pd": "to_pandas",
     "dataframe": "to_pandas", "to_df": "to_pandas", "json": "to_dict", "to_json": "to_dict",
     "asdict": "to_dict", "df": "to_pandas", "sum": "total", "average": "mean", "name": "command",
     "gpus": "devices", "tpus": "devices",
@@ -99,8 +102,17 @@ def _no_attribute(kind: type[Item], name: str) -> str:
     """That there is none of that name, and which one may be meant."""
     is_internal = name.startswith("_")  # looked for by copy, IPython, NumPy, ...
     methods = [method for method in dir(kind) if not method.startswith("_")]
-    hint = "" if is_internal else meant(name, kind._attributes, methods)
+    hint = "" if is_internal else _as_part(kind, name) or meant(name, kind._attributes, methods)
     return f"{kind.__name__} has no attribute {name[:TEXT_MOST]!r}{hint}"
+
+
+def _as_part(kind: type[Item], name: str) -> str:
+    """`; did you mean 'process.user'?` where one of its objects has that name; else empty."""
+    for word, attribute in kind._attributes.items():
+        part = kind._classes.get(attribute.annotation.removesuffix(" | None"))
+        if part is not None and name in part._attributes and name not in OTHER_WORDS:
+            return f"; did you mean {f'{word}.{name}'!r}?"
+    return ""
 
 
 def _article(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tpusmi.api.attribute_docs import ATTRIBUTE_DOCS
 from tpusmi.api.class_docs import CLASS_DOCS, HELD_AS, RELATIONS
 from tpusmi.model.jsonkeys import NUMBER, NUMBER_OR_NULL, SNAPSHOT, TEXT, TRUTH, WHOLE_OR_NULL
 from tpusmi.model.jsonobject import JsonKey, JsonObject, Schema, key
@@ -50,6 +51,8 @@ def _add(made: dict[str, ObjectKind], name: str, of: JsonObject) -> str:
         attributes: dict[str, Attribute] = {}
         made[name] = ObjectKind(CLASS_DOCS[name], of, attributes)
         attributes.update((k.name, _attribute(made, k)) for k in of.keys)
+        for attribute, help in ATTRIBUTE_DOCS.get(name, {}).items():
+            attributes[attribute] = attributes[attribute]._replace(help=help)
         attributes.update(_measured(made, of))
         for relation, (annotation, help) in RELATIONS.get(name, {}).items():
             attributes[relation] = Attribute(annotation, help)

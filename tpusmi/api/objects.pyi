@@ -9,14 +9,17 @@ class Snapshot(Whole):
     """Everything known about a host at one time: what `tpusmi --json` prints."""
 
     @property
-    def schema(self) -> int: ...
+    def schema(self) -> int:
+        """The version of the JSON's layout."""
     @property
-    def tpusmi_version(self) -> str: ...
+    def tpusmi_version(self) -> str:
+        """The version of tpusmi that took the snapshot."""
     @property
     def simulated(self) -> bool:
         """True when the host is a simulated one."""
     @property
-    def host(self) -> Host: ...
+    def host(self) -> Host:
+        """The machine."""
     @property
     def chips(self) -> tuple[Chip, ...]:
         """The TPUs that the kernel shows."""
@@ -36,7 +39,8 @@ class Snapshot(Whole):
     def cores(self) -> tuple[Core, ...]:
         """What each core runs; empty unless asked for."""
     @property
-    def holding(self) -> Holding: ...
+    def holding(self) -> Holding:
+        """Whether the TPU and each of its nodes are free."""
     @property
     def warnings(self) -> tuple[Notice, ...]:
         """Problems that you can act on."""
@@ -45,17 +49,20 @@ class Host(Item):
     """The machine."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The host's name."""
     @property
     def time(self) -> str:
         """RFC 3339, UTC."""
     @property
-    def boot_id(self) -> str | None: ...
+    def boot_id(self) -> str | None:
+        """An id that is new after each boot."""
     @property
     def container(self) -> bool | None:
         """Whether this is inside a container."""
     @property
-    def libtpu_version(self) -> str | None: ...
+    def libtpu_version(self) -> str | None:
+        """The version of libtpu, by its SDK."""
     @property
     def load_averages(self) -> tuple[float, ...] | None:
         """Over the last 1, 5 and 15 minutes."""
@@ -63,12 +70,14 @@ class Host(Item):
     def cpus(self) -> int | None:
         """CPUs that are online."""
     @property
-    def memory_total_bytes(self) -> int | None: ...
+    def memory_total_bytes(self) -> int | None:
+        """The memory of the host, in bytes."""
     @property
     def memory_available_bytes(self) -> int | None:
         """Memory that programs can still get."""
     @property
-    def uptime_s(self) -> float | None: ...
+    def uptime_s(self) -> float | None:
+        """How long the host has been up, in seconds."""
     @property
     def kernel(self) -> str | None:
         """Its release."""
@@ -86,17 +95,23 @@ class Distribution(Item):
     """How long something took on the data center network, in microseconds."""
 
     @property
-    def count(self) -> int | None: ...
+    def count(self) -> int | None:
+        """How many times were measured."""
     @property
-    def mean(self) -> float | None: ...
+    def mean(self) -> float | None:
+        """The mean time, in microseconds."""
     @property
-    def p50(self) -> float | None: ...
+    def p50(self) -> float | None:
+        """The median time, in microseconds."""
     @property
-    def p90(self) -> float | None: ...
+    def p90(self) -> float | None:
+        """The 90th percentile, in microseconds."""
     @property
-    def p95(self) -> float | None: ...
+    def p95(self) -> float | None:
+        """The 95th percentile, in microseconds."""
     @property
-    def p999(self) -> float | None: ...
+    def p999(self) -> float | None:
+        """The 99.9th percentile, in microseconds."""
 
 class Chip(Item):
     """A TPU package on the PCI bus, which has one or more devices."""
@@ -108,23 +123,29 @@ class Chip(Item):
     def generation(self) -> str | None:
         """`v5e`; null for one that is not known."""
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """The kind of chip, such as `TPU v5e`."""
     @property
-    def pci_address(self) -> str | None: ...
+    def pci_address(self) -> str | None:
+        """Its PCI address, such as `0000:00:04.0`."""
     @property
     def pci_addresses(self) -> tuple[str, ...]:
         """One for each PCI function."""
     @property
-    def node(self) -> str | None: ...
+    def node(self) -> str | None:
+        """Its device node, such as `/dev/vfio/0`."""
     @property
     def nodes(self) -> tuple[str, ...]:
         """One device node for each function."""
     @property
-    def numa_node(self) -> int | None: ...
+    def numa_node(self) -> int | None:
+        """The NUMA node that it is near."""
     @property
-    def pcie_link(self) -> str | None: ...
+    def pcie_link(self) -> str | None:
+        """Speed and width of its PCIe link, such as `16.0 GT/s x16`."""
     @property
-    def hbm_nominal_bytes(self) -> int | None: ...
+    def hbm_nominal_bytes(self) -> int | None:
+        """The HBM of a chip of this kind, in bytes."""
     @property
     def notes(self) -> tuple[str, ...]:
         """Facts that are missing or could not be read."""
@@ -173,7 +194,8 @@ class Link(Item):
     """A link of a chip to other chips."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The link's name, by libtpu."""
     @property
     def health(self) -> int:
         """0 healthy, 10 unusable."""
@@ -204,7 +226,8 @@ class Device(DevicePart):
     def chip(self) -> int | None:
         """Index of the TPU chip."""
     @property
-    def core_on_chip(self) -> int | None: ...
+    def core_on_chip(self) -> int | None:
+        """Index of the core on its chip."""
     @property
     def coords(self) -> tuple[int, ...] | None:
         """Place in the slice."""
@@ -214,7 +237,8 @@ class Device(DevicePart):
         process.
         """
     @property
-    def platform(self) -> str | None: ...
+    def platform(self) -> str | None:
+        """JAX's platform: `tpu`, `cpu`, …"""
     @property
     def name(self) -> str:
         """Platform and global id: `tpu:8`."""
@@ -311,14 +335,17 @@ class Process(ProcessPart):
     """A process that holds a TPU, or whose agent reports devices."""
 
     @property
-    def pid(self) -> int: ...
+    def pid(self) -> int:
+        """The process id."""
     @property
     def start_ticks(self) -> int:
         """Start time. Differs if the pid is reused."""
     @property
-    def user(self) -> str | None: ...
+    def user(self) -> str | None:
+        """The name of its owner."""
     @property
-    def uid(self) -> int | None: ...
+    def uid(self) -> int | None:
+        """The user id of its owner."""
     @property
     def verified(self) -> bool:
         """False when only a segment file claims that this process exists."""
@@ -344,7 +371,8 @@ class Process(ProcessPart):
     def stale(self) -> bool | None:
         """True for a holder that will do no more work; null where `verdict` is not certain."""
     @property
-    def verdict(self) -> Literal["stale", "maybe", "unknown", "not_stale"] | None: ...
+    def verdict(self) -> Literal["stale", "maybe", "unknown", "not_stale"] | None:
+        """Whether it is stale, if it holds a TPU."""
     @property
     def stale_code(self) -> str | None:
         """The sign that the verdict rests on: `orphaned`, `idle`, …"""
@@ -358,16 +386,20 @@ class Process(ProcessPart):
     def os_state(self) -> str | None:
         """State of its main thread: R, S, D, Z; T and t: stopped."""
     @property
-    def parent_pid(self) -> int | None: ...
+    def parent_pid(self) -> int | None:
+        """The process id of its parent."""
     @property
-    def process_group(self) -> int | None: ...
+    def process_group(self) -> int | None:
+        """Its process group."""
     @property
-    def session(self) -> int | None: ...
+    def session(self) -> int | None:
+        """Its session."""
     @property
     def age_s(self) -> float | None:
         """Time since it was started."""
     @property
-    def threads(self) -> int | None: ...
+    def threads(self) -> int | None:
+        """How many threads it has."""
     @property
     def terminal(self) -> str | None:
         """`pts/0`. Null in `tpusmi --json`."""
@@ -393,9 +425,11 @@ class Process(ProcessPart):
     def listens_on(self) -> tuple[int, ...]:
         """TCP ports on which it listens."""
     @property
-    def phase(self) -> Literal["starting", "compiling", "running", "idle", "ended"] | None: ...
+    def phase(self) -> Literal["starting", "compiling", "running", "idle", "ended"] | None:
+        """What it does, as its agent reports: starting, compiling, running, idle, ended."""
     @property
-    def state(self) -> Literal["live", "silent", "dead", "unknown"]: ...
+    def state(self) -> Literal["live", "silent", "dead", "unknown"]:
+        """Whether it is alive: live, silent (its agent has stopped), dead, or unknown."""
     @property
     def sample_age_s(self) -> float | None:
         """Age of its agent's newest sample."""
@@ -403,27 +437,38 @@ class Process(ProcessPart):
     def interval_s(self) -> float | None:
         """Period of its agent's samples."""
     @property
-    def platform(self) -> str | int | None: ...
+    def platform(self) -> str | int | None:
+        """JAX's platform: `tpu`, `cpu`, …"""
     @property
-    def device_kind(self) -> str | int | None: ...
+    def device_kind(self) -> str | int | None:
+        """The kind of its devices, by JAX."""
     @property
-    def process_index(self) -> str | int | None: ...
+    def process_index(self) -> str | int | None:
+        """Its index in the job, by JAX."""
     @property
-    def process_count(self) -> str | int | None: ...
+    def process_count(self) -> str | int | None:
+        """Processes of the whole job, on all hosts."""
     @property
-    def device_count(self) -> str | int | None: ...
+    def device_count(self) -> str | int | None:
+        """Devices of the whole job, on all hosts."""
     @property
-    def python_version(self) -> str | int | None: ...
+    def python_version(self) -> str | int | None:
+        """The version of Python that it runs."""
     @property
-    def jax_version(self) -> str | int | None: ...
+    def jax_version(self) -> str | int | None:
+        """The version of JAX that it runs."""
     @property
-    def jaxlib_version(self) -> str | int | None: ...
+    def jaxlib_version(self) -> str | int | None:
+        """The version of jaxlib that it runs."""
     @property
-    def libtpu_version(self) -> str | int | None: ...
+    def libtpu_version(self) -> str | int | None:
+        """The version of libtpu that it runs."""
     @property
-    def recompiled(self) -> str | int | None: ...
+    def recompiled(self) -> str | int | None:
+        """The functions that were compiled again in the last minute."""
     @property
-    def memory_profile(self) -> MemoryProfile | None: ...
+    def memory_profile(self) -> MemoryProfile | None:
+        """The lines of code that hold its device memory. Needs an agent."""
     @property
     def steps(self) -> int | None:
         """Calls of tpusmi.step() so far. Unit: count."""
@@ -481,15 +526,18 @@ class Sign(Item):
     """A fact that suggests that a holder is stale."""
 
     @property
-    def code(self) -> str: ...
+    def code(self) -> str:
+        """The kind of sign, for scripts."""
     @property
-    def message(self) -> str: ...
+    def message(self) -> str:
+        """The sign in words."""
 
 class MemoryProfile(Item):
     """What holds the device memory of a process, from JAX's memory profile."""
 
     @property
-    def age_s(self) -> float: ...
+    def age_s(self) -> float:
+        """How long ago it was taken, in seconds."""
     @property
     def sites(self) -> tuple[Site, ...]:
         """Lines of code that hold memory, largest first."""
@@ -498,18 +546,23 @@ class Site(SitePart):
     """A line of code and what it holds on all devices together."""
 
     @property
-    def function(self) -> str: ...
+    def function(self) -> str:
+        """The function that allocated the memory."""
     @property
-    def file(self) -> str: ...
+    def file(self) -> str:
+        """The file of that function."""
     @property
-    def line(self) -> int: ...
+    def line(self) -> int:
+        """The line in that file."""
     @property
     def kind(self) -> str:
         """`buffer` or `executable`."""
     @property
-    def bytes(self) -> int | None: ...
+    def bytes(self) -> int | None:
+        """Bytes that it holds; None for a compiled program."""
     @property
-    def count(self) -> int: ...
+    def count(self) -> int:
+        """How many arrays, or programs, it holds."""
     @property
     def growth_bytes_per_s(self) -> float | None:
         """On all devices together, over the last minutes; null until known."""
@@ -564,13 +617,17 @@ class Source(Item):
     """A place that tpusmi reads, and how it answered."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The source's name."""
     @property
-    def status(self) -> Literal["ok", "absent", "denied", "failed"]: ...
+    def status(self) -> Literal["ok", "absent", "denied", "failed"]:
+        """How it answered."""
     @property
-    def message(self) -> str: ...
+    def message(self) -> str:
+        """What it answered, or why it failed, in words."""
     @property
-    def took_s(self) -> float: ...
+    def took_s(self) -> float:
+        """How long it took, in seconds."""
     @property
     def notes(self) -> tuple[str, ...]:
         """One sentence for each thing that could not be read."""
@@ -579,12 +636,14 @@ class Server(Item):
     """A metrics server of libtpu."""
 
     @property
-    def address(self) -> str: ...
+    def address(self) -> str:
+        """The address and port that it listens on."""
     @property
     def pid(self) -> int | None:
         """The process that listens there."""
     @property
-    def user(self) -> str | None: ...
+    def user(self) -> str | None:
+        """The owner of its process."""
     @property
     def holds_tpu(self) -> bool | None:
         """False: what it reports is left out. Null: not known."""
@@ -592,31 +651,42 @@ class Server(Item):
     def device_ids(self) -> tuple[int, ...]:
         """Every device that it has reported."""
     @property
-    def status(self) -> Literal["ok", "absent", "denied", "failed"]: ...
+    def status(self) -> Literal["ok", "absent", "denied", "failed"]:
+        """How it answered."""
     @property
-    def message(self) -> str: ...
+    def message(self) -> str:
+        """Why it did not answer, in words."""
 
 class Core(Item):
     """What a core runs. `tpusmi --json --programs` asks for it, `snapshot()` does not."""
 
     @property
-    def server(self) -> str: ...
+    def server(self) -> str:
+        """The metrics server that reported it."""
     @property
-    def id(self) -> int: ...
+    def id(self) -> int:
+        """The core's id, by libtpu."""
     @property
-    def chip_id(self) -> int | None: ...
+    def chip_id(self) -> int | None:
+        """The chip's id, by libtpu."""
     @property
-    def type(self) -> str | None: ...
+    def type(self) -> str | None:
+        """The type of core, by libtpu."""
     @property
-    def index(self) -> int | None: ...
+    def index(self) -> int | None:
+        """The core's index on its chip."""
     @property
-    def hlo_location(self) -> str | None: ...
+    def hlo_location(self) -> str | None:
+        """Where in the program it is."""
     @property
-    def program_fingerprint(self) -> str | None: ...
+    def program_fingerprint(self) -> str | None:
+        """The fingerprint of the program that runs."""
     @property
-    def queued_programs(self) -> int | None: ...
+    def queued_programs(self) -> int | None:
+        """Programs that wait for the core."""
     @property
-    def error(self) -> str | None: ...
+    def error(self) -> str | None:
+        """The error that the core reports."""
 
 class Holding(Item):
     """Whether the TPU and each of its nodes are free, and what could not be seen."""
@@ -624,7 +694,8 @@ class Holding(Item):
     @property
     def status(
         self,
-    ) -> Literal["free", "held", "stale", "not_visible", "no_permission", "no_node", "no_tpu"]: ...
+    ) -> Literal["free", "held", "stale", "not_visible", "no_permission", "no_node", "no_tpu"]:
+        """Whether the TPU is free, and if not, why."""
     @property
     def nodes(self) -> tuple[Node, ...]:
         """Every device node of a TPU."""
@@ -642,13 +713,16 @@ class Node(Item):
     """A device node, and the processes that hold it."""
 
     @property
-    def node(self) -> str: ...
+    def node(self) -> str:
+        """The path of the device node."""
     @property
-    def chip(self) -> int | None: ...
+    def chip(self) -> int | None:
+        """Index of the chip behind it."""
     @property
     def state(
         self,
-    ) -> Literal["free", "held", "stale", "releasing", "not_visible", "no_permission"]: ...
+    ) -> Literal["free", "held", "stale", "releasing", "not_visible", "no_permission"]:
+        """Whether it is free."""
     @property
     def pids(self) -> tuple[int, ...]:
         """Every process that holds the node."""
@@ -657,24 +731,29 @@ class LockFile(Item):
     """libtpu's lock file, which decides whether another process may start on the TPU."""
 
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """The path of the file."""
     @property
     def state(
         self,
-    ) -> Literal["absent", "harmless", "blocking", "locked", "deleted", "unknown"]: ...
+    ) -> Literal["absent", "harmless", "blocking", "locked", "deleted", "unknown"]:
+        """What the file means for the next job."""
     @property
-    def owner(self) -> str | None: ...
+    def owner(self) -> str | None:
+        """The owner of the file."""
     @property
     def pids(self) -> tuple[int, ...]:
         """Processes that lock it, or have the deleted file open."""
     @property
-    def message(self) -> str: ...
+    def message(self) -> str:
+        """The same in words."""
 
 class Notice(NoticePart):
     """Something to act on: what is wrong, since when, and what to do."""
 
     @property
-    def code(self) -> str: ...
+    def code(self) -> str:
+        """The kind of warning, for scripts: the words may change."""
     @property
     def message(self) -> str:
         """What is wrong."""
@@ -685,7 +764,8 @@ class Notice(NoticePart):
     def since_s(self) -> float | None:
         """For how long it has been so, at least."""
     @property
-    def pid(self) -> int | None: ...
+    def pid(self) -> int | None:
+        """The process that it is about."""
     @property
     def chip(self) -> int | None:
         """Index of the chip that it is about."""

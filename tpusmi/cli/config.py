@@ -47,7 +47,11 @@ def saved(path: str, values: Mapping[Way, Value]) -> str:
         is_new = save(path, values, _defaults())
     except SettingsError as error:
         return f"Not saved: {error}"
-    return f"Saved in {where}" if is_new else f"Nothing to save: {where} has these settings"
+    if is_new:
+        return f"Saved in {where}"
+    if not os.path.exists(path):
+        return f"Nothing to save: these are the defaults, and {where} is not there"
+    return f"Nothing to save: {where} has these settings"
 
 
 def _defaults() -> dict[Way, Value]:

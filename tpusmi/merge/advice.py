@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tpusmi.merge.causes import CASES, in_general
+from tpusmi.merge.causes import CASES, cure_in_general, in_general
 from tpusmi.model import OTHER_MOUNTS, STALE_HOLDER, SUSPECT_HOLDER, Notice, Process
 
 UNKNOWN_CODE = "another version of tpusmi wrote this: see its docs/notices.md"
@@ -203,7 +203,8 @@ def rows() -> Iterator[tuple[str, str, str]]:
     for code, entry in TABLE.items():
         names = dict.fromkeys(("pid", "pids"), "PID") | {"owner": "its owner"}
         yield code.partition(".")[0], entry.meaning, entry.advice.format(**names)
-    yield from ((case.notice, in_general(case), case.cure) for case in CASES if case.notice)
+    warned = (case for case in CASES if case.notice)
+    yield from ((case.notice, in_general(case), cure_in_general(case)) for case in warned)
 
 
 def advised(p: Process) -> Process:

@@ -61,15 +61,20 @@ class Cause(NamedTuple):
 
 def likeliest(s: Snapshot, p: Process) -> Cause | None:
     """The likeliest reason why the process does badly; None when there is no sign of one."""
-    return next(causes(use(s, p)), None)
+    return next((_of(p, cause) for cause in causes(use(s, p))), None)
 
 
 def warnings(s: Snapshot, p: Process) -> Iterator[Notice]:
     """Every reason that is bad enough for a notice."""
     u = use(s, p)
-    for cause in causes(u):
+    for cause in (_of(p, cause) for cause in causes(u)):
         if cause.notice and cause.warns(u):
             yield Notice(cause.notice, cause.why, p.pid, advice=cause.cure)
+
+
+def _of(p: Process, cause: Cause) -> Cause:
+    """The cause with the process's number in what to do."""
+    return cause._replace(cure=cause.cure.format(pid=p.pid))
 
 
 def causes(u: Use) -> Iterator[Cause]:
@@ -91,6 +96,11 @@ def in_general(cause: Cause) -> str:
     numbers: dict[str, object] = dict.fromkeys(Use._fields, _Number())
     numbers["recompiled"] = ""
     return cause.why.format(**numbers)
+
+
+def cure_in_general(cause: Cause) -> str:
+    """What to do, without the number of a process."""
+    return cause.cure.format(pid="PID")
 
 
 def use(s: Snapshot, p: Process) -> Use:
@@ -153,8 +163,8 @@ def _wastes(u: Use) -> bool:
 
 
 def _has_varied(u: Use) -> bool:
-    """Whether the last minute, of which the MFU is a mean, had pauses or slow steps: the MXU is
-    that of now.
+    """Whether the last minute had pauses or slow steps: they lower the MFU, which is its mean, and
+    not the MXU, which is current.
     """
     return u.min_s is not None and _from(u.mean_s, UNEVEN_RATIO * u.min_s)
 
@@ -176,7 +186,7 @@ CASES = (
         code="hangs",
         why="busy {duty_percent:.0f} %, but MXU and HBM bandwidth are at 0: "
         "its program hangs, or waits for another host",
-        cure="look at the other hosts of the slice",
+        cure="see where it hangs, on each host of the slice: `py-spy dump --pid {pid}`",
         holds=_hangs,
         notice="busy_for_nothing",
     ),

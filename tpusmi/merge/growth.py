@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import mul
+from typing import NamedTuple
 
 WINDOW_S = 20
 """The least amount of each window of this length is kept: what was held all the time."""
@@ -11,11 +12,6 @@ WINDOWS_MOST = 30
 """Windows that are kept: ten minutes."""
 SHORTEST = 15
 """The fewest windows in which growth shows: five minutes."""
-SPANS = ((30, 6, 0.04), (30, 3, 0.06), (20, 2, 0.04), (15, 1, 0.04))
-"""Where growth is looked for, the longest first: the number of windows, the windows in each part of
-them, and how far the least amounts of the parts may be from a straight line, as a share of the
-growth. Long parts are for memory that goes up and down: one part has a full period in it.
-"""
 SLOWER_LEAST = 0.8
 """Growth of the second half over that of the first: a cache that fills grows less and less."""
 RATED_LEAST = 6
@@ -28,6 +24,27 @@ LEAST_RATE = 0.05 * MIB_PER_MIN
 """Slower growth does not count: a chip takes months to be full."""
 LEAST_BYTES = 128 << 10
 """Less growth than this does not count either: some arrays more or less."""
+
+
+class Span(NamedTuple):
+    """The newest windows, in parts: their least amounts have to be on a straight line."""
+
+    windows: int
+    in_a_part: int
+    """Windows in each part. Memory that goes up and down needs parts as long as its period."""
+    stray: float
+    """How far a part may be from the line, as a share of the growth: root mean square."""
+
+
+SPANS = (Span(30, 6, 0.04), Span(30, 3, 0.06), Span(20, 2, 0.04), Span(15, 1, 0.04))
+"""Where growth is looked for, the longest first."""
+
+
+class Rise(NamedTuple):
+    """Growth over the newest windows."""
+
+    bytes_per_s: float
+    lasted_s: float
 
 
 def rate_of(lows: Sequence[float]) -> float | None:
@@ -43,16 +60,17 @@ def rate_of(lows: Sequence[float]) -> float | None:
     return _median_slope(lows) / WINDOW_S
 
 
-def growth_of(lows: Sequence[float]) -> tuple[float, float] | None:
-    """Bytes per second, and for how long it has grown; None where it does not only grow."""
+def rise_of(lows: Sequence[float]) -> Rise | None:
+    """How fast and for how long it has grown; None where it does not only grow."""
     if len(lows) < SHORTEST or lows[-1] - min(lows) < LEAST_BYTES:
         return None
-    for span, size, stray in SPANS:
-        if len(lows) < span:
+    for span in SPANS:
+        count = span.windows
+        if len(lows) < count:
             continue
-        rate = _steady_rate(lows[-span:], size, stray)
-        if rate is not None and _is_news(rate, lows[:-span], lows[-1]):
-            return rate, float(span * WINDOW_S)
+        rate = _steady_rate(lows[-count:], span)
+        if rate is not None and _is_news(rate, lows[:-count], lows[-1]):
+            return Rise(rate, float(count * WINDOW_S))
     return None
 
 
@@ -71,17 +89,17 @@ def goes_on(lows: Sequence[float], rate: float) -> bool:
     return grown >= rate * half * WINDOW_S / 4
 
 
-def _steady_rate(lows: Sequence[float], size: int, stray: float) -> float | None:
+def _steady_rate(lows: Sequence[float], span: Span) -> float | None:
     """The rate at which the least of each part rises, if it does so in a straight line."""
     times, values = [], []
-    for start in range(0, len(lows), size):
-        value = min(lows[start : start + size])
+    for start in range(0, len(lows), span.in_a_part):
+        value = min(lows[start : start + span.in_a_part])
         times.append(lows.index(value, start))
         values.append(value)
     if values[-1] - values[0] < LEAST_BYTES:
         return None
     slope, residual = _line(times, values)
-    if residual > stray * slope * len(lows):
+    if residual > span.stray * slope * len(lows):
         return None
     half = len(times) // 2
     first, _ = _line(times[: half + 1], values[: half + 1])

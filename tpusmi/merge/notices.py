@@ -131,7 +131,8 @@ def _of_use(s: Snapshot, p: Process) -> Iterator[Notice]:
     devices = [d for d in s.devices if p.key in d.owners and d.chip is not None]
     yield from _silent_servers(s, p, devices)
     wall = _wall(s, p)
-    if p.holds and (why := _why_no_metrics(s, p, devices, has_no_agent=not wall)):
+    is_stale = p.verdict == Verdict.STALE  # it only has to be ended
+    if p.holds and not is_stale and (why := _why_no_metrics(s, p, devices, has_no_agent=not wall)):
         yield why
     if p.holds and wall:
         yield _notice(OTHER_MOUNTS, wall, p.pid)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from tpusmi.model import (
     CHIP_METRICS,
     DEVICE_METRICS,
+    HOST_KEY,
+    HOST_MEMORY,
     PHASE,
     PHASES,
     PROCESS_METRICS,
@@ -32,7 +34,8 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     """The snapshot with what was measured at that time; what was not measured then is unknown.
 
     The processes are the present ones, without those that began later, each in its phase at that
-    time. Other facts about a process, a device, a link or the host are not kept: unknown.
+    time. Other facts about a process, a device, a link or the host are not kept: unknown. The
+    memory of the host is.
     """
     values = {}
     for subject, metric in _measurable(s):
@@ -47,7 +50,9 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
     back_s = s.at_s - at_s
     processes = (_earlier_process(p, history, at_s, back_s) for p in s.processes)
     host = s.host._replace(
-        load_averages=None, memory_available_bytes=None, uptime_s=_earlier(s.host.uptime_s, back_s)
+        load_averages=None,
+        memory_available_bytes=_available(s, history, at_s),
+        uptime_s=_earlier(s.host.uptime_s, back_s),
     )
     return s._replace(
         at_s=at_s,
@@ -62,6 +67,12 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
         cores=(),
         visibility=s.visibility._replace(nodes=()),
     )
+
+
+def _available(s: Snapshot, history: History, at_s: float) -> int | None:
+    """The host's free memory at that time."""
+    total, used = s.host.memory_total_bytes, history.at(HOST_MEMORY, HOST_KEY, at_s, WITHIN_S)
+    return None if total is None or used is None else int(total - used)
 
 
 def _earlier_process(p: Process, history: History, at_s: float, back_s: float) -> Process | None:

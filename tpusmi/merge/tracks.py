@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tpusmi.merge.growth import WINDOWS_MOST, goes_on, growth_of, rate_of
+from tpusmi.merge.growth import WINDOWS_MOST, goes_on, rate_of, rise_of
 from tpusmi.model import MemoryProfile, Place
 
 CARRIED_S = 180.0
@@ -56,12 +56,12 @@ class Track:
 
     def judge(self, now_s: float) -> None:
         """Look whether it only grows, after a window."""
-        growth, before = growth_of(self.lows), self.growth
+        rise, before = rise_of(self.lows), self.growth
         if before is None:
-            if growth is not None and (self.lows[-1] > self._top or now_s > self._top_until_s):
-                self.growth = Growth(growth[0], now_s - growth[1])
-        elif growth is not None:
-            self.growth = before._replace(bytes_per_s=growth[0])
+            if rise is not None and (self.lows[-1] > self._top or now_s > self._top_until_s):
+                self.growth = Growth(rise.bytes_per_s, now_s - rise.lasted_s)
+        elif rise is not None:
+            self.growth = before._replace(bytes_per_s=rise.bytes_per_s)
         elif not goes_on(self.lows, before.bytes_per_s):
             self.growth = None
             self._top, self._top_until_s = max(self.lows, default=0.0), now_s + REMEMBERED_S

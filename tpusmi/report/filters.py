@@ -13,6 +13,8 @@ from tpusmi.report.rows import IndexedSnapshot
 from tpusmi.text import span
 
 USER = "user="
+STILL_TYPED = ("", "~", USER, "pid=", "chip=")
+"""Words that match every process: the opposite would hide all while a person goes on typing."""
 SHOWN_MOST = 20
 """Characters of a wrong word that are repeated."""
 
@@ -89,13 +91,12 @@ def with_user(text: str, user: str) -> str:
 
 def _word(word: str) -> Test:
     """The test of a word. Raises FilterWordError."""
-    if word.startswith("!"):
-        opposite = _word(word[1:])
-        # A lone `!` is still being typed.
-        return (lambda about: not opposite(about)) if word[1:] else opposite
-    if word.startswith("~"):
-        return _pattern(word[1:])
-    return _plain(word.casefold())
+    bare = word.lstrip("!")
+    test = _pattern(bare[1:]) if bare.startswith("~") else _plain(bare.casefold())
+    is_opposite = (len(word) - len(bare)) % 2 == 1
+    if not is_opposite or bare.casefold() in STILL_TYPED:
+        return test
+    return lambda about: not test(about)
 
 
 def _pattern(text: str) -> Test:

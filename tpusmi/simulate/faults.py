@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 
 from tpusmi.simulate.description import content
 
@@ -92,6 +93,8 @@ class FaultFile:
         self._path = f"{directory}/{FILE}"
         self._version: tuple[int, int] | None = None
         self.faults: dict[str, str] = {}
+        self._from_start: set[str] | None = None
+        """The faults of AT_START that the host began with; None before the file was read."""
         self.since_s = 0.0
         """When they were set, on CLOCK_MONOTONIC."""
         self.wrong = ""
@@ -107,9 +110,19 @@ class FaultFile:
             self._version = version
             self.wrong = ""
             text = content(self._path).decode()
-            self.faults = parse([line for line in text.splitlines() if line.strip()])
+            faults = parse([line for line in text.splitlines() if line.strip()])
+            self._check_late(faults)
+            self.faults = faults
         except (OSError, ValueError) as error:
             self.wrong = str(error)
             return False
         self.since_s = time.monotonic() - (time.time() - status.st_mtime)
         return True
+
+    def _check_late(self, faults: Mapping[str, str]) -> None:
+        """Raises ValueError for a fault that a running host can no longer have."""
+        from_start = {name for name in faults if name in AT_START}
+        if self._from_start is None:
+            self._from_start = from_start
+        for name in sorted(from_start - self._from_start):
+            raise ValueError(f"fault {name} works from the start only: --fault {name}")

@@ -19,7 +19,7 @@ from tpusmi.simulate.workload import BUSY, COMPILING, HUNG, IDLE, MODEL_SHARE, M
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
 FILE = "measured"
 """In the host's directory: a line of numbers. Absent until the program's agent has measured."""
@@ -37,17 +37,44 @@ KEPT_LOOKS = 4
 """The allocator returns memory a few looks after the arrays in it are gone."""
 
 
-def write(directory: str, numbers: Sequence[float] | None) -> None:
-    """Write when it was measured, steps, seconds since the last one, present MFU as a share, then
-    the bytes in arrays of each device; None when there is no program.
+class Measured:
+    """What the program's agent has measured: its present MFU is a share, and `live_bytes` are the
+    bytes in arrays of each device.
     """
+
+    def __init__(
+        self, at_s: float, steps: float, since_step_s: float, mfu: float, *live_bytes: float
+    ) -> None:
+        self.at_s = at_s
+        self.steps = steps
+        self.since_step_s = since_step_s
+        self.mfu = mfu
+        self.live_bytes = live_bytes
+
+    @property
+    def line(self) -> str:
+        """Its line of the file."""
+        numbers = (self.at_s, self.steps, self.since_step_s, self.mfu, *self.live_bytes)
+        return " ".join(map(repr, numbers))
+
+
+def measured_in(line: bytes) -> Measured | None:
+    """What that line of the file says; None if it is not one."""
+    try:
+        return Measured(*map(float, line.split()))
+    except (TypeError, ValueError):  # too few numbers, or other text
+        return None
+
+
+def write(directory: str, measured: Measured | None) -> None:
+    """Write what was measured; None when there is no program."""
     path = f"{directory}/{FILE}"
-    if numbers is None:
+    if measured is None:
         if os.path.exists(path):
             os.unlink(path)
         return
     with open(f"{path}.new", "w", encoding="ascii") as file:
-        file.write(" ".join(map(repr, numbers)))
+        file.write(measured.line)
     os.replace(f"{path}.new", path)
 
 
@@ -59,7 +86,7 @@ class RecentSteps:
         """When a step had ended, and how many there were then: newest last."""
 
     def look(self, ended_s: float, steps: float) -> None:
-        """Add what was seen. A pause, or another program, begins anew."""
+        """Add a look. After a pause, and with another program, it begins again."""
         if self._ends:
             last_s, last_steps = self._ends[-1]
             if steps == last_steps:
@@ -88,8 +115,10 @@ class FollowedJob(workload.Workload):
         super().__init__()
         self._path = f"{directory}/{FILE}"
         self._limit_bytes = limit_bytes
-        self._numbers: list[float] = []
-        self._live: deque[list[float]] = deque(maxlen=KEPT_LOOKS)
+        self._line = b""
+        self._measured: Measured | None = None
+        self._live: deque[tuple[float, ...]] = deque(maxlen=KEPT_LOOKS)
+        """The bytes in arrays of each device at the last few looks."""
         self._at_rest, self._slow, self._patience_s = IDLE, 1.0, IDLE_AFTER_S
 
     def follow(self, faults: Collection[str], speed: float) -> None:
@@ -100,15 +129,15 @@ class FollowedJob(workload.Workload):
         is_stopped = not {"hang", "idle"}.isdisjoint(faults)
         self._patience_s = STOPPED_AFTER_S if is_stopped else IDLE_AFTER_S
         try:
-            numbers = [float(word) for word in content(self._path).split()]
+            line = content(self._path)
         except (OSError, ValueError):
-            numbers = []
-        if numbers != self._numbers:
-            self._numbers = numbers
-            self._live.append(numbers[4:])
+            line = b""
+        if line != self._line:
+            self._line, self._measured = line, measured_in(line)
+            self._live.append(() if self._measured is None else self._measured.live_bytes)
 
     def activity(self, t_s: float) -> str:
-        if not self._numbers or not self._numbers[1]:
+        if self._measured is None or not self._measured.steps:
             return COMPILING  # the memory has a limit before the first step
         return TRAIN if self.since_step_s(t_s) < self._patience_s else self._at_rest
 
@@ -123,7 +152,9 @@ class FollowedJob(workload.Workload):
         return self._shaken(self.mxu_mean(t_s), 0.04, "mxu", device, t_s)
 
     def mxu_mean(self, t_s: float) -> float:
-        return self._mfu / MODEL_SHARE if self.activity(t_s) == TRAIN else 0.0
+        if self._measured is None or self.activity(t_s) != TRAIN:
+            return 0.0
+        return self._measured.mfu / MODEL_SHARE
 
     def bandwidth(self, t_s: float, device: int) -> float:
         share = self._like(t_s, workload.BANDWIDTH)
@@ -142,20 +173,15 @@ class FollowedJob(workload.Workload):
         return min(1.0, RESERVED + (1 + SCRATCH) * live / self._limit_bytes) if live else 0.0
 
     def paces(self, t_s: float) -> list[tuple[float, float]]:
-        return [(1.0, self._numbers[1] if self._numbers else 0.0)]
+        return [(1.0, 0.0 if self._measured is None else self._measured.steps)]
 
     def steps_per_s(self, t_s: float) -> float:
         return 0.0  # its agent says it
 
     def since_step_s(self, t_s: float) -> float:
         """How long ago the last step ended, by the clock of the machine."""
-        if not self._numbers:
-            return 0.0
-        return max(0.0, time.monotonic() - self._numbers[0] + self._numbers[2])
-
-    @property
-    def _mfu(self) -> float:
-        return self._numbers[3] if self._numbers else 0.0
+        last = self._measured
+        return 0.0 if last is None else max(0.0, time.monotonic() - last.at_s + last.since_step_s)
 
     def _like(self, t_s: float, of: dict[str, float]) -> float:
         """That share, in proportion to the work of the matrix units."""

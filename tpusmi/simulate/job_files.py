@@ -55,21 +55,16 @@ class JobFiles:
             followed.write(directory, None)
         for file in living:
             if (sample := _newest(file.path)) is not None:
-                followed.write(directory, self._numbers(sample))
+                followed.write(directory, self._measured(sample))
 
-    def _numbers(self, sample: Sample) -> list[float]:
-        """As `followed.write` takes them."""
+    def _measured(self, sample: Sample) -> followed.Measured:
         own = sample.process
         steps, since_s = own.get("steps", 0.0), own.get("since_last_step_s", 0.0)
         self._recent.look(sample.at_s - since_s, steps)
         present = self._recent.over_mean(own.get("steps_per_s", 0.0))
-        return [
-            sample.at_s,
-            steps,
-            since_s,
-            own.get("mfu_percent", 0.0) / 100 * present,
-            *(device.get("live_array_bytes", 0.0) for device in sample.devices),
-        ]
+        mfu = own.get("mfu_percent", 0.0) / 100 * present
+        live_bytes = (device.get("live_array_bytes", 0.0) for device in sample.devices)
+        return followed.Measured(sample.at_s, steps, since_s, mfu, *live_bytes)
 
 
 def _newest(path: str) -> Sample | None:

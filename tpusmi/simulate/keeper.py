@@ -161,7 +161,7 @@ class _Host:
             "cubic": machine.generation.name in CUBIC,
             "seed": plan["seed"],
             "born_at_s": time.monotonic() - plan["age_s"],
-            "older_s": plan["age_s"] + (LEFT_S if "orphan" in self._faults else 0.0),
+            "older_s": self._older_s(plan),
             "freeze_s": plan["freeze_s"],
             "chips": [
                 {"id": chip, "nodes": nodes.get(index, [])}
@@ -175,6 +175,12 @@ class _Host:
             "followed_hbm_bytes": HBM_BYTES[machine.generation.name] if plan["program"] else None,
             "segment_dir": f"{self._directory}/segments",
         }  # fmt: skip
+
+    def _older_s(self, plan: dict[str, Any]) -> float:
+        """How much older the job is than its processes; a real program has its own age."""
+        if plan["program"]:
+            return 0.0
+        return float(plan["age_s"]) + (LEFT_S if "orphan" in self._faults else 0.0)
 
     def _start_process(
         self, machine: SliceHost, described: dict[str, Any], number: int, log: int

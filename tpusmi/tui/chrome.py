@@ -10,6 +10,7 @@ from textual.binding import Binding
 from tpusmi.model import (
     DENIED,
     FAILED,
+    OK,
     STALE_HOLDER,
     SUSPECT_HOLDER,
     HostFacts,
@@ -39,6 +40,7 @@ WELCOME = (
     "    tpusmi demo",
 )
 OTHERS_ONLY = "No process matches the command line or only_user: others hold these devices."
+HOST_ENDED = "The simulated host has ended. `tpusmi simulate v5e-8` starts another one."
 _VERSIONS = (("jax", "jax_version"), ("jaxlib", "jaxlib_version"))
 _CODE = ("    import", "    tpusmi")
 
@@ -178,6 +180,8 @@ def nothing(look: Look, snapshot: Snapshot, filter: str) -> list[Row]:
         return [look.line((f"No process matches the filter {filter!r}.", "warn"))]
     if any(d.owners for d in snapshot.devices):  # they are left out of the snapshot
         return [look.line((OTHERS_ONLY, "warn"))]
+    if snapshot.simulated and not any(o.status == OK for o in snapshot.sources):
+        return [look.line((HOST_ENDED, "warn"))]
     lines = [
         look.line((f"  {text}", "bold" if text.startswith(_CODE) else "plain")) for text in WELCOME
     ]

@@ -1,4 +1,4 @@
-"""The help page: keys in groups, made from the bindings, then marks and columns."""
+"""The help page: keys in groups, made from the bindings, then words, marks and columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from tpusmi.tui.draw.lines import EDGES, MARGIN, BoxScreen
 from tpusmi.tui.draw.look import SIMULATED, Look, Row, width_of
-from tpusmi.tui.help_text import FILTERS, Section, columns_of, marks, sections
+from tpusmi.tui.help_text import FILTERS, Section, columns_of, marks, sections, words_of
 from tpusmi.tui.keys import key
 
 GAP = 4
@@ -67,19 +67,19 @@ class HelpScreen(BoxScreen[None]):
             (" " if self._simulated else "", "plain"),
             ("Help", "head"),
             (f" of the {self._page or 'main'} page", "plain"),
-            ("  PgDn: marks and columns", "dim"),
+            ("  PgDn: words, marks, columns", "dim"),
         )
 
 
 def help_lines(look: Look, bindings: Iterable[Binding], page: str, width: int) -> list[Row]:
-    """Keys, then marks and the columns of that page, in lines of that width."""
+    """Keys, then words, marks and the columns of that page, in lines of that width."""
     count = 1 if width < TWO_FROM else 2 if width < THREE_FROM else 3
     each = min(COLUMN_MOST, (width - GAP * (count - 1)) // count)
     filters = [FILTERS] if page == "" else []
     keys = [[*_lines(look, section, each)] for section in sections(bindings)]
     rest = [
         entry
-        for section in (*filters, marks(look.glyphs), *columns_of(page))
+        for section in (*filters, words_of(page), marks(look.glyphs), *columns_of(page))
         for entry in _blocks(look, section, each)
     ]
     return [*in_columns(look, keys, count, each), (), *in_columns(look, rest, count, each)]

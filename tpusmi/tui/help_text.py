@@ -12,6 +12,7 @@ from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, ColumnSpec
 from tpusmi.report.concerns import MARK as WARNED
 from tpusmi.tui.draw.look import Glyphs
 from tpusmi.tui.draw.table import MARK
+from tpusmi.tui.help_words import WORDS
 from tpusmi.tui.keys import key_names
 from tpusmi.tui.process.process_facts import LETTERS, SILENT, STALE, STOPPED, SUSPECT
 from tpusmi.tui.process.process_facts import UNKNOWN as UNKNOWN_PHASE
@@ -83,7 +84,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Forget ended jobs": "forget",
     },
     "Copy and save": {
-        "Copy text, screenshot": "copy picture",
+        "Screenshot, copy text": "copy picture",
         "Save the settings": "save",
     },
 }
@@ -167,6 +168,7 @@ def _marks(glyphs: Glyphs) -> Iterator[Entry]:
     yield "gray", "old, ended, not verified, or of another user"
     yield words.NOT_VERIFIED, "only a file claims that this process exists"
     yield rows.DITTO, "the value of the whole chip, in the row above"
+    yield "≥10.9", "at least this: the most that tpusmi has seen"
     yield "~16.0", "a nominal size: what chips of this type have"
     yield glyphs.peak, "in a bar of memory: the peak"
     yield "live", "bytes of live arrays, where the memory in use is unknown"
@@ -174,6 +176,11 @@ def _marks(glyphs: Glyphs) -> Iterator[Entry]:
     yield MARK, "a process that is tagged with Space"
     yield f"{glyphs.down} {glyphs.up}", "sorted by this column, largest or smallest first"
     yield glyphs.cut, "a text that was cut: there is more"
+
+
+def words_of(page: str) -> Section:
+    """The words beside the numbers of that page; of the main page where its name is empty."""
+    return Section("Words", WORDS[page])
 
 
 def columns_of(page: str) -> list[Section]:

@@ -12,7 +12,7 @@ from tpusmi.tui.draw.graphs import Graphs
 from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Ends
 from tpusmi.tui.feed import Options
-from tpusmi.tui.process.follower import Follower
+from tpusmi.tui.process.follower import Follower, Succession
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 ROOT = "root"
@@ -40,9 +40,9 @@ class Scene:
         """The device the user has chosen."""
         self.process_key: ProcessKey | None = None
         self.follower = Follower()
-        self.followed: tuple[ProcessKey, ProcessKey] | None = None
+        self.followed: Succession | None = None
         """The chosen process that has ended, and the one that was chosen in its place just now."""
-        self._announced: tuple[ProcessKey, ProcessKey] | None = None
+        self._announced: Succession | None = None
         self.marks: dict[ProcessKey, MemoryProfile] = {}
         """The memory of each job when the user set its mark, to show growth since."""
         self.newest: Snapshot | None = None
@@ -118,19 +118,19 @@ class Scene:
 
     def _follow(self) -> None:
         """Choose what runs in place of the chosen process, if that has ended; not in the past."""
-        s, old = self.snapshot, self.follower.watched
-        if s is None or self._shown_at_s is not None:
+        if self.snapshot is None or self._shown_at_s is not None:
             return
-        new = self.follower.successor(s, self.process)
-        if new is not None and old is not None:
-            self.process_key, self.followed = new.key, (old.key, new.key)
+        succession = self.follower.succession(self.snapshot, self.process)
+        if succession is not None:
+            self.process_key, self.followed = succession.new, succession
 
     def news(self) -> str:
         """That another process was chosen in place of one that has ended; once, and then empty."""
         if self.followed is None or self.followed == self._announced:
             return ""
-        old, new = self._announced = self.followed
-        return f"pid {old.pid} has ended: pid {new.pid} runs the same command, and is now chosen"
+        self._announced = self.followed
+        ended, new = self.followed
+        return f"pid {ended.pid} has ended: pid {new.pid} runs the same command, and is now chosen"
 
     def axis(self, span_s: int, width: int) -> Row:
         """The time axis below graphs of that width."""

@@ -95,7 +95,7 @@ class DeviceGraphs:
             top=top,
             top_text=read(top),
             mark=None if peak is None else (peak, words.size(peak)),
-            remarks=[*self._remarks(q, present, values)],
+            remarks=[*self._remarks(q, present)],
             is_stale=present is not None and present.stale,
         )
 
@@ -110,9 +110,7 @@ class DeviceGraphs:
         limit, peak = (0 if v is None else v.value for v in (memory.limit, memory.peak))
         return limit or max(most, peak) or 1.0, peak or None
 
-    def _remarks(
-        self, q: Quantity, present: Value | None, values: Sequence[float | None]
-    ) -> Iterator[str]:
+    def _remarks(self, q: Quantity, present: Value | None) -> Iterator[str]:
         """More about the quantity, the most important first."""
         is_own = (self._d.key, q.metric) in self._s.values
         if present is not None and present.stale:
@@ -121,10 +119,10 @@ class DeviceGraphs:
             yield f"{rows.DITTO} of the chip"
         if q is HBM:
             yield from self._memory_remarks()
-        known = [v for v in values if v is not None]
-        if q not in SIZES and known:
+        if q not in SIZES and (known := self._seconds(q)):
+            now = () if present is None or present.stale else (present.value,)
             yield f"mean {sum(known) / len(known):3.0f} %"
-            yield f"max {max(known):3.0f} %"
+            yield f"max {max((*known, *now)):3.0f} %"
         generation = generation_of(self._s, self._d)
         if q is BANDWIDTH and present is not None and generation is not None:
             most = (
@@ -134,6 +132,14 @@ class DeviceGraphs:
             )
             whole = f"{most / 1e9:.0f}"
             yield f"{most * present.value / 1e11:{len(whole)}.0f} of {whole} GB/s"
+
+    def _seconds(self, q: Quantity) -> list[float]:
+        """The value of each second of the span, where it is known: a column of a graph is a mean
+        of several, so its highest depends on the width of the screen.
+        """
+        graphs, span_s = self._scene.graphs, self._span_s
+        slots = graphs.of_device(self._s, self._d, q.metric, span_s, span_s)
+        return [v for v in slots if v is not None]
 
     def _memory_remarks(self) -> Iterator[str]:
         memory = rows.memory(self._s, self._d)

@@ -15,7 +15,7 @@ from tpusmi.tui.draw.look import Look, Row, width_of
 
 
 class Lines(Widget):
-    """Lines of text, clipped to the widget and never wrapped.
+    """Lines of text, cut with a mark at the widget's side and never wrapped.
 
     Textual's own widgets paint all of themselves when a cell changes. In tests/bench/tables.py,
     with 256 rows, a tick takes 70 ms of CPU in the DataTable of Textual 8.2.8, and 5 ms in `Grid`.
@@ -58,7 +58,8 @@ class Lines(Widget):
     def _strip(self, y: int, width: int) -> Strip:
         strip = self._strips.get(y)
         if strip is None or strip.cell_length != width:
-            strip = Strip(_at(self.drawn, y)).adjust_cell_length(width, self.look.style["plain"])
+            row = cut(self.look, _at(self.drawn, y), width)
+            strip = Strip(row).adjust_cell_length(width, self.look.style["plain"])
             self._strips[y] = strip
         return strip
 
@@ -80,6 +81,16 @@ def _last_change(old: Row, new: Row, width: int) -> int:
     return min(width, whole - width_of(new[len(new) - same :]))
 
 
+def cut(look: Look, row: Row, width: int) -> Row:
+    """The line in at most `width` columns, with a mark at its end if text is left out."""
+    if width_of(row) <= width or width < 1:
+        return row
+    strip = Strip(row)
+    if not strip.crop(width).text.strip():
+        return row
+    return (*strip.crop(0, width - 1), *look.line((look.glyphs.cut, "plain")))
+
+
 MARGIN = 4
 """Columns of the frame: a side and a blank at the left and at the right."""
 EDGES = 2
@@ -96,9 +107,8 @@ def framed(look: Look, lines: Sequence[Row], width: int, *, more: bool = False) 
     rows = [look.line((left + across * inner + right, "title"))]
     for line in lines:
         room = max(0, inner - 2)
-        if width_of(line) > room > 0:
-            line = (*Strip(line).crop(0, room - 1), *look.line((look.glyphs.cut, "plain")))
-        padded = Strip((*look.line((" ", "plain")), *line)).adjust_cell_length(max(0, inner - 1))
+        text = Strip((*look.line((" ", "plain")), *cut(look, line, room)))
+        padded = text.adjust_cell_length(max(0, inner - 1))
         rows.append((*side, *padded, *look.line((" " * min(inner, 1), "plain")), *side))
     note = f" {look.glyphs.down} more " if more else ""
     below = (note + across).rjust(inner, across) if len(note) < inner else across * inner

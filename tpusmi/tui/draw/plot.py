@@ -105,9 +105,16 @@ def graph(look: Look, curve: Curve, width: int, height: int) -> list[Row]:
         scale[marked] = text
     scale |= {tall - 1: "0", 0: curve.top_text}
     for n, line in enumerate(lines):
-        left = look.cell(scale.get(n, ""), SCALE_WIDTH - 1, "dim", right=True)
+        left = look.cell(_in_scale(scale.get(n, "")), SCALE_WIDTH - 1, "dim", right=True)
         rows.append((*left, *look.line((look.glyphs.frame[3], "dim")), *line))
     return rows
+
+
+def _in_scale(text: str) -> str:
+    """The text of a value, without its decimal where the scale has no room: `100 GiB`."""
+    number, point, rest = text.partition(".")
+    is_long = len(text) >= SCALE_WIDTH and point and rest[:1].isdigit()
+    return f"{number}{rest.lstrip('0123456789')}" if is_long else text
 
 
 def values_across(look: Look, width: int) -> int:

@@ -16,6 +16,8 @@ from tpusmi.tui.draw.lines import Lines
 from tpusmi.tui.draw.look import Look, Row, width_of
 
 FILTER, USER = "Filter", "User"
+LONGEST = 1000
+"""Characters of the line: it is read again for every process at every key. More are not taken."""
 
 
 class TypedText:
@@ -27,7 +29,7 @@ class TypedText:
     def take(self, event: Event) -> bool:
         """Edit the text; False for an event that edits nothing."""
         if isinstance(event, Paste):
-            self._insert(" ".join(event.text.split()))
+            self._insert(" ".join(event.text[:LONGEST].split()))
         elif not isinstance(event, Key):
             return False
         elif event.key in _EDITS:
@@ -49,6 +51,7 @@ class TypedText:
         return look.line((label, "title"), (before, "bold"), (under, "key"), (after, "bold"))
 
     def _insert(self, text: str) -> None:
+        text = text[: max(0, LONGEST - len(self.text))]
         self.text = self.text[: self.cursor] + text + self.text[self.cursor :]
         self.cursor += len(text)
 

@@ -71,7 +71,7 @@ class ProcessList:
         """Move the cursor with the choice, once, from a process that has ended to the next one."""
         followed = self._scene.followed
         if followed is not None:
-            self._scene.followed, self.grid.cursor = None, followed[1]
+            self._scene.followed, self.grid.cursor = None, followed.new
 
     def choose(self, by_user: bool = False) -> None:
         """Let the other pages show the process under the cursor."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from tpusmi.model import Host
 from tpusmi.report.columns import SORT_LETTERS
 from tpusmi.report.filters import user_of, with_user
-from tpusmi.tui.draw.look import Row
+from tpusmi.tui.draw.look import Look, Row, width_of
 from tpusmi.tui.draw.prompt import FILTER, USER, Prompt
 from tpusmi.tui.ending.forgetting import Done, ForgetThread
 from tpusmi.tui.main.choosing import ChoosingPage
@@ -50,13 +50,8 @@ class PromptingPage(ChoosingPage):
         if not users:
             self.app.say("No job here has ended")  # type: ignore[attr-defined]
             return
-        of_all = " of all users" if os.geteuid() == 0 and users != {0} else ""
-        question = self.look.line(
-            (f"Forget the ended jobs{of_all} and remove what they left? ", "title"),
-            ("y", "key"),
-            (" yes  ", "plain"),
-            ("any other key: no", "dim"),
-        )
+        of_all = os.geteuid() == 0 and users != {0}
+        question = _whether_to_forget(self.look, of_all, self.size.width)
         self._ask(question, lambda answer: self._forget(host) if answer == "y" else None)
 
     def _sort_by(self, letter: str) -> None:
@@ -96,3 +91,18 @@ class PromptingPage(ChoosingPage):
         self.typing = False
         self._take_answer(message.key)
         self.draw()
+
+
+def _whether_to_forget(look: Look, of_all: bool, width: int) -> Row:
+    """The question; with its answers first where it does not fit."""
+    whose = " of all users" if of_all else ""
+    question = look.line(
+        (f"Forget the ended jobs{whose} and remove what they left? ", "title"),
+        ("y", "key"),
+        (" yes  ", "plain"),
+        ("any other key: no", "dim"),
+    )
+    if width_of(question) <= width:
+        return question
+    short = f": forget ended jobs{', all users' if of_all else ''}  "
+    return look.line(("y", "key"), (short, "title"), ("n: no", "dim"))

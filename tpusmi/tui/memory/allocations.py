@@ -165,7 +165,7 @@ def at_line(node: Node) -> str:
 
 def _sums(profile: MemoryProfile, device: int | None) -> dict[Leaf, Amount]:
     rows: Iterable[Allocation] = profile.allocations or (
-        Allocation._make((*site[:4], None, *site[4:6])) for site in profile.sites
+        Allocation._make((*site[:4], None, site.bytes, site.count)) for site in profile.sites
     )
     sums: dict[Leaf, Amount] = {}
     for a in rows:

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from tpusmi.model import Process, ProcessKey, Snapshot
+
+
+class Succession(NamedTuple):
+    """A process that has ended, and the one that now runs the same command."""
+
+    ended: ProcessKey
+    new: ProcessKey
 
 
 class Follower:
@@ -16,18 +24,13 @@ class Follower:
         self._before: frozenset[ProcessKey] = frozenset()
         """All processes at that moment: none of them can be its successor."""
 
-    @property
-    def watched(self) -> Process | None:
-        """The chosen process as it was when it was last seen alive; None without one."""
-        return self._watched
-
     def choose(self, process: Process | None) -> None:
         """The user has moved to that process; one that has ended stays chosen."""
         self._watched = None if process is None or process.is_dead else process
 
-    def successor(self, s: Snapshot, chosen: Process | None) -> Process | None:
-        """The process that now runs what the chosen one ran before its end; None without one, and
-        while the chosen one lives. It is chosen from then on.
+    def succession(self, s: Snapshot, chosen: Process | None) -> Succession | None:
+        """The chosen process and its successor, which is chosen from then on; None without one, and
+        while the chosen process lives.
         """
         living = {p.key: p for p in s.processes if p.is_living and p.is_verified}
         was = self._watched
@@ -35,15 +38,19 @@ class Follower:
             is_other = chosen is not None and chosen.key in living
             now = chosen if is_other or was is None else living[was.key]
             if now is not None and now.key in living:
-                self._watched, self._before = now, frozenset(p.key for p in s.processes)
+                self._watch(now, s)
             return None
-        next_one = _next(was, living, self._before)
-        if next_one is not None:
-            self._watched, self._before = next_one, frozenset(p.key for p in s.processes)
-        return next_one
+        new = _successor(was, living, self._before)
+        if new is None:
+            return None
+        self._watch(new, s)
+        return Succession(was.key, new.key)
+
+    def _watch(self, process: Process, s: Snapshot) -> None:
+        self._watched, self._before = process, frozenset(p.key for p in s.processes)
 
 
-def _next(
+def _successor(
     was: Process, living: Mapping[ProcessKey, Process], before: frozenset[ProcessKey]
 ) -> Process | None:
     """The new process; of a job with many processes the one with the same part in it."""
@@ -55,8 +62,8 @@ def _is_like(p: Process, was: Process) -> bool:
     """The same command of the same user, in the same directory where both are known."""
     if not p.command or (p.command, p.uid, p.user) != (was.command, was.uid, was.user):
         return False
-    here, there = (x.life.cwd if x.life is not None else None for x in (p, was))
-    return here is None or there is None or here == there
+    directories = {x.life.cwd for x in (p, was) if x.life is not None and x.life.cwd is not None}
+    return len(directories) < 2
 
 
 def _differences(p: Process, was: Process) -> int:

@@ -1,0 +1,113 @@
+"""What `help()` says of attributes for which the table of JSON keys has no words: their names say
+it in JSON, but a shell and an editor show this.
+"""
+
+from __future__ import annotations
+
+ATTRIBUTE_DOCS = {
+    "Snapshot": {
+        "schema": "The version of the JSON's layout.",
+        "tpusmi_version": "The version of tpusmi that took the snapshot.",
+        "host": "The machine.",
+        "holding": "Whether the TPU and each of its nodes are free.",
+    },
+    "Host": {
+        "name": "The host's name.",
+        "boot_id": "An id that is new after each boot.",
+        "libtpu_version": "The version of libtpu, by its SDK.",
+        "memory_total_bytes": "The memory of the host, in bytes.",
+        "uptime_s": "How long the host has been up, in seconds.",
+    },
+    "Distribution": {
+        "count": "How many times were measured.",
+        "mean": "The mean time, in microseconds.",
+        "p50": "The median time, in microseconds.",
+        "p90": "The 90th percentile, in microseconds.",
+        "p95": "The 95th percentile, in microseconds.",
+        "p999": "The 99.9th percentile, in microseconds.",
+    },
+    "Chip": {
+        "kind": "The kind of chip, such as `TPU v5e`.",
+        "pci_address": "Its PCI address, such as `0000:00:04.0`.",
+        "node": "Its device node, such as `/dev/vfio/0`.",
+        "numa_node": "The NUMA node that it is near.",
+        "pcie_link": "Speed and width of its PCIe link, such as `16.0 GT/s x16`.",
+        "hbm_nominal_bytes": "The HBM of a chip of this kind, in bytes.",
+    },
+    "Link": {"name": "The link's name, by libtpu."},
+    "Device": {
+        "platform": "JAX's platform: `tpu`, `cpu`, …",
+        "core_on_chip": "Index of the core on its chip.",
+    },
+    "Process": {
+        "pid": "The process id.",
+        "parent_pid": "The process id of its parent.",
+        "uid": "The user id of its owner.",
+        "user": "The name of its owner.",
+        "process_group": "Its process group.",
+        "session": "Its session.",
+        "threads": "How many threads it has.",
+        "phase": "What it does, as its agent reports: starting, compiling, running, idle, ended.",
+        "state": "Whether it is alive: live, silent (its agent has stopped), dead, or unknown.",
+        "verdict": "Whether it is stale, if it holds a TPU.",
+        "platform": "JAX's platform: `tpu`, `cpu`, …",
+        "device_kind": "The kind of its devices, by JAX.",
+        "device_count": "Devices of the whole job, on all hosts.",
+        "process_index": "Its index in the job, by JAX.",
+        "process_count": "Processes of the whole job, on all hosts.",
+        "jax_version": "The version of JAX that it runs.",
+        "jaxlib_version": "The version of jaxlib that it runs.",
+        "libtpu_version": "The version of libtpu that it runs.",
+        "python_version": "The version of Python that it runs.",
+        "recompiled": "The functions that were compiled again in the last minute.",
+        "memory_profile": "The lines of code that hold its device memory. Needs an agent.",
+    },
+    "MemoryProfile": {"age_s": "How long ago it was taken, in seconds."},
+    "Site": {
+        "function": "The function that allocated the memory.",
+        "file": "The file of that function.",
+        "line": "The line in that file.",
+        "bytes": "Bytes that it holds; None for a compiled program.",
+        "count": "How many arrays, or programs, it holds.",
+    },
+    "Sign": {"code": "The kind of sign, for scripts.", "message": "The sign in words."},
+    "Source": {
+        "name": "The source's name.",
+        "status": "How it answered.",
+        "message": "What it answered, or why it failed, in words.",
+        "took_s": "How long it took, in seconds.",
+    },
+    "Server": {
+        "address": "The address and port that it listens on.",
+        "status": "How it answered.",
+        "message": "Why it did not answer, in words.",
+        "user": "The owner of its process.",
+    },
+    "Core": {
+        "server": "The metrics server that reported it.",
+        "id": "The core's id, by libtpu.",
+        "index": "The core's index on its chip.",
+        "type": "The type of core, by libtpu.",
+        "chip_id": "The chip's id, by libtpu.",
+        "queued_programs": "Programs that wait for the core.",
+        "program_fingerprint": "The fingerprint of the program that runs.",
+        "hlo_location": "Where in the program it is.",
+        "error": "The error that the core reports.",
+    },
+    "Holding": {"status": "Whether the TPU is free, and if not, why."},
+    "Node": {
+        "node": "The path of the device node.",
+        "chip": "Index of the chip behind it.",
+        "state": "Whether it is free.",
+    },
+    "LockFile": {
+        "path": "The path of the file.",
+        "state": "What the file means for the next job.",
+        "owner": "The owner of the file.",
+        "message": "The same in words.",
+    },
+    "Notice": {
+        "code": "The kind of warning, for scripts: the words may change.",
+        "pid": "The process that it is about.",
+    },
+}
