@@ -115,9 +115,7 @@ def test_what_another_process_holds_or_may_hold_is_charged_to_none(
 
 
 def test_memory_of_many_holders_and_chips_takes_time_in_proportion_to_them() -> None:
-    """It is asked for several times a second: each chip with each of its process took 3 times as
-    long for twice as many.
-    """
+    """It is asked for several times a second, of 256 chips."""
 
     class Compared(int):
         count = 0
