@@ -122,12 +122,11 @@ class Collector:
             now = time.monotonic()
             outcomes = [runner.outcome(now) for runner in self._runners]
             join = Join(outcomes, now, self._host.simulated)
+            self.history.record(dict(join.readings), join.places, join.owners, now)
             watch = self._watched_for(now)
             if watch is not None:
-                watch.add_peaks(join)
-            self.history.record(join.readings, join.places, join.owners, now)
-            if watch is not None:
                 watch.look(join, self.history, now)
+                watch.add_peaks(join)  # not recorded: a series for each device, and none is drawn
         return join
 
     def _watched_for(self, now_s: float) -> MemoryWatch | None:
