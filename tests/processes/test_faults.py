@@ -114,7 +114,7 @@ def test_the_dashboard_lives_on_and_says_why(host: Host, faulty: Case) -> None:
         screen.see("SIMULATED")
         screen.see(faulty.words or "31.2 GiB")
         screen.press("?")
-        screen.see("Keys")
+        screen.see("Help of")
         screen.press("qq")
         assert screen.end() == 0
 
