@@ -62,6 +62,17 @@ async def test_the_tree_shows_who_started_whom_and_goes_away_again() -> None:
         assert "tree" not in titles(pilot)
 
 
+async def test_commands_scroll_sideways_to_their_end_and_back() -> None:
+    async with dashboard(family(), size=(80, 24)) as pilot:
+        start = row(pilot, FIRST)
+        await press(pilot, "right_curly_bracket")
+        assert "…orker --ran" in row(pilot, FIRST)
+        await press(pilot, *["right_curly_bracket"] * 50)
+        assert row(pilot, FIRST).split()[-1].startswith("…")
+        await press(pilot, *["left_curly_bracket"] * 50)
+        assert row(pilot, FIRST) == start
+
+
 async def test_in_the_tree_those_with_one_parent_are_sorted() -> None:
     async with dashboard(family(), size=WIDE) as pilot:
         await press(pilot, "t", "o", "P")

@@ -231,7 +231,7 @@ DEVICE_COLUMNS = (
         _device_mark, rank=5, optional=True),
     ColumnSpec("CHIP", "The chip that it belongs to.",
         _text(_chip), width=4, rank=13, right=True, optional=True),
-    ColumnSpec("NODE", "Its device node.",
+    ColumnSpec("NODE", "Its device node. The kernel may count nodes from 1; chips count from 0.",
         _text(lambda at, d: rows.node(d)), width=6, rank=16, most=14, optional=True),
     ColumnSpec("PID", "The process that holds it; 4321+2: 4321 and two others.",
         _text(lambda at, d: rows.pids(d)), width=5, rank=6, right=True, most=10),

@@ -64,7 +64,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Unfold / fold a row": "fold",
         "Unfold / fold all rows": "fold_all",
         "Set the mark for CHANGE": "mark",
-        "Show TPU and JAX variables": "environment",
+        "Show its variables": "environment",
+        "Scroll the commands": "shift",
         "Next / previous device": "device",
     },
     "Sort and filter": {

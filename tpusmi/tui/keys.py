@@ -99,6 +99,8 @@ MAIN = [
     key("R", "reverse", "Reverse", "reverse", "Reverse the sort order"),
     key("x", "stale", "Stale", "stale", "Select the next stale holder"),
     key("e", "environment", "Environment", "environment", "Show its TPU and JAX variables"),
+    key("right_curly_bracket", "shift(1)", "Right", "commands-right", "Scroll the commands right"),
+    key("left_curly_bracket", "shift(-1)", "Left", "commands-left", "Scroll the commands left"),
     key("X", "ended", "Ended", "ended", "Show each ended job / fold ended jobs into one line"),
     FORGET,
     *moving(),

@@ -256,6 +256,11 @@ class MainPage(PromptingPage):
             self.process_list.tag()
             self.draw()
 
+    def action_shift(self, step: int) -> None:
+        """Scroll the commands sideways."""
+        self.table.scroll_commands(step)
+        self.draw()
+
     def action_stale(self) -> None:
         """Select the next stale holder."""
         if self.process_list.find_stale():

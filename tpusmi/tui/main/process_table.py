@@ -122,6 +122,8 @@ def _indent(look: Look, b: Branch, width: int) -> Row:
 
 
 COMMAND_MOST = 400
+SHIFT = 10
+"""Characters by which commands are scrolled at a time."""
 DEFAULT_SORT = "DEVICES"
 
 
@@ -157,6 +159,8 @@ class ProcessTable(Cells[Process]):
         """The user whose processes stand out; None for all users."""
         self.unfolded = False
         """Each ended job has a row of its own."""
+        self.shift = 0
+        """Characters of each command that are scrolled out of sight, to the left."""
         self.as_tree = False
         """Processes are shown under what started them."""
         self.progress: Mapping[ProcessKey, str] = {}
@@ -166,6 +170,12 @@ class ProcessTable(Cells[Process]):
         """The table, left to right."""
         drawn = (column for column in self._columns if column.title != MARK)
         return tuple(of_branch(self.look, column, self._sum) for column in drawn)
+
+    def scroll_commands(self, step: int) -> None:
+        """Scroll the commands sideways, no further than the end of the longest."""
+        processes = () if self.at is None else self.at.snapshot.processes
+        longest = max((len(words.command(p.command)) for p in processes), default=0)
+        self.shift = min(max(0, self.shift + SHIFT * step), max(0, longest - SHIFT))
 
     def _sum(self, launcher: Branch, title: str) -> str:
         return sum_text(self.at, launcher, title)
@@ -261,6 +271,8 @@ class ProcessTable(Cells[Process]):
     def _command(self, p: Process, cell: Cell, width: int) -> Row:
         """Its command, after how far its end is."""
         command, progress = words.command(p.command) or words.UNKNOWN, self.progress.get(p.key)
+        if self.shift:
+            command = self.look.glyphs.cut + command[self.shift + 1 :]
         note = (progress or self._still(p)) if p.is_verified or p.is_dead else verdicts.doubt(p)
         if note is None:
             return self.look.cell(command, width, self.style(p))

@@ -85,7 +85,7 @@ class Details:
         life_lines = [line(name, parts) for name, parts in life if parts]
         lines = [line("job", self._identity())]
         if self._p.holds:
-            lines.append(line("holds", chain([words.nodes(self._p.holds)], facts.environment())))
+            lines.append(line("holds", [words.nodes(self._p.holds)]))
         if self._p.interval_s is None:
             return [*lines, *life_lines, line("agent", [NO_AGENT])]
         still = still_s(self._s, self._p)
