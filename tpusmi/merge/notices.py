@@ -162,8 +162,8 @@ def _silent_servers(s: Snapshot, p: Process, devices: Sequence[Device]) -> Itera
 
 
 def _of_servers(s: Snapshot) -> Iterator[Notice]:
-    """Servers of processes that cannot be seen, and do not answer. One that can be seen, and holds
-    no TPU, is not libtpu.
+    """Servers of processes that cannot be seen, and do not answer. The server of a process that can
+    be seen, and holds no TPU, is not libtpu.
     """
     for server in s.servers:
         is_unowned = server.process is None and server.stranger is None and server.is_service
