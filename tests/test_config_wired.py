@@ -29,10 +29,10 @@ def test_the_dashboard_has_the_theme_the_colors_and_the_keys_of_the_file(tmp_pat
         assert b"38;2;255;135;0" in found.written
         found.press("q?")
         found.press("\x1bOR")
-        found.see("marks and columns")
+        found.see("words, marks, columns")
         found.see("F3  ")
         found.see("This help")
         found.press("q")
-        found.see("marks and columns", gone=True)
+        found.see("words, marks, columns", gone=True)
         found.press("z")
         assert found.end() == 0

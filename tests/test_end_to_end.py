@@ -37,9 +37,9 @@ def test_a_job_is_watched_from_its_first_step_to_its_death(tmp_path: Path) -> No
         screen.see("1.9 MiB live")
         screen.see("keep_weights")
         screen.press("?")
-        screen.see("Keys, marks and columns")
+        screen.see("Help of the main page")
         screen.press("\x1b")  # Esc and a letter at once would be Alt and that letter
-        screen.see("Keys, marks and columns", gone=True)
+        screen.see("Help of the main page", gone=True)
         screen.press("/nothing-is-called-this\r")
         screen.see("No process matches the filter 'nothing-is-called-this'")
         screen.see("cpu:1")

@@ -38,6 +38,7 @@ OF_HELPERS = {
     "browsers": "browser",
     "commands": "process",
     "dashboards": "tui",
+    "goldens": "golden",
     "hostile_machine": "process",
     "jobs": "jax",
     "namespaces": "process",

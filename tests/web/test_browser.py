@@ -17,7 +17,7 @@ from support.web_servers import LIMIT_S, Serving, serving
 from tpusmi.model import Host
 from tpusmi.simulate.host import HostPlan, start
 
-END = "End the selected or tagged"
+END = "End selected or tagged"
 """In the help of a dashboard that can."""
 
 DEVICES = [f"tpu:{n}" for n in range(8)]
@@ -104,9 +104,9 @@ def test_keys_reach_it_without_a_click(browser: Browser, server: Serving) -> Non
     page = browser.open(server.url)
     page.see(DEVICES[0])
     page.press("?")
-    page.see("Keys")
+    page.see("Help of")
     page.press("Escape")
-    page.see("Keys", gone=True)
+    page.see("Help of", gone=True)
     page.tab.close()
 
 
@@ -163,7 +163,7 @@ def test_a_browser_only_looks(browser: Browser, server: Serving) -> None:
     page.see(DEVICES[0])
     page.press("k")
     page.press("?")
-    page.see("Keys")
+    page.see("Help of")
     assert END not in page.text
     page.tab.close()
 

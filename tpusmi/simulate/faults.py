@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 
 from tpusmi.simulate.description import content
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FILE = "faults"
 """In the host's directory: one fault a line. Writing it changes what a running host does."""
