@@ -178,6 +178,7 @@ def test_with_allow_kill_it_really_ends_a_process(browser: Browser, tmp_path: Pa
         page.see(END, gone=True)  # Escape and k in one breath are Alt-k
         page.press("k")
         page.see("End pid")
+        page.press("t")  # a job that is not stale: the choice is Cancel
         page.press("Enter")
         page.see("ended by SIGTERM")
         page.tab.close()

@@ -251,7 +251,7 @@ async def test_each_tab_has_a_dashboard_which_ends_with_it(server: Serving) -> N
         await first.close()
         await soon(lambda: len(server.dashboards) == 1, "the first ends")
         await second.send_json(["stdin", "?"])
-        await see(second, "Help of")
+        await see(second, "of the main page")
 
 
 async def test_a_connection_that_breaks_ends_its_dashboard(server: Serving) -> None:
