@@ -153,7 +153,7 @@ def test_no_two_numbers_on_the_demos_screens_contradict_each_other() -> None:
             assert own("hlo_execution_time_us.p50", device.key) / 1e6 < mean_s
             point = roofline(snapshot, device)
             assert point.peak_flops_per_s == 197e12
-            assert 100 < point.intensity_flops_per_byte < 400
+            assert 100 < point.intensity_flops_per_byte < 600
             assert 0.1 < point.roof_ratio < 1
         assert {device.kind for device in devices} == {"TPU v5e"}
         assert by_kind(str(job.facts["device_kind"])) is by_name("v5e")

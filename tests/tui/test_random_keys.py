@@ -36,6 +36,7 @@ SPELLED = {
     **{"underscore": "_", "colon": ":", "comma": ",", "full_stop": "."},
     **{"less_than_sign": "<", "greater_than_sign": ">"},
     **{"left_square_bracket": "[", "right_square_bracket": "]"},
+    **{"left_curly_bracket": "{", "right_curly_bracket": "}"},
 }
 MOUSE = ("\x1b[<0;{x};{y}M\x1b[<0;{x};{y}m", "\x1b[<64;{x};{y}M", "\x1b[<65;{x};{y}M")
 QUITS, SAVES = {"quit", "interrupt"}, {"picture"}
