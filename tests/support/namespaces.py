@@ -82,9 +82,8 @@ def links():
             pass
 
 def remove():
-    # Its viewer may have segments of other jobs open, whose paths mean other places here.
     for link in links():
-        if link.endswith(".seg") and os.path.basename(link).startswith(f"{os.getpid()}-"):
+        if link.endswith(".seg"):
             os.unlink(link)
             try:
                 os.rmdir(os.path.dirname(link))
