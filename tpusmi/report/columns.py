@@ -267,7 +267,7 @@ PROCESS_COLUMNS = (
     ColumnSpec("DEVICES", "Its devices, by the numbers in their names; or the nodes that it holds.",
         _devices, width=8, rank=5, most=12, letter="n"),
     ColumnSpec("MEMORY",
-        "Memory in use; 'live': live arrays alone; 'chips': of the chips that it holds alone.",
+        "Memory in use; 'live': live arrays alone; 'chips': of the chips that only it holds.",
         _process_memory, width=8, rank=1, right=True, most=15, falls=True, letter="g"),
     of_process("steps_per_s", width=8, rank=3, letter="s"),
     of_process("step_time_s.p50", width=8, rank=4, most=9),

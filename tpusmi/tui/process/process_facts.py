@@ -165,7 +165,7 @@ class JobFacts:
         """Its share of the device memory."""
         used = self._snapshot.values.get((self._p.key, "hbm_used_bytes"))
         if used is not None:
-            whose = " on chips that it alone holds" if used.source == SOLE_HOLDER else ""
+            whose = " on chips that only it holds" if used.source == SOLE_HOLDER else ""
             yield f"{words.size(used.value)} used{whose}"
         if (live := self.value("live_array_bytes")) is not None:
             yield f"{words.size(live)} in live arrays"
