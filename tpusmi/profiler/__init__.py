@@ -1,0 +1,1 @@
+"""Captures traces of running jobs, and turns each into one profile."""
