@@ -1,4 +1,4 @@
-"""What is asked of a capture, and what comes back: the types between the ways to capture."""
+"""The request for a capture, and the trace that comes back: the same for every way to capture."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ Progress = Callable[[str], None]
 
 
 class CaptureRequest(NamedTuple):
-    """What every capture is told, over gRPC or through the agent."""
+    """How to capture, over gRPC or through the agent."""
 
     duration_ms: int = 1000
     deadline_s: float = 30.0
