@@ -16,7 +16,7 @@ class Unsigned(int):
 
 
 class Reference(str):
-    """A text that a trace keeps once, in its table of names: a plain str stands in every stat."""
+    """A text that a trace keeps once, in its table of names: a plain str is written out each time."""
 
 
 Value = float | int | str | bytes
