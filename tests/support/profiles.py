@@ -1,4 +1,4 @@
-"""Profiles for the views, built by hand: what real traces show, and what traces may do to a page."""
+"""Profiles for the views, made by hand: what real traces show, and what they may do to a page."""
 
 from __future__ import annotations
 
@@ -169,9 +169,9 @@ def healthy() -> TraceProfile:
     """A training run with little to find, captured by its agent."""
     captured_s = 1.0471
     table = (
-        ("convolution_fusion.41", 21.3, "convolution fusion", "Block_0/conv1", 71.2, 28.4, "Compute"),
-        ("convolution_fusion.57", 18.8, "convolution fusion", "Block_1/conv2", 68.0, 31.0, "Compute"),
-        ("convolution_fusion.12", 14.9, "convolution fusion", "Block_2/conv1", 66.4, 33.7, "Compute"),
+        ("conv_fusion.41", 21.3, "convolution fusion", "Block_0/conv1", 71.2, 28.4, "Compute"),
+        ("conv_fusion.57", 18.8, "convolution fusion", "Block_1/conv2", 68.0, 31.0, "Compute"),
+        ("conv_fusion.12", 14.9, "convolution fusion", "Block_2/conv1", 66.4, 33.7, "Compute"),
         ("fusion.220", 9.1, "loop fusion", "BatchNorm_3/mul", 0.4, 81.0, "HBM"),
         ("all-reduce.3", 5.7, "all-reduce", "psum", None, 11.2, "HBM"),
         ("fusion.198", 4.4, "loop fusion", "BatchNorm_1/sub", 0.3, 79.5, "HBM"),
