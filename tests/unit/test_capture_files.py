@@ -16,8 +16,8 @@ from tpusmi.wire.capture_messages import (
     CAPTURING,
     DONE,
     REFUSED,
-    Answer,
-    Request,
+    AgentAnswer,
+    AgentRequest,
     answer_in,
     packed,
     request_in,
@@ -29,8 +29,8 @@ STRANGER = 12345
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
 
 
-def request(**changes: object) -> Request:
-    usual = Request(NONCE, *WHO, duration_ms=500, bytes_most=10**6, expires_s=time.time() + 30)
+def request(**changes: object) -> AgentRequest:
+    usual = AgentRequest(NONCE, *WHO, duration_ms=500, bytes_most=10**6, expires_s=time.time() + 30)
     return usual._replace(**changes)  # type: ignore[arg-type]
 
 
@@ -41,7 +41,7 @@ def segment(tmp_path: Path) -> str:
     return str(directory / "71-12345.seg")
 
 
-def ask(segment: str, asked: Request, uid: int | None = None) -> None:
+def ask(segment: str, asked: AgentRequest, uid: int | None = None) -> None:
     fd = os.open(os.path.dirname(segment), os.O_RDONLY)
     try:
         capture_files.write_request(fd, segment, asked, os.geteuid() if uid is None else uid)
@@ -53,11 +53,11 @@ def ask_path(segment: str) -> Path:
     return Path(segment).with_name(capture_files.ask_name(segment))
 
 
-def taken(segment: str) -> Request | None:
+def taken(segment: str) -> AgentRequest | None:
     return capture_files.take_request(segment, WHO, os.geteuid())
 
 
-def answered(segment: str) -> Answer | None:
+def answered(segment: str) -> AgentAnswer | None:
     directory = os.path.dirname(segment)
     return capture_files.read_answer(
         segment, NONCE, os.geteuid(), lambda name, flags: os.open(f"{directory}/{name}", flags)
@@ -150,7 +150,10 @@ def test_a_request_expires_and_lives_for_two_minutes_at_most(seconds: float) -> 
 def test_answers_follow_each_other_and_removing_one_says_that_it_was_fetched(segment: str) -> None:
     assert answered(segment) is None
     place = f"/tmp/tpusmi-0/71-12345.{NONCE}.capture/trace.xplane.pb"
-    for answer in (Answer(NONCE, CAPTURING), Answer(NONCE, DONE, trace=place, trace_bytes=7)):
+    for answer in (
+        AgentAnswer(NONCE, CAPTURING),
+        AgentAnswer(NONCE, DONE, trace=place, trace_bytes=7),
+    ):
         capture_files.write_answer(segment, answer)
         assert answered(segment) == answer
     assert capture_files.is_place_of_trace(place, segment, NONCE)
@@ -162,7 +165,7 @@ def test_answers_follow_each_other_and_removing_one_says_that_it_was_fetched(seg
 
 @needs_root
 def test_an_answer_of_another_user_is_not_believed(segment: str) -> None:
-    capture_files.write_answer(segment, Answer(NONCE, REFUSED, BUSY))
+    capture_files.write_answer(segment, AgentAnswer(NONCE, REFUSED, BUSY))
     path = Path(segment).with_name(capture_files.answer_name(segment, NONCE))
     os.chown(path, STRANGER, -1)
     assert answered(segment) is None
@@ -229,7 +232,7 @@ def test_deep_json_is_not_a_request() -> None:
 
 
 def test_an_answer_of_a_later_version_is_not_read() -> None:
-    data = packed(Answer(NONCE, CAPTURING))
+    data = packed(AgentAnswer(NONCE, CAPTURING))
     version = f'"version": {capture_messages.VERSION}'.encode()
     assert version in data
     assert answer_in(data.replace(version, b'"version": 2')) is None

@@ -20,8 +20,8 @@ from tpusmi.wire import places
 from tpusmi.wire.capture_messages import (
     NONCE_DIGITS,
     PATH_MOST,
-    Answer,
-    Request,
+    AgentAnswer,
+    AgentRequest,
     answer_in,
     packed,
     request_in,
@@ -79,7 +79,7 @@ def is_safe_directory(status: os.stat_result, uid: int) -> bool:
 # The viewer
 
 
-def write_request(directory_fd: int, segment_path: str, request: Request, uid: int) -> None:
+def write_request(directory_fd: int, segment_path: str, request: AgentRequest, uid: int) -> None:
     """Write the request for the job of that user. The caller removes it if the agent does not.
 
     Raises FileExistsError where there is one already, and other OSErrors.
@@ -97,7 +97,7 @@ def write_request(directory_fd: int, segment_path: str, request: Request, uid: i
         os.close(fd)
 
 
-def read_answer(segment_path: str, nonce: str, uid: int, opener: Opener) -> Answer | None:
+def read_answer(segment_path: str, nonce: str, uid: int, opener: Opener) -> AgentAnswer | None:
     """The newest answer to the request with that nonce; None where there is none that the user of
     the job has written. `opener` gets its name. Raises OSError where it cannot be read.
     """
@@ -134,7 +134,9 @@ def is_waiting(segment_path: str) -> bool:
     return True
 
 
-def take_request(segment_path: str, identity: tuple[int, int, int], uid: int) -> Request | None:
+def take_request(
+    segment_path: str, identity: tuple[int, int, int], uid: int
+) -> AgentRequest | None:
     """Remove the request and return it; None for one that cannot be believed, or is not for the
     process of that pid, start and pid namespace. Raises OSError.
 
@@ -163,12 +165,12 @@ def _is_ready(status: os.stat_result, uid: int) -> bool:
     return status.st_uid in (uid, 0) and not is_new and not stat.S_ISDIR(status.st_mode)
 
 
-def is_expired(request: Request) -> bool:
+def is_expired(request: AgentRequest) -> bool:
     """True when the viewer no longer waits for it, or has a clock that cannot be right."""
     return not 0 < request.expires_s - time.time() <= LIFE_MOST_S
 
 
-def write_answer(segment_path: str, answer: Answer) -> None:
+def write_answer(segment_path: str, answer: AgentAnswer) -> None:
     """Replace the answer at once. Raises OSError."""
     path = f"{os.path.dirname(segment_path)}/{answer_name(segment_path, answer.nonce)}"
     new = f"{path}.new"

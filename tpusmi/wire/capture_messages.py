@@ -27,7 +27,7 @@ REASONS = (FORBIDDEN, BUSY, NO_BACKEND, NO_ROOM, TOO_LARGE, EXPIRED, ENDED, HANG
 """Why a capture was refused, or failed."""
 
 
-class Request(NamedTuple):
+class AgentRequest(NamedTuple):
     """What a viewer asks of the agent of one process."""
 
     nonce: str
@@ -44,7 +44,7 @@ class Request(NamedTuple):
     python_tracer_level: int = 0
 
 
-class Answer(NamedTuple):
+class AgentAnswer(NamedTuple):
     """What has become of a request."""
 
     nonce: str
@@ -63,12 +63,12 @@ class Answer(NamedTuple):
         return self.state in (DONE, REFUSED)
 
 
-def packed(content: Request | Answer) -> bytes:
+def packed(content: AgentRequest | AgentAnswer) -> bytes:
     """The bytes of a file with that content."""
     return json.dumps({"version": VERSION, **content._asdict()}).encode()
 
 
-def request_in(data: bytes) -> Request | None:
+def request_in(data: bytes) -> AgentRequest | None:
     """The request in those bytes; None where there is none that can be meant."""
     fields = _fields(data)
     nonce, expires_s = fields.get("nonce"), fields.get("expires_s")
@@ -79,7 +79,7 @@ def request_in(data: bytes) -> Request | None:
     numbers: dict[str, Any] = {name: _whole(fields.get(name), *r) for name, r in _RANGES.items()}
     if None in numbers.values():
         return None
-    return Request(nonce=nonce, expires_s=float(expires_s), **numbers)
+    return AgentRequest(nonce=nonce, expires_s=float(expires_s), **numbers)
 
 
 _RANGES = {
@@ -93,7 +93,7 @@ _RANGES = {
 }
 
 
-def answer_in(data: bytes) -> Answer | None:
+def answer_in(data: bytes) -> AgentAnswer | None:
     """The answer in those bytes; None where there is none that can be meant."""
     fields = _fields(data)
     nonce, state, reason = fields.get("nonce"), fields.get("state"), fields.get("reason")
@@ -102,7 +102,7 @@ def answer_in(data: bytes) -> Answer | None:
     if (state == REFUSED) != bool(reason):
         return None
     trace = _text(fields.get("trace"))
-    return Answer(
+    return AgentAnswer(
         nonce=nonce,
         state=state,
         reason=reason,
