@@ -127,7 +127,13 @@ class StreamDevice:
                 programs.setdefault((key.program, key.program_id), []).append(tally)
         for (name, id), tallies in programs.items():
             total = sum(tally.self_ps for tally in tallies)
-            yield ProgramRow(name, id, total, (), min(tally.runs for tally in tallies))
+            yield ProgramRow(
+                name=name,
+                id=id,
+                total_ps=total,
+                starts=(),
+                runs=min(tally.runs for tally in tallies),
+            )
 
 
 def read_gpu(plane: XPlane, index: int) -> CoreTrace:
@@ -160,7 +166,13 @@ def read_cpu(index: int, events: list[CpuEvent], limit: int) -> CoreTrace:
     device = StreamDevice(limit)
     lines: dict[int, list[StreamEvent]] = {}
     for event in events:
-        key = OperationKey(event.program, event.program_id, event.operation, "", "")
+        key = OperationKey(
+            program=event.program,
+            program_id=event.program_id,
+            name=event.operation,
+            kernel="",
+            path="",
+        )
         lines.setdefault(event.line, []).append(StreamEvent(event.start, event.duration, key))
     for line in lines.values():
         device.add(line)
