@@ -15,7 +15,7 @@ from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow, StepRow
 from tpusmi.trace.event_blocks import EventBlock, EventReader
 from tpusmi.trace.messages import NotATraceError, fields
 from tpusmi.trace.operation_facts import INFEED, OFF_DUTY, OperationFacts, facts_of
-from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.trace.troubles import CaptureError, Trouble, too_many_operations
 from tpusmi.trace.xspace import StatValue, XLine, XPlane
 
 PLANE = re.compile(r"/device:TPU:(\d{1,9})")
@@ -159,8 +159,7 @@ class TpuPlane:
 
     def _tally(self, id: Hashable) -> Tally:
         if len(self._facts) >= self._plane.file.limits.operations_most:
-            sentence = f"{self._plane.file.name} has more different operations than the limit."
-            raise CaptureError(Trouble.FAILED, sentence)
+            raise too_many_operations(self._plane.file.name)
         if id not in self._facts:
             facts = self._facts[id] = facts_of(self._plane.kind(int(id)))  # type: ignore[call-overload]
             if facts.category in OFF_DUTY:
