@@ -259,7 +259,9 @@ def trimmed(name: str, page: Any) -> Any:
     """The page without what is not read."""
     if name == "memory_profile":
         allocators = list(page["memoryProfilePerAllocator"].items())[:MEMBERS_MOST]
-        summaries = {key[:TEXT_MOST]: {"profileSummary": v["profileSummary"]} for key, v in allocators}
+        summaries = {
+            key[:TEXT_MOST]: {"profileSummary": v["profileSummary"]} for key, v in allocators
+        }
         return {"memoryProfilePerAllocator": summaries}
     if name == "op_profile":
         root = page["byProgram"]

@@ -55,8 +55,11 @@ def pages_of(path: str, limits: TraceLimits, command: Sequence[str] = ()) -> Xpr
 
 
 def _check(path: str, limits: TraceLimits) -> None:
-    """Raise ValueError or OSError if the file is nothing that xprof could read in the limits."""
-    status = os.stat(path)
+    """Raise ValueError if the file is nothing that xprof could read in the limits."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise ValueError(f"xprof was not asked: {error.strerror}") from error
     if not stat.S_ISREG(status.st_mode):
         raise ValueError("xprof reads files only")
     if status.st_size > limits.bytes_most:

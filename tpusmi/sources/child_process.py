@@ -28,9 +28,7 @@ class ChildProcess:
     It gets no other descriptor, and no signal of our terminal.
     """
 
-    def __init__(
-        self, command: Sequence[str], answer_bytes_most: int = ANSWER_BYTES_MOST
-    ) -> None:
+    def __init__(self, command: Sequence[str], answer_bytes_most: int = ANSWER_BYTES_MOST) -> None:
         """Start it. Raises OSError when that fails."""
         self._answer_bytes_most = answer_bytes_most
         self.broken = ""
