@@ -213,7 +213,7 @@ def read(request: dict[str, Any]) -> dict[str, Any]:
     try:
         convert = importlib.import_module(MODULE)
     except Exception as error:  # noqa: BLE001  # whatever a foreign library raises is data
-        answer["error"] = missing() if isinstance(error, ImportError) else "import"
+        answer["error"] = unusable(error)
         answer["errors"]["import"] = described(error)
         return answer
     answer["version"] = version()
@@ -227,18 +227,16 @@ def read(request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def missing() -> str:
-    """`absent` without xprof, `old` if there is one that lacks the module, or only its forerunner,
-    and `import` if it is here and does not load.
+def unusable(error: Exception) -> str:
+    """`absent` without xprof, `old` if this one lacks the module or is only its forerunner, and
+    `import` if it does not load.
     """
-    from importlib.util import find_spec
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    if name == "xprof":
+        from importlib.util import find_spec
 
-    try:
-        if find_spec("xprof") is None:
-            return "old" if find_spec("tensorboard_plugin_profile") else "absent"
-        return "import" if find_spec(MODULE) else "old"
-    except (ImportError, ValueError, AttributeError):
-        return "old"
+        return "old" if find_spec("tensorboard_plugin_profile") else "absent"
+    return "old" if name and MODULE.startswith(name) else "import"
 
 
 def version() -> str | None:

@@ -172,10 +172,7 @@ def _mxu(
             "custom kernels declare more FLOPs than a core can do, and nothing was measured:"
             " no MXU utilization"
         )
-    return (
-        rate,
-        "xprof has no measured MXU utilization: it is the program's FLOP rate over the peak",
-    )
+    return rate, FROM_RATE
 
 
 def _far_from(printed: float, rate: float | None) -> str:

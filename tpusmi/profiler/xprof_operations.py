@@ -20,6 +20,7 @@ an asynchronous copy moves its bytes after its own time.
 COLLECTIVES = (
     "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective", "nccl", "rccl",
 )  # fmt: skip
+EXCHANGES = ("send", "recv")
 HOST_MEMORY = "S(5)"
 """The memory space of the host, in the layout of a shape."""
 
@@ -148,17 +149,16 @@ def _kind(row: Mapping[str, Any]) -> str:
     """What an operation does with its time."""
     category = str(row.get("category"))[:NAME_MOST].lower()
     name = str(row.get("hlo_op_name"))[:NAME_MOST].lower()
-    if any(word in category or word in name for word in COLLECTIVES):
-        return "collectives"
-    if "outfeed" in category:
-        return "outfeed"
-    if "infeed" in category:
-        return "infeed"
+    if category in ("infeed", "outfeed"):
+        return category
     text = row.get("hlo_op_expression")
     is_copy = category.startswith(("copy", "async"))
     if is_copy and isinstance(text, str) and HOST_MEMORY in text:
         return "host"
-    return "host" if category.startswith(("send", "recv", "host")) else "compute"
+    if category.startswith("host "):
+        return "host"
+    is_exchange = any(word in category or word in name for word in COLLECTIVES)
+    return "collectives" if is_exchange or category.startswith(EXCHANGES) else "compute"
 
 
 def _shares(rows: Sequence[Operation], kinds: Sequence[str], idle: float | None) -> TimeShares:
