@@ -9,8 +9,8 @@ import os
 import time
 
 from tpusmi.model import Host
-from tpusmi.profiler import job_files
-from tpusmi.profiler.job_files import AgentJob, JobDirectory
+from tpusmi.profiler import agent_job
+from tpusmi.profiler.agent_job import AgentJob, JobDirectory
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.sources.users import user_name
 from tpusmi.trace.figures import IN_PROCESS, Capture
@@ -52,11 +52,11 @@ def capture(
     """
     began_s = time.monotonic()
     _check_duration(request)
-    job = job_files.find(host, pid)
+    job = agent_job.find(host, pid)
     _check_rights(job)
     until_s = began_s + request.duration_ms / 1000.0 + request.deadline_s
     try:
-        with job_files.opened_directory(job) as directory:
+        with agent_job.opened_directory(job) as directory:
             _check_directory(job, directory)
             own = _agent_request(job, request, until_s)
             talk = _Talk(job, directory, own, until_s=until_s, progress=progress)
@@ -163,7 +163,7 @@ class _Talk:
             self._clean()
 
     def _write(self) -> None:
-        """Write the request. One that its agent has not taken for minutes is replaced."""
+        """Write the request. A request that the agent has not taken for minutes is replaced."""
         for is_last in (False, True):
             try:
                 fd, uid = self._directory.fd, self._job.uid
