@@ -18,7 +18,9 @@ def finding_lines(p: TraceProfile, width: int) -> list[Line]:
     """Each finding: how bad, where, and the advice."""
     all_ = findings(p)
     if not all_:
-        well = "Nothing stands out." if can_judge(p) else "The trace says too little to judge the job."
+        well = (
+            "Nothing stands out." if can_judge(p) else "The trace says too little to judge the job."
+        )
         return [heading("FINDINGS"), ((f" {well}", "good" if can_judge(p) else "plain"),)]
     lines = [heading("FINDINGS", "worst first")]
     for finding in all_:

@@ -1,4 +1,4 @@
-"""Tables of styled cells that fit into a width: what does not fit is left out or shortened. Pure."""
+"""Tables of styled cells within a width: the rest is left out or shortened. Pure."""
 
 from __future__ import annotations
 
