@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tpusmi import text
 from tpusmi.report import words
@@ -69,18 +69,23 @@ def cost_sentence(c: Capture) -> str:
     before, during = cost.steps_per_s_before, cost.steps_per_s_during
     if before is None or during is None:
         return f"{took}; what it cost the job in steps/s is unknown."
-    pause = cost.paused_s
-    after = (
-        "" if cost.steps_per_s_after is None else f", {words.rate(cost.steps_per_s_after)} after"
-    )
-    paused = (
-        f", and paused it for {words.duration(pause)}" if pause and pause >= WORTH_A_PAUSE_S else ""
-    )
+    after = _with(", {} after", cost.steps_per_s_after, words.rate)
+    paused = _with(", and paused it for {}", cost.paused_s, words.duration, WORTH_A_PAUSE_S)
     if during >= before * SLOWED_RATIO:
         speed = f"{words.rate(before)} before, {words.rate(during)} during"
         return f"{took} and did not slow the job down: {speed}{after} (steps/s){paused}."
     change = f"from {words.rate(before)} to {words.rate(during)} steps/s{after}"
     return f"{took} and slowed the job {change}{paused}."
+
+
+def _with(
+    template: str,
+    value: float | None,
+    format: Callable[[float | None], str],
+    least: float = 0.0,
+) -> str:
+    """The template with the value in it; empty where that is unknown or too small."""
+    return "" if value is None or value < least else template.format(format(value))
 
 
 def _cost_style(cost: CaptureCost) -> str:
