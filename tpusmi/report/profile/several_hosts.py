@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tpusmi import text
@@ -18,6 +18,7 @@ from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import TraceProfile
 
 LABEL_MOST = 20
+OPERATION_LEAST = 20
 HOSTS_MOST = 64
 """Lines of hosts, where they stand below each other."""
 
@@ -76,10 +77,12 @@ def labels(profiles: Sequence[TraceProfile]) -> list[str]:
     names = [label(p) for p in profiles]
     counts = Counter(names)
     targets = [text.clean(p.capture.target, 256) for p in profiles]
-    return [
+    own = [
         cut_middle(name if counts[name] == 1 else target or name, LABEL_MOST)
         for name, target in zip(names, targets, strict=True)
     ]
+    again = Counter(own)
+    return [name if again[name] == 1 else f"{name}#{n}" for n, name in enumerate(own, 1)]
 
 
 def _head(profiles: Sequence[TraceProfile], failures: Sequence[tuple[str, str]]) -> list[Line]:
@@ -194,18 +197,33 @@ def _operations(
     if not shares:
         return []
     ranked = sorted(shares.items(), key=lambda item: -sum(item[1].values()))[: max(0, top)]
-    columns = (
-        *(TableColumn(name, rank=1 + n) for n, name in enumerate(names)),
-        TableColumn("OPERATION", right=False, least=20),
-    )
-    rows = [
-        [
-            *((words.percent(own.get(n)), "plain") for n in range(len(profiles))),
-            (text.clean(name, 400), "bold"),
+    hosts = sum(max(8, width_of(name)) + 2 for name in names)
+    if hosts + OPERATION_LEAST > width:
+        columns = [TableColumn(title) for title in ("LEAST", "MOST")]
+        columns.append(TableColumn("ON", right=False))
+        cells = [_ends(own, names) for _, own in ranked]
+    else:
+        columns = [TableColumn(name) for name in names]
+        cells = [
+            [(words.percent(own.get(n)), "plain") for n in range(len(names))] for _, own in ranked
         ]
-        for (_, name), own in ranked
+    columns.append(TableColumn("OPERATION", right=False, least=OPERATION_LEAST))
+    rows = [
+        [*line, (text.clean(name, 400), "bold")]
+        for line, ((_, name), _) in zip(cells, ranked, strict=True)
     ]
     return [heading("OPERATIONS", "share of the time of each host"), *table(columns, rows, width)]
+
+
+def _ends(own: Mapping[int, float], names: Sequence[str]) -> list[Cell]:
+    """The least and the most of all hosts, and on which it is the most."""
+    most, on = max((share, n) for n, share in own.items())
+    least = min(own.values()) if len(own) == len(names) else None
+    return [
+        (words.percent(least), "plain"),
+        (words.percent(most), "plain"),
+        (names[on], "dim"),
+    ]
 
 
 def _notes(profiles: Sequence[TraceProfile], names: Sequence[str], width: int) -> list[Line]:
