@@ -15,6 +15,7 @@ COMMANDS = {
     "dmon": "print each device again and again, as nvidia-smi dmon does",
     "pmon": "print each process again and again, as nvidia-smi pmon does",
     "topo": "show how devices are connected, as nvidia-smi topo -m does",
+    "profile": "show what the cores really did, from a short trace of a job",
     "simulate": "run a simulated TPU host, such as v5e-8, to try things on",
     "demo": "show a simulated TPU host with a real JAX training job on it",
     "serve-tui": "serve the dashboard to a browser",
