@@ -60,7 +60,11 @@ class Capturing:
             self._progress.clear()
 
     def _once(self, old: Sequence[TraceProfile]) -> int:
-        answers = self._answers()
+        for attempt in count(1):
+            answers = self._answers()
+            is_over = attempt >= self._options.attempts
+            if is_over or not any(a.error and a.error.trouble is Trouble.FAILED for a in answers):
+                break
         self._report(answers)
         if any(answer.profile is not None for answer in answers):
             self._output.print_once(answers, old)

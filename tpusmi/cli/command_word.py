@@ -23,6 +23,8 @@ COMMANDS = {
 """What each does. It has a module of its name in this folder, except demo, which has the options of
 `tpusmi`.
 """
+ALIASES = ("capture_tpu_profile",)
+"""Commands with a module that no list shows: the names of older tools."""
 
 CANDIDATES_MOST = 8
 """Words of a command line that may be the command: each may be the value of an option before it."""
@@ -31,7 +33,7 @@ CANDIDATES_MOST = 8
 def split(arguments: Sequence[str]) -> tuple[str, list[str]]:
     """The command, empty without one; and all other words, in their order."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    places = [place for place, word in enumerate(arguments[:end]) if word in COMMANDS]
+    places = [place for place, word in enumerate(arguments[:end]) if word in COMMANDS or word in ALIASES]
     for place in places[:CANDIDATES_MOST]:
         word = arguments[place]
         if not place or _is_command(word, arguments[:place]):

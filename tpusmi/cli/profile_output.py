@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -87,6 +88,8 @@ class ProfileOutput:
         from tpusmi.report.profile import monitor_lines
 
         for profile in _profiles(answers):
+            if self._options.timestamps:
+                self._write(f"Timestamp: {time.strftime('%H:%M:%S')}\n")
             lines = monitor_lines.lines(profile, self._options.monitoring_level)
             self._write_lines([((line, "plain"),) for line in lines])
 

@@ -34,6 +34,11 @@ class ProfileTarget(NamedTuple):
     address: str = ""
     """`host:port`."""
 
+    @property
+    def host(self) -> str:
+        """The host of the address; in brackets where it is an IPv6 address."""
+        return self.address.rpartition(":")[0]
+
 
 def target_of(text: str) -> ProfileTarget:
     """The target that a word names. Raises ValueError with a sentence for any other word."""
