@@ -57,5 +57,5 @@ def mebibytes(text: str) -> int:
 def folder(text: str) -> str:
     """A local directory, which need not exist yet. Raises ArgumentTypeError."""
     if not text or "\0" in text or "://" in text:
-        raise ArgumentTypeError(f"{text or 'it'} is not a local directory")
+        raise ArgumentTypeError(f"{text or 'it'} is not a local directory; copy the traces later")
     return os.path.expanduser(text)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tpusmi.cli import profile
 from tpusmi.cli.argument_types import count, words
+from tpusmi.cli.capture_arguments import folder
 from tpusmi.cli.exits import talk
 from tpusmi.cli.options import parser_of
 from tpusmi.profiler.capture_target import ProfileTarget, TargetKind, target_of
@@ -53,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--workers_list", metavar="ADDRESS",
         help="the same; only these are captured")
     p.add_argument("--tpu", "--tpu_name", metavar="NAME", help="an address, or local")
-    p.add_argument("--logdir", metavar="DIR", help="save the trace in this log folder")
+    p.add_argument("--logdir", type=_logdir, metavar="DIR", help="save the trace in this log folder")
     p.add_argument("--duration_ms", type=_number, default=0, metavar="MS",
         help=f"how long to trace (default {TRACE_MS}; {MONITOR_MS} for monitoring)")
     p.add_argument("--monitoring_level", type=int, choices=(0, 1, 2), default=0, metavar="{1,2}",
@@ -84,7 +85,7 @@ def _words(options: argparse.Namespace) -> Iterator[str]:
     yield from ("--duration-ms", str(duration_ms))
     yield from ("--host-tracer-level", str(options.host_tracer_level))
     if options.logdir is not None:
-        yield from ("--save", os.path.expandvars(options.logdir))
+        yield from ("--save", options.logdir)
     if is_monitoring:
         yield from ("--monitoring-level", str(options.monitoring_level))
         yield from ("--every", str(EVERY_S), "--count", str(options.num_queries))
@@ -114,6 +115,11 @@ def _with_port(word: str) -> str:
         raise ValueError(f"{word} is not an address")
     has_port = word.rpartition("]")[2].rpartition("/")[2].count(":") > 0
     return f"grpc://{address.address}" if has_port else f"grpc://{address.host}:{PORT}"
+
+
+def _logdir(text: str) -> str:
+    """A local directory, with its variables expanded. Raises ArgumentTypeError."""
+    return folder(os.path.expandvars(text))
 
 
 def _number(text: str) -> int:

@@ -15,7 +15,7 @@ from tpusmi.collect import look_for_jobs
 from tpusmi.model import Host, Snapshot
 from tpusmi.profiler.capture import ProfiledTarget, ProfileSettings, profiled
 from tpusmi.profiler.capture_target import ProfileTarget, target_of
-from tpusmi.profiler.which_job import SeveralJobsError, jobs_of
+from tpusmi.profiler.which_job import SeveralJobsError, awaited_jobs
 from tpusmi.trace.figures import TraceProfile
 from tpusmi.trace.troubles import CaptureError, Trouble
 
@@ -27,8 +27,6 @@ CODES = {
     Trouble.UNREADABLE: Exit.SOURCE_FAILED,
 }
 """The exit code of each trouble."""
-NEW_JOB_WITHIN_S = 10.0
-"""How long to wait for the agent of a simulated job that has just been started."""
 
 
 class Capturing:
@@ -96,15 +94,9 @@ class Capturing:
         )
 
     def _chosen(self) -> list[ProfileTarget]:
-        """The only job that runs here. A simulated one may have been started just now."""
-        until_s = time.monotonic() + (NEW_JOB_WITHIN_S if self._host.simulated else 0.0)
-        while True:
-            try:
-                return [target_of(str(p.pid)) for p in jobs_of(self._look())]
-            except CaptureError:
-                if time.monotonic() >= until_s:
-                    raise
-            time.sleep(0.1)
+        """The only job that runs here."""
+        jobs = awaited_jobs(self._look, self._host.simulated)
+        return [target_of(str(p.pid)) for p in jobs]
 
     def _look(self) -> Snapshot:
         return look_for_jobs(self._host)

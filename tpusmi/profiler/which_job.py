@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from tpusmi.model import Process, Snapshot
 from tpusmi.trace.troubles import CaptureError, Trouble
@@ -15,6 +16,8 @@ WAYS = (
 )
 NO_JOB = f"no job here has an agent or holds the TPU; {WAYS}"
 
+NEW_JOB_WITHIN_S, AGAIN_S = 10.0, 0.1
+
 
 class SeveralJobsError(ValueError):
     """Several jobs run here: the user has to choose."""
@@ -23,6 +26,20 @@ class SeveralJobsError(ValueError):
         listed = ", ".join(f"{p.pid} ({p.command[:60]})" for p in processes[:10])
         super().__init__(f"several jobs can be profiled, name one of them: pid {listed}")
         self.snapshot, self.processes = snapshot, tuple(processes)
+
+
+def awaited_jobs(look: Callable[[], Snapshot], is_simulated: bool) -> tuple[Process, ...]:
+    """What `jobs_of` gives, from a look at the host. The job of a simulated host may have been
+    started just now: it has some time for its first words.
+    """
+    until_s = time.monotonic() + (NEW_JOB_WITHIN_S if is_simulated else 0.0)
+    while True:
+        try:
+            return jobs_of(look())
+        except CaptureError:
+            if time.monotonic() >= until_s:
+                raise
+        time.sleep(AGAIN_S)
 
 
 def jobs_of(s: Snapshot) -> tuple[Process, ...]:
