@@ -16,6 +16,7 @@ from tpusmi.profiler.which_job import awaited_jobs
 from tpusmi.trace.figures import TraceProfile
 
 OneTarget = int | str | os.PathLike[str]
+Targets = list[OneTarget] | tuple[OneTarget, ...]
 
 
 @overload
@@ -31,7 +32,7 @@ def profile(
 
 @overload
 def profile(
-    target: Sequence[OneTarget],
+    target: Targets,
     duration_ms: int = 1000,
     *,
     xprof: bool = True,
@@ -41,7 +42,7 @@ def profile(
 
 
 def profile(
-    target: OneTarget | Sequence[OneTarget] | None = None,
+    target: OneTarget | Targets | None = None,
     duration_ms: int = 1000,
     *,
     xprof: bool = True,
@@ -67,8 +68,8 @@ def profile(
     TPU ... 8 ...
     """
     settings = _settings(duration_ms, xprof, cost_s)
-    several = not (target is None or isinstance(target, (int, str, os.PathLike)))
-    named = list(target) if several else [] if target is None else [target]  # type: ignore[arg-type,list-item]
+    several = isinstance(target, (list, tuple))
+    named = _named(target)
     targets = [target_of(os.fspath(t) if isinstance(t, os.PathLike) else str(t)) for t in named]
     if several and not targets:
         raise ValueError("the list of targets is empty")
@@ -104,6 +105,12 @@ def _profile(answer: ProfiledTarget) -> TraceProfile:
         assert answer.error is not None
         raise answer.error
     return answer.profile
+
+
+def _named(target: OneTarget | Targets | None) -> list[OneTarget]:
+    if target is None:
+        return []
+    return list(target) if isinstance(target, (list, tuple)) else [target]
 
 
 def _settings(duration_ms: int, xprof: bool, cost_s: float) -> ProfileSettings:

@@ -19,8 +19,8 @@ TRACE_MS, MONITOR_MS = 2000, 1000
 EVERY_S = 10.0
 """The old command asked without a pause; a trace disturbs the job more than its question did."""
 HERE = ("local", "localhost", "")
-DESCRIPTION = """Capture a trace with the flags of capture_tpu_profile (cloud-tpu-profiler). The same in
-tpusmi's own words is tpusmi profile HOST:PORT --save DIR, or --monitoring-level 2 --every 10."""
+DESCRIPTION = """Capture a trace with the flags of capture_tpu_profile (cloud-tpu-profiler). In
+tpusmi's own words it is tpusmi profile HOST:PORT --save DIR, or --monitoring-level 2 --every 10."""
 EPILOG = f"""
 Without an address it captures the job that runs here. Names of TPUs, zones and projects are looked
 up with Google's API, which tpusmi never contacts: name addresses. --monitoring_level captures every
@@ -54,7 +54,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--workers_list", metavar="ADDRESS",
         help="the same; only these are captured")
     p.add_argument("--tpu", "--tpu_name", metavar="NAME", help="an address, or local")
-    p.add_argument("--logdir", type=_logdir, metavar="DIR", help="save the trace in this log folder")
+    p.add_argument("--logdir", type=_logdir, metavar="DIR",
+        help="save the trace in this log folder")
     p.add_argument("--duration_ms", type=_number, default=0, metavar="MS",
         help=f"how long to trace (default {TRACE_MS}; {MONITOR_MS} for monitoring)")
     p.add_argument("--monitoring_level", type=int, choices=(0, 1, 2), default=0, metavar="{1,2}",

@@ -32,9 +32,7 @@ CODES = {
 class Capturing:
     """One command: its host, options and output."""
 
-    def __init__(
-        self, host: Host, options: argparse.Namespace, settings: ProfileSettings
-    ) -> None:
+    def __init__(self, host: Host, options: argparse.Namespace, settings: ProfileSettings) -> None:
         self._host, self._options, self._settings = host, options, settings
         self._progress = ProgressLine(options.progress)
         self._output = ProfileOutput(options)
@@ -89,9 +87,7 @@ class Capturing:
     def _answers(self) -> list[ProfiledTarget]:
         keep = None if self._options.save is None else self._kept(time.time())
         targets = self._options.targets or self._chosen()
-        return profiled(
-            self._host, targets, self._settings, self._look, self._progress, keep
-        )
+        return profiled(self._host, targets, self._settings, self._look, self._progress, keep)
 
     def _chosen(self) -> list[ProfileTarget]:
         """The only job that runs here."""
@@ -114,10 +110,12 @@ class Capturing:
         return [answer.profile for answer in answers if answer.profile is not None]
 
     def _report(self, answers: Sequence[ProfiledTarget]) -> None:
-        """Say on stderr which targets failed, and where traces were saved."""
+        """Say on stderr which targets failed, unless the page does, and where traces were saved."""
         self._progress.clear()
+        has_page = not self._options.json and any(a.profile is not None for a in answers)
+        is_on_page = has_page and self._options.every is None
         for answer in answers:
-            if answer.error is not None:
+            if answer.error is not None and not is_on_page:
                 several = len(answers) > 1 and answer.target not in str(answer.error)
                 talk(f"{answer.target}: {answer.error}" if several else str(answer.error))
         if self._saved:

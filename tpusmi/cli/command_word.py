@@ -33,7 +33,9 @@ CANDIDATES_MOST = 8
 def split(arguments: Sequence[str]) -> tuple[str, list[str]]:
     """The command, empty without one; and all other words, in their order."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    places = [place for place, word in enumerate(arguments[:end]) if word in COMMANDS or word in ALIASES]
+    places = [
+        place for place, word in enumerate(arguments[:end]) if word in COMMANDS or word in ALIASES
+    ]
     for place in places[:CANDIDATES_MOST]:
         word = arguments[place]
         if not place or _is_command(word, arguments[:place]):

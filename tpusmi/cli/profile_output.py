@@ -13,20 +13,13 @@ from tpusmi.cli.looks import looks_of
 from tpusmi.cli.options import HELP_COLUMNS, columns
 from tpusmi.profiler.capture import ProfiledTarget
 from tpusmi.profiler.which_job import SeveralJobsError
-from tpusmi.report.text_grid import BOLD, CYAN, DIM, GREEN, RED, YELLOW, as_text, painted
 from tpusmi.text import clean
 from tpusmi.trace.figures import TraceProfile
 from tpusmi.trace.plain_objects import SCHEMA, to_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tpusmi.report.profile.page import Line
-
-STYLES = {
-    "dim": DIM, "bold": BOLD, "title": BOLD + CYAN, "head": BOLD, "good": GREEN, "warn": YELLOW,
-    "bad": RED, "graph": CYAN,
-}  # fmt: skip
-"""Codes of the terminal for the styles of a page; other styles are plain."""
+    from tpusmi.report.profile.styled import Line
 
 
 class ProfileOutput:
@@ -71,7 +64,8 @@ class ProfileOutput:
     def _page(self, answers: Sequence[ProfiledTarget]) -> Iterable[Line]:
         from tpusmi.report.profile import page
 
-        return page.lines(_profiles(answers), _width(), self._options.top)
+        failed = [(a.target, str(a.error)) for a in answers if a.error is not None]
+        return page.lines(_profiles(answers), _width(), self._options.top, failed)
 
     def _compared(
         self, answers: Sequence[ProfiledTarget], old: Sequence[TraceProfile]
@@ -94,10 +88,10 @@ class ProfileOutput:
             self._write_lines([((line, "plain"),) for line in lines])
 
     def _write_lines(self, lines: Iterable[Line]) -> None:
+        from tpusmi.report.profile.styled import as_text
+
         looks = looks_of(self._options)
-        texts = ["".join(_painted(part, looks.color) for part in line) for line in lines]
-        if texts:
-            self._write(as_text(map(str.rstrip, texts), looks.ascii_only))
+        self._write(as_text(lines, looks.color, looks.ascii_only))
 
     def _write(self, text: str) -> None:
         sys.stdout.write(text)
@@ -122,12 +116,6 @@ def jobs_text(several: SeveralJobsError) -> str:
 
 def _width() -> int:
     return columns() or HELP_COLUMNS
-
-
-def _painted(part: tuple[str, str], color: bool) -> str:
-    text, style = part
-    code = STYLES.get(style, "")
-    return painted(text, code, color) if code and text.strip() else text
 
 
 def _profiles(answers: Sequence[ProfiledTarget]) -> list[TraceProfile]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -22,13 +23,14 @@ def at_once(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
     running = [_Running(task) for task in tasks]
     try:
         for task in running:
-            while task.thread.is_alive():
-                task.thread.join(LOOK_EVERY_S)
+            while not task.ended.wait(LOOK_EVERY_S):
+                pass
     except BaseException:
         for task in running:
             task.interrupt()
+        until_s = time.monotonic() + ENDED_WITHIN_S
         for task in running:
-            task.thread.join(ENDED_WITHIN_S)
+            task.ended.wait(max(0.0, until_s - time.monotonic()))
         raise
     return [task.result() for task in running]
 
@@ -40,19 +42,23 @@ class _Running(Generic[Result]):
         self._task = task
         self._results: list[Result] = []
         self._failure: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, name="tpusmi-capture", daemon=True)
-        self.thread.start()
+        self.ended = threading.Event()
+        """Not Thread.join(): after an interrupt, Python 3.11 takes a joined thread for ended."""
+        self._thread = threading.Thread(target=self._run, name="tpusmi-capture", daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
         try:
             self._results.append(self._task())
         except BaseException as failure:  # noqa: BLE001 - raised again by result(), in its caller
             self._failure = failure
+        finally:
+            self.ended.set()
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt in the thread, so that its `finally` clauses run."""
-        if self.thread.is_alive() and self.thread.ident is not None:
-            thread, error = ctypes.c_ulong(self.thread.ident), ctypes.py_object(KeyboardInterrupt)
+        if not self.ended.is_set() and self._thread.ident is not None:
+            thread, error = ctypes.c_ulong(self._thread.ident), ctypes.py_object(KeyboardInterrupt)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
 
     def result(self) -> Result:

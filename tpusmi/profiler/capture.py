@@ -128,9 +128,7 @@ def _of_paths(targets: Sequence[ProfileTarget]) -> list[_Trace]:
     return traces
 
 
-def _of_addresses(
-    work: _Capturing, targets: Sequence[ProfileTarget], folder: str
-) -> list[_Trace]:
+def _of_addresses(work: _Capturing, targets: Sequence[ProfileTarget], folder: str) -> list[_Trace]:
     from tpusmi.profiler.remote import capture
 
     addresses = [target.address for target in targets]
