@@ -14,7 +14,7 @@ from tpusmi.cli.options import parser_of
 from tpusmi.profiler.capture_target import ProfileTarget, TargetKind, target_of
 
 PORT = 8466
-"""Of an address without a port: that of the profiler service on TPU nodes."""
+"""For an address without a port: that of the profiler service on TPU nodes."""
 TRACE_MS, MONITOR_MS = 2000, 1000
 EVERY_S = 10.0
 """The old command asked without a pause; a trace disturbs the job more than its question did."""

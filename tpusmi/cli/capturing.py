@@ -138,11 +138,11 @@ class Capturing:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise CaptureError(Trouble.DENIED, f"--save {folder}: no permission to write there")
 
-    def _kept(self, at_s: float) -> Keeper:
-        return Keeper(self._options.save, at_s, self._saved)
+    def _kept(self, at_s: float) -> TraceKeeper:
+        return TraceKeeper(self._options.save, at_s, self._saved)
 
 
-class Keeper:
+class TraceKeeper:
     """Saves the traces of one capture in a log folder, each under a name of its own."""
 
     def __init__(self, folder: str, at_s: float, saved: list[str]) -> None:

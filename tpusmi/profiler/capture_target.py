@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tpusmi.text import clean, whole_number
 
 PROFILER_PORT = 9012
-"""Of an address without a port: the one in most examples of `start_server`."""
+"""For an address without a port: the one in most examples of `start_server`."""
 TEXT_MOST = 4096
 SUFFIXES = (".pb", ".json", ".gz")
 """A word that ends like this is a path, even if there is no such file."""
