@@ -23,6 +23,8 @@ ENTRIES_MOST, HOSTS_MOST = 10_000, 16
 MEANING_MOST = 80
 """Characters of a meaning: it may be the command line of another user's process."""
 
+SINGLE = {"--theme", "--view", "--user", "--simulate", "machine", "--format", "targets"}
+"""Options and arguments that take one word, or words with spaces between them."""
 FILES = {"--config", "--compare", "--save"}
 """Options that take the name of a file or a directory."""
 
@@ -47,9 +49,7 @@ def add_completers(parse: argparse.ArgumentParser) -> None:
 
 def _is_list(names: Iterable[str]) -> bool:
     """True for options that take several words with commas between them."""
-    return not {*names} & {
-        *("--theme", "--view", "--user", "--simulate", "machine", "--format", "targets")
-    }
+    return not {*names} & SINGLE
 
 
 def _or(

@@ -50,7 +50,7 @@ class _Running(Generic[Result]):
     def _run(self) -> None:
         try:
             self._results.append(self._task())
-        except BaseException as failure:  # noqa: BLE001 - raised again by result(), in its caller
+        except BaseException as failure:  # noqa: BLE001  # result() raises it
             self._failure = failure
         finally:
             self.ended.set()

@@ -1,7 +1,7 @@
 """From targets to profiles: captures each, reads its trace, and joins xprof's figures.
 
-All targets are captured at the same moment, and read one after the other. One that fails does not
-spoil the others.
+All targets are captured at the same moment, and read one after the other. If a target fails, the
+others are captured all the same.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def _read(work: _Capturing, trace: _Trace) -> TraceProfile:
 
 
 def _joined(of_file: Capture, made: Capture | None) -> Capture:
-    """What is known about the capture: by what made it, else by the trace itself."""
+    """How the trace was made: as its maker says, else as the trace itself does."""
     if made is None:
         return of_file._replace(how=FILE)
     own = {name: value for name, value in made._asdict().items() if value is not None}
