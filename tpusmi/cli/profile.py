@@ -74,7 +74,7 @@ def parser() -> argparse.ArgumentParser:
         help="a pid, an address or a path")  # fmt: skip
     _add_capture(p.add_argument_group("capture"))
     _add_output(p.add_argument_group("output"))
-    p.set_defaults(attempts=1, timestamps=False)  # of capture_tpu_profile
+    p.set_defaults(attempts=1, timestamps=True)  # of capture_tpu_profile
     return p
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -50,16 +49,17 @@ class ProfileOutput:
         elif self._options.monitoring_level is not None:
             self._write_monitor(answers)
         else:
-            self._write_lines(self._rows(_profiles(answers)))
+            self._write_lines(self._rows(answers))
 
-    def _rows(self, profiles: Sequence[TraceProfile]) -> Iterable[Line]:
+    def _rows(self, answers: Sequence[ProfiledTarget]) -> Iterable[Line]:
         from tpusmi.report.profile import one_line
 
+        profiles, with_host = _profiles(answers), len(answers) > 1
         if profiles and not self._has_header:
             self._has_header = True
-            yield ((one_line.header(), "head"),)
+            yield ((one_line.header(with_host), "head"),)
         for profile in profiles:
-            yield ((one_line.line(profile), "plain"),)
+            yield ((one_line.line(profile, with_host), "plain"),)
 
     def _page(self, answers: Sequence[ProfiledTarget]) -> Iterable[Line]:
         from tpusmi.report.profile import page
@@ -82,10 +82,9 @@ class ProfileOutput:
         from tpusmi.report.profile import monitor_lines
 
         for profile in _profiles(answers):
-            if self._options.timestamps:
-                self._write(f"Timestamp: {time.strftime('%H:%M:%S')}\n")
             lines = monitor_lines.lines(profile, self._options.monitoring_level)
-            self._write_lines([((line, "plain"),) for line in lines])
+            kept = lines if self._options.timestamps else lines[1:]
+            self._write_lines([((line, "plain"),) for line in kept])
 
     def _write_lines(self, lines: Iterable[Line]) -> None:
         from tpusmi.report.profile.styled import as_text

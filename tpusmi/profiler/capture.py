@@ -174,7 +174,7 @@ def _captured(work: _Capturing, pid: int, folder: str) -> CapturedTrace:
             raise
         port = published_port(work.look(), pid, error.trouble)
         if port is None:
-            raise _with_ways(error) from None
+            raise _with_ways(work.host, pid, error) from None
     from tpusmi.profiler.remote import capture
 
     (answer,) = capture([f"localhost:{port}"], work.settings.request, folder, work.progress)
@@ -183,12 +183,13 @@ def _captured(work: _Capturing, pid: int, folder: str) -> CapturedTrace:
     return answer._replace(capture=answer.capture._replace(pid=pid))
 
 
-def _with_ways(error: CaptureError) -> CaptureError:
-    """The error that there is nothing to capture, with all that makes it possible."""
+def _with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
+    """The error; where the process has nothing to capture it with, with all that changes that."""
+    if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
+        return error
     from tpusmi.profiler.which_job import WAYS
 
-    is_absent = error.trouble is Trouble.ABSENT
-    return CaptureError(error.trouble, f"{error}; {WAYS}") if is_absent else error
+    return CaptureError(error.trouble, f"{error}; {WAYS}")
 
 
 def _answer(work: _Capturing, trace: _Trace, keep: Keep | None) -> ProfiledTarget:
