@@ -230,7 +230,8 @@ class Dashboard(App[None]):
             self.say(CANNOT_END)
 
     def _ask_about(self, question: Question, choice: str) -> None:
-        from tpusmi.tui.ending.kill_screen import CANCEL, KillScreen
+        from tpusmi.tui.draw.choice_box import CANCEL
+        from tpusmi.tui.ending.kill_screen import KillScreen
         from tpusmi.tui.ending.question import text_about
 
         text = text_about(self.scene.look, question, self.scene.user, self.scene.ends.progress)
