@@ -11,7 +11,9 @@ BOLD, DIM, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
 GREEN, CYAN, RED = "\x1b[32m", "\x1b[36m", "\x1b[1;31m"
 """Three of the terminal's own sixteen colors, as in the dashboard."""
 
-_ASCII = str.maketrans({"–": "-", "µ": "u", "…": "~", "≥": ">"})
+_ASCII = str.maketrans(
+    {"–": "-", "µ": "u", "…": "~", "≥": ">", "━": "#", "─": ".", "·": "|", "→": ">", "×": "x"}
+)
 
 Row = tuple[str, ...]
 
@@ -34,7 +36,12 @@ def as_text(lines: Iterable[str], ascii_only: bool) -> str:
 
 def in_ascii(text: str) -> str:
     """The text for a terminal that shows ASCII only."""
-    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return ascii_signs(text).encode("ascii", "replace").decode("ascii")
+
+
+def ascii_signs(text: str) -> str:
+    """The text with our own signs in ASCII; letters of other alphabets stay."""
+    return text.translate(_ASCII)
 
 
 class Ranked(Protocol):

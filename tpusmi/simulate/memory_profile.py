@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tpusmi.pprof import packed_varint
+from tpusmi.simulate.trace_bytes import field
 from tpusmi.simulate.workload import LEAK_PER_S, LEAK_STEP_S, Workload
 
 LIVE = 0.94
@@ -73,7 +74,7 @@ def profile(devices: Iterable[tuple[str, Iterable[Kept]]]) -> bytes:
     samples.append(_sample(table, COMPILED, "executable", EXECUTABLES, -EXECUTABLES, None))
     packer = zlib.compressobj(level=1, wbits=31)
     places = [*_places(table)]
-    data = b"".join((*samples, *places, *(_field(6, text.encode()) for text in table)))
+    data = b"".join((*samples, *places, *(field(6, text.encode()) for text in table)))
     return packer.compress(data) + packer.flush()
 
 
@@ -90,22 +91,16 @@ def _sample(
 ) -> bytes:
     labels = {"kind": kind, **({"device": device} if device else {})}
     packed = b"".join(
-        _field(3, _field(1, table[key]) + _field(2, table[value])) for key, value in labels.items()
+        field(3, field(1, table[key]) + field(2, table[value])) for key, value in labels.items()
     )
-    stack = _field(1, packed_varint(LINES.index(line) + 1))
-    return _field(2, stack + _field(2, packed_varint(count) + packed_varint(size)) + packed)
+    stack = field(1, packed_varint(LINES.index(line) + 1))
+    return field(2, stack + field(2, packed_varint(count) + packed_varint(size)) + packed)
 
 
 def _places(table: dict[str, int]) -> Iterator[bytes]:
     """Location and function of each line; both have its number."""
     for number, line in enumerate(LINES, 1):
-        where = _field(1, number) + _field(2, line.line)
-        yield _field(4, _field(1, number) + _field(4, where))
+        where = field(1, number) + field(2, line.line)
+        yield field(4, field(1, number) + field(4, where))
         name, file = table[line.function], table[f"{DIRECTORY}/{line.file}"]
-        yield _field(5, _field(1, number) + _field(2, name) + _field(4, file))
-
-
-def _field(number: int, value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        return packed_varint(number << 3) + packed_varint(value)
-    return packed_varint(number << 3 | 2) + packed_varint(len(value)) + value
+        yield field(5, field(1, number) + field(2, name) + field(4, file))

@@ -1,0 +1,167 @@
+"""The cores of a profile as a table, in which one that differs is visible; memory at its peak. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from tpusmi import text
+from tpusmi.report import words
+from tpusmi.report.profile.core_names import core_name
+from tpusmi.report.profile.styled import Line, bar, heading, padded, width_of
+from tpusmi.report.profile.styled_table import Cell, TableColumn, table
+from tpusmi.trace.figures import CoreFigures, MemoryPeak, TraceProfile
+
+ROWS_MOST = 16
+"""With more cores, only those that differ most have a line."""
+OUTLIERS = 8
+DIFFERS_POINTS, DIFFERS_RATIO = 5.0, 1.05
+"""Busy so much more or less, or with steps so much longer, than the median core."""
+BAR = 16
+COLUMNS = (
+    TableColumn("CORE"),
+    TableColumn("LOCAL", rank=6),
+    TableColumn("BUSY"),
+    TableColumn("IDLE", rank=2),
+    TableColumn("MXU", rank=1),
+    TableColumn("HBM BW", rank=3),
+    TableColumn("FLOP/S", rank=4),
+    TableColumn("STEP p50", rank=1),
+    TableColumn("", rank=5, right=False),
+    TableColumn("", right=False),
+)
+FULL_PERCENT, NEARLY_PERCENT = 95.0, 80.0
+
+
+def core_lines(p: TraceProfile, width: int) -> list[Line]:
+    """A row for each core, or for those that differ and one for the others."""
+    cores = p.cores
+    if not cores:
+        return []
+    busy = median(_busy(c) for c in cores)
+    steps = [c.steps.p50_s for c in cores if c.steps and c.steps.whole]
+    usual = median(steps) if steps else None
+    rows = [_row(c, busy, usual) for c in _chosen(cores, busy, usual)]
+    if len(cores) > ROWS_MOST:
+        rows.append(_others(cores, _chosen(cores, busy, usual)))
+    remark = f"{len(cores)} cores; those that differ most first" if len(cores) > ROWS_MOST else ""
+    return [heading("CORES", remark), *table(COLUMNS, rows, width)]
+
+
+def _busy(c: CoreFigures) -> float:
+    return 100 * c.busy_s / c.captured_s if c.captured_s > 0 else 0.0
+
+
+def _step(c: CoreFigures) -> float | None:
+    return c.steps.p50_s if c.steps and c.steps.whole else None
+
+
+def _chosen(
+    cores: Sequence[CoreFigures], busy: float, usual: float | None
+) -> Sequence[CoreFigures]:
+    if len(cores) <= ROWS_MOST:
+        return cores
+
+    def difference(c: CoreFigures) -> float:
+        step = _step(c)
+        slower = 100 * abs(step / usual - 1) if step is not None and usual else 0.0
+        return max(abs(_busy(c) - busy), slower)
+
+    return sorted(cores, key=difference, reverse=True)[:OUTLIERS]
+
+
+def _row(c: CoreFigures, busy: float, usual: float | None) -> Sequence[Cell]:
+    mark, style = _mark(c, busy, usual)
+    own = _busy(c)
+    idle = 100 * c.idle_s / c.captured_s if c.captured_s > 0 else None
+    local = str(c.local_index) if c.id is not None and c.local_index not in (None, c.id) else ""
+    return (
+        (core_name(c), style or "bold"),
+        (local, "dim"),
+        (words.percent(own), style or "plain"),
+        (words.percent(idle), "plain"),
+        (words.percent(c.mxu_percent), "plain"),
+        (words.percent(c.hbm_bandwidth_percent), "plain"),
+        (words.flops(c.flops_per_s), "plain"),
+        (words.duration(_step(c)), style or "plain"),
+        (bar(own / 100, BAR), style or "good"),
+        (mark, style or "plain"),
+    )
+
+
+def _mark(c: CoreFigures, busy: float, usual: float | None) -> tuple[str, str]:
+    """What is different about the core, and its style."""
+    step = _step(c)
+    if step is not None and usual and step >= usual * DIFFERS_RATIO:
+        return f"slower by {100 * (step / usual - 1):.0f} %", "bad"
+    points = _busy(c) - busy
+    if abs(points) < DIFFERS_POINTS:
+        return "", ""
+    return ("busier" if points > 0 else "less busy"), "warn"
+
+
+def _others(cores: Sequence[CoreFigures], chosen: Sequence[CoreFigures]) -> Sequence[Cell]:
+    """One row for all cores without a row of their own: the range of their values."""
+    own = {id(c) for c in chosen}
+    rest = [c for c in cores if id(c) not in own]
+    busy = _range([_busy(c) for c in rest])
+    idle = _range([100 - _busy(c) for c in rest])
+    mxu = _range([c.mxu_percent for c in rest])
+    bandwidth = _range([c.hbm_bandwidth_percent for c in rest])
+    steps = [s for c in rest if (s := _step(c)) is not None]
+    step = words.duration(median(steps)) if steps else words.UNKNOWN
+    values = (busy, idle, mxu, bandwidth, "", step, "", "median step" if steps else "")
+    return ((f"{len(rest)} others", "dim"), ("", "dim"), *((v, "dim") for v in values))
+
+
+def _range(values: Sequence[float | None]) -> str:
+    numbers = [v for v in values if v is not None]
+    if not numbers:
+        return words.UNKNOWN
+    low, high = min(numbers), max(numbers)
+    if words.percent(low) == words.percent(high):
+        return words.percent(low)
+    return f"{words.percent(low).removesuffix(' %')}–{words.percent(high)}"
+
+
+GROUPS_MOST = 8
+
+
+def memory_lines(p: TraceProfile, width: int) -> list[Line]:
+    """The peak of each device; devices with the same peak together, the fullest first."""
+    groups: dict[str, list[MemoryPeak]] = {}
+    for m in sorted(p.memory, key=_ratio, reverse=True):
+        groups.setdefault(words.size_pair(m.peak_bytes, m.capacity_bytes), []).append(m)
+    if not groups:
+        return []
+    names = {pair: text.ranges(m.local_index for m in ms) for pair, ms in groups.items()}
+    pairs = [*groups][:GROUPS_MOST]
+    wide = max(width_of(names[pair]) for pair in pairs)
+    wide = min(wide, max(10, width // 4))
+    values = max(map(width_of, pairs))
+    lines: list[Line] = [heading("MEMORY AT ITS PEAK", "local devices")]
+    for pair in pairs:
+        fullest = groups[pair][0]
+        name = padded(words.shortened(names[pair], wide), wide)
+        lines.append((*_memory_start(name, pair, values), *_filling(fullest, width - wide - values)))
+    left = len(groups) - len(pairs)
+    more = [((f" {text.counted(left, 'other amount')}, all smaller", "dim"),)] if left else []
+    return [*lines, *more]
+
+
+def _memory_start(name: str, pair: str, values: int) -> Line:
+    return ((f" {name}  ", "bold"), (padded(pair, values, right=True), "plain"))
+
+
+def _ratio(m: MemoryPeak) -> float:
+    return m.peak_bytes / m.capacity_bytes if m.capacity_bytes else 0.0
+
+
+def _filling(m: MemoryPeak, room: int) -> Line:
+    if not m.capacity_bytes:
+        return ()
+    style = {"low": "good", "near": "warn", "full": "bad"}[words.fullness(_ratio(m))]
+    drawn = bar(_ratio(m), max(8, min(40, room - 16)))
+    filled = drawn.rstrip("─")
+    percent = padded(words.percent(100 * _ratio(m)), 6, right=True)
+    return ((f"  {percent}  ", style), (filled, style), (drawn[len(filled) :], "dim"))

@@ -1,0 +1,311 @@
+"""What findings are judged by: figures of a profile, each None where the trace does not say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from tpusmi import text
+from tpusmi.report import words
+from tpusmi.report.profile.core_names import core_name
+from tpusmi.trace.figures import CoreFigures, MemoryPeak, Operation, TraceProfile
+
+MATMULS = ("convolution", "dot", "gemm", "matmul")
+COLLECTIVES = (
+    "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective", "async-collective",
+    "ragged-all-to-all", "send", "recv",
+)  # fmt: skip
+WAITS = ("copy-done", "copy-start", "async-done", "async-start", "infeed", "outfeed", "host send",
+         "host recv", *COLLECTIVES)  # fmt: skip
+"""Categories of operations that wait for something else than the device's own work."""
+LAYOUT = (
+    "copy", "transpose", "reshape", "pad", "slice", "dynamic-slice", "dynamic-update-slice",
+    "concatenate", "data formatting", "bitcast-convert", "reverse",
+)  # fmt: skip
+"""Categories that only move data. Fusions of them have ` fusion` after the name."""
+CALLBACKS = ("callback", "outfeed", "debug_print")
+"""In the name or the path of an operation that calls the host."""
+NAMES_MOST = 3
+NAME_WIDTH = 36
+SMALL_PROGRAM_S = 1e-3
+MANY_PER_S = 200.0
+"""Short programs, one after the other, at this rate per core: starting them takes the time."""
+STEPS_LEAST = 5
+"""So few steps have no percentiles that say anything."""
+
+
+class Evidence(NamedTuple):
+    """Percentages are of the captured time of all cores, where nothing else is said."""
+
+    input_percent: float | None = None
+    """Of the step time."""
+    idle_percent: float | None = None
+    """Without what already counts as waiting for input, or as starting small programs."""
+    idle_small_percent: float | None = None
+    small_per_s: float | None = None
+    small_mean: str = ""
+    compile_percent: float | None = None
+    collectives_percent: float | None = None
+    collectives: str = ""
+    host_percent: float | None = None
+    copies_percent: float | None = None
+    """Waiting for copies, where the trace does not say whether they are to the host."""
+    copies: str = ""
+    outfeed_percent: float | None = None
+    callbacks_percent: float | None = None
+    callbacks: str = ""
+    slow_core_percent: float | None = None
+    """How much longer the steps of the slowest core are than those of the median core."""
+    slow_core: str = ""
+    busy_core_points: float | None = None
+    """How much more of its time the busiest core is busy than the median one."""
+    busy_core: str = ""
+    unused_core_points: float | None = None
+    unused_core: str = ""
+    layout_percent: float | None = None
+    layout: str = ""
+    hbm_bound_percent: float | None = None
+    hbm_bound: str = ""
+    low_mxu_loss_percent: float | None = None
+    """Computing time times the unused part of the MXU meanwhile, where computing is most of it."""
+    matmul_loss_percent: float | None = None
+    """The same where the matrix multiplications themselves are slow."""
+    mxu_percent: float | None = None
+    compute_percent: float | None = None
+    matmul_percent: float | None = None
+    matmul_mxu_percent: float | None = None
+    matmuls: str = ""
+    top_percent: float | None = None
+    top: str = ""
+    overclaimed_percent: float | None = None
+    """FLOP/s over the peak of an operation that claims more than a device can do."""
+    overclaimed: str = ""
+    uneven_ratio: float | None = None
+    """p95 of the step times over p50."""
+    p50: str = ""
+    p95: str = ""
+    memory_percent: float | None = None
+    memory: str = ""
+    slowed_percent: float | None = None
+    """How much slower the job was during the capture."""
+    before: str = ""
+    during: str = ""
+    paused_s: float | None = None
+    stepless_s: float | None = None
+    """How long the capture was, where no whole step is inside."""
+
+
+def evidence(p: TraceProfile) -> Evidence:
+    """All of it, of one profile."""
+    fields: dict[str, object] = {}
+    for part in (_waiting, _idle, _operations, _mxu, _cores, _steps, _memory, _capture):
+        fields.update(part(p))
+    return Evidence(**fields)  # type: ignore[arg-type]
+
+
+Fields = dict[str, object]
+
+
+def is_of(category: str | None, names: Iterable[str]) -> bool:
+    """Whether the category is one of the names, or a fusion of it."""
+    own = (category or "").lower()
+    return any(own == name or own.startswith((f"{name} ", f"{name}-fusion")) for name in names)
+
+
+def is_wait(o: Operation) -> bool:
+    """Whether it waits for the host or for other devices."""
+    return is_of(o.category or o.name.partition(".")[0], WAITS)
+
+
+def is_collective(o: Operation) -> bool:
+    """Whether it exchanges data with other devices."""
+    return any(
+        name in (o.category or "").lower() or o.name.startswith(name) for name in COLLECTIVES
+    )
+
+
+def named(operations: Sequence[Operation]) -> str:
+    """The names of the longest, safe to print: `fusion.1 (train.py:41), fusion.2 and 5 more`."""
+    parts = [_named(o) for o in operations[:NAMES_MOST]]
+    more = len(operations) - len(parts)
+    return ", ".join(parts) + (f" and {more} more" if more > 0 else "")
+
+
+def _named(o: Operation) -> str:
+    name = words.shortened(text.clean(o.name, 200), NAME_WIDTH)
+    source = words.shortened(text.clean(o.source or "", 200).rpartition("/")[2], NAME_WIDTH)
+    return f"{name} ({source})" if source else name
+
+
+def _sum(
+    p: TraceProfile, is_meant: Callable[[Operation], bool]
+) -> tuple[float | None, list[Operation]]:
+    """The time of some operations together, and which they are; None without operations."""
+    chosen = [o for o in p.operations if is_meant(o)]
+    return (sum(o.self_percent for o in chosen) if p.operations else None), chosen
+
+
+def _waiting(p: TraceProfile) -> Fields:
+    copies, which = _sum(p, lambda o: is_of(o.category, ("copy-done", "copy-start")))
+    host = p.shares.host_percent
+    callbacks, calling = _sum(
+        p,
+        lambda o: any(c in f"{o.name} {o.framework_name or ''}".lower() for c in CALLBACKS),
+    )
+    _, collectives = _sum(p, is_collective)
+    bound = p.input_bound_percent
+    return {
+        "input_percent": p.shares.infeed_percent if bound is None else bound,
+        "compile_percent": p.shares.compile_percent,
+        "collectives_percent": p.shares.collectives_percent,
+        "collectives": named(collectives),
+        "host_percent": host,
+        "copies_percent": copies if host is None else None,
+        "copies": named(which),
+        "outfeed_percent": p.shares.outfeed_percent,
+        "callbacks_percent": callbacks,
+        "callbacks": named(calling),
+    }
+
+
+def _idle(p: TraceProfile) -> Fields:
+    idle = p.idle_percent if p.idle_percent is not None else p.shares.idle_percent
+    if idle is None:
+        return {}
+    # What waits for input is idle as well, except for the time of infeed operations.
+    beyond_infeed = (p.input_bound_percent or 0.0) - (p.shares.infeed_percent or 0.0)
+    rest = max(0.0, idle - max(0.0, beyond_infeed))
+    small = [r for r in p.programs if r.mean_s < SMALL_PROGRAM_S]
+    runs = sum(r.runs for r in small)
+    if not runs or not p.captured_s or runs / p.captured_s < MANY_PER_S:
+        return {"idle_percent": rest}
+    return {
+        "idle_small_percent": rest,
+        "small_per_s": runs / p.captured_s,
+        "small_mean": words.duration(sum(r.runs * r.mean_s for r in small) / runs),
+    }
+
+
+def _operations(p: TraceProfile) -> Fields:
+    layout, moving = _sum(p, lambda o: is_of(o.category, LAYOUT))
+    bound, slow = _sum(
+        p,
+        lambda o: (
+            (o.bound_by or "").upper() == "HBM"
+            and not (is_wait(o) or is_collective(o) or is_of(o.category, LAYOUT))
+        ),
+    )
+    own = [o for o in p.operations if not (is_wait(o) or is_collective(o))]
+    most = max(own, key=lambda o: o.self_percent, default=None)
+    claims = max(p.operations, key=lambda o: o.mxu_percent or 0.0, default=None)
+    judged = any(o.bound_by for o in p.operations)
+    return {
+        "layout_percent": layout,
+        "layout": named(moving),
+        "hbm_bound_percent": bound if judged else None,
+        "hbm_bound": named(slow),
+        "top_percent": most and most.self_percent,
+        "top": named([most]) if most else "",
+        "overclaimed_percent": claims and claims.mxu_percent,
+        "overclaimed": named([claims]) if claims else "",
+    }
+
+
+def _mxu(p: TraceProfile) -> Fields:
+    busy = None if p.idle_percent is None else 100.0 - p.idle_percent
+    compute = p.shares.compute_percent
+    compute = busy if compute is None else compute
+    if p.mxu_percent is None or not compute:
+        return {}
+    matmuls = [o for o in p.operations if is_of(o.category, MATMULS) and o.mxu_percent is not None]
+    share = sum(o.self_percent for o in matmuls)
+    speed = sum(o.self_percent * (o.mxu_percent or 0.0) for o in matmuls) / share if share else None
+    meanwhile = min(100.0, 100.0 * p.mxu_percent / compute)
+    loss = compute * (1 - meanwhile / 100) / 2 if meanwhile < LOW_MXU_PERCENT else None
+    is_slow = speed is not None and speed < SLOW_MATMUL_PERCENT
+    return {
+        "low_mxu_loss_percent": None if is_slow else loss,
+        "matmul_loss_percent": loss if is_slow else None,
+        "mxu_percent": p.mxu_percent,
+        "compute_percent": compute,
+        "matmul_percent": share if matmuls else None,
+        "matmul_mxu_percent": speed,
+        "matmuls": named(matmuls),
+    }
+
+
+LOW_MXU_PERCENT, SLOW_MATMUL_PERCENT = 30.0, 40.0
+"""Of the peak, while computing; and within the matrix multiplications."""
+
+
+def _cores(p: TraceProfile) -> Fields:
+    return {**_slow_core(p.cores), **_uneven_cores(p.cores)}
+
+
+def _slow_core(cores: Sequence[CoreFigures]) -> Fields:
+    timed = [(c.steps.p50_s, c) for c in cores if c.steps and c.steps.whole and c.steps.p50_s > 0]
+    if len(timed) < 2:
+        return {}
+    slowest, core = max(timed, key=lambda pair: pair[0])
+    others = median(s for s, c in timed if c is not core)
+    return {"slow_core_percent": 100 * (slowest / others - 1), "slow_core": core_name(core)}
+
+
+def _uneven_cores(cores: Sequence[CoreFigures]) -> Fields:
+    busy = [(100 * c.busy_s / c.captured_s, c) for c in cores if c.captured_s > 0]
+    if len(busy) < 2:
+        return {}
+    most, least = (f(busy, key=lambda pair: pair[0]) for f in (max, min))
+    others = median(share for share, c in busy if c is not most[1])
+    those = median(share for share, c in busy if c is not least[1])
+    return {
+        "busy_core_points": most[0] - others,
+        "busy_core": core_name(most[1]),
+        "unused_core_points": those - least[0],
+        "unused_core": core_name(least[1]),
+    }
+
+
+def _steps(p: TraceProfile) -> Fields:
+    steps = p.steps
+    if steps is None or not steps.whole:
+        return _stepless(p)
+    if steps.whole < STEPS_LEAST or steps.p50_s <= 0:
+        return {}
+    return {
+        "uneven_ratio": steps.p95_s / steps.p50_s,
+        "p50": words.duration(steps.p50_s),
+        "p95": words.duration(steps.p95_s),
+    }
+
+
+def _stepless(p: TraceProfile) -> Fields:
+    """Without step markers, a program that ran at most twice is all that there is of the steps."""
+    was_cut = p.steps is not None and p.steps.cut_off > 0
+    too_few = p.steps is None and bool(p.programs) and max(r.runs for r in p.programs) <= 2
+    return {"stepless_s": p.captured_s} if was_cut or too_few else {}
+
+
+def _memory(p: TraceProfile) -> Fields:
+    def ratio(m: MemoryPeak) -> float:
+        return m.peak_bytes / m.capacity_bytes if m.capacity_bytes else 0.0
+
+    fullest = max(p.memory, key=ratio, default=None)
+    if fullest is None or not fullest.capacity_bytes:
+        return {}
+    pair = words.size_pair(fullest.peak_bytes, fullest.capacity_bytes)
+    return {"memory_percent": 100 * ratio(fullest), "memory": f"{pair} on device {fullest[0]}"}
+
+
+def _capture(p: TraceProfile) -> Fields:
+    cost = p.capture.cost
+    before, during = cost.steps_per_s_before, cost.steps_per_s_during
+    if not before or during is None:
+        return {"paused_s": cost.paused_s}
+    return {
+        "slowed_percent": 100 * (1 - during / before),
+        "before": words.rate(before),
+        "during": words.rate(during),
+        "paused_s": cost.paused_s,
+    }

@@ -1,0 +1,155 @@
+"""The figures of a profile, its steps, and where the time went, as lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from tpusmi.report import words
+from tpusmi.report.profile.styled import Line, bar, heading, padded, width_of
+from tpusmi.trace.figures import TRACE, TracedSteps, TraceProfile
+
+GAP = 4
+BAR_MOST = 60
+NOTHING_PERCENT = 0.05
+SHARES = (
+    ("compute_percent", "compute", "good"),
+    ("collectives_percent", "collectives", "graph2"),
+    ("infeed_percent", "infeed", "warn"),
+    ("outfeed_percent", "outfeed", "graph3"),
+    ("host_percent", "host copies", "graph3"),
+    ("idle_percent", "idle", "dim"),
+)
+"""Field, name and style of the shares that add up to 100."""
+
+
+class Figure(NamedTuple):
+    """A name, a value, and who read it from the trace."""
+
+    name: str
+    value: str
+    source: str = ""
+
+
+def figures(p: TraceProfile) -> list[Figure]:
+    """The figures of all cores together. Unknown ones are dashes."""
+
+    def of(name: str, field: str, value: str | None = None) -> Figure:
+        number = getattr(p, field)
+        own = words.percent(number) if value is None else value
+        return Figure(name, own, "" if number is None else source_of(p.sources, field))
+
+    return [
+        of("Duty cycle", "duty_cycle_percent"),
+        of("Idle", "idle_percent"),
+        of("MXU", "mxu_percent"),
+        of("HBM bandwidth", "hbm_bandwidth_percent"),
+        of("FLOP rate", "flops_per_s", of_peak(p.flops_per_s, p.peak_flops_per_s)),
+        of("Input-bound", "input_bound_percent"),
+    ]
+
+
+def source_of(sources: Mapping[str, str], field: str) -> str:
+    """`xprof` or `agent`; empty for tpusmi's own reading, which is the usual one."""
+    source = sources.get(field, TRACE)
+    return source if source in ("xprof", "agent") else ""
+
+
+def of_peak(flops: float | None, peak: float | None) -> str:
+    """`139 TFLOP/s, 60 % of 233 TFLOP/s`."""
+    if flops is None or not peak:
+        return words.flops(flops)
+    return f"{words.flops(flops)}, {words.percent(100 * flops / peak)} of {words.flops(peak)}"
+
+
+def figure_lines(p: TraceProfile, width: int) -> list[Line]:
+    """The figures in as many columns as fit, and the steps below."""
+    lines = _in_columns(figures(p), width)
+    steps = step_words(p.steps)
+    source = source_of(p.sources, "steps") if p.steps else ""
+    step_line: Line = ((" Step time  ", "plain"), (steps, "bold" if p.steps else "plain"))
+    return [heading("FIGURES", _legend(p)), *lines, (*step_line, (f"  {source}", "dim"))]
+
+
+def _legend(p: TraceProfile) -> str:
+    marked = sorted({s for f in p.sources if (s := source_of(p.sources, f))})
+    return f"marked {' or '.join(marked)}: not tpusmi's own reading" if marked else ""
+
+
+def _in_columns(cells: list[Figure], width: int) -> list[Line]:
+    names = max(width_of(f.name) for f in cells) + 2
+    values = [f"{f.value}" for f in cells]
+    for count in (len(cells), 3, 2, 1):
+        rows = [range(n, min(n + count, len(cells))) for n in range(0, len(cells), count)]
+        each = [
+            max(width_of(values[n]) for n in range(c, len(cells), count))
+            for c in range(min(count, len(cells)))
+        ]
+        source = max(width_of(f.source) for f in cells) + 1
+        if count == 1 or sum(names + w + source + GAP for w in each) - GAP + 1 <= width:
+            return [_figure_line([cells[n] for n in row], names, each, source) for row in rows]
+    return []
+
+
+def _figure_line(cells: list[Figure], names: int, widths: list[int], source: int) -> Line:
+    pieces: list[tuple[str, str]] = []
+    for n, (f, width) in enumerate(zip(cells, widths, strict=False)):
+        pieces += [
+            ((" " * GAP if n else " ") + padded(f.name, names), "plain"),
+            (padded(f.value, width), "bold" if f.value != words.UNKNOWN else "plain"),
+            (padded(f" {f.source}", source), "dim"),
+        ]
+    return tuple(pieces)
+
+
+def step_words(steps: TracedSteps | None) -> str:
+    """`120 ms p50 · 120 ms min · … · 4 whole steps, 1 cut off and left out`."""
+    if steps is None:
+        return words.UNKNOWN
+    cut = f"{steps.cut_off} cut off and left out" if steps.cut_off else ""
+    if not steps.whole:
+        return f"{words.UNKNOWN} (no whole step inside{f', {cut}' if cut else ''})"
+    times = (
+        (steps.p50_s, "p50"),
+        (steps.min_s, "min"),
+        (steps.mean_s, "mean"),
+        (steps.p95_s, "p95"),
+        (steps.max_s, "max"),
+    )
+    whole = f"{steps.whole} whole" + (f", {cut}" if cut else "")
+    return " · ".join([*(f"{words.duration(t)} {name}" for t, name in times), whole])
+
+
+def time_lines(p: TraceProfile, width: int) -> list[Line]:
+    """A bar for each share of the time, and which shares are unknown or nothing."""
+    values = [(getattr(p.shares, field), name, style) for field, name, style in SHARES]
+    if all(value is None for value, _, _ in values):
+        return []
+    names = max(width_of(name) for _, name, _ in values) + 2
+    room = max(10, min(BAR_MOST, width - names - 10))
+    lines: list[Line] = [heading("WHERE THE TIME WENT", "of all cores")]
+    for value, name, style in values:
+        if value is not None and value >= NOTHING_PERCENT:
+            percent = padded(words.percent(value), 6, right=True)
+            lines.append(_bar_line(padded(name, names), percent, value, room, style))
+    return [*lines, *(((f" {words_}", "dim"),) for words_ in _remarks(p, values))]
+
+
+def _bar_line(name: str, percent: str, value: float, room: int, style: str) -> Line:
+    drawn = bar(value / 100, room)
+    filled = drawn.rstrip("─")
+    return ((f" {name}{percent}  ", "plain"), (filled, style), (drawn[len(filled) :], "dim"))
+
+
+def _remarks(
+    p: TraceProfile, values: list[tuple[float | None, str, str]]
+) -> Iterator[str]:
+    compiling = p.shares.compile_percent
+    if compiling is not None and compiling >= NOTHING_PERCENT:
+        yield f"Meanwhile the host compiled for {words.percent(compiling)} of the time."
+    nothing = [name for value, name, _ in values if value is not None and value < NOTHING_PERCENT]
+    unknown = [name for value, name, _ in values if value is None]
+    parts = (("nothing", nothing), ("unknown", unknown))
+    remark = "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
+    if remark:
+        yield remark

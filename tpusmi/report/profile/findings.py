@@ -1,0 +1,56 @@
+"""What stands out in a profile and what to do about it, worst first. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tpusmi.report.profile.evidence import Evidence, evidence
+from tpusmi.report.profile.finding_cases import BAD, BAD_PERCENT, CASES, WARN, Case
+from tpusmi.trace.figures import TraceProfile
+
+
+class Finding(NamedTuple):
+    """One thing that stands out. Texts of the trace in it are safe to print."""
+
+    code: str
+    title: str
+    figure: str
+    """How bad it is: `54 % of the step time`."""
+    where: str
+    """Which operations or cores; empty where it concerns all."""
+    advice: str
+    weight_percent: float
+    """About how much of the time it costs."""
+    style: str
+    """`bad`, `warn`, or `dim` for what is about the capture itself."""
+
+
+def findings(profile: TraceProfile) -> tuple[Finding, ...]:
+    """All findings, the one that costs most first. A figure that is unknown makes none."""
+    seen = evidence(profile)
+    pid = "PID" if profile.capture.pid is None else str(profile.capture.pid)
+    made = [finding for case in CASES if (finding := _made(case, seen, pid))]
+    return tuple(sorted(made, key=lambda f: -f.weight_percent))
+
+
+def can_judge(profile: TraceProfile) -> bool:
+    """Whether the profile has any of the figures that findings are judged by."""
+    seen = evidence(profile)
+    return any(getattr(seen, case.measure) is not None for case in CASES)
+
+
+def _made(case: Case, seen: Evidence, pid: str) -> Finding | None:
+    measured = getattr(seen, case.measure)
+    if measured is None or measured < case.least:
+        return None
+    weight = -case.weight if case.weight < 0 else case.weight * measured
+    fields = {**seen._asdict(), "pid": pid}
+    return Finding(
+        code=case.code,
+        title=case.title.format(**fields),
+        figure=case.figure.format(**fields),
+        where=case.where.format(**fields),
+        advice=case.advice.format(**fields),
+        weight_percent=weight,
+        style=case.level or (BAD if weight >= BAD_PERCENT else WARN),
+    )
