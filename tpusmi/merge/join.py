@@ -38,9 +38,7 @@ from tpusmi.model import (
 from tpusmi.model.history import Key
 
 DROP_AFTER_S = 60.0
-"""A value is dropped this long after it is too old to be current, unless its process is dead.
-The values of captures are kept by their source, for as long as it chooses.
-"""
+"""A value is dropped this long after it is too old to be current, unless its process is dead."""
 Rows = dict[str, dict[int, Reading]]
 """Metric, ids in order, each with its reading."""
 
@@ -166,8 +164,7 @@ class Join:
     def _of_captures(self, readings: Iterable[Reading]) -> list[Reading]:
         from tpusmi.merge.traced import of_devices
 
-        held = {p: self._shown_of(self._machine.of(p)) for p in self._machine.holds}
-        return of_devices(readings, self._agents, held, self.notes[PROFILE])
+        return of_devices(readings, self._agents, self._machine, self._shown_of, self.notes[PROFILE])
 
     def _strangers(self, servers: Iterable[Server]) -> list[Server]:
         """Servers of processes that hold no TPU, on a machine that has one: elsewhere it may be a
@@ -280,9 +277,9 @@ class Join:
         best: dict[Key, Reading] = {}
         dead, now_s = self.dead, self.at_s
         for subject, r in self._of_subjects:
-            if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and r.source != PROFILE:
-                if process_of(subject) not in dead:
-                    continue
+            is_old = now_s - r.at_s > r.fresh_s + DROP_AFTER_S and r.source != PROFILE
+            if is_old and process_of(subject) not in dead:
+                continue
             rival = best.setdefault((subject, r.metric), r)
             if rival is not r and _is_better(r, rival, now_s):
                 best[subject, r.metric] = r

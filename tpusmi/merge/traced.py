@@ -6,22 +6,23 @@ the process holds, in order, where the trace has as many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from tpusmi.model import Device, DeviceKey, ProcessKey, Reading, TracedKey
+from tpusmi.merge.machine import Agents, Machine
+from tpusmi.model import Device, DeviceKey, Reading, TracedKey
 from tpusmi.text import counted
 
 
 
 def of_devices(
     readings: Iterable[Reading],
-    agents: Mapping[ProcessKey | None, Sequence[Device]],
-    held: Mapping[ProcessKey, Sequence[Device]],
+    agents: Agents,
+    machine: Machine,
+    shown_of: Callable[[Iterable[Device]], Sequence[Device]],
     notes: list[str],
 ) -> list[Reading]:
-    """The readings of captures, each of its device. Those whose device is not certain are left out,
-    and a note says so. `agents` are the devices that agents report, `held` those of the machine
-    that a process can be seen to hold.
+    """The readings of captures, each of its device. Readings of a device that is
+    not certain are left out, and a note says so. `shown_of` gives the machine's devices as they are shown.
     """
     places: dict[TracedKey, DeviceKey | None] = {}
     placed: list[Reading] = []
@@ -31,8 +32,9 @@ def of_devices(
             continue
         if traced not in places:
             own = agents.get(traced.process)
-            by_rank = _by_rank(traced, held.get(traced.process, ()))
-            places[traced] = by_rank if own is None else _by_index(traced, own)
+            is_holder = own is None and traced.process in machine.holds
+            held = shown_of(machine.of(traced.process)) if is_holder else ()
+            places[traced] = _by_rank(traced, held) if own is None else _by_index(traced, own)
         device = places[traced]
         if device is not None:
             placed.append(r._replace(subject=device))

@@ -4,8 +4,6 @@ Each capture is of one moment. Its figures are current for FRESH_S, then shown a
 after KEPT_S.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

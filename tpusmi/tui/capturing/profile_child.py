@@ -16,7 +16,7 @@ from typing import IO, NamedTuple
 
 OUTPUT_BYTES_MOST = 16 * 1024 * 1024
 LINE_BYTES_MOST = 4096
-"""Of a longer line on stderr, only the end is read."""
+"""Only the end of a longer line on stderr is read."""
 CHUNK_BYTES = 65536
 LOOK_EVERY_S = 0.1
 ENDS_WITHIN_S = 3.0
@@ -31,7 +31,7 @@ class EndedChild(NamedTuple):
     """Its exit code; the negative number of the signal that ended it."""
     output: bytes
     last_line: str
-    """Of its stderr; empty when it printed nothing."""
+    """The last on its stderr; empty when it printed nothing."""
     trouble: str = ""
     """Why it was ended before it was done, in a sentence; else empty."""
 

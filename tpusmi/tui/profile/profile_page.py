@@ -42,7 +42,7 @@ class ProfilePage(ScrollPage):
         self._compares = False
         self._drawn_of: tuple[object, ...] = ()
         self._drawn: list[Row] = []
-        """The lines of the profile, which is what takes time to draw."""
+        """The lines of the profile, kept because they take time to draw."""
 
     def on_mount(self) -> None:
         self.set_interval(REDRAW_S, self._show_progress)
