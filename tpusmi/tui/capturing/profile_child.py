@@ -18,7 +18,7 @@ OUTPUT_BYTES_MOST = 16 * 1024 * 1024
 LINE_BYTES_MOST = 4096
 """Only the end of a longer line on stderr is read."""
 CHUNK_BYTES = 65536
-LOOK_EVERY_S = 0.1
+LOOK_EVERY_S, REAP_EVERY_S = 0.1, 0.01
 ENDS_WITHIN_S = 3.0
 """A child that has been asked to end is killed after that time."""
 REAPED_WITHIN_S = 1.0
@@ -54,7 +54,8 @@ class ProfileChild:
         )
         self._on_line = on_line
         self._output, self._line = bytearray(), bytearray()
-        self._last_line = ""
+        self._last_line = self._passed_on = ""
+        self._pass_on_at_s = 0.0
 
     def run(self, until_s: float, is_cancelled: Callable[[], bool]) -> EndedChild:
         """Read until the child ends; end it when the time is up, or nothing is to come of it."""
@@ -73,7 +74,7 @@ class ProfileChild:
 
     def _read(self, until_s: float, is_cancelled: Callable[[], bool]) -> str:
         """Read both pipes to their ends; why it stopped before, in a sentence, or nothing."""
-        streams = [s for s in (self._process.stdout, self._process.stderr) if s is not None]
+        streams = self._streams()
         while streams:
             if is_cancelled():
                 return "the capture was cancelled"
@@ -81,13 +82,29 @@ class ProfileChild:
                 return "the capture took too long, and was ended"
             if len(self._output) > OUTPUT_BYTES_MOST:
                 return "the capture printed too much, and was ended"
-            for stream in select.select(streams, [], [], LOOK_EVERY_S)[0]:
-                if not self._took_some(stream):
-                    streams.remove(stream)
+            self._read_some(streams, LOOK_EVERY_S)
+            self._pass_on()
             if self._process.poll() is not None and not select.select(streams, [], [], 0)[0]:
                 break  # a process that it started holds the pipes open
         self._take_talk(b"\n")
         return ""
+
+    def _streams(self) -> list[IO[bytes]]:
+        return [s for s in (self._process.stdout, self._process.stderr) if s is not None]
+
+    def _read_some(self, streams: list[IO[bytes]], wait_s: float) -> None:
+        """Read from the pipes what arrives within that time; one that has ended is taken out."""
+        for stream in select.select(streams, [], [], wait_s)[0]:
+            if not self._took_some(stream):
+                streams.remove(stream)
+
+    def _pass_on(self) -> None:
+        """Pass the newest line on, no more often than a person can read."""
+        now_s = time.monotonic()
+        if self._last_line != self._passed_on and now_s >= self._pass_on_at_s:
+            self._pass_on_at_s = now_s + LOOK_EVERY_S
+            self._passed_on = self._last_line
+            self._on_line(self._last_line)
 
     def _took_some(self, stream: IO[bytes]) -> bool:
         """False at the end of the stream."""
@@ -103,9 +120,7 @@ class ProfileChild:
         self._line = bytearray(rest[-LINE_BYTES_MOST:])
         for line in lines:
             text = line[-LINE_BYTES_MOST:].decode("utf-8", "replace").strip()
-            if text:
-                self._last_line = text
-                self._on_line(text)
+            self._last_line = text or self._last_line
 
     def _end(self, wait_s: float) -> None:
         """Wait for the end of the child, ask for it, kill it where it does not end, and reap it."""
@@ -115,15 +130,18 @@ class ProfileChild:
             if not self._has_ended_in(ENDS_WITHIN_S):
                 _signal_group(process.pid, signal.SIGKILL)
                 self._has_ended_in(REAPED_WITHIN_S)
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
+        for stream in self._streams():
+            stream.close()
 
     def _has_ended_in(self, wait_s: float) -> bool:
-        try:
-            self._process.wait(wait_s)
-        except subprocess.TimeoutExpired:
-            return False
+        """Whether it ends within that time. What it prints meanwhile is read: else it would wait."""
+        until_s, streams = time.monotonic() + wait_s, self._streams()
+        while self._process.poll() is None:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                return False
+            self._read_some(streams, min(left_s, REAP_EVERY_S))
+            del self._output[OUTPUT_BYTES_MOST:]
         return True
 
 
