@@ -166,7 +166,7 @@ def test_operations_nest_and_stay_inside_the_capture(tmp_path: Path) -> None:
     assert len(devices) == 4
     for lines in devices:
         for events in lines.values():
-            assert all(0 <= e.start_ns and e.end_ns <= SECONDS * 1e9 + 1 for e in events)
+            assert all(e.start_ns >= 0 and e.end_ns <= SECONDS * 1e9 + 1 for e in events)
         loops = [e for e in lines["XLA Ops"] if "while" in e.name]
         inner = [e for e in lines["XLA Ops"] if "while" not in e.name]
         for before, after in itertools.pairwise(inner):

@@ -79,7 +79,7 @@ class TracedPlane:
         return line
 
     def kind(self, name: str) -> int:
-        """The number of the event metadata that has that name and no more, made at first use."""
+        """The number of the event metadata that is that name alone, made at first use."""
         if name not in self._plain_kinds:
             self._plain_kinds[name] = self.new_kind(name)
         return self._plain_kinds[name]

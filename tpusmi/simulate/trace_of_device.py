@@ -209,14 +209,17 @@ def _costs(
 ) -> _Costs:
     """As many FLOPs and bytes as the host's columns show at that moment, noise included."""
     job, at_s = capture.running.workload, capture.moment_s(run)
-    if run.end_s == math.inf:  # it hangs, and computes nothing
-        return _Costs(0.0, 0.0, 0.0, shares, run.program.operations)
-    length_s = run.length_s if run.number is None else 1 / job.steps_per_s(at_s)
-    moved_most = peak_hbm_bytes_per_s_per_device(capture.generation) * length_s
+    flops = moved = moved_most = 0.0
+    if run.end_s < math.inf:  # else it hangs, and computes nothing
+        length_s = run.length_s if run.number is None else 1 / job.steps_per_s(at_s)
+        moved_most = peak_hbm_bytes_per_s_per_device(capture.generation) * length_s
+        flops_most = (peak_flops_per_device(capture.generation) or 0.0) * length_s
+        flops = job.mxu(at_s, device_id) * flops_most
+        moved = job.bandwidth(at_s, device_id) * moved_most
     return _Costs(
-        job.mxu(at_s, device_id) * (peak_flops_per_device(capture.generation) or 0.0) * length_s,
-        job.bandwidth(at_s, device_id) * moved_most,
-        moved_most,
-        shares,
-        run.program.operations,
+        flops=flops,
+        moved=moved,
+        moved_most=moved_most,
+        shares=shares,
+        operations=run.program.operations,
     )

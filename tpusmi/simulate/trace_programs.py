@@ -23,7 +23,7 @@ class SimulatedOperation(NamedTuple):
     name: str
     category: str
     share: float
-    """Of the time of all that compute, or of that of all collectives; over all layers of a loop."""
+    """A share of the time of all that compute, or of all collectives. Over all layers of a loop."""
     intensity: float
     """How many FLOPs it does in a time, compared to the other operations."""
     traffic: float

@@ -44,7 +44,7 @@ class TracedRun(NamedTuple):
     end_s: float
     activity: str
     number: int | None
-    """Number of the step; None for what is no step."""
+    """Number of the step; None where it is not a step."""
 
     @property
     def program(self) -> SimulatedProgram:
