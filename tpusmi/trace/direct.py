@@ -26,7 +26,7 @@ from tpusmi.trace.step_times import (
 from tpusmi.trace.stream_device import GpuPlane, gpu_planes, read_cpu
 from tpusmi.trace.tpu_plane import PLANE as TPU_PLANE
 from tpusmi.trace.tpu_plane import CoreIds, TpuPlane
-from tpusmi.trace.trace_file import TraceFile
+from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.xspace import XPlane, XSpace, read_space
 
 SIMULATED_HOST = "simulated"

@@ -22,7 +22,7 @@ from tpusmi.trace.messages import (
     numbers,
     varint,
 )
-from tpusmi.trace.trace_file import TraceFile
+from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.xspace import XLine, XPlane
 
 BLOCK_BYTES = 256 * 1024

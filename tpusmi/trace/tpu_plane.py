@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tpusmi import chips
 from tpusmi.text import clean
 from tpusmi.trace.busy_time import BusyTime, OutOfOrderError, SelfTimes, Tally
-from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow, StepRow
+from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow, DeviceStep
 from tpusmi.trace.event_blocks import EventBlock, EventReader
 from tpusmi.trace.messages import NotATraceError, fields
 from tpusmi.trace.operation_facts import INFEED, OFF_DUTY, OperationFacts, facts_of
@@ -227,10 +227,10 @@ class StepCounts:
             if step.start + step.duration <= starts[0]:
                 self._first = i + 1
 
-    def rows(self) -> Iterator[StepRow]:
+    def rows(self) -> Iterator[DeviceStep]:
         """The steps, with their counts."""
         for (name, start, duration), count in zip(self._steps, self._counts, strict=True):
-            yield StepRow(name, start, start + duration, count)
+            yield DeviceStep(name, start, start + duration, count)
 
 
 class CoreIds:

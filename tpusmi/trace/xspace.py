@@ -16,7 +16,7 @@ from tpusmi.trace.messages import (
     signed,
     text,
 )
-from tpusmi.trace.trace_file import TraceFile
+from tpusmi.trace.open_trace import TraceFile
 
 PLANES_MOST = 10_000
 NAME_MOST = 256
