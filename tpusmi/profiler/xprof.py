@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tpusmi.profiler.xprof_figures import NO_STEPS, profile_of
+from tpusmi.profiler.xprof_figures import FROM_RATE, NO_STEPS, profile_of
 from tpusmi.profiler.xprof_run import pages_of
 from tpusmi.trace.figures import TRACE, XPROF, TimeShares, TraceProfile
 from tpusmi.trace.limits import TraceLimits
@@ -65,6 +65,8 @@ def with_xprof_each(
 
 def joined(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     """One profile of two readings of the same trace: ours, and that of xprof's pages."""
+    differences = _differences(own, theirs)
+    theirs = _without_estimates(own, theirs)
     members: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for names, order in ((XPROF_FIRST, (theirs, own)), (OURS_FIRST, (own, theirs))):
@@ -78,7 +80,17 @@ def joined(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
         members["shares"] = shares
         sources["shares"] = XPROF if _is_told(theirs.shares) else _source(own, theirs, "shares")
     profile = own._replace(**members, sources=sources)
-    return _with_notes(profile, (*_notes_of(profile, theirs), *_differences(own, theirs)))
+    return _with_notes(profile, (*_notes_of(profile, theirs), *differences))
+
+
+def _without_estimates(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
+    """xprof's MXU utilization is a plain rate where nothing was measured: ours may know more, such
+    as the hardware's counters.
+    """
+    if own.mxu_percent is None or FROM_RATE not in theirs.notes:
+        return theirs
+    notes = tuple(note for note in theirs.notes if note != FROM_RATE)
+    return theirs._replace(mxu_percent=None, notes=notes)
 
 
 def _source(profile: TraceProfile, theirs: TraceProfile, name: str) -> str:

@@ -6,7 +6,15 @@ import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.profiler.xprof_tables import count, measured, members, number, objects, with_column
+from tpusmi.profiler.xprof_tables import (
+    amount,
+    count,
+    measured,
+    members,
+    number,
+    objects,
+    with_column,
+)
 from tpusmi.text import clean
 from tpusmi.trace.figures import Operation, TimeShares
 
@@ -104,8 +112,8 @@ def _operation(row: Mapping[str, Any], programs: Mapping[str, str], peaks: Peaks
         framework_name=framework_name.rstrip(":") if framework_name else None,
         source=_source(row.get("source_info")),
         runs=count(row.get("occurrences")),
-        self_s=(number(row.get("total_self_time")) or 0.0) * MICRO,
-        self_percent=number(row.get("total_self_time_percent")) or 0.0,
+        self_s=amount(row.get("total_self_time")) * MICRO,
+        self_percent=amount(row.get("total_self_time_percent")),
         flops_per_s=flops,
         mxu_percent=mxu,
         hbm_bytes_per_s=None if bytes_per_s and bandwidth is None else bytes_per_s,
