@@ -35,7 +35,7 @@ OURS_FIRST = (
     "cores",
     "programs",
 )
-"""These stand in the trace itself, or xprof does not tell them for each core."""
+"""The trace itself has these, or xprof does not have them for each core."""
 COMPARED = {
     "idle_percent": "idle",
     "mxu_percent": "MXU utilization",
