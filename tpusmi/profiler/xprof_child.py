@@ -31,7 +31,6 @@ PAGES = (
     "hlo_stats",
     "roofline_model",
     "memory_profile",
-    "kernel_stats",
 )
 """xprof's names of the pages that are read. Its trace viewer would cost more than all of them."""
 MODULE = "xprof.convert.raw_to_tool_data"
