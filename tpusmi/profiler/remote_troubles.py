@@ -134,6 +134,14 @@ ONLY_DEVICES = (
 )
 
 
+def shared(address: Address, pid: int) -> str:
+    """The port does not say which job was captured."""
+    return (
+        f"Several processes listen on port {address.port}, and the kernel chose {pid}."
+        " Start their profilers on different ports"
+    )
+
+
 def _reason(end: CallEnd) -> str:
     names = Code._value2member_map_
     name = names[end.status].name if end.status in names else "no status"
