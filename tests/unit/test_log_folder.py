@@ -221,7 +221,7 @@ def full_disk() -> Iterator[None]:
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
-    with full_disk(), pytest.raises(CaptureError, match="Cannot save the trace in .*: File too"):
+    with full_disk(), pytest.raises(CaptureError, match=r"Cannot save the trace in .*: File too"):
         save(str(REAL), str(logs), OLDER, "host")
     assert not logs.exists()
 

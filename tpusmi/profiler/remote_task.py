@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tpusmi.profiler import local_ports, remote_troubles
 from tpusmi.profiler.old_servers import NOWHERE, take_over
+from tpusmi.profiler.received_file import ReceivedFile
 from tpusmi.profiler.remote_addresses import Address
 from tpusmi.profiler.remote_messages import (
     ENVELOPE_MOST,
@@ -23,7 +24,6 @@ from tpusmi.profiler.remote_messages import (
 from tpusmi.profiler.remote_round import Round
 from tpusmi.profiler.remote_stream import CallStream, StreamError, connect
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
-from tpusmi.profiler.trace_file import TraceFile
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.trace.figures import GRPC, Capture
 from tpusmi.trace.troubles import CaptureError, Trouble
@@ -149,7 +149,7 @@ class RemoteTask:
         began_s, began_at_s = time.monotonic(), time.time()
         shared.say(f"Capturing {self._address} for {request.duration_ms / 1000:g} s")
         path = os.path.join(shared.folder, f"{self._place:03}.xplane.pb")
-        with TraceFile(path) as file:
+        with ReceivedFile(path) as file:
             is_empty = self._receive(server, message, file, shared)
             if not file.size and server.is_old:
                 file.size = self._taken_over(session, path, request) if writes else 0
@@ -176,7 +176,7 @@ class RemoteTask:
             notes.append(remote_troubles.shared(self._address, server.pid))
         return tuple(notes)
 
-    def _receive(self, server: _Server, message: bytes, file: TraceFile, shared: Round) -> bool:
+    def _receive(self, server: _Server, message: bytes, file: ReceivedFile, shared: Round) -> bool:
         """The answer, its trace into the file; True when the server says that it is empty."""
         address, request = self._address, shared.request
 
