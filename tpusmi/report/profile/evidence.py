@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from statistics import median
+from statistics import median, median_high
 from typing import NamedTuple
 
 from tpusmi import text
@@ -256,14 +256,14 @@ def _uneven_cores(cores: Sequence[CoreFigures]) -> Fields:
     busy = [(100 * c.busy_s / c.captured_s, c) for c in cores if c.captured_s > 0]
     if len(busy) < 2:
         return {}
-    most, least = (f(busy, key=lambda pair: pair[0]) for f in (max, min))
-    others = median(share for share, c in busy if c is not most[1])
-    those = median(share for share, c in busy if c is not least[1])
+    (least, idlest), *_, (most, busiest) = sorted(busy, key=lambda pair: pair[0])
+    # Of an even number the higher one: of two cores, one has less to do, and none has more.
+    usual = median_high(share for share, _ in busy)
     return {
-        "busy_core_points": most[0] - others,
-        "busy_core": core_name(most[1]),
-        "unused_core_points": those - least[0],
-        "unused_core": core_name(least[1]),
+        "busy_core_points": most - usual,
+        "busy_core": core_name(busiest),
+        "unused_core_points": usual - least,
+        "unused_core": core_name(idlest),
     }
 
 

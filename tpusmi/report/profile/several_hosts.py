@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.capture_words import label, local_time
+from tpusmi.report.profile.capture_words import device_name, label, local_time
 from tpusmi.report.profile.figure_lines import step_time
 from tpusmi.report.profile.finding_lines import ADVICE_WIDTH, TOO_LITTLE, WELL, of_finding
 from tpusmi.report.profile.findings import Finding, can_judge, findings
@@ -87,7 +87,7 @@ def labels(profiles: Sequence[TraceProfile]) -> list[str]:
 
 def _head(profiles: Sequence[TraceProfile], failures: Sequence[tuple[str, str]]) -> list[Line]:
     cores = sum(len(p.cores) for p in profiles)
-    devices = sorted({text.clean(p.device_type or "", 40) for p in profiles} - {""})
+    devices = sorted({device_name(p) for p in profiles} - {""})
     moments = [m for p in profiles if (m := local_time(p.capture.captured_at_s))]
     all_ = len(profiles) + len(failures)
     facts = (
