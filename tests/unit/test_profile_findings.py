@@ -8,8 +8,8 @@ import pytest
 from support import profiles
 from support.profiles import core, healthy, operation, step_times, unknown
 
-from tpusmi.report.profile.evidence import Evidence, evidence
-from tpusmi.report.profile.finding_cases import BAD, CASES, NOTE, WARN, Case
+from tpusmi.report.profile.finding_cases import BAD, CASES, NOTE, WARN, FindingCase
+from tpusmi.report.profile.finding_evidence import ProfileEvidence, evidence
 from tpusmi.report.profile.findings import can_judge, findings
 from tpusmi.trace.figures import (
     Capture,
@@ -87,7 +87,7 @@ HOLD["hbm_bound"] = HOLD["hbm_bound"]._replace(
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
-def test_each_finding_is_made_from_its_figure_alone(case: Case) -> None:
+def test_each_finding_is_made_from_its_figure_alone(case: FindingCase) -> None:
     made = findings(HOLD[case.code])
     assert [f.code for f in made] == [case.code]
     assert all((made[0].title, made[0].figure, made[0].advice))
@@ -95,7 +95,7 @@ def test_each_finding_is_made_from_its_figure_alone(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
-def test_just_below_its_threshold_there_is_no_finding(case: Case) -> None:
+def test_just_below_its_threshold_there_is_no_finding(case: FindingCase) -> None:
     from tpusmi.report.profile.findings import _made
 
     seen = evidence(HOLD[case.code])
@@ -105,7 +105,7 @@ def test_just_below_its_threshold_there_is_no_finding(case: Case) -> None:
 
 
 def test_every_measure_of_the_table_is_a_figure_that_exists() -> None:
-    assert {case.measure for case in CASES} <= {*Evidence._fields}
+    assert {case.measure for case in CASES} <= {*ProfileEvidence._fields}
     assert {case.unless for case in CASES} <= {case.code for case in CASES} | {""}
 
 

@@ -20,10 +20,10 @@ from tpusmi.trace.figures import TraceProfile
 LABEL_MOST = 20
 OPERATION_LEAST = 20
 HOSTS_MOST = 64
-"""Lines of hosts, where they stand below each other."""
+"""Lines of hosts, where each has one."""
 
 
-class Row(NamedTuple):
+class HostRow(NamedTuple):
     """A figure of each host."""
 
     name: str
@@ -36,20 +36,20 @@ def _memory(p: TraceProfile) -> str:
 
 
 ROWS = (
-    Row("Step p50", lambda p: step_time(step(p))),
-    Row("Step p95", lambda p: step_time(p.steps.p95_s if p.steps and p.steps.whole else None)),
-    Row("Idle", lambda p: words.percent(p.idle_percent)),
-    Row("MXU", lambda p: words.percent(p.mxu_percent)),
-    Row("HBM BW", lambda p: words.percent(p.hbm_bandwidth_percent)),
-    Row("Input", lambda p: words.percent(p.input_bound_percent)),
-    Row("Exchanges", lambda p: words.percent(p.shares.collectives_percent)),
-    Row("Host copies", lambda p: words.percent(p.shares.host_percent)),
-    Row("Memory", _memory),
-    Row("Cores", lambda p: str(len(p.cores)) if p.cores else words.UNKNOWN),
-    Row("FLOP rate", lambda p: words.flops(p.flops_per_s)),
-    Row("Captured", lambda p: words.duration(p.captured_s)),
+    HostRow("Step p50", lambda p: step_time(step(p))),
+    HostRow("Step p95", lambda p: step_time(p.steps.p95_s if p.steps and p.steps.whole else None)),
+    HostRow("Idle", lambda p: words.percent(p.idle_percent)),
+    HostRow("MXU", lambda p: words.percent(p.mxu_percent)),
+    HostRow("HBM BW", lambda p: words.percent(p.hbm_bandwidth_percent)),
+    HostRow("Input", lambda p: words.percent(p.input_bound_percent)),
+    HostRow("Exchanges", lambda p: words.percent(p.shares.collectives_percent)),
+    HostRow("Host copies", lambda p: words.percent(p.shares.host_percent)),
+    HostRow("Memory", _memory),
+    HostRow("Cores", lambda p: str(len(p.cores)) if p.cores else words.UNKNOWN),
+    HostRow("FLOP rate", lambda p: words.flops(p.flops_per_s)),
+    HostRow("Captured", lambda p: words.duration(p.captured_s)),
 )
-"""From the most important: where hosts stand below each other, the last ones are left out first."""
+"""From the most important: where each host has a line, the last ones are left out first."""
 
 
 def sections(
