@@ -131,9 +131,9 @@ class ProfilePage(ScrollPage):
 
     def _rows(self, new: KeptProfile, old: KeptProfile | None, width: int) -> list[Row]:
         if old is None:
-            from tpusmi.report.profile import page
+            from tpusmi.report.profile import profile_text
 
-            return self._styled(page.lines((new.profile,), width, OPERATIONS))
+            return self._styled(profile_text.lines((new.profile,), width, OPERATIONS))
         from tpusmi.report.profile import comparison
 
         apart = words.elapsed(new.at_s - old.at_s)
