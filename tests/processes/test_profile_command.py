@@ -227,7 +227,7 @@ def test_a_capture_that_is_interrupted_leaves_nothing_and_harms_no_job(
 
 
 def test_a_killed_run_leaves_a_folder_that_the_next_one_removes(place: Place) -> None:
-    command = place.begun(place.pid, "--duration-ms", "1000")
+    command = place.begun(place.pid, "--duration-ms", "300", "--timeout", "2")
     command.kill()
     command.communicate()
     assert [*place.own.iterdir()] != []
