@@ -213,6 +213,20 @@ def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S
         collector.stop()
 
 
+def look_for_jobs(host: Host, deadline_s: float = LOOK_DEADLINE_S) -> Snapshot:
+    """The processes with an agent and the holders of the TPU, with no question to any server."""
+    from tpusmi.sources.holders import Holders
+    from tpusmi.sources.segments import Segments
+    from tpusmi.sources.sysfs import Sysfs
+
+    chips = Sysfs(host)
+    collector = Collector(host, [Segments(host), chips, Holders(host, chips.chips)])
+    try:
+        return collector.read_once(deadline_s)
+    finally:
+        collector.stop()
+
+
 def this_host() -> Host:
     """The machine we run on; TPUSMI_DIR names the only place to look for segments, and
     LIBTPUINFO_GRPC_PORT ports that are asked for metrics besides the usual one.

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.simulated_hosts import running_host
 from support.users import ROOT, as_another_user
 
 from tpusmi.chips import GENERATIONS, by_accelerator_type
@@ -309,23 +310,7 @@ def host(tmp_path: Path) -> Any:
     """Makes the description of a host, and its numbers at that moment."""
 
     def make(name: str, *texts: str, t_s: float = 60.0, processes: int = 1) -> Running:
-        machine = parse(name)
-        each = machine.chips // processes
-        told = {
-            "version": description.VERSION, "generation": machine.generation.name,
-            "hosts": machine.hosts, "seed": 0, "freeze_s": t_s, "born_at_s": 0.0, "cubic": False,
-            "chips": [{"id": chip, "nodes": []} for chip in machine.chip_ids],
-            "devices": [
-                {"index": d.index, "id": d.id, "chip": d.chip, "core": d.core}
-                for d in machine.devices
-            ],
-            "processes": [
-                {"chips": list(range(i * each, (i + 1) * each))} for i in range(processes)
-            ],
-        }  # fmt: skip
-        description.write(str(tmp_path), told)
-        (tmp_path / faults.FILE).write_text("\n".join(texts))
-        return Running(str(tmp_path))
+        return running_host(str(tmp_path), name, *texts, t_s=t_s, processes=processes)
 
     return make
 

@@ -28,7 +28,7 @@ def test_jax_reads_each_kind_of_value_as_it_was_written() -> None:
     trace = TraceWriter()
     plane = trace.plane("/device:TPU:0")
     plane.stats(stats)
-    kind = plane.kind("%fusion.1", {"flops": 8, "hlo_category": Reference("convolution")})
+    kind = plane.new_kind("%fusion.1", {"flops": 8, "hlo_category": Reference("convolution")})
     line = plane.line("XLA Ops", timestamp_ns=1_700_000_000_000_000_000)
     line.event(kind, 2_000, 3_000, stats)
     line.counted("idle", 5)

@@ -97,6 +97,11 @@ class Running:
         return chips > 1
 
     @property
+    def job_devices(self) -> int:
+        """How many devices the job has, on all its hosts."""
+        return int(self.description["hosts"] * len(self.description["devices"]))
+
+    @property
     def faults(self) -> dict[str, str]:
         """The faults in force by name, with their arguments."""
         return self._file.faults

@@ -54,7 +54,7 @@ class SimulatedAgent:
         rows = HBM_BYTES[generation.name]
         self._limit_bytes = rows // 2 if generation.name == "7x" else rows
         peak = peak_flops_per_device(generation)
-        self._job_devices = described["hosts"] * len(described["devices"])
+        self._job_devices = running.job_devices
         self._peak_flops_per_s = None if peak is None else peak * self._job_devices
         self._most_bytes = [0] * len(self._devices)
         self._profiled: list[list[Kept]] = []

@@ -16,7 +16,7 @@ class Unsigned(int):
 
 
 class Reference(str):
-    """A text that a trace keeps once, in its table of names: a plain str is written out each time."""
+    """A text that a trace keeps once, in its table of names; a plain str is written each time."""
 
 
 Value = float | int | str | bytes
@@ -67,8 +67,8 @@ class TracedPlane:
     def __init__(self, name: str, number: int = 0) -> None:
         self._head = field(1, number) + field(2, name.encode())
         self._lines: list[TracedLine] = []
-        self._kinds: dict[int, bytes] = {}
-        self._kind_names: dict[str, int] = {}
+        self._kinds: list[bytes] = []
+        self._plain_kinds: dict[str, int] = {}
         self._names: dict[str, int] = {}
         self._stats = b""
 
@@ -78,7 +78,13 @@ class TracedPlane:
         self._lines.append(line)
         return line
 
-    def kind(
+    def kind(self, name: str) -> int:
+        """The number of the event metadata that is that name alone, made at first use."""
+        if name not in self._plain_kinds:
+            self._plain_kinds[name] = self.new_kind(name)
+        return self._plain_kinds[name]
+
+    def new_kind(
         self,
         name: str,
         stats: Stats | None = None,
@@ -86,15 +92,14 @@ class TracedPlane:
         metadata: bytes = b"",
         children: Iterable[int] = (),
     ) -> int:
-        """The number of the event metadata of that name, which is made at first use."""
-        if name not in self._kind_names:
-            number = self._kind_names[name] = len(self._kind_names) + 1
-            body = field(1, number) + field(2, name.encode())
-            body += field(3, metadata) if metadata else b""
-            body += field(4, display_name.encode()) if display_name else b""
-            body += self.packed(5, stats or {})
-            self._kinds[number] = body + b"".join(field(6, child) for child in children)
-        return self._kind_names[name]
+        """The number of new event metadata: several may have one name."""
+        number = len(self._kinds) + 1
+        body = field(1, number) + field(2, name.encode())
+        body += field(3, metadata) if metadata else b""
+        body += field(4, display_name.encode()) if display_name else b""
+        body += self.packed(5, stats or {})
+        self._kinds.append(body + b"".join(field(6, child) for child in children))
+        return number
 
     def stats(self, stats: Stats) -> None:
         """Add stats of the plane itself."""
@@ -123,7 +128,7 @@ class TracedPlane:
     @property
     def message(self) -> bytes:
         """The plane as a message, its fields in the order in which protobuf writes them."""
-        kinds = (field(1, number) + field(2, body) for number, body in self._kinds.items())
+        kinds = (field(1, number) + field(2, body) for number, body in enumerate(self._kinds, 1))
         names = (
             field(1, number) + field(2, field(1, number) + field(2, name.encode()))
             for name, number in self._names.items()

@@ -110,13 +110,13 @@ class Workload:
 
     def activity(self, t_s: float) -> str:
         """What the job is doing."""
-        return self._moment(t_s)[0]
+        return self.moment(t_s)[0]
 
     def speed(self, t_s: float) -> float:
         """How fast the job works: less than 1 where a chip or a link slows all of it down."""
         return self._at(t_s)._speed
 
-    def _moment(self, t_s: float) -> tuple[str, float, float]:
+    def moment(self, t_s: float) -> tuple[str, float, float]:
         """What the job is doing, since how long, and how long it will go on."""
         forced = self._at(t_s).forced
         if forced and t_s >= forced[1]:
@@ -155,7 +155,7 @@ class Workload:
 
     def idle_s(self, t_s: float, device: int) -> float:
         """Since when no program has run."""
-        activity, since_s, _ = self._moment(t_s)
+        activity, since_s, _ = self.moment(t_s)
         if activity in (SAVE, COMPILING, LOADING, IDLE):
             return since_s
         if activity == HUNG:
@@ -176,7 +176,7 @@ class Workload:
 
     def memory_parts(self, t_s: float, device: int) -> dict[str, float]:
         """Shares of the memory in use, by what for."""
-        activity, since_s, left_s = self._moment(t_s)
+        activity, since_s, left_s = self.moment(t_s)
         if activity == LOADING:
             return {}
         kept = {
@@ -228,7 +228,7 @@ class Workload:
     def since_step_s(self, t_s: float) -> float:
         """How long ago the last step ended."""
         per_s, part = self.steps_per_s(t_s), self.steps_and_part(t_s) % 1
-        return self._moment(t_s)[1] if per_s == 0 else min(part / per_s, t_s)
+        return self.moment(t_s)[1] if per_s == 0 else min(part / per_s, t_s)
 
     def _scheduled(self, t_s: float) -> float:
         """Steps until then at full speed, had the job always been this one."""
@@ -247,7 +247,7 @@ class Workload:
 
     def instruction(self, t_s: float, device: int) -> int:
         """Number of the operation that is running."""
-        return int(1 + 899 * _chance(self.seed, device, int(t_s * 20)))
+        return int(1 + 899 * chance(self.seed, device, int(t_s * 20)))
 
     def _shaken(self, share: float, by: float, what: str, device: int, t_s: float) -> float:
         """That share with noise; 0 stays 0."""
@@ -259,8 +259,8 @@ class Workload:
         kind = sum(map(ord, what))
         beat = math.floor(t_s / PULSE_S)
         part = t_s / PULSE_S - beat
-        before = _chance(self.seed + kind, device, beat)
-        after = _chance(self.seed + kind, device, beat + 1)
+        before = chance(self.seed + kind, device, beat)
+        after = chance(self.seed + kind, device, beat + 1)
         return before + (after - before) * part * part * (3 - 2 * part)
 
 
@@ -274,7 +274,7 @@ def _steps_until(turned_s: float) -> float:
     return steps
 
 
-def _chance(seed: int, device: int, beat: int) -> float:
+def chance(seed: int, device: int, beat: int) -> float:
     """A number from 0 to 1 that looks like chance and is always the same."""
     # The finalizer of SplitMix64: good enough noise, and no import.
     x = (seed * 0x9E3779B97F4A7C15 + device * 0xBF58476D1CE4E5B9 + beat * 0x94D049BB133111EB) % _64
