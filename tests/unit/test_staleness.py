@@ -392,7 +392,7 @@ def test_a_chip_that_has_rested_for_long_is_no_sign_about_a_process_that_is_youn
 
 def _captured(duty_percent: float) -> tuple[Outcome, ...]:
     """A capture of the one device, a second ago."""
-    key = TracedKey(process=KEY, index=0, id=None, devices=1)
+    key = TracedKey(process=KEY, index=0, id=None, devices=1, platform="tpu")
     reading = Reading("duty_cycle_percent", key, duty_percent, NOW - 1, PROFILE, 15.0)
     return (Outcome(PROFILE, OK, readings=(reading,)),)
 

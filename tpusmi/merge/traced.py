@@ -55,8 +55,11 @@ def _by_rank(traced: TracedKey, devices: Sequence[Device]) -> DeviceKey | None:
 
 
 def _may_be(d: Device, traced: TracedKey) -> bool:
-    """False where both sides know the global id, and it is not the same."""
-    return d.id is None or traced.id is None or d.id == traced.id
+    """False for another platform: a trace without the planes of the TPU may have those of the CPU.
+    And where both sides know the global id, and it is not the same.
+    """
+    is_alike = d.platform == traced.platform
+    return is_alike and (d.id is None or traced.id is None or d.id == traced.id)
 
 
 def _notes(lost: Iterable[TracedKey]) -> list[str]:
