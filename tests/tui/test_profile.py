@@ -70,9 +70,7 @@ async def test_a_capture_is_asked_about_and_starts_at_cancel() -> None:
 @pytest.mark.parametrize(
     ("keys", "duration"), [("1", 100), ("2", 500), ("3", 1000), ("4", 2000), ("P", 1000)]
 )
-async def test_keys_choose_how_long_the_trace_is(
-    keys: str, duration: int, tmp_path: Path
-) -> None:
+async def test_keys_choose_how_long_the_trace_is(keys: str, duration: int, tmp_path: Path) -> None:
     mark = tmp_path / "arguments"
     child = capturers.script(f"open({str(mark)!r}, 'w').write(' '.join(sys.argv[1:])); say('x')")
     async with dashboard(two_jobs(), host=HOST, capturer=child) as pilot:
@@ -153,7 +151,10 @@ async def test_quitting_ends_the_capture(tmp_path: Path) -> None:
     ("child", "sentence"),
     [
         (capturers.failing("pid 41234 is busy with another capture"), "is busy with another capt"),
-        (capturers.script("sys.exit(4)"), "the capture ended with exit code 4, and did not say why"),
+        (
+            capturers.script("sys.exit(4)"),
+            "the capture ended with exit code 4, and did not say why",
+        ),
         (capturers.script("os.kill(os.getpid(), 9)"), "ended with signal 9"),
         (capturers.script("print('{]')"), "the capture failed: the answer is not JSON"),
         (capturers.script("print('{}')"), "it is not a profile of tpusmi"),

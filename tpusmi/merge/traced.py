@@ -6,12 +6,11 @@ the process holds, in order, where the trace has as many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tpusmi.merge.machine import Agents, Machine
-from tpusmi.model import Device, DeviceKey, Reading, TracedKey
+from tpusmi.model import PROFILE, Device, DeviceKey, Reading, TracedKey
 from tpusmi.text import counted
-
 
 
 def of_devices(
@@ -19,7 +18,7 @@ def of_devices(
     agents: Agents,
     machine: Machine,
     shown_of: Callable[[Iterable[Device]], Sequence[Device]],
-    notes: list[str],
+    notes: Mapping[str, list[str]],
 ) -> list[Reading]:
     """The readings of captures, each of its device. Readings of a device that is
     not certain are left out, and a note says so. `shown_of` gives the machine's devices as they are shown.
@@ -38,7 +37,7 @@ def of_devices(
         device = places[traced]
         if device is not None:
             placed.append(r._replace(subject=device))
-    notes += _notes(key for key, device in places.items() if device is None)
+    notes[PROFILE].extend(_notes(key for key, device in places.items() if device is None))
     return placed
 
 
