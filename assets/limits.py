@@ -7,16 +7,9 @@ from collections.abc import Mapping, Sequence
 from tpusmi import collect, memprofile, pprof, text
 from tpusmi.agent import output, own_process, sampler, threads, utilization
 from tpusmi.model import history
-from tpusmi.sources import sockets, users
+from tpusmi.sources import child_process, sockets, users
 from tpusmi.sources.holders import lockfile, open_files, passes, procfs, ties
-from tpusmi.sources.libtpu import (
-    child_process,
-    client,
-    decode,
-    percentiles,
-    plain,
-    ports,
-)
+from tpusmi.sources.libtpu import client, decode, percentiles, plain, ports
 from tpusmi.sources.segments import contents, evidence, listing, quota
 from tpusmi.web import connections, server, tab
 from tpusmi.wire import layout, mountinfo, places, reader

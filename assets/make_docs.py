@@ -25,13 +25,14 @@ import manual  # noqa: E402
 
 from tpusmi.chips import GENERATIONS, GIB  # noqa: E402
 from tpusmi.merge.advice import rows as advice_rows  # noqa: E402
-from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS  # noqa: E402
+from tpusmi.model import AGENT, LIBTPU, LIBTPU_SDK, METRICS, PROFILE  # noqa: E402
 from tpusmi.report.columns import (  # noqa: E402
     DEVICE_COLUMNS,
     PROCESS_COLUMNS,
     SORT_LETTERS,
     ColumnSpec,
 )
+from tpusmi.tui.capturing.capture_screen import CaptureScreen  # noqa: E402
 from tpusmi.tui.ending.kill_screen import KillScreen  # noqa: E402
 from tpusmi.tui.help import HelpScreen  # noqa: E402
 from tpusmi.tui.keys import EVERYWHERE, key_names  # noqa: E402
@@ -41,7 +42,7 @@ from tpusmi.tui.settings_screen import SettingsScreen  # noqa: E402
 
 DOCS = ROOT / "docs"
 PACKAGE = ROOT / "tpusmi"
-SOURCES = {AGENT: "agent", LIBTPU: "metrics server", LIBTPU_SDK: "SDK"}
+SOURCES = {AGENT: "agent", LIBTPU: "metrics server", LIBTPU_SDK: "SDK", PROFILE: "profile"}
 """What the text calls them."""
 
 
@@ -64,7 +65,11 @@ def _of_page(bindings: Iterable[Binding]) -> str:
 
 
 def _of_dialog(
-    screen: type[HelpScreen] | type[KillScreen] | type[PaletteScreen] | type[SettingsScreen],
+    screen: type[CaptureScreen]
+    | type[HelpScreen]
+    | type[KillScreen]
+    | type[PaletteScreen]
+    | type[SettingsScreen],
 ) -> str:
     bindings = (b for b in screen.BINDINGS if isinstance(b, Binding))
     return table(
@@ -158,6 +163,7 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         },
         "sort letters": _order,
         "keys of the kill dialog": partial(_of_dialog, KillScreen),
+        "keys of the capture dialog": partial(_of_dialog, CaptureScreen),
         "keys of the help": partial(_of_dialog, HelpScreen),
         "keys of the palette": partial(_of_dialog, PaletteScreen),
         "keys of the settings dialog": partial(_of_dialog, SettingsScreen),

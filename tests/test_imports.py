@@ -102,7 +102,7 @@ FOR_WHAT_IS_THERE = {
     "tpusmi.pprof",
     "tpusmi.sources.holders.passes",
     "tpusmi.sources.holders.procfs",
-    "tpusmi.sources.libtpu.child_process",
+    "tpusmi.sources.child_process",
     "tpusmi.sources.libtpu.client",
     "tpusmi.sources.libtpu.names",
     "tpusmi.sources.segments.job_segment",

@@ -15,6 +15,7 @@ In a script, a shell or a notebook, read this host or a simulated one:
     tpusmi.show()               a live panel below a notebook cell
     tpusmi.holders()            the processes that hold the TPU, and whether they are stale
     tpusmi.free(stale=True)     end the stale ones, after proof, and wait for the TPU
+    tpusmi.profile(pid)         capture a short trace of a job: MXU, idle time, steps, operations
 
 Importing it does nothing and loads nothing. The classes of the objects, for annotations, are
 tpusmi.Snapshot, tpusmi.Device, tpusmi.Process, tpusmi.Chip, tpusmi.Notice and so on: see
@@ -25,7 +26,18 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-__all__ = ["free", "holders", "show", "snapshot", "start", "step", "stop", "track", "watch"]
+__all__ = [
+    "free",
+    "holders",
+    "profile",
+    "show",
+    "snapshot",
+    "start",
+    "step",
+    "stop",
+    "track",
+    "watch",
+]
 
 TYPE_CHECKING = False  # typing's own takes longer to import than all of this
 if TYPE_CHECKING:
@@ -54,11 +66,14 @@ if TYPE_CHECKING:
     from tpusmi.api.objects import Source as Source
     from tpusmi.api.objects import StepBody as StepBody
     from tpusmi.api.objects import StepTime as StepTime
+    from tpusmi.api.profiling import profile
     from tpusmi.api.reading import Snapshots as Snapshots
     from tpusmi.api.reading import holders, snapshot, watch
     from tpusmi.freeing import free
     from tpusmi.notebook import Panel as Panel
     from tpusmi.notebook import show
+    from tpusmi.trace.figures import TraceProfile as TraceProfile
+    from tpusmi.trace.troubles import CaptureError as CaptureError
 
 _HOME = {
     "tpusmi.agent": ("Agent", "start", "stop", "step", "track"),
@@ -85,11 +100,14 @@ _HOME = {
         "StepBody",
         "StepTime",
     ),
+    "tpusmi.api.profiling": ("profile",),
     "tpusmi.api.reading": ("Snapshots", "holders", "snapshot", "watch"),
     "tpusmi.actions.outcome": ("Report",),
     "tpusmi.actions.plan": ("Plan",),
     "tpusmi.freeing": ("free",),
     "tpusmi.notebook": ("Panel", "show"),
+    "tpusmi.trace.figures": ("TraceProfile",),
+    "tpusmi.trace.troubles": ("CaptureError",),
 }
 _PUBLIC = {name: home for home, names in _HOME.items() for name in names}
 

@@ -21,6 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tpusmi.merge.memory_watch import MemoryWatch
     from tpusmi.merge.sightings import Sightings
+    from tpusmi.model import ProcessKey
+    from tpusmi.sources.profiles import Profiles
+    from tpusmi.trace.figures import TraceProfile
 
 SETTLED_S = 10.0
 """A viewer that has run for this long stays: from then on it watches how memory changes."""
@@ -37,7 +40,9 @@ class Collector:
         self.history = History()
         self.limits = limits
         """How long a holder may do nothing."""
-        self._host, self._sources = host, sources
+        self._host, self._sources = host, [*sources]
+        self._profiles: Profiles | None = None
+        """None before the first capture."""
         self._sightings: Sightings | None = None
         self._first_s: float | None = None
         """When it recorded first."""
@@ -60,6 +65,20 @@ class Collector:
         for source in self._sources:
             if hasattr(source, "with_programs"):
                 source.with_programs = is_on
+
+    def keep_profile(self, process: ProcessKey, profile: TraceProfile, at_s: float) -> None:
+        """Show what a capture says of the devices of a process. It ended at that CLOCK_MONOTONIC."""
+        if self._profiles is None:
+            from tpusmi.sources.profiles import Profiles
+
+            self._profiles = Profiles()
+            self._profiles.take(process, profile, at_s)
+            runner = Runner(self._profiles, self.history, self._record)
+            self._sources.append(self._profiles)
+            self._runners.append(runner)
+            runner.start()
+        else:
+            self._profiles.take(process, profile, at_s)
 
     def read_once(self, deadline_s: float = ONCE_DEADLINE_S) -> Snapshot:
         """Read every source once, all at the same time.
@@ -188,6 +207,20 @@ def holding_collector(host: Host, limits: Limits = USUAL) -> Collector:
 def look(host: Host, limits: Limits = USUAL, deadline_s: float = LOOK_DEADLINE_S) -> Snapshot:
     """The host as a program sees it that wants the TPU: chips, holders and their work, the lock."""
     collector = holding_collector(host, limits)
+    try:
+        return collector.read_once(deadline_s)
+    finally:
+        collector.stop()
+
+
+def look_for_jobs(host: Host, deadline_s: float = LOOK_DEADLINE_S) -> Snapshot:
+    """The processes with an agent and the holders of the TPU, with no question to any server."""
+    from tpusmi.sources.holders import Holders
+    from tpusmi.sources.segments import Segments
+    from tpusmi.sources.sysfs import Sysfs
+
+    chips = Sysfs(host)
+    collector = Collector(host, [Segments(host), chips, Holders(host, chips.chips)])
     try:
         return collector.read_once(deadline_s)
     finally:

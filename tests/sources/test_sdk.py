@@ -163,7 +163,7 @@ def test_without_a_command_or_a_tpu_or_libtpu_nothing_is_started(
     def refuse(command: object) -> None:
         raise AssertionError("started a process")
 
-    monkeypatch.setattr("tpusmi.sources.libtpu.child_process.ChildProcess", refuse)
+    monkeypatch.setattr("tpusmi.sources.child_process.ChildProcess", refuse)
     assert read(LibtpuSdk(Host(sdk_command=()), never)).status == ABSENT
     assert read(LibtpuSdk(Host(root="/nowhere"), never)).status == ABSENT
     laptop = read(LibtpuSdk(Host(), lambda: False))

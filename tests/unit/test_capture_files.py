@@ -175,7 +175,8 @@ def test_an_answer_of_another_user_is_not_believed(segment: str) -> None:
     "path",
     [
         "/etc/passwd",
-        f"71-12345.{NONCE}.capture/trace.xplane.pb",
+        f"tmp/71-12345.{NONCE}.capture/trace.xplane.pb",
+        f"../71-12345.{NONCE}.capture/trace.xplane.pb",
         f"/tmp/../71-12345.{NONCE}.capture/trace.xplane.pb",
         f"/tmp/72-12345.{NONCE}.capture/trace.xplane.pb",
         f"/tmp/\x1b[2J/71-12345.{NONCE}.capture/trace.xplane.pb",

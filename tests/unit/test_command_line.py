@@ -29,6 +29,9 @@ VALUES = {
     "--completion": ["zsh"], "--seed": ["4"], "--age": ["5"], "--freeze": ["6"],
     "--display": ["MEMORY"], "--delay": ["2"], "--select": ["u"], "--options": ["T"],
     "--metrics-port": ["9000"],
+    "--duration-ms": ["500"], "--timeout": ["9"], "--cost-seconds": ["0"], "--max-mib": ["64"],
+    "--host-tracer-level": ["2"], "--monitoring-level": ["2"], "--top": ["5"], "--every": ["60"],
+    "--save": ["log"], "--compare": ["old.json"],
 }  # fmt: skip
 """Values of options, by one name of each."""
 

@@ -19,10 +19,12 @@ def offered(make: object, prefix: str = "", is_list: bool = True) -> dict[str, s
 
 def test_every_option_with_values_has_them_or_takes_numbers_or_free_text() -> None:
     free = {
-        "--loop", "--loop-ms", "--interval", "--rate", "--count", "--config",
+        "--loop", "--loop-ms", "--interval", "--rate", "--count",
         "--idle-minutes", "--wait-free", "--grace", "--wait", "--host", "--port", "--worker",
         "--chips", "--processes", "--seed", "--age", "--freeze",
         "--delay", "--select", "--metrics-port",
+        "--duration-ms", "--timeout", "--cost-seconds", "--max-mib", "--top", "--every",
+        *completers.FILES,
     }  # fmt: skip
     for command in ("", *COMMANDS):
         for action in parser_of_command(command)._actions:

@@ -47,7 +47,7 @@ def create(
         is_taken = False
         for is_last in (False, True):
             try:
-                _prepare(directory, who.uid, trusted=override is not None)
+                prepare(directory, who.uid, trusted=override is not None)
                 return SegmentWriter(_free_name(directory, who, is_taken), header, mode, fill)
             except _ONCE_MORE as error:
                 # The directory, or the file, may have been removed in this very moment; and in one
@@ -190,7 +190,7 @@ def _own_by_chance(uid: int, base: str) -> list[str]:
     return own[: places.OF_USER_MOST]
 
 
-def _prepare(directory: str, uid: int, trusted: bool) -> None:
+def prepare(directory: str, uid: int, trusted: bool) -> None:
     """Make the directory if need be.
 
     A directory of ours must belong to us alone; a TPUSMI_DIR is the user's own choice.

@@ -14,8 +14,9 @@ from typing import Any
 from tpusmi import memprofile
 from tpusmi.agent import jaxread, own_process
 from tpusmi.agent.activity import Activity, Compilations
+from tpusmi.agent.captures import LOOK_S, Captures, published
 from tpusmi.agent.flops import mfu_percent
-from tpusmi.agent.segment import Segment, Values, doubles
+from tpusmi.agent.segment import Segment, Values, doubles, live_values
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.threads import PROFILE_SHARE, SAMPLE_SHARE, Event, Pace, Thread
 from tpusmi.agent.utilization import Busy, Utilization, begin
@@ -48,6 +49,7 @@ class Sampler(Thread):
         """Called once, in this thread, when the job has made a backend."""
         self.compilations = Compilations()
         self.segment = Segment(override, mode)
+        self._captures = Captures(override)
         self.failure: str | None = None
         """Why the agent switched itself off; None while it works."""
         self._steps = steps
@@ -72,6 +74,7 @@ class Sampler(Thread):
             self._wait_for_backend()
             while not self._end.is_set():
                 self._tick()
+                self._captures.look(self.segment.path, self.segment.who)
                 self._end.wait(self._wait_s(time.monotonic()))
         except Exception as error:  # noqa: BLE001  # the job goes on without an agent
             self._switch_off(error)
@@ -95,6 +98,7 @@ class Sampler(Thread):
         self._end.set()
         self._utilization.stop()
         self.join(wait_s)
+        self._captures.finish()
         self._utilization.stop()  # another one may have been started in between
         if not self.is_alive():
             works = keep and self.failure is None
@@ -107,7 +111,7 @@ class Sampler(Thread):
         wait_s = self.segment.wait_s(now_s)
         if self.segment.trouble is not None:
             return wait_s
-        return min(wait_s, self._samples.wait_s(now_s))
+        return min(wait_s, self._samples.wait_s(now_s), LOOK_S)
 
     def _switch_off(self, error: Exception) -> None:
         self.failure = f"{type(error).__name__}: {error}"
@@ -124,7 +128,7 @@ class Sampler(Thread):
         """Poll until the job has made a backend, showing the process as starting meanwhile."""
         argv = own_process.command()
         version = ".".join(map(str, sys.version_info[:3]))
-        self.segment.facts = {"argv": argv, "python_version": version}
+        self.segment.facts = {"argv": argv, "python_version": version, "captures": published()}
         if not own_process.is_helper(argv):
             self.segment.open(0)
         while (backend := jaxread.backend()) is None:
@@ -132,6 +136,7 @@ class Sampler(Thread):
                 raise RuntimeError("this JAX does not show whether a backend exists")
             self.compilations.listen()
             self._sample_without_backend()
+            self._captures.look(self.segment.path, self.segment.who)
             if self._end.wait(POLL_S):
                 return
         self.compilations.listen()
@@ -237,7 +242,7 @@ class Sampler(Thread):
             memory = self._states[i].memory if i < len(self._states) else NO_MEMORY
             live: Values = (None, None)
             if self._profile_at_s is not None:
-                live = _live(self._totals, device_id, len(self._device_ids))
+                live = live_values(self._totals, device_id, len(self._device_ids))
             devices.append(memory + live + busy.values(i))
         return doubles(now_s, self._process_fields(now_s, phase, busy), devices)
 
@@ -283,14 +288,3 @@ class Sampler(Thread):
             return None
         (first_at, first_cpu), (last_at, last_cpu) = self._spent[0], self._spent[-1]
         return 100.0 * (last_cpu - first_cpu) / (last_at - first_at)
-
-
-def _live(totals: memprofile.Totals, device_id: int | None, devices: int) -> Values:
-    """Live bytes and buffers of a device: one that the profile does not mention has none."""
-    if None in totals.devices:
-        # Some buffers name no device. With one device they are its own; with more it is unknown.
-        usages = totals.devices.values()
-        whole = (sum(u.bytes for u in usages), sum(u.buffers for u in usages))
-        return (None, None) if devices > 1 else whole
-    usage = totals.devices.get(device_id)
-    return (usage.bytes, usage.buffers) if usage else (0, 0)

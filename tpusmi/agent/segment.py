@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tpusmi import memprofile
 from tpusmi.agent import output, own_process
 from tpusmi.wire import identity, places
 from tpusmi.wire.layout import FACTS_JSON, PROCESS_FIELDS, Identity
@@ -65,6 +66,11 @@ class Segment:
         """Its file; None before open(), and after the end."""
         writer = self._writer
         return None if writer is None else writer.path
+
+    @property
+    def who(self) -> Identity | None:
+        """The process that its header names; None before it is first made."""
+        return self._who
 
     def open(self, devices: int) -> None:
         """Make a segment for this many devices, in place of the one before, with the facts."""
@@ -229,6 +235,17 @@ def doubles(
     for device in devices:
         values += device
     return [NAN if value is None else float(value) for value in values]
+
+
+def live_values(totals: memprofile.Totals, device_id: int | None, devices: int) -> Values:
+    """Live bytes and buffers of a device: one that the profile does not mention has none."""
+    if None in totals.devices:
+        # Some buffers name no device. With one device they are its own; with more it is unknown.
+        usages = totals.devices.values()
+        whole = (sum(u.bytes for u in usages), sum(u.buffers for u in usages))
+        return (None, None) if devices > 1 else whole
+    usage = totals.devices.get(device_id)
+    return (usage.bytes, usage.buffers) if usage else (0, 0)
 
 
 def _root() -> tuple[int, int]:

@@ -70,10 +70,13 @@ def _about_itself(options: argparse.Namespace) -> int | None:
 
 
 def on_host(
-    parse: argparse.ArgumentParser, simulate: str | None, act: Callable[[Host], int]
+    parse: argparse.ArgumentParser,
+    simulate: str | None,
+    act: Callable[[Host], int],
+    with_agent: bool = False,
 ) -> int:
-    """Act on this host; or on a simulated one of that type, which runs until then; or on the
-    running one in that directory. The exit code.
+    """Act on this host; or on a simulated one of that type, which runs until then, and whose job
+    may have an agent; or on the running one in that directory. The exit code.
     """
     if simulate is None:
         from tpusmi.collect import this_host
@@ -86,7 +89,7 @@ def on_host(
         if simulate in COMMANDS:
             parse.error(f"--simulate needs a TYPE, such as v5e-8, before the command {simulate}")
 
-        return on_new_host(parse, simulate, act)
+        return on_new_host(parse, simulate, act, with_agent)
     from tpusmi.simulate.directory import attach
 
     try:

@@ -15,6 +15,7 @@ COMMANDS = {
     "dmon": "print each device again and again, as nvidia-smi dmon does",
     "pmon": "print each process again and again, as nvidia-smi pmon does",
     "topo": "show how devices are connected, as nvidia-smi topo -m does",
+    "profile": "show what the cores really did, from a short trace of a job",
     "simulate": "run a simulated TPU host, such as v5e-8, to try things on",
     "demo": "show a simulated TPU host with a real JAX training job on it",
     "serve-tui": "serve the dashboard to a browser",
@@ -22,6 +23,8 @@ COMMANDS = {
 """What each does. It has a module of its name in this folder, except demo, which has the options of
 `tpusmi`.
 """
+ALIASES = ("capture_tpu_profile",)
+"""Commands with a module that no list shows: the names of older tools."""
 
 CANDIDATES_MOST = 8
 """Words of a command line that may be the command: each may be the value of an option before it."""
@@ -30,7 +33,9 @@ CANDIDATES_MOST = 8
 def split(arguments: Sequence[str]) -> tuple[str, list[str]]:
     """The command, empty without one; and all other words, in their order."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    places = [place for place, word in enumerate(arguments[:end]) if word in COMMANDS]
+    places = [
+        place for place, word in enumerate(arguments[:end]) if word in COMMANDS or word in ALIASES
+    ]
     for place in places[:CANDIDATES_MOST]:
         word = arguments[place]
         if not place or _is_command(word, arguments[:place]):

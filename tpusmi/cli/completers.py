@@ -23,6 +23,11 @@ ENTRIES_MOST, HOSTS_MOST = 10_000, 16
 MEANING_MOST = 80
 """Characters of a meaning: it may be the command line of another user's process."""
 
+SINGLE = {"--theme", "--view", "--user", "--simulate", "machine", "--format", "targets"}
+"""Options and arguments that take one word, or words with spaces between them."""
+FILES = {"--config", "--compare", "--save"}
+"""Options that take the name of a file or a directory."""
+
 Values = Mapping[str, str]
 """Words, each with its meaning; empty where it has none."""
 
@@ -35,14 +40,27 @@ def add_completers(parse: argparse.ArgumentParser) -> None:
         names = (*action.option_strings, action.dest)
         make = next((VALUES[name] for name in names if name in VALUES), None)
         if make is not None:
-            action.completer = _completer(make, _is_list(names))  # type: ignore[attr-defined]
-        elif "--config" in names:
+            values = _completer(make, _is_list(names))
+            both = _or(values, FilesCompleter()) if "targets" in names else values
+            action.completer = both  # type: ignore[attr-defined]
+        elif FILES & {*names}:
             action.completer = FilesCompleter()  # type: ignore[attr-defined]
 
 
 def _is_list(names: Iterable[str]) -> bool:
     """True for options that take several words with commas between them."""
-    return not {*names} & {"--theme", "--view", "--user", "--simulate", "machine", "--format"}
+    return not {*names} & SINGLE
+
+
+def _or(
+    values: Callable[..., dict[str, str]], files: Callable[..., Iterable[str]]
+) -> Callable[..., dict[str, str]]:
+    """Those values, and the files that fit."""
+
+    def both(prefix: str, **more: object) -> dict[str, str]:
+        return {**dict.fromkeys(files(prefix, **more), ""), **values(prefix=prefix, **more)}
+
+    return both
 
 
 def _completer(
@@ -206,6 +224,7 @@ VALUES: Mapping[str, Callable[[argparse.Namespace], Values]] = {
     "--id": _devices,
     "pids": _holders,
     "--pid": _processes,
+    "targets": _processes,
     "--user": _users,
 }
 """How to find the values, by an option's name, or by the argument's."""

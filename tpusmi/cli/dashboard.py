@@ -70,6 +70,7 @@ def run(host: Host, options: argparse.Namespace, looks: Looks, selection: Select
         shown = _tui_options(host, options, looks)._replace(
             filter=text,
             watch_programs=None if options.programs else collector.watch_programs,
+            keep_profile=collector.keep_profile,
         )
         return run(feed, shown)
     except UnusableError as error:

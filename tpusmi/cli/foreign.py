@@ -25,6 +25,10 @@ OPTIONS = {
     ("--gpu-util-thresh", "--mem-util-thresh"):
         "the thresholds of the colors are fixed; the settings file has the colors themselves, see "
         "--print-config",
+    ("--service_addr", "--workers_list", "--monitoring_level", "--num_queries", "--logdir",
+     "--num_tracing_attempts", "--include_dataset_ops", "--display_timestamp", "--tpu_zone",
+     "--gcp_project", "--tpu"):
+        "tpusmi capture_tpu_profile takes it, and tpusmi profile HOST:PORT is the same",
     ("--delay", "--refresh"): "--interval SECONDS sets how often the dashboard refreshes",
 }  # fmt: skip
 
@@ -34,6 +38,8 @@ COMMANDS = {
     ("list", "ls", "devices"): "tpusmi -L lists the devices",
     ("free", "status", "holders"): "tpusmi ps shows whether the TPU is free, and what holds it",
     ("doctor", "debug"): "tpusmi -1 --strict says which source failed; tpusmi ps checks the nodes",
+    ("trace", "capture", "xprof", "xprofiler", "tensorboard", "prof", "profiler", "nsys", "ncu"):
+        "tpusmi profile captures a trace of a job, and --save keeps it for TensorBoard and xprof",
     ("nvlink", "mig", "vgpu", "compute-policy", "boost-slider", "power-hint", "drain", "stats",
      "daemon", "replay", "encodersessions", "fbcsessions", "accounting"):
         "a TPU has nothing like it",

@@ -57,9 +57,14 @@ def run(arguments: Sequence[str]) -> int:
     return _on_new_host(parse, plan, watch)
 
 
-def on_new_host(parse: argparse.ArgumentParser, machine: str, act: Callable[[Host], int]) -> int:
+def on_new_host(
+    parse: argparse.ArgumentParser,
+    machine: str,
+    act: Callable[[Host], int],
+    with_agent: bool = False,
+) -> int:
     """Act on a new simulated host of that type, which runs until then; the exit code."""
-    return _on_new_host(parse, HostPlan(machine), act)
+    return _on_new_host(parse, HostPlan(machine, agent=with_agent), act)
 
 
 def _on_new_host(parse: argparse.ArgumentParser, plan: HostPlan, act: Callable[[Host], int]) -> int:

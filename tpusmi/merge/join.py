@@ -23,6 +23,7 @@ from tpusmi.model import (
     AGENT,
     LIBTPU,
     LIBTPU_SDK,
+    PROFILE,
     SDK_SERVER,
     Device,
     DeviceKey,
@@ -51,7 +52,7 @@ class Join:
 
     def __init__(self, outcomes: Sequence[Outcome], now_s: float, simulated: bool = False) -> None:
         self.outcomes, self.at_s, self.simulated = proven(outcomes), now_s, simulated
-        self.notes: dict[str, list[str]] = {AGENT: [], LIBTPU: [], LIBTPU_SDK: []}
+        self.notes: dict[str, list[str]] = {s: [] for s in (AGENT, LIBTPU, LIBTPU_SDK, PROFILE)}
         """What could not be joined, by the source that it came from."""
         self.ignored: frozenset[str] = frozenset()
         """Addresses of servers whose numbers are not this machine's."""
@@ -146,7 +147,7 @@ class Join:
         """The rows of each server, by metric. All other readings have their subjects already."""
         servers: dict[str, Rows] = {}
         for o in self.outcomes:
-            for r in o.readings:
+            for r in o.readings if o.source != PROFILE else self._of_captures(o.readings):
                 row = r.subject
                 if not isinstance(row, RowKey):
                     self._of_subjects.append((row, r))
@@ -159,6 +160,11 @@ class Join:
             for metric, rows in by_metric.items():
                 by_metric[metric] = {i: rows[i] for i in sorted(rows)}
         return servers
+
+    def _of_captures(self, readings: Iterable[Reading]) -> list[Reading]:
+        from tpusmi.merge.traced import of_devices
+
+        return of_devices(readings, self._agents, self._machine, self._shown_of, self.notes[PROFILE])
 
     def _strangers(self, servers: Iterable[Server]) -> list[Server]:
         """Servers of processes that hold no TPU, on a machine that has one: elsewhere it may be a
@@ -271,7 +277,8 @@ class Join:
         best: dict[Key, Reading] = {}
         dead, now_s = self.dead, self.at_s
         for subject, r in self._of_subjects:
-            if now_s - r.at_s > r.fresh_s + DROP_AFTER_S and process_of(subject) not in dead:
+            is_old = now_s - r.at_s > r.fresh_s + DROP_AFTER_S and r.source != PROFILE
+            if is_old and process_of(subject) not in dead:
                 continue
             rival = best.setdefault((subject, r.metric), r)
             if rival is not r and _is_better(r, rival, now_s):

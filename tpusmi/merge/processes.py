@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from tpusmi.model import HOLDERS, Device, DeviceKey, Outcome, Process, ProcessKey, State, Subject
+from tpusmi.model import HOLDERS, Device, DeviceKey, Outcome, Process, ProcessKey, State, Subject, TracedKey
 
 
 def proven(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
@@ -36,7 +36,7 @@ def _without(o: Outcome, wrong: set[ProcessKey]) -> Outcome:
 
 def process_of(subject: Subject | None) -> ProcessKey | None:
     """The process that a reading is about, itself or with its devices."""
-    if isinstance(subject, DeviceKey):
+    if isinstance(subject, (DeviceKey, TracedKey)):
         return subject.process
     return subject if isinstance(subject, ProcessKey) else None
 

@@ -10,6 +10,9 @@ The numbers, and how far they can be trusted:
   nominal peak of the chip table. Where it measures a chip of two devices, no device has them.
 - So the two are not of the same moment, and mean something for a job whose steps are alike.
 - Peaks are those of bf16: a job in int8 or fp8 can be above the roof.
+
+A capture shows all of them at one moment, as the device itself counted them, and with the peaks
+that the trace has: where there is one, its point is taken, and its age with it.
 """
 
 from __future__ import annotations
@@ -17,7 +20,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tpusmi.chips import by_kind, peak_flops_per_device, peak_hbm_bytes_per_s_per_device
-from tpusmi.model import Device, Process, Snapshot
+from tpusmi.model import (
+    TRACED_FLOPS,
+    TRACED_HBM,
+    TRACED_PEAK_FLOPS,
+    TRACED_PEAK_HBM,
+    Device,
+    Process,
+    Snapshot,
+)
 from tpusmi.model.several import fresh_own
 
 MEMORY, COMPUTE = "memory", "compute"
@@ -27,13 +38,17 @@ class Roofline(NamedTuple):
     """One device. None where it was not measured, or the chip table does not know."""
 
     peak_flops_per_s: float | None
-    """bf16, from the chip table."""
+    """bf16, from the chip table or the trace."""
     peak_hbm_bytes_per_s: float | None
-    """From the chip table."""
+    """From the chip table or the trace."""
     flops_per_s: float | None
-    """The device's even part of what the whole job computes."""
+    """The device's even part of what the whole job computes; in a trace, its own."""
     hbm_bytes_per_s: float | None
-    """From libtpu's share of the peak."""
+    """From libtpu's share of the peak, or the trace's."""
+    witness: str = ""
+    """`profile` where the point is that of a capture; else empty."""
+    age_s: float | None = None
+    """How old the capture is; None without one."""
 
     @property
     def ridge_flops_per_byte(self) -> float | None:
@@ -65,6 +80,30 @@ class Roofline(NamedTuple):
 
 def roofline(snapshot: Snapshot, device: Device) -> Roofline:
     """Where the program on that device is."""
+    nominal = _nominal(snapshot, device)
+    return _traced(snapshot, device, nominal) or nominal
+
+
+def _traced(snapshot: Snapshot, device: Device, nominal: Roofline) -> Roofline | None:
+    """By the newest capture; None where it does not show both FLOP/s and bytes/s."""
+    flops, moved, peak_flops, peak_hbm = (
+        snapshot.values.get((device.key, name))
+        for name in (TRACED_FLOPS, TRACED_HBM, TRACED_PEAK_FLOPS, TRACED_PEAK_HBM)
+    )
+    if flops is None or moved is None:
+        return None
+    return Roofline(
+        peak_flops_per_s=nominal.peak_flops_per_s if peak_flops is None else peak_flops.value,
+        peak_hbm_bytes_per_s=nominal.peak_hbm_bytes_per_s if peak_hbm is None else peak_hbm.value,
+        flops_per_s=flops.value,
+        hbm_bytes_per_s=moved.value,
+        witness=flops.source,
+        age_s=flops.age_s,
+    )
+
+
+def _nominal(snapshot: Snapshot, device: Device) -> Roofline:
+    """By what the job counts and libtpu measures, under the peaks of the chip table."""
     generation = None if device.kind is None else by_kind(device.kind)
     bandwidth = None if generation is None else peak_hbm_bytes_per_s_per_device(generation)
     # An old value beside a new one would make up a point.

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-from tpusmi.model.metrics import AGENT, ASKED_OF_LIBTPU, LIBTPU, trust_rank
+from tpusmi.model.metrics import AGENT, ASKED_OF_LIBTPU, LIBTPU, PROFILE, TRACED, trust_rank
 from tpusmi.model.nouns import DeviceKey, Number, Reading, Subject
 from tpusmi.model.process import ProcessKey
 from tpusmi.model.series import UNKNOWN, Origin, Series
@@ -22,8 +22,10 @@ SHARE = SERIES_MOST // 4
 ROOMY = SERIES_MOST * 3 // 4
 """An origin that gives its devices new names at each look must not take every place."""
 SWEEP_EVERY_S = 1.0
-UNKEPT = frozenset(("hbm_limit_bytes",))
-"""Metrics that do not change: the present value stands for the past one."""
+UNKEPT = frozenset(("hbm_limit_bytes", *TRACED))
+"""Metrics that do not change, for the present value stands for the past one; and those that no
+graph has.
+"""
 FORGET_EVERY_S = 30.0
 WATCHED = "duty_cycle_percent"
 """The metric of which it is known for how long it has been nothing, however long that is."""
@@ -220,7 +222,7 @@ class History:
         since_s, last_s = self._quiet.get(subject, (r.at_s, r.at_s))
         if r.value > NOTHING_PERCENT:
             self._quiet.pop(subject, None)
-        else:
+        elif r.source != PROFILE:  # a capture is of a moment, and proves no rest
             self._quiet[subject] = (since_s if r.at_s - last_s <= GAP_S else r.at_s, r.at_s)
 
     def forget(self, now_s: float) -> None:

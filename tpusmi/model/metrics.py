@@ -7,12 +7,18 @@ from typing import NamedTuple
 CHIP, DEVICE, PROCESS = "chip", "device", "process"
 
 AGENT, LIBTPU, LIBTPU_SDK = "agent", "libtpu", "libtpu_sdk"
+PROFILE = "profile"
+"""A source: captures that this viewer made. Each is of one moment, and its values are soon old."""
 ASKED_OF_LIBTPU = ("duty_cycle_percent", "idle_s", "hbm_bandwidth_utilization_percent")
 """Metrics that an agent asks libtpu for: its own numbers, which the agent only hands on."""
 MEMORY_COLUMN = "MEMORY"
 """Title of the column that has memory in use and its limit together."""
 PHASE = "phase"
 """No metric: the number in PHASES of what a process was doing. In History, and in no snapshot."""
+TRACED_FLOPS, TRACED_HBM = "traced_flops_per_s", "traced_hbm_bytes_per_s"
+TRACED_PEAK_FLOPS, TRACED_PEAK_HBM = "traced_peak_flops_per_s", "traced_peak_hbm_bytes_per_s"
+TRACED = (TRACED_FLOPS, TRACED_HBM, TRACED_PEAK_FLOPS, TRACED_PEAK_HBM)
+"""No metrics: what a capture shows of a device besides, for its roofline. In no JSON."""
 NOMINAL = "nominal"
 """What the chip table says, where no source measured: shown, and said so."""
 
@@ -51,6 +57,7 @@ class Metric(NamedTuple):
 _IN_MEMORY_COLUMN = ("hbm_used_bytes", "hbm_limit_bytes")
 _MEMORY = (AGENT, LIBTPU, LIBTPU_SDK)
 _BUSY = (LIBTPU, AGENT, LIBTPU_SDK)
+_BUSY_OR_TRACED = (*_BUSY, PROFILE)
 _RUNTIME = (LIBTPU, LIBTPU_SDK)
 _TWO_CORES = "For a chip whose devices libtpu does not measure separately."
 
@@ -97,11 +104,11 @@ METRICS: tuple[Metric, ...] = (
     Metric("live_arrays", DEVICE, "count", "ARRAYS",
            "Live arrays, from the newest memory profile.", (AGENT,)),
     Metric("tensorcore_utilization_percent", DEVICE, "percent", "MXU",
-           "Share of the peak matrix throughput.", (LIBTPU_SDK,)),
+           "Share of the peak matrix throughput.", (LIBTPU_SDK, PROFILE)),
     Metric("duty_cycle_percent", DEVICE, "percent", "DUTY",
-           "Share of time the chip was busy.", _BUSY),
+           "Share of time the chip was busy.", _BUSY_OR_TRACED),
     Metric("hbm_bandwidth_utilization_percent", DEVICE, "percent", "BW",
-           "Share of the peak HBM bandwidth.", _BUSY),
+           "Share of the peak HBM bandwidth.", _BUSY_OR_TRACED),
     Metric("idle_s", DEVICE, "s", "IDLE", "Time since the TensorCore last ran.", _BUSY),
     Metric("hlo_queue_size", DEVICE, "count", "QUEUE", "Programs waiting to run.", _RUNTIME),
     _execution_time("mean", "Mean"),

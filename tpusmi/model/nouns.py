@@ -81,6 +81,20 @@ class RowKey(NamedTuple):
     id: int
 
 
+class TracedKey(NamedTuple):
+    """One device of a trace, which numbers the devices of its process.
+
+    Merge finds the device that it is about.
+    """
+
+    process: ProcessKey
+    index: int  # type: ignore[assignment]  # hides tuple.index
+    id: int | None
+    """Global id; None where the trace does not say."""
+    devices: int
+    """How many devices the trace has."""
+
+
 class HostKey(NamedTuple):
     """The machine itself."""
 
@@ -91,7 +105,7 @@ HOST_KEY = HostKey()
 HOST_CPU, HOST_LOAD = "host_cpu_percent", "host_load"
 HOST_MEMORY = "host_memory_used_bytes"
 """What the history has of it."""
-Subject = ProcessKey | DeviceKey | ChipKey | RowKey | HostKey
+Subject = ProcessKey | DeviceKey | ChipKey | RowKey | TracedKey | HostKey
 
 
 class Reading(NamedTuple):

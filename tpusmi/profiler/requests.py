@@ -30,3 +30,5 @@ class CapturedTrace(NamedTuple):
     path: str
     """In the folder that was given to the capture. The caller removes it."""
     capture: Capture
+    notes: tuple[str, ...] = ()
+    """What is missing from it and why, in sentences, for `TraceProfile.notes`."""

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.events import Event, Key, Paste
 from textual.message import Message
@@ -17,6 +16,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tpusmi.model import Snapshot
+from tpusmi.tui.capturing.capturing_app import CapturingApp
 from tpusmi.tui.draw.look import Look
 from tpusmi.tui.ending import ends
 from tpusmi.tui.ending.ends import SHOWN_S, Finished, Progress, Question
@@ -37,7 +37,7 @@ HUNG_UP_EVERY_S = 1.0
 """How often a lost terminal is looked for. Ticks can be a minute apart, while Textual spins."""
 
 
-class Dashboard(App[None]):
+class Dashboard(CapturingApp):
     """Draws the newest snapshot. Reading happens elsewhere; only handlers touch widgets."""
 
     TITLE = "tpusmi"
@@ -230,11 +230,11 @@ class Dashboard(App[None]):
             self.say(CANNOT_END)
 
     def _ask_about(self, question: Question, choice: str) -> None:
-        from tpusmi.tui.ending.kill_screen import CANCEL, KillScreen
+        from tpusmi.tui.ending.kill_screen import KillScreen
         from tpusmi.tui.ending.question import text_about
 
         text = text_about(self.scene.look, question, self.scene.user, self.scene.ends.progress)
-        chosen = choice if question.is_of_stale else CANCEL  # no slip ends a run
+        chosen = choice if question.is_of_stale else ""  # no slip ends a run
         screen = KillScreen(self.scene.look, text, chosen, bool(question.plan.targets))
         self._is_asking = True
         self.push_screen(screen, lambda number: self._answered(question, number))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from tpusmi.actions.outcome import Report
     from tpusmi.actions.plan import Plan, Request
     from tpusmi.actions.targets import OnProgress
+    from tpusmi.model import ProcessKey
+    from tpusmi.trace.figures import TraceProfile
 
     Planner = Callable[[Host, Snapshot, Request], Plan]
+    KeepProfile = Callable[[ProcessKey, TraceProfile, float], object]
     CarryOut = Callable[[Host, Iterable[Chip], Plan, Order, OnProgress], Report]
 
 
@@ -75,6 +78,10 @@ class Options(NamedTuple):
     """Saves settings, and returns a sentence about that; None where they cannot be saved."""
     watch_programs: Callable[[bool], object] | None = None
     """Lets the feed ask what the cores run, or no longer; None where it cannot, or always does."""
+    capturer: Sequence[str] | None = None
+    """Command that captures in place of `tpusmi`, with the same arguments; None is `tpusmi`."""
+    keep_profile: KeepProfile | None = None
+    """Gives the feed what a capture shows, and its end by CLOCK_MONOTONIC; None where it cannot."""
 
 
 class Feed(Protocol):

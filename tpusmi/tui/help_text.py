@@ -33,6 +33,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Move the cursor": "move page",
         "Next / previous": "step",
         "Scroll the page": "scroll",
+        "Scroll by a line": "line",
         "First / last row": "jump",
         "Devices / processes": "panel",
         "Scroll the devices": "devices",
@@ -40,6 +41,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Pages": {
         "Open the selected row": "enter",
         "Device / memory / job": "open",
+        "Profile of a job": "profile",
         "Back": "step_back",
         "Find a command by name": "palette",
         "This help": "help",
@@ -64,6 +66,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Unfold / fold a row": "fold",
         "Unfold / fold all rows": "fold_all",
         "Set the mark for CHANGE": "mark",
+        "Compare two profiles": "compare",
         "Show its variables": "environment",
         "Scroll the commands": "shift",
         "Next / previous device": "device",
@@ -191,6 +194,7 @@ def columns_of(page: str) -> list[Section]:
         "device": ("devices",),
         "job": ("processes",),
         "memory": ("memory",),
+        "profile": (),
     }
     entries = {
         "devices": _helps(DEVICE_COLUMNS),

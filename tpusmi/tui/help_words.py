@@ -47,5 +47,14 @@ WORDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("compiled", "XLA programs compiled, and for how long."),
         ("agent", "What tpusmi's thread in the job costs, and its newest sample."),
     ),
+    "profile": (
+        ("captured", "How long ago the trace ended. The page shows that moment alone."),
+        ("duty cycle", "Share of the captured time with an operation running on the device."),
+        ("idle", "The rest of it."),
+        ("MXU", "FLOPs done over the FLOPs possible in the captured time."),
+        ("steps", "Whole steps only: those that the ends of the trace cut off are left out."),
+        ("self", "Time of an operation without that of the operations inside it."),
+        ("input-bound", "Share of the step time that waits for input."),
+    ),
 }
 """By page, in the order of the page."""

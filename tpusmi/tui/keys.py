@@ -43,6 +43,16 @@ FORGET = key(
 )
 """It does not exist there either."""
 
+PROFILE = key(
+    "P",
+    "profile",
+    "Profile",
+    "profile",
+    "Profile the selected process: capture a short trace (asks first), or show the last one",
+    "P",
+)
+"""Nor does this one: a capture slows the job down."""
+
 FIRST = [
     key("q,f10", "leave", "Quit", "quit", "Quit", "q"),
     Binding("ctrl+c", "leave", "Quit", id="interrupt", tooltip="Quit", show=False, priority=True),
@@ -50,6 +60,7 @@ FIRST = [
     key("d", "open('device')", "Device", "device", "Open the page of the selected device", "d"),
     key("m", "open('memory')", "Memory", "memory", "Open the memory page: what holds memory", "m"),
     key("j", "open('job')", "Job", "job", "Open the job page: steps, compilations, phases", "j"),
+    PROFILE,
     *ENDING,
 ]
 """Keys of every page that come first in its footer."""
@@ -112,8 +123,8 @@ MAIN = [
 
 
 def offered(bindings: list[Binding], may_end: bool) -> list[Binding]:
-    """The bindings, without those that end processes or remove files unless `may_end`."""
-    return bindings if may_end else [b for b in bindings if b not in (*ENDING, FORGET)]
+    """The bindings; unless `may_end`, without those that end or capture processes or remove files."""
+    return bindings if may_end else [b for b in bindings if b not in (*ENDING, FORGET, PROFILE)]
 
 
 def key_names(binding: Binding) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from tpusmi.merge.past import past
 from tpusmi.model import Device, DeviceKey, History, MemoryProfile, Process, ProcessKey, Snapshot
@@ -13,6 +14,9 @@ from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.ends import Ends
 from tpusmi.tui.feed import Options
 from tpusmi.tui.process.follower import Follower, Succession
+
+if TYPE_CHECKING:
+    from tpusmi.tui.capturing.captures import Captures
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 ROOT = "root"
@@ -26,6 +30,8 @@ class Scene:
         self.look, self.options, self.history = look, options, history
         self.graphs = Graphs(history)
         self.ends = Ends()
+        self.captures: Captures | None = None
+        """None before the first capture."""
         self.interval_s = options.interval_s
         self.theme = options.theme_name
         """The theme that the user has chosen, by its name in the settings."""

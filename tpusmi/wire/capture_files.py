@@ -79,8 +79,11 @@ def is_safe_directory(status: os.stat_result, uid: int) -> bool:
 # The viewer
 
 
-def write_request(directory_fd: int, segment_path: str, request: AgentRequest, uid: int) -> None:
-    """Write the request for the job of that user. The caller removes it if the agent does not.
+def write_request(
+    directory_fd: int, segment_path: str, request: AgentRequest, uid: int
+) -> tuple[int, int]:
+    """Write the request for the job of that user. The caller removes it if the agent does not: the
+    file with that device and inode.
 
     Raises FileExistsError where there is one already, and other OSErrors.
     """
@@ -90,6 +93,8 @@ def write_request(directory_fd: int, segment_path: str, request: AgentRequest, u
         if os.geteuid() == 0 and uid != 0:
             os.fchown(fd, uid, -1)  # in a user namespace root of the machine would be a stranger
         _write_whole(fd, packed(request))
+        status = os.fstat(fd)
+        return status.st_dev, status.st_ino
     except BaseException:
         os.unlink(name, dir_fd=directory_fd)
         raise
@@ -110,12 +115,14 @@ def read_answer(segment_path: str, nonce: str, uid: int, opener: Opener) -> Agen
 
 
 def is_place_of_trace(path: str, segment_path: str, nonce: str) -> bool:
-    """True for a path at which an agent may have put the trace for that request."""
+    """True for a path at which an agent may have put the trace for that request: an absolute one,
+    or one in the directory of the segment.
+    """
     folder, name = os.path.split(path)
     return (
         len(path) <= PATH_MOST
         and path == clean(path, PATH_MOST)
-        and os.path.isabs(path)
+        and (os.path.isabs(path) or "/" not in folder)
         and os.path.normpath(path) == path
         and name == TRACE_NAME
         and os.path.basename(folder) == folder_name(segment_path, nonce)

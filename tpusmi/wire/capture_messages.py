@@ -54,7 +54,9 @@ class AgentAnswer(NamedTuple):
     message: str = ""
     """More about the reason, or a note about the trace, in words."""
     trace: str = ""
-    """The path of the trace, as the job sees it; empty before it is DONE."""
+    """The path at which the trace is once it is DONE, as the job sees it; one that is not absolute
+    is in the directory of the segment.
+    """
     trace_bytes: int | None = None
 
     @property

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from tpusmi.model import (
     LOST_AFTER_S,
     OK,
+    PROFILE,
     ChipKey,
     Device,
     History,
@@ -18,7 +19,7 @@ from tpusmi.model import (
 )
 from tpusmi.model.history import NOTHING_PERCENT
 from tpusmi.model.process import Limits
-from tpusmi.model.several import fresh, fresh_own, least, mean
+from tpusmi.model.several import fresh, fresh_own, least
 from tpusmi.text import elapsed
 
 WORKED_LATELY_S = 60.0
@@ -60,9 +61,14 @@ class Case(NamedTuple):
 
     def is_measured(self, *names: str) -> bool:
         """Whether one of those metrics of its devices is measured."""
-        return any(
-            fresh(self.snapshot, name, d) is not None for name in names for d in self.devices
-        )
+        return any(self.has_witness(name, d) for name in names for d in self.devices)
+
+    def has_witness(self, name: str, d: Device) -> bool:
+        """Whether a metric of that device is measured again and again. A capture is of a moment: it
+        can show work, and does not show that there is none.
+        """
+        value = fresh(self.snapshot, name, d)
+        return value is not None and value.source != PROFILE
 
 
 class Answer(NamedTuple):
@@ -117,7 +123,7 @@ def idle_s(c: Case) -> float | None:
     stepped_s = fresh_own(c.snapshot, "since_last_step_s", c.process.key)
     if c.has_agent and c.process.phase == Phase.IDLE and stepped_s is not None:
         return stepped_s
-    if c.history is None or mean(c.snapshot, "duty_cycle_percent", c.devices) is None:
+    if c.history is None or not all(c.has_witness("duty_cycle_percent", d) for d in c.devices):
         return None
     since_s = [s for d in c.devices if (s := _quiet_since_s(d, c.history)) is not None]
     if not since_s or len(since_s) < len(c.devices):
@@ -132,7 +138,7 @@ def _who_answers(c: Case) -> str:
     if c.has_agent:
         return "its agent says that it is idle"
     names = ("idle_s", *BUSY)
-    measured = (any(fresh(c.snapshot, name, d) is not None for name in names) for d in c.devices)
+    measured = (any(c.has_witness(name, d) for name in names) for d in c.devices)
     if c.devices and all(measured):
         return "its chips run nothing"
     if c.has_server:

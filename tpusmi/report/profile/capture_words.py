@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.styled import Line, cut_middle, fitted, width_of
+from tpusmi.report.profile.styled import DOT, Line, cut_middle, facts, fitted, paragraph
 from tpusmi.trace.figures import FILE, GRPC, IN_PROCESS, Capture, CaptureCost, TraceProfile
 
-DOT = " · "
 TEXT_MOST = 512
 HOW = {GRPC: "by its profiler service", IN_PROCESS: "by its agent", FILE: ""}
 SLOWED_RATIO = 0.98
 """At less than this share of its speed before, the job was slowed down."""
 WORTH_A_PAUSE_S = 0.1
-NAME_LEAST = 16
 
 
 def head(p: TraceProfile, width: int) -> list[Line]:
@@ -25,29 +23,17 @@ def head(p: TraceProfile, width: int) -> list[Line]:
     device = text.clean(p.device_type or "", 40) or (p.backend or "").upper() or "Unknown device"
     cores = text.counted(len(p.cores), "core") if p.cores else ""
     pid = "" if c.pid is None else f"pid {c.pid}"
-    facts = DOT.join(filter(None, (cores, text.clean(c.host or "", 64), pid)))
+    whose = "".join(f"{DOT}{fact}" for fact in (cores, text.clean(c.host or "", 64), pid) if fact)
     simulated = [("  ", "plain"), (" SIMULATED ", "loud")] if c.simulated else []
-    first = fitted(((device, "bold"), (f"{DOT}{facts}" if facts else "", "plain"), *simulated), width)
+    first = fitted(((device, "bold"), (whose, "plain"), *simulated), width)
     lines: list[Line] = [first]
     if c.command:
         command = words.command(text.clean(c.command, TEXT_MOST))
         lines.append(((cut_middle(command, width), "dim"),))
-    lines += _wrapped_facts([*_when(p)], width)
+    lines += facts(_when(p), width, "dim")
     if sentence := cost_sentence(c):
-        lines.append(((sentence, _cost_style(c.cost)),))
+        lines += paragraph(sentence, width, _cost_style(c.cost))
     return lines
-
-
-def _wrapped_facts(facts: list[str], width: int) -> list[Line]:
-    """Facts with dots between them, in as many lines as they need."""
-    lines: list[str] = []
-    for fact in facts:
-        longer = f"{lines[-1]}{DOT}{fact}" if lines else fact
-        if lines and width_of(longer) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(fact)
-    return [((cut_middle(line, width), "dim"),) for line in lines]
 
 
 def _when(p: TraceProfile) -> Iterator[str]:
@@ -55,7 +41,9 @@ def _when(p: TraceProfile) -> Iterator[str]:
     if c.how == FILE:
         yield cut_middle(text.clean(c.target, TEXT_MOST).rstrip("/").rpartition("/")[2], 60)
     moment = local_time(c.captured_at_s)
-    yield " ".join(filter(None, (f"captured {moment}".rstrip(), HOW.get(c.how, ""))))
+    how = " ".join(filter(None, (moment, HOW.get(c.how, ""))))
+    if how:
+        yield f"captured {how}"
     if p.captured_s is not None:
         yield f"{words.duration(p.captured_s)} long"
     if c.trace_bytes is not None:
@@ -81,14 +69,23 @@ def cost_sentence(c: Capture) -> str:
     before, during = cost.steps_per_s_before, cost.steps_per_s_during
     if before is None or during is None:
         return f"{took}; what it cost the job in steps/s is unknown."
-    pause = cost.paused_s
-    after = "" if cost.steps_per_s_after is None else f", {words.rate(cost.steps_per_s_after)} after"
-    paused = f", and paused it for {words.duration(pause)}" if pause and pause >= WORTH_A_PAUSE_S else ""
+    after = _with(", {} after", cost.steps_per_s_after, words.rate)
+    paused = _with(", and paused it for {}", cost.paused_s, words.duration, WORTH_A_PAUSE_S)
     if during >= before * SLOWED_RATIO:
         speed = f"{words.rate(before)} before, {words.rate(during)} during"
         return f"{took} and did not slow the job down: {speed}{after} (steps/s){paused}."
     change = f"from {words.rate(before)} to {words.rate(during)} steps/s{after}"
     return f"{took} and slowed the job {change}{paused}."
+
+
+def _with(
+    template: str,
+    value: float | None,
+    format: Callable[[float | None], str],
+    least: float = 0.0,
+) -> str:
+    """The template with the value in it; empty where that is unknown or too small."""
+    return "" if value is None or value < least else template.format(format(value))
 
 
 def _cost_style(cost: CaptureCost) -> str:

@@ -1,4 +1,4 @@
-"""The cores of a profile as a table, in which one that differs is visible; memory at its peak. Pure."""
+"""The cores of a profile as a table that shows which one differs; memory at its peak. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def core_lines(p: TraceProfile, width: int) -> list[Line]:
     rows = [_row(c, busy, usual) for c in _chosen(cores, busy, usual)]
     if len(cores) > ROWS_MOST:
         rows.append(_others(cores, _chosen(cores, busy, usual)))
-    remark = f"{len(cores)} cores; those that differ most first" if len(cores) > ROWS_MOST else ""
+    alike = "all alike" if len(rows) == 1 else "those that differ most first"
+    remark = f"{len(cores)}; {alike}" if len(cores) > ROWS_MOST else ""
     return [heading("CORES", remark), *table(COLUMNS, rows, width)]
 
 
@@ -64,10 +65,11 @@ def _chosen(
 
     def difference(c: CoreFigures) -> float:
         step = _step(c)
-        slower = 100 * abs(step / usual - 1) if step is not None and usual else 0.0
+        slower = 100 * (step / usual - 1) if step is not None and usual else 0.0
         return max(abs(_busy(c) - busy), slower)
 
-    return sorted(cores, key=difference, reverse=True)[:OUTLIERS]
+    differing = [c for c in cores if _mark(c, busy, usual)[0]]
+    return sorted(differing, key=difference, reverse=True)[:OUTLIERS]
 
 
 def _row(c: CoreFigures, busy: float, usual: float | None) -> Sequence[Cell]:
@@ -105,7 +107,7 @@ def _others(cores: Sequence[CoreFigures], chosen: Sequence[CoreFigures]) -> Sequ
     own = {id(c) for c in chosen}
     rest = [c for c in cores if id(c) not in own]
     busy = _range([_busy(c) for c in rest])
-    idle = _range([100 - _busy(c) for c in rest])
+    idle = _range([100 * c.idle_s / c.captured_s if c.captured_s > 0 else None for c in rest])
     mxu = _range([c.mxu_percent for c in rest])
     bandwidth = _range([c.hbm_bandwidth_percent for c in rest])
     steps = [s for c in rest if (s := _step(c)) is not None]
@@ -143,7 +145,9 @@ def memory_lines(p: TraceProfile, width: int) -> list[Line]:
     for pair in pairs:
         fullest = groups[pair][0]
         name = padded(words.shortened(names[pair], wide), wide)
-        lines.append((*_memory_start(name, pair, values), *_filling(fullest, width - wide - values)))
+        lines.append(
+            (*_memory_start(name, pair, values), *_filling(fullest, width - wide - values))
+        )
     left = len(groups) - len(pairs)
     more = [((f" {text.counted(left, 'other amount')}, all smaller", "dim"),)] if left else []
     return [*lines, *more]

@@ -1,4 +1,4 @@
-"""What findings are judged by: figures of a profile, each None where the trace does not say. Pure."""
+"""The figures that findings are judged by, each None where the trace does not say. Pure."""
 
 from __future__ import annotations
 
@@ -295,7 +295,10 @@ def _memory(p: TraceProfile) -> Fields:
     if fullest is None or not fullest.capacity_bytes:
         return {}
     pair = words.size_pair(fullest.peak_bytes, fullest.capacity_bytes)
-    return {"memory_percent": 100 * ratio(fullest), "memory": f"{pair} on device {fullest[0]}"}
+    return {
+        "memory_percent": 100 * ratio(fullest),
+        "memory": f"{pair} on device {fullest.local_index}",
+    }
 
 
 def _capture(p: TraceProfile) -> Fields:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tpusmi.report import words
-from tpusmi.report.profile.styled import Line, bar, heading, padded, width_of
+from tpusmi.report.profile.styled import Line, bar, facts, heading, padded, width_of
 from tpusmi.trace.figures import TRACE, TracedSteps, TraceProfile
 
 GAP = 4
-BAR_MOST = 60
+BAR_MOST = 44
 NOTHING_PERCENT = 0.05
 SHARES = (
     ("compute_percent", "compute", "good"),
@@ -44,7 +44,6 @@ def figures(p: TraceProfile) -> list[Figure]:
         of("Idle", "idle_percent"),
         of("MXU", "mxu_percent"),
         of("HBM bandwidth", "hbm_bandwidth_percent"),
-        of("FLOP rate", "flops_per_s", of_peak(p.flops_per_s, p.peak_flops_per_s)),
         of("Input-bound", "input_bound_percent"),
     ]
 
@@ -58,22 +57,30 @@ def source_of(sources: Mapping[str, str], field: str) -> str:
 def of_peak(flops: float | None, peak: float | None) -> str:
     """`139 TFLOP/s, 60 % of 233 TFLOP/s`."""
     if flops is None or not peak:
-        return words.flops(flops)
+        return words.flops(flops) + (f" of {words.flops(peak)}" if peak else "")
     return f"{words.flops(flops)}, {words.percent(100 * flops / peak)} of {words.flops(peak)}"
 
 
 def figure_lines(p: TraceProfile, width: int) -> list[Line]:
     """The figures in as many columns as fit, and the steps below."""
-    lines = _in_columns(figures(p), width)
-    steps = step_words(p.steps)
-    source = source_of(p.sources, "steps") if p.steps else ""
-    step_line: Line = ((" Step time  ", "plain"), (steps, "bold" if p.steps else "plain"))
-    return [heading("FIGURES", _legend(p)), *lines, (*step_line, (f"  {source}", "dim"))]
+    rate = [of_peak(p.flops_per_s, p.peak_flops_per_s), *_source(p, "flops_per_s")]
+    steps = [*step_words(p.steps), *_source(p, "steps")]
+    return [
+        heading("FIGURES", _legend(p)),
+        *_in_columns(figures(p), width),
+        *facts([" ".join(rate)], width, "plain", " FLOP rate      "),
+        *facts(steps, width, "plain", " Step time      "),
+    ]
+
+
+def _source(p: TraceProfile, field: str) -> list[str]:
+    source = source_of(p.sources, field)
+    return [source] if source and getattr(p, field) is not None else []
 
 
 def _legend(p: TraceProfile) -> str:
     marked = sorted({s for f in p.sources if (s := source_of(p.sources, f))})
-    return f"marked {' or '.join(marked)}: not tpusmi's own reading" if marked else ""
+    return f"from {' and '.join(marked)} where marked, else read by tpusmi" if marked else ""
 
 
 def _in_columns(cells: list[Figure], width: int) -> list[Line]:
@@ -102,13 +109,13 @@ def _figure_line(cells: list[Figure], names: int, widths: list[int], source: int
     return tuple(pieces)
 
 
-def step_words(steps: TracedSteps | None) -> str:
-    """`120 ms p50 · 120 ms min · … · 4 whole steps, 1 cut off and left out`."""
+def step_words(steps: TracedSteps | None) -> list[str]:
+    """`120.1 ms p50`, `120.1 ms min`, …, `4 whole`, `1 cut off and left out`."""
     if steps is None:
-        return words.UNKNOWN
-    cut = f"{steps.cut_off} cut off and left out" if steps.cut_off else ""
+        return [words.UNKNOWN]
+    cut_off = [f"{steps.cut_off} cut off and left out"] if steps.cut_off else []
     if not steps.whole:
-        return f"{words.UNKNOWN} (no whole step inside{f', {cut}' if cut else ''})"
+        return [f"{words.UNKNOWN} no whole step inside", *cut_off]
     times = (
         (steps.p50_s, "p50"),
         (steps.min_s, "min"),
@@ -116,8 +123,18 @@ def step_words(steps: TracedSteps | None) -> str:
         (steps.p95_s, "p95"),
         (steps.max_s, "max"),
     )
-    whole = f"{steps.whole} whole" + (f", {cut}" if cut else "")
-    return " · ".join([*(f"{words.duration(t)} {name}" for t, name in times), whole])
+    return [*(f"{step_time(t)} {name}" for t, name in times), f"{steps.whole} whole", *cut_off]
+
+
+def step_time(value: float | None) -> str:
+    """A step time with four digits: those of one job differ little."""
+    if value is None or not 1e-6 <= value < 59.95:
+        return words.duration(value)
+    units = ((0.99995e-3, 1e6, "µs"), (0.99995, 1e3, "ms"), (60.0, 1.0, "s"))
+    factor, unit = next((factor, unit) for below, factor, unit in units if value < below)
+    number = value * factor
+    decimals = 1 if number >= 99.995 else 2 if number >= 9.9995 else 3
+    return f"{number:.{decimals}f} {unit}"
 
 
 def time_lines(p: TraceProfile, width: int) -> list[Line]:
@@ -141,9 +158,7 @@ def _bar_line(name: str, percent: str, value: float, room: int, style: str) -> L
     return ((f" {name}{percent}  ", "plain"), (filled, style), (drawn[len(filled) :], "dim"))
 
 
-def _remarks(
-    p: TraceProfile, values: list[tuple[float | None, str, str]]
-) -> Iterator[str]:
+def _remarks(p: TraceProfile, values: list[tuple[float | None, str, str]]) -> Iterator[str]:
     compiling = p.shares.compile_percent
     if compiling is not None and compiling >= NOTHING_PERCENT:
         yield f"Meanwhile the host compiled for {words.percent(compiling)} of the time."

@@ -27,6 +27,8 @@ class Case(NamedTuple):
     advice: str
     level: str = ""
     """A fixed style; empty is by the weight."""
+    unless: str = ""
+    """Code of a finding that says the same better."""
 
 
 CASES: tuple[Case, ...] = (
@@ -128,6 +130,7 @@ CASES: tuple[Case, ...] = (
         where="",
         advice="shard evenly: make sizes divisible by the number of devices, and balance experts"
         " and pipeline stages",
+        unless="slow_core",
     ),
     Case(
         code="unused_core",
@@ -281,6 +284,7 @@ CASES: tuple[Case, ...] = (
         where="",
         advice="capture for a shorter time, and not every minute",
         level=NOTE,
+        unless="capture_slowed",
     ),
 )
 """The thresholds of all findings. A measure that is None makes none."""

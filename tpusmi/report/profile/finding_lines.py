@@ -12,14 +12,15 @@ MARKS = {BAD: " !! ", WARN: " !  ", NOTE: " ·  "}
 ADVICE_WIDTH = 100
 """Longer lines are hard to read."""
 INDENT = "    "
+WELL: Line = ((" Nothing stands out.", "good"),)
+TOO_LITTLE: Line = ((" The trace says too little to judge the job.", "plain"),)
 
 
 def finding_lines(p: TraceProfile, width: int) -> list[Line]:
     """Each finding: how bad, where, and the advice."""
     all_ = findings(p)
     if not all_:
-        well = "Nothing stands out." if can_judge(p) else "The trace says too little to judge the job."
-        return [heading("FINDINGS"), ((f" {well}", "good" if can_judge(p) else "plain"),)]
+        return [heading("FINDINGS"), WELL if can_judge(p) else TOO_LITTLE]
     lines = [heading("FINDINGS", "worst first")]
     for finding in all_:
         lines += of_finding(finding, min(width, ADVICE_WIDTH + len(INDENT)))

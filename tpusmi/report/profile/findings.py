@@ -29,8 +29,9 @@ def findings(profile: TraceProfile) -> tuple[Finding, ...]:
     """All findings, the one that costs most first. A figure that is unknown makes none."""
     seen = evidence(profile)
     pid = "PID" if profile.capture.pid is None else str(profile.capture.pid)
-    made = [finding for case in CASES if (finding := _made(case, seen, pid))]
-    return tuple(sorted(made, key=lambda f: -f.weight_percent))
+    made = {case.code: _made(case, seen, pid) for case in CASES}
+    kept = [f for c in CASES if (f := made[c.code]) and not made.get(c.unless)]
+    return tuple(sorted(kept, key=lambda f: -f.weight_percent))
 
 
 def can_judge(profile: TraceProfile) -> bool:

@@ -27,12 +27,12 @@ COLUMNS = (
     TableColumn("RUNS", rank=7),
     TableColumn("MXU", rank=1),
     TableColumn("HBM BW", rank=3),
-    TableColumn("BOUND BY", rank=5, right=False),
-    TableColumn("CATEGORY", rank=6, right=False, least=16),
+    TableColumn("BOUND BY", rank=5, right=False, spare=16),
+    TableColumn("CATEGORY", rank=6, right=False, least=16, spare=8),
     TableColumn("OPERATION", right=False, least=18),
     TableColumn("SOURCE", rank=4, right=False, least=14),
     TableColumn("PROGRAM", rank=9, right=False, least=12),
-    TableColumn("PATH IN JAX", rank=8, right=False, least=40),
+    TableColumn("PATH IN JAX", rank=8, right=False, least=40, spare=8),
 )
 
 

@@ -14,7 +14,7 @@ from tpusmi.report.profile.styled import LEAST_WIDTH, Line, heading, joined, par
 from tpusmi.trace.figures import TraceProfile
 
 TOP = 20
-NOTES_MOST, NOTE_MOST = 32, 1000
+NOTES_MOST, NOTE_MOST = 32, 400
 NOTE_WIDTH = 100
 
 

@@ -28,7 +28,7 @@ ANSI = {
 }
 """Every style that a page has, in the sixteen colors of the terminal, as in the theme `ansi`."""
 
-CUT = "…"
+CUT, DOT = "…", " · "
 LEAST_WIDTH = 20
 
 
@@ -142,9 +142,26 @@ def bar(ratio: float, width: int) -> str:
 
 def paragraph(text: str, width: int, style: str, first: str = "", rest: str = "") -> list[Line]:
     """The text in lines, the first with a mark before it, the others with blanks."""
-    lines = wrapped(text, width - width_of(first))
     indent = rest or " " * width_of(first)
+    lines = wrapped(text, width - max(width_of(first), width_of(indent)))
     return [((first if n == 0 else indent, style), (t, style)) for n, t in enumerate(lines)]
+
+
+def facts(parts: Iterable[str], width: int, style: str, first: str = "") -> list[Line]:
+    """The parts with dots between them, in as many lines as they need, none split."""
+    lines: list[str] = []
+    room = width - width_of(first)
+    for part in parts:
+        longer = f"{lines[-1]}{DOT}{part}" if lines else part
+        if lines and width_of(longer) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    indent = " " * width_of(first)
+    return [
+        ((indent if n else first, "plain"), (cut_middle(line, room), style))
+        for n, line in enumerate(lines)
+    ]
 
 
 def heading(title: str, *more: str) -> Line:

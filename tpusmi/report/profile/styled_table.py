@@ -1,4 +1,4 @@
-"""Tables of styled cells that fit into a width: what does not fit is left out or shortened. Pure."""
+"""Tables of styled cells within a width: the rest is left out or shortened. Pure."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def table(
     rows: Sequence[Sequence[Cell]],
     width: int,
     indent: int = 1,
+    keep_all: bool = False,
 ) -> list[Line]:
     """Titles and rows. Columns that have nothing but unknown values are left out."""
-    used = [n for n in range(len(columns)) if _says_something(rows, n)]
+    used = [n for n in range(len(columns)) if keep_all or _says_something(rows, n)]
     columns = [columns[n] for n in used]
     rows = [[row[n] for n in used] for row in rows]
     if not rows or not columns:

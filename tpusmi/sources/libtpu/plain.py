@@ -33,6 +33,8 @@ FRAME_MOST_BYTES = 16384
 CONNECT_S = 0.5
 CHUNK_BYTES = 65536
 
+_TEXT_MOST = 127 + 127
+"""The name of a host has at most 253 characters. Longer lengths take more bytes."""
 _FRAME = struct.Struct(">BHBBI")
 _MESSAGE = struct.Struct(">BI")
 
@@ -73,8 +75,8 @@ class PlainChannel:
         stream, self._next_stream = self._next_stream, self._next_stream + 2
         self._calls[stream] = call
         body = request.SerializeToString()
-        self._unsent += _frame(HEADERS, END_HEADERS, stream, _headers(method, self._host))
-        self._unsent += _frame(DATA, END_STREAM, stream, _MESSAGE.pack(0, len(body)) + body)
+        self._unsent += frame(HEADERS, END_HEADERS, stream, headers(method, self._host))
+        self._unsent += frame(DATA, END_STREAM, stream, _MESSAGE.pack(0, len(body)) + body)
         return call
 
     def close(self) -> None:
@@ -147,9 +149,9 @@ class PlainChannel:
             self._fail(ENDLESS)
             return
         if kind == DATA and payload:
-            self._send(_frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", len(payload))))
+            self._send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", len(payload))))
         if kind in (SETTINGS, PING) and not flags & ACK:
-            self._send(_frame(kind, ACK, 0, payload if kind == PING else b""))
+            self._send(frame(kind, ACK, 0, payload if kind == PING else b""))
         if kind == GOAWAY:
             self._fail("the server goes away")
         call = self._calls.get(stream)
@@ -159,7 +161,7 @@ class PlainChannel:
                 self._cancel(stream)
 
     def _cancel(self, stream: int) -> None:
-        self._send(_frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)))
+        self._send(frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL)))
 
     def _send(self, data: bytes) -> None:
         data, self._unsent = self._unsent + data, b""
@@ -245,16 +247,17 @@ class PlainCall:
 def _hello() -> bytes:
     """The first frames. Without a table, an answer spells out every header where it is used."""
     settings = (TABLE_SETTING, 0, PUSH_SETTING, 0, WINDOW_SETTING, RECEIVE_MOST_BYTES)
-    window = _frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", RECEIVE_MOST_BYTES))
-    return PREFACE + _frame(SETTINGS, 0, 0, struct.pack(">HIHIHI", *settings)) + window
+    window = frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", RECEIVE_MOST_BYTES))
+    return PREFACE + frame(SETTINGS, 0, 0, struct.pack(">HIHIHI", *settings)) + window
 
 
-def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """A frame of HTTP/2."""
     size = len(payload)
     return _FRAME.pack(size >> 16, size & 0xFFFF, kind, flags, stream) + payload
 
 
-def _headers(method: str, host: str) -> bytes:
+def headers(method: str, host: str) -> bytes:
     """A header block of literals, which need no table."""
     pairs = (
         (":method", "POST"),
@@ -268,6 +271,6 @@ def _headers(method: str, host: str) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    data = text.encode("ascii")
-    assert len(data) < 127  # longer lengths take more bytes, and ours are shorter
-    return bytes((len(data),)) + data
+    data = text.encode("ascii")[:_TEXT_MOST]
+    size = len(data)
+    return (bytes((size,)) if size < 127 else bytes((127, size - 127))) + data

@@ -22,7 +22,7 @@ from tpusmi.text import clean, noun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tpusmi.sources.libtpu.child_process import ChildProcess
+    from tpusmi.sources.child_process import ChildProcess
     from tpusmi.sources.libtpu.formats import Parsed
 
 WAIT_S = 1.3
@@ -126,7 +126,7 @@ class LibtpuSdk:
         return "" if _is_installed() else NOT_INSTALLED
 
     def _start(self, now_s: float) -> None:
-        from tpusmi.sources.libtpu.child_process import ChildProcess
+        from tpusmi.sources.child_process import ChildProcess
 
         self._started_at_s = now_s
         self._asked_at_s, self._has_answered = None, False

@@ -118,9 +118,10 @@ def in_words(r: Roofline) -> str:
     if intensity is None:
         return f"{at_ridge}; the HBM bandwidth is not measured"
     ratio = None if r.roof_ratio is None else 100 * r.roof_ratio
+    witness = "" if r.age_s is None else f"; witness: {r.witness}, {words.elapsed(r.age_s)} old"
     return (
         f"{r.bound}-bound: {_short(intensity)} FLOP/byte (ridge: {_short(ridge)}), "
-        f"{words.percent(ratio)} of the roof"
+        f"{words.percent(ratio)} of the roof{witness}"
     )
 
 

@@ -3,147 +3,41 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from textual.binding import Binding, BindingType
-from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.binding import BindingType
 
-from tpusmi.tui.draw.lines import EDGES, MARGIN, BoxScreen
-from tpusmi.tui.draw.look import Look, Row, width_of
+from tpusmi.tui.draw.choice_box import CANCEL, CONFIRMING, STEPPING, ChoiceBox, choice_key
+from tpusmi.tui.draw.look import Look, Row
 from tpusmi.tui.ending.question import Text
 
-CANCEL = "Cancel"
 SIGNALS = {name: int(signal.Signals[name]) for name in ("SIGTERM", "SIGINT", "SIGKILL")}
-WIDEST = 84
-ROOMY = 64
-"""Screens of this width show some of the dashboard on both sides of the dialog."""
-_LEAST_BODY = 3
-"""Lines about the process that stay visible on the smallest screen."""
 
 
-def _key(keys: str, action: str, label: str, id: str) -> Binding:
-    return Binding(keys, action, label, id=f"ask-{id}", tooltip=label)
-
-
-class _Button(NamedTuple):
-    choice: str
-    text: str
-    start: int
-    """Its first column, counted from the first button."""
-
-
-class KillScreen(BoxScreen["int | None"]):
+class KillScreen(ChoiceBox["int | None"]):
     """Asks how to end the chosen processes; closes with the signal to send, or None."""
 
     CSS: ClassVar[str] = "KillScreen { align: center middle; } #kill { height: 1; width: 1; }"
+    HINT = "t i k c choose, Enter confirms, Esc cancels"
     BINDINGS: ClassVar[list[BindingType]] = [
-        _key("left,shift+tab", "step(-1)", "Previous choice", "left"),
-        _key("right,tab", "step(1)", "Next choice", "right"),
+        *STEPPING,
         # The capitals as well: a second press of the key that opened the dialog.
-        _key("t,T,1", "choose('SIGTERM')", "SIGTERM", "term"),
-        _key("i,I,2", "choose('SIGINT')", "SIGINT", "int"),
-        _key("k,K,3", "choose('SIGKILL')", "SIGKILL", "kill"),
-        _key("c,4", f"choose('{CANCEL}')", "Cancel", "none"),
-        _key("enter,space", "confirm", "Confirm the choice", "confirm"),
-        _key("escape,n,q", "cancel", "Do nothing", "cancel"),
-        _key("down,pagedown", "scroll(1)", "Scroll down", "down"),
-        _key("up,pageup", "scroll(-1)", "Scroll up", "up"),
+        choice_key("t,T,1", "choose('SIGTERM')", "SIGTERM", "term"),
+        choice_key("i,I,2", "choose('SIGINT')", "SIGINT", "int"),
+        choice_key("k,K,3", "choose('SIGKILL')", "SIGKILL", "kill"),
+        choice_key("c,4", f"choose('{CANCEL}')", "Cancel", "none"),
+        *CONFIRMING,
     ]
 
     def __init__(self, look: Look, text: Text, choice: str, may_end: bool) -> None:
-        super().__init__(look, "kill")
+        super().__init__(look, "kill", (*SIGNALS, CANCEL) if may_end else (CANCEL,), choice)
         self._text = text
-        self._choices = (*SIGNALS, CANCEL) if may_end else (CANCEL,)
-        self._choice = choice if choice in self._choices else CANCEL
-        self._buttons: Sequence[_Button] = ()
-        self._buttons_y = 0
-        """The line of the buttons in the box."""
 
-    def on_click(self, event: Click) -> None:
-        """A click on a choice chooses and confirms it."""
-        x = event.screen_x - self._box.region.x - MARGIN // 2
-        y = event.screen_y - self._box.region.y
-        for button in self._buttons if y == self._buttons_y else ():
-            if button.start <= x < button.start + len(button.text):
-                self._choice = button.choice
-                self.action_confirm()
+    def _answer(self, choice: str) -> int | None:
+        return SIGNALS.get(choice)
 
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        self.action_scroll(1)
+    def _about(self, width: int) -> list[Row]:
+        return self._text.about(width)
 
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        self.action_scroll(-1)
-
-    def action_step(self, step: int) -> None:
-        """Choose the next button, or the previous one; after the last comes the first."""
-        at = self._choices.index(self._choice)
-        self.action_choose(self._choices[(at + step) % len(self._choices)])
-
-    def action_choose(self, choice: str) -> None:
-        """Choose a button, and wait for a confirmation."""
-        if choice in self._choices:
-            self._choice = choice
-            self._draw()
-
-    def action_confirm(self) -> None:
-        """Close with the chosen signal."""
-        self.dismiss(SIGNALS.get(self._choice))
-
-    def action_cancel(self) -> None:
-        """Close, and do nothing."""
-        self.dismiss(None)
-
-    # -- drawing
-
-    def _draw(self) -> None:
-        across = self.size.width
-        most = max(0, min(across - MARGIN if across >= ROOMY else across, WIDEST) - MARGIN)
-        lines = max(0, self.size.height - EDGES)
-        self._buttons = list(self._laid_out(most))
-        about, consequences = self._text.about(most), self._consequences(most)
-        below = self._below(consequences[self._choice], lines - len(about), lines)
-        room = max(0, lines - len(below))
-        self._top = min(max(self._top, 0), max(0, len(about) - room))
-        visible = about[self._top : self._top + room]
-        rows = [*visible, *below][:lines]
-        self._buttons_y = len(visible) + below.index(self._line_of_buttons()) + 1
-        # As wide as the widest line of all choices: the dialog keeps its size while one chooses.
-        widest = max(map(width_of, chain(about, below, *consequences.values())))
-        width = min(widest, most) + MARGIN
-        self._show(rows, width, more=self._top + room < len(about))
-
-    def _below(self, happens: list[Row], spare: int, lines: int) -> list[Row]:
-        """The lines that do not scroll: the choices, and what would be done if there is room."""
-        buttons = self._line_of_buttons()
-        keys = "t i k c choose, Enter confirms, Esc cancels" if happens else "Esc closes"
-        gap: list[Row] = [()] if happens else []
-        spaced = [(), *happens, *gap, buttons, self._look.line((keys, "dim"))]
-        if len(spaced) <= spare:
-            return spaced
-        tight = [*happens, buttons]
-        return tight if lines - len(tight) >= _LEAST_BODY else [buttons]
-
-    def _consequences(self, width: int) -> dict[str, list[Row]]:
-        """What happens with each choice, in the same number of lines for all."""
-        if len(self._choices) == 1:
-            return {CANCEL: []}
-        texts = {c: self._text.consequence(SIGNALS.get(c), width) for c in self._choices}
-        most = max(map(len, texts.values()))
-        return {c: [*lines, *[()] * (most - len(lines))] for c, lines in texts.items()}
-
-    def _laid_out(self, width: int) -> Iterator[_Button]:
-        """The choices side by side; the chosen one has another shape, not only another color."""
-        texts = [f" [{c}] " for c in self._choices]
-        if sum(map(len, texts)) > width:
-            texts = [text.replace("SIG", "") for text in texts]
-        starts = accumulate(map(len, texts), initial=0)
-        for choice, text, start in zip(self._choices, texts, starts, strict=False):
-            chosen = choice == self._choice
-            yield _Button(choice, f">{text[1:-1]}<" if chosen else text, start)
-
-    def _line_of_buttons(self) -> Row:
-        return self._look.line(
-            *((b.text, "selected" if b.choice == self._choice else "plain") for b in self._buttons)
-        )
+    def _consequence(self, choice: str, width: int) -> list[Row]:
+        return self._text.consequence(SIGNALS.get(choice), width)

@@ -28,8 +28,9 @@ class ChildProcess:
     It gets no other descriptor, and no signal of our terminal.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], answer_bytes_most: int = ANSWER_BYTES_MOST) -> None:
         """Start it. Raises OSError when that fails."""
+        self._answer_bytes_most = answer_bytes_most
         self.broken = ""
         """Why the child no longer answers; empty while it may."""
         self._line = bytearray()
@@ -126,7 +127,7 @@ class ChildProcess:
             if chunk == b"":
                 self.broken = self.broken or self._how_it_ended()
             self._line += chunk or b""
-            if len(self._line) > ANSWER_BYTES_MOST:
+            if len(self._line) > self._answer_bytes_most:
                 self.broken = self.broken or "answers without end"
         elif ready and not talked:
             time.sleep(min(wait_s, LOOK_EVERY_S))  # it prints too much, or has closed its output

@@ -1,0 +1,329 @@
+"""What `tpusmi profile` takes a word for, which job it takes without one, and what it saves."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.snapshots import merge
+
+from tpusmi.model import AGENT, OK, HostFacts, Outcome, Process, ProcessKey, Snapshot
+from tpusmi.profiler import private_folder as folders
+from tpusmi.profiler.at_once import at_once
+from tpusmi.profiler.capture_target import TargetKind, target_of
+from tpusmi.profiler.private_folder import PREFIX, private_folder
+from tpusmi.profiler.published_port import published_port
+from tpusmi.profiler.saved_profiles import read_saved
+from tpusmi.profiler.trace_files import contents_of
+from tpusmi.profiler.which_job import SeveralJobsError, jobs_of
+from tpusmi.trace.figures import FILE, Capture, TimeShares, TraceProfile
+from tpusmi.trace.plain_objects import to_object
+from tpusmi.trace.troubles import CaptureError, Trouble
+
+EMPTY = TraceProfile(
+    **{
+        **dict.fromkeys(TraceProfile._fields),
+        "capture": Capture(how=FILE, target="x"),
+        "shares": TimeShares(),
+        "sources": {},
+        **dict.fromkeys(("cores", "operations", "programs", "memory", "notes"), ()),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "meaning"),
+    [
+        ("4321", TargetKind.PID, 4321),
+        (":9012", TargetKind.ADDRESS, "localhost:9012"),
+        ("localhost", TargetKind.ADDRESS, "localhost:9012"),
+        ("host-0.pool:8466", TargetKind.ADDRESS, "host-0.pool:8466"),
+        ("10.0.0.2:1", TargetKind.ADDRESS, "10.0.0.2:1"),
+        ("[::1]:9012", TargetKind.ADDRESS, "[::1]:9012"),
+        ("[fe80::1%eth0]", TargetKind.ADDRESS, "[fe80::1%eth0]:9012"),
+        ("grpc://10.0.0.2:8466", TargetKind.ADDRESS, "10.0.0.2:8466"),
+        ("./4321", TargetKind.PATH, ""),
+        ("absent.xplane.pb", TargetKind.PATH, ""),
+        ("before.json", TargetKind.PATH, ""),
+        ("~/log", TargetKind.PATH, ""),
+        (".", TargetKind.PATH, ""),
+    ],
+)
+def test_a_word_is_a_pid_an_address_or_a_path(word: str, kind: TargetKind, meaning: object) -> None:
+    target = target_of(word)
+    assert (target.kind, target.text) == (kind, word)
+    assert (target.pid or target.address) == meaning
+
+
+def test_a_file_that_exists_is_a_path_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trace").touch()
+    assert target_of("trace").kind is TargetKind.PATH
+    assert target_of("other").kind is TargetKind.ADDRESS
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("", "a target is a pid"),
+        ("0", "0 is not a pid"),
+        ("9999999999", "is not a pid"),
+        ("9" * 100_000, "a target is a pid"),
+        ("host:0", "0 is not a port"),
+        ("host:70000", "70000 is not a port"),
+        ("a b", "not a pid, an address"),
+        ("a\x1b[2J:1", "not a pid, an address"),
+        ("gs://bucket/log", "copy the trace here"),
+        ("http://localhost:6006", "without http://"),
+        ("::1:9012", "not a pid, an address"),
+        ("a\0b", "a target is a pid"),
+    ],
+)
+def test_another_word_is_refused_in_a_sentence(word: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)) as raised:
+        target_of(word)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 300
+
+
+def process(pid: int, **more: Any) -> Process:
+    """A living job of this user with an agent."""
+    facts = more.pop("facts", {})
+    key = more.pop("key", ProcessKey(pid, 7))
+    return Process(
+        key=key, user="ann", command="python train.py", facts=facts,
+        **{"interval_s": 1.0, "uid": os.geteuid(), **more},
+    )  # fmt: skip
+
+
+def host_with(*processes: Process) -> Snapshot:
+    outcome = Outcome(AGENT, OK, processes=tuple(processes))
+    return merge([outcome], HostFacts("vm", "", "", False, ""), 1.0, "0", judge=lambda s: s)
+
+
+HELD = {"holds": ("/dev/accel0",)}
+
+
+def part(pid: int, number: int, **more: Any) -> Process:
+    return process(pid, facts={"process_index": number, "process_count": 2}, **more)
+
+
+@pytest.mark.parametrize(
+    ("processes", "pids"),
+    [
+        pytest.param([process(5)], [5], id="the only one with an agent"),
+        pytest.param([process(5, interval_s=None, **HELD)], [5], id="the only holder"),
+        pytest.param([process(5), process(6, **HELD)], [6], id="the one that holds the TPU"),
+        pytest.param(
+            [process(5, interval_s=None, **HELD), process(6)], [6], id="its child holds a node"
+        ),
+        pytest.param([part(6, 1), part(5, 0)], [5, 6], id="all processes of one job"),
+        pytest.param([part(6, 0), part(5, 1)], [6, 5], id="in the order of JAX"),
+    ],
+)
+def test_without_a_target_it_is_the_only_job(processes: list[Process], pids: list[int]) -> None:
+    assert [p.pid for p in jobs_of(host_with(*processes))] == pids
+
+
+@pytest.mark.parametrize(
+    "processes",
+    [
+        [process(5), process(6)],
+        [part(5, 0), part(6, 0)],
+        [part(5, 0), part(6, 1), process(7)],
+        [process(5, **HELD, interval_s=None), process(6, **HELD, interval_s=None)],
+    ],
+    ids=["two jobs", "the same number twice", "a third one", "holders"],
+)
+def test_of_several_jobs_the_user_chooses(processes: list[Process]) -> None:
+    with pytest.raises(SeveralJobsError, match="pid 5"):
+        jobs_of(host_with(*processes))
+
+
+@pytest.mark.parametrize(
+    "processes",
+    [
+        [],
+        [process(os.getpid())],
+        [process(5, key=ProcessKey(5, 7, "/dev/shm/x.seg"))],
+        [process(5, interval_s=None)],
+    ],
+    ids=["nothing", "we ourselves", "only a claim", "neither an agent nor a node"],
+)
+def test_without_a_job_the_sentence_says_what_to_do(processes: list[Process]) -> None:
+    with pytest.raises(CaptureError, match=r"tpusmi\.start\(\).*start_server.*DIRECTORY") as raised:
+        jobs_of(host_with(*processes))
+    assert raised.value.trouble is Trouble.ABSENT
+
+
+def test_a_job_of_another_user_does_not_hide_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1001)
+    s = host_with(process(5, uid=1002), process(6, uid=1001))
+    assert [p.pid for p in jobs_of(s)] == [6]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "uid", "port"),
+    [
+        (Trouble.ABSENT, 1001, 9012),
+        (Trouble.DENIED, 1001, None),
+        (Trouble.DENIED, 1002, 9012),
+    ],
+    ids=["the agent cannot", "the job forbids it", "the files of another user"],
+)
+def test_the_published_port_is_used_unless_the_job_forbids_captures(
+    trouble: Trouble, uid: int, port: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1001)
+    s = host_with(process(5, uid=uid, facts={"profiler_port": 9012}))
+    assert published_port(s, 5, trouble) == port
+    assert published_port(s, 6, trouble) is None
+
+
+@pytest.mark.parametrize("port", [None, 0, 70000, "9012"])
+def test_a_port_that_is_none_is_not_used(port: object) -> None:
+    s = host_with(process(5, facts={"profiler_port": port}))
+    assert published_port(s, 5, Trouble.ABSENT) is None
+
+
+def test_a_private_folder_is_gone_afterwards_and_no_other_user_can_enter_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    modes = []
+
+    def interrupted() -> None:
+        with private_folder() as path:
+            Path(path, "trace").write_text("x")
+            modes.append(os.stat(path).st_mode & 0o777)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert modes == [0o700]
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_what_a_killed_run_left_is_removed_and_what_is_in_use_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left, target = tmp_path / f"{PREFIX}left", tmp_path / "precious"
+    left.mkdir()
+    (left / "trace").write_text("x")
+    target.mkdir()
+    (tmp_path / f"{PREFIX}link").symlink_to(target)
+    with private_folder() as first, private_folder() as second:
+        assert os.path.isdir(first)
+        assert first != second
+        assert not left.exists()
+        assert target.exists()
+
+
+def test_where_no_folder_can_be_made_the_error_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/proc/nowhere")
+    with pytest.raises(CaptureError, match="no directory can be made"), private_folder():
+        pass
+
+
+def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    locked, refusals = folders._locked, [None, None]
+    monkeypatch.setattr(folders, "_locked", lambda p: refusals.pop() if refusals else locked(p))
+    with private_folder() as path:
+        assert os.path.isdir(path)
+
+
+def test_tasks_run_at_the_same_moment_and_in_their_order() -> None:
+    began_s = time.monotonic()
+    results = at_once([lambda n=n: time.sleep(0.2) or n for n in range(5)])  # type: ignore[misc]
+    assert results == [0, 1, 2, 3, 4]
+    assert time.monotonic() - began_s < 0.8
+
+
+def test_an_interrupt_lets_every_task_put_away_what_it_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cleaned = []
+
+    def task() -> None:
+        try:
+            for _ in range(300):
+                time.sleep(0.01)
+        finally:
+            cleaned.append(1)
+
+    monkeypatch.setattr("tpusmi.profiler.at_once.LOOK_EVERY_S", 0.01)
+    began_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        at_once([task, task, _interrupt])
+    assert cleaned == [1, 1]
+    assert time.monotonic() - began_s < 2
+
+
+def _interrupt() -> None:
+    import _thread
+
+    time.sleep(0.05)
+    _thread.interrupt_main()
+
+
+def test_an_error_of_one_task_is_raised_when_all_have_ended() -> None:
+    def fails() -> int:
+        raise CaptureError(Trouble.FAILED, "no")
+
+    with pytest.raises(CaptureError, match="no"):
+        at_once([fails, lambda: 1])
+
+
+def write(path: Path, *objects: object) -> str:
+    path.write_text("".join(json.dumps(o) + "\n" for o in objects))
+    return str(path)
+
+
+def test_saved_json_is_read_back(tmp_path: Path) -> None:
+    one = to_object(EMPTY)
+    failed = {"schema": 1, "target": "b:1", "error": {"trouble": "busy", "message": "no"}}
+    path = tmp_path / "old.json"
+    assert read_saved(write(path, one)) == [EMPTY]
+    assert read_saved(write(path, {"schema": 1, "hosts": [one, failed, one]})) == [EMPTY, EMPTY]
+    assert read_saved(write(path, one, one, failed)) == [EMPTY]
+    assert read_saved(write(path, {"schema": 1, "old": {}, "new": one})) == [EMPTY]
+    path.write_text(json.dumps(one, indent=2))
+    assert contents_of(str(path)).profiles == (EMPTY,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[1, 2]", "{}", "[" * 100_000),
+        *('{"schema": 2}', '{"schema": 1, "hosts": 3}', '{"new": 1}'),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_other_json_is_refused_in_a_sentence(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(text)
+    with pytest.raises(CaptureError, match="is not a saved profile: ") as raised:
+        contents_of(str(path))
+    assert raised.value.trouble is Trouble.UNREADABLE
+
+
+def test_a_path_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, trouble in (("pipe", Trouble.UNREADABLE), ("absent", Trouble.ABSENT)):
+        with pytest.raises(CaptureError) as raised:
+            contents_of(str(tmp_path / name))
+        assert raised.value.trouble is trouble
+        assert name in str(raised.value)

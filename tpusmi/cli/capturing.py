@@ -1,0 +1,178 @@
+"""Captures once or again and again, and prints each answer: the work of `tpusmi profile`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from itertools import count
+
+from tpusmi.cli.exits import Exit, talk
+from tpusmi.cli.profile_output import ProfileOutput, jobs_text
+from tpusmi.cli.progress_line import ProgressLine
+from tpusmi.collect import look_for_jobs
+from tpusmi.model import Host, Snapshot
+from tpusmi.profiler.capture import ProfiledTarget, ProfileSettings, profiled
+from tpusmi.profiler.capture_target import ProfileTarget, target_of
+from tpusmi.profiler.which_job import SeveralJobsError, awaited_jobs
+from tpusmi.trace.figures import TraceProfile
+from tpusmi.trace.troubles import CaptureError, Trouble
+
+CODES = {
+    Trouble.ABSENT: Exit.NOTHING_HERE,
+    Trouble.DENIED: Exit.PERMISSION,
+    Trouble.BUSY: Exit.BUSY,
+    Trouble.FAILED: Exit.SOURCE_FAILED,
+    Trouble.UNREADABLE: Exit.SOURCE_FAILED,
+}
+"""The exit code of each trouble."""
+
+
+class Capturing:
+    """One command: its host, options and output."""
+
+    def __init__(self, host: Host, options: argparse.Namespace, settings: ProfileSettings) -> None:
+        self._host, self._options, self._settings = host, options, settings
+        self._progress = ProgressLine(options.progress)
+        self._output = ProfileOutput(options)
+        self._saved: list[str] = []
+
+    def run(self) -> int:
+        """Capture and print as the options say; the exit code."""
+        try:
+            self._check_folder()
+            old = self._old()
+            return self._once(old) if self._options.every is None else self._loop()
+        except SeveralJobsError as several:
+            self._progress.clear()
+            talk(jobs_text(several))
+            return Exit.USAGE
+        except CaptureError as error:
+            self._progress.clear()
+            talk(str(error))
+            return CODES[error.trouble]
+        finally:
+            self._progress.clear()
+
+    def _once(self, old: Sequence[TraceProfile]) -> int:
+        for attempt in count(1):
+            answers = self._answers()
+            is_over = attempt >= self._options.attempts
+            if is_over or not any(a.error and a.error.trouble is Trouble.FAILED for a in answers):
+                break
+        self._report(answers)
+        if any(answer.profile is not None for answer in answers):
+            self._output.print_once(answers, old)
+        return _code(answers)
+
+    def _loop(self) -> int:
+        """A line for each capture, at multiples of the period. A capture that fails is a sentence,
+        and the loop goes on.
+        """
+        due_s = time.monotonic()
+        for number in count(1):
+            try:
+                answers = self._answers()
+            except CaptureError as error:
+                answers = [ProfiledTarget("", error=error)]
+            self._report(answers)
+            self._output.print_round(answers)
+            if number == self._options.count:
+                break
+            due_s = max(due_s + self._options.every, time.monotonic())
+            time.sleep(max(0.0, due_s - time.monotonic()))
+        return _code(answers)
+
+    def _answers(self) -> list[ProfiledTarget]:
+        keep = None if self._options.save is None else self._kept(time.time())
+        targets = self._options.targets or self._chosen()
+        return profiled(self._host, targets, self._settings, self._look, self._progress, keep)
+
+    def _chosen(self) -> list[ProfileTarget]:
+        """The only job that runs here."""
+        jobs = awaited_jobs(self._look, self._host.simulated)
+        return [target_of(str(p.pid)) for p in jobs]
+
+    def _look(self) -> Snapshot:
+        return look_for_jobs(self._host)
+
+    def _old(self) -> list[TraceProfile]:
+        """What to compare with. Raises CaptureError."""
+        if self._options.compare is None:
+            return []
+        answers = profiled(
+            self._host, [self._options.compare], self._settings, self._look, self._progress
+        )
+        for answer in answers:
+            if answer.error is not None:
+                raise answer.error
+        return [answer.profile for answer in answers if answer.profile is not None]
+
+    def _report(self, answers: Sequence[ProfiledTarget]) -> None:
+        """Say on stderr which targets failed, unless the page does, and where traces were saved."""
+        self._progress.clear()
+        has_page = not self._options.json and any(a.profile is not None for a in answers)
+        is_on_page = has_page and self._options.every is None
+        for answer in answers:
+            if answer.error is not None and not is_on_page:
+                several = len(answers) > 1 and answer.target not in str(answer.error)
+                talk(f"{answer.target}: {answer.error}" if several else str(answer.error))
+        if self._saved:
+            talk(f"saved {', '.join(self._saved)}")
+            if self._options.every is None:
+                folder = self._options.save
+                talk(f"to open it: xprof {folder}, or tensorboard --logdir {folder}")
+        self._saved.clear()
+
+    def _check_folder(self) -> None:
+        """Make the folder for --save before the job is disturbed. Raises CaptureError."""
+        folder = self._options.save
+        if folder is None:
+            return
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            reason = f"--save {folder}: {error.strerror or error}"
+            raise CaptureError(Trouble.FAILED, reason) from error
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise CaptureError(Trouble.DENIED, f"--save {folder}: no permission to write there")
+
+    def _kept(self, at_s: float) -> TraceKeeper:
+        return TraceKeeper(self._options.save, at_s, self._saved)
+
+
+class TraceKeeper:
+    """Saves the traces of one capture in a log folder, each under a name of its own."""
+
+    def __init__(self, folder: str, at_s: float, saved: list[str]) -> None:
+        self._folder, self._saved = folder, saved
+        self._session = time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(at_s))
+        self._hosts: set[str] = set()
+
+    def __call__(self, trace: str, profile: TraceProfile) -> None:
+        """Copy one trace. Raises CaptureError where it cannot be written."""
+        from tpusmi.profiler.log_folder import save
+
+        try:
+            self._saved.append(save(trace, self._folder, self._session, self._host(profile)))
+        except OSError as error:
+            reason = f"the trace cannot be saved in {self._folder}: {error.strerror or error}"
+            raise CaptureError(Trouble.FAILED, reason) from error
+
+    def _host(self, profile: TraceProfile) -> str:
+        """The host of the trace; with the pid where another trace has the same."""
+        made = profile.capture
+        host = made.host or os.uname().nodename
+        if host in self._hosts:
+            host = f"{host}-{made.pid or len(self._hosts)}"
+        self._hosts.add(host)
+        return host
+
+
+def _code(answers: Sequence[ProfiledTarget]) -> int:
+    """0 when every target has a profile; of several, SOURCE_FAILED when any has none."""
+    errors = [answer.error for answer in answers if answer.error is not None]
+    if not errors:
+        return Exit.ANSWERED
+    return CODES[errors[0].trouble] if len(answers) == 1 else Exit.SOURCE_FAILED

@@ -1,0 +1,237 @@
+"""From targets to profiles: captures each, reads its trace, and joins xprof's figures.
+
+All targets are captured at the same moment, and read one after the other. If a target fails, the
+others are captured all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tpusmi.model import Host, Snapshot
+from tpusmi.profiler.at_once import at_once
+from tpusmi.profiler.capture_target import ProfileTarget, TargetKind
+from tpusmi.profiler.private_folder import private_folder
+from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
+from tpusmi.profiler.trace_files import contents_of
+from tpusmi.trace.figures import FILE, Capture, TraceProfile
+from tpusmi.trace.limits import TraceLimits
+from tpusmi.trace.troubles import CaptureError, Trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.profiler.measured_cost import MeasuredCost
+
+ANALYSIS_S, COST_S = 120.0, 3.0
+Keep = Callable[[str, TraceProfile], None]
+"""Called with the path of a trace, which is removed afterwards, and its profile."""
+
+
+class ProfileSettings(NamedTuple):
+    """How to make a profile."""
+
+    request: CaptureRequest = CaptureRequest()
+    analysis_s: float = ANALYSIS_S
+    """How long the analysis of one trace may take."""
+    with_xprof: bool = True
+    cost_s: float = COST_S
+    """How long the job's steps are watched after the capture; 0 measures no cost."""
+
+
+class ProfiledTarget(NamedTuple):
+    """What became of one target: a profile, or the error."""
+
+    target: str
+    profile: TraceProfile | None = None
+    error: CaptureError | None = None
+
+
+class _Trace(NamedTuple):
+    """A trace that is to be read, or a finished profile, or the error that there is instead."""
+
+    target: str
+    path: str = ""
+    capture: Capture | None = None
+    """None for a file."""
+    cost: MeasuredCost | None = None
+    profile: TraceProfile | None = None
+    error: CaptureError | None = None
+
+
+class _Capturing(NamedTuple):
+    """What every capture of one command needs."""
+
+    host: Host
+    settings: ProfileSettings
+    look: Callable[[], Snapshot]
+    progress: Progress
+
+
+def profiled(
+    host: Host,
+    targets: Sequence[ProfileTarget],
+    settings: ProfileSettings,
+    look: Callable[[], Snapshot],
+    progress: Progress = lambda sentence: None,
+    keep: Keep | None = None,
+) -> list[ProfiledTarget]:
+    """One answer for each trace of the targets, in their order: a log folder may have several.
+
+    `look` gives a snapshot of the host; it is called where a target needs one. Raises CaptureError
+    where no trace can be stored.
+    """
+    work = _Capturing(host, settings, look, progress)
+    if all(target.kind is TargetKind.PATH for target in targets):
+        return [_answer(work, trace, keep) for trace in _of_paths(targets)]
+    with private_folder() as folder:
+        return [_answer(work, trace, keep) for trace in _traces(work, targets, folder)]
+
+
+def _traces(work: _Capturing, targets: Sequence[ProfileTarget], folder: str) -> list[_Trace]:
+    """The traces of all targets, each captured into a folder of its own: xprof writes files beside
+    a trace.
+    """
+    addresses = [t for t in targets if t.kind is TargetKind.ADDRESS]
+    pids = [t for t in targets if t.kind is TargetKind.PID]
+    tasks: list[Callable[[], list[_Trace]]] = []
+    if addresses:
+        tasks.append(lambda: _of_addresses(work, addresses, folder))
+    for number, target in enumerate(pids):
+        tasks.append(_task_of_pid(work, target, _made(folder, f"pid-{number}")))
+    captured = [trace for traces in at_once(tasks) for trace in traces]
+    captured += _of_paths(targets)
+    places = {target.text: place for place, target in enumerate(targets)}
+    return sorted(captured, key=lambda trace: places[trace.target])
+
+
+def _made(folder: str, name: str) -> str:
+    path = os.path.join(folder, name)
+    os.mkdir(path, 0o700)
+    return path
+
+
+def _of_paths(targets: Sequence[ProfileTarget]) -> list[_Trace]:
+    traces: list[_Trace] = []
+    for target in targets:
+        if target.kind is not TargetKind.PATH:
+            continue
+        try:
+            contents = contents_of(target.text)
+        except CaptureError as error:
+            traces.append(_Trace(target.text, error=error))
+            continue
+        traces += [_Trace(target.text, path=path) for path in contents.traces]
+        traces += [_Trace(target.text, profile=profile) for profile in contents.profiles]
+    return traces
+
+
+def _of_addresses(work: _Capturing, targets: Sequence[ProfileTarget], folder: str) -> list[_Trace]:
+    from tpusmi.profiler.remote import capture
+
+    addresses = [target.address for target in targets]
+    answers = capture(addresses, work.settings.request, _made(folder, "remote"), work.progress)
+    return [
+        _Trace(target.text, error=answer)
+        if isinstance(answer, CaptureError)
+        else _Trace(target.text, answer.path, answer.capture._replace(target=target.text))
+        for target, answer in zip(targets, answers, strict=True)
+    ]
+
+
+def _task_of_pid(
+    work: _Capturing, target: ProfileTarget, folder: str
+) -> Callable[[], list[_Trace]]:
+    return lambda: [_of_pid(work, target, folder)]
+
+
+def _of_pid(work: _Capturing, target: ProfileTarget, folder: str) -> _Trace:
+    from tpusmi.profiler.measured_cost import MeasuredCost
+
+    assert target.pid is not None
+    cost = MeasuredCost(work.host, target.pid) if work.settings.cost_s > 0 else None
+    try:
+        captured = _captured(work, target.pid, folder)
+    except CaptureError as error:
+        return _Trace(target.text, error=error)
+    if cost is not None:
+        cost.watch(work.settings.cost_s)
+    own = captured.capture._replace(target=target.text)
+    return _Trace(target.text, captured.path, own, cost)
+
+
+def _captured(work: _Capturing, pid: int, folder: str) -> CapturedTrace:
+    """The trace of a process: through its agent, else through the port that it has published."""
+    from tpusmi.profiler import in_process
+    from tpusmi.profiler.published_port import published_port
+
+    try:
+        return in_process.capture(work.host, pid, work.settings.request, folder, work.progress)
+    except CaptureError as error:
+        if error.trouble not in (Trouble.ABSENT, Trouble.DENIED):
+            raise
+        port = published_port(work.look(), pid, error.trouble)
+        if port is None:
+            raise _with_ways(work.host, pid, error) from None
+    from tpusmi.profiler.remote import capture
+
+    (answer,) = capture([f"localhost:{port}"], work.settings.request, folder, work.progress)
+    if isinstance(answer, CaptureError):
+        raise answer
+    return answer._replace(capture=answer.capture._replace(pid=pid))
+
+
+def _with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
+    """The error; where the process has nothing to capture it with, with all that changes that."""
+    if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
+        return error
+    from tpusmi.profiler.which_job import WAYS
+
+    return CaptureError(error.trouble, f"{error}; {WAYS}")
+
+
+def _answer(work: _Capturing, trace: _Trace, keep: Keep | None) -> ProfiledTarget:
+    """The profile of a trace; or the error why there is none."""
+    if trace.error is not None or trace.profile is not None:
+        return ProfiledTarget(trace.target, trace.profile, trace.error)
+    try:
+        profile = _read(work, trace)
+    except CaptureError as error:
+        return ProfiledTarget(trace.target, error=error)
+    if keep is not None:
+        keep(trace.path, profile)
+    return ProfiledTarget(trace.target, profile)
+
+
+def _read(work: _Capturing, trace: _Trace) -> TraceProfile:
+    from tpusmi.trace.direct import read_trace
+
+    begun_s = time.monotonic()
+    limits = TraceLimits(until_s=begun_s + work.settings.analysis_s)
+    size = os.path.getsize(trace.path)
+    work.progress(f"reading the trace ({size / 2**20:.1f} MiB)")
+    profile = read_trace(trace.path, limits)
+    if work.settings.with_xprof:
+        from tpusmi.profiler.xprof import with_xprof
+
+        work.progress("xprof reads the trace")
+        profile = with_xprof(trace.path, profile, limits)
+    capture = _joined(profile.capture, trace.capture)
+    analyzed_s = time.monotonic() - begun_s
+    if trace.cost is not None:
+        work.progress("measuring what the capture cost the job")
+        capture = capture._replace(cost=trace.cost.result())
+    target = trace.target if trace.capture is not None else trace.path
+    return profile._replace(
+        capture=capture._replace(target=target, analyzed_s=analyzed_s, trace_bytes=size)
+    )
+
+
+def _joined(of_file: Capture, made: Capture | None) -> Capture:
+    """How the trace was made: as its maker says, else as the trace itself does."""
+    if made is None:
+        return of_file._replace(how=FILE)
+    own = {name: value for name, value in made._asdict().items() if value is not None}
+    return of_file._replace(**own)

@@ -1,0 +1,295 @@
+"""Captures by the agent inside a job: a request as a file, answers as files, and the trace copied.
+
+No port is open to anyone. Only the user of the job, and root, can ask.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from tpusmi.model import Host
+from tpusmi.profiler import agent_job
+from tpusmi.profiler.agent_job import AgentJob, JobDirectory
+from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
+from tpusmi.sources.users import user_name
+from tpusmi.trace.figures import IN_PROCESS, Capture
+from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.wire import capture_files
+from tpusmi.wire.capture_messages import (
+    ACCEPTED,
+    BUSY,
+    CAPTURING,
+    DONE,
+    DURATION_MOST_MS,
+    ENDED,
+    EXPIRED,
+    FAILED,
+    FORBIDDEN,
+    HANGS,
+    NO_BACKEND,
+    NO_ROOM,
+    REFUSED,
+    SAVING,
+    TOO_LARGE,
+    AgentAnswer,
+    AgentRequest,
+)
+
+LOOK_S = 0.05
+SILENT_S = 20.0
+"""An agent looks for requests every one or two seconds, unless the job keeps Python's lock."""
+PIECE_BYTES = 1024 * 1024
+
+
+def capture(
+    host: Host, pid: int, request: CaptureRequest, folder: str, progress: Progress
+) -> CapturedTrace:
+    """A trace of that process, taken by its agent: a file in `folder`.
+
+    Raises CaptureError with a sentence: no process, no agent, not allowed, busy, silent, ended, no
+    room, too large. Nothing is left beside the job's segment, also after Ctrl-C.
+    """
+    began_s = time.monotonic()
+    _check_duration(request)
+    job = agent_job.find(host, pid)
+    _check_rights(job)
+    until_s = began_s + request.duration_ms / 1000.0 + request.deadline_s
+    try:
+        with agent_job.opened_directory(job) as directory:
+            _check_directory(job, directory)
+            own = _agent_request(job, request, until_s)
+            talk = _Talk(job, directory, own, until_s=until_s, progress=progress)
+            path, size = talk.trace(folder)
+    except OSError as error:
+        why = error.strerror or str(error)
+        message = f"the files beside the segment of process {pid} cannot be used: {why}"
+        raise CaptureError(Trouble.FAILED, message) from None
+    made = Capture(
+        how=IN_PROCESS,
+        target=str(pid),
+        pid=pid,
+        command=job.process.command,
+        asked_s=request.duration_ms / 1000.0,
+        took_s=time.monotonic() - began_s,
+        trace_bytes=size,
+        simulated=host.simulated,
+    )
+    return CapturedTrace(path=path, capture=made)
+
+
+def _check_duration(request: CaptureRequest) -> None:
+    if request.duration_ms > DURATION_MOST_MS:
+        most_s = DURATION_MOST_MS // 1000
+        raise CaptureError(
+            Trouble.FAILED,
+            f"an agent captures at most {most_s} s: the job cannot trace itself meanwhile",
+        )
+
+
+def _check_rights(job: AgentJob) -> None:
+    """Raises CaptureError where the job forbids it, or its agent or its user prevents it."""
+    pid = job.pid
+    if os.geteuid() not in (0, job.uid):
+        owner = user_name(job.uid)
+        raise CaptureError(
+            Trouble.DENIED,
+            f"process {pid} belongs to {owner}: only {owner} and root can capture it",
+        )
+    if job.captures is None:
+        raise CaptureError(
+            Trouble.ABSENT,
+            f"the agent in process {pid} is too old for captures: upgrade tpusmi there",
+        )
+    if not job.captures:
+        raise CaptureError(Trouble.DENIED, _SENTENCES[FORBIDDEN].format(pid=pid))
+
+
+def _agent_request(job: AgentJob, request: CaptureRequest, until_s: float) -> AgentRequest:
+    left_s = min(until_s - time.monotonic(), capture_files.LIFE_MOST_S - 1.0)
+    return AgentRequest(
+        nonce=capture_files.new_nonce(),
+        pid=job.header.pid,
+        start_ticks=job.header.start_ticks,
+        pid_namespace=job.header.pid_namespace,
+        duration_ms=request.duration_ms,
+        bytes_most=request.bytes_most,
+        expires_s=time.time() + left_s,
+        host_tracer_level=request.host_tracer_level,
+        python_tracer_level=request.python_tracer_level,
+    )
+
+
+def _check_directory(job: AgentJob, directory: JobDirectory) -> None:
+    if not directory.is_safe():
+        where = os.path.dirname(job.file.path)
+        message = f"the agent of process {job.pid} takes no requests in {where}: others write there"
+        raise CaptureError(Trouble.DENIED, message)
+
+
+class _Talk:
+    """One request and its answers. Removes its files on every way out."""
+
+    def __init__(
+        self,
+        job: AgentJob,
+        directory: JobDirectory,
+        request: AgentRequest,
+        until_s: float,
+        progress: Progress,
+    ) -> None:
+        self._job = job
+        self._directory = directory
+        self._request = request
+        self._until_s = until_s
+        self._progress = progress
+        self._segment = job.file.path
+        self._ask = capture_files.ask_name(self._segment)
+        self._written: tuple[int, int] | None = None
+        """The file of the request; None before it is written."""
+        self._place = ""
+        """Where the trace is, or will be."""
+
+    def trace(self, folder: str) -> tuple[str, int]:
+        """The trace, copied into that folder, and its size. Raises CaptureError and OSError."""
+        self._progress(f"asking the agent of process {self._job.pid}")
+        try:
+            self._write()
+            answer = self._last_answer()
+            if answer.message:
+                self._progress(answer.message)
+            return self._copied(answer, folder)
+        finally:
+            self._clean()
+
+    def _write(self) -> None:
+        """Write the request. A request that the agent has not taken for minutes is replaced."""
+        for is_last in (False, True):
+            try:
+                fd, uid = self._directory.fd, self._job.uid
+                self._written = capture_files.write_request(fd, self._segment, self._request, uid)
+                return
+            except FileExistsError:
+                status = os.stat(self._ask, dir_fd=self._directory.fd, follow_symlinks=False)
+                if is_last or time.time() - status.st_mtime < capture_files.LIFE_MOST_S:
+                    message = f"another capture of process {self._job.pid} waits for its agent"
+                    raise CaptureError(Trouble.BUSY, message) from None
+                self._directory.remove(self._ask)
+
+    def _last_answer(self) -> AgentAnswer:
+        """Wait for the end of the capture. Raises CaptureError where there is no trace."""
+        pid, state = self._job.pid, ""
+        silent_at_s = min(self._until_s, time.monotonic() + SILENT_S)
+        while True:
+            is_alive = self._job.is_alive()  # before the answer: its last one may be the trace
+            answer = self._answer()
+            if answer is not None and answer.state != state:
+                state, self._place = answer.state, answer.trace or self._place
+                if answer.state == REFUSED:
+                    raise CaptureError(_TROUBLES[answer.reason], _refusal(answer, pid))
+                if answer.state == DONE:
+                    return answer
+                self._progress(_WORDS[answer.state])
+            if not is_alive:
+                raise CaptureError(Trouble.FAILED, f"process {pid} ended during the capture")
+            if time.monotonic() >= (self._until_s if state else silent_at_s):
+                raise CaptureError(Trouble.FAILED, _lateness(pid, state))
+            time.sleep(LOOK_S)
+
+    def _answer(self) -> AgentAnswer | None:
+        opener = self._directory.open
+        return capture_files.read_answer(self._segment, self._request.nonce, self._job.uid, opener)
+
+    def _copied(self, answer: AgentAnswer, folder: str) -> tuple[str, int]:
+        nonce, size = self._request.nonce, answer.trace_bytes or 0
+        if not capture_files.is_place_of_trace(answer.trace, self._segment, nonce):
+            message = f"the agent of process {self._job.pid} names no place of a trace"
+            raise CaptureError(Trouble.FAILED, message)
+        self._progress(f"fetching the trace ({size / 2**20:.1f} MiB)")
+        path = f"{folder}/{self._job.pid}.{nonce}.xplane.pb"
+        try:
+            source = self._directory.open_trace(answer.trace)
+        except FileNotFoundError:
+            message = f"process {self._job.pid} ended, or removed its trace, during the capture"
+            raise CaptureError(Trouble.FAILED, message) from None
+        try:
+            return path, _copy(source, path, self._request.bytes_most, self._until_s)
+        finally:
+            os.close(source)
+
+    def _clean(self) -> None:
+        """Remove our files; of a job that has ended also the trace, if that is safe."""
+        if self._written is not None:
+            self._directory.remove_same(self._ask, self._written)
+        nonce = self._request.nonce
+        self._directory.remove(capture_files.answer_name(self._segment, nonce))
+        is_ours = capture_files.is_place_of_trace(self._place, self._segment, nonce)
+        if is_ours and not self._job.is_alive():
+            self._directory.remove_folder(os.path.dirname(self._place))
+
+
+def _copy(source: int, path: str, bytes_most: int, until_s: float) -> int:
+    """Copy the trace; its size. Raises CaptureError, after which there is no copy."""
+    size = os.fstat(source).st_size
+    if size > bytes_most:
+        raise CaptureError(Trouble.FAILED, f"the trace has {size} bytes, over {bytes_most}")
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        copied = 0
+        while copied < size:
+            piece = os.read(source, min(PIECE_BYTES, size - copied))
+            if not piece or time.monotonic() > until_s:
+                raise CaptureError(Trouble.FAILED, f"the trace was cut off at {copied} bytes")
+            _write_all(target, piece)
+            copied += len(piece)
+        return copied
+    except OSError as error:
+        os.unlink(path)
+        message = f"the trace cannot be written to {path}: {error.strerror or error}"
+        raise CaptureError(Trouble.FAILED, message) from None
+    except BaseException:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(target)
+
+
+def _write_all(fd: int, piece: bytes) -> None:
+    while piece:
+        piece = piece[os.write(fd, piece) :]
+
+
+_WORDS = {
+    ACCEPTED: "the agent begins",
+    CAPTURING: "capturing",
+    SAVING: "JAX saves the trace",
+}
+"""What a state of a capture means, for the progress."""
+_TROUBLES = {
+    FORBIDDEN: Trouble.DENIED,
+    BUSY: Trouble.BUSY,
+    NO_BACKEND: Trouble.ABSENT,
+    **dict.fromkeys((NO_ROOM, TOO_LARGE, EXPIRED, ENDED, HANGS, FAILED), Trouble.FAILED),
+}
+_SENTENCES = {
+    FORBIDDEN: "process {pid} forbids captures: TPUSMI_PROFILE=0 in its environment",
+    BUSY: "process {pid} is being captured already",
+    NO_BACKEND: "process {pid} does not use JAX now: there is nothing to capture",
+    NO_ROOM: "there is no room for the trace of process {pid}",
+    TOO_LARGE: "the trace of process {pid} is too large: capture for a shorter time",
+    EXPIRED: "the request reached process {pid} too late, or its clock differs from ours",
+    ENDED: "process {pid}, or its agent, ended during the capture",
+    HANGS: "JAX in process {pid} does not finish a trace: a capture hangs there",
+    FAILED: "JAX in process {pid} took no trace",
+}
+
+
+def _refusal(answer: AgentAnswer, pid: int) -> str:
+    sentence = _SENTENCES[answer.reason].format(pid=pid)
+    return f"{sentence} ({answer.message})" if answer.message else sentence
+
+
+def _lateness(pid: int, state: str) -> str:
+    if not state:
+        return f"the agent of process {pid} is silent: the job may be stopped, or busy in one call"
+    return f"the capture of process {pid} took too long: it was {state} when the time was over"

@@ -1,0 +1,65 @@
+"""Which process of this machine listens on a port, and on which ports a process listens."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from tpusmi.sources.libtpu.ports import SocketOwners
+from tpusmi.sources.sockets import listeners, sockets_of, tcp_ports
+
+PROFILER_PORTS = (9012, 9999)
+"""The ports in the documents of JAX, xprof and the servers built on them."""
+MAPS_MOST_BYTES = 4 << 20
+_LIBRARIES = (b"/jaxlib/", b"/torch_xla/", b"/tensorflow/")
+"""Packages with a profiler service, as the names of their libraries show."""
+
+
+def listener_of(port: int) -> int | None:
+    """The pid of the process that listens on that port here; None where that cannot be seen."""
+    listener = (listeners() or {}).get(port)
+    return None if listener is None else SocketOwners("/proc").pid(listener)
+
+
+def ports_of(pid: int) -> tuple[int, ...] | None:
+    """TCP ports on which the process listens, in its own network; None where that is not known.
+
+    They are not tried: a connection to the port of a collective or a debugger can end a job.
+    """
+    process = f"/proc/{pid}"
+    own = sockets_of(process)
+    return None if own is None else tcp_ports(process, own)
+
+
+def usual_port_of(pid: int) -> int | None:
+    """The port on which the process most likely serves its profiler: it listens there, and the port
+    is one of the documented ones; None when there is none, or it is in another network than we.
+    """
+    try:
+        is_near = os.readlink(f"/proc/{pid}/ns/net") == os.readlink("/proc/self/ns/net")
+    except OSError:
+        return None
+    ports = ports_of(pid) or () if is_near else ()
+    return next((port for port in PROFILER_PORTS if port in ports), None)
+
+
+def is_on_this_machine(connection: socket.socket) -> bool:
+    """True when both ends of a connection have the same address."""
+    try:
+        return bool(connection.getsockname()[0] == connection.getpeername()[0])
+    except OSError:
+        return False
+
+
+def can_write_for_us(pid: int, folder: str) -> bool:
+    """True when a process has a profiler, and sees the folder at the same path as we do.
+
+    The kernel answers only about processes of the same user, and to root.
+    """
+    try:
+        is_same = os.path.samestat(os.stat(f"/proc/{pid}/root{folder}"), os.stat(folder))
+        with open(f"/proc/{pid}/maps", "rb") as maps:
+            text = maps.read(MAPS_MOST_BYTES)
+    except OSError:
+        return False
+    return is_same and any(library in text for library in _LIBRARIES)

@@ -1,0 +1,77 @@
+"""Shared by the captures of several profiler services: the moment at which they begin, and the
+room for their traces.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tpusmi.profiler import remote_troubles
+from tpusmi.profiler.requests import CaptureRequest
+
+LATE_S = 1.0
+"""The services that are ready wait this long for the others, to begin together."""
+
+
+class Meeting:
+    """Where tasks wait for each other, to begin at the same moment."""
+
+    def __init__(self, expected: int) -> None:
+        self._changed = threading.Condition()
+        self._expected = expected
+        self._until_s = float("inf")
+
+    def leave(self) -> None:
+        """One task less will come."""
+        with self._changed:
+            self._expected -= 1
+            self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Until all are here, but not long after the first one."""
+        with self._changed:
+            self._expected -= 1
+            self._changed.notify_all()
+            self._until_s = min(self._until_s, time.monotonic() + LATE_S)
+            while self._expected > 0 and (left_s := self._until_s - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+
+
+class Space:
+    """The free space of a folder: all traces together leave half of it."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._claimed = 0
+        self._lock = threading.Lock()
+
+    def claim(self, size: int) -> None:
+        """Raises CaptureError when there is not enough of it."""
+        with self._lock:
+            try:
+                disk = os.statvfs(self._folder)
+            except OSError as error:
+                raise remote_troubles.not_written(self._folder, error) from None
+            if self._claimed + size > disk.f_bavail * disk.f_frsize // 2:
+                raise remote_troubles.no_room(self._folder, size)
+            self._claimed += size
+
+
+class Round(NamedTuple):
+    """What the tasks of one capture have in common."""
+
+    request: CaptureRequest
+    folder: str
+    meeting: Meeting
+    space: Space
+    say: Callable[[str], None]
+    """Takes a sentence for the user, or an empty one when a task has ended."""
+
+    @property
+    def limit_s(self) -> float:
+        """For the call itself."""
+        return self.request.duration_ms / 1000 + self.request.deadline_s

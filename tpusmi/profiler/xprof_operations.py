@@ -1,0 +1,195 @@
+"""The operations of a trace, and where its time went, from xprof's tables. Pure."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tpusmi.profiler.xprof_tables import count, measured, members, number, objects, with_column
+from tpusmi.text import clean
+from tpusmi.trace.figures import Operation, TimeShares
+
+GIGA, GIB = 1e9, 2**30
+MICRO = 1e-6
+NAME_MOST, SOURCE_MOST = 300, 300
+ABOVE_PEAK_PERCENT = 102.0
+"""A figure of an operation above this is not a measurement: custom kernels declare their own, and
+an asynchronous copy moves its bytes after its own time.
+"""
+COLLECTIVES = (
+    "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective", "nccl", "rccl",
+)  # fmt: skip
+EXCHANGES = ("send", "recv")
+HOST_MEMORY = "S(5)"
+"""The memory space of the host, in the layout of a shape."""
+
+
+class PageOperations(NamedTuple):
+    """What the table of operations shows."""
+
+    operations: tuple[Operation, ...]
+    shares: TimeShares
+    uncounted_percent: float
+    """Share of the busy time in custom calls whose FLOPs xprof does not count."""
+    overcounted_percent: float
+    """Share of the busy time in operations that declare more FLOPs than a core can do."""
+    has_infeed: bool
+
+
+class Peaks(NamedTuple):
+    """What one core can do."""
+
+    flops_per_s: float | None
+    hbm_bytes_per_s: float | None
+
+
+def operations_of(
+    pages: Mapping[str, Any], peaks: Peaks, idle_percent: float | None
+) -> PageOperations | None:
+    """The operations, most self time first; None when the pages have none."""
+    programs = _programs(pages.get("op_profile"))
+    rows = [_operation(row, programs, peaks) for row in _rows(pages)]
+    if not rows:
+        return None
+    kinds = [_kind(row) for row in _rows(pages)]
+    uncounted = [op for op in rows if _is_uncounted(op)]
+    return PageOperations(
+        operations=tuple(sorted(rows, key=lambda op: -op.self_s)),
+        shares=_shares(rows, kinds, idle_percent),
+        uncounted_percent=_part(uncounted, rows),
+        overcounted_percent=_part([op for op in rows if _is_above(op, peaks)], rows),
+        has_infeed="infeed" in kinds,
+    )
+
+
+def idle_percent(pages: Mapping[str, Any]) -> float | None:
+    """Share of the captured time of all cores without an operation; None when not stated."""
+    page = pages.get("op_profile")
+    whole = measured(members(page, "byProgram", "metrics", "rawTime"))
+    if whole is None:
+        return None
+    for child in objects(members(page, "byProgram", "children")):
+        if child.get("name") == "IDLE":
+            idle = number(members(child, "metrics", "rawTime"))
+            return None if idle is None else 100 * min(1.0, max(0.0, idle / whole))
+    return 0.0
+
+
+def _rows(pages: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    table = with_column(pages.get("hlo_stats"), "hlo_op_name", "total_self_time")
+    return (row for row in (table.rows if table else ()) if row.get("hlo_op_name") != "IDLE")
+
+
+def _programs(page: Any) -> dict[str, str]:
+    """Names of programs by their ids: xprof calls one `jit_step(1234)`."""
+    names = {}
+    for child in objects(members(page, "byProgram", "children")):
+        name, parenthesis, number_ = str(child.get("name"))[:NAME_MOST].rpartition("(")
+        if parenthesis and number_.endswith(")"):
+            names[number_[:-1]] = name
+    return names
+
+
+def _operation(row: Mapping[str, Any], programs: Mapping[str, str], peaks: Peaks) -> Operation:
+    flops = _scaled(row.get("normalized_flop_rate", row.get("model_flop_rate")), GIGA)
+    bytes_per_s = _scaled(row.get("hbm_bw", row.get("measured_memory_bw")), GIB)
+    mxu = _share(flops, peaks.flops_per_s)
+    bandwidth = _share(bytes_per_s, peaks.hbm_bytes_per_s)
+    framework_name = _text(row.get("tf_op_name"))
+    return Operation(
+        name=_text(row.get("hlo_op_name")) or "?",
+        category=_text(row.get("category")),
+        program=programs.get(str(row.get("program_id"))),
+        framework_name=framework_name.rstrip(":") if framework_name else None,
+        source=_source(row.get("source_info")),
+        runs=count(row.get("occurrences")),
+        self_s=(number(row.get("total_self_time")) or 0.0) * MICRO,
+        self_percent=number(row.get("total_self_time_percent")) or 0.0,
+        flops_per_s=flops,
+        mxu_percent=mxu,
+        hbm_bytes_per_s=None if bytes_per_s and bandwidth is None else bytes_per_s,
+        hbm_bandwidth_percent=bandwidth,
+        bound_by=_bound_by(row.get("bound_by")),
+    )
+
+
+def _scaled(value: Any, unit: float) -> float | None:
+    rate = measured(value)
+    return None if rate is None else rate * unit
+
+
+def _share(rate: float | None, peak: float | None) -> float | None:
+    """The rate in percent of the peak; None above it, where it is not a measurement."""
+    if rate is None or not peak:
+        return None
+    percent = 100 * rate / peak
+    return percent if percent <= ABOVE_PEAK_PERCENT else None
+
+
+def _text(value: Any) -> str | None:
+    return clean(value, NAME_MOST) or None if isinstance(value, str) else None
+
+
+def _bound_by(value: Any) -> str | None:
+    text = _text(value)
+    return None if text in ("Unknown", "No") else text
+
+
+def _source(value: Any) -> str | None:
+    """File and line: newer versions of xprof put them into a bit of HTML."""
+    if not isinstance(value, str):
+        return None
+    text = value.rpartition("</")[0] or value
+    text = text.rpartition(">")[2] if text.startswith("<") else text
+    return clean(html.unescape(text), SOURCE_MOST) or None
+
+
+def _kind(row: Mapping[str, Any]) -> str:
+    """What an operation does with its time."""
+    category = str(row.get("category"))[:NAME_MOST].lower()
+    name = str(row.get("hlo_op_name"))[:NAME_MOST].lower()
+    if category in ("infeed", "outfeed"):
+        return category
+    text = row.get("hlo_op_expression")
+    is_copy = category.startswith(("copy", "async"))
+    if is_copy and isinstance(text, str) and HOST_MEMORY in text:
+        return "host"
+    if category.startswith("host "):
+        return "host"
+    is_exchange = any(word in category or word in name for word in COLLECTIVES)
+    return "collectives" if is_exchange or category.startswith(EXCHANGES) else "compute"
+
+
+def _shares(rows: Sequence[Operation], kinds: Sequence[str], idle: float | None) -> TimeShares:
+    """Operations that are not in the table are small, and count as computing."""
+    sums = dict.fromkeys(("collectives", "infeed", "outfeed", "host", "compute"), 0.0)
+    for row, kind in zip(rows, kinds, strict=True):
+        sums[kind] += row.self_percent
+    if idle is None:
+        idle = max(0.0, 100 - sum(sums.values()))
+    sums["compute"] = 0.0
+    return TimeShares(
+        compute_percent=max(0.0, 100 - idle - sum(sums.values())),
+        collectives_percent=sums["collectives"],
+        infeed_percent=sums["infeed"],
+        outfeed_percent=sums["outfeed"],
+        host_percent=sums["host"],
+        idle_percent=idle,
+    )
+
+
+def _part(some: Sequence[Operation], rows: Sequence[Operation]) -> float:
+    """Their share of the busy time, in percent."""
+    busy = sum(op.self_percent for op in rows)
+    return 100 * sum(op.self_percent for op in some) / busy if busy else 0.0
+
+
+def _is_uncounted(op: Operation) -> bool:
+    return op.category == "custom-call" and op.flops_per_s is None
+
+
+def _is_above(op: Operation, peaks: Peaks) -> bool:
+    if not op.flops_per_s or not peaks.flops_per_s:
+        return False
+    return 100 * op.flops_per_s / peaks.flops_per_s > ABOVE_PEAK_PERCENT

@@ -1,0 +1,62 @@
+"""The lines that `capture_tpu_profile --monitoring_level` printed, in its words. Pure.
+
+Programs read them, so the words and the form of the numbers are exactly the old ones; only an
+unknown value is a dash. The old command also named replicas and the batch size, which a trace does
+not say.
+"""
+
+from __future__ import annotations
+
+from tpusmi import text
+from tpusmi.report import words
+from tpusmi.report.profile.capture_words import local_time
+from tpusmi.trace.figures import TraceProfile
+
+BASIC, DETAILED = 1, 2
+
+
+def lines(profile: TraceProfile, level: int) -> list[str]:
+    """The lines of level 1 (type and MXU) or 2 (also cores, idle time, steps and infeed)."""
+    p = profile
+    moment = local_time(p.capture.captured_at_s, "%H:%M:%S") or words.UNKNOWN
+    kind = text.clean(p.device_type or "", 40) or words.UNKNOWN
+    mxu = f"  Utilization of TPU Matrix Units (higher is better): {_percent(p.mxu_percent)}"
+    start = [f"Timestamp: {moment}", f"  TPU type: {kind}"]
+    if level <= BASIC:
+        return [*start, mxu]
+    return [
+        *start,
+        f"  Number of TPU cores: {len(p.cores) or words.UNKNOWN}",
+        f"  TPU idle time (lower is better): {_percent(p.idle_percent)}",
+        mxu,
+        f"  Step time: {_steps(p)}",
+        f"  Infeed percentage: {_percent(_infeed(p))} (avg), {words.UNKNOWN} (min),"
+        f" {words.UNKNOWN} (max)",
+    ]
+
+
+def _infeed(p: TraceProfile) -> float | None:
+    return p.shares.infeed_percent if p.input_bound_percent is None else p.input_bound_percent
+
+
+def _steps(p: TraceProfile) -> str:
+    steps = p.steps if p.steps and p.steps.whole else None
+    times = (steps.mean_s, steps.min_s, steps.max_s) if steps else (None, None, None)
+    names = ("avg", "min", "max")
+    return ", ".join(f"{_ms(t)} ({name})" for t, name in zip(times, names, strict=True))
+
+
+def _percent(value: float | None) -> str:
+    return words.UNKNOWN if value is None else f"{_three(value)}%"
+
+
+def _ms(value: float | None) -> str:
+    return words.UNKNOWN if value is None else f"{_three(1e3 * value)}ms"
+
+
+def _three(value: float) -> str:
+    """Three digits, as in `0.091`, `1.59`, `36.9` and `342`."""
+    for below, decimals in ((0.9995, 3), (9.995, 2), (99.95, 1)):
+        if abs(value) < below:
+            return f"{value:.{decimals}f}"
+    return f"{value:.0f}"

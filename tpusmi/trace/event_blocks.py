@@ -1,0 +1,208 @@
+"""The events of a line, decoded many at a time: columns of numbers, no object for each event.
+
+A trace has millions of events, nearly all in the same form: their id, start and duration, then
+stats. One pattern finds these numbers, and the numbers of a whole block are decoded together. An
+event in any other form is decoded field by field.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from tpusmi.trace.limits import MIB
+from tpusmi.trace.messages import (
+    BYTES,
+    VARINT,
+    NotATraceError,
+    fields,
+    length,
+    numbers,
+    varint,
+)
+from tpusmi.trace.trace_file import TraceFile
+from tpusmi.trace.xspace import XLine, XPlane
+
+BLOCK_BYTES = 256 * 1024
+EVENT_MOST = 16 * MIB
+PS_PER_NS = 1000
+LATEST_PS = 1 << 62
+"""Later than any clock says: 53 days of picoseconds since the start of a capture."""
+_NUMBER = rb"([\x80-\xff]{0,9}[\x00-\x7f])"
+_EVENT = rb"\x22" + _NUMBER + rb"\x08" + _NUMBER + rb"(?:\x10" + _NUMBER + rb")?(?:\x18" + _NUMBER
+_EVENT += rb")?"
+_STAT = rb"\x22[\x00-\x7f]\x08%s[\x18\x20]"
+_Row = tuple[bytes, ...]
+
+
+class EventBlock(NamedTuple):
+    """Some events of a line, in its order. Times are in picoseconds of the trace's clock."""
+
+    ids: Sequence[int]
+    starts: Sequence[int]
+    durations: Sequence[int]
+    device_starts: Sequence[int]
+    """By the clock of the device where the trace has it, else as above."""
+    device_durations: Sequence[int]
+    tails: Sequence[bytes]
+    """The stats of each event, still packed; empty when they are not needed."""
+
+
+class EventFilter(Protocol):
+    """Says which events of a line are needed."""
+
+    def wants(self, id: bytes, rest: bytes) -> bool:
+        """True for an event with that id, still packed, and with these further fields."""
+        raise NotImplementedError
+
+
+class EventReader:
+    """Reads the lines of one plane."""
+
+    def __init__(self, plane: XPlane) -> None:
+        self._file: TraceFile = plane.file
+        self._device_ids = plane.stat_ids("device_offset_ps", "device_duration_ps")
+        self._plane = plane
+        self._match = re.compile(_EVENT + self._device_pattern(), re.DOTALL).match
+
+    def _device_pattern(self) -> bytes:
+        """Finds the two times of the device's clock, which are the first stats of an event."""
+        start, duration = self._device_ids
+        if start is None or duration is None:
+            return b"()()"
+        stats = [_STAT % re.escape(packed_number(id)) + _NUMBER for id in (start, duration)]
+        return b"(?:" + b"".join(stats) + b")?"
+
+    @property
+    def has_device_clock(self) -> bool:
+        """True when events of this plane have times of the device's own clock."""
+        return None not in self._device_ids
+
+    def blocks(self, line: XLine, select: EventFilter | None = None) -> Iterator[EventBlock]:
+        """The events of a line. With a filter: those it wants, with the bytes of their stats."""
+        at, size = line.start, BLOCK_BYTES
+        while at < line.end:
+            data = self._file.part(at, min(line.end, at + size))
+            rows, tails, used = self._rows(data, select)
+            if not used:
+                if at + size >= line.end or size > EVENT_MOST:
+                    raise NotATraceError("a line of it ends inside an event")
+                size *= 4
+                continue
+            at, size = at + used, BLOCK_BYTES
+            if rows:
+                yield self._block(line, rows, tails)
+
+    def _rows(self, data: bytes, select: EventFilter | None) -> tuple[list[_Row], list[bytes], int]:
+        """The events in the data up to the last whole one, their stats, and how far that is."""
+        rows: list[_Row] = []
+        tails: list[bytes] = []
+        at, end = 0, len(data)
+        match, clock = self._match, self.has_device_clock
+        while at < end:
+            event = match(data, at)
+            if event is None:
+                after = _after_other(data, at)
+                if after > end:
+                    break
+                at = after
+                continue
+            row = event.groups(b"")
+            size, last = row[0], event.end()
+            stop = event.end(1) + (size[0] if len(size) == 1 else varint(size, 0)[0])
+            if stop > end:
+                break
+            at = stop
+            if select is not None:
+                if select.wants(row[1], data[event.end(4) if row[3] else event.end(2) : stop]):
+                    self._select(data[event.end(1) : stop], rows, tails)
+                continue
+            if last > stop or (clock and last < stop and not row[5]):
+                row, _ = self._decoded(data[event.end(1) : stop])
+            rows.append(row)
+        return rows, tails, at
+
+    def _select(self, packed: bytes, rows: list[_Row], tails: list[bytes]) -> None:
+        row, tail = self._decoded(packed)
+        rows.append(row)
+        tails.append(tail)
+
+    def _decoded(self, packed: bytes) -> tuple[_Row, bytes]:
+        """An event in an unusual form, or one whose stats are needed."""
+        values = {1: b"", 2: b"", 3: b""}
+        stats: dict[int | None, bytes] = {}
+        tail = bytearray()
+        for number, kind, value in fields(packed):
+            if kind == VARINT and number in values:
+                values[number] = packed_number(int(value))
+            elif number == 4 and isinstance(value, bytes):
+                tail += b"\x22" + packed_number(len(value)) + value
+                if self.has_device_clock:
+                    id, content = self._plane.stat(value)
+                    stats[id] = packed_number(content) if isinstance(content, int) else b""
+        device = [stats.get(id, b"") for id in self._device_ids]
+        return (b"", values[1], values[2], values[3], *device), bytes(tail)
+
+    def _block(self, line: XLine, rows: list[_Row], tails: list[bytes]) -> EventBlock:
+        _, *columns = zip(*rows, strict=True)
+        ids, offsets, durations, *device = columns
+        zero = line.timestamp_ns * PS_PER_NS
+        starts = _times(offsets, zero)
+        lengths = _times(durations)
+        if not self.has_device_clock:
+            return EventBlock(numbers(ids), starts, lengths, starts, lengths, tails)
+        has_own = [bool(own) for own in device[1]]
+        own_starts, own_lengths = _times(device[0]), _times(device[1])
+        if not all(has_own):
+            own_starts = array("q", _chosen(has_own, own_starts, starts))
+            own_lengths = array("q", _chosen(has_own, own_lengths, lengths))
+        return EventBlock(numbers(ids), starts, lengths, own_starts, own_lengths, tails)
+
+
+def _chosen(has_own: Sequence[bool], own: Sequence[int], others: Sequence[int]) -> Iterator[int]:
+    return (a if has else b for has, a, b in zip(has_own, own, others, strict=True))
+
+
+def _times(packed: Sequence[bytes], zero: int = 0) -> array[int]:
+    """Times in picoseconds after `zero`."""
+    values = numbers(packed)
+    latest = max(values) + zero
+    if latest >= LATEST_PS or zero < -LATEST_PS:
+        raise NotATraceError("an event of it has an impossible time")
+    return array("q", [value + zero for value in values] if zero else values.tolist())
+
+
+def _after_other(data: bytes, at: int) -> int:
+    """The position after a field of a line that is not an event; behind the data when the data ends
+    inside it.
+    """
+    try:
+        tag, at = varint(data, at)
+        kind = tag & 7
+        if tag == 0x22:  # an event of a form that the pattern does not have: without an id
+            size, at = varint(data, at)
+            return at + size
+        if kind == VARINT:
+            return varint(data, at)[1]
+        size, at = varint(data, at) if kind == BYTES else (length(kind), at)
+        return at + size
+    except NotATraceError:
+        return len(data) + 1
+
+
+def stat_messages(tail: bytes) -> list[bytes]:
+    """The stats of an event, each still packed."""
+    return [value for number, _, value in fields(tail) if number == 4 and isinstance(value, bytes)]
+
+
+def packed_number(value: int) -> bytes:
+    """The bytes of a varint."""
+    out = bytearray()
+    value &= (1 << 64) - 1
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

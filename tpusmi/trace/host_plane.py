@@ -1,0 +1,202 @@
+"""Reads the host's plane: memory, step markers, compilation, and the operations of CPU devices.
+
+Most of its events are of no use here. Only those with a name or a stat that matters are decoded.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tpusmi.text import clean
+from tpusmi.trace.busy_time import BusyTime
+from tpusmi.trace.event_blocks import EventReader, packed_number, stat_messages
+from tpusmi.trace.figures import MemoryPeak
+from tpusmi.trace.xspace import StatValue, XPlane
+
+PLANE = "/host:CPU"
+MEMORY = frozenset(("MemoryAllocation", "MemoryDeallocation"))
+_COMPILE = re.compile(r"backend_compile|(?:\w+::)?\w*Compile(?:Internal)?|XlaCompile\w*")
+_INPUT = re.compile(r"IteratorGetNext\w*|Iterator::\w+|.*DataLoader.*__next__|PyGrain\w+.*")
+_GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc")
+MARKERS_MOST, EVENTS_MOST, DEVICES_MOST = 100_000, 2_000_000, 4096
+MXU_STAT = "matrix_unit_utilization_percent"
+
+
+class Marker(NamedTuple):
+    """A step that the program marked, with `jax.profiler.StepTraceAnnotation`."""
+
+    line: int
+    name: str
+    start: int
+    duration: int
+
+
+class CpuEvent(NamedTuple):
+    """One operation on a device of the CPU backend."""
+
+    line: int
+    start: int
+    duration: int
+    program: str
+    operation: str
+    program_id: int | None
+
+
+class HostTrace(NamedTuple):
+    """What the host's plane shows."""
+
+    memory: tuple[MemoryPeak, ...] = ()
+    markers: tuple[Marker, ...] = ()
+    compile_ps: int | None = None
+    """Time in which the host compiled; None when it has no event of that."""
+    waits: tuple[tuple[int, int, int], ...] = ()
+    """Line, start and end of each wait for input that a line of the host names."""
+    cpu_events: Mapping[int, list[CpuEvent]] = MappingProxyType({})
+    """By the number of the device."""
+    mxu_percent: float | None = None
+    """As the profiler gives it; None for 0, which nearly always means that it was not measured."""
+    is_whole: bool = True
+    """False when it was left before its end, because it takes too long."""
+
+
+class _Wanted:
+    """Events of these ids, or with one of these stats."""
+
+    def __init__(self, ids: frozenset[bytes], stats: list[bytes]) -> None:
+        self._ids = ids
+        self._search = re.compile(b"|".join(map(re.escape, stats)) or b"(?!)").search
+
+    def wants(self, id: bytes, rest: bytes) -> bool:
+        """True when it may be one: the bytes of a stat's id can be part of something else."""
+        return id in self._ids or self._search(rest) is not None
+
+
+class HostPlane:
+    """One host plane, as it is read."""
+
+    def __init__(self, plane: XPlane, with_operations: bool, until_s: float) -> None:
+        self._plane, self._until_s = plane, until_s
+        self._with_operations = with_operations
+        self._peaks: dict[int, list[int]] = {}
+        self._markers: list[Marker] = []
+        self._compiles: list[tuple[int, int]] = []
+        self._waits: list[tuple[int, int, int]] = []
+        self._cpu: dict[int, list[CpuEvent]] = {}
+        self._left = EVENTS_MOST
+        self._kinds = self._kinds_of_use()
+
+    def _kinds_of_use(self) -> dict[int, str]:
+        """The ids of the events that matter by their name, and what they are."""
+        kinds = {}
+        for id, name in self._plane.kind_names():
+            if name in MEMORY:
+                kinds[id] = "memory"
+            elif _COMPILE.fullmatch(name):
+                kinds[id] = "compile"
+            elif _INPUT.fullmatch(name):
+                kinds[id] = "input"
+        return kinds
+
+    def read(self) -> HostTrace:
+        """All that the plane shows. Lines without use are skipped, and so is the whole plane."""
+        stats = self._plane.stat_ids("step_num", *(("hlo_op",) if self._with_operations else ()))
+        patterns = [b"\x08" + packed_number(id) for id in stats if id is not None]
+        is_whole = not (self._kinds or patterns) or self._read_lines(patterns)
+        mxu = self._plane.stats().get(MXU_STAT)
+        return HostTrace(
+            memory=tuple(self._memory()) if is_whole else (),
+            markers=tuple(self._markers),
+            compile_ps=_union(self._compiles),
+            waits=tuple(self._waits),
+            cpu_events=self._cpu,
+            mxu_percent=mxu if isinstance(mxu, float) and 0 < mxu <= 100 else None,
+            is_whole=is_whole,
+        )
+
+    def _read_lines(self, patterns: list[bytes]) -> bool:
+        reader = EventReader(self._plane)
+        wanted = _Wanted(frozenset(packed_number(id) for id in self._kinds), patterns)
+        names: dict[int, str] = {}
+        for number, line in enumerate(self._plane.lines()):
+            for block in reader.blocks(line, wanted):
+                if time.monotonic() > self._until_s or self._left <= 0:
+                    return False
+                events = zip(block.ids, block.starts, block.durations, block.tails, strict=True)
+                for id, start, duration, tail in events:
+                    if id not in names:
+                        names[id] = clean(self._plane.kind(id).name, 200)
+                    stats = self._plane.named(stat_messages(tail))
+                    self._add(Marker(number, names[id], start, duration), stats, id)
+        return True
+
+    def _add(self, event: Marker, stats: dict[str, StatValue], id: int) -> None:
+        self._left -= 1
+        kind = self._kinds.get(id)
+        end = event.start + event.duration
+        if kind == "memory":
+            self._add_memory(stats)
+        elif kind == "compile":
+            self._compiles.append((event.start, end))
+        elif kind == "input":
+            self._waits.append((event.line, event.start, end))
+        if "step_num" in stats and len(self._markers) < MARKERS_MOST:
+            self._markers.append(event)
+        if self._with_operations:
+            self._add_operation(event, stats)
+
+    def _add_memory(self, stats: dict[str, StatValue]) -> None:
+        device = _device(stats)
+        sizes = [stats.get(f"bytes_{what}") for what in ("reserved", "allocated", "available")]
+        reserved, allocated, available = (s if isinstance(s, int) else None for s in sizes)
+        if device is None or allocated is None or len(self._peaks) > DEVICES_MOST:
+            return
+        used = allocated + (reserved or 0)
+        peak = self._peaks.setdefault(device, [0, 0])
+        peak[0] = max(peak[0], used)
+        peak[1] = max(peak[1], used + available if available else 0)
+
+    def _memory(self) -> Iterator[MemoryPeak]:
+        for device, (peak, capacity) in sorted(self._peaks.items()):
+            if peak < 1 << 60:
+                yield MemoryPeak(
+                    local_index=device, peak_bytes=peak, capacity_bytes=capacity or None
+                )
+
+    def _add_operation(self, event: Marker, stats: dict[str, StatValue]) -> None:
+        operation, device = stats.get("hlo_op"), stats.get("device_ordinal")
+        program, program_id = stats.get("hlo_module"), stats.get("program_id")
+        if not isinstance(operation, str) or not isinstance(device, int) or device < 0:
+            return
+        if device in self._cpu or len(self._cpu) < DEVICES_MOST:
+            self._cpu.setdefault(device, []).append(
+                CpuEvent(
+                    line=event.line,
+                    start=event.start,
+                    duration=event.duration,
+                    program=clean(program, 200) if isinstance(program, str) else "",
+                    operation=clean(operation, 200),
+                    program_id=program_id if isinstance(program_id, int) else None,
+                )
+            )
+
+
+def _device(stats: dict[str, StatValue]) -> int | None:
+    """The local index of the device whose memory it is; None for memory of the host."""
+    index, allocator = stats.get("index_on_host"), stats.get("allocator_name")
+    if isinstance(index, int):
+        return index if 0 <= index < DEVICES_MOST else None
+    match = _GPU_ALLOCATOR.fullmatch(allocator) if isinstance(allocator, str) else None
+    return int(match[1]) if match else None
+
+
+def _union(intervals: list[tuple[int, int]]) -> int | None:
+    if not intervals:
+        return None
+    busy = BusyTime()
+    intervals.sort()
+    busy.add([start for start, _ in intervals], [end - start for start, end in intervals])
+    return busy.busy

@@ -1,0 +1,210 @@
+"""Devices whose operations are spread over several lines: streams of a GPU, threads of a CPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple
+
+from tpusmi.text import clean
+from tpusmi.trace.busy_time import BusyTime, SelfTimes, Tally
+from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow
+from tpusmi.trace.event_blocks import EventReader, stat_messages
+from tpusmi.trace.host_plane import CpuEvent
+from tpusmi.trace.operation_facts import (
+    COLLECTIVES,
+    HOST,
+    NAME_MOST,
+    OperationFacts,
+    framework_name,
+    share_of,
+)
+from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.trace.xspace import StatValue, XPlane
+
+GPU_PLANE = re.compile(r"/device:GPU:(\d{1,9})")
+EVENTS_MOST = 2_000_000
+DERIVED_LINES = frozenset(
+    (
+        "Steps", "XLA Modules", "XLA Ops", "Async XLA Ops", "Framework Ops", "Source code",
+        "Framework Name Scope", "Source", "XLA TraceMe", "Launch Stats", "Host Offload Ops",
+        "_counters_",
+    )
+)  # fmt: skip
+"""Lines that only repeat what the streams have, or have no operations."""
+
+
+class OperationKey(NamedTuple):
+    """What tells one operation from the others."""
+
+    program: str
+    program_id: int | None
+    name: str
+    kernel: str
+    path: str
+
+
+class StreamEvent(NamedTuple):
+    """One run of an operation on one line."""
+
+    start: int
+    duration: int
+    key: OperationKey
+
+
+class _Everything:
+    def wants(self, id: bytes, rest: bytes) -> bool:
+        """Always true."""
+        return True
+
+
+class StreamDevice:
+    """Sums up one device, line by line."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._intervals: list[tuple[int, int]] = []
+        self._tallies: dict[OperationKey, Tally] = {}
+
+    def add(self, line: list[StreamEvent]) -> None:
+        """Adds the operations of one line."""
+        times = SelfTimes(self._tally)
+        line.sort(key=lambda event: (event.start, -event.duration))
+        times.add(
+            [event.key for event in line],
+            [event.start for event in line],
+            [event.duration for event in line],
+        )
+        self._intervals += ((event.start, event.duration) for event in line)
+
+    def _tally(self, key: Hashable) -> Tally:
+        if len(self._tallies) >= self._limit:
+            sentence = "The trace has more different operations than the limit."
+            raise CaptureError(Trouble.FAILED, sentence)
+        return self._tallies.setdefault(key, Tally())  # type: ignore[arg-type]
+
+    def trace(self, plane: str, index: int, stats: dict[str, StatValue]) -> CoreTrace:
+        """The sums."""
+        busy = BusyTime()
+        self._intervals.sort()
+        busy.add([start for start, _ in self._intervals], [took for _, took in self._intervals])
+        kind = stats.get("device_vendor")
+        return CoreTrace(
+            plane=clean(plane, 100),
+            local_index=index,
+            id=None,
+            device_type=clean(kind, 100) if isinstance(kind, str) else None,
+            captured_ps=busy.span,
+            busy_ps=busy.busy,
+            duty_ps=busy.busy,
+            duty_span_ps=busy.span,
+            peak_flops_per_s=None,
+            peak_hbm_bytes_per_s=_rate(stats.get("memory_bandwidth")),
+            operations=tuple(self._rows()),
+            programs=tuple(self._programs()),
+        )
+
+    def _rows(self) -> Iterator[OperationRow]:
+        for key, tally in self._tallies.items():
+            facts = OperationFacts(
+                name=key.name or key.kernel,
+                category=_category(key),
+                program_id=key.program_id,
+                framework_name=key.path or None,
+                source=None,
+                flops=None,
+                hbm_bytes=None,
+                share=_share(key),
+                is_custom=False,
+            )
+            yield OperationRow(facts, tally.runs, tally.self_ps)
+
+    def _programs(self) -> Iterator[ProgramRow]:
+        """The programs by the operations that name them: as many runs as of their rarest one."""
+        programs: dict[tuple[str, int | None], list[Tally]] = {}
+        for key, tally in self._tallies.items():
+            if key.program:
+                programs.setdefault((key.program, key.program_id), []).append(tally)
+        for (name, id), tallies in programs.items():
+            total = sum(tally.self_ps for tally in tallies)
+            yield ProgramRow(name, id, total, (), min(tally.runs for tally in tallies))
+
+
+def read_gpu(plane: XPlane, index: int) -> CoreTrace:
+    """One GPU: the union of its streams."""
+    device = StreamDevice(plane.file.limits.operations_most)
+    reader, left = EventReader(plane), EVENTS_MOST
+    for line in plane.lines():
+        if line.name in DERIVED_LINES:
+            continue
+        events: list[StreamEvent] = []
+        kernels: dict[int, str] = {}
+        for block in reader.blocks(line, _Everything()):
+            left -= len(block.ids)
+            if left < 0:
+                sentence = f"{plane.file.name} has more events of one GPU than the limit."
+                raise CaptureError(Trouble.FAILED, sentence)
+            for id, start, took, tail in zip(
+                block.ids, block.starts, block.durations, block.tails, strict=True
+            ):
+                if id not in kernels:
+                    kernels[id] = clean(plane.kind(id).name, NAME_MOST)
+                stats = plane.named(stat_messages(tail))
+                events.append(StreamEvent(start, took, _key(kernels[id], stats)))
+        device.add(events)
+    return device.trace(plane.name, index, plane.stats())
+
+
+def read_cpu(index: int, events: list[CpuEvent], limit: int) -> CoreTrace:
+    """One device of the CPU backend: the union of its threads."""
+    device = StreamDevice(limit)
+    lines: dict[int, list[StreamEvent]] = {}
+    for event in events:
+        key = OperationKey(event.program, event.program_id, event.operation, "", "")
+        lines.setdefault(event.line, []).append(StreamEvent(event.start, event.duration, key))
+    for line in lines.values():
+        device.add(line)
+    return device.trace(f"CPU device {index}", index, {})
+
+
+def _key(kernel: str, stats: dict[str, StatValue]) -> OperationKey:
+    program_id = stats.get("program_id")
+    path = framework_name(stats.get("name")) or framework_name(stats.get("tf_op")) or ""
+    return OperationKey(
+        program=_name(stats.get("hlo_module")),
+        program_id=program_id if isinstance(program_id, int) else None,
+        name=_name(stats.get("hlo_op")),
+        kernel=kernel,
+        path="" if path == "XlaModule" else path,
+    )
+
+
+def _name(value: StatValue | None) -> str:
+    return clean(value, NAME_MOST) if isinstance(value, str) else ""
+
+
+def _rate(value: StatValue | None) -> float | None:
+    is_number = isinstance(value, (int, float)) and 0 < value < 1e18
+    return float(value) if is_number else None  # type: ignore[arg-type]
+
+
+def _category(key: OperationKey) -> str | None:
+    share = _share(key)
+    if share == HOST:
+        return "copy"
+    return "collective" if share == COLLECTIVES else ("kernel" if key.kernel else None)
+
+
+def _share(key: OperationKey) -> str:
+    kernel = key.kernel.lower()
+    if "memcpyh2d" in kernel or "memcpyd2h" in kernel:
+        return HOST
+    return COLLECTIVES if "nccl" in kernel else share_of("", key.name)
+
+
+def gpu_planes(planes: Iterable[XPlane]) -> Iterator[tuple[int, XPlane]]:
+    """The planes of GPUs, with their numbers."""
+    for plane in planes:
+        match = GPU_PLANE.fullmatch(plane.name)
+        if match is not None:
+            yield int(match[1]), plane

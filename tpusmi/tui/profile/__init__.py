@@ -1,0 +1,1 @@
+"""The profile page: what a short trace of a job shows."""
