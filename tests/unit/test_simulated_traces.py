@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.simulated_hosts import running_host
-from support.xprof_pages import xprof_figures
+from support.xprof_figures import xprof_figures
 
 from tpusmi.chips import peak_flops_per_device, peak_hbm_bytes_per_s_per_device
 from tpusmi.simulate import workload

@@ -1,6 +1,6 @@
 """What xprof prints for traces: figures of its pages, by a process of its own.
 
-`python xprof_pages.py TRACE…` writes a line of JSON for each. It is xprof itself, and none of our
+`python xprof_figures.py TRACE…` writes a line of JSON for each. It is xprof itself, and none of our
 code: tests compare with it.
 """
 
