@@ -20,8 +20,11 @@ from typing import Any
 import pytest
 from support.profiles import unknown
 
+from tpusmi.model import Host
+from tpusmi.profiler import xprof_run
 from tpusmi.profiler.xprof import with_xprof, with_xprof_each
 from tpusmi.profiler.xprof_run import NOT_INSTALLED, TOO_OLD, pages_of
+from tpusmi.sources.host_facts import host_facts
 from tpusmi.trace.figures import TimeShares, TraceProfile
 from tpusmi.trace.limits import MIB, TraceLimits
 
@@ -264,6 +267,15 @@ def test_memory_is_limited_by_what_is_used_not_by_what_is_mapped(
         FAKE.format(does="a = []\n    while True: a.append(b'x' * (1 << 20)); time.sleep(0.0005)")
     )
     assert failure(memory_most=200 * MIB) == "xprof needed more than 0.195 GiB of memory"
+
+
+def test_xprof_gets_half_of_the_memory_that_is_left_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = host_facts(Host())._replace(memory_available_bytes=300 * MIB)
+    monkeypatch.setattr(xprof_run, "host_facts", lambda host: left)
+    fake(tmp_path, monkeypatch, "a = []\n    while True: a.append(b'x' * (1 << 20))")
+    assert failure() == "xprof needed more than 0.146 GiB of memory"
 
 
 def test_a_huge_page_is_cut_to_its_largest_operations(
