@@ -146,6 +146,20 @@ def test_a_folder_without_pages_is_absent(tmp_path: Path) -> None:
     assert raised.value.trouble is Trouble.ABSENT
 
 
+def test_a_folder_that_is_gone_or_a_file_is_absent(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "gone", tmp_path / "file"):
+        with pytest.raises(CaptureError) as raised:
+            read_pages(str(path))
+        assert raised.value.trouble is Trouble.ABSENT
+
+
+def test_a_page_may_be_named_after_its_host(tmp_path: Path) -> None:
+    page = (V2 / "overview_page.json").read_bytes()
+    (tmp_path / "t1v-n-0.overview_page.json.gz").write_bytes(gzip.compress(page))
+    assert read_pages(str(tmp_path)).mxu_percent == 48.8
+
+
 def test_one_bad_page_among_good_ones_is_a_note(tmp_path: Path) -> None:
     (tmp_path / "overview_page.json").write_bytes((V2 / "overview_page.json").read_bytes())
     (tmp_path / "hlo_stats.json.gz").write_bytes(gzip.compress(b"[" * 100)[:-12])
