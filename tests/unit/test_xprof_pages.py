@@ -214,6 +214,25 @@ def test_zero_is_what_xprof_prints_for_unknown() -> None:
     assert profile.sources == {}
 
 
+def test_all_time_is_not_idle_where_xprof_sees_no_operation() -> None:
+    """As in a trace without descriptions of its operations. Its duty cycle is right."""
+    printed = {"device_idle_time_percent": "100.0%", "device_duty_cycle_percent": "71.8%"}
+    steps = table("stepnum tcComputeTimeMs tcIdleTimeMs", ("4", 0.0, 10.0))
+    idle = {"name": "IDLE", "metrics": {"rawTime": 40}}
+    whole = {"rawTime": 40}
+    for children, percent in (
+        ([], None),
+        ([idle], None),
+        ([{"name": "jit_f(1)"}], 0.0),
+        ([idle, {"name": "jit_f(1)"}], 100.0),
+    ):
+        program_ = {"metrics": whole, "children": children}
+        overview = [table("selfTimePercent", **printed), steps]
+        profile = of(overview_page=overview, op_profile={"byProgram": program_})
+        assert (profile.idle_percent, profile.duty_cycle_percent) == (percent, 71.8)
+        assert profile.steps is not None
+
+
 def test_mxu_utilization_falls_back_to_the_rate_of_the_program() -> None:
     profile = of(roofline_model=program(measured_flop_rate=25.0, hbm_bw=2.5))
     assert profile.mxu_percent == profile.hbm_bandwidth_percent == 25
