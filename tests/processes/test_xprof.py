@@ -25,8 +25,10 @@ from tpusmi.profiler import xprof_run
 from tpusmi.profiler.xprof import with_xprof, with_xprof_each
 from tpusmi.profiler.xprof_run import NOT_INSTALLED, TOO_OLD, pages_of
 from tpusmi.sources.host_facts import host_facts
+from tpusmi.trace.direct import read_trace
 from tpusmi.trace.figures import TimeShares, TraceProfile
 from tpusmi.trace.limits import MIB, TraceLimits
+from tpusmi.trace.plain_objects import to_object
 
 TRACES = Path(__file__).parents[1] / "data" / "xplane"
 V6E = TRACES / "v6e-4_inference" / "tpu_inference.xplane.pb"
@@ -192,6 +194,24 @@ def test_the_trace_has_no_caches_beside_it_and_each_one_its_own_numbers() -> Non
     assert (v6e.device_type, gpu.device_type) == ("TPU v6 Lite", "AMD GPU - gfx942")
     assert mangled.notes == ("xprof cannot read this trace",)
     assert {path: sorted(path.iterdir()) for path in TRACES.iterdir()} == before
+
+
+@XPROF
+@pytest.mark.parametrize("path", [V6E, GPU], ids=["v6e", "gpu"])
+def test_our_own_reading_agrees_with_xprof(path: Path) -> None:
+    """Within a point, or a note would say so. On a GPU xprof counts copies as idle, which belong to
+    no program: 0.6 points here.
+    """
+    own = read_trace(str(path), limits())
+    profile = with_xprof(str(path), own, limits())
+    theirs = joined(path)
+    assert not any("tpusmi's own reading" in note for note in profile.notes)
+    assert own.idle_percent == pytest.approx(theirs.idle_percent, abs=1.0)
+    assert own.duty_cycle_percent == pytest.approx(theirs.duty_cycle_percent, abs=1.0)
+    assert len(profile.operations) >= len(theirs.operations)
+    assert [op.name for op in profile.operations][:4] == [op.name for op in own.operations][:4]
+    assert (profile.cores, profile.programs) == (own.cores, own.programs)
+    assert json.loads(json.dumps(to_object(profile), allow_nan=False))
 
 
 # What can go wrong.
