@@ -222,6 +222,7 @@ def xspace_to_tool_data(paths, tool, params):
     print("noise on stdout", flush=True)
     {does}
 """
+EATING = "a = []\n    while True: a.append(b'x' * (1 << 20)); time.sleep(0.0005)"
 
 
 def fake(folder: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
@@ -269,13 +270,13 @@ def test_an_endless_loop_ends_with_the_time(
 ) -> None:
     fake(tmp_path, monkeypatch, "ctypes.CDLL(None).pause()")
     begun_s = time.monotonic()
-    assert failure(seconds=0.5) == "xprof needed more than 0.5 s"
-    assert time.monotonic() - begun_s < 3
+    assert failure(seconds=0.5).startswith("xprof needed more than 0.")
+    assert time.monotonic() - begun_s < LIMIT_S / 2
 
 
 def test_endless_output_ends_with_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, monkeypatch, "while True: os.write(1, b'x' * 65536), os.write(2, b'y' * 65536)")
-    assert failure(seconds=0.7) == "xprof needed more than 0.7 s"
+    assert failure(seconds=0.7).startswith("xprof needed more than 0.")
 
 
 def test_memory_is_limited_by_what_is_used_not_by_what_is_mapped(
@@ -284,7 +285,7 @@ def test_memory_is_limited_by_what_is_used_not_by_what_is_mapped(
     fake(tmp_path, monkeypatch, "import mmap; m = mmap.mmap(-1, 8 << 30); return b'{}', ''")
     assert pages_of(str(V6E), limits(memory_most=200 * MIB)).pages
     (tmp_path / "fake" / "xprof" / "convert" / "raw_to_tool_data.py").write_text(
-        FAKE.format(does="a = []\n    while True: a.append(b'x' * (1 << 20)); time.sleep(0.0005)")
+        FAKE.format(does=EATING)
     )
     assert failure(memory_most=200 * MIB) == "xprof needed more than 0.195 GiB of memory"
 
@@ -294,7 +295,7 @@ def test_xprof_gets_half_of_the_memory_that_is_left_at_most(
 ) -> None:
     left = host_facts(Host())._replace(memory_available_bytes=300 * MIB)
     monkeypatch.setattr(xprof_run, "host_facts", lambda host: left)
-    fake(tmp_path, monkeypatch, "a = []\n    while True: a.append(b'x' * (1 << 20))")
+    fake(tmp_path, monkeypatch, EATING)
     assert failure() == "xprof needed more than 0.146 GiB of memory"
 
 
