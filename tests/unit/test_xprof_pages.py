@@ -73,7 +73,7 @@ def test_the_mxu_utilization_of_the_v5p_is_the_measured_one(v5p: TraceProfile) -
     assert v5p.peak_flops_per_s == 233_400e9
     assert v5p.notes == (
         "xprof measured an MXU utilization of 15.7 %, but counts FLOPs for 59.7 % of the peak:"
-        " kernels declare their FLOPs themselves",
+        " kernels declare their FLOPs themselves.",
     )
 
 

@@ -45,9 +45,9 @@ def read_pages(folder: str) -> TraceProfile:
         try:
             pages[name] = _page(path)
         except (OSError, EOFError, ValueError, RecursionError) as error:
-            notes.append(f"{os.path.basename(path)} cannot be read: {_reason(error)}")
+            notes.append(f"{os.path.basename(path)} cannot be read: {_reason(error)}.")
     if not pages:
-        raise CaptureError(Trouble.UNREADABLE, f"{folder}: {notes[0]}")
+        raise CaptureError(Trouble.UNREADABLE, f"{folder}: {notes[0].rstrip('.')}")
     capture = Capture(how=FILE, target=folder, host=_host(pages))
     profile = profile_of(pages, capture)
     return profile._replace(notes=(*notes, *profile.notes))
