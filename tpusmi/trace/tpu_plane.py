@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tpusmi import chips
 from tpusmi.text import clean
 from tpusmi.trace.busy_time import BusyTime, OutOfOrderError, SelfTimes, Tally
-from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow, DeviceStep
+from tpusmi.trace.core_trace import CoreTrace, DeviceStep, OperationRow, ProgramRow
 from tpusmi.trace.event_blocks import EventBlock, EventReader
 from tpusmi.trace.messages import NotATraceError, fields
 from tpusmi.trace.operation_facts import INFEED, OFF_DUTY, OperationFacts, facts_of
@@ -55,7 +55,7 @@ class TpuPlane:
 
     def read(self, ids: CoreIds) -> CoreTrace:
         """All that the plane shows."""
-        lines = {line.name: line for line in self._plane.lines()}
+        lines = {line.name: line for line in sorted(self._plane.lines(), key=_size)}
         steps = [*self._events(lines.get(STEPS), STEPS_MOST)]
         counts = StepCounts(steps)
         self._read_operations(lines.get(OPS), counts)
@@ -263,6 +263,11 @@ def program_id(name: str) -> int | None:
     """The number in the parentheses of `jit_step(123)`."""
     match = _PROGRAM_ID.search(name)
     return int(match[1]) if match else None
+
+
+def _size(line: XLine) -> int:
+    """Bytes of a line: of two with the same name, the larger one counts."""
+    return line.end - line.start
 
 
 def _peak(value: StatValue | None, unit: float) -> float | None:
