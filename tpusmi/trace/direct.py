@@ -228,6 +228,8 @@ def _device_notes(devices: _Devices, sums: DeviceSums, work: Work) -> list[str]:
             f"Custom kernels take {sums.custom_percent():.0f}% of the busy time. XLA does not "
             "count their FLOPs, so the real MXU utilization is higher."
         )
+    if any(core.has_counters for core in devices.cores):
+        notes.append("The trace has hardware counters: xprof's utilization viewer shows them.")
     if devices.backend == "tpu" and work.flops is None:
         notes.append("The trace does not say how many FLOPs its operations have.")
     return notes

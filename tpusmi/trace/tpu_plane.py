@@ -19,7 +19,7 @@ from tpusmi.trace.troubles import CaptureError, Trouble, too_many_operations
 from tpusmi.trace.xspace import StatValue, XLine, XPlane
 
 PLANE = re.compile(r"/device:TPU:(\d{1,9})")
-OPS, MODULES, STEPS = "XLA Ops", "XLA Modules", "Steps"
+OPS, MODULES, STEPS, COUNTERS = "XLA Ops", "XLA Modules", "Steps", "_counters_"
 SORTED_MOST = 2_000_000
 """Events of a line that are sorted when they do not come in order."""
 STEPS_MOST, STARTS_MOST, WAITS_MOST = 100_000, 20_000, 200_000
@@ -79,6 +79,7 @@ class TpuPlane:
             programs=tuple(programs),
             steps=tuple(counts.rows()),
             infeed=tuple(self._waits),
+            has_counters=COUNTERS in lines,
         )
 
     def _captured(self, steps: list[NamedEvent]) -> int:
