@@ -209,6 +209,7 @@ WEB: Sequence[Row] = (
 )
 
 TRACE = TraceLimits._field_defaults
+"""What an analysis may use unless it is given other limits."""
 
 TRACES: Sequence[Row] = (
     ("a trace", size(TRACE["bytes_most"])),
@@ -219,7 +220,7 @@ TRACES: Sequence[Row] = (
     ),
     (
         "different operations, operations inside each other",
-        f"{number(TRACE["operations_most"])} / {number(busy_time.DEPTH_MOST)}",
+        f"{number(TRACE['operations_most'])} / {number(busy_time.DEPTH_MOST)}",
     ),
     (
         "events that are kept: of a line out of order, of one GPU, of the host",
