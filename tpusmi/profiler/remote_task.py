@@ -11,6 +11,7 @@ from tpusmi.profiler import local_ports, remote_troubles
 from tpusmi.profiler.old_servers import NOWHERE, take_over
 from tpusmi.profiler.received_file import ReceivedFile
 from tpusmi.profiler.remote_addresses import Address
+from tpusmi.profiler.remote_connection import Fault, StreamError, connect
 from tpusmi.profiler.remote_messages import (
     ENVELOPE_MOST,
     GET_SNAPSHOT,
@@ -22,7 +23,7 @@ from tpusmi.profiler.remote_messages import (
     profile_request,
 )
 from tpusmi.profiler.remote_round import Round
-from tpusmi.profiler.remote_stream import CallStream, StreamError, connect
+from tpusmi.profiler.remote_stream import CallStream
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.trace.figures import GRPC, Capture
@@ -125,10 +126,10 @@ class RemoteTask:
             if self._is_stopped:
                 raise remote_troubles.not_looked_up(self._address, CONNECT_S)
         try:
-            monitor = stream.call(MONITOR, MALFORMED, until_s, _ignore)
+            monitor = stream.call(MONITOR, MALFORMED, until_s, _expect_nothing)
             if monitor.status != Code.INTERNAL.value:
                 raise remote_troubles.another_service(self._address, monitor)
-            snapshot = stream.call(GET_SNAPSHOT, MALFORMED, until_s, _ignore)
+            snapshot = stream.call(GET_SNAPSHOT, MALFORMED, until_s, _expect_nothing)
         except StreamError as error:
             raise remote_troubles.not_a_profiler(self._address, error) from None
         pid = local_ports.server_of(connection)
@@ -213,5 +214,7 @@ class RemoteTask:
         return size
 
 
-def _ignore(_: bytes) -> None:
-    pass
+def _expect_nothing(data: bytes) -> None:
+    """Takes the answer to a malformed call, which has none."""
+    if data:
+        raise StreamError(Fault.NOT_GRPC)
