@@ -64,9 +64,10 @@ def test_of_two_captures_at_once_one_is_told_of_the_other_and_the_job_goes_on(
     refused = [answer for answer in answers if isinstance(answer, CaptureError)]
     assert [error.trouble for error in refused] == [Trouble.BUSY]
     assert f":{port} runs. Try again when it has ended" in str(refused[0])
-    (answer,) = capture(addresses[:1], REQUEST, str(tmp_path / ".."), lambda _: None)
+    again = tmp_path / "again"
+    again.mkdir()
+    (answer,) = capture(addresses[:1], REQUEST, str(again), lambda _: None)
     assert isinstance(answer, CapturedTrace), answer
-    os.unlink(answer.path)
     assert os.path.exists(f"/proc/{pid}/task")
 
 
