@@ -194,3 +194,20 @@ def test_a_host_out_of_reach_is_named_at_once(tmp_path: Path) -> None:
     assert lines[0] == "ABSENT 192.0.2.1 cannot be reached from here: Network is unreachable"
     assert lines[1].startswith("ABSENT 2001:db8::1 cannot be reached from here: ")
     assert lines[2].startswith("ABSENT Nothing listens on localhost:9012. ")
+
+
+def test_only_the_process_that_is_named_is_captured(
+    tmp_path: Path, service: tuple[int, int]
+) -> None:
+    pid, port = service
+    (answer,) = capture([f":{port}"], REQUEST, str(tmp_path), lambda _: None, pid=pid)
+    assert isinstance(answer, CapturedTrace), answer
+    assert answer.capture.pid == pid
+    os.unlink(answer.path)
+    (answer,) = capture([f":{port}"], REQUEST, str(tmp_path), lambda _: None, pid=os.getpid())
+    assert isinstance(answer, CaptureError)
+    assert (answer.trouble, str(answer)) == (
+        Trouble.DENIED,
+        f"port {port}, which process {os.getpid()} names as its own, is that of process {pid}",
+    )
+    assert os.listdir(tmp_path) == []

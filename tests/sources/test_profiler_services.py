@@ -167,13 +167,26 @@ def test_a_proxy_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_large_trace_takes_no_memory(tmp_path: Path) -> None:
-    with large_traces(100) as port:
+    with large_traces(100) as server:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        answer = trace_from(tmp_path, port, deadline_s=30.0)
+        answer = trace_from(tmp_path, server.port, deadline_s=30.0)
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert answer.capture.trace_bytes == 100 * MIB
     assert os.path.getsize(answer.path) == 100 * MIB
     assert (after - before) * 1024 < 20 * MIB
+
+
+def test_of_processes_that_share_a_port_the_named_one_is_captured(tmp_path: Path) -> None:
+    with profiling(shares=True) as ours, large_traces(1, ours.port) as other:
+        address = f"127.0.0.1:{ours.port}"
+        for pid in (other.pid, os.getpid(), other.pid):
+            (answer,) = capture([address], SHORT, str(tmp_path), lambda _: None, pid=pid)
+            assert isinstance(answer, CapturedTrace), answer
+            assert (answer.capture.pid, answer.notes) == (pid, ())
+            os.unlink(answer.path)
+        answer = trace_from(tmp_path, address)
+    assert len(ours.calls) + (answer.capture.pid == other.pid) == 2
+    assert answer.notes[0].startswith(f"Several processes listen on port {ours.port}, and ")
 
 
 def test_progress_is_reported_on_the_thread_that_asks(tmp_path: Path) -> None:

@@ -61,6 +61,17 @@ def another_service(address: Address, end: CallEnd) -> CaptureError:
     return CaptureError(trouble, f"{address} refuses: {_reason(end)}")
 
 
+def another_process(address: Address, pid: int, owner: int | None) -> CaptureError:
+    """The port is that of another job, in another network, or the kernel does not show whose."""
+    if owner is None:
+        sentence = f"whose port {address} is cannot be seen: name it instead of process {pid}"
+        return CaptureError(Trouble.ABSENT, sentence)
+    sentence = (
+        f"port {address.port}, which process {pid} names as its own, is that of process {owner}"
+    )
+    return CaptureError(Trouble.DENIED, sentence)
+
+
 def failed(address: Address, end: CallEnd) -> CaptureError:
     """The profiler's own reason."""
     words = end.details.lower()
