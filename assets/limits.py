@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from tpusmi import collect, memprofile, pprof, text
 from tpusmi.agent import output, own_process, sampler, threads, utilization
 from tpusmi.model import history
+from tpusmi.profiler import log_folder, remote, remote_messages, remote_round, remote_stream
+from tpusmi.profiler.remote_task import CONNECT_S
+from tpusmi.profiler.requests import CaptureRequest
 from tpusmi.sources import child_process, sockets, users
 from tpusmi.sources.holders import lockfile, open_files, passes, procfs, ties
 from tpusmi.sources.libtpu import client, decode, percentiles, plain, ports
@@ -133,6 +136,24 @@ SERVERS: Sequence[Row] = (
         f"{number(decode.TEXT_MOST)} / {number(client.IDS_MOST)}",
     ),
     ("an answer of the SDK's child process", size(child_process.ANSWER_BYTES_MOST)),
+    ("profiler services of one capture", number(remote.ADDRESSES_MOST)),
+    (
+        "finding a profiler service, its wait for the others",
+        f"{seconds(CONNECT_S)} / {seconds(remote_round.LATE_S)}",
+    ),
+    (
+        "the trace of a service, the time beyond its duration",
+        f"{size(CaptureRequest().bytes_most)} / {seconds(CaptureRequest().deadline_s)}",
+    ),
+    (
+        "frames of a service that bring nothing, fields beside its trace",
+        f"{number(remote_stream.FRAMES_MOST)} / {number(remote_messages.FIELDS_MOST)}",
+    ),
+    ("all traces of one capture", "half of the free space"),
+    (
+        "looking for traces in a folder",
+        f"{number(log_folder.ENTRIES_MOST)} names, {seconds(log_folder.LOOK_MOST_S)}",
+    ),
 )
 
 PROCESSES: Sequence[Row] = (
