@@ -202,6 +202,8 @@ class _Capture(Thread):
             segment_path, request.nonce, self._uid, self._override
         )
         self._answer(AgentAnswer(request.nonce, CAPTURING, trace=self._place()))
+        if jaxread.backend() is None:
+            raise TraceError(NO_BACKEND)  # JAX would make one
         trace = jax_trace.record(request, self._folder, self._wait_for_trace, self._note_saving)
         if self._end.is_set():
             raise TraceError(ENDED)

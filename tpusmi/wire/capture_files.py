@@ -210,6 +210,7 @@ def is_leftover(name: str, status: os.stat_result, uid: int, now_s: float) -> bo
 
 
 def _write_whole(fd: int, data: bytes) -> None:
+    os.fchmod(fd, 0o600)  # the umask may have taken even our own rights
     if os.write(fd, data) != len(data):
         raise OSError(0, "cannot be written whole")
 
