@@ -139,7 +139,7 @@ def test_an_old_jax_traces_with_a_note_and_nothing_stays(
     asked = viewer.ask(request())
     answer = viewer.last(asked)
     assert answer.state == DONE
-    assert answer.message == "this JAX also traces every Python call"
+    assert "every Python call" in answer.message
     trace = viewer.directory / answer.trace
     assert trace.read_bytes() == b"trace"
     assert not list(viewer.directory.glob("**/*.gz"))[1:]

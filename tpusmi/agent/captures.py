@@ -45,6 +45,7 @@ FINISH_MOST_S = 30.0
 """How long a process that ends waits for JAX. Python ends a thread that comes back from C++ after
 its end, and with it the process, with SIGABRT.
 """
+PYTHON_NOTE = "This JAX also traces every Python call, which slows the job down: upgrade JAX."
 _OFF = ("0", "off", "no", "false")
 
 
@@ -210,7 +211,7 @@ class _Capture(Thread):
         return AgentAnswer(
             request.nonce,
             DONE,
-            message="" if jax_trace.has_options() else "this JAX also traces every Python call",
+            message="" if jax_trace.has_options() else PYTHON_NOTE,
             trace=self._place(),
             trace_bytes=os.path.getsize(trace),
         )

@@ -90,7 +90,7 @@ def write_request(
     name = ask_name(segment_path)
     fd = os.open(name, _CREATE, 0o600, dir_fd=directory_fd)
     try:
-        if os.geteuid() == 0 and uid != 0:
+        if os.fstat(fd).st_uid != uid:
             os.fchown(fd, uid, -1)  # in a user namespace root of the machine would be a stranger
         _write_whole(fd, packed(request))
         status = os.fstat(fd)
