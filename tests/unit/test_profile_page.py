@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 from support import profiles
 from support.goldens import same_as_golden
-from support.profiles import core, healthy, input_bound, step_times, unknown
+from support.profiles import core, healthy, input_bound, operation, step_times, unknown
 
 from tpusmi.report.profile import comparison, monitor_lines, one_line
 from tpusmi.report.profile.capture_words import cost_sentence
@@ -155,6 +155,21 @@ def test_names_are_shortened_in_the_middle() -> None:
     )
     assert "…" in line
     assert "el.py:2286" in plain(page_lines([profiles.v5p_training()], 80))
+
+
+def test_operations_that_take_next_to_nothing_are_counted_and_not_listed() -> None:
+    text = plain(page_lines([profiles.v6e_inference()], 80))
+    assert "OPERATIONS  8 of 9" in text
+    assert " 1 more with less than 0.1 % each\n" in text
+    short = unknown()._replace(operations=(operation("add.1", 0.01, 1.0),))
+    assert "add.1" in plain(page_lines([short], 80))
+
+
+def test_only_planes_of_a_tpu_are_called_cores() -> None:
+    gpu = healthy()._replace(backend="gpu", device_type="AMD GPU - gfx942")
+    text = plain(page_lines([gpu], 80))
+    assert "AMD GPU - gfx942 · 4 devices" in text
+    assert "\nDEVICES\n" in text
 
 
 def test_the_number_of_operations_is_the_one_asked_for() -> None:

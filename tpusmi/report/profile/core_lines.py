@@ -7,6 +7,7 @@ from statistics import median
 
 from tpusmi import text
 from tpusmi.report import words
+from tpusmi.report.profile.capture_words import noun
 from tpusmi.report.profile.core_names import core_name
 from tpusmi.report.profile.styled import Line, bar, heading, padded, width_of
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
@@ -46,7 +47,8 @@ def core_lines(p: TraceProfile, width: int) -> list[Line]:
         rows.append(_others(cores, _chosen(cores, busy, usual)))
     alike = "all alike" if len(rows) == 1 else "those that differ most first"
     remark = f"{len(cores)}; {alike}" if len(cores) > ROWS_MOST else ""
-    return [heading("CORES", remark), *table(COLUMNS, rows, width)]
+    title = f"{noun(p).upper()}S"
+    return [heading(title, remark), *table(COLUMNS, rows, width)]
 
 
 def _busy(c: CoreFigures) -> float:

@@ -63,19 +63,21 @@ def of_peak(flops: float | None, peak: float | None) -> str:
 
 def figure_lines(p: TraceProfile, width: int) -> list[Line]:
     """The figures in as many columns as fit, and the steps below."""
-    rate = [of_peak(p.flops_per_s, p.peak_flops_per_s), *_source(p, "flops_per_s")]
-    steps = [*step_words(p.steps), *_source(p, "steps")]
+    rate = [of_peak(p.flops_per_s, p.peak_flops_per_s)]
     return [
         heading("FIGURES", _legend(p)),
         *_in_columns(figures(p), width),
-        *facts([" ".join(rate)], width, "plain", " FLOP rate      "),
-        *facts(steps, width, "plain", " Step time      "),
+        *_with_source(p, "flops_per_s", facts(rate, width, "plain", " FLOP rate      ")),
+        *_with_source(p, "steps", facts(step_words(p.steps), width, "plain", " Step time      ")),
     ]
 
 
-def _source(p: TraceProfile, field: str) -> list[str]:
+def _with_source(p: TraceProfile, field: str, lines: list[Line]) -> list[Line]:
+    """The lines, with the source of their figure at the end of the last."""
     source = source_of(p.sources, field)
-    return [source] if source and getattr(p, field) is not None else []
+    if not source or getattr(p, field) is None:
+        return lines
+    return [*lines[:-1], (*lines[-1], (f"  {source}", "dim"))]
 
 
 def _legend(p: TraceProfile) -> str:
