@@ -115,6 +115,19 @@ def test_steps_that_the_capture_cut_off_are_named() -> None:
     assert "– no whole step inside · 1 cut off" in plain(page_lines([none], 80))
 
 
+def test_a_single_step_has_one_time() -> None:
+    text = plain(page_lines([unknown()._replace(steps=step_times(0.1, cut_off=2))], 80))
+    assert " Step time      100.0 ms · 1 whole · 2 cut off and left out\n" in text
+
+
+@pytest.mark.parametrize("width", range(60, 130))
+def test_the_source_of_the_steps_is_never_cut_off(width: int) -> None:
+    p = healthy()._replace(sources={"steps": "xprof", "flops_per_s": "xprof"})
+    lines = plain(page_lines([p], width)).partition("FIGURES")[2].partition("\n\n")[0]
+    assert lines.count("  xprof") == 2
+    assert "…" not in lines
+
+
 def test_of_many_cores_only_those_that_differ_have_a_line() -> None:
     text = plain(page_lines([profiles.many_cores()], 80))
     assert len(text.partition("CORES")[2].partition("\n\n")[0].splitlines()) == 4
@@ -169,7 +182,7 @@ def test_only_planes_of_a_tpu_are_called_cores() -> None:
     gpu = healthy()._replace(backend="gpu", device_type="AMD GPU - gfx942")
     text = plain(page_lines([gpu], 80))
     assert "AMD GPU - gfx942 · 4 devices" in text
-    assert "\nDEVICES\n" in text
+    assert "\nDEVICES\n DEVICE  BUSY" in text
 
 
 def test_the_number_of_operations_is_the_one_asked_for() -> None:

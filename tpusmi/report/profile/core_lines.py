@@ -20,7 +20,6 @@ DIFFERS_POINTS, DIFFERS_RATIO = 5.0, 1.05
 """Busy so much more or less, or with steps so much longer, than the median core."""
 BAR = 16
 COLUMNS = (
-    TableColumn("CORE"),
     TableColumn("LOCAL", rank=6),
     TableColumn("BUSY"),
     TableColumn("IDLE", rank=2),
@@ -48,7 +47,7 @@ def core_lines(p: TraceProfile, width: int) -> list[Line]:
     alike = "all alike" if len(rows) == 1 else "those that differ most first"
     remark = f"{len(cores)}; {alike}" if len(cores) > ROWS_MOST else ""
     title = f"{noun(p).upper()}S"
-    return [heading(title, remark), *table(COLUMNS, rows, width)]
+    return [heading(title, remark), *table((TableColumn(noun(p).upper()), *COLUMNS), rows, width)]
 
 
 def _busy(c: CoreFigures) -> float:
@@ -88,7 +87,7 @@ def _row(c: CoreFigures, busy: float, usual: float | None) -> Sequence[Cell]:
         (words.percent(c.hbm_bandwidth_percent), "plain"),
         (words.flops(c.flops_per_s), "plain"),
         (words.duration(_step(c)), style or "plain"),
-        (bar(own / 100, BAR), style or "good"),
+        (bar(own / 100, BAR).replace("─", " "), style or "good"),
         (mark, style or "plain"),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from tpusmi.report import words
@@ -67,17 +67,21 @@ def figure_lines(p: TraceProfile, width: int) -> list[Line]:
     return [
         heading("FIGURES", _legend(p)),
         *_in_columns(figures(p), width),
-        *_with_source(p, "flops_per_s", facts(rate, width, "plain", " FLOP rate      ")),
-        *_with_source(p, "steps", facts(step_words(p.steps), width, "plain", " Step time      ")),
+        *_line_of(p, "flops_per_s", " FLOP rate      ", rate, width),
+        *_line_of(p, "steps", " Step time      ", step_words(p.steps), width),
     ]
 
 
-def _with_source(p: TraceProfile, field: str, lines: list[Line]) -> list[Line]:
-    """The lines, with the source of their figure at the end of the last."""
+def _line_of(
+    p: TraceProfile, field: str, name: str, parts: Iterable[str], width: int
+) -> list[Line]:
+    """A figure of several parts, and its source at the end."""
     source = source_of(p.sources, field)
     if not source or getattr(p, field) is None:
-        return lines
-    return [*lines[:-1], (*lines[-1], (f"  {source}", "dim"))]
+        return facts(parts, width, "plain", name)
+    end = f"  {source}"
+    *lines, last = facts(parts, width - width_of(end), "plain", name)
+    return [*lines, (*last, (end, "dim"))]
 
 
 def _legend(p: TraceProfile) -> str:
@@ -118,6 +122,8 @@ def step_words(steps: TracedSteps | None) -> list[str]:
     cut_off = [f"{steps.cut_off} cut off and left out"] if steps.cut_off else []
     if not steps.whole:
         return [f"{words.UNKNOWN} no whole step inside", *cut_off]
+    if steps.whole == 1:
+        return [step_time(steps.p50_s), "1 whole", *cut_off]
     times = (
         (steps.p50_s, "p50"),
         (steps.min_s, "min"),

@@ -106,8 +106,8 @@ CASES: tuple[FindingCase, ...] = (
         title="Exchanges between devices",
         figure="{collectives_percent:.0f} % of the time",
         where="{collectives}",
-        advice="shard less finely or along other axes, use larger batches per device, and see under"
-        " CORES whether one core makes the others wait; `tpusmi topo` shows bad links",
+        advice="shard less finely or along other axes, use larger batches per device, and see below"
+        " whether one core makes the others wait; `tpusmi topo` shows bad links",
     ),
     FindingCase(
         code="slow_core",
@@ -161,7 +161,7 @@ CASES: tuple[FindingCase, ...] = (
         title="Busy with other things than matrix multiplications",
         figure="MXU {mxu_percent:.1f} %, while computing takes {compute_percent:.0f} % of the time",
         where="",
-        advice="see under OPERATIONS what runs instead: fuse it, do it in bfloat16, use larger"
+        advice="see below what runs instead: fuse it, do it in bfloat16, use larger"
         " batches; sizes that are not multiples of 128 are padded",
     ),
     FindingCase(

@@ -39,7 +39,7 @@ def json_schema() -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tpusmi profile",
-        "description": "What `tpusmi profile --json` prints: one object; one per line with --every.",
+        "description": "What `tpusmi profile --json` prints: one object, or one per line.",
         "anyOf": [*either["anyOf"], _ref("comparison")],
         "$defs": {
             "profile": _an_object(profile["description"], profile["properties"]),
@@ -92,7 +92,12 @@ def _text(node: ast.stmt) -> str:
     """The text of a docstring on one line, in the words of JSON; empty for any other node."""
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
         return ""
-    return " ".join(str(node.value.value).split()).replace("None ", "null ")
+    return _summary(str(node.value.value))
+
+
+def _summary(doc: str) -> str:
+    """Its first paragraph on one line, in the words of JSON."""
+    return " ".join(doc.partition("\n\n")[0].split()).replace("None ", "null ")
 
 
 def _of_record(kind: type, docs: Docs) -> Schema:
@@ -103,7 +108,7 @@ def _of_record(kind: type, docs: Docs) -> Schema:
         fields[name] = {**schema, "description": doc} if doc else schema
     return {
         "type": "object",
-        "description": " ".join((kind.__doc__ or "").split()).replace("None ", "null "),
+        "description": _summary(inspect.cleandoc(kind.__doc__ or "")),
         "properties": fields,
         "required": list(fields),
     }
