@@ -23,7 +23,7 @@ from tpusmi.report.profile.operation_changes import changes
 from tpusmi.report.profile.profile_schema import json_schema
 from tpusmi.report.profile.styled import as_text
 from tpusmi.trace.direct import read_trace
-from tpusmi.trace.figures import Operation, TraceProfile
+from tpusmi.trace.figures import Operation, TimeShares, TraceProfile
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.plain_objects import to_object
 
@@ -158,6 +158,15 @@ def test_the_lines_of_the_old_command_are_in_its_words() -> None:
         "  TPU type: TPU v6 Lite",
         "  Utilization of TPU Matrix Units (higher is better): 48.8%",
     ]
+
+
+def test_the_steps_that_wait_least_and_most_for_input_are_those_that_xprof_prints() -> None:
+    own = read_pages(str(PAGES / "v2-8_resnet"))
+    assert monitor_lines.lines(own, 2)[-1] == (
+        "  Infeed percentage: 0.006% (avg), 0.000% (min), 0.008% (max)"
+    )
+    unsure = own._replace(input_bound_percent=None, shares=TimeShares())
+    assert monitor_lines.lines(unsure, 2)[-1] == "  Infeed percentage: – (avg), – (min), – (max)"
 
 
 def test_a_program_that_parsed_the_old_lines_reads_these() -> None:

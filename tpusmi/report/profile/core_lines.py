@@ -9,6 +9,7 @@ from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import noun
 from tpusmi.report.profile.core_names import core_name
+from tpusmi.report.profile.figure_lines import source_of
 from tpusmi.report.profile.styled import Line, bar, heading, padded, width_of
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import CoreFigures, MemoryPeak, TraceProfile
@@ -47,7 +48,11 @@ def core_lines(p: TraceProfile, width: int) -> list[Line]:
     alike = "all alike" if len(rows) == 1 else "those that differ most first"
     remark = f"{len(cores)}; {alike}" if len(cores) > ROWS_MOST else ""
     title = f"{noun(p).upper()}S"
-    return [heading(title, remark), *table((TableColumn(noun(p).upper()), *COLUMNS), rows, width)]
+    source = source_of(p.sources, "cores")
+    return [
+        heading(title, remark, source),
+        *table((TableColumn(noun(p).upper()), *COLUMNS), rows, width),
+    ]
 
 
 def _busy(c: CoreFigures) -> float:
@@ -142,7 +147,9 @@ def memory_lines(p: TraceProfile, width: int) -> list[Line]:
     wide = max(width_of(names[pair]) for pair in pairs)
     wide = min(wide, max(10, width // 4))
     values = max(map(width_of, pairs))
-    lines: list[Line] = [heading("MEMORY AT ITS PEAK", "local devices")]
+    lines: list[Line] = [
+        heading("MEMORY AT ITS PEAK", "local devices", source_of(p.sources, "memory"))
+    ]
     for pair in pairs:
         fullest = groups[pair][0]
         name = padded(words.shortened(names[pair], wide), wide)

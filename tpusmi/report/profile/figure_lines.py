@@ -152,7 +152,9 @@ def time_lines(p: TraceProfile, width: int) -> list[Line]:
         return []
     names = max(width_of(name) for _, name, _ in values) + 2
     room = max(10, min(BAR_MOST, width - names - 10))
-    lines: list[Line] = [heading("WHERE THE TIME WENT", "of all cores")]
+    lines: list[Line] = [
+        heading("WHERE THE TIME WENT", "of all cores", source_of(p.sources, "shares"))
+    ]
     for value, name, style in values:
         if value is not None and value >= NOTHING_PERCENT:
             percent = padded(words.percent(value), 6, right=True)
