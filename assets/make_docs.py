@@ -35,6 +35,7 @@ from tpusmi.report.columns import (  # noqa: E402
     ColumnSpec,
 )
 from tpusmi.report.profile import profile_text  # noqa: E402
+from tpusmi.report.profile.findings import rows as profile_findings  # noqa: E402
 from tpusmi.report.profile.styled import as_text  # noqa: E402
 from tpusmi.trace.direct import read_trace  # noqa: E402
 from tpusmi.trace.limits import TraceLimits  # noqa: E402
@@ -160,6 +161,10 @@ def _folder(folder: Path) -> str:
     )
 
 
+def _findings() -> str:
+    return table(("finding", "from", "what to do"), profile_findings())
+
+
 PAGE_COLUMNS = 100
 
 
@@ -194,7 +199,7 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     },
     "notices.md": {"notices": _notices},
     "architecture.md": {"files": _files},
-    "profile.md": {"page of a real trace": _profile_page},
+    "profile.md": {"page of a real trace": _profile_page, "findings": _findings},
     "numbers.md": {"metrics": _metrics, "chips": _chips},
     "security.md": {name: partial(table, *told) for name, told in limits.TABLES.items()},
 }

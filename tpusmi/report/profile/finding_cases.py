@@ -62,15 +62,16 @@ CASES: tuple[FindingCase, ...] = (
         title="Idle between programs",
         figure="{idle_percent:.0f} % of the time",
         where="",
-        advice="the host is too slow: do not read results in each step (float(loss), print), start"
-        " the next step before waiting; see what it does: `py-spy top --pid {pid}`",
+        advice="the host is too slow, or has no work for it: do not read results in each step"
+        " (float(loss), print), start the next step before waiting; see what the host does:"
+        " `py-spy top --pid {pid}`",
     ),
     FindingCase(
         code="recompilation",
         measure="compile_percent",
         least=2.0,
         weight=1.0,
-        title="Compiles while it should train",
+        title="Compiles while it runs",
         figure="{compile_percent:.0f} % of the time",
         where="",
         advice="keep shapes, dtypes and static arguments the same in all steps (pad the last"
@@ -223,7 +224,7 @@ CASES: tuple[FindingCase, ...] = (
         least=1.5,
         weight=8.0,
         title="Steps vary a lot",
-        figure="p95 {p95}, p50 {p50}",
+        figure="p95 {p95}, {uneven_ratio:.1f} times p50, {p50}",
         where="",
         advice="look for what happens in some steps only: logging, checkpoints, input that stalls,"
         " recompilation, other load on the host",
@@ -234,7 +235,7 @@ CASES: tuple[FindingCase, ...] = (
         least=95.0,
         weight=-15.0,
         title="Memory was nearly full at its peak",
-        figure="{memory}",
+        figure="{memory_percent:.0f} %, {memory}",
         where="",
         advice="a little more ends in RESOURCE_EXHAUSTED: smaller batch, jax.checkpoint,"
         " donate_argnums, or shard over more devices",
