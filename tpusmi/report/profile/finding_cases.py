@@ -108,7 +108,7 @@ CASES: tuple[FindingCase, ...] = (
         figure="{collectives_percent:.0f} % of the time",
         where="{collectives}",
         advice="shard less finely or along other axes, use larger batches per device, and see below"
-        " whether one core makes the others wait; `tpusmi topo` shows bad links",
+        " whether one core makes the others wait; on the dashboard a bad link is a warning",
     ),
     FindingCase(
         code="slow_core",
