@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tpusmi.profiler.measured_cost import MeasuredCost
 
 ANALYSIS_S, COST_S = 120.0, 3.0
+PORTS_MOST = 4
+"""Ports of a process without an agent that a message lists."""
 Keep = Callable[[str, TraceProfile], None]
 """Called with the path of a trace, which is removed afterwards, and its profile."""
 
@@ -170,6 +172,7 @@ def _trace(target: ProfileTarget, captured: CapturedTrace) -> _Trace:
 def _captured(work: _Capturing, pid: int, folder: str) -> CapturedTrace:
     """The trace of a process: through its agent, else through the port that it has published."""
     from tpusmi.profiler import in_process
+    from tpusmi.profiler.local_ports import usual_port_of
     from tpusmi.profiler.published_port import published_port
 
     try:
@@ -178,27 +181,31 @@ def _captured(work: _Capturing, pid: int, folder: str) -> CapturedTrace:
         if error.trouble not in (Trouble.ABSENT, Trouble.DENIED):
             raise
         port = published_port(work.look(), pid, error.trouble)
+        if port is None and error.trouble is Trouble.ABSENT and not work.host.simulated:
+            port = usual_port_of(pid)
         if port is None:
             raise _with_ways(work.host, pid, error) from None
     from tpusmi.profiler.remote import capture
 
-    (answer,) = capture([f"localhost:{port}"], work.settings.request, folder, work.progress)
+    where = [f"localhost:{port}"]
+    # The job says that the port is its own; the kernel, whose it is.
+    (answer,) = capture(where, work.settings.request, folder, work.progress, pid=pid)
     if isinstance(answer, CaptureError):
         raise answer
-    owner = answer.capture.pid
-    if owner not in (None, pid):  # the job's own word for its port, and the kernel's for its owner
-        reason = f"port {port}, which process {pid} names as its own, is that of process {owner}"
-        raise CaptureError(Trouble.DENIED, reason)
-    return answer._replace(capture=answer.capture._replace(pid=pid))
+    return answer
 
 
 def _with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
     """The error; where the process has nothing to capture it with, with all that changes that."""
     if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
         return error
+    from tpusmi.profiler.local_ports import other_ports_of
     from tpusmi.profiler.which_job import WAYS
 
-    return CaptureError(error.trouble, f"{error}; {WAYS}")
+    ports = () if host.simulated else other_ports_of(pid)[:PORTS_MOST]
+    listens = " or ".join(f"`tpusmi profile :{port}`" for port in ports)
+    hint = f"; it listens: if that is its profiler, try {listens}" if ports else ""
+    return CaptureError(error.trouble, f"{error}{hint}; {WAYS}")
 
 
 def _answer(work: _Capturing, trace: _Trace, keep: Keep | None) -> ProfiledTarget:

@@ -51,6 +51,8 @@ def times(steps: PageSteps | None) -> TracedSteps | None:
     if steps is None or not steps.whole:
         return None
     ordered = sorted(row.time_s for row in steps.whole)
+    inputs = [row.input_percent for row in steps.whole if row.input_percent is not None]
+    has_inputs = len(inputs) == len(ordered)
     return TracedSteps(
         whole=len(ordered),
         cut_off=steps.cut_off,
@@ -59,6 +61,8 @@ def times(steps: PageSteps | None) -> TracedSteps | None:
         p50_s=_quantile(ordered, 0.5),
         p95_s=_quantile(ordered, 0.95),
         max_s=ordered[-1],
+        input_least_percent=min(inputs) if has_inputs else None,
+        input_most_percent=max(inputs) if has_inputs else None,
     )
 
 
