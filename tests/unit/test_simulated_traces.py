@@ -80,14 +80,14 @@ def test_xprof_reads_in_it_what_the_host_shows(case: Case, read_by_xprof: Any) -
     duty = mean(100 * job.duty(AT_S + case.seconds, d["id"]) for d in devices)
     assert figures["duty"] == pytest.approx(duty, abs=1.0)
     mxu = mean(job.mxu(middle_s, d["id"]) for d in devices)
-    assert figures["mxu"] == pytest.approx(100 * mxu, abs=0.3)
     # The ends of the capture cut off steps, whose operations are not alike.
+    assert figures["mxu"] == pytest.approx(100 * mxu, rel=0.08)
     peak = peak_flops_per_device(generation)
     assert figures["flops_per_s"] == pytest.approx(mxu * peak, rel=0.08)
     bandwidth = mean(job.bandwidth(middle_s, d["id"]) for d in devices)
     gib_per_s = peak_hbm_bytes_per_s_per_device(generation) / 2**30
     assert figures["hbm_gib_per_s"] == pytest.approx(bandwidth * gib_per_s, rel=0.08)
-    whole_ms = figures["steps_ms"][1:-1]
+    whole_ms = figures["steps_ms"][:-1]
     per_s = job.steps_per_s(middle_s)
     assert len(whole_ms) >= min(2, int(case.seconds * per_s) - 1)
     for took_ms in whole_ms:
@@ -105,7 +105,7 @@ def test_faults_show_where_a_user_looks_for_them(read_by_xprof: Any) -> None:
     link = shares(read_by_xprof, "v6e-4", ("bad-link:8",))
     assert collectives(link) > 2 * collectives(healthy)
     stalled = read_by_xprof[next(case for case in CASES if "stall" in case.faults)][1]
-    assert stalled["infeed"] == pytest.approx(72, abs=4)
+    assert 68 < stalled["infeed"] < 82  # also of the last step, cut off within its infeed
     hanging = read_by_xprof[next(case for case in CASES if "hang" in case.faults)][1]
     assert (hanging["steps_ms"], set(hanging["categories_s"])) == ([], {"all-reduce"})
     alone = shares(read_by_xprof, "v5e-1", ())
@@ -150,12 +150,30 @@ def test_steps_are_numbered_as_the_job_counts_them_and_cut_off_at_the_ends(tmp_p
     steps = read["/device:TPU:0"]["Steps"]
     numbers = [int(step.name) for step in steps]
     assert numbers == [*range(numbers[0], numbers[0] + len(numbers))]
-    assert numbers[0] == running.workload.steps(AT_S) + 1
-    assert steps[0].start_ns == 0
+    assert numbers[0] == running.workload.steps(AT_S) + 2  # the first that begins meanwhile
+    assert 0 < steps[0].start_ns < 0.9e9
     assert steps[-1].end_ns == pytest.approx(SECONDS * 1e9)
     marks = next(events for name, events in read["/host:CPU"].items() if name.startswith("main/"))
     marked = [dict(e.stats)["step_num"] for e in marks if e.name == "train"]
-    assert marked == numbers[1:-1]  # those that began and ended meanwhile
+    assert marked == numbers[:-1]  # those that began and ended meanwhile
+
+
+def test_a_fault_that_begins_meanwhile_shows_from_then_on(tmp_path: Path) -> None:
+    running = running_host(str(tmp_path), "v5e-1")
+    before = running.workload
+    stalled = (workload.STALL, AT_S + 2.0)
+    running.workload = workload.Workload(0, stalled, None, 1.0, (AT_S + 2.0, before))
+    infeeds = [
+        event
+        for event in planes(captured(running))["/device:TPU:0"]["XLA Ops"]
+        if "infeed" in event.name
+    ]
+    assert [round(event.start_ns / 1e9, 3) for event in infeeds] == [2.0]
+    slower = workload.Workload(0, None, None, 0.5, (AT_S + 2.0, before))
+    running.workload = slower
+    steps = planes(captured(running, 8.0))["/device:TPU:0"]["Steps"]
+    assert max(step.duration_ns for step in steps) == pytest.approx(1.6e9, rel=UNEVEN)
+    assert min(step.duration_ns for step in steps[:-1]) == pytest.approx(0.8e9, rel=UNEVEN)
 
 
 def test_operations_nest_and_stay_inside_the_capture(tmp_path: Path) -> None:

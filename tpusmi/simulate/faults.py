@@ -51,6 +51,7 @@ ANY_TIME = {
     "it: fewer steps, less MXU and BW, as much DUTY",
     "bad-link:HEALTH": "a link between chips is in trouble, 1 to 10 (default 7): collectives take "
     "longer, so there are fewer steps, and less MXU and BW",
+    "no-captures": "the job forbids captures, as with TPUSMI_PROFILE=0",
     "sdk-crash": "libtpu's SDK crashes with a segmentation fault",
     "sdk-hang": "libtpu's SDK never answers",
 }

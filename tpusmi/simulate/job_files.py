@@ -28,7 +28,9 @@ class JobFiles:
         self._recent = followed.RecentSteps()
 
     def update(self) -> None:
-        """Write what is due."""
+        """Write what is due, and answer a request for a capture."""
+        if self._agent is not None:
+            self._agent.look()
         now_s = time.monotonic()
         if now_s < self._next_s:
             return

@@ -19,6 +19,7 @@ from tpusmi.model import PHASES, Phase
 from tpusmi.simulate.memory_profile import EXECUTABLES, Kept, kept, profile
 from tpusmi.simulate.metric_answers import HBM_BYTES
 from tpusmi.simulate.running import Running
+from tpusmi.simulate.simulated_captures import SimulatedCaptures, published
 from tpusmi.simulate.workload import (
     COMPILE_S,
     COMPILING,
@@ -59,7 +60,14 @@ class SimulatedAgent:
         self._most_bytes = [0] * len(self._devices)
         self._profiled: list[list[Kept]] = []
         self._profile_at_s = -math.inf
+        self._written_captures: int | None = None
         self._writer = self._open(described)
+        self._write_facts()
+        self._captures = SimulatedCaptures(running, self._devices, self._limit_bytes)
+
+    def look(self) -> None:
+        """Answer a request for a capture. Never waits."""
+        self._captures.look(self._writer.path, self._who)
 
     def write_past(self, now_s: float) -> None:
         """Write what the segment would hold if it had begun with the job."""
@@ -71,6 +79,7 @@ class SimulatedAgent:
 
     def write(self, now_s: float) -> None:
         """Write a current sample, and a profile when one is due."""
+        self._write_facts()
         is_due = now_s - self._profile_at_s >= PROFILE_S
         self._write(now_s, self._running.job_time_s)
         if is_due:
@@ -117,11 +126,20 @@ class SimulatedAgent:
         return tuple(fields[name] for name in DEVICE_FIELDS)
 
     def _open(self, described: dict[str, Any]) -> SegmentWriter:
-        who = identity.me()
+        who = self._who = identity.me()
         path = f"{described['segment_dir']}/{who.pid}-{who.start_ticks}{places.SUFFIX}"
         header = plan(who, len(self._devices), time.monotonic(), time.time())
-        writer = SegmentWriter(path, header)
+        return SegmentWriter(path, header)
+
+    def _write_facts(self) -> None:
+        """Write them again when a fault has changed them."""
+        captures = published(self._running)
+        if captures == self._written_captures:
+            return
+        self._written_captures = captures
+        described = self._running.description
         facts = {
+            "captures": captures,
             "argv": ["python", *sys.argv],
             "python_version": platform.python_version(),
             "platform": "tpu",
@@ -137,8 +155,7 @@ class SimulatedAgent:
             "warnings": [],
             **VERSIONS,
         }  # fmt: skip
-        writer.facts.write(FACTS_JSON, json.dumps(facts).encode(), time.monotonic())
-        return writer
+        self._writer.facts.write(FACTS_JSON, json.dumps(facts).encode(), time.monotonic())
 
 
 def _label(device: dict[str, Any], process: int) -> str:

@@ -40,10 +40,16 @@ class SimulatedCapture(NamedTuple):
         last = round((min(end_s, self.end_s) - self.begin_s) * PICO)
         return (first, last - first) if last > first else None
 
+    def seen_s(self, begin_s: float, end_s: float) -> float:
+        """How much of a time it sees, in seconds."""
+        return max(0.0, min(end_s, self.end_s) - max(begin_s, self.begin_s))
+
     def moment_s(self, run: TracedRun) -> float:
         """A moment for the noise of a run: the same for all in which the job does the same."""
         middle_s = (self.begin_s + self.end_s) / 2
-        is_alike = self.running.workload.activity(middle_s) == run.activity
+        job = self.running.workload
+        is_steady = not any(self.begin_s < change <= self.end_s for change in job.changes())
+        is_alike = is_steady and job.activity(middle_s) == run.activity
         return middle_s if is_alike else max(run.begin_s, self.begin_s) + 1e-6
 
 

@@ -24,6 +24,7 @@ from tpusmi.simulate.trace_programs import (
     source,
 )
 from tpusmi.simulate.trace_timeline import (
+    BARRIER_S,
     DeviceShares,
     OperationRun,
     TracedRun,
@@ -77,6 +78,10 @@ class DevicePlane:
         self._async = plane.line("Async XLA Ops")
         self._messages = plane.line("XLA TraceMe")
         self._kinds: dict[tuple[str, str], int] = {}
+        self._flops: dict[int, int] = {}
+        """FLOPs of the operations of each kind."""
+        self.flops = 0.0
+        """Done during the capture."""
 
     def write(self, seen: list[TracedRun]) -> None:
         """Write what the device did in these runs."""
@@ -88,6 +93,9 @@ class DevicePlane:
             for event in done:
                 kind = self._kind(run, event.what, costs)
                 self._add(self._operations, kind, event, self._own_stats(event, number))
+                seen_s = self._capture.seen_s(event.begin_s, event.end_s)
+                if seen_s:
+                    self.flops += self._flops[kind] * seen_s / (event.end_s - event.begin_s)
             self._write_beside(run, done)
 
     def _write_run(self, run: TracedRun, number: int, end_s: float) -> None:
@@ -102,7 +110,8 @@ class DevicePlane:
         if (place := self._capture.clipped_ps(run.begin_s, end_s)) is not None:
             self._modules.event(module, *place, stats)
         place = self._capture.clipped_ps(run.begin_s, run.end_s)
-        if run.number is not None and place is not None:
+        is_begun = run.begin_s >= self._capture.begin_s  # a profiler marks a step at its begin
+        if run.number is not None and is_begun and place is not None:
             self._steps.event(str(run.number), *place)
 
     def _write_beside(self, run: TracedRun, done: list[OperationRun]) -> None:
@@ -114,7 +123,7 @@ class DevicePlane:
             self._plane.kind("%copy-start.1"),
             OperationRun(first.what, run.begin_s, middle_s),
         )
-        wait = OperationRun(first.what, run.begin_s, run.begin_s + 2e-6)
+        wait = OperationRun(first.what, run.begin_s, run.begin_s + BARRIER_S)
         self._add(self._messages, self._plane.kind("barrier-cores"), wait)
 
     def _add(
@@ -144,23 +153,30 @@ class DevicePlane:
             "program_id": Unsigned(program.id),
             "symbol_id": Unsigned(len(self._kinds) + 1),
         }
-        text = f"%{what.name} = (s32[], bf16[8,4096,4096]) while(%tuple.1)"
+        text, flops = f"%{what.name} = (s32[], bf16[8,4096,4096]) while(%tuple.1)", 0
         if isinstance(what, SimulatedOperation):
             runs_here = self._layers if _is_in_loop(program, what) else 1
             flops, moved = (round(cost / runs_here) for cost in costs.of(what))
             text = what.hlo
-            stats |= {
-                "hlo_category": what.category,
-                "flops": flops,
-                "model_flops": flops,
-                "bytes_accessed": moved,
-                "raw_bytes_accessed": moved,
-                "memory_access_breakdown": _breakdown(moved),
-                "source": Reference(source(what.line)),
-                "shape_with_layout": "bf16[8,4096,4096]{2,1,0:T(8,128)(2,1)}",
-            }
+            stats |= _measured(what, flops, moved)
         stats["tf_op"] = f"jit({program.function})/jit(main)/{what.path}:"
-        return self._plane.new_kind(text, stats, display_name=what.name)
+        kind = self._plane.new_kind(text, stats, display_name=what.name)
+        self._flops[kind] = flops
+        return kind
+
+
+def _measured(operation: SimulatedOperation, flops: int, moved: int) -> Stats:
+    """What the compiler knows of an operation."""
+    return {
+        "hlo_category": operation.category,
+        "flops": flops,
+        "model_flops": flops,
+        "bytes_accessed": moved,
+        "raw_bytes_accessed": moved,
+        "memory_access_breakdown": _breakdown(moved),
+        "source": Reference(source(operation.line)),
+        "shape_with_layout": "bf16[8,4096,4096]{2,1,0:T(8,128)(2,1)}",
+    }
 
 
 def _is_in_loop(program: SimulatedProgram, operation: SimulatedOperation) -> bool:

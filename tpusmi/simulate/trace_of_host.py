@@ -29,8 +29,7 @@ MEMORY_LOOKS = 16
 def host_plane(
     plane: TracedPlane, capture: SimulatedCapture, seen: list[TracedRun], memory_limit_bytes: int
 ) -> None:
-    """Write the plane of the host."""
-    plane.stats({"matrix_unit_utilization_percent": _mxu_percent(capture, seen)})
+    """Write the lines of the host's plane."""
     pid = os.getpid()
     main = _Thread(capture, plane.line(f"main/{pid}", number=pid))
     for number, run in enumerate(seen):
@@ -115,14 +114,3 @@ def _write_memory(
             "addr": used,
         }
         line.event("MemoryAllocation", round((at_s - capture.begin_s) * 1e12), 0, stats)
-
-
-def _mxu_percent(capture: SimulatedCapture, seen: list[TracedRun]) -> float:
-    """The mean of the devices while it was captured."""
-    job, total = capture.running.workload, 0.0
-    for run in seen:
-        length_s = min(run.end_s, capture.end_s) - max(run.begin_s, capture.begin_s)
-        moment_s = capture.moment_s(run)
-        shares = [job.mxu(moment_s, device["id"]) for device in capture.devices]
-        total += length_s * sum(shares) / len(shares)
-    return 100 * total / capture.length_s

@@ -7,6 +7,9 @@ the workload. Names and stats are those in traces of real hosts.
 
 from __future__ import annotations
 
+import math
+
+from tpusmi.chips import peak_flops_per_device
 from tpusmi.simulate.trace_bytes import TracedPlane, TraceWriter, Unsigned, field
 from tpusmi.simulate.trace_capture import SimulatedCapture
 from tpusmi.simulate.trace_of_device import DevicePlane, about_device
@@ -28,13 +31,18 @@ def trace(capture: SimulatedCapture, memory_limit_bytes: int) -> bytes:
     writer = TraceWriter(hostnames=["simulated"])
     writer.problem(WARNING)
     most = max(1, EVENTS_MOST // (EVENTS_OF_LAYER * max(1, len(seen) * len(capture.devices))))
+    flops = 0.0
     for ordinal, device in enumerate(capture.devices):
         plane = writer.plane(f"/device:TPU:{ordinal}")
         plane.stats(about_device(capture.generation, ordinal, device))
-        DevicePlane(capture, device, plane, min(LAYERS, most)).write(seen)
+        written = DevicePlane(capture, device, plane, min(LAYERS, most))
+        written.write(seen)
+        flops += written.flops
     programs = {run.program.id: run.program for run in seen}
     _add_programs(writer.plane("/host:metadata"), [*programs.values()])
-    host_plane(writer.plane("/host:CPU"), capture, seen, memory_limit_bytes)
+    host = writer.plane("/host:CPU")
+    host.stats({"matrix_unit_utilization_percent": _mxu_percent(capture, flops)})
+    host_plane(host, capture, seen, memory_limit_bytes)
     stopped_ns = capture.began_at_ns + round(capture.length_s * 1e9)
     writer.plane("Task Environment").stats(
         {
@@ -43,6 +51,12 @@ def trace(capture: SimulatedCapture, memory_limit_bytes: int) -> bytes:
         }
     )
     return writer.message
+
+
+def _mxu_percent(capture: SimulatedCapture, flops: float) -> float:
+    """What the counters of the matrix units say: the mean of the devices."""
+    peak = peak_flops_per_device(capture.generation) or math.inf
+    return 100 * flops / (peak * capture.length_s * len(capture.devices))
 
 
 def _add_programs(plane: TracedPlane, programs: list[SimulatedProgram]) -> None:

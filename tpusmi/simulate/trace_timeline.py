@@ -31,6 +31,8 @@ from tpusmi.simulate.workload import (
 
 UNEVEN = 0.07
 """How much the times of steps differ."""
+BARRIER_S = 2e-6
+"""How long a program waits for the other devices before its first operation."""
 SNAPSHOT_S = 1.0
 """How often a checkpoint runs a small program."""
 PIECES_MOST = 100
@@ -58,18 +60,28 @@ class TracedRun(NamedTuple):
 def runs(job: Workload, begin_s: float, end_s: float) -> list[TracedRun]:
     """The runs that a capture of that time sees, also those that its ends cut off."""
     seen: list[TracedRun] = []
-    at_s = begin_s
-    for _ in range(PIECES_MOST):
-        if at_s >= end_s:
-            break
-        activity, since_s, left_s = job.moment(at_s)
-        for run in _runs_of(job, activity, (at_s - since_s, at_s + left_s), begin_s):
+    for activity, piece_begin_s, piece_end_s in _pieces(job, begin_s, end_s):
+        for run in _runs_of(job, activity, (piece_begin_s, piece_end_s), begin_s):
             if run.begin_s >= end_s:
                 break
             if run.end_s > begin_s:
                 seen.append(run)
-        at_s += left_s + 1e-9
     return seen
+
+
+def _pieces(job: Workload, begin_s: float, end_s: float) -> Iterator[tuple[str, float, float]]:
+    """The activities of that time, and when each begins and ends, which may be outside of it. They
+    also end when a fault begins.
+    """
+    at_s, changes = begin_s, job.changes()
+    for _ in range(PIECES_MOST):
+        if at_s >= end_s:
+            return
+        activity, since_s, left_s = job.moment(at_s)
+        piece_begin_s = max(at_s - since_s, *(c for c in changes if c <= at_s), -math.inf)
+        piece_end_s = min(at_s + left_s, *(c for c in changes if c > at_s), math.inf)
+        yield activity, piece_begin_s, piece_end_s
+        at_s = piece_end_s + 1e-9
 
 
 def _runs_of(
@@ -83,7 +95,7 @@ def _runs_of(
         yield TracedRun(begin_s, end_s, activity, None)
     if activity not in (TRAIN, STALL, EVALUATE, SAVE):
         return
-    per_s = 1 / SNAPSHOT_S if activity == SAVE else job.steps_per_s(begin_s + 1e-6)
+    per_s = 1 / SNAPSHOT_S if activity == SAVE else job.steps_per_s(max(begin_s, from_s) + 1e-6)
     first = max(0, math.floor((from_s - begin_s) * per_s) - 1)
     done = job.steps(begin_s + (first + 0.5) / per_s) - first
     for n in count(first):
@@ -146,7 +158,7 @@ def events(run: TracedRun, shares: DeviceShares, layers: int) -> Iterator[Operat
         yield OperationRun(last, run.begin_s, run.end_s)
         return
     scale = _Scale(run, shares)
-    at_s = run.begin_s
+    at_s = run.begin_s + BARRIER_S
     for part in run.program.parts:
         if isinstance(part, Loop):
             length_s = sum(map(scale.seconds, part.body))

@@ -105,6 +105,11 @@ class Workload:
             workload = workload._before
         return workload
 
+    def changes(self) -> list[float]:
+        """When it became what it is now, and what it was before; as far as it remembers."""
+        before = self._before
+        return [] if before is None else [*before.changes(), self._since_s]
+
     def follow(self, faults: Collection[str], speed: float) -> None:
         """Look what the real program does, which a workload of its own has not."""
 

@@ -35,3 +35,8 @@ class CaptureError(Exception):
     def __init__(self, trouble: Trouble, sentence: str) -> None:
         super().__init__(sentence)
         self.trouble = trouble
+
+
+def too_many_operations(name: str) -> CaptureError:
+    """A trace with more operations than are told apart."""
+    return CaptureError(Trouble.FAILED, f"{name} has more different operations than the limit.")
