@@ -235,4 +235,6 @@ def _joined(of_file: Capture, made: Capture | None) -> Capture:
     if made is None:
         return of_file._replace(how=FILE)
     own = {name: value for name, value in made._asdict().items() if value is not None}
-    return of_file._replace(**own)
+    capture = of_file._replace(**own)
+    is_here = capture.host in (*LOOPBACK, "::1")
+    return capture._replace(host=os.uname().nodename) if is_here else capture
