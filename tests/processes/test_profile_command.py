@@ -204,9 +204,10 @@ def test_progress_is_on_stderr_only(place: Place) -> None:
 
 
 def test_a_terminal_shows_one_line_of_progress_and_then_the_page(place: Place) -> None:
-    command = [*TPUSMI, "profile", place.pid, *FAST]
+    command = [*TPUSMI, "profile", place.pid, *FAST[:-1], "1500"]
     env = environment(place.directory, TMPDIR=str(place.own))
     with terminal(command, env, 100, 60) as shown:
+        shown.see_match(r"capturing \(1 s\)")
         shown.see_match(r"OPERATIONS")
         assert b"\r\x1b[K" in shown.written
         assert "capturing" not in shown.text
