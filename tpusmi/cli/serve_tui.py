@@ -86,7 +86,8 @@ def parser() -> argparse.ArgumentParser:
         help="port (default: %(default)s; 0: a free one)")
     flag(p, "--allow-kill",
         help="let the browser end processes, and capture traces of them. Anyone who knows the "
-        "address can then do so; it contains a new secret at each start. Without this option the browser is view-only")
+        "address can then do so; it contains a new secret at each start. Without this option the "
+        "browser is view-only")
     # fmt: on
     return p
 
