@@ -365,6 +365,15 @@ def child_path() -> str:
     return os.path.abspath(xprof_child.__file__)
 
 
+@XPROF
+def test_what_the_environment_prints_at_the_start_is_not_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('welcome')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert not pages_of(str(V6E), limits()).failure
+
+
 def test_no_module_of_the_current_directory_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

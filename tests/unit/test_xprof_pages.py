@@ -174,6 +174,18 @@ def test_one_bad_page_among_good_ones_is_a_note(tmp_path: Path) -> None:
     ]
 
 
+def test_pages_of_other_shapes_are_no_pages(tmp_path: Path) -> None:
+    for name, text in (
+        ("op_profile", "[]"),
+        ("memory_profile", "{}"),
+        ("hlo_stats", '{"rows": 1}'),
+    ):
+        (tmp_path / f"{name}.json").write_text(text)
+    with pytest.raises(CaptureError, match="it is not a page of xprof") as raised:
+        read_pages(str(tmp_path))
+    assert raised.value.trouble is Trouble.UNREADABLE
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[" * 200_000, b"\xff", b'{"a": 1'])
 def test_a_folder_of_bad_pages_is_unreadable(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "overview_page.json").write_bytes(data)

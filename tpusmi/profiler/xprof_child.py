@@ -34,9 +34,8 @@ PAGES = (
 )
 """xprof's names of the pages that are read. Its trace viewer would cost more than all of them."""
 MODULE = "xprof.convert.raw_to_tool_data"
-ROWS_MOST = 2000
+ROWS_MOST, MEMBERS_MOST = 2000, 2000
 """In one table. xprof puts the operations with the most time first."""
-MEMBERS_MOST = 2000
 TEXT_MOST = 800
 COLUMNS_LEFT_OUT = ("source_stack", "cumulative_total_self_time_percent", "dma_stall_percent")
 PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
@@ -283,7 +282,10 @@ def trimmed_table(name: str, table: dict[str, Any]) -> dict[str, Any]:
         rows = [row for row in rows if at < 0 or row["c"][at]["v"] == "Program"]
     return {
         "cols": [{"id": columns[i][:TEXT_MOST]} for i in kept],
-        "rows": [{"c": [trimmed_cell(row["c"][i]) for i in kept]} for row in rows[:ROWS_MOST]],
+        "rows": [
+            {"c": [trimmed_cell(cell) for i, cell in enumerate(row["c"]) if i in kept]}
+            for row in rows[:ROWS_MOST]
+        ],
         "p": {key: trimmed_cell({"v": v})["v"] for key, v in (table.get("p") or {}).items()},
     }
 
