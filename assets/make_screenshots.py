@@ -1,6 +1,6 @@
 """Writes the pictures of the documentation: the real dashboard on a simulated host.
 
-    python assets/make_screenshots.py [--check]
+    python assets/make_screenshots.py [--check] [NAME ...]
 
 The same bytes at every run, so a difference in git is a difference on the screen. With --check it
 writes nothing, and fails when a picture is not the one that it would write.
@@ -21,11 +21,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), *(str(ROOT / name) for name in ("assets", "tests"))]
 
 from posed import PosedFeed  # noqa: E402
+from support import capturers  # noqa: E402
 from support.feeds import Inline  # noqa: E402
 from support.holder_feeds import ScriptedEnder, holders  # noqa: E402
+from textual.pilot import Pilot  # noqa: E402
 
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
+from tpusmi.tui.capturing.captures import Captures  # noqa: E402
 from tpusmi.tui.export import self_contained  # noqa: E402
 
 
@@ -36,6 +39,20 @@ class Picture(NamedTuple):
     feed: Callable[[], Any]
     keys: tuple[str, ...] = ()
     size: tuple[int, int] = (132, 36)
+    capturer: tuple[str, ...] | None = None
+    """What captures in place of `tpusmi profile`."""
+
+
+CAPTURER = capturers.script(
+    """
+from support import profiles
+from tpusmi.trace.plain_objects import to_object
+p = profiles.input_bound()
+capture = p.capture._replace(host="tpu-vm", pid=41234, command="python train.py --config=simulated")
+print(json.dumps(to_object(p._replace(capture=capture))))
+"""
+)
+CAPTURED_AGO_S = 40.0
 
 
 @lru_cache
@@ -48,6 +65,11 @@ def _slice() -> PosedFeed:
     return PosedFeed("v5e-256", chips=256)
 
 
+@lru_cache
+def _trillium() -> PosedFeed:
+    return PosedFeed("v6e-8")
+
+
 PICTURES = (
     Picture("dashboard", _host, size=(132, 40)),
     Picture("compact", _host, ("c",), (100, 30)),
@@ -55,6 +77,7 @@ PICTURES = (
     Picture("device", _host, ("d",)),
     Picture("memory", _host, ("m", "enter")),
     Picture("job", _host, ("j",)),
+    Picture("profile", _trillium, ("P", "P", "enter"), (120, 46), CAPTURER),
     # A stale holder, as a script has it: why it is stale depends on the machine's own init.
     Picture("kill", holders, ("k",), (110, 30)),
     Picture("help", _host, ("question_mark",), (110, 60)),
@@ -63,13 +86,27 @@ PICTURES = (
 
 async def screenshot(picture: Picture) -> str:
     """The screen as SVG, once it has come to rest."""
-    app = Dashboard(picture.feed(), Options(**ScriptedEnder().options), reader=Inline)  # type: ignore[arg-type]
+    options = Options(**ScriptedEnder().options, capturer=picture.capturer)  # type: ignore[arg-type]
+    app = Dashboard(picture.feed(), options, reader=Inline)
     async with app.run_test(size=picture.size) as pilot:
         for key in ("", *picture.keys):
             await pilot.press(*filter(None, [key]))
             for _ in range(5):
                 await pilot.pause()
+        if app.scene.captures is not None:
+            await _captured(app, app.scene.captures, pilot)
         return self_contained(app.export_screenshot(title="tpusmi"))
+
+
+async def _captured(app: Dashboard, captures: Captures, pilot: Pilot[None]) -> None:
+    """Wait for the capture, and let it be of a fixed age."""
+    while captures.running is not None:
+        await pilot.pause(0.05)
+    newest = captures.newest(captures.shown)
+    assert newest is not None, captures.error(captures.shown)
+    captures.clock = lambda: newest.at_s + CAPTURED_AGO_S
+    app.page.draw()
+    await pilot.pause()
 
 
 def main() -> None:
@@ -78,7 +115,8 @@ def main() -> None:
     os.environ.pop("NO_COLOR", None)
     time.tzset()
     check, other = "--check" in sys.argv, []
-    for picture in PICTURES:
+    names = {name for name in sys.argv[1:] if not name.startswith("-")}
+    for picture in (p for p in PICTURES if not names or p.name in names):
         path = ROOT / "assets" / f"{picture.name}.svg"
         svg = asyncio.run(screenshot(picture))
         if not check:

@@ -7,12 +7,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.commands import TPUSMI, environment
 from support.requirements import needs
+from support.simulated_hosts import set_faults
 from support.terminals import terminal
 
 from tpusmi.model import Host
@@ -24,7 +26,9 @@ SHELL = [code for language, code in BLOCKS if language == "sh"]
 JOB = "print('trains')\n"
 COUNTED = """#!/bin/sh
 # tpusmi on a simulated host. Loops without an end print twice, fast.
+FAST="--duration-ms 100 --no-xprof --cost-seconds 0"
 case "$*" in *--count*) ;; *--loop*) set -- "$@" --count 2 -lms 100 ;; esac
+case "$*" in *--every*--count*) ;; *--every*) set -- "$@" --count 2 --every 0.1 $FAST ;; esac
 case "$*" in *"--count 12"*) set -- "$@" --count 2 -lms 100 ;; esac
 exec {command} {simulate} "$@"
 """
@@ -39,7 +43,7 @@ def block(*words: str) -> str:
 
 
 PIPES = [
-    code for code in SHELL if not re.search(r"watch|train\.py|bisect|#!|kill|holders\.txt", code)
+    code for code in SHELL if not re.search(r"watch|train\.py|bisect|#!|kill|holders\.txt|profile", code)
 ]
 """The blocks that only read and print."""
 
@@ -277,7 +281,23 @@ def test_pandas_reads_it(
     assert len(found.stdout.splitlines()) > 3
 
 
+@needs("jq")
+def test_profiles_are_lines_json_and_an_alert(shell: Callable[[Host | None], Run]) -> None:
+    with start(HostPlan("v5e-4", agent=True, age_s=600)) as host:
+        run = shell(host)
+        lines = run(block("profile --every 1 ")).stdout.splitlines()
+        assert len(lines) == 4
+        figures = json.loads(run(block("idle_percent, step_s")).stdout)
+        assert figures["mxu_percent"] > 0
+        assert run(block("profile", "while read")).stdout == ""
+        set_faults(host.root, ["idle"])
+        time.sleep(1.0)
+        alerts = run(block("profile", "while read")).stdout.splitlines()
+    assert len(alerts) == 2
+    assert re.match(r"TPU: idle \d+ %, most time in \w+", alerts[0])
+
+
 def test_every_block_is_tried() -> None:
     assert {language for language, _ in BLOCKS} == {"sh", "python", "crontab", "tmux"}
     others = [code for code in SHELL if code not in PIPES]
-    assert len(others) == 8, "a block that does more than read needs a test of its own"
+    assert len(others) == 11, "a block that does more than read needs a test of its own"

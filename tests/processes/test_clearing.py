@@ -17,7 +17,7 @@ from support.segments import RUNNING, dead_identity, device, my_segment, segment
 from tpusmi.actions import clearing
 from tpusmi.model import Host
 from tpusmi.sources.segments import Segments, quota
-from tpusmi.wire import identity
+from tpusmi.wire import capture_files, identity
 from tpusmi.wire.writer import SegmentWriter
 
 
@@ -44,6 +44,32 @@ def test_it_removes_what_ended_jobs_left_and_nothing_else(tmp_path: Path, host: 
     assert [f.path for f in done.removed] == [str(dead)]
     assert done.living == 1
     assert sorted(os.listdir(tmp_path)) == sorted((os.path.basename(living.path), other.name))
+    living.close()
+
+
+def test_it_removes_what_old_captures_left_and_not_what_a_new_one_needs(
+    tmp_path: Path, host: Host
+) -> None:
+    living = my_segment(tmp_path)
+    names = [
+        capture_files.ask_name(living.path),
+        capture_files.answer_name(living.path, "1" * 32),
+        capture_files.folder_name(living.path, "1" * 32),
+    ]
+    for name in names[:2]:
+        (tmp_path / name).write_text("{}")
+    folder = tmp_path / names[2]
+    (folder / "plugins").mkdir(parents=True)
+    (folder / "plugins" / "x.xplane.pb").write_bytes(b"1")
+    assert clearing.forget(host).captures == ()
+    for name in names:
+        os.utime(tmp_path / name, (1, 1))
+    (tmp_path / "notes.ask.txt").symlink_to("/etc/passwd")
+    paths = sorted(f"{tmp_path}/{name}" for name in names)
+    assert sorted(clearing.forget(host, dry_run=True).captures) == paths
+    assert folder.exists()
+    assert sorted(clearing.forget(host).captures) == paths
+    assert sorted(os.listdir(tmp_path)) == sorted((os.path.basename(living.path), "notes.ask.txt"))
     living.close()
 
 

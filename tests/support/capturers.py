@@ -21,7 +21,7 @@ def script(body: str) -> tuple[str, ...]:
     return (sys.executable, "-c", _HEAD + body)
 
 
-def printing(make: Callable[[], TraceProfile], *, busier: float = 0.0) -> tuple[str, ...]:
+def printing(make: Callable[[], TraceProfile]) -> tuple[str, ...]:
     """A child that prints the profile which that function of `support.profiles` makes."""
     return script(
         f"""

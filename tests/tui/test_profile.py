@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from support import capturers, profiles
+from support.commands import environment
 from support.dashboards import dashboard, press, settle, shown, text, until
 from support.feeds import Job, ScriptedFeed, two_jobs
 from textual.pilot import Pilot
@@ -16,7 +19,8 @@ from textual.pilot import Pilot
 from tpusmi.model import Host, ProcessKey
 from tpusmi.trace.figures import TraceProfile
 from tpusmi.tui.capturing.capture_screen import CaptureScreen
-from tpusmi.tui.capturing.captures import Captures
+from tpusmi.tui.capturing.capture_thread import command_for
+from tpusmi.tui.capturing.captures import CaptureOrder, Captures
 from tpusmi.tui.profile.profile_page import ProfilePage
 
 PID, OTHER = 41234, 52870
@@ -66,9 +70,7 @@ async def test_a_capture_is_asked_about_and_starts_at_cancel() -> None:
 @pytest.mark.parametrize(
     ("keys", "duration"), [("1", 100), ("2", 500), ("3", 1000), ("4", 2000), ("P", 1000)]
 )
-async def test_keys_choose_how_long_the_trace_is(
-    keys: str, duration: int, tmp_path: Path
-) -> None:
+async def test_keys_choose_how_long_the_trace_is(keys: str, duration: int, tmp_path: Path) -> None:
     mark = tmp_path / "arguments"
     child = capturers.script(f"open({str(mark)!r}, 'w').write(' '.join(sys.argv[1:])); say('x')")
     async with dashboard(two_jobs(), host=HOST, capturer=child) as pilot:
@@ -149,12 +151,21 @@ async def test_quitting_ends_the_capture(tmp_path: Path) -> None:
     ("child", "sentence"),
     [
         (capturers.failing("pid 41234 is busy with another capture"), "is busy with another capt"),
-        (capturers.script("sys.exit(4)"), "the capture ended with exit code 4, and did not say why"),
+        (
+            capturers.script("sys.exit(4)"),
+            "the capture ended with exit code 4, and did not say why",
+        ),
         (capturers.script("os.kill(os.getpid(), 9)"), "ended with signal 9"),
         (capturers.script("print('{]')"), "the capture failed: the answer is not JSON"),
         (capturers.script("print('{}')"), "it is not a profile of tpusmi"),
         (capturers.script("print('[' * 90000)"), "the capture failed: "),
         (capturers.script("say('\\x1b[2J\\x07evil'); sys.exit(1)"), "evil"),
+        (
+            capturers.script(
+                "print(json.dumps({'error': {'message': 'it forbids captures'}})); sys.exit(3)"
+            ),
+            "! it forbids captures",
+        ),
         (("/no/such/program",), "the capture failed: "),
     ],
 )
@@ -346,3 +357,60 @@ async def test_the_page_follows_the_size_of_the_screen() -> None:
             await settle(pilot)
         assert all(len(line) <= 80 for line in shown(pilot).splitlines())
         assert "FINDINGS" in page_text(pilot)
+
+
+# -- the real child
+
+
+PARENT = """
+import os, subprocess, sys, time
+from tpusmi.tui.capturing.capture_thread import _ENDS_WITH_US
+command = [sys.executable, "-c", _ENDS_WITH_US, str(os.getpid()), "dmon", "-d", "60"]
+child = subprocess.Popen(command, stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_capture_does_not_outlive_a_dashboard_that_is_killed(tmp_path: Path) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT], env=environment(tmp_path), stdout=subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert not is_gone(child)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    until_s = time.monotonic() + 10
+    while not _has_ended(child) and time.monotonic() < until_s:
+        time.sleep(0.02)
+    assert _has_ended(child)
+
+
+def _has_ended(pid: int) -> bool:
+    """Also as a zombie, where no process reaps what is left over."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_the_command_is_this_python_with_the_simulated_host_and_the_modules_of_this_one() -> None:
+    order = CaptureOrder(process=ProcessKey(PID, 1), duration_ms=500)
+    command = command_for(Host(root="/tmp/host", simulated=True), order)
+    assert command[0] == sys.executable
+    assert command[4:] == (
+        *("profile", str(PID), "--json", "--progress", "--duration-ms", "500"),
+        *("--simulate", "/tmp/host"),
+    )
+    assert "--simulate" not in command_for(Host(), order)
+
+
+async def test_the_real_command_says_why_it_cannot_capture() -> None:
+    """A process without an agent, by the whole command: its sentence is on the page."""
+    async with dashboard(one(), host=HOST) as pilot:
+        await captured(pilot)
+        assert page_text(pilot).splitlines()[1].startswith("! ")
+        assert "exit code" not in page_text(pilot)

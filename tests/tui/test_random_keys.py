@@ -18,12 +18,14 @@ KEYS, RESIZES = 2000, 100
 CHILD = f"""
 import sys
 sys.path[:0] = {[*map(os.path.abspath, sys.path)]!r}
+from support import capturers, profiles
 from support.holder_feeds import ScriptedEnder, holders
 from support.feeds import Job, many_devices
 from tpusmi.tui import Options, run
 DEVICES = int(sys.argv[1])
 feed = many_devices(DEVICES, busy=True, tick_s=1.0, past_s=60) if DEVICES else holders()
-sys.exit(run(feed, Options(interval_s=0.25, **ScriptedEnder().options)))
+capturer = capturers.printing(profiles.healthy)
+sys.exit(run(feed, Options(interval_s=0.25, capturer=capturer, **ScriptedEnder().options)))
 """
 SPELLED = {
     **{"escape": "\x1b", "enter": "\r", "tab": "\t", "backspace": "\x7f", "space": " "},

@@ -92,11 +92,20 @@ def test_the_agents_devices_lie_over_those_of_the_machine() -> None:
         pytest.param((chips("v5e", 8), outcome(trace(8))), id="of a process that holds nothing"),
         pytest.param((agent(OTHER, [0, 1]), outcome(trace(2))), id="of a process that is gone"),
         pytest.param((agent(JOB, [0, 1]), outcome(trace(2, backend="cpu"))), id="of a CPU"),
+        pytest.param(
+            (chips("v5e", 4), holder(JOB, *NODES), outcome(trace(4, backend="cpu"))),
+            id="of a CPU, beside chips",
+        ),
     ],
 )
 def test_a_core_whose_device_is_not_certain_shows_nowhere(found: tuple[Outcome, ...]) -> None:
     s = joined(*found)
     assert not [key for key, v in s.values.items() if v.source == PROFILE]
+
+
+def test_a_job_on_the_cpu_has_its_devices_in_a_trace_of_the_cpu() -> None:
+    s = joined(agent(JOB, [0, 1], platform="cpu"), outcome(trace(2, backend="cpu")))
+    assert column(s, DUTY) == [90.0, 90.0]
 
 
 def test_a_note_counts_the_devices_that_could_not_be_placed() -> None:
@@ -138,7 +147,7 @@ def test_a_newer_capture_of_a_process_replaces_the_one_before() -> None:
     source.take(JOB, trace(2), NOW - 1)
     readings = source.read(NOW).readings
     assert {r.at_s for r in readings} == {NOW - 1}
-    assert {r.subject for r in readings} == {TracedKey(JOB, i, None, 2) for i in range(2)}
+    assert {r.subject for r in readings} == {TracedKey(JOB, i, None, 2, "tpu") for i in range(2)}
 
 
 @pytest.mark.parametrize("percent", [-1.0, 101.5, float("nan"), float("inf"), 400.0, None])

@@ -14,6 +14,7 @@ from tpusmi.model import (
     FAILED,
     LIBTPU,
     OK,
+    PROFILE,
     Chip,
     Device,
     DeviceKey,
@@ -29,6 +30,7 @@ from tpusmi.model import (
     Server,
     Sign,
     Snapshot,
+    TracedKey,
     Verdict,
     Visibility,
 )
@@ -386,3 +388,25 @@ def test_a_chip_that_has_rested_for_long_is_no_sign_about_a_process_that_is_youn
     assert [p.stale_code for p in judged(young, history=history).processes] == [None]
     old = snapshot(life(age_s=1900.0), rows=QUIET)
     assert [p.stale_code for p in judged(old, history=history).processes] == ["idle"]
+
+
+def _captured(duty_percent: float) -> tuple[Outcome, ...]:
+    """A capture of the one device, a second ago."""
+    key = TracedKey(process=KEY, index=0, id=None, devices=1, platform="tpu")
+    reading = Reading("duty_cycle_percent", key, duty_percent, NOW - 1, PROFILE, 15.0)
+    return (Outcome(PROFILE, OK, readings=(reading,)),)
+
+
+@pytest.mark.parametrize("cpu", [0.0, 10.0, 50.0])
+def test_a_capture_without_work_changes_no_verdict(cpu: float) -> None:
+    """It is of one moment: between two steps, a loader of data rests on the chip."""
+    without = snapshot(left(cpu=cpu), ids=())
+    after = snapshot(left(cpu=cpu), ids=(), more=_captured(0.0))
+    assert after.value("duty_cycle_percent", after.devices[0].key) == 0.0
+    assert verdict(after) == verdict(without)
+    assert after.processes[0].stale_reason == without.processes[0].stale_reason
+
+
+def test_a_capture_of_work_is_evidence_of_work() -> None:
+    assert verdict(snapshot(left(), ids=()))[0] == STALE
+    assert verdict(snapshot(left(), ids=(), more=_captured(30.0)))[0] != STALE

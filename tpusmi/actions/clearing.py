@@ -11,6 +11,7 @@ import stat
 import time
 from typing import NamedTuple
 
+from tpusmi.actions.capture_leftovers import remove_leftovers
 from tpusmi.model import Host, Process, State
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.segments.job_report import Judged
@@ -46,6 +47,8 @@ class Clearing(NamedTuple):
     """Ended jobs of other users, which only those and root may forget."""
     unread: str = ""
     """What could not be read, in words: it may include segments of ended jobs."""
+    captures: tuple[str, ...] = ()
+    """Files of old captures that were removed, or would be."""
 
     @property
     def removed(self) -> tuple[Forgotten, ...]:
@@ -70,7 +73,8 @@ def forget(host: Host, dry_run: bool = False) -> Clearing:
                 break
     finally:
         segments.close()
-    return clearing._replace(files=(*removed, *clearing.kept))
+    captures = remove_leftovers(host, dry_run)
+    return clearing._replace(files=(*removed, *clearing.kept), captures=captures)
 
 
 def _look(segments: Segments, dry_run: bool) -> Clearing:

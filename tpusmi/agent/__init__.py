@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from tpusmi.agent.own_process import say
+from tpusmi.agent.profiler_server import checked_port
 from tpusmi.agent.sampler import Sampler
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.tracked import Tracked, wrap
@@ -64,15 +65,20 @@ class Agent:
         _finish(keep=kind is not None)
 
 
-def start(interval_s: float = 1.0) -> Agent:
+def start(interval_s: float = 1.0, profiler_port: int | None = None) -> Agent:
     """Publish this process to tpusmi until stop(): device memory, steps, compilations, memory
     profile.
 
     May be called before or after JAX starts, and before jax.distributed.initialize(): it waits
     until a backend exists and never makes one. Calling it again changes nothing. Where there is no
     room for the segment, it tries again later. TPUSMI_DISABLE=1 in the environment turns it off.
-    Raises TypeError when interval_s is not a number and ValueError when it is not positive; nothing
-    else, here or later: where the agent cannot run, it prints a line on stderr.
+    Raises TypeError when interval_s is not a number and ValueError when it is not positive, and so
+    for profiler_port; nothing else, here or later: where the agent cannot run, it prints a line on
+    stderr.
+
+    `profiler_port` starts JAX's profiler server on that port, once JAX has a backend, and publishes
+    the port. It listens on all addresses. `tpusmi profile` needs no port: it asks the agent, unless
+    TPUSMI_PROFILE=0 in the environment forbids it.
 
     Then call `step()` once per step. At the end of the process the agent stops by itself; `stop()`
     and the end of `with tpusmi.start():` stop it earlier. The result's repr says what it does:
@@ -86,11 +92,11 @@ def start(interval_s: float = 1.0) -> Agent:
     <tpusmi agent: ...>
     >>> tpusmi.stop()
     """
-    seconds = _seconds(interval_s)
+    seconds, port = _seconds(interval_s), checked_port(profiler_port)
     try:
         with _lock:
             if _is_enabled():
-                _start(min(max(seconds, INTERVAL_LEAST_S), INTERVAL_MOST_S))
+                _start(min(max(seconds, INTERVAL_LEAST_S), INTERVAL_MOST_S), port)
     except Exception as error:  # noqa: BLE001  # the job goes on without an agent
         kind = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
         say(f"agent not started: {kind}{error}")
@@ -167,11 +173,12 @@ def _is_enabled() -> bool:
     return os.environ.get("TPUSMI_DISABLE", "0") in ("", "0")
 
 
-def _start(interval_s: float) -> None:
+def _start(interval_s: float, port: int | None) -> None:
     global _sampler
     before = _sampler
     if before is not None and before.is_alive():
         before.segment.hurry()
+        before.server.wish = port
         return
     _hook()
     override = os.environ.get("TPUSMI_DIR") or None
@@ -180,6 +187,7 @@ def _start(interval_s: float) -> None:
     if before is not None:
         before.finish(keep=True)
     sampler = Sampler(interval_s, _steps, override, _mode(), _end_before_jax)
+    sampler.server.wish = port
     try:
         sampler.compilations.listen()
         sampler.start()

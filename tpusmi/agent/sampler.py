@@ -16,6 +16,7 @@ from tpusmi.agent import jaxread, own_process
 from tpusmi.agent.activity import Activity, Compilations
 from tpusmi.agent.captures import LOOK_S, Captures, published
 from tpusmi.agent.flops import mfu_percent
+from tpusmi.agent.profiler_server import ProfilerServer
 from tpusmi.agent.segment import Segment, Values, doubles, live_values
 from tpusmi.agent.steps import Steps
 from tpusmi.agent.threads import PROFILE_SHARE, SAMPLE_SHARE, Event, Pace, Thread
@@ -49,6 +50,7 @@ class Sampler(Thread):
         """Called once, in this thread, when the job has made a backend."""
         self.compilations = Compilations()
         self.segment = Segment(override, mode)
+        self.server = ProfilerServer()
         self._captures = Captures(override)
         self.failure: str | None = None
         """Why the agent switched itself off; None while it works."""
@@ -73,6 +75,7 @@ class Sampler(Thread):
             own_process.block_signals()
             self._wait_for_backend()
             while not self._end.is_set():
+                self.server.serve(self.segment)
                 self._tick()
                 self._captures.look(self.segment.path, self.segment.who)
                 self._end.wait(self._wait_s(time.monotonic()))

@@ -106,6 +106,11 @@ class Segment:
         self._add_warning(code, message)
         self._write(self._write_facts)
 
+    def publish(self, name: str, value: Any) -> None:
+        """Set one fact, and write them."""
+        self.facts[name] = value
+        self._write(self._write_facts)
+
     def note_changes(
         self, errors: list[str | None], compiled: Iterable[str], notes: Mapping[str, str]
     ) -> None:

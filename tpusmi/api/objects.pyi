@@ -467,6 +467,9 @@ class Process(ProcessPart):
     def recompiled(self) -> str | int | None:
         """The functions that were compiled again in the last minute."""
     @property
+    def profiler_port(self) -> int | None:
+        """TCP port of the profiler server that JAX runs in it."""
+    @property
     def memory_profile(self) -> MemoryProfile | None:
         """The lines of code that hold its device memory. Needs an agent."""
     @property

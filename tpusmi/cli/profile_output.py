@@ -62,10 +62,10 @@ class ProfileOutput:
             yield ((one_line.line(profile, with_host), "plain"),)
 
     def _page(self, answers: Sequence[ProfiledTarget]) -> Iterable[Line]:
-        from tpusmi.report.profile import page
+        from tpusmi.report.profile import profile_text
 
         failed = [(a.target, str(a.error)) for a in answers if a.error is not None]
-        return page.lines(_profiles(answers), _width(), self._options.top, failed)
+        return profile_text.lines(_profiles(answers), _width(), self._options.top, failed)
 
     def _compared(
         self, answers: Sequence[ProfiledTarget], old: Sequence[TraceProfile]

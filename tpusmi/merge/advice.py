@@ -144,6 +144,10 @@ TABLE: Mapping[str, Entry] = {
         "The agent no longer reads the libtpu metrics of its own job.",
         "run tpusmi where it can ask libtpu's metrics server, or restart the job",
     ),
+    "no_profiler_server": Entry(
+        "JAX's profiler server does not listen on the port that tpusmi.start() was given.",
+        "choose another port; `tpusmi profile PID` works without one",
+    ),
     "compilations_missed": Entry(
         "A library removed JAX's monitoring listeners: the total of compilations is unknown.",
         "call tpusmi.start() after jax.monitoring.clear_event_listeners()",
@@ -165,6 +169,7 @@ OF_AGENTS = frozenset(
         "agent_off",
         "no_memory_profile",
         "no_utilization",
+        "no_profiler_server",
         "compilations_missed",
         "flops_ignored",
         "flops_unknown",

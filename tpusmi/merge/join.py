@@ -164,7 +164,7 @@ class Join:
     def _of_captures(self, readings: Iterable[Reading]) -> list[Reading]:
         from tpusmi.merge.traced import of_devices
 
-        return of_devices(readings, self._agents, self._machine, self._shown_of, self.notes[PROFILE])
+        return of_devices(readings, self._agents, self._machine, self._shown_of, self.notes)
 
     def _strangers(self, servers: Iterable[Server]) -> list[Server]:
         """Servers of processes that hold no TPU, on a machine that has one: elsewhere it may be a

@@ -6,12 +6,11 @@ the process holds, in order, where the trace has as many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tpusmi.merge.machine import Agents, Machine
-from tpusmi.model import Device, DeviceKey, Reading, TracedKey
+from tpusmi.model import PROFILE, Device, DeviceKey, Reading, TracedKey
 from tpusmi.text import counted
-
 
 
 def of_devices(
@@ -19,7 +18,7 @@ def of_devices(
     agents: Agents,
     machine: Machine,
     shown_of: Callable[[Iterable[Device]], Sequence[Device]],
-    notes: list[str],
+    notes: Mapping[str, list[str]],
 ) -> list[Reading]:
     """The readings of captures, each of its device. Readings of a device that is
     not certain are left out, and a note says so. `shown_of` gives the machine's devices as they are shown.
@@ -38,7 +37,7 @@ def of_devices(
         device = places[traced]
         if device is not None:
             placed.append(r._replace(subject=device))
-    notes += _notes(key for key, device in places.items() if device is None)
+    notes[PROFILE].extend(_notes(key for key, device in places.items() if device is None))
     return placed
 
 
@@ -55,8 +54,11 @@ def _by_rank(traced: TracedKey, devices: Sequence[Device]) -> DeviceKey | None:
 
 
 def _may_be(d: Device, traced: TracedKey) -> bool:
-    """False where both sides know the global id, and it is not the same."""
-    return d.id is None or traced.id is None or d.id == traced.id
+    """False for another platform: a trace without the planes of the TPU may have those of the CPU.
+    And where both sides know the global id, and it is not the same.
+    """
+    is_alike = d.platform == traced.platform
+    return is_alike and (d.id is None or traced.id is None or d.id == traced.id)
 
 
 def _notes(lost: Iterable[TracedKey]) -> list[str]:

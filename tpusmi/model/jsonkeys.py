@@ -207,7 +207,9 @@ _PROCESS = JsonObject(
     key("sample_age_s", NUMBER_OR_NULL, "Age of its agent's newest sample.",
         lambda s, p: _age_s(s, p.sampled_at_s)),
     key("interval_s", NUMBER_OR_NULL, "Period of its agent's samples."),
-    *(key(name, _FACT, get=_fact(name)) for name in PROCESS_FACTS),
+    *(key(name, _FACT, get=_fact(name)) for name in PROCESS_FACTS if name != "profiler_port"),
+    key("profiler_port", WHOLE_OR_NULL, "TCP port of the profiler server that JAX runs in it.",
+        _fact("profiler_port")),
     nullable("memory_profile", _MEMORY_PROFILE, lambda s, p: p.profile),
     metrics=PROCESS_METRICS,
 )

@@ -93,6 +93,8 @@ class TracedKey(NamedTuple):
     """Global id; None where the trace does not say."""
     devices: int
     """How many devices the trace has."""
+    platform: str | None
+    """`tpu`, `gpu` or `cpu`."""
 
 
 class HostKey(NamedTuple):

@@ -32,6 +32,7 @@ PROCESS_FACTS = (
     "jaxlib_version",
     "libtpu_version",
     "recompiled",
+    "profiler_port",
 )
 """What a job reports once: strings and integers, None when it does not."""
 

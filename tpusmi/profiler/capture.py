@@ -56,6 +56,7 @@ class _Trace(NamedTuple):
     path: str = ""
     capture: Capture | None = None
     """None for a file."""
+    notes: tuple[str, ...] = ()
     cost: MeasuredCost | None = None
     profile: TraceProfile | None = None
     error: CaptureError | None = None
@@ -136,7 +137,7 @@ def _of_addresses(work: _Capturing, targets: Sequence[ProfileTarget], folder: st
     return [
         _Trace(target.text, error=answer)
         if isinstance(answer, CaptureError)
-        else _Trace(target.text, answer.path, answer.capture._replace(target=target.text))
+        else _trace(target, answer)
         for target, answer in zip(targets, answers, strict=True)
     ]
 
@@ -158,8 +159,12 @@ def _of_pid(work: _Capturing, target: ProfileTarget, folder: str) -> _Trace:
         return _Trace(target.text, error=error)
     if cost is not None:
         cost.watch(work.settings.cost_s)
-    own = captured.capture._replace(target=target.text)
-    return _Trace(target.text, captured.path, own, cost)
+    return _trace(target, captured)._replace(cost=cost)
+
+
+def _trace(target: ProfileTarget, captured: CapturedTrace) -> _Trace:
+    made = captured.capture._replace(target=target.text)
+    return _Trace(target.text, path=captured.path, capture=made, notes=captured.notes)
 
 
 def _captured(work: _Capturing, pid: int, folder: str) -> CapturedTrace:
@@ -180,6 +185,10 @@ def _captured(work: _Capturing, pid: int, folder: str) -> CapturedTrace:
     (answer,) = capture([f"localhost:{port}"], work.settings.request, folder, work.progress)
     if isinstance(answer, CaptureError):
         raise answer
+    owner = answer.capture.pid
+    if owner not in (None, pid):  # the job's own word for its port, and the kernel's for its owner
+        reason = f"port {port}, which process {pid} names as its own, is that of process {owner}"
+        raise CaptureError(Trouble.DENIED, reason)
     return answer._replace(capture=answer.capture._replace(pid=pid))
 
 
@@ -200,6 +209,9 @@ def _answer(work: _Capturing, trace: _Trace, keep: Keep | None) -> ProfiledTarge
         profile = _read(work, trace)
     except CaptureError as error:
         return ProfiledTarget(trace.target, error=error)
+    except OSError as error:  # the file has been removed
+        reason = f"{trace.path}: {error.strerror or error}"
+        return ProfiledTarget(trace.target, error=CaptureError(Trouble.FAILED, reason))
     if keep is not None:
         keep(trace.path, profile)
     return ProfiledTarget(trace.target, profile)
@@ -225,7 +237,8 @@ def _read(work: _Capturing, trace: _Trace) -> TraceProfile:
         capture = capture._replace(cost=trace.cost.result())
     target = trace.target if trace.capture is not None else trace.path
     return profile._replace(
-        capture=capture._replace(target=target, analyzed_s=analyzed_s, trace_bytes=size)
+        notes=(*profile.notes, *trace.notes),
+        capture=capture._replace(target=target, analyzed_s=analyzed_s, trace_bytes=size),
     )
 
 

@@ -25,7 +25,7 @@ PAGES = {
 """The names of their files, by xprof's newest name of the page."""
 ENDINGS = (".json", ".json.gz")
 PAGE_BYTES_MOST = 64 * MIB
-"""Of one page, unpacked."""
+"""The size of one page, unpacked."""
 CHUNK = MIB
 ALL_HOSTS = "all-hosts-in-one-graph"
 

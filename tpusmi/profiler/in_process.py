@@ -92,10 +92,9 @@ def _check_rights(job: AgentJob) -> None:
     pid = job.pid
     if os.geteuid() not in (0, job.uid):
         owner = user_name(job.uid)
-        raise CaptureError(
-            Trouble.DENIED,
-            f"process {pid} belongs to {owner}: only {owner} and root can capture it",
-        )
+        who = f"{owner} and root" if job.uid else "root"
+        message = f"process {pid} belongs to {owner}: only {who} can capture it"
+        raise CaptureError(Trouble.DENIED, message)
     if job.captures is None:
         raise CaptureError(
             Trouble.ABSENT,

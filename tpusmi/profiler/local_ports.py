@@ -6,7 +6,7 @@ import os
 import socket
 
 from tpusmi.sources.libtpu.ports import SocketOwners
-from tpusmi.sources.sockets import listeners, sockets_of, tcp_ports
+from tpusmi.sources.sockets import listeners_on, other_end, sockets_of, tcp_ports
 
 PROFILER_PORTS = (9012, 9999)
 """The ports in the documents of JAX, xprof and the servers built on them."""
@@ -16,9 +16,34 @@ _LIBRARIES = (b"/jaxlib/", b"/torch_xla/", b"/tensorflow/")
 
 
 def listener_of(port: int) -> int | None:
-    """The pid of the process that listens on that port here; None where that cannot be seen."""
-    listener = (listeners() or {}).get(port)
-    return None if listener is None else SocketOwners("/proc").pid(listener)
+    """The pid of the process that listens on that port here; None where that cannot be seen, and
+    where several share the port, as gRPC servers can: the kernel chooses one for each connection.
+    """
+    listening = listeners_on(port)
+    return SocketOwners("/proc").pid(listening.pop()) if len(listening) == 1 else None
+
+
+def is_shared(port: int) -> bool:
+    """True when several processes listen on that port here."""
+    return len(listeners_on(port)) > 1
+
+
+def server_of(connection: socket.socket) -> int | None:
+    """The pid of the process at the other end of a connection that was answered; None when it is
+    not on this machine, or cannot be seen.
+    """
+    try:
+        theirs, ours = connection.getpeername(), connection.getsockname()
+    except OSError:
+        return None
+    if theirs[0] != ours[0]:
+        return None
+    ends = [
+        (socket.inet_pton(connection.family, end[0].partition("%")[0]), end[1])
+        for end in (theirs, ours)
+    ]
+    accepted = other_end(connection.family, ends[0], ends[1])
+    return SocketOwners("/proc").pid(accepted) if accepted is not None and accepted.inode else None
 
 
 def ports_of(pid: int) -> tuple[int, ...] | None:
@@ -41,14 +66,6 @@ def usual_port_of(pid: int) -> int | None:
         return None
     ports = ports_of(pid) or () if is_near else ()
     return next((port for port in PROFILER_PORTS if port in ports), None)
-
-
-def is_on_this_machine(connection: socket.socket) -> bool:
-    """True when both ends of a connection have the same address."""
-    try:
-        return bool(connection.getsockname()[0] == connection.getpeername()[0])
-    except OSError:
-        return False
 
 
 def can_write_for_us(pid: int, folder: str) -> bool:

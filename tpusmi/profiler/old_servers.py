@@ -1,6 +1,6 @@
 """Profiler services that do not send the trace, and write it to a folder of their own host.
 
-jaxlib does so before 0.6. Without the name of a folder it writes into the working directory of the
+jaxlib does so before 0.7. Without the name of a folder it writes into the working directory of the
 job, so each request names one.
 
 Before jaxlib 0.9, recording host events over gRPC can stop the job for good: the profiler imports

@@ -57,8 +57,8 @@ def _advice(rest: str) -> str:
         return (
             f"{shown} is not the address of a profiler service: write host:port or grpc://host:port"
         )
-    if re.fullmatch(r"[\w.-]+", rest) and not rest.isdigit():
+    if re.fullmatch(r"[\w.-]{1,253}", rest) and not rest.isdigit():
         return f"{shown} has no port: write {shown}:{USUAL_PORT}"
-    if rest.count(":") > 1 and "[" not in rest:
+    if rest.count(":") > 1 and re.fullmatch(r"[0-9A-Fa-f:]+", rest):
         return f"{shown} needs brackets around its IPv6 address: write [::1]:{USUAL_PORT}"
     return f"{shown} is not an address: write host:port, such as localhost:{USUAL_PORT}"

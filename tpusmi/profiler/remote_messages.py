@@ -40,7 +40,7 @@ def profile_request(
 ) -> bytes:
     """A ProfileRequest that asks for the trace in the answer.
 
-    Servers before jaxlib 0.6 write it to `repository` instead, on their own host: without one
+    Servers before jaxlib 0.7 write it to `repository` instead, on their own host: without one
     into the working directory of the job.
     """
     options = (

@@ -141,7 +141,7 @@ def _refusal(error: OSError) -> StreamError:
     )
 
 
-class Stream:
+class CallStream:
     """HTTP/2 on a connection, as much as one call at a time needs."""
 
     def __init__(self, connection: socket.socket, address: Address) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tpusmi.profiler import local_ports, remote_troubles
 from tpusmi.profiler.old_servers import NOWHERE, take_over
+from tpusmi.profiler.received_file import ReceivedFile
 from tpusmi.profiler.remote_addresses import Address
 from tpusmi.profiler.remote_messages import (
     ENVELOPE_MOST,
@@ -21,9 +22,8 @@ from tpusmi.profiler.remote_messages import (
     profile_request,
 )
 from tpusmi.profiler.remote_round import Round
-from tpusmi.profiler.remote_stream import Stream, StreamError, connect
+from tpusmi.profiler.remote_stream import CallStream, StreamError, connect
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
-from tpusmi.profiler.trace_file import TraceFile
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.trace.figures import GRPC, Capture
 from tpusmi.trace.troubles import CaptureError, Trouble
@@ -39,7 +39,7 @@ SAID_BYTES = 8 * MIB
 class _Server(NamedTuple):
     """A profiler service that has answered."""
 
-    stream: Stream
+    stream: CallStream
     is_old: bool
     """Older than jaxlib 0.9."""
     pid: int | None
@@ -55,7 +55,7 @@ class RemoteTask:
         self._address = address
         self._lock = threading.Lock()
         self._outcome: CapturedTrace | CaptureError | None = None
-        self._stream: Stream | None = None
+        self._stream: CallStream | None = None
         self._is_stopped = False
         self._thread: threading.Thread | None = None
 
@@ -121,11 +121,9 @@ class RemoteTask:
         except StreamError as error:
             raise remote_troubles.not_connected(self._address, error, CONNECT_S) from None
         with self._lock:
-            self._stream = stream = Stream(connection, self._address)
+            self._stream = stream = CallStream(connection, self._address)
             if self._is_stopped:
                 raise remote_troubles.not_looked_up(self._address, CONNECT_S)
-        is_near = local_ports.is_on_this_machine(connection)
-        pid = local_ports.listener_of(self._address.port) if is_near else None
         try:
             monitor = stream.call(MONITOR, MALFORMED, until_s, _ignore)
             if monitor.status != Code.INTERNAL.value:
@@ -133,6 +131,7 @@ class RemoteTask:
             snapshot = stream.call(GET_SNAPSHOT, MALFORMED, until_s, _ignore)
         except StreamError as error:
             raise remote_troubles.not_a_profiler(self._address, error) from None
+        pid = local_ports.server_of(connection)
         return _Server(stream, snapshot.status != Code.INTERNAL.value, pid)
 
     def _record(self, server: _Server, shared: Round) -> CapturedTrace:
@@ -150,7 +149,7 @@ class RemoteTask:
         began_s, began_at_s = time.monotonic(), time.time()
         shared.say(f"Capturing {self._address} for {request.duration_ms / 1000:g} s")
         path = os.path.join(shared.folder, f"{self._place:03}.xplane.pb")
-        with TraceFile(path) as file:
+        with ReceivedFile(path) as file:
             is_empty = self._receive(server, message, file, shared)
             if not file.size and server.is_old:
                 file.size = self._taken_over(session, path, request) if writes else 0
@@ -169,10 +168,15 @@ class RemoteTask:
             took_s=time.monotonic() - began_s,
             trace_bytes=file.size,
         )
-        notes = (remote_troubles.ONLY_DEVICES,) if server.is_old else ()
-        return CapturedTrace(path=path, capture=made, notes=notes)
+        return CapturedTrace(path=path, capture=made, notes=self._notes(server))
 
-    def _receive(self, server: _Server, message: bytes, file: TraceFile, shared: Round) -> bool:
+    def _notes(self, server: _Server) -> tuple[str, ...]:
+        notes = [remote_troubles.ONLY_DEVICES] if server.is_old else []
+        if server.pid is not None and local_ports.is_shared(self._address.port):
+            notes.append(remote_troubles.shared(self._address, server.pid))
+        return tuple(notes)
+
+    def _receive(self, server: _Server, message: bytes, file: ReceivedFile, shared: Round) -> bool:
         """The answer, its trace into the file; True when the server says that it is empty."""
         address, request = self._address, shared.request
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpusmi.profiler.old_servers import NOWHERE
 from tpusmi.profiler.remote_addresses import Address
 from tpusmi.profiler.remote_stream import CallEnd, Fault, StreamError
 from tpusmi.sources.libtpu.grpc_status import Code
@@ -66,6 +67,8 @@ def failed(address: Address, end: CallEnd) -> CaptureError:
     if is_busy:
         sentence = f"Another capture of the job at {address} runs. Try again when it has ended"
         return CaptureError(Trouble.BUSY, sentence)
+    if NOWHERE in end.details:
+        return too_old(address)
     if end.status == Code.CANCELLED.value:
         return CaptureError(Trouble.FAILED, f"The profiler at {address} cancelled the capture")
     return CaptureError(Trouble.FAILED, f"The profiler at {address} failed: {_reason(end)}")
@@ -122,7 +125,7 @@ def empty(address: Address, is_old: bool) -> CaptureError:
 def too_old(address: Address) -> CaptureError:
     """The server does not send the trace, and writes it on a host that is not ours."""
     sentence = (
-        f"The jaxlib of the job at {address} is too old to send a trace (before 0.6)."
+        f"The jaxlib of the job at {address} is too old to send a trace (before 0.7)."
         " Run tpusmi on its host, as its user"
     )
     return CaptureError(Trouble.FAILED, sentence)
@@ -132,6 +135,14 @@ ONLY_DEVICES = (
     "Host events are missing: recording them over gRPC can stop a job for good with jaxlib before"
     " 0.9. With tpusmi.start() in the job, its agent records them without that danger"
 )
+
+
+def shared(address: Address, pid: int) -> str:
+    """The port does not say which job was captured."""
+    return (
+        f"Several processes listen on port {address.port}, and the kernel chose {pid}."
+        " Start their profilers on different ports"
+    )
 
 
 def _reason(end: CallEnd) -> str:

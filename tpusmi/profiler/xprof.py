@@ -7,9 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tpusmi.profiler.xprof_figures import NO_STEPS, profile_of
+from tpusmi.profiler.xprof_figures import (
+    FROM_RATE,
+    NO_BANDWIDTH,
+    NO_MXU,
+    NO_STEPS,
+    profile_of,
+)
 from tpusmi.profiler.xprof_run import pages_of
-from tpusmi.trace.figures import TRACE, XPROF, TimeShares, TraceProfile
+from tpusmi.trace.figures import TRACE, XPROF, Operation, TimeShares, TraceProfile
 from tpusmi.trace.limits import TraceLimits
 
 APART_MOST_PERCENT = 1.0
@@ -35,7 +41,12 @@ OURS_FIRST = (
     "cores",
     "programs",
 )
-"""These stand in the trace itself, or xprof does not tell them for each core."""
+"""The trace itself has these, or xprof does not have them for each core."""
+SAME_RATE = 0.01
+NAMES_FROM_TRACE = ("source", "framework_name")
+FROM_TRACE = (*NAMES_FROM_TRACE, "flops_per_s", "mxu_percent")
+OURS_FIRST_OFF_TPU = ("duty_cycle_percent", "idle_percent")
+"""On a GPU xprof prints neither, and its idle operation includes copies."""
 COMPARED = {
     "idle_percent": "idle",
     "mxu_percent": "MXU utilization",
@@ -65,42 +76,95 @@ def with_xprof_each(
 
 def joined(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     """One profile of two readings of the same trace: ours, and that of xprof's pages."""
+    differences = _differences(own, theirs)
+    theirs = _without_estimates(own, theirs)
     members: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for names, order in ((XPROF_FIRST, (theirs, own)), (OURS_FIRST, (own, theirs))):
-        for name in names:
-            profile = next((p for p in order if getattr(p, name) not in (None, ())), None)
-            if profile is not None:
-                members[name] = getattr(profile, name)
-                sources[name] = _source(profile, theirs, name)
+    for name in (*XPROF_FIRST, *OURS_FIRST):
+        profile = _best(name, own, theirs)
+        if profile is not None:
+            members[name] = getattr(profile, name)
+            sources[name] = _source(profile, theirs, name)
+    if theirs.operations:
+        members["operations"] = _completed(own, theirs)
     shares = _shares(own, theirs)
     if shares != TimeShares():
         members["shares"] = shares
-        sources["shares"] = XPROF if _is_told(theirs.shares) else _source(own, theirs, "shares")
+        sources["shares"] = _source(_of_shares(own, theirs), theirs, "shares")
     profile = own._replace(**members, sources=sources)
-    return _with_notes(profile, (*_notes_of(profile, theirs), *_differences(own, theirs)))
+    return _with_notes(profile, (*_notes_of(profile, theirs), *differences))
+
+
+def _notes_of(profile: TraceProfile, theirs: TraceProfile) -> list[str]:
+    """xprof's notes, unless our own reading has what they miss, or says the same of steps."""
+    past = [NO_STEPS]
+    if profile.mxu_percent is not None:
+        past.append(NO_MXU)
+    if profile.hbm_bandwidth_percent is not None:
+        past.append(NO_BANDWIDTH)
+    return [note for note in theirs.notes if not note.endswith(tuple(past))]
+
+
+def _best(name: str, own: TraceProfile, theirs: TraceProfile) -> TraceProfile | None:
+    """The reading to take a figure from; None if neither has it."""
+    is_ours = name in OURS_FIRST or (theirs.backend != "tpu" and name in OURS_FIRST_OFF_TPU)
+    order = (own, theirs) if is_ours else (theirs, own)
+    return next((p for p in order if getattr(p, name) not in (None, ())), None)
+
+
+def _completed(own: TraceProfile, theirs: TraceProfile) -> tuple[Operation, ...]:
+    """xprof's operations with what only the trace says: it prints 0 also for unknown FLOPs, and
+    knows no kernel of a GPU that belongs to no program, such as a copy.
+    """
+    ours: dict[tuple[str | None, str], list[Operation]] = {}
+    for op in own.operations:
+        ours.setdefault((op.program, op.name), []).append(op)
+    operations = [_filled(op, ours.pop((op.program, op.name), [])) for op in theirs.operations]
+    if theirs.backend != "tpu":
+        operations += [op for several in ours.values() for op in several if op.program is None]
+    return tuple(sorted(operations, key=lambda op: -op.self_s))
+
+
+def _filled(operation: Operation, same_name: Sequence[Operation]) -> Operation:
+    if len(same_name) != 1 or same_name[0].runs != operation.runs:
+        return operation
+    (ours,) = same_name
+    names = FROM_TRACE if operation.flops_per_s is None else NAMES_FROM_TRACE
+    lacking = {n: getattr(ours, n) for n in names if getattr(operation, n) is None}
+    return operation._replace(**lacking)
+
+
+def _without_estimates(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
+    """xprof's MXU utilization is a plain rate where nothing was measured. If ours is another one
+    it knows more, such as the hardware's counters.
+    """
+    ours, rate = own.mxu_percent, theirs.mxu_percent
+    if FROM_RATE not in theirs.notes or ours is None or rate is None:
+        return theirs
+    if abs(ours - rate) <= SAME_RATE * rate:
+        return theirs
+    notes = tuple(note for note in theirs.notes if note != FROM_RATE)
+    return theirs._replace(mxu_percent=None, notes=notes)
 
 
 def _source(profile: TraceProfile, theirs: TraceProfile, name: str) -> str:
     return XPROF if profile is theirs else profile.sources.get(name, TRACE)
 
 
-def _is_told(shares: TimeShares) -> bool:
-    return shares.compute_percent is not None
+def _of_shares(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
+    """The reading whose shares are taken, all of them, so that they add up."""
+    if own.shares.compute_percent is None:
+        return theirs
+    is_theirs = theirs.backend == "tpu" and theirs.shares.compute_percent is not None
+    return theirs if is_theirs else own
 
 
 def _shares(own: TraceProfile, theirs: TraceProfile) -> TimeShares:
-    """All of one reading, so that they add up; either may know of compilation."""
-    shares = theirs.shares if _is_told(theirs.shares) else own.shares
+    """Where the time went. Either reading may know of compilation."""
+    shares = _of_shares(own, theirs).shares
     compiling = (shares, theirs.shares, own.shares)
     percents = (s.compile_percent for s in compiling if s.compile_percent is not None)
     return shares._replace(compile_percent=next(percents, None))
-
-
-def _notes_of(profile: TraceProfile, theirs: TraceProfile) -> list[str]:
-    """xprof's notes, unless our own reading has what they miss."""
-    has_steps = profile.steps is not None
-    return [note for note in theirs.notes if not (has_steps and note == NO_STEPS)]
 
 
 def _differences(own: TraceProfile, theirs: TraceProfile) -> list[str]:

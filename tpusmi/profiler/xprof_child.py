@@ -31,12 +31,11 @@ PAGES = (
     "hlo_stats",
     "roofline_model",
     "memory_profile",
-    "kernel_stats",
 )
 """xprof's names of the pages that are read. Its trace viewer would cost more than all of them."""
 MODULE = "xprof.convert.raw_to_tool_data"
 ROWS_MOST = 2000
-"""Of one table. xprof puts the operations with the most time first."""
+"""In one table. xprof puts the operations with the most time first."""
 MEMBERS_MOST = 2000
 TEXT_MOST = 800
 COLUMNS_LEFT_OUT = frozenset(
@@ -254,7 +253,7 @@ def described(error: Exception) -> str:
 
 
 def trimmed(name: str, page: Any) -> Any:
-    """The page without what is not read."""
+    """The page with the parts that are read."""
     if name == "memory_profile":
         allocators = list(page["memoryProfilePerAllocator"].items())[:MEMBERS_MOST]
         summaries = {

@@ -42,6 +42,9 @@ HARDLY_IDLE_PERCENT = 1.0
 ALLOCATORS_MOST = 1024
 _BACKENDS = {"TPU": "tpu", "GPU": "gpu", "CPU_ONLY": "cpu"}
 FROM_RATE = "MXU utilization is the program's FLOP rate over the peak: no profiler measured it"
+NO_MXU, NO_BANDWIDTH = ": no MXU utilization", ": no HBM bandwidth"
+"""The ends of notes on figures that are missing."""
+NO_INFEED = "xprof cannot tell how long the job waits for input: it sees no infeed operation"
 NO_STEPS = "xprof sees no step markers: no step times"
 
 
@@ -56,7 +59,7 @@ class ProgramRates(NamedTuple):
 
 def profile_of(pages: Mapping[str, Any], capture: Capture) -> TraceProfile:
     """What the pages show. Nothing per core: xprof's pages are of all cores together."""
-    overview = pages.get("overview_page")
+    overview, backend = pages.get("overview_page"), _backend(pages)
     rates, steps = _rates(pages.get("roofline_model")), steps_of(pages)
     idle = _idle(pages, overview, steps)
     operations = operations_of(pages, rates.peaks, idle)
@@ -65,7 +68,7 @@ def profile_of(pages: Mapping[str, Any], capture: Capture) -> TraceProfile:
     input_bound, input_note = _input_bound(steps, operations, idle)
     profile = TraceProfile(
         capture=capture,
-        backend=_backend(pages),
+        backend=backend,
         device_type=_text(property_of(overview, "device_type")),
         captured_s=rates.captured_s,
         duty_cycle_percent=_duty_cycle(overview, idle),
@@ -83,11 +86,14 @@ def profile_of(pages: Mapping[str, Any], capture: Capture) -> TraceProfile:
         programs=(),
         memory=_memory(pages.get("memory_profile")),
         sources={},
-        notes=tuple(note for note in (mxu_note, bandwidth_note, input_note) if note),
+        notes=_notes(backend, mxu_note, bandwidth_note, input_note, "" if steps else NO_STEPS),
     )
-    if profile.steps is None:
-        profile = profile._replace(notes=(*profile.notes, NO_STEPS))
     return profile._replace(sources=dict.fromkeys(_given(profile), XPROF))
+
+
+def _notes(backend: str | None, *notes: str) -> tuple[str, ...]:
+    """The notes that are not empty. A CPU takes no input from a host."""
+    return tuple(note for note in notes if note and not (backend == "cpu" and note == NO_INFEED))
 
 
 def _given(profile: TraceProfile) -> list[str]:
@@ -161,18 +167,18 @@ def _mxu(
         return printed, _far_from(printed, rate)
     if rate is None:
         return None, ""
-    if operations is not None and not _are_counted(operations):
+    doubt = _doubt(operations) if operations is not None else ""
+    return (None, f"{doubt}{NO_MXU}") if doubt else (rate, FROM_RATE)
+
+
+def _doubt(operations: PageOperations) -> str:
+    """Why the FLOPs that xprof counts are not those of the program; empty when they may be."""
+    if not _are_counted(operations):
         share = operations.uncounted_percent
-        return None, (
-            f"xprof counts no FLOPs of custom calls, which take {share:.0f} % of the busy time:"
-            " no MXU utilization"
-        )
-    if operations is not None and operations.overcounted_percent > OVERCOUNTED_MOST_PERCENT:
-        return None, (
-            "custom kernels declare more FLOPs than a core can do, and nothing was measured:"
-            " no MXU utilization"
-        )
-    return rate, FROM_RATE
+        return f"xprof counts no FLOPs of custom calls, which take {share:.0f} % of the busy time"
+    if operations.overcounted_percent > OVERCOUNTED_MOST_PERCENT:
+        return "custom kernels declare more FLOPs than a core can do, and nothing was measured"
+    return ""
 
 
 def _far_from(printed: float, rate: float | None) -> str:
@@ -197,7 +203,7 @@ def _bandwidth(
             return printed, ""
     if rate is None:
         return None, ""
-    return None, "xprof does not count the bytes that custom calls move: no HBM bandwidth"
+    return None, f"xprof does not count the bytes that custom calls move{NO_BANDWIDTH}"
 
 
 def _percent(rate: float | None, peak: float | None) -> float | None:
@@ -218,7 +224,7 @@ def _input_bound(
         return share, ""
     if idle is not None and idle < HARDLY_IDLE_PERCENT:
         return 0.0, ""
-    return None, "xprof sees no infeed operation: it cannot tell how long the job waits for input"
+    return None, NO_INFEED
 
 
 def _shares(

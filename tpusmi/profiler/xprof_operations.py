@@ -6,9 +6,18 @@ import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.profiler.xprof_tables import count, measured, members, number, objects, with_column
+from tpusmi.profiler.xprof_tables import (
+    amount,
+    count,
+    measured,
+    members,
+    number,
+    objects,
+    with_column,
+)
 from tpusmi.text import clean
 from tpusmi.trace.figures import Operation, TimeShares
+from tpusmi.trace.operation_facts import COLLECTIVES, COMPUTE, HOST, INFEED, OUTFEED, share_of
 
 GIGA, GIB = 1e9, 2**30
 MICRO = 1e-6
@@ -17,12 +26,6 @@ ABOVE_PEAK_PERCENT = 102.0
 """A figure of an operation above this is not a measurement: custom kernels declare their own, and
 an asynchronous copy moves its bytes after its own time.
 """
-COLLECTIVES = (
-    "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective", "nccl", "rccl",
-)  # fmt: skip
-EXCHANGES = ("send", "recv")
-HOST_MEMORY = "S(5)"
-"""The memory space of the host, in the layout of a shape."""
 
 
 class PageOperations(NamedTuple):
@@ -59,7 +62,7 @@ def operations_of(
         shares=_shares(rows, kinds, idle_percent),
         uncounted_percent=_part(uncounted, rows),
         overcounted_percent=_part([op for op in rows if _is_above(op, peaks)], rows),
-        has_infeed="infeed" in kinds,
+        has_infeed=INFEED in kinds,
     )
 
 
@@ -104,8 +107,8 @@ def _operation(row: Mapping[str, Any], programs: Mapping[str, str], peaks: Peaks
         framework_name=framework_name.rstrip(":") if framework_name else None,
         source=_source(row.get("source_info")),
         runs=count(row.get("occurrences")),
-        self_s=(number(row.get("total_self_time")) or 0.0) * MICRO,
-        self_percent=number(row.get("total_self_time_percent")) or 0.0,
+        self_s=amount(row.get("total_self_time")) * MICRO,
+        self_percent=amount(row.get("total_self_time_percent")),
         flops_per_s=flops,
         mxu_percent=mxu,
         hbm_bytes_per_s=None if bytes_per_s and bandwidth is None else bytes_per_s,
@@ -147,34 +150,25 @@ def _source(value: Any) -> str | None:
 
 def _kind(row: Mapping[str, Any]) -> str:
     """What an operation does with its time."""
-    category = str(row.get("category"))[:NAME_MOST].lower()
-    name = str(row.get("hlo_op_name"))[:NAME_MOST].lower()
-    if category in ("infeed", "outfeed"):
-        return category
+    category, name = (str(row.get(key))[:NAME_MOST] for key in ("category", "hlo_op_name"))
     text = row.get("hlo_op_expression")
-    is_copy = category.startswith(("copy", "async"))
-    if is_copy and isinstance(text, str) and HOST_MEMORY in text:
-        return "host"
-    if category.startswith("host "):
-        return "host"
-    is_exchange = any(word in category or word in name for word in COLLECTIVES)
-    return "collectives" if is_exchange or category.startswith(EXCHANGES) else "compute"
+    return share_of(category.lower(), name.lower(), text if isinstance(text, str) else "")
 
 
 def _shares(rows: Sequence[Operation], kinds: Sequence[str], idle: float | None) -> TimeShares:
     """Operations that are not in the table are small, and count as computing."""
-    sums = dict.fromkeys(("collectives", "infeed", "outfeed", "host", "compute"), 0.0)
+    sums = dict.fromkeys((COLLECTIVES, INFEED, OUTFEED, HOST, COMPUTE), 0.0)
     for row, kind in zip(rows, kinds, strict=True):
         sums[kind] += row.self_percent
     if idle is None:
         idle = max(0.0, 100 - sum(sums.values()))
-    sums["compute"] = 0.0
+    sums[COMPUTE] = 0.0
     return TimeShares(
         compute_percent=max(0.0, 100 - idle - sum(sums.values())),
-        collectives_percent=sums["collectives"],
-        infeed_percent=sums["infeed"],
-        outfeed_percent=sums["outfeed"],
-        host_percent=sums["host"],
+        collectives_percent=sums[COLLECTIVES],
+        infeed_percent=sums[INFEED],
+        outfeed_percent=sums[OUTFEED],
+        host_percent=sums[HOST],
         idle_percent=idle,
     )
 

@@ -90,7 +90,7 @@ def _line(command: Sequence[str], link: str, limits: TraceLimits) -> bytes:
         return line
     if child.broken:
         raise ValueError(f"xprof {child.broken}")
-    raise ValueError(f"xprof needed more than {time.monotonic() - begun_s:.2g} s")
+    raise ValueError(f"xprof needed more than {time.monotonic() - begun_s:.1f} s")
 
 
 def _answer(line: bytes, limits: TraceLimits) -> XprofPages:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tpusmi.profiler.xprof_tables import measured, number, with_column
+from tpusmi.profiler.xprof_tables import amount, measured, number, with_column
 from tpusmi.trace.figures import TracedSteps
 
 CUT_BELOW = 0.5
@@ -84,7 +84,7 @@ def compile_percent(steps: PageSteps | None) -> float | None:
 
 
 def _row(row: Mapping[str, Any]) -> StepRow:
-    parts = {k: number(v) or 0.0 for k, v in row.items() if k.endswith(_PARTS)}
+    parts = {k: amount(v) for k, v in row.items() if k.endswith(_PARTS)}
     time_ms = parts.get("stepTimeMs") or sum(parts.values())
     stated_ms = _stated_ms(row.get("tooltip"))
     if stated_ms is not None and abs(stated_ms - time_ms) > SAME_MS:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 ROWS_MOST, COLUMNS_MOST, TABLES_MOST = 200_000, 200, 50
 NUMBER_TEXT_MOST = 64
-SMALLEST = 1e-100
-"""What is nearer to 0 is 0: xprof begins its search for a maximum with the smallest double."""
+SMALLEST, LARGEST = 1e-100, 1e30
+"""What is nearer to 0 is 0: xprof begins its search for a maximum with the smallest double. No
+number above the largest is one.
+"""
 
 
 class PageTable(NamedTuple):
@@ -39,7 +40,7 @@ def property_of(page: Any, name: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """A finite number: of a number, or of a text such as `15.7%`. None for anything else."""
+    """A number: of a number, or of a text such as `15.7%`. None for anything else."""
     if isinstance(value, str) and len(value) <= NUMBER_TEXT_MOST:
         value = value.strip().removesuffix("%")
     elif isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -48,7 +49,7 @@ def number(value: Any) -> float | None:
         result = float(value)
     except (ValueError, OverflowError):
         return None
-    if not math.isfinite(result):
+    if not abs(result) <= LARGEST:  # nor if it is not a number
         return None
     return 0.0 if abs(result) < SMALLEST else result
 
@@ -57,6 +58,11 @@ def measured(value: Any) -> float | None:
     """A number above 0: xprof prints 0 for what it has not measured."""
     result = number(value)
     return result if result is not None and result > 0 else None
+
+
+def amount(value: Any) -> float:
+    """A number, at least 0; 0 for anything else."""
+    return max(0.0, number(value) or 0.0)
 
 
 def count(value: Any) -> int:

@@ -39,6 +39,7 @@ def to_dict(clearing: Clearing) -> dict[str, Any]:
         "living": clearing.living,
         "of_other_users": clearing.of_others,
         "unread": clearing.unread,
+        "captures": list(clearing.captures),
     }
 
 
@@ -50,6 +51,9 @@ def _lines(clearing: Clearing) -> Iterator[str]:
         yield f"kept {_named(file)}\n    {file.path} {file.why}"
     if not clearing.files:
         yield "nothing to forget: no job of yours has ended"
+    if clearing.captures:
+        removed = "removed" if clearing.done else "would remove"
+        yield f"{removed} {counted(len(clearing.captures), 'file')} of old captures"
     if clearing.of_others:
         jobs = counted(clearing.of_others, "ended job")
         yield f"left {jobs} of other users: root or those users may forget them"

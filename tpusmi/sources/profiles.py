@@ -34,8 +34,6 @@ KEPT_S = 600.0
 PROCESSES_MOST = 64
 SHARE_MOST, RATE_MOST = 100.0, 1e18
 """Above this a figure makes no sense. Rounding may exceed 100 % by a little: see `_share`."""
-ACCELERATORS = ("tpu", "gpu")
-"""Kinds of planes that are devices. Those of a CPU are the threads of one pool."""
 
 
 class _Capture(NamedTuple):
@@ -88,11 +86,16 @@ class Profiles:
 
 def _readings(process: ProcessKey, capture: _Capture) -> Iterator[Reading]:
     profile, at_s = capture
-    cores = profile.cores if profile.backend in ACCELERATORS else ()
-    for core in cores:
+    for core in profile.cores:
         if core.local_index is None:
             continue
-        key = TracedKey(process=process, index=core.local_index, id=core.id, devices=len(cores))
+        key = TracedKey(
+            process=process,
+            index=core.local_index,
+            id=core.id,
+            devices=len(profile.cores),
+            platform=profile.backend,
+        )
         for metric, value in _figures(core):
             if value is not None:
                 yield Reading(metric, key, value, at_s, PROFILE, FRESH_S)

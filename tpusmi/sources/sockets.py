@@ -68,6 +68,15 @@ def listeners() -> dict[int, Listener] | None:
         return _by_tables()
 
 
+def listeners_on(port: int) -> set[Listener]:
+    """All sockets that listen on one port, of any process; empty where that is unknown."""
+    try:
+        return {it for family in (10, 2) for number, it in _by_netlink(family) if number == port}
+    except (OSError, struct.error):
+        listener = (_by_tables() or {}).get(port)
+        return set() if listener is None else {listener}
+
+
 def listening_sockets() -> dict[int, int]:
     """Inodes of the listening sockets, by port. Empty where they are unknown."""
     return {port: listener.inode for port, listener in (listeners() or {}).items()}
@@ -131,6 +140,12 @@ def user_of_connection(
     """The uid of the socket at the other end of a TCP connection, from the packed addresses and the
     ports of both ends; None when it is not on this machine, or the kernel does not report it.
     """
+    socket = other_end(family, theirs, ours)
+    return None if socket is None else socket.uid
+
+
+def other_end(family: int, theirs: tuple[bytes, int], ours: tuple[bytes, int]) -> Listener | None:
+    """The socket at the other end, accepted by one that listens. Its inode is 0 before that."""
     question = _END_QUESTION.pack(
         family, _TCP, 0, 0, _ANY,
         theirs[1].to_bytes(2, "big"), ours[1].to_bytes(2, "big"), theirs[0], ours[0],
@@ -140,9 +155,10 @@ def user_of_connection(
         answer = next(_netlink(_REQUEST, question))
     except OSError:
         return None
-    if _HEADER.unpack_from(answer)[1] != _BY_FAMILY or len(answer) < _USER + 4:
+    if _HEADER.unpack_from(answer)[1] != _BY_FAMILY or len(answer) < _USER + 8:
         return None
-    return int(struct.unpack_from("=I", answer, _USER)[0])
+    uid, inode = struct.unpack_from("=II", answer, _USER)
+    return Listener(inode, uid)
 
 
 def _inodes(fds: str, names: Iterable[str]) -> set[int]:

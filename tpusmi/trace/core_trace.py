@@ -7,7 +7,7 @@ from tpusmi.trace.operation_facts import OperationFacts
 PS_PER_S = 1e12
 
 
-class StepRow(NamedTuple):
+class DeviceStep(NamedTuple):
     """One step on one device, in picoseconds of the trace's clock."""
 
     name: str
@@ -53,6 +53,6 @@ class CoreTrace(NamedTuple):
     peak_hbm_bytes_per_s: float | None
     operations: tuple[OperationRow, ...]
     programs: tuple[ProgramRow, ...] = ()
-    steps: tuple[StepRow, ...] = ()
+    steps: tuple[DeviceStep, ...] = ()
     infeed: tuple[tuple[int, int], ...] = ()
     """Start and end of each wait for input."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tpusmi.text import clean, counted, ranges
@@ -22,12 +23,14 @@ from tpusmi.trace.step_times import (
     steps_of_all,
     steps_of_host,
 )
-from tpusmi.trace.stream_device import gpu_planes, read_cpu, read_gpu
+from tpusmi.trace.stream_device import GpuPlane, gpu_planes, read_cpu
 from tpusmi.trace.tpu_plane import PLANE as TPU_PLANE
 from tpusmi.trace.tpu_plane import CoreIds, TpuPlane
-from tpusmi.trace.trace_file import TraceFile
+from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.xspace import XPlane, XSpace, read_space
 
+SIMULATED_HOST = "simulated"
+"""The host that tpusmi's simulator names in its traces."""
 ENVIRONMENT_PLANE = "Task Environment"
 HOST_TIME_SHARE = 0.5
 """Share of the time left after the devices that the host's lines may take."""
@@ -61,15 +64,21 @@ def read_trace(path: str, limits: TraceLimits) -> TraceProfile:
 
 def _devices(space: XSpace, file: TraceFile) -> _Devices:
     tpus = [(match, plane) for plane in space.planes if (match := TPU_PLANE.fullmatch(plane.name))]
-    ids = CoreIds(plane for _, plane in tpus)
-    cores = [TpuPlane(plane, int(match[1])).read(ids) for match, plane in tpus]
-    gpus = [] if cores else [read_gpu(plane, i) for i, plane in gpu_planes(space.planes)]
+    cores = [*_tpu_cores(tpus)]
+    gpus = [] if cores else [GpuPlane(plane, i).read() for i, plane in gpu_planes(space.planes)]
     host = _host(space.planes, file, with_operations=not (cores or gpus))
     if cores or gpus:
         return _Devices("tpu" if cores else "gpu", cores or gpus, host)
     most = file.limits.operations_most
     cpus = [read_cpu(i, events, most) for i, events in sorted(host.cpu_events.items())]
     return _Devices("cpu" if cpus else None, cpus, host)
+
+
+def _tpu_cores(tpus: list[tuple[re.Match[str], XPlane]]) -> Iterator[CoreTrace]:
+    ids = CoreIds(plane for _, plane in tpus)
+    for match, plane in tpus:
+        yield TpuPlane(plane, int(match[1])).read(ids)
+        plane.forget()
 
 
 def _host(planes: Sequence[XPlane], file: TraceFile, with_operations: bool) -> HostTrace:
@@ -89,6 +98,7 @@ def _capture(space: XSpace, file: TraceFile) -> Capture:
         host=clean(space.hosts[0], 200) or None if space.hosts else None,
         captured_at_s=started / 1e9 if isinstance(started, int) and started > 0 else None,
         trace_bytes=file.size,
+        simulated=space.hosts == (SIMULATED_HOST,),
     )
 
 

@@ -22,7 +22,7 @@ from tpusmi.trace.messages import (
     numbers,
     varint,
 )
-from tpusmi.trace.trace_file import TraceFile
+from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.xspace import XLine, XPlane
 
 BLOCK_BYTES = 256 * 1024
@@ -151,18 +151,26 @@ class EventReader:
         zero = line.timestamp_ns * PS_PER_NS
         starts = _times(offsets, zero)
         lengths = _times(durations)
-        if not self.has_device_clock:
-            return EventBlock(numbers(ids), starts, lengths, starts, lengths, tails)
-        has_own = [bool(own) for own in device[1]]
-        own_starts, own_lengths = _times(device[0]), _times(device[1])
-        if not all(has_own):
-            own_starts = array("q", _chosen(has_own, own_starts, starts))
-            own_lengths = array("q", _chosen(has_own, own_lengths, lengths))
-        return EventBlock(numbers(ids), starts, lengths, own_starts, own_lengths, tails)
+        own_starts, own_lengths = starts, lengths
+        if self.has_device_clock:
+            has_own = [bool(own) for own in device[1]]
+            own_starts = _chosen(has_own, _times(device[0]), starts)
+            own_lengths = _chosen(has_own, _times(device[1]), lengths)
+        return EventBlock(
+            ids=numbers(ids),
+            starts=starts,
+            durations=lengths,
+            device_starts=own_starts,
+            device_durations=own_lengths,
+            tails=tails,
+        )
 
 
-def _chosen(has_own: Sequence[bool], own: Sequence[int], others: Sequence[int]) -> Iterator[int]:
-    return (a if has else b for has, a, b in zip(has_own, own, others, strict=True))
+def _chosen(has_own: Sequence[bool], own: array[int], others: array[int]) -> array[int]:
+    if all(has_own):
+        return own
+    rows = zip(has_own, own, others, strict=True)
+    return array("q", [mine if has else other for has, mine, other in rows])
 
 
 def _times(packed: Sequence[bytes], zero: int = 0) -> array[int]:

@@ -154,7 +154,14 @@ class Capture(NamedTuple):
 
 
 class TraceProfile(NamedTuple):
-    """All that one trace of one host shows."""
+    """All that one trace of one host shows.
+
+    >>> p = tpusmi.profile(duration_ms=100, simulate="v5e-8", xprof=False, cost_s=0)
+    >>> p.backend, len(p.cores), p.capture.how, p.capture.asked_s
+    ('tpu', 8, 'agent', 0.1)
+    >>> round(p.duty_cycle_percent + p.idle_percent)
+    100
+    """
 
     capture: Capture
     backend: str | None

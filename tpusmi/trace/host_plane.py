@@ -22,7 +22,7 @@ MEMORY = frozenset(("MemoryAllocation", "MemoryDeallocation"))
 _COMPILE = re.compile(r"backend_compile|(?:\w+::)?\w*Compile(?:Internal)?|XlaCompile\w*")
 _INPUT = re.compile(r"IteratorGetNext\w*|Iterator::\w+|.*DataLoader.*__next__|PyGrain\w+.*")
 _GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc")
-MARKERS_MOST, EVENTS_MOST, DEVICES_MOST = 100_000, 2_000_000, 4096
+MARKERS_MOST, EVENTS_MOST, DEVICES_MOST = 100_000, 1_000_000, 4096
 MXU_STAT = "matrix_unit_utilization_percent"
 
 
@@ -35,15 +35,23 @@ class Marker(NamedTuple):
     duration: int
 
 
+class OperationKey(NamedTuple):
+    """What tells one operation of a CPU or a GPU from the others."""
+
+    program: str
+    program_id: int | None
+    name: str
+    kernel: str = ""
+    path: str = ""
+
+
 class CpuEvent(NamedTuple):
     """One operation on a device of the CPU backend."""
 
     line: int
     start: int
     duration: int
-    program: str
-    operation: str
-    program_id: int | None
+    key: OperationKey
 
 
 class HostTrace(NamedTuple):
@@ -86,6 +94,7 @@ class HostPlane:
         self._compiles: list[tuple[int, int]] = []
         self._waits: list[tuple[int, int, int]] = []
         self._cpu: dict[int, list[CpuEvent]] = {}
+        self._keys: dict[OperationKey, OperationKey] = {}
         self._left = EVENTS_MOST
         self._kinds = self._kinds_of_use()
 
@@ -171,17 +180,15 @@ class HostPlane:
         program, program_id = stats.get("hlo_module"), stats.get("program_id")
         if not isinstance(operation, str) or not isinstance(device, int) or device < 0:
             return
+        key = OperationKey(
+            program=clean(program, 200) if isinstance(program, str) else "",
+            program_id=program_id if isinstance(program_id, int) else None,
+            name=clean(operation, 200),
+        )
+        key = self._keys.setdefault(key, key)
         if device in self._cpu or len(self._cpu) < DEVICES_MOST:
-            self._cpu.setdefault(device, []).append(
-                CpuEvent(
-                    line=event.line,
-                    start=event.start,
-                    duration=event.duration,
-                    program=clean(program, 200) if isinstance(program, str) else "",
-                    operation=clean(operation, 200),
-                    program_id=program_id if isinstance(program_id, int) else None,
-                )
-            )
+            cpu = CpuEvent(line=event.line, start=event.start, duration=event.duration, key=key)
+            self._cpu.setdefault(device, []).append(cpu)
 
 
 def _device(stats: dict[str, StatValue]) -> int | None:

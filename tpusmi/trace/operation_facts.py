@@ -19,7 +19,7 @@ OFF_DUTY = frozenset(
 WRAPPERS = frozenset(("while", "conditional", "call"))
 """Categories of operations that only run others: their FLOPs are those of the others."""
 _COLLECTIVES = (
-    "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective",
+    "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective", "async-collective",
 )  # fmt: skip
 _EXCHANGES = ("send", "recv")
 _HOST_MEMORY = "S(5)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from tpusmi.trace.messages import NotATraceError, fields
-from tpusmi.trace.trace_file import TraceFile
+from tpusmi.trace.open_trace import TraceFile
 
 HEAD_BYTES = 4096
 _REPLACED = b"\xef\xbf\xbd"

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from tpusmi.trace.core_trace import PS_PER_S, CoreTrace, StepRow
+from tpusmi.trace.core_trace import PS_PER_S, CoreTrace, DeviceStep
 from tpusmi.trace.figures import TracedSteps
 from tpusmi.trace.host_plane import Marker
 
@@ -14,7 +14,7 @@ CUT_OFF_BELOW = 0.9
 """The first or last step is cut off when it has a smaller share of the usual operations."""
 
 
-def whole_steps(rows: Sequence[StepRow]) -> list[StepRow]:
+def whole_steps(rows: Sequence[DeviceStep]) -> list[DeviceStep]:
     """The steps of one device that the capture did not cut off, which can only be the outer two.
 
     Such a step has fewer operations than those between. One step alone cannot be judged, and counts

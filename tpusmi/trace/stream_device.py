@@ -9,8 +9,8 @@ from typing import NamedTuple
 from tpusmi.text import clean
 from tpusmi.trace.busy_time import BusyTime, SelfTimes, Tally
 from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow
-from tpusmi.trace.event_blocks import EventReader, stat_messages
-from tpusmi.trace.host_plane import CpuEvent
+from tpusmi.trace.event_blocks import EventReader, packed_number, stat_messages
+from tpusmi.trace.host_plane import CpuEvent, OperationKey
 from tpusmi.trace.operation_facts import (
     COLLECTIVES,
     HOST,
@@ -19,8 +19,8 @@ from tpusmi.trace.operation_facts import (
     framework_name,
     share_of,
 )
-from tpusmi.trace.troubles import CaptureError, Trouble
-from tpusmi.trace.xspace import StatValue, XPlane
+from tpusmi.trace.troubles import CaptureError, Trouble, too_many_operations
+from tpusmi.trace.xspace import StatValue, XLine, XPlane
 
 GPU_PLANE = re.compile(r"/device:GPU:(\d{1,9})")
 EVENTS_MOST = 2_000_000
@@ -32,16 +32,8 @@ DERIVED_LINES = frozenset(
     )
 )  # fmt: skip
 """Lines that only repeat what the streams have, or have no operations."""
-
-
-class OperationKey(NamedTuple):
-    """What tells one operation from the others."""
-
-    program: str
-    program_id: int | None
-    name: str
-    kernel: str
-    path: str
+KEY_STATS = ("hlo_module", "hlo_op", "program_id", "name", "tf_op")
+"""Stats of an event that tell its operation from others."""
 
 
 class StreamEvent(NamedTuple):
@@ -79,8 +71,7 @@ class StreamDevice:
 
     def _tally(self, key: Hashable) -> Tally:
         if len(self._tallies) >= self._limit:
-            sentence = "The trace has more different operations than the limit."
-            raise CaptureError(Trouble.FAILED, sentence)
+            raise too_many_operations("The trace")
         return self._tallies.setdefault(key, Tally())  # type: ignore[arg-type]
 
     def trace(self, plane: str, index: int, stats: dict[str, StatValue]) -> CoreTrace:
@@ -127,32 +118,55 @@ class StreamDevice:
                 programs.setdefault((key.program, key.program_id), []).append(tally)
         for (name, id), tallies in programs.items():
             total = sum(tally.self_ps for tally in tallies)
-            yield ProgramRow(name, id, total, (), min(tally.runs for tally in tallies))
+            yield ProgramRow(
+                name=name,
+                id=id,
+                total_ps=total,
+                starts=(),
+                runs=min(tally.runs for tally in tallies),
+            )
 
 
-def read_gpu(plane: XPlane, index: int) -> CoreTrace:
-    """One GPU: the union of its streams."""
-    device = StreamDevice(plane.file.limits.operations_most)
-    reader, left = EventReader(plane), EVENTS_MOST
-    for line in plane.lines():
-        if line.name in DERIVED_LINES:
-            continue
-        events: list[StreamEvent] = []
-        kernels: dict[int, str] = {}
-        for block in reader.blocks(line, _Everything()):
-            left -= len(block.ids)
-            if left < 0:
-                sentence = f"{plane.file.name} has more events of one GPU than the limit."
+class GpuPlane:
+    """One GPU, as its streams are read."""
+
+    def __init__(self, plane: XPlane, index: int) -> None:
+        self._plane, self._index = plane, index
+        self._reader = EventReader(plane)
+        ids = plane.stat_ids(*KEY_STATS)
+        self._key_heads = tuple(b"\x08" + packed_number(id) for id in ids if id is not None)
+        self._keys: dict[tuple[object, ...], OperationKey] = {}
+        self._left = EVENTS_MOST
+
+    def read(self) -> CoreTrace:
+        """All that the plane shows: the union of its streams."""
+        device = StreamDevice(self._plane.file.limits.operations_most)
+        for line in self._plane.lines():
+            if line.name not in DERIVED_LINES:
+                device.add([*self._events(line)])
+        return device.trace(self._plane.name, self._index, self._plane.stats())
+
+    def _events(self, line: XLine) -> Iterator[StreamEvent]:
+        for block in self._reader.blocks(line, _Everything()):
+            self._left -= len(block.ids)
+            if self._left < 0:
+                sentence = f"{self._plane.file.name} has more events of one GPU than the limit."
                 raise CaptureError(Trouble.FAILED, sentence)
             for id, start, took, tail in zip(
                 block.ids, block.starts, block.durations, block.tails, strict=True
             ):
-                if id not in kernels:
-                    kernels[id] = clean(plane.kind(id).name, NAME_MOST)
-                stats = plane.named(stat_messages(tail))
-                events.append(StreamEvent(start, took, _key(kernels[id], stats)))
-        device.add(events)
-    return device.trace(plane.name, index, plane.stats())
+                yield StreamEvent(start, took, self._key(id, tail))
+
+    def _key(self, id: int, tail: bytes) -> OperationKey:
+        """The key of an event. Equal stats mean an equal key, which is then not made again."""
+        stats = [one for one in stat_messages(tail) if one.startswith(self._key_heads)]
+        raw = (id, *stats)
+        if raw not in self._keys:
+            if len(self._keys) >= self._plane.file.limits.operations_most:
+                raise too_many_operations(self._plane.file.name)
+            kernel = clean(self._plane.kind(id).name, NAME_MOST)
+            self._keys[raw] = _key(kernel, self._plane.named(stats))
+        return self._keys[raw]
 
 
 def read_cpu(index: int, events: list[CpuEvent], limit: int) -> CoreTrace:
@@ -160,8 +174,7 @@ def read_cpu(index: int, events: list[CpuEvent], limit: int) -> CoreTrace:
     device = StreamDevice(limit)
     lines: dict[int, list[StreamEvent]] = {}
     for event in events:
-        key = OperationKey(event.program, event.program_id, event.operation, "", "")
-        lines.setdefault(event.line, []).append(StreamEvent(event.start, event.duration, key))
+        lines.setdefault(event.line, []).append(StreamEvent(event.start, event.duration, event.key))
     for line in lines.values():
         device.add(line)
     return device.trace(f"CPU device {index}", index, {})

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from tpusmi import chips
 from tpusmi.text import clean
 from tpusmi.trace.busy_time import BusyTime, OutOfOrderError, SelfTimes, Tally
-from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow, StepRow
+from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow, DeviceStep
 from tpusmi.trace.event_blocks import EventBlock, EventReader
 from tpusmi.trace.messages import NotATraceError, fields
 from tpusmi.trace.operation_facts import INFEED, OFF_DUTY, OperationFacts, facts_of
-from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.trace.troubles import CaptureError, Trouble, too_many_operations
 from tpusmi.trace.xspace import StatValue, XLine, XPlane
 
 PLANE = re.compile(r"/device:TPU:(\d{1,9})")
@@ -30,7 +30,7 @@ PEAK_LEAST, PEAK_MOST = 1e-3, 1e9
 """What a trace may state as a peak, in TFLOP/s or GB/s: with less, shares of it are infinite."""
 
 
-class Event(NamedTuple):
+class NamedEvent(NamedTuple):
     """One event of a line that has few."""
 
     name: str
@@ -83,7 +83,7 @@ class TpuPlane:
             infeed=tuple(self._waits),
         )
 
-    def _captured(self, steps: list[Event]) -> int:
+    def _captured(self, steps: list[NamedEvent]) -> int:
         """From the first operation or step to the end of the last, as xprof takes it."""
         if self._busy.first is None:
             return 0
@@ -150,12 +150,18 @@ class TpuPlane:
         device_starts, negative, starts, durations, ids = zip(*rows, strict=True)
         starts = tuple(sorted(starts))
         own = [-duration for duration in negative]
-        return EventBlock(ids, starts, durations, device_starts, own, ())
+        return EventBlock(
+            ids=ids,
+            starts=starts,
+            durations=durations,
+            device_starts=device_starts,
+            device_durations=own,
+            tails=(),
+        )
 
     def _tally(self, id: Hashable) -> Tally:
         if len(self._facts) >= self._plane.file.limits.operations_most:
-            sentence = f"{self._plane.file.name} has more different operations than the limit."
-            raise CaptureError(Trouble.FAILED, sentence)
+            raise too_many_operations(self._plane.file.name)
         if id not in self._facts:
             facts = self._facts[id] = facts_of(self._plane.kind(int(id)))  # type: ignore[call-overload]
             if facts.category in OFF_DUTY:
@@ -166,7 +172,7 @@ class TpuPlane:
         for id, tally in self._times.tallies.items():
             yield OperationRow(self._facts[id], tally.runs, tally.self_ps)
 
-    def _events(self, line: XLine | None, most: int) -> Iterator[Event]:
+    def _events(self, line: XLine | None, most: int) -> Iterator[NamedEvent]:
         """The events of a line by name, at most so many, sorted by start."""
         if line is None:
             return
@@ -176,7 +182,7 @@ class TpuPlane:
             for id, start, duration in zip(block.ids, block.starts, block.durations, strict=True):
                 if id not in names:
                     names[id] = clean(self._plane.kind(id).name, 200)
-                yield Event(names[id], start, duration)
+                yield NamedEvent(names[id], start, duration)
                 most -= 1
                 if most <= 0:
                     return
@@ -191,13 +197,19 @@ class TpuPlane:
                 starts.setdefault(name, []).append(start)
         for name, (runs, total) in totals.items():
             own = tuple(sorted(starts[name]))
-            yield ProgramRow(_PROGRAM_ID.sub("", name), program_id(name), total, own, runs)
+            yield ProgramRow(
+                name=_PROGRAM_ID.sub("", name),
+                id=program_id(name),
+                total_ps=total,
+                starts=own,
+                runs=runs,
+            )
 
 
 class StepCounts:
     """Counts the operations that begin in each step of a device."""
 
-    def __init__(self, steps: list[Event]) -> None:
+    def __init__(self, steps: list[NamedEvent]) -> None:
         self._steps = sorted(steps, key=lambda step: step.start)
         self._first = 0
         self._counts = [0] * len(steps)
@@ -217,10 +229,10 @@ class StepCounts:
             if step.start + step.duration <= starts[0]:
                 self._first = i + 1
 
-    def rows(self) -> Iterator[StepRow]:
+    def rows(self) -> Iterator[DeviceStep]:
         """The steps, with their counts."""
         for (name, start, duration), count in zip(self._steps, self._counts, strict=True):
-            yield StepRow(name, start, start + duration, count)
+            yield DeviceStep(name, start, start + duration, count)
 
 
 class CoreIds:

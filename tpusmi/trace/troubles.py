@@ -21,8 +21,22 @@ class Trouble(Enum):
 
 
 class CaptureError(Exception):
-    """A capture or an analysis that failed: `str()` is a sentence for the user."""
+    """A capture or an analysis that failed: `str()` is a sentence for the user.
+
+    `trouble` is its kind.
+
+    >>> try:
+    ...     tpusmi.profile("absent.xplane.pb")
+    ... except tpusmi.CaptureError as error:
+    ...     print(f"{error.trouble.value}: {error}")
+    absent: absent.xplane.pb: no such file or directory
+    """
 
     def __init__(self, trouble: Trouble, sentence: str) -> None:
         super().__init__(sentence)
         self.trouble = trouble
+
+
+def too_many_operations(name: str) -> CaptureError:
+    """A trace with more operations than are told apart."""
+    return CaptureError(Trouble.FAILED, f"{name} has more different operations than the limit.")

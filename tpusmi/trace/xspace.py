@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,12 +16,15 @@ from tpusmi.trace.messages import (
     signed,
     text,
 )
-from tpusmi.trace.trace_file import TraceFile
+from tpusmi.trace.open_trace import TraceFile
 
-PLANES_MOST, LINES_MOST = 10_000, 100_000
-NAMES_MOST = 1_000_000
-"""Entries of one table of a plane."""
-NAME_MOST = 1024
+PLANES_MOST = 10_000
+NAME_MOST = 256
+"""Bytes of a name that are kept."""
+LINES, KINDS, NAMES, STATS = 3, 4, 5, 6
+"""Numbers of the fields of a plane."""
+KEY_BYTES = 16
+"""Longer than the key of a table's entry."""
 MESSAGES_MOST = 100
 """Errors and warnings that are read from a trace."""
 
@@ -55,36 +59,58 @@ class XSpace(NamedTuple):
     hosts: tuple[str, ...]
 
 
+class _Places:
+    """Where the parts of one kind are: two numbers each, since a trace can have a million."""
+
+    def __init__(self) -> None:
+        self._bounds = array("q")
+
+    def __len__(self) -> int:
+        return len(self._bounds) // 2
+
+    def add(self, start: int, end: int) -> None:
+        """Adds one."""
+        self._bounds.append(start)
+        self._bounds.append(end)
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        return self._bounds[2 * index], self._bounds[2 * index + 1]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._bounds[::2], self._bounds[1::2], strict=True)
+
+
 class XPlane:
-    """One plane. Its tables are read when they are first needed."""
+    """One plane. Its parts are looked up, and its tables read, when they are first needed."""
 
     def __init__(self, file: TraceFile, start: int, end: int) -> None:
         self.file, self.name = file, ""
-        self._lines: list[tuple[int, int]] = []
-        self._kinds: list[tuple[int, int]] = []
-        self._names: list[tuple[int, int]] = []
-        self._stats: list[tuple[int, int]] = []
+        self._start, self._end = start, end
+        self._parts: dict[int, _Places] = {}
         self._stat_names: dict[int, str] | None = None
-        self._places: dict[int, tuple[int, int]] | None = None
-        self._index(start, end)
+        self._kinds: dict[int, int] | None = None
+        for number, first, last in file.fields(start, end):
+            if number == 2 and last >= 0:
+                self.name = text(file.message(first, min(last, first + NAME_MOST)))
+                break
 
-    def _index(self, start: int, end: int) -> None:
-        tables = {3: self._lines, 4: self._kinds, 5: self._names, 6: self._stats}
-        left = NAMES_MOST
-        for number, first, last in self.file.fields(start, end):
-            if last < 0:
-                continue
-            if number == 2:
-                self.name = text(self.file.message(first, min(last, first + NAME_MOST)))
-            elif number in tables:
-                tables[number].append((first, last))
-                left -= 1
-                if left < 0 or len(self._lines) > LINES_MOST:
-                    raise NotATraceError("it has more parts than any real trace")
+    def forget(self) -> None:
+        """Gives back the memory of the tables."""
+        self._parts, self._stat_names, self._kinds = {}, None, None
+
+    def _places(self, number: int) -> _Places:
+        """Where the fields of that number are: lines, kinds of events, names or stats."""
+        if not self._parts:
+            self._parts = {number: _Places() for number in (LINES, KINDS, NAMES, STATS)}
+            for part, first, last in self.file.fields(self._start, self._end):
+                if part in self._parts and last >= 0:
+                    self._parts[part].add(first, last)
+                    self.file.count_part()
+        return self._parts[number]
 
     def lines(self) -> Iterator[XLine]:
         """The lines, without their events."""
-        for start, end in self._lines:
+        for start, end in self._places(LINES):
             yield _line(self.file, start, end)
 
     @property
@@ -92,7 +118,7 @@ class XPlane:
         """Names of stats, and other texts that stats refer to, by id."""
         if self._stat_names is None:
             self._stat_names = {}
-            for start, end in self._names:
+            for start, end in self._places(NAMES):
                 key, value = _entry(self.file.message(start, end))
                 self._stat_names[key] = _first_text(value, 2)
         return self._stat_names
@@ -104,7 +130,7 @@ class XPlane:
 
     def stats(self) -> dict[str, StatValue]:
         """The stats of the plane itself."""
-        return self.named([self.file.message(start, end) for start, end in self._stats])
+        return self.named([self.file.message(start, end) for start, end in self._places(STATS)])
 
     def named(self, packed: list[bytes]) -> dict[str, StatValue]:
         """Stats by name, with the text of each reference."""
@@ -138,19 +164,20 @@ class XPlane:
 
     def kind_names(self) -> Iterator[tuple[int, str]]:
         """The ids and names of the kinds of events."""
-        for start, end in self._kinds:
+        for start, end in self._places(KINDS):
             key, value = _entry(self.file.message(start, end))
             yield key, _first_text(value, 2)
 
     def kind(self, id: int) -> XEventMetadata:
         """What the events of that id share. Without names when the plane does not say."""
-        if self._places is None:
-            self._places = {}
-            for start, end in self._kinds:
-                head = self.file.message(start, min(end, start + 16))
-                self._places[_key(head)] = (start, end)
-        start, end = self._places.get(id, (0, 0))
-        return self._decoded(_entry(self.file.message(start, end))[1])
+        places = self._places(KINDS)
+        if self._kinds is None:
+            self._kinds = {}
+            for i, (start, end) in enumerate(places):
+                self._kinds[_key(self.file.message(start, min(end, start + KEY_BYTES)))] = i
+        if id not in self._kinds:
+            return XEventMetadata("", "", {})
+        return self._decoded(_entry(self.file.message(*places[self._kinds[id]]))[1])
 
     def _decoded(self, packed: bytes) -> XEventMetadata:
         name = display_name = ""

@@ -20,7 +20,7 @@ WORTH_A_PAUSE_S = 0.1
 def head(p: TraceProfile, width: int) -> list[Line]:
     """What was captured, when and how, and what it cost."""
     c = p.capture
-    device = text.clean(p.device_type or "", 40) or (p.backend or "").upper() or "Unknown device"
+    device = device_name(p) or "Unknown device"
     cores = text.counted(len(p.cores), "core") if p.cores else ""
     pid = "" if c.pid is None else f"pid {c.pid}"
     whose = "".join(f"{DOT}{fact}" for fact in (cores, text.clean(c.host or "", 64), pid) if fact)
@@ -92,6 +92,11 @@ def _cost_style(cost: CaptureCost) -> str:
     before, during = cost.steps_per_s_before, cost.steps_per_s_during
     is_much = before and during is not None and during < before * 0.9
     return "warn" if is_much else "dim"
+
+
+def device_name(p: TraceProfile) -> str:
+    """The trace's name of the device, else `TPU`, `GPU` or `CPU`: safe to print; may be empty."""
+    return text.clean(p.device_type or "", 40) or text.clean(p.backend or "", 8).upper()
 
 
 def label(p: TraceProfile) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.capture_words import label, local_time
+from tpusmi.report.profile.capture_words import device_name, label, local_time
 from tpusmi.report.profile.figure_lines import SHARES, step_time
 from tpusmi.report.profile.operation_changes import GONE, NEW, Change, changes, step_s
 from tpusmi.report.profile.styled import LEAST_WIDTH, Line, facts, heading, joined, paragraph
@@ -61,7 +61,7 @@ def lines(old: TraceProfile, new: TraceProfile, width: int) -> list[Line]:
 
 def incomparable(old: TraceProfile, new: TraceProfile) -> list[str]:
     """Why figures of the two say little about each other, in sentences."""
-    names = [text.clean(p.device_type or "", 40) or (p.backend or "") for p in (old, new)]
+    names = [device_name(p) for p in (old, new)]
     cores = [len(p.cores) for p in (old, new)]
     reasons = []
     if names[0] != names[1]:
@@ -87,7 +87,7 @@ def _who(name: str, p: TraceProfile, width: int) -> list[Line]:
     parts = (
         label(p),
         "" if c.pid is None else f"pid {c.pid}",
-        text.clean(p.device_type or "", 40),
+        device_name(p),
         text.counted(len(p.cores), "core") if p.cores else "",
         f"captured {moment}" if (moment := local_time(c.captured_at_s)) else "",
         f"{words.duration(p.captured_s)} long" if p.captured_s is not None else "",
@@ -187,7 +187,7 @@ def _change(pair: Pair) -> tuple[str, str, str]:
     by = pair.new - pair.old
     if not by:
         return "same", "", "dim"
-    ratio = f"{100 * by / pair.old:+.0f} %" if pair.old > 0 else ""
+    ratio = _ratio(pair.old, pair.new)
     is_same = abs(by) < SAME_POINTS if pair.is_percent else abs(by) <= SAME_RATIO * abs(pair.old)
     style = (
         "dim" if is_same else {1: "good", -1: "bad", 0: "plain"}[pair.good * (1 if by > 0 else -1)]
@@ -195,6 +195,13 @@ def _change(pair: Pair) -> tuple[str, str, str]:
     if pair.is_percent:
         return f"{by:+.1f} points", "", style
     return f"{'+' if by > 0 else '-'}{pair.format(abs(by))}", ratio, style
+
+
+def _ratio(old: float, new: float) -> str:
+    """`+12 %`, and `×12` from ten times on; empty where the old one is 0."""
+    if old <= 0:
+        return ""
+    return f"×{new / old:.0f}" if new >= 10 * old else f"{100 * (new / old - 1):+.0f} %"
 
 
 def _operations(old: TraceProfile, new: TraceProfile, width: int) -> list[list[Line]]:
@@ -221,7 +228,7 @@ def _table(title: str, chosen: Sequence[Change], unit: str, width: int) -> list[
 def _operation(c: Change, unit: str) -> Sequence[Cell]:
     format = words.percent if unit.startswith("share") else words.duration
     style = "bad" if c.by > 0 else "good"
-    ratio = c.state or f"{100 * c.by / c.old:+.0f} %"
+    ratio = c.state or _ratio(c.old, c.new)
     return (
         (format(c.old) if c.state != NEW else "", "dim"),
         (format(c.new) if c.state != GONE else "", "plain"),

@@ -8,17 +8,17 @@ BAD, WARN, NOTE = "bad", "warn", "dim"
 """Styles, from the worst: it costs much time, it costs some, it is about the capture itself."""
 
 
-class Case(NamedTuple):
-    """One finding. Its texts may name the fields of `Evidence`, and `pid`."""
+class FindingCase(NamedTuple):
+    """One finding. Its texts may name the fields of `ProfileEvidence`, and `pid`."""
 
     code: str
     measure: str
-    """The field of `Evidence` that it is judged by."""
+    """The field of `ProfileEvidence` that it is judged by."""
     least: float
     """It holds from here on."""
     weight: float
     """Percent of the time that it may cost, for each unit of the measure: findings are sorted by
-    it. Negative: the cost is unknown, and this is where it stands.
+    it. Negative: the cost is unknown, and this counts instead.
     """
     title: str
     figure: str
@@ -31,8 +31,8 @@ class Case(NamedTuple):
     """Code of a finding that says the same better."""
 
 
-CASES: tuple[Case, ...] = (
-    Case(
+CASES: tuple[FindingCase, ...] = (
+    FindingCase(
         code="input_bound",
         measure="input_percent",
         least=10.0,
@@ -43,7 +43,7 @@ CASES: tuple[Case, ...] = (
         advice="load ahead: put the next batch on the device while the step runs, use more loader"
         " workers, cache decoded data, read larger files",
     ),
-    Case(
+    FindingCase(
         code="idle_small",
         measure="idle_small_percent",
         least=10.0,
@@ -54,7 +54,7 @@ CASES: tuple[Case, ...] = (
         advice="put the whole step into one jax.jit, and several steps into jax.lax.scan;"
         " call no jnp function outside of jit",
     ),
-    Case(
+    FindingCase(
         code="idle",
         measure="idle_percent",
         least=10.0,
@@ -65,7 +65,7 @@ CASES: tuple[Case, ...] = (
         advice="the host is too slow: do not read results in each step (float(loss), print), start"
         " the next step before waiting; see what it does: `py-spy top --pid {pid}`",
     ),
-    Case(
+    FindingCase(
         code="recompilation",
         measure="compile_percent",
         least=2.0,
@@ -76,7 +76,7 @@ CASES: tuple[Case, ...] = (
         advice="keep shapes, dtypes and static arguments the same in all steps (pad the last"
         " batch); JAX_LOG_COMPILES=1 names the functions",
     ),
-    Case(
+    FindingCase(
         code="host_transfers",
         measure="host_percent",
         least=10.0,
@@ -87,7 +87,7 @@ CASES: tuple[Case, ...] = (
         advice="keep these arrays on the device; if they are offloaded on purpose, offload fewer,"
         " or start the copies earlier, so that they run beside the computation",
     ),
-    Case(
+    FindingCase(
         code="copies",
         measure="copies_percent",
         least=10.0,
@@ -98,7 +98,7 @@ CASES: tuple[Case, ...] = (
         advice="if they are to the host's memory, offload less; else look for large arrays that"
         " change their layout",
     ),
-    Case(
+    FindingCase(
         code="collectives",
         measure="collectives_percent",
         least=20.0,
@@ -109,7 +109,7 @@ CASES: tuple[Case, ...] = (
         advice="shard less finely or along other axes, use larger batches per device, and see under"
         " CORES whether one core makes the others wait; `tpusmi topo` shows bad links",
     ),
-    Case(
+    FindingCase(
         code="slow_core",
         measure="slow_core_percent",
         least=5.0,
@@ -120,7 +120,7 @@ CASES: tuple[Case, ...] = (
         advice="all others wait for it: see in tpusmi whether it throttles or has a bad link; if it"
         " stays so with another job, report the host",
     ),
-    Case(
+    FindingCase(
         code="busy_core",
         measure="busy_core_points",
         least=10.0,
@@ -132,7 +132,7 @@ CASES: tuple[Case, ...] = (
         " and pipeline stages",
         unless="slow_core",
     ),
-    Case(
+    FindingCase(
         code="unused_core",
         measure="unused_core_points",
         least=10.0,
@@ -142,7 +142,7 @@ CASES: tuple[Case, ...] = (
         where="",
         advice="shard over all devices: the mesh should contain each of jax.devices()",
     ),
-    Case(
+    FindingCase(
         code="slow_matmuls",
         measure="matmul_loss_percent",
         least=5.0,
@@ -153,7 +153,7 @@ CASES: tuple[Case, ...] = (
         advice="use bfloat16 instead of float32, larger batches, and sizes that are multiples of"
         " 128 (256 from v6e on): the rest is padding",
     ),
-    Case(
+    FindingCase(
         code="low_mxu",
         measure="low_mxu_loss_percent",
         least=5.0,
@@ -164,7 +164,7 @@ CASES: tuple[Case, ...] = (
         advice="see under OPERATIONS what runs instead: fuse it, do it in bfloat16, use larger"
         " batches; sizes that are not multiples of 128 are padded",
     ),
-    Case(
+    FindingCase(
         code="layout",
         measure="layout_percent",
         least=10.0,
@@ -175,7 +175,7 @@ CASES: tuple[Case, ...] = (
         advice="keep one layout from operation to operation; write scans that carry and stack less,"
         " and avoid slices and concatenations within loops",
     ),
-    Case(
+    FindingCase(
         code="hbm_bound",
         measure="hbm_bound_percent",
         least=30.0,
@@ -186,7 +186,7 @@ CASES: tuple[Case, ...] = (
         advice="read and write less: bfloat16 activations, fused kernels (flash attention), larger"
         " batches for the same weights, less rematerialization",
     ),
-    Case(
+    FindingCase(
         code="outfeed",
         measure="outfeed_percent",
         least=5.0,
@@ -196,7 +196,7 @@ CASES: tuple[Case, ...] = (
         where="",
         advice="return fewer values per step, and fetch them every hundred steps",
     ),
-    Case(
+    FindingCase(
         code="callbacks",
         measure="callbacks_percent",
         least=2.0,
@@ -207,7 +207,7 @@ CASES: tuple[Case, ...] = (
         advice="remove jax.debug.print, jax.debug.callback and io_callback from the step, or call"
         " them every hundred steps",
     ),
-    Case(
+    FindingCase(
         code="one_operation",
         measure="top_percent",
         least=30.0,
@@ -217,7 +217,7 @@ CASES: tuple[Case, ...] = (
         where="{top}",
         advice="start there: whatever makes it faster makes the step faster",
     ),
-    Case(
+    FindingCase(
         code="uneven_steps",
         measure="uneven_ratio",
         least=1.5,
@@ -228,7 +228,7 @@ CASES: tuple[Case, ...] = (
         advice="look for what happens in some steps only: logging, checkpoints, input that stalls,"
         " recompilation, other load on the host",
     ),
-    Case(
+    FindingCase(
         code="memory_full",
         measure="memory_percent",
         least=95.0,
@@ -240,7 +240,7 @@ CASES: tuple[Case, ...] = (
         " donate_argnums, or shard over more devices",
         level=WARN,
     ),
-    Case(
+    FindingCase(
         code="overclaimed",
         measure="overclaimed_percent",
         least=105.0,
@@ -252,7 +252,7 @@ CASES: tuple[Case, ...] = (
         " cost_estimate",
         level=NOTE,
     ),
-    Case(
+    FindingCase(
         code="no_whole_step",
         measure="stepless_s",
         least=0.0,
@@ -263,7 +263,7 @@ CASES: tuple[Case, ...] = (
         advice="capture for two steps or more: `--duration-ms`",
         level=NOTE,
     ),
-    Case(
+    FindingCase(
         code="capture_slowed",
         measure="slowed_percent",
         least=10.0,
@@ -274,7 +274,7 @@ CASES: tuple[Case, ...] = (
         advice="step times may be too long: capture for a shorter time",
         level=NOTE,
     ),
-    Case(
+    FindingCase(
         code="capture_paused",
         measure="paused_s",
         least=1.0,

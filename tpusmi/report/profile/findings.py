@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tpusmi.report.profile.evidence import Evidence, evidence
-from tpusmi.report.profile.finding_cases import BAD, BAD_PERCENT, CASES, WARN, Case
+from tpusmi.report.profile.finding_cases import BAD, BAD_PERCENT, CASES, WARN, FindingCase
+from tpusmi.report.profile.finding_evidence import ProfileEvidence, evidence
 from tpusmi.trace.figures import TraceProfile
 
 
@@ -40,7 +40,7 @@ def can_judge(profile: TraceProfile) -> bool:
     return any(getattr(seen, case.measure) is not None for case in CASES)
 
 
-def _made(case: Case, seen: Evidence, pid: str) -> Finding | None:
+def _made(case: FindingCase, seen: ProfileEvidence, pid: str) -> Finding | None:
     measured = getattr(seen, case.measure)
     if measured is None or measured < case.least:
         return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from tpusmi import text
 from tpusmi.report import words
+from tpusmi.report.profile.capture_words import device_name
 from tpusmi.report.profile.figure_lines import step_time
 from tpusmi.report.profile.styled import Line, heading, paragraph
 from tpusmi.trace.figures import TraceProfile
@@ -44,7 +44,7 @@ def difference_lines(
         lines += paragraph(sentence, width, "warn", " !  ")
     for name, field in (("Idle", "idle_percent"), ("MXU", "mxu_percent")):
         lines += _spread(profiles, names, name, field, width)
-    lines += _unlike("device types", [text.clean(p.device_type or "", 40) for p in profiles], width)
+    lines += _unlike("device types", [device_name(p) for p in profiles], width)
     lines += _unlike("numbers of cores", [str(len(p.cores)) for p in profiles], width)
     if not lines and len(profiles) > 1:
         lines = [((" The hosts are alike.", "good"),)]

@@ -55,7 +55,7 @@ Groups = Mapping[Hashable, Sequence[Operation]]
 
 
 def _by_name(o: Operation) -> Hashable:
-    """XLA numbers its operations anew in each compilation, so the name alone is not enough."""
+    """XLA gives new numbers in each compilation, so the name alone is not enough."""
     return (o.program, o.name, o.category, o.framework_name)
 
 
@@ -83,12 +83,15 @@ def _groups(operations: Iterable[Operation], key: Key) -> dict[Hashable, list[Op
     return groups
 
 
+Both = tuple[Sequence[Operation], Sequence[Operation]]
+
+
 def _pairs(
     old: Sequence[Operation], new: Sequence[Operation], key: Key
-) -> tuple[list[tuple[Sequence[Operation], Sequence[Operation]]], list[Operation], list[Operation]]:
+) -> tuple[list[Both], list[Operation], list[Operation]]:
     """Operations with the same key in both, and the rest of each."""
     olds, news = _groups(old, key), _groups(new, key)
-    both = [(olds[k], news[k]) for k in olds if k in news]
+    both: list[Both] = [(olds[k], news[k]) for k in olds if k in news]
     old_rest = [o for k, group in olds.items() if k not in news for o in group]
     new_rest = [o for k, group in news.items() if k not in olds for o in group]
     return both, old_rest, new_rest

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.evidence import is_collective, is_wait
 from tpusmi.report.profile.figure_lines import source_of
+from tpusmi.report.profile.operation_kinds import is_collective, is_wait
 from tpusmi.report.profile.styled import Line, heading
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import Operation, ProgramRuns, TraceProfile

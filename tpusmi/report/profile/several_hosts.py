@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.capture_words import label, local_time
+from tpusmi.report.profile.capture_words import device_name, label, local_time
 from tpusmi.report.profile.figure_lines import step_time
 from tpusmi.report.profile.finding_lines import ADVICE_WIDTH, TOO_LITTLE, WELL, of_finding
 from tpusmi.report.profile.findings import Finding, can_judge, findings
@@ -20,10 +20,10 @@ from tpusmi.trace.figures import TraceProfile
 LABEL_MOST = 20
 OPERATION_LEAST = 20
 HOSTS_MOST = 64
-"""Lines of hosts, where they stand below each other."""
+"""Lines of hosts, where each has one."""
 
 
-class Row(NamedTuple):
+class HostRow(NamedTuple):
     """A figure of each host."""
 
     name: str
@@ -36,20 +36,20 @@ def _memory(p: TraceProfile) -> str:
 
 
 ROWS = (
-    Row("Step p50", lambda p: step_time(step(p))),
-    Row("Step p95", lambda p: step_time(p.steps.p95_s if p.steps and p.steps.whole else None)),
-    Row("Idle", lambda p: words.percent(p.idle_percent)),
-    Row("MXU", lambda p: words.percent(p.mxu_percent)),
-    Row("HBM BW", lambda p: words.percent(p.hbm_bandwidth_percent)),
-    Row("Input", lambda p: words.percent(p.input_bound_percent)),
-    Row("Exchanges", lambda p: words.percent(p.shares.collectives_percent)),
-    Row("Host copies", lambda p: words.percent(p.shares.host_percent)),
-    Row("Memory", _memory),
-    Row("Cores", lambda p: str(len(p.cores)) if p.cores else words.UNKNOWN),
-    Row("FLOP rate", lambda p: words.flops(p.flops_per_s)),
-    Row("Captured", lambda p: words.duration(p.captured_s)),
+    HostRow("Step p50", lambda p: step_time(step(p))),
+    HostRow("Step p95", lambda p: step_time(p.steps.p95_s if p.steps and p.steps.whole else None)),
+    HostRow("Idle", lambda p: words.percent(p.idle_percent)),
+    HostRow("MXU", lambda p: words.percent(p.mxu_percent)),
+    HostRow("HBM BW", lambda p: words.percent(p.hbm_bandwidth_percent)),
+    HostRow("Input", lambda p: words.percent(p.input_bound_percent)),
+    HostRow("Exchanges", lambda p: words.percent(p.shares.collectives_percent)),
+    HostRow("Host copies", lambda p: words.percent(p.shares.host_percent)),
+    HostRow("Memory", _memory),
+    HostRow("Cores", lambda p: str(len(p.cores)) if p.cores else words.UNKNOWN),
+    HostRow("FLOP rate", lambda p: words.flops(p.flops_per_s)),
+    HostRow("Captured", lambda p: words.duration(p.captured_s)),
 )
-"""From the most important: where hosts stand below each other, the last ones are left out first."""
+"""From the most important: where each host has a line, the last ones are left out first."""
 
 
 def sections(
@@ -87,7 +87,7 @@ def labels(profiles: Sequence[TraceProfile]) -> list[str]:
 
 def _head(profiles: Sequence[TraceProfile], failures: Sequence[tuple[str, str]]) -> list[Line]:
     cores = sum(len(p.cores) for p in profiles)
-    devices = sorted({text.clean(p.device_type or "", 40) for p in profiles} - {""})
+    devices = sorted({device_name(p) for p in profiles} - {""})
     moments = [m for p in profiles if (m := local_time(p.capture.captured_at_s))]
     all_ = len(profiles) + len(failures)
     facts = (

@@ -38,6 +38,7 @@ from tpusmi.wire.reader import Fields, Sample
 
 NOTICES_MOST = 8
 SITES_MOST = 50
+PORT_MOST = 65535
 _Place = tuple[str, str, int, str]
 """Function, file, line, kind."""
 FUTURE_MOST_S = 5.0
@@ -98,6 +99,8 @@ def checked_facts(facts: dict[str, Any], key: ProcessKey, devices: int) -> Check
     functions = _list(facts.get("recompiled"))[:NOTICES_MOST]
     names = (clean(name, 80) for name in functions if isinstance(name, str))
     by_name["recompiled"] = ", ".join(names) or None
+    port = _number(facts.get("profiler_port"))
+    by_name["profiler_port"] = port if port is not None and 0 < port <= PORT_MOST else None
     rows, errors = _list(facts.get("devices")), _list(facts.get("errors"))
     warnings = (_notice(row, key.pid) for row in _list(facts.get("warnings"))[:NOTICES_MOST])
     return CheckedFacts(

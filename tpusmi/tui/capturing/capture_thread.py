@@ -124,18 +124,31 @@ def profile_of(output: bytes) -> TraceProfile:
     """The profile that the child printed. Raises ValueError with a sentence."""
     from tpusmi.trace.plain_objects import from_object
 
+    return from_object(_answer(output))
+
+
+def _answer(output: bytes) -> object:
     try:
-        answer = json.loads(output)
+        return json.loads(output)
     except (ValueError, RecursionError):
         raise ValueError("the answer is not JSON") from None
-    if isinstance(answer, dict) and isinstance(answer.get("profiles"), list):
-        answer = next(iter(answer["profiles"]), None)
-    return from_object(answer)
+
+
+def _error_in(output: bytes) -> str:
+    """The error that the child printed as JSON; empty when it printed none."""
+    try:
+        answer = _answer(output)
+    except ValueError:
+        return ""
+    error = answer.get("error") if isinstance(answer, dict) else None
+    message = error.get("message") if isinstance(error, dict) else None
+    return message if isinstance(message, str) else ""
 
 
 def _sentence(ended: EndedChild) -> str:
-    """Why the child gave no profile: its last line, without the program's name."""
-    text = clean(ended.last_line.removeprefix(PREFIX), SENTENCE_MOST)
+    """Why the child gave no profile: its error, else its last line without the program's name."""
+    line = _error_in(ended.output) or ended.last_line.removeprefix(PREFIX)
+    text = clean(line, SENTENCE_MOST)
     how = f"exit code {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
     return text or f"the capture ended with {how}, and did not say why"
 

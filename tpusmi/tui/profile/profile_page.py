@@ -98,11 +98,15 @@ class ProfilePage(ScrollPage):
             yield look.line(("No process is selected.", "warn"))
             return
         kept, process = captures.newest(own), self._process
-        command = "" if process is None else words.command(process.command)
-        gone = "  it has ended" if process is None or process.is_dead else ""
-        age = "" if kept is None else f"  captured {words.elapsed(captures.age_s(kept))} ago"
-        parts = ((f"pid {own.pid}", "bold"), (age, "head"), (gone, "warn"), (f"  {command}", "dim"))
-        yield look.line(*parts)
+        age = "" if kept is None else f"captured {words.elapsed(captures.age_s(kept))} ago"
+        gone = "it has ended" if process is None or process.is_dead else ""
+        says_command = kept is not None and kept.profile.capture.command
+        command = "" if process is None or says_command else words.command(process.command)
+        yield look.line(
+            (f"pid {own.pid}  ", "bold"),
+            *((f"{text}  ", style) for text, style in ((age, "title"), (gone, "warn")) if text),
+            (command, "dim"),
+        )
         if captures.running is not None:
             yield look.cell(self._progress(captures), width, "paused")
         if error := captures.error(own):
@@ -131,9 +135,9 @@ class ProfilePage(ScrollPage):
 
     def _rows(self, new: KeptProfile, old: KeptProfile | None, width: int) -> list[Row]:
         if old is None:
-            from tpusmi.report.profile import page
+            from tpusmi.report.profile import profile_text
 
-            return self._styled(page.lines((new.profile,), width, OPERATIONS))
+            return self._styled(profile_text.lines((new.profile,), width, OPERATIONS))
         from tpusmi.report.profile import comparison
 
         apart = words.elapsed(new.at_s - old.at_s)

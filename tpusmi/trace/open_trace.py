@@ -21,6 +21,8 @@ HEADER_BYTES = 32
 """More than a tag and a number have."""
 PART_MOST = 64 * MIB
 """The largest message that is read as a whole: real ones have a few kilobytes."""
+PARTS_MOST = 3_000_000
+"""Lines and entries of tables, of all planes together: large jobs have some hundred thousand."""
 Field = tuple[int, int, int]
 """The number of a field, then where its bytes begin and end; or its value, and NUMBER."""
 NUMBER, FIXED = -1, -2
@@ -35,6 +37,7 @@ class TraceFile:
         self.limits = limits
         self._handle, self.size = self._opened()
         self._window, self._base = b"", 0
+        self._parts_left = PARTS_MOST
 
     def __enter__(self) -> TraceFile:
         return self
@@ -75,6 +78,12 @@ class TraceFile:
     def refusal(self, reason: str) -> CaptureError:
         """The error that says why these bytes are not a trace."""
         return CaptureError(Trouble.UNREADABLE, f"{self.name} is not a profiler trace: {reason}.")
+
+    def count_part(self) -> None:
+        """Counts a part whose place is kept. Raises NotATraceError for too many in all."""
+        self._parts_left -= 1
+        if self._parts_left < 0:
+            raise NotATraceError("it has more parts than any real trace")
 
     def check_time(self) -> None:
         """Raises CaptureError when the time is up."""

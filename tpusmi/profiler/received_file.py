@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 
-class TraceFile:
+class ReceivedFile:
     """A new file of ours for a trace, made with its first byte, and removed unless it is kept."""
 
     def __init__(self, path: str) -> None:
@@ -15,7 +15,7 @@ class TraceFile:
         self._fd: int | None = None
         self._is_kept = False
 
-    def __enter__(self) -> TraceFile:
+    def __enter__(self) -> ReceivedFile:
         return self
 
     def __exit__(self, *_: object) -> None:

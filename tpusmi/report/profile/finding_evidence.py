@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from statistics import median
+from collections.abc import Callable, Sequence
+from statistics import median, median_high
 from typing import NamedTuple
 
-from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.core_names import core_name
+from tpusmi.report.profile.operation_kinds import (
+    CALLBACKS,
+    LAYOUT,
+    MATMULS,
+    is_collective,
+    is_of,
+    is_wait,
+    named,
+)
 from tpusmi.trace.figures import CoreFigures, MemoryPeak, Operation, TraceProfile
 
-MATMULS = ("convolution", "dot", "gemm", "matmul")
-COLLECTIVES = (
-    "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective", "async-collective",
-    "ragged-all-to-all", "send", "recv",
-)  # fmt: skip
-WAITS = ("copy-done", "copy-start", "async-done", "async-start", "infeed", "outfeed", "host send",
-         "host recv", *COLLECTIVES)  # fmt: skip
-"""Categories of operations that wait for something else than the device's own work."""
-LAYOUT = (
-    "copy", "transpose", "reshape", "pad", "slice", "dynamic-slice", "dynamic-update-slice",
-    "concatenate", "data formatting", "bitcast-convert", "reverse",
-)  # fmt: skip
-"""Categories that only move data. Fusions of them have ` fusion` after the name."""
-CALLBACKS = ("callback", "outfeed", "debug_print")
-"""In the name or the path of an operation that calls the host."""
-NAMES_MOST = 3
-NAME_WIDTH = 36
 SMALL_PROGRAM_S = 1e-3
 MANY_PER_S = 200.0
 """Short programs, one after the other, at this rate per core: starting them takes the time."""
@@ -35,11 +26,11 @@ STEPS_LEAST = 5
 """So few steps have no percentiles that say anything."""
 
 
-class Evidence(NamedTuple):
-    """Percentages are of the captured time of all cores, where nothing else is said."""
+class ProfileEvidence(NamedTuple):
+    """Percentages are of the captured time of all cores, where nothing else is given."""
 
     input_percent: float | None = None
-    """Of the step time."""
+    """A share of the step time."""
     idle_percent: float | None = None
     """Without what already counts as waiting for input, or as starting small programs."""
     idle_small_percent: float | None = None
@@ -96,46 +87,15 @@ class Evidence(NamedTuple):
     """How long the capture was, where no whole step is inside."""
 
 
-def evidence(p: TraceProfile) -> Evidence:
+def evidence(p: TraceProfile) -> ProfileEvidence:
     """All of it, of one profile."""
     fields: dict[str, object] = {}
     for part in (_waiting, _idle, _operations, _mxu, _cores, _steps, _memory, _capture):
         fields.update(part(p))
-    return Evidence(**fields)  # type: ignore[arg-type]
+    return ProfileEvidence(**fields)  # type: ignore[arg-type]
 
 
 Fields = dict[str, object]
-
-
-def is_of(category: str | None, names: Iterable[str]) -> bool:
-    """Whether the category is one of the names, or a fusion of it."""
-    own = (category or "").lower()
-    return any(own == name or own.startswith((f"{name} ", f"{name}-fusion")) for name in names)
-
-
-def is_wait(o: Operation) -> bool:
-    """Whether it waits for the host or for other devices."""
-    return is_of(o.category or o.name.partition(".")[0], WAITS)
-
-
-def is_collective(o: Operation) -> bool:
-    """Whether it exchanges data with other devices."""
-    return any(
-        name in (o.category or "").lower() or o.name.startswith(name) for name in COLLECTIVES
-    )
-
-
-def named(operations: Sequence[Operation]) -> str:
-    """The names of the longest, safe to print: `fusion.1 (train.py:41), fusion.2 and 5 more`."""
-    parts = [_named(o) for o in operations[:NAMES_MOST]]
-    more = len(operations) - len(parts)
-    return ", ".join(parts) + (f" and {more} more" if more > 0 else "")
-
-
-def _named(o: Operation) -> str:
-    name = words.shortened(text.clean(o.name, 200), NAME_WIDTH)
-    source = words.shortened(text.clean(o.source or "", 200).rpartition("/")[2], NAME_WIDTH)
-    return f"{name} ({source})" if source else name
 
 
 def _sum(
@@ -236,7 +196,7 @@ def _mxu(p: TraceProfile) -> Fields:
 
 
 LOW_MXU_PERCENT, SLOW_MATMUL_PERCENT = 30.0, 40.0
-"""Of the peak, while computing; and within the matrix multiplications."""
+"""Percent of the peak: while computing, and within the matrix multiplications."""
 
 
 def _cores(p: TraceProfile) -> Fields:
@@ -256,14 +216,14 @@ def _uneven_cores(cores: Sequence[CoreFigures]) -> Fields:
     busy = [(100 * c.busy_s / c.captured_s, c) for c in cores if c.captured_s > 0]
     if len(busy) < 2:
         return {}
-    most, least = (f(busy, key=lambda pair: pair[0]) for f in (max, min))
-    others = median(share for share, c in busy if c is not most[1])
-    those = median(share for share, c in busy if c is not least[1])
+    (least, idlest), *_, (most, busiest) = sorted(busy, key=lambda pair: pair[0])
+    # The higher one of an even number: with two cores, one has less to do, and none has more.
+    usual = median_high(share for share, _ in busy)
     return {
-        "busy_core_points": most[0] - others,
-        "busy_core": core_name(most[1]),
-        "unused_core_points": those - least[0],
-        "unused_core": core_name(least[1]),
+        "busy_core_points": most - usual,
+        "busy_core": core_name(busiest),
+        "unused_core_points": usual - least,
+        "unused_core": core_name(idlest),
     }
 
 

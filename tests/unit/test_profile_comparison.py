@@ -1,0 +1,233 @@
+"""Two captures side by side, the lines of the old command, and a capture as one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from support import profiles
+from support.goldens import same_as_golden
+from support.profiles import healthy, input_bound, operation, step_times, unknown
+
+from tpusmi.report.profile import comparison, monitor_lines, one_line
+from tpusmi.report.profile.operation_changes import changes
+from tpusmi.report.profile.profile_schema import json_schema
+from tpusmi.report.profile.styled import as_text
+from tpusmi.trace.figures import Operation, TraceProfile
+from tpusmi.trace.plain_objects import to_object
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDENS = ROOT / "tests" / "goldens" / "profile"
+SCHEMA = ROOT / "assets" / "tpusmi.profile.schema.json"
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """Moments are shown in local time."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def compared(old: TraceProfile, new: TraceProfile, width: int = 120) -> str:
+    return as_text(comparison.lines(old, new, width), color=False, ascii_only=False)
+
+
+def of(*operations: Operation, step_s: float | None = 0.1) -> TraceProfile:
+    steps = None if step_s is None else step_times(step_s)
+    return unknown()._replace(operations=operations, steps=steps)
+
+
+def dot(name: str = "fusion.1", percent: float = 10.0, **more: Any) -> Operation:
+    fields = {"program": "jit_f", "category": "fusion", "framework_name": "a/dot", **more}
+    return operation(name, percent, 1.0, **fields)
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_comparison_is_its_golden(width: int) -> None:
+    same_as_golden(compared(healthy(), input_bound(), width), GOLDENS / f"comparison.{width}.txt")
+
+
+def test_what_became_of_the_steps_comes_first() -> None:
+    result = compared(healthy(), input_bound()).partition("RESULT\n")[2]
+    assert result.startswith(" Steps are 92 % longer: from 125.0 ms to 240.0 ms.\n")
+    assert " Steps are 48 % shorter: " in compared(input_bound(), healthy())
+    assert " Steps take as long as before: " in compared(healthy(), healthy())
+
+
+def test_operations_are_compared_by_their_time_per_step() -> None:
+    old, new = of(dot(percent=10.0), step_s=0.1), of(dot(percent=10.0), step_s=0.2)
+    ((change,), unit) = changes(old, new)
+    assert unit == "time per step"
+    assert (change.old, change.new, change.state) == (pytest.approx(0.01), pytest.approx(0.02), "")
+
+
+def test_without_steps_shares_of_the_time_are_compared_and_the_page_says_so() -> None:
+    old, new = of(dot(percent=10.0), step_s=None), of(dot(percent=30.0))
+    ((change,), unit) = changes(old, new)
+    assert (change.by, unit) == (20.0, "share of the time")
+    assert "the old one has not a whole step" in compared(old, new)
+
+
+def test_an_operation_that_xla_numbered_anew_is_the_same() -> None:
+    ((change,), _) = changes(of(dot("fusion.1", 10.0)), of(dot("fusion.77", 20.0)))
+    assert (change.name, change.state) == ("fusion.77", "")
+
+
+def test_another_operation_with_the_old_name_is_not_the_same() -> None:
+    new = dot("fusion.1", 20.0, framework_name="b/add")
+    states = {c.state for c in changes(of(dot()), of(new))[0]}
+    assert states == {"new", "gone"}
+
+
+def test_one_operation_that_became_two_is_compared_with_their_sum() -> None:
+    ((change,), _) = changes(of(dot("f.1", 10.0)), of(dot("f.2", 9.0), dot("f.3", 6.0)))
+    assert change.name == "f.2 and 1 more"
+    assert change.by == pytest.approx(0.005)
+
+
+def test_without_a_path_in_jax_the_name_counts_without_its_number() -> None:
+    old, new = (
+        dot("copy-done.4", framework_name=None),
+        dot("copy-done.9", 20.0, framework_name=None),
+    )
+    assert [c.state for c in changes(of(old), of(new))[0]] == [""]
+
+
+def test_changes_that_do_not_matter_are_left_out() -> None:
+    assert changes(of(dot(percent=10.0)), of(dot(percent=10.05)))[0] == []
+    assert changes(of(), of(dot())) == ([], "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (healthy(), profiles.v5p_training(), "different devices: TPU v6 Lite and TPU v5"),
+        (healthy(), profiles.v5p_training(), "different numbers of cores: 4 and 8"),
+        (healthy(), profiles.v6e_inference(), "the new one has not a whole step"),
+        (unknown(), unknown(), "neither of them has a whole step"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(
+    old: TraceProfile, new: TraceProfile, sentence: str
+) -> None:
+    assert sentence in compared(old, new)
+
+
+def test_a_figure_that_one_of_them_lacks_has_no_change() -> None:
+    rows = compared(healthy()._replace(mxu_percent=None), healthy()).splitlines()
+    assert next(row.split() for row in rows if row.startswith(" MXU")) == [
+        "MXU",
+        "–",
+        "49",
+        "%",
+        "–",
+    ]
+
+
+def test_a_figure_that_neither_has_is_left_out() -> None:
+    assert " MXU" not in compared(profiles.cpu_laptop(), profiles.cpu_laptop())
+
+
+def test_the_lines_of_the_old_command_are_in_its_words() -> None:
+    assert monitor_lines.lines(profiles.v5p_training(), 2) == [
+        "Timestamp: –",
+        "  TPU type: TPU v5",
+        "  Number of TPU cores: 8",
+        "  TPU idle time (lower is better): 0.250%",
+        "  Utilization of TPU Matrix Units (higher is better): 15.7%",
+        "  Step time: 120ms (avg), 120ms (min), 121ms (max)",
+        "  Infeed percentage: 0.000% (avg), – (min), – (max)",
+    ]
+    assert monitor_lines.lines(healthy(), 1) == [
+        "Timestamp: 06:13:20",
+        "  TPU type: TPU v6 Lite",
+        "  Utilization of TPU Matrix Units (higher is better): 48.8%",
+    ]
+
+
+def test_a_program_that_parsed_the_old_lines_reads_these() -> None:
+    """The pattern is one that scripts use."""
+    text = "\n".join(monitor_lines.lines(healthy(), 2))
+    pattern = r"Utilization of TPU Matrix Units .*?:\s+([\d\.]+)%"
+    assert re.search(pattern, text)[1] == "48.8"  # type: ignore[index]
+    assert re.search(pattern, "\n".join(monitor_lines.lines(unknown(), 2))) is None
+
+
+def test_an_unknown_value_of_the_old_lines_is_a_dash_and_never_0() -> None:
+    text = "\n".join(monitor_lines.lines(unknown(), 2))
+    assert text.count("–") == 11
+    assert not re.search(r"\d", text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.000"),
+        (0.0914, "0.091"),
+        (1.594, "1.59"),
+        (36.94, "36.9"),
+        (99.96, "100"),
+        (341.6, "342"),
+    ],
+)
+def test_numbers_have_the_digits_of_the_old_command(value: float, text: str) -> None:
+    p = unknown()._replace(mxu_percent=value)
+    assert monitor_lines.lines(p, 1)[-1].endswith(f": {text}%")
+
+
+@pytest.mark.parametrize("with_host", [False, True])
+def test_the_lines_of_repeated_captures_stand_in_columns(with_host: bool) -> None:
+    header = one_line.header(with_host)
+    end = header.index("TOP OPERATION")
+    for make in (healthy, input_bound, profiles.v6e_inference, profiles.cpu_laptop, unknown):
+        line = one_line.line(make(), with_host)
+        for title in ("TIME", "IDLE", "MXU", "HBM BW", "STEP p50", "MIN", "MAX", "INPUT"):
+            stop = header.index(title) + len(title)
+            assert line[stop - 1] != " "
+            assert line[stop] == " "
+        assert line[end - 1] == " " != line[end]
+
+
+def test_a_line_of_nothing_known_has_dashes_and_no_zero() -> None:
+    assert one_line.line(unknown()).split() == ["–"] * 9
+
+
+def test_the_schema_in_assets_is_the_one_that_the_types_make() -> None:
+    module = "tpusmi.report.profile.profile_schema"
+    made = subprocess.run(
+        [sys.executable, "-m", module], capture_output=True, text=True, check=True
+    )
+    assert made.stdout == SCHEMA.read_text(), f"python -m {module} > assets/{SCHEMA.name}"
+
+
+@pytest.mark.parametrize("name", profiles.ALL)
+def test_the_json_of_a_profile_obeys_the_schema(name: str) -> None:
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    plain = json.loads(json.dumps(to_object(profiles.ALL[name]()), allow_nan=False))
+    jsonschema.validate(plain, schema)
+    jsonschema.validate({**plain, "of_a_later_version": 1}, schema)
+    for wrong in ({"mxu_percent": "0"}, {"cores": None}, {"schema": 2}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**plain, **wrong}, schema)
+
+
+def test_the_schema_has_the_docs_of_the_fields() -> None:
+    properties = json_schema()["properties"]
+    assert properties["mxu_percent"]["type"] == ["number", "null"]
+    assert properties["steps"]["type"] == ["object", "null"]
+    own = properties["cores"]["items"]["properties"]["peak_flops_per_s"]
+    assert own["description"] == "From the trace itself, else the chip table."
+    assert properties["sources"]["additionalProperties"] == {"type": "string"}

@@ -1,0 +1,203 @@
+"""What stands out in a profile: from which figure on, in which order, and never from an unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import profiles
+from support.profiles import core, healthy, operation, step_times, unknown
+
+from tpusmi.report.profile.finding_cases import BAD, CASES, NOTE, WARN, FindingCase
+from tpusmi.report.profile.finding_evidence import ProfileEvidence, evidence
+from tpusmi.report.profile.findings import can_judge, findings
+from tpusmi.trace.figures import (
+    Capture,
+    CaptureCost,
+    MemoryPeak,
+    ProgramRuns,
+    TimeShares,
+    TraceProfile,
+)
+
+
+def codes(p: TraceProfile) -> list[str]:
+    return [f.code for f in findings(p)]
+
+
+def operations(*shares: tuple[str, float, str], **more: Any) -> TraceProfile:
+    """A profile of operations: name, percent of the time and category of each."""
+    rows = [operation(n, percent, 1.0, category=c, **more) for n, percent, c in shares]
+    return unknown()._replace(operations=tuple(rows))
+
+
+def ran(name: str, runs: int, mean_s: float) -> ProgramRuns:
+    return ProgramRuns(name=name, runs=runs, mean_s=mean_s, period_s=None, busy_percent=50.0)
+
+
+HOLD = {
+    "input_bound": unknown()._replace(input_bound_percent=10.0),
+    "idle": unknown()._replace(idle_percent=10.0),
+    "idle_small": unknown()._replace(
+        idle_percent=40.0, captured_s=1.0, programs=(ran("jit_add", 900, 4e-5),)
+    ),
+    "recompilation": unknown()._replace(shares=TimeShares(compile_percent=2.0)),
+    "host_transfers": unknown()._replace(shares=TimeShares(host_percent=10.0)),
+    "copies": operations(("copy-done.1", 12.0, "copy-done")),
+    "collectives": unknown()._replace(shares=TimeShares(collectives_percent=20.0)),
+    "slow_core": unknown()._replace(
+        cores=tuple(core(n, 0.9, steps=step_times(0.1 + 0.02 * (n == 2))) for n in range(4))
+    ),
+    "busy_core": unknown()._replace(cores=(core(0, 0.5), core(1, 0.5), core(2, 0.7))),
+    "unused_core": unknown()._replace(cores=(core(0, 0.9), core(1, 0.9), core(2, 0.0))),
+    "slow_matmuls": operations(
+        ("dot.1", 29.0, "convolution fusion"), ("dot.2", 29.0, "dot"), mxu_percent=12.0
+    )._replace(idle_percent=5.0, mxu_percent=8.0),
+    "low_mxu": operations(
+        ("fusion.1", 20.0, "loop fusion"), ("dot.1", 9.0, "convolution"), mxu_percent=80.0
+    )._replace(idle_percent=5.0, mxu_percent=8.0),
+    "layout": operations(("transpose.1", 6.0, "transpose"), ("copy.1", 5.0, "copy fusion")),
+    "hbm_bound": operations(("fusion.1", 29.0, "loop fusion"), bound_by="HBM"),
+    "outfeed": unknown()._replace(shares=TimeShares(outfeed_percent=5.0)),
+    "callbacks": operations(("custom-call.3", 3.0, "custom-call"), framework_name="a/io_callback"),
+    "one_operation": operations(("dot.4", 30.0, "convolution")),
+    "uneven_steps": unknown()._replace(steps=step_times(*[0.1] * 5, 0.2)),
+    "memory_full": unknown()._replace(memory=(MemoryPeak(3, 96, 100),)),
+    "overclaimed": operations(("call.1", 3.0, "custom-call"), mxu_percent=400.0),
+    "no_whole_step": unknown()._replace(captured_s=0.1, programs=(ran("jit_f", 1, 0.09),)),
+    "capture_slowed": unknown()._replace(
+        capture=Capture(
+            how="agent",
+            target="1",
+            cost=CaptureCost(steps_per_s_before=10.0, steps_per_s_during=8.9),
+        )
+    ),
+    "capture_paused": unknown()._replace(
+        capture=Capture(how="agent", target="1", cost=CaptureCost(paused_s=1.5))
+    ),
+}  # fmt: skip
+"""For each finding a profile that has this one alone."""
+HOLD["hbm_bound"] = HOLD["hbm_bound"]._replace(
+    operations=tuple(
+        o._replace(self_percent=o.self_percent * 0.6, name=f"{o.name}{n}")
+        for n in range(2)
+        for o in HOLD["hbm_bound"].operations
+    )
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_each_finding_is_made_from_its_figure_alone(case: FindingCase) -> None:
+    made = findings(HOLD[case.code])
+    assert [f.code for f in made] == [case.code]
+    assert all((made[0].title, made[0].figure, made[0].advice))
+    assert "{" not in f"{made[0].title}{made[0].figure}{made[0].where}{made[0].advice}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.code)
+def test_just_below_its_threshold_there_is_no_finding(case: FindingCase) -> None:
+    from tpusmi.report.profile.findings import _made
+
+    seen = evidence(HOLD[case.code])
+    assert _made(case, seen, "1") is not None
+    assert _made(case, seen._replace(**{case.measure: case.least - 0.01}), "1") is None
+    assert _made(case, seen._replace(**{case.measure: None}), "1") is None
+
+
+def test_every_measure_of_the_table_is_a_figure_that_exists() -> None:
+    assert {case.measure for case in CASES} <= {*ProfileEvidence._fields}
+    assert {case.unless for case in CASES} <= {case.code for case in CASES} | {""}
+
+
+def test_nothing_is_found_in_a_profile_of_which_nothing_is_known() -> None:
+    assert findings(unknown()) == ()
+    assert not can_judge(unknown())
+
+
+def test_nothing_stands_out_in_a_healthy_job() -> None:
+    assert findings(healthy()) == ()
+    assert can_judge(healthy())
+
+
+def test_the_finding_that_costs_most_time_comes_first() -> None:
+    made = findings(profiles.input_bound())
+    assert made[0].code == "input_bound"
+    assert made[0].style == BAD
+    assert [f.weight_percent for f in made] == sorted(
+        (f.weight_percent for f in made), reverse=True
+    )
+    assert made[-1].style == NOTE
+
+
+def test_time_that_waits_for_input_does_not_count_as_idle_again() -> None:
+    p = unknown()._replace(idle_percent=57.0, input_bound_percent=54.0)
+    assert codes(p) == ["input_bound"]
+    assert codes(p._replace(input_bound_percent=None)) == ["idle"]
+
+
+def test_the_v6e_trace_waits_for_the_memory_of_its_host() -> None:
+    first = findings(profiles.v6e_inference())[0]
+    assert (first.code, first.figure) == ("host_transfers", "84 % of the time")
+    assert first.where == "copy-done.4, copy-done.2, copy-done and 1 more"
+
+
+def test_the_v5p_run_does_other_things_than_matrix_multiplications() -> None:
+    assert codes(profiles.v5p_training()) == ["low_mxu", "collectives", "layout", "overclaimed"]
+
+
+def test_the_slow_core_is_named_by_its_global_id() -> None:
+    p = profiles.many_cores()
+    cores = [c._replace(id=(c.id or 0) + 1000) for c in p.cores]
+    assert findings(p._replace(cores=tuple(cores)))[0].title == (
+        "Core 1128 is slower than the others"
+    )
+
+
+def test_of_two_cores_one_has_less_to_do_and_none_more() -> None:
+    p = unknown()._replace(cores=(core(0, 0.9), core(1, 0.4)))
+    assert [f.title for f in findings(p)] == ["Core 1 has less to do than the others"]
+
+
+def test_a_single_core_is_not_compared_with_itself() -> None:
+    p = unknown()._replace(cores=(core(0, 0.1, steps=step_times(0.1)),))
+    assert findings(p) == ()
+
+
+def test_few_steps_are_not_said_to_vary() -> None:
+    assert codes(unknown()._replace(steps=step_times(0.1, 0.1, 0.4))) == []
+
+
+def test_a_capture_within_a_step_says_to_capture_longer() -> None:
+    steps = step_times(0.1)._replace(whole=0, cut_off=2)
+    p = unknown()._replace(steps=steps, captured_s=0.5)
+    assert codes(p) == ["no_whole_step"]
+    assert "--duration-ms" in findings(p)[0].advice
+
+
+def test_an_operation_that_waits_is_not_the_one_to_make_faster() -> None:
+    assert "one_operation" not in codes(operations(("all-reduce.1", 60.0, "all-reduce")))
+
+
+def test_the_advice_names_the_process_where_it_is_known() -> None:
+    p = unknown()._replace(idle_percent=40.0)
+    assert "--pid PID" in findings(p)[0].advice
+    own = p._replace(capture=p.capture._replace(pid=4711))
+    assert "--pid 4711" in findings(own)[0].advice
+
+
+def test_names_of_the_trace_are_safe_to_print_in_a_finding() -> None:
+    evil = operations((profiles.HOSTILE, 50.0, "loop fusion"), source="a\x1b[2J/b.py:3")
+    for finding in findings(evil):
+        assert finding.where.isprintable()
+        assert len(finding.where) < 100
+
+
+def test_braces_in_a_name_are_not_filled_in() -> None:
+    assert findings(operations(("{pid}{0}", 50.0, "loop fusion")))[0].where == "{pid}{0}"
+
+
+@pytest.mark.parametrize(
+    ("percent", "style"), [(10.0, WARN), (24.9, WARN), (25.0, BAD), (90.0, BAD)]
+)
+def test_a_quarter_of_the_time_is_bad(percent: float, style: str) -> None:
+    assert findings(unknown()._replace(idle_percent=percent))[0].style == style

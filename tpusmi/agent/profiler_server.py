@@ -1,0 +1,69 @@
+"""JAX's own profiler server, started once JAX has a backend: `tpusmi.start(profiler_port=9012)`.
+
+The server listens on all addresses, and asks for no password: it is the job's choice.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tpusmi.agent import jaxread
+from tpusmi.agent.segment import Segment
+
+PORT_MOST = 65535
+
+
+class ProfilerServer:
+    """The server of this process, if the job wants one."""
+
+    def __init__(self) -> None:
+        self.port: int | None = None
+        """The port on which this process listens; None before, and where it does not."""
+        self.wish: int | None = None
+        """The port that the job wants, until it is tried."""
+        self._server: Any = None
+        """JAX ends the server when nothing refers to it."""
+
+    def serve(self, segment: Segment) -> None:
+        """Start it if it is wished for, and publish its port. It waits until the job has a backend,
+        since JAX would make one. A server that the job itself has started on that port counts.
+        """
+        if self.wish is None or jaxread.backend() is None:
+            return
+        port, self.wish = self.wish, None
+        try:
+            trouble = self._start(port)
+        except Exception as error:  # noqa: BLE001  # JAX's errors have many types
+            trouble = f"JAX starts no profiler server on port {port}: {error}"
+        if trouble:
+            segment.warn("no_profiler_server", trouble)
+        segment.publish("profiler_port", self.port)
+
+    def _start(self, port: int) -> str:
+        """Start it; why it does not listen, or empty."""
+        from tpusmi.sources.sockets import listening_sockets, sockets_of
+
+        def is_ours() -> bool:
+            return listening_sockets().get(port) in (sockets_of("/proc/self") or ())
+
+        if not is_ours():
+            if port in listening_sockets():
+                return f"another program listens on port {port}, wanted for JAX's profiler server"
+            self._server = sys.modules["jax"].profiler.start_server(port)
+            if not is_ours():  # JAX prints why, and raises nothing
+                return f"JAX's profiler server does not listen on port {port}"
+        self.port = port
+        return ""
+
+
+def checked_port(port: int | None) -> int | None:
+    """The port; None for none. Raises TypeError and ValueError for one that cannot be."""
+    if port is None:
+        return None
+    if isinstance(port, bool) or not hasattr(port, "__index__"):
+        raise TypeError("profiler_port must be a whole number, or None")
+    number = port.__index__()
+    if not 0 < number <= PORT_MOST:
+        raise ValueError(f"profiler_port must be between 1 and {PORT_MOST}, not {number}")
+    return number

@@ -1,0 +1,58 @@
+"""What kind of work an operation is, and its name in a sentence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tpusmi import text
+from tpusmi.report import words
+from tpusmi.trace.figures import Operation
+
+MATMULS = ("convolution", "dot", "gemm", "matmul")
+COLLECTIVES = (
+    "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective", "async-collective",
+    "ragged-all-to-all", "send", "recv",
+)  # fmt: skip
+WAITS = ("copy-done", "copy-start", "async-done", "async-start", "infeed", "outfeed", "host send",
+         "host recv", *COLLECTIVES)  # fmt: skip
+"""Categories of operations that wait for something else than the device's own work."""
+LAYOUT = (
+    "copy", "transpose", "reshape", "pad", "slice", "dynamic-slice", "dynamic-update-slice",
+    "concatenate", "data formatting", "bitcast-convert", "reverse",
+)  # fmt: skip
+"""Categories that only move data. Fusions of them have ` fusion` after the name."""
+CALLBACKS = ("callback", "outfeed", "debug_print")
+"""In the name or the path of an operation that calls the host."""
+NAMES_MOST = 3
+NAME_WIDTH = 36
+
+
+def is_of(category: str | None, names: Iterable[str]) -> bool:
+    """Whether the category is one of the names, or a fusion of it."""
+    own = (category or "").lower()
+    return any(own == name or own.startswith((f"{name} ", f"{name}-fusion")) for name in names)
+
+
+def is_wait(o: Operation) -> bool:
+    """Whether it waits for the host or for other devices."""
+    return is_of(o.category or o.name.partition(".")[0], WAITS)
+
+
+def is_collective(o: Operation) -> bool:
+    """Whether it exchanges data with other devices."""
+    return any(
+        name in (o.category or "").lower() or o.name.startswith(name) for name in COLLECTIVES
+    )
+
+
+def named(operations: Sequence[Operation]) -> str:
+    """The names of the longest, safe to print: `fusion.1 (train.py:41), fusion.2 and 5 more`."""
+    parts = [_named(o) for o in operations[:NAMES_MOST]]
+    more = len(operations) - len(parts)
+    return ", ".join(parts) + (f" and {more} more" if more > 0 else "")
+
+
+def _named(o: Operation) -> str:
+    name = words.shortened(text.clean(o.name, 200), NAME_WIDTH)
+    source = words.shortened(text.clean(o.source or "", 200).rpartition("/")[2], NAME_WIDTH)
+    return f"{name} ({source})" if source else name
