@@ -9,7 +9,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tpusmi.pprof import packed_varint
 from tpusmi.simulate.trace_bytes import (
@@ -20,6 +20,7 @@ from tpusmi.simulate.trace_bytes import (
     Unsigned,
     field,
 )
+from tpusmi.trace.limits import TraceLimits
 
 DATA = Path(__file__).parent.parent / "data"
 MANGLED = DATA / "xplane/corrupt_utf8_mangled/tpu_inference.xplane.pb"
@@ -410,18 +411,17 @@ def control_characters() -> bytes:
 def a_million_kinds() -> bytes:
     kinds = b"".join(
         field(4, field(1, n) + field(2, field(1, n) + field(2, b"%%f.%d" % n)))
-        for n in range(1, MANY // 5)
+        for n in range(1, MANY // 10)
     )
-    # Five copies of each: the last one counts.
+    # Ten copies of each: the last one counts.
     line = field(3, field(2, b"XLA Ops") + field(4, field(1, 77) + field(3, MS)))
-    return field(1, field(2, b"/device:TPU:0") + line + kinds * 5)
+    return field(1, field(2, b"/device:TPU:0") + line + kinds * 10)
 
 
 @hostile
-def a_million_operations() -> bytes:
-    count = MANY // 5
+def too_many_operations() -> bytes:
     event, kind = [], []
-    for n in range(1, count):
+    for n in range(1, TraceLimits(0.0).operations_most + 100):
         event.append(field(4, field(1, n) + field(2, n * 1000) + field(3, 900)))
         kind.append(field(4, field(1, n) + field(2, field(1, n) + field(2, b"%%f.%d" % n))))
     line = field(3, field(2, b"XLA Ops") + b"".join(event))
@@ -477,40 +477,57 @@ def steps_of_one_name() -> bytes:
 # Very large ones
 
 
+DEVICES = 8
+EVENT_BYTES = 16
+
+
 def write_large(path: Path, kind: str, mib: int = 300) -> None:
-    """Write a sound trace of that size: mostly events of the `host`, mostly of a `device`, or one
+    """Write a sound trace of that size: mostly events of the `host`, mostly of `devices`, or one
     `name`, of which the file has no blocks on disk.
     """
     if kind == "name":
         size = mib * MIB
-        head = b"\n" + packed_varint(size) + b"\x12" + packed_varint(size - 6)
+        head = b"\n" + packed_varint(size)
+        name = b"\x12" + packed_varint(size - 1 - len(packed_varint(size)))
         with open(path, "wb") as file:
-            file.write(head)
+            file.write(head + name)
             file.truncate(len(head) + size)
         return
-    is_host = kind == "host"
-    name = b"/host:CPU" if is_host else b"/device:TPU:0"
-    line_name = b"main/1" if is_host else b"XLA Ops"
-    # Numbers as long as the largest one: then all events are of one size.
-    events = _events(MIB)
-    head = field(1, 1) + field(2, line_name)
-    kinds = field(4, field(1, 1) + field(2, field(1, 1) + field(2, b"%fusion.1")))
-    line = b"\x1a" + packed_varint(len(head) + len(events)) + head
-    rest = field(2, name) + kinds
-    size = len(rest) + mib * (len(line) + len(events))
     with open(path, "wb") as file:
-        file.write(b"\n" + packed_varint(size) + rest)
-        for _ in range(mib):
-            file.write(line)
-            file.write(events)
+        if kind == "host":
+            kinds, lines = b"MemoryAllocation", [(b"main/%d" % n, MIB) for n in range(mib)]
+            _write_plane(file, b"/host:CPU", kinds, lines)
+        for number in range(DEVICES if kind == "devices" else 0):
+            lines = [(b"XLA Ops", mib * MIB // DEVICES)]
+            _write_plane(file, b"/device:TPU:%d" % number, b"%fusion.1", lines)
 
 
-def _events(size: int) -> bytes:
-    events, at = bytearray(), 0
-    while len(events) < size:
-        events += field(4, field(1, 1) + field(2, at * US + 2**41) + field(3, 900_000))
-        at += 1
-    return bytes(events)
+def _write_plane(file: BinaryIO, name: bytes, kind: bytes, lines: list[tuple[bytes, int]]) -> None:
+    """Write a plane with one kind of event, and lines of these names and sizes."""
+    most = max(size for _, size in lines) // EVENT_BYTES
+    events = _events(most)
+    parts = [field(1, 1) + field(2, line) for line, _ in lines]
+    heads = [b"\x1a" + packed_varint(len(part) + len(events)) + part for part in parts]
+    rest = field(2, name) + field(4, field(1, 1) + field(2, field(1, 1) + field(2, kind)))
+    file.write(b"\n" + packed_varint(len(rest) + sum(len(h) + len(events) for h in heads)) + rest)
+    for head in heads:
+        file.write(head)
+        file.write(events)
+
+
+def _events(count: int) -> bytes:
+    """So many events, one after the other, all encoded in as many bytes."""
+    import numpy as np
+
+    offsets = np.arange(count, dtype=np.uint64) * US + 2**42
+    events = np.empty((count, EVENT_BYTES), dtype=np.uint8)
+    one = field(4, field(1, 1) + field(2, 2**42) + field(3, 900_000))
+    assert len(one) == EVENT_BYTES
+    events[:] = np.frombuffer(one, dtype=np.uint8)
+    for place in range(7):
+        more = 0x80 if place < 6 else 0
+        events[:, 5 + place] = (offsets >> np.uint64(7 * place)).astype(np.uint8) & 0x7F | more
+    return events.tobytes()
 
 
 def leftovers(*directories: Path) -> list[str]:
