@@ -223,6 +223,8 @@ def test_steps_are_those_of_xprof_without_the_one_cut_off(traces: dict[str, Both
     waits = [row[-3] for row in xprof["steps"][:-1]]
     assert waits == pytest.approx([waits[0]] * 4)
     assert ours.input_bound_percent == pytest.approx(waits[0], abs=0.1)
+    assert ours.steps.input_least_percent == pytest.approx(waits[0])
+    assert ours.steps.input_most_percent == pytest.approx(waits[0])
 
 
 def test_a_loop_takes_neither_time_nor_flops_of_what_it_runs(traces: dict[str, Both]) -> None:
