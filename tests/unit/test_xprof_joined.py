@@ -66,8 +66,8 @@ def test_figures_that_differ_by_more_than_a_point_are_noted() -> None:
     )
     assert profile.notes == (
         "ours",
-        "idle: 21.1 % by xprof, 20.0 % by tpusmi's own reading of the trace",
-        "median step: 120.0 ms by xprof, 100.0 ms by tpusmi's own reading of the trace",
+        "Idle: 21.1 % by xprof, 20.0 % by tpusmi's own reading of the trace.",
+        "Median step: 120.0 ms by xprof, 100.0 ms by tpusmi's own reading of the trace.",
     )
     assert (profile.steps, profile.sources["steps"]) == (steps, TRACE)
 
