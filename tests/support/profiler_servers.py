@@ -11,9 +11,12 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import grpc
+
+from support.commands import environment
 
 SERVICE = "tensorflow.ProfilerService"
 MIB = 1 << 20
@@ -192,7 +195,8 @@ def large_traces(mib: int, port: int = 0) -> Iterator[OtherServer]:
 JOB = """
 import os, sys, time
 os.environ["JAX_PLATFORMS"] = "cpu"
-import jax, jax.numpy as jnp
+import jax, jax.numpy as jnp, tpusmi
+tpusmi.start(interval_s=0.1)
 step = jax.jit(lambda a: a @ a)
 x = jnp.ones((64, 64))
 step(x).block_until_ready()
@@ -202,7 +206,7 @@ import threading
 threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
 i = 0
 while True:
-    with jax.profiler.StepTraceAnnotation("train", step_num=i):
+    with tpusmi.step(), jax.profiler.StepTraceAnnotation("train", step_num=i):
         step(x).block_until_ready()
     i += 1
     time.sleep(0.005)
@@ -210,10 +214,13 @@ while True:
 
 
 @contextmanager
-def jax_server(port: int) -> Iterator[int]:
-    """A JAX job whose profiler listens on that port: its pid."""
+def jax_server(port: int, directory: Path) -> Iterator[int]:
+    """A JAX job whose profiler listens on that port, and with an agent that has its segment in
+    that directory: its pid.
+    """
     process = subprocess.Popen(
         [sys.executable, "-c", JOB, str(port)],
+        env=environment(directory),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -139,9 +139,20 @@ def _of_addresses(work: _Capturing, targets: Sequence[ProfileTarget], folder: st
     return [
         _Trace(target.text, error=answer)
         if isinstance(answer, CaptureError)
-        else _trace(target, answer)
+        else _trace(target, answer)._replace(cost=_cost_since(work, answer.capture))
         for target, answer in zip(targets, answers, strict=True)
     ]
+
+
+def _cost_since(work: _Capturing, made: Capture) -> MeasuredCost | None:
+    """The cost of a capture that is over, where the kernel has shown which process it was."""
+    from tpusmi.profiler.measured_cost import MeasuredCost
+
+    if made.pid is None or work.settings.cost_s <= 0:
+        return None
+    cost = MeasuredCost(work.host, made.pid)
+    cost.watch(work.settings.cost_s, made)
+    return cost
 
 
 def _task_of_pid(
