@@ -14,6 +14,8 @@ from tpusmi.sources import child_process, sockets, users
 from tpusmi.sources.holders import lockfile, open_files, passes, procfs, ties
 from tpusmi.sources.libtpu import client, decode, percentiles, plain, ports
 from tpusmi.sources.segments import contents, evidence, listing, quota
+from tpusmi.trace import busy_time, host_plane, open_trace, stream_device, tpu_plane, xspace
+from tpusmi.trace.limits import TraceLimits
 from tpusmi.web import connections, server, tab
 from tpusmi.wire import layout, mountinfo, places, reader
 
@@ -227,6 +229,28 @@ WEB: Sequence[Row] = (
     ("the same message on stderr", f"once in {seconds(server.AGAIN_S)}"),
 )
 
+TRACE = TraceLimits._field_defaults
+"""What an analysis may use unless it is given other limits."""
+
+TRACES: Sequence[Row] = (
+    ("a trace", size(TRACE["bytes_most"])),
+    (
+        "planes, lines and entries of tables, a message that is read as a whole",
+        f"{number(xspace.PLANES_MOST)} / {number(open_trace.PARTS_MOST)} / "
+        f"{size(open_trace.PART_MOST)}",
+    ),
+    (
+        "different operations, operations inside each other",
+        f"{number(TRACE['operations_most'])} / {number(busy_time.DEPTH_MOST)}",
+    ),
+    (
+        "events that are kept: of a line out of order, of one GPU, of the host",
+        f"{number(tpu_plane.SORTED_MOST)} / {number(stream_device.EVENTS_MOST)} / "
+        f"{number(host_plane.EVENTS_MOST)}",
+    ),
+    ("bytes of a name", number(xspace.NAME_MOST)),
+)
+
 TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {
     "shares of segments": (
         ("read in one pass", "of one user", "of all other users together", "of root and of you"),
@@ -238,6 +262,7 @@ TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {
         ("processes, the machine, and a pass as a whole", "at most"),
         PROCESSES,
     ),
+    "limits of traces": (("traces", "at most"), TRACES),
     "limits of the agent": (("the agent", "at most"), AGENT),
     "limits of serve-tui": (("`serve-tui`", "at most"), WEB),
 }
