@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from support.metric_servers import free_port, server_process
 from support.networks import alone
-from support.profiler_servers import fields, jax_server
+from support.profiled_jobs import jax_server
+from support.profiler_servers import fields
 
 from tpusmi.collect import look_for_jobs
 from tpusmi.model import Host
