@@ -45,13 +45,13 @@ class CostMeter:
         except CaptureError:
             self._job = None
 
-    def before(self, at_s: float | None = None) -> None:
-        """The capture begins now, or has begun at that Unix time."""
-        self._before_s = time.time() if at_s is None else at_s
+    def before(self) -> None:
+        """The capture is about to begin."""
+        self._before_s = time.time()
 
-    def during(self, at_s: float | None = None) -> None:
-        """The capture has just ended, or ended at that Unix time."""
-        self._during_s = time.time() if at_s is None else at_s
+    def during(self) -> None:
+        """The capture has just ended."""
+        self._during_s = time.time()
 
     def after(self, wait_s: float) -> CaptureCost:
         """Watch the job for that long, then return its rates; None for a rate without steps, and

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from tpusmi.model import Host
-from tpusmi.trace.figures import Capture, CaptureCost
+from tpusmi.trace.figures import CaptureCost
 
 MARGIN_S = 5.0
 
@@ -22,16 +22,9 @@ class MeasuredCost:
         self._thread: threading.Thread | None = None
         self._wait_s = 0.0
 
-    def watch(self, wait_s: float, made: Capture | None = None) -> None:
-        """The capture has ended: watch the job for that long, on a thread. With `made`, it was that
-        one, and is over since.
-        """
-        began_s = None if made is None else made.captured_at_s
-        if made is not None and began_s is not None:
-            self._meter.before(began_s)
-            self._meter.during(began_s + (made.took_s or 0.0))
-        else:
-            self._meter.during()
+    def watch(self, wait_s: float) -> None:
+        """The capture has ended: watch the job for that long, on a thread."""
+        self._meter.during()
         self._wait_s = wait_s
         self._thread = threading.Thread(target=self._watch, name="tpusmi-cost", daemon=True)
         self._thread.start()
