@@ -200,6 +200,19 @@ def test_a_failed_stop_leaves_jax_ready_for_the_next_trace(
     assert os.listdir(viewer.directory) == []
 
 
+def test_the_trace_ends_also_when_its_viewer_cannot_be_told(
+    profiler: JaxProfiler, tmp_path: Path
+) -> None:
+    """The directory of the answers may be full."""
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        jax_trace.record(request(), str(tmp_path), lambda _: False, full)
+    assert profiler.folder is None
+
+
 def test_a_session_of_the_job_is_not_taken_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     state = State("/home/ann/own")
     monkeypatch.setitem(sys.modules, "jax._src.profiler", SimpleNamespace(_profile_state=state))
