@@ -186,7 +186,7 @@ def _trace(
     if cost is not None:
         cost.watch(work.settings.cost_s)
     made = captured.capture._replace(target=target.text)
-    return _Trace(target.text, captured.path, made, captured.notes, cost)
+    return _Trace(target.text, path=captured.path, capture=made, notes=captured.notes, cost=cost)
 
 
 def _answer(work: _Capturing, trace: _Trace, keep: Keep | None) -> ProfiledTarget:
