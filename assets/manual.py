@@ -24,7 +24,9 @@ VARIABLES = {
     "table in a pipe is as wide as it needs to be.",
     "TPUSMI_CONFIG": "the settings file of the dashboard.",
     "TPUSMI_DIR": "the only directory to look for the segments of agents in.",
-    "TPUSMI_MODE": "readonly: no process is ended, by the dashboard or by tpusmi kill.",
+    "TPUSMI_MODE": "readonly: no process is ended, by the dashboard or by tpusmi kill, and none is "
+    "captured by tpusmi profile.",
+    "TMPDIR": "where tpusmi profile keeps a trace until it is read; /tmp without it.",
     "XDG_CONFIG_HOME": "where tpusmi/config.toml is; ~/.config without it.",
 }
 EXAMPLES = {
@@ -34,6 +36,7 @@ EXAMPLES = {
         "the memory of every device, every 5 s for a minute",
     "tpusmi ps --wait-free 60 && python train.py": "wait until the TPU is free, then train",
     "tpusmi kill --stale --dry-run": "which holders would be ended, and why",
+    "tpusmi profile": "what the cores of the job here really do, from a trace of one second",
     "tpusmi --simulate v5e-8": "try it without a TPU",
 }  # fmt: skip
 

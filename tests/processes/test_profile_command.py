@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -67,7 +68,7 @@ class Place:
         )  # fmt: skip
         assert command.stderr is not None
         for line in command.stderr:
-            if "capturing" in line:
+            if re.search("capturing|connecting", line, re.IGNORECASE):
                 return command
         raise AssertionError("it has ended before it captured anything")
 
@@ -203,9 +204,10 @@ def test_progress_is_on_stderr_only(place: Place) -> None:
 
 
 def test_a_terminal_shows_one_line_of_progress_and_then_the_page(place: Place) -> None:
-    command = [*TPUSMI, "profile", place.pid, *FAST]
+    command = [*TPUSMI, "profile", place.pid, *FAST[:-1], "1500"]
     env = environment(place.directory, TMPDIR=str(place.own))
     with terminal(command, env, 100, 60) as shown:
+        shown.see_match(r"capturing \(1 s\)")
         shown.see_match(r"OPERATIONS")
         assert b"\r\x1b[K" in shown.written
         assert "capturing" not in shown.text
@@ -227,7 +229,7 @@ def test_a_capture_that_is_interrupted_leaves_nothing_and_harms_no_job(
 
 
 def test_a_killed_run_leaves_a_folder_that_the_next_one_removes(place: Place) -> None:
-    command = place.begun(place.pid, "--duration-ms", "300", "--timeout", "2")
+    command = place.begun(f":{place.port}", "--duration-ms", "300")
     command.kill()
     command.communicate()
     assert [*place.own.iterdir()] != []

@@ -22,7 +22,7 @@ def names() -> set[str]:
         entry.path
         for directory in ("/dev/shm", tempfile.gettempdir())
         for entry in os.scandir(directory)
-        if re.match(r"tpusmi-(\d|simulated-)", entry.name) and _is_ours(entry)
+        if re.match(r"tpusmi-(\d|simulated-|profile-)", entry.name) and _is_ours(entry)
     }
 
 

@@ -45,6 +45,7 @@ FINISH_MOST_S = 30.0
 """How long a process that ends waits for JAX. Python ends a thread that comes back from C++ after
 its end, and with it the process, with SIGABRT.
 """
+PYTHON_NOTE = "This JAX also traces every Python call, which slows the job down: upgrade JAX."
 _OFF = ("0", "off", "no", "false")
 
 
@@ -202,13 +203,15 @@ class _Capture(Thread):
             segment_path, request.nonce, self._uid, self._override
         )
         self._answer(AgentAnswer(request.nonce, CAPTURING, trace=self._place()))
+        if jaxread.backend() is None:
+            raise TraceError(NO_BACKEND)  # JAX would make one
         trace = jax_trace.record(request, self._folder, self._wait_for_trace, self._note_saving)
         if self._end.is_set():
             raise TraceError(ENDED)
         return AgentAnswer(
             request.nonce,
             DONE,
-            message="" if jax_trace.has_options() else "this JAX also traces every Python call",
+            message="" if jax_trace.has_options() else PYTHON_NOTE,
             trace=self._place(),
             trace_bytes=os.path.getsize(trace),
         )

@@ -85,8 +85,8 @@ class Capturing:
         return _code(answers)
 
     def _answers(self) -> list[ProfiledTarget]:
-        keep = None if self._options.save is None else self._kept(time.time())
         targets = self._options.targets or self._chosen()
+        keep = None if self._options.save is None else self._keeper(len(targets) > 1)
         return profiled(self._host, targets, self._settings, self._look, self._progress, keep)
 
     def _chosen(self) -> list[ProfileTarget]:
@@ -138,16 +138,16 @@ class Capturing:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise CaptureError(Trouble.DENIED, f"--save {folder}: no permission to write there")
 
-    def _kept(self, at_s: float) -> TraceKeeper:
-        return TraceKeeper(self._options.save, at_s, self._saved)
+    def _keeper(self, with_pid: bool) -> TraceKeeper:
+        return TraceKeeper(self._options.save, self._saved, with_pid)
 
 
 class TraceKeeper:
     """Saves the traces of one capture in a log folder, each under a name of its own."""
 
-    def __init__(self, folder: str, at_s: float, saved: list[str]) -> None:
-        self._folder, self._saved = folder, saved
-        self._session = time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(at_s))
+    def __init__(self, folder: str, saved: list[str], with_pid: bool) -> None:
+        self._folder, self._saved, self._with_pid = folder, saved, with_pid
+        self._session = time.strftime("%Y_%m_%d_%H_%M_%S")
         self._hosts: set[str] = set()
 
     def __call__(self, trace: str, profile: TraceProfile) -> None:
@@ -161,11 +161,15 @@ class TraceKeeper:
             raise CaptureError(Trouble.FAILED, reason) from error
 
     def _host(self, profile: TraceProfile) -> str:
-        """The host of the trace; with the pid where another trace has the same."""
+        """The host of the trace; with the pid where several are captured, and with a number where
+        another trace has the same name.
+        """
         made = profile.capture
         host = made.host or os.uname().nodename
+        if self._with_pid and made.pid is not None:
+            host = f"{host}-{made.pid}"
         if host in self._hosts:
-            host = f"{host}-{made.pid or len(self._hosts)}"
+            host = f"{host}-{len(self._hosts)}"
         self._hosts.add(host)
         return host
 

@@ -134,11 +134,13 @@ def settings_of(options: argparse.Namespace) -> ProfileSettings:
         host_tracer_level=options.host_tracer_level,
         python_tracer_level=int(options.python_tracer),
     )
+    has_line = options.every is not None and not options.json
+    has_no_cost = has_line or options.monitoring_level is not None or options.compare is not None
     return ProfileSettings(
         request=request,
         analysis_s=options.timeout or ANALYSIS_S,
         with_xprof=not options.no_xprof,
-        cost_s=options.cost_seconds,
+        cost_s=0.0 if has_no_cost else options.cost_seconds,
     )
 
 

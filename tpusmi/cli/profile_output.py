@@ -53,13 +53,14 @@ class ProfileOutput:
 
     def _rows(self, answers: Sequence[ProfiledTarget]) -> Iterable[Line]:
         from tpusmi.report.profile import one_line
+        from tpusmi.report.profile.several_hosts import labels
 
         profiles, with_host = _profiles(answers), len(answers) > 1
         if profiles and not self._has_header:
             self._has_header = True
             yield ((one_line.header(with_host), "head"),)
-        for profile in profiles:
-            yield ((one_line.line(profile, with_host), "plain"),)
+        for profile, host in zip(profiles, labels(profiles), strict=True):
+            yield ((one_line.line(profile, with_host, host), "plain"),)
 
     def _page(self, answers: Sequence[ProfiledTarget]) -> Iterable[Line]:
         from tpusmi.report.profile import profile_text
@@ -73,10 +74,14 @@ class ProfileOutput:
         """Each host beside its earlier self."""
         from tpusmi.report.profile import comparison
 
+        profiles = _profiles(answers)
         by_host = {profile.capture.host: profile for profile in old}
-        for place, new in enumerate(_profiles(answers)):
-            in_place = old[min(place, len(old) - 1)]
-            yield from comparison.lines(by_host.get(new.capture.host, in_place), new, _width())
+        are_named = len(by_host) == len(old)
+        for place, new in enumerate(profiles):
+            before = old[min(place, len(old) - 1)]
+            if are_named:
+                before = by_host.get(new.capture.host, before)
+            yield from comparison.lines(before, new, _width())
 
     def _write_monitor(self, answers: Sequence[ProfiledTarget]) -> None:
         from tpusmi.report.profile import monitor_lines

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 
 from tpusmi.cli.exits import talk
+from tpusmi.cli.looks import is_in_cell
 from tpusmi.text import clean
 
-COLUMNS_LEAST = 20
+COLUMNS_LEAST, COLUMNS_USUAL = 20, 80
 CLEARED = "\r\x1b[K"
+TICK_S = 1.0
 
 
 class ProgressLine:
@@ -20,35 +23,59 @@ class ProgressLine:
 
     def __init__(self, as_lines: bool) -> None:
         self._as_lines = as_lines
-        self._is_shown = not as_lines and sys.stderr.isatty()
+        self._is_shown = not as_lines and sys.stderr.isatty() and not is_in_cell()
         self._lock = threading.Lock()
-        self._has_text = False
-        self._since_s = time.monotonic()
+        self._text = ""
+        """The sentence on the terminal; empty when there is none."""
+        self._since_s = 0.0
+        self._ticker: threading.Thread | None = None
 
     def __call__(self, sentence: str) -> None:
         text = clean(sentence, 1000)
-        with self._lock:
-            if self._as_lines:
+        if self._as_lines:
+            with self._lock:
                 talk(text)
-            elif self._is_shown:
-                waited = f" ({time.monotonic() - self._since_s:.0f} s)"
-                sys.stderr.write(f"{CLEARED}{text[: _room() - len(waited)]}{waited}")
-                sys.stderr.flush()
-                self._has_text = True
+        elif self._is_shown:
+            with self._lock:
+                self._text, self._since_s = text, time.monotonic()
+                self._draw()
+            self._start_ticker()
 
     def clear(self) -> None:
         """Remove the line, before anything else is printed."""
         with self._lock:
-            if self._has_text:
+            if self._text:
                 sys.stderr.write(CLEARED)
                 sys.stderr.flush()
-            self._has_text = False
+            self._text = ""
+
+    def _start_ticker(self) -> None:
+        """Count the seconds, on a daemon thread; without one the line stays as it is."""
+        if self._ticker is None:
+            self._ticker = threading.Thread(target=self._tick, name="tpusmi-progress", daemon=True)
+            try:
+                self._ticker.start()
+            except RuntimeError:
+                pass
+
+    def _tick(self) -> None:
+        while True:
+            time.sleep(TICK_S)
+            with self._lock:
+                if self._text:
+                    self._draw()
+
+    def _draw(self) -> None:
+        waited_s = time.monotonic() - self._since_s
+        waited = f" ({waited_s:.0f} s)" if waited_s >= TICK_S else ""
+        sys.stderr.write(f"{CLEARED}{self._text[: _room() - len(waited)]}{waited}")
+        sys.stderr.flush()
 
 
 def _room() -> int:
-    from os import get_terminal_size
-
+    """Columns for the line. The last one stays empty: some terminals would begin another line."""
     try:
-        return max(COLUMNS_LEAST, get_terminal_size(2).columns - 1)
+        columns = os.get_terminal_size(2).columns
     except OSError:
-        return 79
+        columns = 0
+    return max(COLUMNS_LEAST, columns or COLUMNS_USUAL) - 1

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tpusmi.profiler.measured_cost import MeasuredCost
 
 ANALYSIS_S, COST_S = 120.0, 3.0
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 Keep = Callable[[str, TraceProfile], None]
 """Called with the path of a trace, which is removed afterwards, and its profile."""
 
@@ -133,13 +134,21 @@ def _of_addresses(work: _Capturing, targets: Sequence[ProfileTarget], folder: st
     from tpusmi.profiler.remote import capture
 
     addresses = [target.address for target in targets]
+    costs = [_cost(work, _local_pid(target)) for target in targets]
     answers = capture(addresses, work.settings.request, _made(folder, "remote"), work.progress)
     return [
         _Trace(target.text, error=answer)
         if isinstance(answer, CaptureError)
-        else _trace(target, answer)
-        for target, answer in zip(targets, answers, strict=True)
+        else _trace(work, target, answer, cost)
+        for target, answer, cost in zip(targets, answers, costs, strict=True)
     ]
+
+
+def _local_pid(target: ProfileTarget) -> int | None:
+    """The process of this host that serves the address, as far as the kernel shows it."""
+    from tpusmi.profiler.local_ports import listener_of
+
+    return listener_of(target.port) if target.host in LOOPBACK else None
 
 
 def _task_of_pid(
@@ -149,56 +158,35 @@ def _task_of_pid(
 
 
 def _of_pid(work: _Capturing, target: ProfileTarget, folder: str) -> _Trace:
-    from tpusmi.profiler.measured_cost import MeasuredCost
+    from tpusmi.profiler.pid_capture import capture_process
 
     assert target.pid is not None
-    cost = MeasuredCost(work.host, target.pid) if work.settings.cost_s > 0 else None
+    cost = _cost(work, target.pid)
     try:
-        captured = _captured(work, target.pid, folder)
+        captured = capture_process(
+            work.host, target.pid, work.settings.request, folder, (work.look, work.progress)
+        )
     except CaptureError as error:
         return _Trace(target.text, error=error)
+    return _trace(work, target, captured, cost)
+
+
+def _cost(work: _Capturing, pid: int | None) -> MeasuredCost | None:
+    """What measures the cost for that process; None where that is not to be done."""
+    if pid is None or work.settings.cost_s <= 0:
+        return None
+    from tpusmi.profiler.measured_cost import MeasuredCost
+
+    return MeasuredCost(work.host, pid)
+
+
+def _trace(
+    work: _Capturing, target: ProfileTarget, captured: CapturedTrace, cost: MeasuredCost | None
+) -> _Trace:
     if cost is not None:
         cost.watch(work.settings.cost_s)
-    return _trace(target, captured)._replace(cost=cost)
-
-
-def _trace(target: ProfileTarget, captured: CapturedTrace) -> _Trace:
     made = captured.capture._replace(target=target.text)
-    return _Trace(target.text, path=captured.path, capture=made, notes=captured.notes)
-
-
-def _captured(work: _Capturing, pid: int, folder: str) -> CapturedTrace:
-    """The trace of a process: through its agent, else through the port that it has published."""
-    from tpusmi.profiler import in_process
-    from tpusmi.profiler.published_port import published_port
-
-    try:
-        return in_process.capture(work.host, pid, work.settings.request, folder, work.progress)
-    except CaptureError as error:
-        if error.trouble not in (Trouble.ABSENT, Trouble.DENIED):
-            raise
-        port = published_port(work.look(), pid, error.trouble)
-        if port is None:
-            raise _with_ways(work.host, pid, error) from None
-    from tpusmi.profiler.remote import capture
-
-    (answer,) = capture([f"localhost:{port}"], work.settings.request, folder, work.progress)
-    if isinstance(answer, CaptureError):
-        raise answer
-    owner = answer.capture.pid
-    if owner not in (None, pid):  # the job's own word for its port, and the kernel's for its owner
-        reason = f"port {port}, which process {pid} names as its own, is that of process {owner}"
-        raise CaptureError(Trouble.DENIED, reason)
-    return answer._replace(capture=answer.capture._replace(pid=pid))
-
-
-def _with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
-    """The error; where the process has nothing to capture it with, with all that changes that."""
-    if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
-        return error
-    from tpusmi.profiler.which_job import WAYS
-
-    return CaptureError(error.trouble, f"{error}; {WAYS}")
+    return _Trace(target.text, captured.path, made, captured.notes, cost)
 
 
 def _answer(work: _Capturing, trace: _Trace, keep: Keep | None) -> ProfiledTarget:
@@ -247,4 +235,6 @@ def _joined(of_file: Capture, made: Capture | None) -> Capture:
     if made is None:
         return of_file._replace(how=FILE)
     own = {name: value for name, value in made._asdict().items() if value is not None}
-    return of_file._replace(**own)
+    capture = of_file._replace(**own)
+    is_here = capture.host in (*LOOPBACK, "::1")
+    return capture._replace(host=os.uname().nodename) if is_here else capture

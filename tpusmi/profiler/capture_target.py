@@ -39,6 +39,11 @@ class ProfileTarget(NamedTuple):
         """The host of the address; in brackets where it is an IPv6 address."""
         return self.address.rpartition(":")[0]
 
+    @property
+    def port(self) -> int:
+        """The port of the address."""
+        return int(self.address.rpartition(":")[2])
+
 
 def target_of(text: str) -> ProfileTarget:
     """The target that a word names. Raises ValueError with a sentence for any other word."""

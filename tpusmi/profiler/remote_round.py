@@ -70,6 +70,8 @@ class Round(NamedTuple):
     space: Space
     say: Callable[[str], None]
     """Takes a sentence for the user, or an empty one when a task has ended."""
+    pid: int | None
+    """The only process that may be captured; None for any."""
 
     @property
     def limit_s(self) -> float:

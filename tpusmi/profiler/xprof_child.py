@@ -202,7 +202,8 @@ def leave_the_network() -> None:
         unshare = ctypes.CDLL(None).unshare
     except (OSError, AttributeError):
         return
-    if unshare(CLONE_NEWNET):
+    # Root would lose the right to read files of others in a user namespace of its own.
+    if unshare(CLONE_NEWNET) and os.geteuid():
         unshare(CLONE_NEWUSER | CLONE_NEWNET)
 
 

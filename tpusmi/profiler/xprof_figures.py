@@ -137,13 +137,13 @@ def _scaled(value: Any, unit: float) -> float | None:
 
 
 def _idle(pages: Mapping[str, Any], overview: Any, steps: PageSteps | None) -> float | None:
-    """The time of the idle operation. Else the overview's figure, which is "0.0%" also where
-    nothing was measured: then the idle time of the steps.
+    """The time of the idle operation. Without that page: the overview's figure, which is "0.0%"
+    also where nothing was measured, and then the idle time of the steps.
     """
-    idle = idle_percent(pages)
-    if idle is None:
-        idle = measured(property_of(overview, "device_idle_time_percent"))
-    return idle if idle is not None else idle_in_steps(steps)
+    if "op_profile" in pages:
+        return idle_percent(pages)
+    printed = measured(property_of(overview, "device_idle_time_percent"))
+    return printed if printed is not None else idle_in_steps(steps)
 
 
 def _duty_cycle(overview: Any, idle: float | None) -> float | None:

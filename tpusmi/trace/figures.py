@@ -26,6 +26,10 @@ class TracedSteps(NamedTuple):
     p50_s: float
     p95_s: float
     max_s: float
+    input_least_percent: float | None = None
+    """Share of its time that the step waits for input which waits least."""
+    input_most_percent: float | None = None
+    """The same of the step that waits most."""
 
 
 class TimeShares(NamedTuple):

@@ -10,6 +10,7 @@ from tpusmi.trace.messages import NotATraceError, fields
 from tpusmi.trace.xspace import StatValue, XEventMetadata
 
 COMPUTE, COLLECTIVES, INFEED, OUTFEED, HOST = "compute", "collectives", "infeed", "outfeed", "host"
+UNNAMED = "(unnamed)"
 NAME_MOST, PATH_MOST = 200, 400
 """Characters of a name that are kept."""
 OFF_DUTY = frozenset(
@@ -48,7 +49,7 @@ class OperationFacts(NamedTuple):
 def facts_of(kind: XEventMetadata) -> OperationFacts:
     """The facts in an event's metadata."""
     stats = kind.stats
-    name = clean(kind.display_name, NAME_MOST) or hlo_name(kind.name)
+    name = clean(kind.display_name, NAME_MOST) or hlo_name(kind.name) or UNNAMED
     category = _text(stats.get("hlo_category"), NAME_MOST)
     is_wrapper = category in WRAPPERS
     program = stats.get("program_id")

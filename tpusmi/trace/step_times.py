@@ -23,16 +23,20 @@ def whole_steps(rows: Sequence[DeviceStep]) -> list[DeviceStep]:
     if len(rows) < 2:
         return []
     sizes = [row.operations or 0 for row in rows]
-    usual = statistics.median(sizes[1:-1]) if len(rows) > 2 else max(sizes)
-    if not usual:  # no operations were counted: then by time
+    if not _usual(sizes):  # no operations were counted: then by time
         sizes = [row.end - row.start for row in rows]
-        usual = statistics.median(sizes[1:-1]) if len(rows) > 2 else max(sizes)
+    usual = _usual(sizes)
     outer = {0, len(rows) - 1}
     return [
         row
         for i, (row, size) in enumerate(zip(rows, sizes, strict=True))
         if i not in outer or size >= CUT_OFF_BELOW * usual
     ]
+
+
+def _usual(sizes: Sequence[int]) -> int:
+    """The size of a whole step: of those between the outer two, if there are any."""
+    return statistics.median_low(sizes[1:-1]) if len(sizes) > 2 else max(sizes)
 
 
 def steps_of_core(core: CoreTrace) -> TracedSteps | None:

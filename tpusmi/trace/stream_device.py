@@ -15,6 +15,7 @@ from tpusmi.trace.operation_facts import (
     COLLECTIVES,
     HOST,
     NAME_MOST,
+    UNNAMED,
     OperationFacts,
     framework_name,
     share_of,
@@ -98,7 +99,7 @@ class StreamDevice:
     def _rows(self) -> Iterator[OperationRow]:
         for key, tally in self._tallies.items():
             facts = OperationFacts(
-                name=key.name or key.kernel,
+                name=key.name or key.kernel or UNNAMED,
                 category=_category(key),
                 program_id=key.program_id,
                 framework_name=key.path or None,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.capture_words import device_name, label, local_time
+from tpusmi.report.profile.capture_words import device_name, label, local_time, noun
 from tpusmi.report.profile.figure_lines import SHARES, step_time
 from tpusmi.report.profile.operation_changes import GONE, NEW, Change, changes, step_s
 from tpusmi.report.profile.styled import LEAST_WIDTH, Line, facts, heading, joined, paragraph
@@ -88,7 +88,7 @@ def _who(name: str, p: TraceProfile, width: int) -> list[Line]:
         label(p),
         "" if c.pid is None else f"pid {c.pid}",
         device_name(p),
-        text.counted(len(p.cores), "core") if p.cores else "",
+        text.counted(len(p.cores), noun(p)) if p.cores else "",
         f"captured {moment}" if (moment := local_time(c.captured_at_s)) else "",
         f"{words.duration(p.captured_s)} long" if p.captured_s is not None else "",
         "SIMULATED" if c.simulated else "",

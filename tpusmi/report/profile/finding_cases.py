@@ -62,15 +62,16 @@ CASES: tuple[FindingCase, ...] = (
         title="Idle between programs",
         figure="{idle_percent:.0f} % of the time",
         where="",
-        advice="the host is too slow: do not read results in each step (float(loss), print), start"
-        " the next step before waiting; see what it does: `py-spy top --pid {pid}`",
+        advice="the host is too slow, or has no work for it: do not read results in each step"
+        " (float(loss), print), start the next step before waiting; see what the host does:"
+        " `py-spy top --pid {pid}`",
     ),
     FindingCase(
         code="recompilation",
         measure="compile_percent",
         least=2.0,
         weight=1.0,
-        title="Compiles while it should train",
+        title="Compiles while it runs",
         figure="{compile_percent:.0f} % of the time",
         where="",
         advice="keep shapes, dtypes and static arguments the same in all steps (pad the last"
@@ -106,8 +107,8 @@ CASES: tuple[FindingCase, ...] = (
         title="Exchanges between devices",
         figure="{collectives_percent:.0f} % of the time",
         where="{collectives}",
-        advice="shard less finely or along other axes, use larger batches per device, and see under"
-        " CORES whether one core makes the others wait; `tpusmi topo` shows bad links",
+        advice="shard less finely or along other axes, use larger batches per device, and see below"
+        " whether one core makes the others wait; on the dashboard a bad link is a warning",
     ),
     FindingCase(
         code="slow_core",
@@ -161,7 +162,7 @@ CASES: tuple[FindingCase, ...] = (
         title="Busy with other things than matrix multiplications",
         figure="MXU {mxu_percent:.1f} %, while computing takes {compute_percent:.0f} % of the time",
         where="",
-        advice="see under OPERATIONS what runs instead: fuse it, do it in bfloat16, use larger"
+        advice="see below what runs instead: fuse it, do it in bfloat16, use larger"
         " batches; sizes that are not multiples of 128 are padded",
     ),
     FindingCase(
@@ -223,7 +224,7 @@ CASES: tuple[FindingCase, ...] = (
         least=1.5,
         weight=8.0,
         title="Steps vary a lot",
-        figure="p95 {p95}, p50 {p50}",
+        figure="p95 {p95}, {uneven_ratio:.1f} times p50, {p50}",
         where="",
         advice="look for what happens in some steps only: logging, checkpoints, input that stalls,"
         " recompilation, other load on the host",
@@ -234,7 +235,7 @@ CASES: tuple[FindingCase, ...] = (
         least=95.0,
         weight=-15.0,
         title="Memory was nearly full at its peak",
-        figure="{memory}",
+        figure="{memory_percent:.0f} %, {memory}",
         where="",
         advice="a little more ends in RESOURCE_EXHAUSTED: smaller batch, jax.checkpoint,"
         " donate_argnums, or shard over more devices",

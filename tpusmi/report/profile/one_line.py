@@ -60,10 +60,10 @@ def header(with_host: bool = False) -> str:
     return _line(titles, "HOST" if with_host else None, "TOP OPERATION")
 
 
-def line(profile: TraceProfile, with_host: bool = False) -> str:
-    """One capture; with several hosts, each has a line with its name."""
+def line(profile: TraceProfile, with_host: bool = False, host: str = "") -> str:
+    """One capture; with several hosts, each has a line with its name, which may be given."""
     cells = [padded(place.of(profile), place.width, right=True) for place in PLACES]
-    return _line(cells, label(profile) if with_host else None, _top(profile))
+    return _line(cells, (host or label(profile)) if with_host else None, _top(profile))
 
 
 def _line(cells: list[str], host: str | None, last: str) -> str:

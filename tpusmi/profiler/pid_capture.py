@@ -1,0 +1,84 @@
+"""Captures a process by its pid: through its agent, else through its profiler service."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from tpusmi.model import Host, Process, Snapshot
+from tpusmi.profiler.local_ports import listener_of, usual_port_of
+from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
+from tpusmi.trace.troubles import CaptureError, Trouble
+
+Look = Callable[[], Snapshot]
+PORTS_MOST = 4
+"""Ports of a process without an agent that a message lists."""
+
+
+def capture_process(
+    host: Host, pid: int, request: CaptureRequest, folder: str, callbacks: tuple[Look, Progress]
+) -> CapturedTrace:
+    """A trace of that process, in `folder`. Raises CaptureError with all that makes one possible.
+
+    The callbacks give a snapshot of the host, and take sentences about the progress.
+    """
+    from tpusmi.profiler import in_process
+
+    look, progress = callbacks
+    try:
+        return in_process.capture(host, pid, request, folder, progress)
+    except CaptureError as error:
+        if error.trouble not in (Trouble.ABSENT, Trouble.DENIED):
+            raise
+        port = port_of(host, look(), pid, error.trouble)
+        if port is None:
+            raise _with_ways(host, pid, error) from None
+    return _through(port, pid, request, folder, progress)
+
+
+def port_of(host: Host, s: Snapshot, pid: int, trouble: Trouble) -> int | None:
+    """The port by which to capture a process whose agent did not do it for that reason: the one
+    that it has published, or a usual one on which it listens. None without one, and where the job
+    itself forbids captures.
+    """
+    process = next((p for p in s.processes if p.pid == pid and p.is_living), None)
+    own = process is None or os.geteuid() in (0, process.uid)
+    if trouble is Trouble.DENIED and own:
+        return None
+    published = None if process is None else _published(process)
+    if published is not None:
+        return published if listener_of(published) in (None, pid) else None
+    return usual_port_of(pid) if host.root == "/" else None
+
+
+def _published(process: Process) -> int | None:
+    """The published port of a process whose segment the kernel confirms."""
+    port = process.facts.get("profiler_port")
+    return port if isinstance(port, int) and process.is_verified and 0 < port < 65536 else None
+
+
+def _through(
+    port: int, pid: int, request: CaptureRequest, folder: str, progress: Progress
+) -> CapturedTrace:
+    """The trace of the service on that port. Raises CaptureError, also if another process has it:
+    the port is the job's own word, its owner is the kernel's.
+    """
+    from tpusmi.profiler.remote import capture
+
+    (answer,) = capture([f"localhost:{port}"], request, folder, progress, pid=pid)
+    if isinstance(answer, CaptureError):
+        raise answer
+    return answer
+
+
+def _with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
+    """The error; where the process has nothing to capture it with, with all that changes that."""
+    if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
+        return error
+    from tpusmi.profiler.local_ports import other_ports_of
+    from tpusmi.profiler.which_job import WAYS
+
+    ports = () if host.simulated else other_ports_of(pid)[:PORTS_MOST]
+    listens = " or ".join(f"`tpusmi profile :{port}`" for port in ports)
+    hint = f"; it listens: if that is its profiler, try {listens}" if ports else ""
+    return CaptureError(error.trouble, f"{error}{hint}; {WAYS}")
