@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpusmi import collect, memprofile, pprof, text
-from tpusmi.agent import output, own_process, sampler, threads, utilization
+from tpusmi.agent import output, own_captures, own_process, sampler, threads, utilization
 from tpusmi.model import history
 from tpusmi.profiler import (
     finished_pages,
@@ -26,7 +26,8 @@ from tpusmi.sources.segments import contents, evidence, listing, quota
 from tpusmi.trace import busy_time, host_plane, open_trace, stream_device, tpu_plane, xspace
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.web import connections, server, tab
-from tpusmi.wire import layout, mountinfo, places, reader
+from tpusmi.wire import capture_files, layout, mountinfo, places, reader
+from tpusmi.wire.capture_messages import DURATION_MOST_MS
 
 Row = tuple[str, ...]
 VALUE_BYTES = 4
@@ -223,6 +224,15 @@ AGENT: Sequence[Row] = (
     (
         "segments of ended jobs that are kept for a user",
         f"{output.KEEP_DEAD_MOST}, for {seconds(output.KEEP_DEAD_S)}",
+    ),
+    (
+        "a capture; until its request expires; until its trace is removed, if none fetches it",
+        f"{seconds(DURATION_MOST_MS / 1000)} / {seconds(capture_files.LIFE_MOST_S)} / "
+        f"{seconds(own_captures.KEPT_S)}",
+    ),
+    (
+        "JAX for a capture: until it is said to hang; at the end of the process",
+        f"{seconds(own_captures.JAX_MOST_S)} / {seconds(own_captures.FINISH_MOST_S)}",
     ),
 )
 
