@@ -258,6 +258,16 @@ def test_an_interrupt_ends_the_capture_in_the_job(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_an_interrupt_while_the_trace_arrives_leaves_no_part_of_it(tmp_path: Path) -> None:
+    def interrupt(sentence: str) -> None:
+        if sentence.startswith("Receiving"):
+            raise KeyboardInterrupt
+
+    with large_traces(200) as server, pytest.raises(KeyboardInterrupt):
+        capture([str(server.port)], SHORT._replace(deadline_s=30), str(tmp_path), interrupt)
+    assert os.listdir(tmp_path) == []
+
+
 # -- servers that refuse
 
 
