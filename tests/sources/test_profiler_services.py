@@ -317,12 +317,13 @@ def test_traces_leave_half_of_the_disk_free(
     assert "would take most of the free space of" in str(troubles[0])
 
 
-def test_a_full_disk_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", [0, 4096])
+def test_a_full_disk_is_named(tmp_path: Path, room: int) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         with profiling(lambda call, context: trace_of(MIB)) as server:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
             trouble, sentence = trouble_with(tmp_path, server.port)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
