@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 from tpusmi import collect, memprofile, pprof, text
 from tpusmi.agent import output, own_captures, own_process, sampler, threads, utilization
 from tpusmi.model import history
-from tpusmi.profiler import log_folder, remote, remote_messages, remote_round, remote_stream
+from tpusmi.profiler import (
+    finished_pages,
+    log_folder,
+    remote,
+    remote_messages,
+    remote_round,
+    remote_stream,
+    xprof_child,
+    xprof_run,
+)
 from tpusmi.profiler.remote_task import CONNECT_S
 from tpusmi.profiler.requests import CaptureRequest
 from tpusmi.sources import child_process, sockets, users
@@ -259,6 +268,16 @@ TRACES: Sequence[Row] = (
         f"{number(host_plane.EVENTS_MOST)}",
     ),
     ("bytes of a name", number(xspace.NAME_MOST)),
+    (
+        "xprof's process: memory, files, its answer",
+        f"{size(TRACE['memory_most'])} / {size(xprof_run.DISK_MOST)} / "
+        f"{size(xprof_run.ANSWER_BYTES_MOST)}",
+    ),
+    (
+        "rows of a table of xprof, characters of a cell",
+        f"{number(xprof_child.ROWS_MOST)} / {number(xprof_child.TEXT_MOST)}",
+    ),
+    ("a page that xprof wrote, unpacked", size(finished_pages.PAGE_BYTES_MOST)),
 )
 
 TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {
