@@ -14,7 +14,9 @@ from typing import NamedTuple
 from tpusmi.text import clean
 from tpusmi.trace.busy_time import BusyTime
 from tpusmi.trace.event_blocks import EventReader, packed_number, stat_messages
+from tpusmi.trace.event_columns import EventColumns
 from tpusmi.trace.figures import MemoryPeak
+from tpusmi.trace.operation_facts import OperationKey
 from tpusmi.trace.xspace import StatValue, XPlane
 
 PLANE = "/host:CPU"
@@ -35,25 +37,6 @@ class Marker(NamedTuple):
     duration: int
 
 
-class OperationKey(NamedTuple):
-    """What tells one operation of a CPU or a GPU from the others."""
-
-    program: str
-    program_id: int | None
-    name: str
-    kernel: str = ""
-    path: str = ""
-
-
-class CpuEvent(NamedTuple):
-    """One operation on a device of the CPU backend."""
-
-    line: int
-    start: int
-    duration: int
-    key: OperationKey
-
-
 class HostTrace(NamedTuple):
     """What the host's plane shows."""
 
@@ -63,8 +46,8 @@ class HostTrace(NamedTuple):
     """Time in which the host compiled; None when it has no event of that."""
     waits: tuple[tuple[int, int, int], ...] = ()
     """Line, start and end of each wait for input that a line of the host names."""
-    cpu_events: Mapping[int, list[CpuEvent]] = MappingProxyType({})
-    """By the number of the device."""
+    operations: Mapping[int, Mapping[int, EventColumns]] = MappingProxyType({})
+    """Of devices of the CPU backend: by the number of the device, and by line."""
     mxu_percent: float | None = None
     """As the profiler gives it; None for 0, which nearly always means that it was not measured."""
     is_whole: bool = True
@@ -93,7 +76,7 @@ class HostPlane:
         self._markers: list[Marker] = []
         self._compiles: list[tuple[int, int]] = []
         self._waits: list[tuple[int, int, int]] = []
-        self._cpu: dict[int, list[CpuEvent]] = {}
+        self._operations: dict[int, dict[int, EventColumns]] = {}
         self._keys: dict[OperationKey, OperationKey] = {}
         self._left = EVENTS_MOST
         self._kinds = self._kinds_of_use()
@@ -121,7 +104,7 @@ class HostPlane:
             markers=tuple(self._markers),
             compile_ps=_union(self._compiles),
             waits=tuple(self._waits),
-            cpu_events=self._cpu,
+            operations=self._operations,
             mxu_percent=mxu if isinstance(mxu, float) and 0 < mxu <= 100 else None,
             is_whole=is_whole,
         )
@@ -185,10 +168,10 @@ class HostPlane:
             program_id=program_id if isinstance(program_id, int) else None,
             name=clean(operation, 200),
         )
-        key = self._keys.setdefault(key, key)
-        if device in self._cpu or len(self._cpu) < DEVICES_MOST:
-            cpu = CpuEvent(line=event.line, start=event.start, duration=event.duration, key=key)
-            self._cpu.setdefault(device, []).append(cpu)
+        if device in self._operations or len(self._operations) < DEVICES_MOST:
+            lines = self._operations.setdefault(device, {})
+            columns = lines.setdefault(event.line, EventColumns())
+            columns.add(event.start, event.duration, self._keys.setdefault(key, key))
 
 
 def _device(stats: dict[str, StatValue]) -> int | None:
