@@ -55,7 +55,14 @@ def core_figures(core: CoreTrace) -> CoreFigures:
         peak_flops_per_s=core.peak_flops_per_s,
         peak_hbm_bytes_per_s=core.peak_hbm_bytes_per_s,
         steps=steps_of_core(core),
+        collectives_s=_in_collectives(core),
     )
+
+
+def _in_collectives(core: CoreTrace) -> float | None:
+    """Seconds in collectives; None without operations."""
+    times = [o.self_ps for o in core.operations if o.facts.share == COLLECTIVES]
+    return sum(times) / PS_PER_S if core.operations else None
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
