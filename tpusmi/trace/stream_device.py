@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from tpusmi.text import clean
 from tpusmi.trace.busy_time import SelfTimes, Tally
 from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow
-from tpusmi.trace.event_blocks import EventReader, packed_number, stat_messages
+from tpusmi.trace.event_blocks import EventReader, stat_head, stat_messages
 from tpusmi.trace.event_columns import EventColumns, busy_time
 from tpusmi.trace.operation_facts import (
     COLLECTIVES,
@@ -121,7 +121,7 @@ class GpuPlane:
         self._plane, self._index = plane, index
         self._reader = EventReader(plane)
         ids = plane.stat_ids(*KEY_STATS)
-        self._key_heads = tuple(b"\x08" + packed_number(id) for id in ids if id is not None)
+        self._key_heads = tuple(stat_head(id) for id in ids if id is not None)
         self._keys: dict[tuple[object, ...], OperationKey] = {}
         self._left = EVENTS_MOST
 
