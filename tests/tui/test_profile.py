@@ -270,10 +270,12 @@ async def test_a_capture_that_ends_on_another_page_is_news(tmp_path: Path) -> No
     child = (python, "-c", script.replace("from support import", wait + "from support import"))
     async with dashboard(two_jobs(), host=HOST, capturer=child) as pilot:
         await press(pilot, *CAPTURE, "j")
+        assert " CAPTURING " in text(pilot, "header")
         go.touch()
         await until(pilot, lambda: captures(pilot).running is None)
         assert f"pid {PID} is captured: P shows its profile" in text(pilot, "footer")
         assert pilot.app.page.NAME == "job"
+        assert " CAPTURING " not in text(pilot, "header")
 
 
 async def test_the_feed_gets_what_a_capture_shows() -> None:

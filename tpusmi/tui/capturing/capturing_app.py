@@ -126,8 +126,10 @@ class CapturingApp(App[None]):
         """End the capture that runs: its child does not outlive the screen."""
         captures = self.scene.captures
         if captures is not None and captures.running is not None:
-            captures.running.thread.cancel()
-            captures.running.thread.join(ENDS_WITHIN_S)
+            thread = captures.running.thread
+            thread.cancel()
+            if thread.is_alive():
+                thread.join(ENDS_WITHIN_S)
 
 
 def _news(order: CaptureOrder, error: str) -> str:
