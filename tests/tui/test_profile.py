@@ -329,6 +329,15 @@ async def test_a_process_without_an_agent_and_with_a_port_can_be_captured() -> N
         assert isinstance(pilot.app.screen, CaptureScreen)
 
 
+async def test_a_process_without_an_agent_that_listens_on_a_usual_port_can_be_captured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tpusmi.profiler.local_ports.usual_port_of", {PID: 9012}.get)
+    async with dashboard(one(interval_s=None), host=HOST, capturer=("/no/such",)) as pilot:
+        await press(pilot, "P")
+        assert isinstance(pilot.app.screen, CaptureScreen)
+
+
 async def test_a_read_only_view_does_not_offer_the_key() -> None:
     async with dashboard(two_jobs(), (200, 30)) as pilot:
         assert "Profile" not in text(pilot, "footer")
