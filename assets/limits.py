@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpusmi import collect, memprofile, pprof, text
-from tpusmi.agent import output, own_process, sampler, threads, utilization
+from tpusmi.agent import output, own_captures, own_process, sampler, threads, utilization
 from tpusmi.model import history
-from tpusmi.profiler import log_folder, remote, remote_messages, remote_round, remote_stream
+from tpusmi.profiler import (
+    finished_pages,
+    log_folder,
+    remote,
+    remote_messages,
+    remote_round,
+    remote_stream,
+    xprof_child,
+    xprof_run,
+)
 from tpusmi.profiler.remote_task import CONNECT_S
 from tpusmi.profiler.requests import CaptureRequest
 from tpusmi.sources import child_process, sockets, users
@@ -17,7 +26,8 @@ from tpusmi.sources.segments import contents, evidence, listing, quota
 from tpusmi.trace import busy_time, host_plane, open_trace, stream_device, tpu_plane, xspace
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.web import connections, server, tab
-from tpusmi.wire import layout, mountinfo, places, reader
+from tpusmi.wire import capture_files, layout, mountinfo, places, reader
+from tpusmi.wire.capture_messages import DURATION_MOST_MS
 
 Row = tuple[str, ...]
 VALUE_BYTES = 4
@@ -215,6 +225,15 @@ AGENT: Sequence[Row] = (
         "segments of ended jobs that are kept for a user",
         f"{output.KEEP_DEAD_MOST}, for {seconds(output.KEEP_DEAD_S)}",
     ),
+    (
+        "a capture; until its request expires; until its trace is removed, if none fetches it",
+        f"{seconds(DURATION_MOST_MS / 1000)} / {seconds(capture_files.LIFE_MOST_S)} / "
+        f"{seconds(own_captures.KEPT_S)}",
+    ),
+    (
+        "JAX for a capture: until it is said to hang; at the end of the process",
+        f"{seconds(own_captures.JAX_MOST_S)} / {seconds(own_captures.FINISH_MOST_S)}",
+    ),
 )
 
 WEB: Sequence[Row] = (
@@ -249,6 +268,16 @@ TRACES: Sequence[Row] = (
         f"{number(host_plane.EVENTS_MOST)}",
     ),
     ("bytes of a name", number(xspace.NAME_MOST)),
+    (
+        "xprof's process: memory, files, its answer",
+        f"{size(TRACE['memory_most'])} / {size(xprof_run.DISK_MOST)} / "
+        f"{size(xprof_run.ANSWER_BYTES_MOST)}",
+    ),
+    (
+        "rows of a table of xprof, characters of a cell",
+        f"{number(xprof_child.ROWS_MOST)} / {number(xprof_child.TEXT_MOST)}",
+    ),
+    ("a page that xprof wrote, unpacked", size(finished_pages.PAGE_BYTES_MOST)),
 )
 
 TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {

@@ -43,9 +43,7 @@ def block(*words: str) -> str:
 
 
 PIPES = [
-    code
-    for code in SHELL
-    if not re.search(r"watch|train\.py|bisect|#!|kill|holders\.txt|profile", code)
+    code for code in SHELL if not re.search(r"watch|train\.py|bisect|#!|kill|holders\.txt|tpusmi profile", code)
 ]
 """The blocks that only read and print."""
 

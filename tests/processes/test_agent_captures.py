@@ -166,6 +166,17 @@ def test_the_cost_is_measured_from_the_steps_of_the_job(trainer: Job, shared: Pa
     assert cost.steps_per_s_after is not None
 
 
+def test_a_jax_that_keeps_its_session_elsewhere_is_captured_by_stop_trace(
+    trainer: Job, shared: Path
+) -> None:
+    trainer.tell("from tpusmi.agent import jax_trace as j; kept, j._STATE = j._STATE, ('gone',)")
+    assert trainer.hear() == "done"
+    trace = captured(shared, trainer.pid)
+    assert b"/host:CPU" in Path(trace.path).read_bytes()
+    trainer.tell("j._STATE = kept")
+    assert trainer.hear() == "done"
+
+
 def test_of_two_captures_at_once_one_is_told_that_the_job_is_busy(
     trainer: Job, shared: Path
 ) -> None:

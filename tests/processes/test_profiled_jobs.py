@@ -15,9 +15,14 @@ from pathlib import Path
 import pytest
 from support.metric_servers import free_port, server_process
 from support.networks import alone
-from support.profiler_servers import fields, jax_server
+from support.profiled_jobs import jax_server
+from support.profiler_servers import fields
 
+from tpusmi.collect import look_for_jobs
+from tpusmi.model import Host
 from tpusmi.profiler import local_ports
+from tpusmi.profiler.capture import ProfiledTarget, ProfileSettings, profiled
+from tpusmi.profiler.capture_target import target_of
 from tpusmi.profiler.local_ports import listener_of, ports_of, usual_port_of
 from tpusmi.profiler.remote import capture
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
@@ -29,10 +34,16 @@ REQUEST = CaptureRequest(duration_ms=200, deadline_s=20.0)
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[tuple[int, int]]:
+def segments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the agent's segment."""
+    return tmp_path_factory.mktemp("segments")
+
+
+@pytest.fixture(scope="module")
+def service(segments: Path) -> Iterator[tuple[int, int]]:
     """Pid and port of a job."""
     port = free_port()
-    with jax_server(port) as pid:
+    with jax_server(port, segments) as pid:
         yield pid, port
 
 
@@ -211,3 +222,49 @@ def test_only_the_process_that_is_named_is_captured(
         f"port {port}, which process {os.getpid()} names as its own, is that of process {pid}",
     )
     assert os.listdir(tmp_path) == []
+
+
+# -- from a target to a profile
+
+
+def profile_of(target: str, segments: Path) -> ProfiledTarget:
+    settings = ProfileSettings(request=REQUEST, with_xprof=False, cost_s=0.5)
+    host = Host(segment_dir=str(segments))
+    (answer,) = profiled(host, [target_of(target)], settings, lambda: look_for_jobs(host))
+    return answer
+
+
+def test_a_capture_by_address_measures_its_cost_where_the_job_has_an_agent(
+    segments: Path, service: tuple[int, int]
+) -> None:
+    pid, port = service
+    answer = profile_of(f"localhost:{port}", segments)
+    assert answer.profile is not None, answer.error
+    made = answer.profile.capture
+    assert (made.how, made.pid) == ("grpc", pid)
+    assert made.cost.steps_per_s_during is not None
+    assert made.cost.steps_per_s_after is not None
+
+
+def test_a_pid_without_an_agent_is_captured_by_the_documented_port(
+    tmp_path: Path, service: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid, port = service
+    monkeypatch.setattr(local_ports, "PROFILER_PORTS", (port,))
+    answer = profile_of(str(pid), tmp_path)  # where no agent has a segment
+    assert answer.profile is not None, answer.error
+    assert (answer.profile.capture.how, answer.profile.capture.pid) == ("grpc", pid)
+    assert answer.profile.capture.target == str(pid)
+
+
+def test_other_ports_of_a_process_are_named_and_not_tried(
+    tmp_path: Path, service: tuple[int, int]
+) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as own:
+        own.settimeout(0.2)
+        answer = profile_of(str(os.getpid()), tmp_path)
+        assert answer.error is not None
+        assert answer.error.trouble == Trouble.ABSENT
+        assert f"`tpusmi profile :{own.getsockname()[1]}`" in str(answer.error)
+        with pytest.raises(TimeoutError):
+            own.accept()

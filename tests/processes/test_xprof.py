@@ -192,7 +192,7 @@ def test_the_trace_has_no_caches_beside_it_and_each_one_its_own_numbers() -> Non
     own = [(str(path), OWN) for path in (V6E, MANGLED, GPU)]
     v6e, mangled, gpu = with_xprof_each(own, limits())
     assert (v6e.device_type, gpu.device_type) == ("TPU v6 Lite", "AMD GPU - gfx942")
-    assert mangled.notes == ("xprof cannot read this trace",)
+    assert mangled.notes == ("xprof cannot read this trace.",)
     assert {path: sorted(path.iterdir()) for path in TRACES.iterdir()} == before
 
 
@@ -242,7 +242,8 @@ def failure(seconds: float = LIMIT_S, **others: int) -> str:
     assert profile._replace(notes=()) == own
     assert profile.shares == TimeShares()
     (note,) = profile.notes
-    return note
+    assert note.endswith(".")
+    return note[:-1]
 
 
 @pytest.mark.parametrize(
@@ -364,6 +365,15 @@ def child_path() -> str:
     return os.path.abspath(xprof_child.__file__)
 
 
+@XPROF
+def test_what_the_environment_prints_at_the_start_is_not_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('welcome')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert not pages_of(str(V6E), limits()).failure
+
+
 def test_no_module_of_the_current_directory_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,7 +395,7 @@ def test_no_module_of_the_current_directory_is_imported(
     ],
 )
 def test_what_is_no_trace_is_not_given_to_xprof(path: str, sentence: str) -> None:
-    assert with_xprof(path, OWN, limits()).notes == (sentence,)
+    assert with_xprof(path, OWN, limits()).notes == (f"{sentence}.",)
 
 
 def test_a_large_trace_and_a_late_one_are_not_given_to_xprof() -> None:

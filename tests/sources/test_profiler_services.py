@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import re
 import resource
 import signal
 import socket
@@ -152,6 +153,40 @@ def test_a_silent_server_and_a_dead_one_delay_the_others_for_a_moment_only(
     assert time.monotonic() - began_s < 4
 
 
+def test_a_server_that_answers_late_is_captured_and_the_delay_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_round, "LATE_S", 0.1)
+    real = socket.getaddrinfo
+
+    def look_up(host: str, *words: Any, **more: Any) -> Any:
+        time.sleep(0.6)
+        return real("127.0.0.1", *words, **more)
+
+    monkeypatch.setattr(remote_connection.socket, "getaddrinfo", look_up)
+    with profiling() as prompt, profiling() as late:
+        answers = captured(tmp_path, prompt.port, f"far-away:{late.port}")
+    first, second = (a.notes for a in answers if isinstance(a, CapturedTrace))
+    assert first == ()
+    assert re.fullmatch(
+        rf"The capture of far-away:{late.port} began 0\.\d s after the first one: it answered late",
+        second[0],
+    )
+
+
+def test_a_user_without_threads_gets_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(remote_task.threading.Thread, "start", refuse)
+    assert trouble_with(tmp_path, "localhost:1") == (
+        Trouble.FAILED,
+        "No thread can be started to capture localhost:1",
+    )
+
+
 def test_a_server_that_answers_on_ipv6_only_is_found_by_name(tmp_path: Path) -> None:
     with profiling(address="[::1]:0") as server:
         for address in (f"[::1]:{server.port}", f"localhost:{server.port}"):
@@ -197,7 +232,7 @@ def test_progress_is_reported_on_the_thread_that_asks(tmp_path: Path) -> None:
     own = threading.get_ident()
     assert said == [
         (own, f"Connecting to {where}"),
-        (own, f"Capturing {where} for 0.05 s"),
+        (own, "Capturing for 0.05 s"),
         (own, f"Receiving 9 MiB from {where}"),
     ]
 

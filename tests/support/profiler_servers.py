@@ -1,4 +1,4 @@
-"""Profiler services that do as they are told, and real JAX jobs that have one.
+"""Profiler services that do as they are told.
 
 `python profiler_servers.py MIB PORT` is one in a process of its own, whose traces have that size.
 """
@@ -184,45 +184,6 @@ def large_traces(mib: int, port: int = 0) -> Iterator[OtherServer]:
     assert process.stdout is not None
     try:
         yield OtherServer(int(process.stdout.readline()), process.pid)
-    finally:
-        process.kill()
-        process.communicate()
-
-
-JOB = """
-import os, sys, time
-os.environ["JAX_PLATFORMS"] = "cpu"
-import jax, jax.numpy as jnp
-step = jax.jit(lambda a: a @ a)
-x = jnp.ones((64, 64))
-step(x).block_until_ready()
-jax.profiler.start_server(int(sys.argv[1]))
-print("serves", flush=True)
-import threading
-threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-i = 0
-while True:
-    with jax.profiler.StepTraceAnnotation("train", step_num=i):
-        step(x).block_until_ready()
-    i += 1
-    time.sleep(0.005)
-"""
-
-
-@contextmanager
-def jax_server(port: int) -> Iterator[int]:
-    """A JAX job whose profiler listens on that port: its pid."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", JOB, str(port)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline() == "serves\n"
-        yield process.pid
     finally:
         process.kill()
         process.communicate()

@@ -15,12 +15,17 @@ CUT_OFF_LOOPS = 1
 
 
 def step_trace(
-    cores: int = 2, steps: int = 5, is_cut_off: bool = True, infeed_us: int = 100
+    cores: int = 2,
+    steps: int = 5,
+    is_cut_off: bool = True,
+    infeed_us: int = 100,
+    cores_per_chip: int = 1,
 ) -> bytes:
     """The trace: `infeed_us` is the wait of the first core in each step; 0 is no infeed at all."""
     writer = TraceWriter(["host-0"])
     for core in range(cores):
-        _Core(writer.plane(f"/device:TPU:{core}"), core).write(steps, is_cut_off, infeed_us)
+        plane = writer.plane(f"/device:TPU:{core}")
+        _Core(plane, core, core // cores_per_chip).write(steps, is_cut_off, infeed_us)
     writer.plane("Task Environment").stats(
         {"profile_start_time": Unsigned(10**18), "profile_stop_time": Unsigned(10**18 + 10**9)}
     )
@@ -30,14 +35,14 @@ def step_trace(
 class _Core:
     """Writes one core. Each is a little later than the one before, and waits a little longer."""
 
-    def __init__(self, plane: TracedPlane, core: int) -> None:
+    def __init__(self, plane: TracedPlane, core: int, chip: int) -> None:
         self._plane, self._core = plane, core
         plane.stats(
             {
                 "device_type_string": "TPU v6 Lite",
                 "peak_teraflops_per_second": PEAK_TERAFLOPS,
                 "peak_hbm_bw_gigabytes_per_second": PEAK_GIGABYTES,
-                "core_details": field(4, core) + field(5, core) + field(6, core),
+                "core_details": field(4, chip) + field(5, chip) + field(6, core),
             }
         )
         self._steps, self._modules = plane.line("Steps"), plane.line("XLA Modules")

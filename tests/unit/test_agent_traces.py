@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from support.waits import until
 
-from tpusmi.agent import captures, jax_trace
-from tpusmi.agent.captures import Captures
+from tpusmi.agent import jax_trace, own_captures
+from tpusmi.agent.own_captures import OwnCaptures
 from tpusmi.wire import capture_files, identity
 from tpusmi.wire.capture_messages import (
     BUSY,
@@ -70,7 +70,7 @@ class State:
 def profiler(monkeypatch: pytest.MonkeyPatch) -> JaxProfiler:
     fake = JaxProfiler()
     monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(profiler=fake))
-    monkeypatch.setattr(captures.jaxread, "backend", lambda: object())
+    monkeypatch.setattr(own_captures.jaxread, "backend", lambda: object())
     return fake
 
 
@@ -93,7 +93,7 @@ class Viewer:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.segment = str(directory / f"{WHO.pid}-{WHO.start_ticks}.seg")
-        self.captures = Captures(str(directory))
+        self.captures = OwnCaptures(str(directory))
 
     def ask(self, asked: AgentRequest) -> AgentRequest:
         fd = os.open(self.directory, os.O_RDONLY)
@@ -200,6 +200,19 @@ def test_a_failed_stop_leaves_jax_ready_for_the_next_trace(
     assert os.listdir(viewer.directory) == []
 
 
+def test_the_trace_ends_also_when_its_viewer_cannot_be_told(
+    profiler: JaxProfiler, tmp_path: Path
+) -> None:
+    """The directory of the answers may be full."""
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        jax_trace.record(request(), str(tmp_path), lambda _: False, full)
+    assert profiler.folder is None
+
+
 def test_a_session_of_the_job_is_not_taken_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     state = State("/home/ann/own")
     monkeypatch.setitem(sys.modules, "jax._src.profiler", SimpleNamespace(_profile_state=state))
@@ -212,7 +225,7 @@ def test_a_session_of_the_job_is_not_taken_from_it(monkeypatch: pytest.MonkeyPat
 def test_a_jax_that_never_comes_back_is_said_to_hang_and_cleaned_up_when_it_does(
     viewer: Viewer, profiler: JaxProfiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(captures, "JAX_MOST_S", 0.2)
+    monkeypatch.setattr(own_captures, "JAX_MOST_S", 0.2)
     back = threading.Event()
     profiler.stop = lambda: [back.wait(20)][:0]  # type: ignore[assignment, return-value]
     asked = viewer.ask(request())
@@ -226,7 +239,7 @@ def test_a_jax_that_never_comes_back_is_said_to_hang_and_cleaned_up_when_it_does
 def test_a_capture_begins_no_earlier_than_the_backend(
     viewer: Viewer, profiler: JaxProfiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(captures.jaxread, "backend", lambda: None)
+    monkeypatch.setattr(own_captures.jaxread, "backend", lambda: None)
     assert viewer.last(viewer.ask(request())).reason == NO_BACKEND
     assert profiler.folder is None
 
@@ -234,7 +247,7 @@ def test_a_capture_begins_no_earlier_than_the_backend(
 def test_a_refusal_that_no_viewer_reads_is_removed(
     viewer: Viewer, profiler: JaxProfiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(captures, "KEPT_S", 0.1)
+    monkeypatch.setattr(own_captures, "KEPT_S", 0.1)
     monkeypatch.setenv("TPUSMI_PROFILE", "off")
     asked = viewer.ask(request())
     assert viewer.answer(asked) is not None

@@ -108,6 +108,42 @@ def test_without_a_path_in_jax_the_name_counts_without_its_number() -> None:
     assert [c.state for c in changes(of(old), of(new))[0]] == [""]
 
 
+def captured(steps: float, *operations: Operation) -> TraceProfile:
+    """A capture of one core that is so many steps of 100 ms long."""
+    return of(*operations)._replace(captured_s=0.1 * steps)
+
+
+def run(runs: int, run_s: float, steps: float) -> Operation:
+    share = 100 * runs * run_s / (0.1 * steps)
+    return dot(percent=share, runs=runs, self_s=runs * run_s)
+
+
+def test_an_operation_that_a_capture_has_once_more_at_its_end_has_not_grown() -> None:
+    old, new = captured(2.6, run(3, 0.02, 2.6)), captured(2.3, run(2, 0.02, 2.3))
+    assert changes(old, new) == ([], "time per step")
+    slower = captured(2.3, run(2, 0.04, 2.3))
+    ((change,), _) = changes(old, slower)
+    assert change.new == pytest.approx(2 * change.old)
+
+
+def test_an_operation_that_runs_twice_as_often_in_each_step_has_grown() -> None:
+    old, new = captured(50.5, run(51, 0.02, 50.5)), captured(50.5, run(101, 0.02, 50.5))
+    ((change,), _) = changes(old, new)
+    assert change.new / change.old == pytest.approx(101 / 51)
+
+
+def test_a_capture_of_endless_steps_is_compared_all_the_same() -> None:
+    """A file may say so."""
+    endless = captured(1, dot())._replace(captured_s=1e300, steps=step_times(5e-324))
+    assert changes(endless, endless)[0] == []
+
+
+def test_a_comparison_of_few_steps_says_that_they_vary() -> None:
+    few = healthy()._replace(steps=step_times(0.12, 0.13))
+    assert "So few whole steps (7 and 2) vary by chance." in compared(healthy(), few)
+    assert "by chance" not in compared(healthy(), healthy())
+
+
 def test_changes_that_do_not_matter_are_left_out() -> None:
     assert changes(of(dot(percent=10.0)), of(dot(percent=10.05)))[0] == []
     assert changes(of(), of(dot())) == ([], "")

@@ -51,6 +51,8 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Both]:
         shutil.copyfile(source, paths[name])
     paths["steps"] = tmp_path_factory.mktemp("steps") / "steps.xplane.pb"
     paths["steps"].write_bytes(step_trace())
+    paths["chips"] = tmp_path_factory.mktemp("chips") / "steps.xplane.pb"
+    paths["chips"].write_bytes(step_trace(cores_per_chip=2))
     figures = xprof_op_profiles([str(path) for path in paths.values()])
     return {
         name: Both(profile_of(path), of_xprof)
@@ -94,6 +96,16 @@ def test_times_of_a_tpu_trace_are_those_of_xprof(traces: dict[str, Both], name: 
                 assert operation.hbm_bandwidth_percent == pytest.approx(
                     100 * metrics["bandwidthUtils"][0], rel=1e-9
                 )
+
+
+def test_the_duty_cycle_is_that_of_cores_where_a_chip_has_two(traces: dict[str, Both]) -> None:
+    """xprof calls a chip on duty while one of its cores is, here 87.3 %, and we do not: each core
+    is a device of JAX. Busy and idle time of each core are the same.
+    """
+    ours, xprof = traces["chips"]
+    assert ours.duty_cycle_percent == traces["steps"].ours.duty_cycle_percent
+    assert float(xprof["duty"].rstrip("%")) == pytest.approx(87.3)
+    assert sum(core.idle_s for core in ours.cores) == pytest.approx(xprof["idle_s"], rel=1e-9)
 
 
 def test_the_v6e_trace_has_the_figures_that_its_readme_states(traces: dict[str, Both]) -> None:
@@ -211,6 +223,8 @@ def test_steps_are_those_of_xprof_without_the_one_cut_off(traces: dict[str, Both
     waits = [row[-3] for row in xprof["steps"][:-1]]
     assert waits == pytest.approx([waits[0]] * 4)
     assert ours.input_bound_percent == pytest.approx(waits[0], abs=0.1)
+    assert ours.steps.input_least_percent == pytest.approx(waits[0])
+    assert ours.steps.input_most_percent == pytest.approx(waits[0])
 
 
 def test_a_loop_takes_neither_time_nor_flops_of_what_it_runs(traces: dict[str, Both]) -> None:

@@ -16,7 +16,7 @@ from tpusmi.trace.core_trace import DeviceStep
 from tpusmi.trace.direct import read_trace
 from tpusmi.trace.figures import TraceProfile
 from tpusmi.trace.limits import TraceLimits
-from tpusmi.trace.step_times import overlap, step_times, whole_steps
+from tpusmi.trace.step_times import overlaps, step_times, whole_steps
 
 MS = 1_000_000_000
 """In picoseconds."""
@@ -93,6 +93,7 @@ def test_without_an_infeed_nothing_is_known_about_input(tmp_path: Path) -> None:
     profile = read(tmp_path, step_trace(infeed_us=0))
     assert profile.steps is not None
     assert profile.input_bound_percent is None
+    assert profile.steps.input_least_percent is None
     assert profile.shares.infeed_percent == 0
 
 
@@ -131,6 +132,7 @@ def test_marks_of_the_host_are_steps_where_the_device_has_none(tmp_path: Path) -
     assert (profile.steps.whole, profile.steps.cut_off) == (5, 1)
     assert profile.steps.p50_s == pytest.approx(0.1)
     assert profile.input_bound_percent == pytest.approx(25)
+    assert profile.steps.input_most_percent == pytest.approx(25)
 
 
 def test_one_mark_is_no_whole_step(tmp_path: Path) -> None:
@@ -255,5 +257,5 @@ def test_the_overlap_counts_each_moment_once(
         at = steps[-1][1]
     others = sorted((start, start + length) for start, length in waits)
     covered = {moment for start, end in others for moment in range(start, end)}
-    inside = sum(moment in covered for start, end in steps for moment in range(start, end))
-    assert overlap(steps, others) == inside
+    inside = [sum(m in covered for m in range(start, end)) for start, end in steps]
+    assert overlaps(steps, others) == inside

@@ -73,7 +73,7 @@ def test_the_mxu_utilization_of_the_v5p_is_the_measured_one(v5p: TraceProfile) -
     assert v5p.peak_flops_per_s == 233_400e9
     assert v5p.notes == (
         "xprof measured an MXU utilization of 15.7 %, but counts FLOPs for 59.7 % of the peak:"
-        " kernels declare their FLOPs themselves",
+        " kernels declare their FLOPs themselves.",
     )
 
 
@@ -172,6 +172,18 @@ def test_one_bad_page_among_good_ones_is_a_note(tmp_path: Path) -> None:
         "hlo_stats.json.gz cannot be read",
         "roofline_model.json cannot be read",
     ]
+
+
+def test_pages_of_other_shapes_are_no_pages(tmp_path: Path) -> None:
+    for name, text in (
+        ("op_profile", "[]"),
+        ("memory_profile", "{}"),
+        ("hlo_stats", '{"rows": 1}'),
+    ):
+        (tmp_path / f"{name}.json").write_text(text)
+    with pytest.raises(CaptureError, match="it is not a page of xprof") as raised:
+        read_pages(str(tmp_path))
+    assert raised.value.trouble is Trouble.UNREADABLE
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[" * 200_000, b"\xff", b'{"a": 1'])

@@ -122,7 +122,7 @@ class Capturing:
             talk(f"saved {', '.join(self._saved)}")
             if self._options.every is None:
                 folder = self._options.save
-                talk(f"to open it: xprof {folder}, or tensorboard --logdir {folder}")
+                talk(f"to open it: xprof --logdir {folder}, or tensorboard --logdir {folder}")
         self._saved.clear()
 
     def _check_folder(self) -> None:

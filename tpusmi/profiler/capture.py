@@ -102,7 +102,8 @@ def _traces(work: _Capturing, targets: Sequence[ProfileTarget], folder: str) -> 
     if addresses:
         tasks.append(lambda: _of_addresses(work, addresses, folder))
     for number, target in enumerate(pids):
-        tasks.append(_task_of_pid(work, target, _made(folder, f"pid-{number}")))
+        own = work if len(targets) == 1 else _named(work, target)
+        tasks.append(_task_of_pid(own, target, _made(folder, f"pid-{number}")))
     captured = [trace for traces in at_once(tasks) for trace in traces]
     captured += _of_paths(targets)
     places = {target.text: place for place, target in enumerate(targets)}
@@ -157,6 +158,15 @@ def _task_of_pid(
     return lambda: [_of_pid(work, target, folder)]
 
 
+def _named(work: _Capturing, target: ProfileTarget) -> _Capturing:
+    """The same, with the target in front of each sentence about the progress."""
+
+    def progress(sentence: str) -> None:
+        work.progress(f"{target.text}: {sentence}")
+
+    return work._replace(progress=progress)
+
+
 def _of_pid(work: _Capturing, target: ProfileTarget, folder: str) -> _Trace:
     from tpusmi.profiler.pid_capture import capture_process
 
@@ -186,7 +196,7 @@ def _trace(
     if cost is not None:
         cost.watch(work.settings.cost_s)
     made = captured.capture._replace(target=target.text)
-    return _Trace(target.text, captured.path, made, captured.notes, cost)
+    return _Trace(target.text, path=captured.path, capture=made, notes=captured.notes, cost=cost)
 
 
 def _answer(work: _Capturing, trace: _Trace, keep: Keep | None) -> ProfiledTarget:

@@ -8,6 +8,7 @@ import stat
 from itertools import islice
 from typing import Any
 
+from tpusmi.profiler.xprof_child import trimmed
 from tpusmi.profiler.xprof_figures import profile_of
 from tpusmi.profiler.xprof_tables import property_of
 from tpusmi.text import clean
@@ -27,9 +28,11 @@ PAGES = {
 ENDINGS = (".json", ".json.gz")
 ENTRIES_MOST = 10_000
 """Names in the folder that are looked at."""
-PAGE_BYTES_MOST = 64 * MIB
+PAGE_BYTES_MOST = 32 * MIB
 """The size of one page, unpacked."""
 CHUNK = MIB
+_MALFORMED = (LookupError, TypeError, AttributeError)
+_BAD = (OSError, EOFError, ValueError, RecursionError, *_MALFORMED)
 ALL_HOSTS = "all-hosts-in-one-graph"
 
 
@@ -43,11 +46,11 @@ def read_pages(folder: str) -> TraceProfile:
     pages, notes = {}, []
     for name, path in paths.items():
         try:
-            pages[name] = _page(path)
-        except (OSError, EOFError, ValueError, RecursionError) as error:
-            notes.append(f"{os.path.basename(path)} cannot be read: {_reason(error)}")
+            pages[name] = trimmed(name, _page(path))
+        except _BAD as error:
+            notes.append(f"{os.path.basename(path)} cannot be read: {_reason(error)}.")
     if not pages:
-        raise CaptureError(Trouble.UNREADABLE, f"{folder}: {notes[0]}")
+        raise CaptureError(Trouble.UNREADABLE, f"{folder}: {notes[0].rstrip('.')}")
     capture = Capture(how=FILE, target=folder, host=_host(pages))
     profile = profile_of(pages, capture)
     return profile._replace(notes=(*notes, *profile.notes))
@@ -96,6 +99,8 @@ def _reason(error: Exception) -> str:
         return error.strerror
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
         return "it is not JSON"
+    if isinstance(error, _MALFORMED):
+        return "it is not a page of xprof"
     return clean(str(error), 200)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from tpusmi.model import Host, Process, Snapshot
+from tpusmi.model import Host, Snapshot
+from tpusmi.profiler import published_port
 from tpusmi.profiler.local_ports import listener_of, usual_port_of
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.trace.troubles import CaptureError, Trouble
@@ -45,16 +46,10 @@ def port_of(host: Host, s: Snapshot, pid: int, trouble: Trouble) -> int | None:
     own = process is None or os.geteuid() in (0, process.uid)
     if trouble is Trouble.DENIED and own:
         return None
-    published = None if process is None else _published(process)
+    published = None if process is None else published_port.port_of(process)
     if published is not None:
         return published if listener_of(published) in (None, pid) else None
     return usual_port_of(pid) if host.root == "/" else None
-
-
-def _published(process: Process) -> int | None:
-    """The published port of a process whose segment the kernel confirms."""
-    port = process.facts.get("profiler_port")
-    return port if isinstance(port, int) and process.is_verified and 0 < port < 65536 else None
 
 
 def _through(

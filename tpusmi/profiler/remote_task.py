@@ -33,6 +33,7 @@ from tpusmi.trace.troubles import CaptureError, Trouble
 CONNECT_S = 5.0
 """To look up a name, to connect, and to find out that a profiler service answers."""
 JOIN_S = 1.0
+LATE_WORTH_A_NOTE_S = 0.1
 TRIES_MOST = 16
 """Connections to a port that several processes share, to reach one of them."""
 MIB = 1024 * 1024
@@ -65,8 +66,13 @@ class RemoteTask:
     def start(self, shared: Round) -> None:
         """Begin; it ends by itself within the limits of the round."""
         name = f"capture {self._place}"
-        self._thread = threading.Thread(target=self._run, args=(shared,), name=name, daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, args=(shared,), name=name, daemon=True)
+        try:
+            thread.start()
+            self._thread = thread
+        except RuntimeError:  # the user has no thread left
+            self._outcome = remote_troubles.no_thread(self._address)
+            shared.meeting.leave()
 
     @property
     def is_running(self) -> bool:
@@ -109,8 +115,9 @@ class RemoteTask:
         try:
             server = self._server(time.monotonic() + CONNECT_S, shared.pid)
             is_expected = False
-            shared.meeting.wait()
-            return self._record(server, shared)
+            late_s = shared.meeting.wait()
+            captured = self._record(server, shared)
+            return captured._replace(notes=self._notes(server, shared.pid, late_s))
         finally:
             if is_expected:
                 shared.meeting.leave()
@@ -170,7 +177,7 @@ class RemoteTask:
             host_tracer_level=0 if server.is_old else request.host_tracer_level,
         )
         began_s, began_at_s = time.monotonic(), time.time()
-        shared.say(f"Capturing {self._address} for {request.duration_ms / 1000:g} s")
+        shared.say(f"Capturing for {request.duration_ms / 1000:g} s")
         path = os.path.join(shared.folder, f"{self._place:03}.xplane.pb")
         with ReceivedFile(path) as file:
             is_empty = self._receive(message, file, shared)
@@ -191,12 +198,14 @@ class RemoteTask:
             took_s=time.monotonic() - began_s,
             trace_bytes=file.size,
         )
-        return CapturedTrace(path=path, capture=made, notes=self._notes(server, shared.pid))
+        return CapturedTrace(path=path, capture=made)
 
-    def _notes(self, server: _Server, only: int | None) -> tuple[str, ...]:
+    def _notes(self, server: _Server, only: int | None, late_s: float) -> tuple[str, ...]:
         notes = [remote_troubles.ONLY_DEVICES] if server.is_old else []
         if server.pid is not None and only is None and local_ports.is_shared(self._address.port):
             notes.append(remote_troubles.shared(self._address, server.pid))
+        if late_s >= LATE_WORTH_A_NOTE_S:
+            notes.append(remote_troubles.late(self._address, late_s))
         return tuple(notes)
 
     def _receive(self, message: bytes, file: ReceivedFile, shared: Round) -> bool:

@@ -157,6 +157,16 @@ def shared(address: Address, pid: int) -> str:
     )
 
 
+def late(address: Address, seconds: float) -> str:
+    """A host that took long to connect is compared with the others."""
+    return f"The capture of {address} began {seconds:.1f} s after the first one: it answered late"
+
+
+def no_thread(address: Address) -> CaptureError:
+    """A limit of the user, or of the container."""
+    return CaptureError(Trouble.FAILED, f"No thread can be started to capture {address}")
+
+
 def _reason(end: CallEnd) -> str:
     names = Code._value2member_map_
     name = names[end.status].name if end.status in names else "no status"

@@ -50,7 +50,7 @@ FROM_TRACE = (*NAMES_FROM_TRACE, "flops_per_s", "mxu_percent")
 OURS_FIRST_OFF_TPU = ("duty_cycle_percent", "idle_percent")
 """On a GPU xprof prints neither, and its idle operation includes copies."""
 COMPARED = {
-    "idle_percent": "idle",
+    "idle_percent": "Idle",
     "mxu_percent": "MXU utilization",
     "hbm_bandwidth_percent": "HBM bandwidth",
 }
@@ -62,7 +62,7 @@ def with_xprof(path: str, own: TraceProfile, limits: TraceLimits) -> TraceProfil
     Without xprof, or where it fails: our own, and a note with the reason. It raises no error.
     """
     answer = pages_of(path, limits)
-    notes = (answer.failure,) if answer.failure else ()
+    notes = (f"{answer.failure}.",) if answer.failure else ()
     if not answer.pages:
         return _with_notes(own, notes)
     return _with_notes(joined(own, profile_of(answer.pages, own.capture)), notes)
@@ -78,7 +78,7 @@ def with_xprof_each(
 def joined(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     """One profile of two readings of the same trace: ours, and that of xprof's pages."""
     differences = _differences(own, theirs)
-    theirs = _without_estimates(own, theirs)
+    theirs = _without_lone_step(own, _without_estimates(own, theirs))
     members: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name in (*XPROF_FIRST, *OURS_FIRST):
@@ -148,6 +148,16 @@ def _without_estimates(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     return theirs._replace(mxu_percent=None, notes=notes)
 
 
+def _without_lone_step(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
+    """The only step of a short capture is most often cut off, which xprof's table does not show:
+    where our own reading has no whole step, xprof's is not believed.
+    """
+    is_lone = theirs.steps is not None and theirs.steps.whole == 1
+    if not is_lone or own.steps is not None or not own.cores:
+        return theirs
+    return theirs._replace(steps=None, input_bound_percent=None)
+
+
 def _source(profile: TraceProfile, theirs: TraceProfile, name: str) -> str:
     return XPROF if profile is theirs else profile.sources.get(name, TRACE)
 
@@ -176,14 +186,14 @@ def _differences(own: TraceProfile, theirs: TraceProfile) -> list[str]:
         if None not in (ours, xprofs) and abs(ours - xprofs) > APART_MOST_PERCENT:
             notes.append(
                 f"{words}: {xprofs:.1f} % by xprof, {ours:.1f} % by tpusmi's own reading of the"
-                " trace"
+                " trace."
             )
     if own.steps and theirs.steps and own.steps[:2] == theirs.steps[:2]:
         ours_s, xprofs_s = own.steps.p50_s, theirs.steps.p50_s
         if abs(ours_s - xprofs_s) > APART_MOST_PERCENT / 100 * max(ours_s, xprofs_s):
             notes.append(
-                f"median step: {1000 * xprofs_s:.1f} ms by xprof, {1000 * ours_s:.1f} ms by"
-                " tpusmi's own reading of the trace"
+                f"Median step: {1000 * xprofs_s:.1f} ms by xprof, {1000 * ours_s:.1f} ms by"
+                " tpusmi's own reading of the trace."
             )
     return notes
 

@@ -41,11 +41,11 @@ OVERCOUNTED_MOST_PERCENT = 1.0
 HARDLY_IDLE_PERCENT = 1.0
 ALLOCATORS_MOST = 1024
 _BACKENDS = {"TPU": "tpu", "GPU": "gpu", "CPU_ONLY": "cpu"}
-FROM_RATE = "MXU utilization is the program's FLOP rate over the peak: no profiler measured it"
-NO_MXU, NO_BANDWIDTH = ": no MXU utilization", ": no HBM bandwidth"
+FROM_RATE = "MXU utilization is the program's FLOP rate over the peak: no profiler measured it."
+NO_MXU, NO_BANDWIDTH = ": no MXU utilization.", ": no HBM bandwidth."
 """The ends of notes on figures that are missing."""
-NO_INFEED = "xprof cannot tell how long the job waits for input: it sees no infeed operation"
-NO_STEPS = "xprof sees no step markers: no step times"
+NO_INFEED = "xprof cannot tell how long the job waits for input: it sees no infeed operation."
+NO_STEPS = "xprof sees no step markers: no step times."
 
 
 class ProgramRates(NamedTuple):
@@ -186,7 +186,7 @@ def _far_from(printed: float, rate: float | None) -> str:
         return ""
     return (
         f"xprof measured an MXU utilization of {printed:.1f} %, but counts FLOPs for {rate:.1f} %"
-        " of the peak: kernels declare their FLOPs themselves"
+        " of the peak: kernels declare their FLOPs themselves."
     )
 
 

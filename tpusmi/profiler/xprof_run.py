@@ -93,7 +93,7 @@ def _line(command: Sequence[str], link: str, limits: TraceLimits) -> bytes:
     try:
         child.ask(json.dumps(request).encode() + b"\n")
         line = child.listen(limits.until_s)
-        while line == b"":
+        while line is not None and not line.startswith(b"{"):  # what an environment prints
             line = child.listen(limits.until_s)
     finally:
         child.close()

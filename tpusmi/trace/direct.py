@@ -148,7 +148,8 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
         flops_per_s=flops_per_s,
         peak_flops_per_s=sums.peak_flops_per_s,
         peak_hbm_bytes_per_s=sums.peak_hbm_bytes_per_s,
-        steps=steps_of_all(cores) or (None if _has_steps(cores) else steps_of_host(markers)),
+        steps=steps_of_all(cores)
+        or (None if _has_steps(cores) else steps_of_host(markers, host.waits)),
         input_bound_percent=_first(
             input_bound_percent(cores), host_wait_percent(markers, host.waits)
         ),

@@ -26,7 +26,7 @@ from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.xspace import XLine, XPlane
 
 BLOCK_BYTES = 256 * 1024
-EVENT_MOST = 16 * MIB
+EVENT_MOST = 1 * MIB
 PS_PER_NS = 1000
 EVENT_TAG = 0x22
 LATEST_PS = 1 << 62
@@ -88,7 +88,7 @@ class EventReader:
             data = self._file.part(at, min(line.end, at + size))
             rows, tails, used = self._rows(data, select)
             if not used:
-                if at + size >= line.end or size > EVENT_MOST:
+                if at + size >= line.end or size >= EVENT_MOST:
                     raise NotATraceError("a line of it ends inside an event")
                 size *= 4
                 continue

@@ -114,6 +114,8 @@ class CoreFigures(NamedTuple):
     """From the trace itself, else the chip table."""
     peak_hbm_bytes_per_s: float | None
     steps: TracedSteps | None
+    collectives_s: float | None = None
+    """In exchanges with other devices: the one that the others wait for has least of it."""
 
 
 class MemoryPeak(NamedTuple):

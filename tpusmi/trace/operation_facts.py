@@ -35,6 +35,8 @@ class OperationFacts(NamedTuple):
     name: str
     category: str | None
     program_id: int | None
+    program: str | None
+    """Its name, where the operation itself says it; on a TPU the line of the programs does."""
     framework_name: str | None
     source: str | None
     flops: float | None
@@ -57,6 +59,7 @@ def facts_of(kind: XEventMetadata) -> OperationFacts:
         name=name,
         category=category,
         program_id=program & (1 << 64) - 1 if isinstance(program, int) else None,
+        program=None,
         framework_name=framework_name(stats.get("tf_op")),
         source=_text(stats.get("source"), PATH_MOST),
         flops=None if is_wrapper else _amount(stats.get("flops")),

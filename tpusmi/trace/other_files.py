@@ -45,7 +45,7 @@ def _packed(head: bytes) -> str:
 
 def _is_pprof(head: bytes) -> bool:
     """True when it begins with the types of its values, which are pairs of numbers."""
-    if head[:1] != b"\x0a" or not 1 < head[1] <= 12:
+    if head[:1] != b"\x0a" or len(head) < 2 or not 1 < head[1] <= 12:
         return False
     try:
         members = [*fields(head[2 : 2 + head[1]])]

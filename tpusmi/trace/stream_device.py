@@ -102,6 +102,7 @@ class StreamDevice:
                 name=key.name or key.kernel or UNNAMED,
                 category=_category(key),
                 program_id=key.program_id,
+                program=key.program or None,
                 framework_name=key.path or None,
                 source=None,
                 flops=None,

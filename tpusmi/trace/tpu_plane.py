@@ -26,6 +26,8 @@ STEPS_MOST, STARTS_MOST, WAITS_MOST = 100_000, 20_000, 200_000
 _CORE_ID = 6
 _PROGRAM_ID = re.compile(r"\((\d{1,20})\)$")
 _TERA, _GIGA = 1e12, 1e9
+PEAK_LEAST, PEAK_MOST = 1e-3, 1e9
+"""What a trace may state as a peak, in TFLOP/s or GB/s: with less, shares of it are infinite."""
 
 
 class NamedEvent(NamedTuple):
@@ -273,7 +275,7 @@ def _size(line: XLine) -> int:
 
 def _peak(value: StatValue | None, unit: float) -> float | None:
     """A peak of the plane; None for 0 too, which stands for a memory that is not there."""
-    is_number = isinstance(value, (int, float)) and 0 < value < 1e9
+    is_number = isinstance(value, (int, float)) and PEAK_LEAST <= value < PEAK_MOST
     return value * unit if is_number else None  # type: ignore[operator]
 
 

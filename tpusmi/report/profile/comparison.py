@@ -17,6 +17,7 @@ from tpusmi.trace.figures import TraceProfile
 SAME_RATIO, SAME_POINTS = 0.02, 1.0
 """Changes of times and of percentages up to these may be chance."""
 OPERATIONS_MOST = 12
+STEPS_LEAST = 3
 COLUMNS = (
     TableColumn("", right=False),
     TableColumn("OLD"),
@@ -73,6 +74,9 @@ def incomparable(old: TraceProfile, new: TraceProfile) -> list[str]:
     if without:
         which = "neither of them has" if len(without) == 2 else f"the {without[0]} one has not"
         reasons.append(f"Step times cannot be compared: {which} a whole step.")
+    steps = [p.steps.whole for p in (old, new) if p.steps]
+    if not without and min(steps) < STEPS_LEAST:
+        reasons.append(f"So few whole steps ({steps[0]} and {steps[1]}) vary by chance.")
     if old.capture.simulated != new.capture.simulated:
         reasons.append("One of them is simulated.")
     return reasons

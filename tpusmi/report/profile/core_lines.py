@@ -8,7 +8,7 @@ from statistics import median
 from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import noun
-from tpusmi.report.profile.core_names import core_name
+from tpusmi.report.profile.core_names import collectives_percent, core_name
 from tpusmi.report.profile.figure_lines import source_of
 from tpusmi.report.profile.styled import Line, bar, heading, padded, width_of
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
@@ -24,6 +24,7 @@ COLUMNS = (
     TableColumn("LOCAL", rank=6),
     TableColumn("BUSY"),
     TableColumn("IDLE", rank=2),
+    TableColumn("COLLECT", rank=3),
     TableColumn("MXU", rank=1),
     TableColumn("HBM BW", rank=3),
     TableColumn("FLOP/S", rank=4),
@@ -88,6 +89,7 @@ def _row(c: CoreFigures, busy: float, usual: float | None) -> Sequence[Cell]:
         (local, "dim"),
         (words.percent(own), style or "plain"),
         (words.percent(idle), "plain"),
+        (words.percent(collectives_percent(c)), "plain"),
         (words.percent(c.mxu_percent), "plain"),
         (words.percent(c.hbm_bandwidth_percent), "plain"),
         (words.flops(c.flops_per_s), "plain"),
@@ -118,7 +120,8 @@ def _others(cores: Sequence[CoreFigures], chosen: Sequence[CoreFigures]) -> Sequ
     bandwidth = _range([c.hbm_bandwidth_percent for c in rest])
     steps = [s for c in rest if (s := _step(c)) is not None]
     step = words.duration(median(steps)) if steps else words.UNKNOWN
-    values = (busy, idle, mxu, bandwidth, "", step, "", "median step" if steps else "")
+    collectives = _range([collectives_percent(c) for c in rest])
+    values = (busy, idle, collectives, mxu, bandwidth, "", step, "", "median step" if steps else "")
     return ((f"{len(rest)} others", "dim"), ("", "dim"), *((v, "dim") for v in values))
 
 

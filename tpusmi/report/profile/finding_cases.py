@@ -2,34 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-BAD, WARN, NOTE = "bad", "warn", "dim"
-"""Styles, from the worst: it costs much time, it costs some, it is about the capture itself."""
-
-
-class FindingCase(NamedTuple):
-    """One finding. Its texts may name the fields of `ProfileEvidence`, and `pid`."""
-
-    code: str
-    measure: str
-    """The field of `ProfileEvidence` that it is judged by."""
-    least: float
-    """It holds from here on."""
-    weight: float
-    """Percent of the time that it may cost, for each unit of the measure: findings are sorted by
-    it. Negative: the cost is unknown, and this counts instead.
-    """
-    title: str
-    figure: str
-    where: str
-    """Operations or cores; may be empty."""
-    advice: str
-    level: str = ""
-    """A fixed style; empty is by the weight."""
-    unless: str = ""
-    """Code of a finding that says the same better."""
-
+from tpusmi.report.profile.finding_case import NOTE, WARN, FindingCase
 
 CASES: tuple[FindingCase, ...] = (
     FindingCase(
@@ -120,6 +93,18 @@ CASES: tuple[FindingCase, ...] = (
         where="",
         advice="all others wait for it: see in tpusmi whether it throttles or has a bad link; if it"
         " stays so with another job, report the host",
+    ),
+    FindingCase(
+        code="awaited_core",
+        measure="awaited_core_points",
+        least=8.0,
+        weight=1.0,
+        title="The others wait for core {awaited_core}",
+        figure="it is {awaited_core_points:.0f} points less in exchanges than the median core",
+        where="",
+        advice="it comes last to each exchange: it has more to do, is slow, or has a slow link; see"
+        " in tpusmi whether it throttles, and shard evenly",
+        unless="slow_core",
     ),
     FindingCase(
         code="busy_core",
