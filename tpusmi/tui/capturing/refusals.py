@@ -42,8 +42,7 @@ def why_not_one(p: Process, host: Host) -> str:
 
 def _has_service(p: Process, host: Host) -> bool:
     """True if it has published the port of its profiler service, or listens on a usual one."""
-    if p.facts.get("profiler_port") is not None:
-        return True
     from tpusmi.profiler.local_ports import usual_port_of
+    from tpusmi.profiler.published_port import port_of
 
-    return host.root == "/" and usual_port_of(p.pid) is not None
+    return port_of(p) is not None or (host.root == "/" and usual_port_of(p.pid) is not None)
