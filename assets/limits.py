@@ -5,14 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpusmi import collect, memprofile, pprof, text
-from tpusmi.agent import output, own_process, sampler, threads, utilization
+from tpusmi.agent import output, own_captures, own_process, sampler, threads, utilization
 from tpusmi.model import history
+from tpusmi.profiler import (
+    finished_pages,
+    log_folder,
+    remote,
+    remote_messages,
+    remote_round,
+    remote_stream,
+    xprof_child,
+    xprof_run,
+)
+from tpusmi.profiler.remote_task import CONNECT_S
+from tpusmi.profiler.requests import CaptureRequest
 from tpusmi.sources import child_process, sockets, users
 from tpusmi.sources.holders import lockfile, open_files, passes, procfs, ties
 from tpusmi.sources.libtpu import client, decode, percentiles, plain, ports
 from tpusmi.sources.segments import contents, evidence, listing, quota
+from tpusmi.trace import busy_time, host_plane, open_trace, stream_device, tpu_plane, xspace
+from tpusmi.trace.limits import TraceLimits
 from tpusmi.web import connections, server, tab
-from tpusmi.wire import layout, mountinfo, places, reader
+from tpusmi.wire import capture_files, layout, mountinfo, places, reader
+from tpusmi.wire.capture_messages import DURATION_MOST_MS
 
 Row = tuple[str, ...]
 VALUE_BYTES = 4
@@ -131,6 +146,24 @@ SERVERS: Sequence[Row] = (
         f"{number(decode.TEXT_MOST)} / {number(client.IDS_MOST)}",
     ),
     ("an answer of the SDK's child process", size(child_process.ANSWER_BYTES_MOST)),
+    ("profiler services of one capture", number(remote.ADDRESSES_MOST)),
+    (
+        "finding a profiler service, its wait for the others",
+        f"{seconds(CONNECT_S)} / {seconds(remote_round.LATE_S)}",
+    ),
+    (
+        "the trace of a service, the time beyond its duration",
+        f"{size(CaptureRequest().bytes_most)} / {seconds(CaptureRequest().deadline_s)}",
+    ),
+    (
+        "frames of a service that bring nothing, fields beside its trace",
+        f"{number(remote_stream.FRAMES_MOST)} / {number(remote_messages.FIELDS_MOST)}",
+    ),
+    ("all traces of one capture", "half of the free space"),
+    (
+        "looking for traces in a folder",
+        f"{number(log_folder.ENTRIES_MOST)} names, {seconds(log_folder.LOOK_MOST_S)}",
+    ),
 )
 
 PROCESSES: Sequence[Row] = (
@@ -192,6 +225,15 @@ AGENT: Sequence[Row] = (
         "segments of ended jobs that are kept for a user",
         f"{output.KEEP_DEAD_MOST}, for {seconds(output.KEEP_DEAD_S)}",
     ),
+    (
+        "a capture; until its request expires; until its trace is removed, if none fetches it",
+        f"{seconds(DURATION_MOST_MS / 1000)} / {seconds(capture_files.LIFE_MOST_S)} / "
+        f"{seconds(own_captures.KEPT_S)}",
+    ),
+    (
+        "JAX for a capture: until it is said to hang; at the end of the process",
+        f"{seconds(own_captures.JAX_MOST_S)} / {seconds(own_captures.FINISH_MOST_S)}",
+    ),
 )
 
 WEB: Sequence[Row] = (
@@ -206,6 +248,38 @@ WEB: Sequence[Row] = (
     ("the same message on stderr", f"once in {seconds(server.AGAIN_S)}"),
 )
 
+TRACE = TraceLimits._field_defaults
+"""What an analysis may use unless it is given other limits."""
+
+TRACES: Sequence[Row] = (
+    ("a trace", size(TRACE["bytes_most"])),
+    (
+        "planes, lines and entries of tables, a message that is read as a whole",
+        f"{number(xspace.PLANES_MOST)} / {number(open_trace.PARTS_MOST)} / "
+        f"{size(open_trace.PART_MOST)}",
+    ),
+    (
+        "different operations, operations inside each other",
+        f"{number(TRACE['operations_most'])} / {number(busy_time.DEPTH_MOST)}",
+    ),
+    (
+        "events that are kept: of a line out of order, of one GPU, of the host",
+        f"{number(tpu_plane.SORTED_MOST)} / {number(stream_device.EVENTS_MOST)} / "
+        f"{number(host_plane.EVENTS_MOST)}",
+    ),
+    ("bytes of a name", number(xspace.NAME_MOST)),
+    (
+        "xprof's process: memory, files, its answer",
+        f"{size(TRACE['memory_most'])} / {size(xprof_run.DISK_MOST)} / "
+        f"{size(xprof_run.ANSWER_BYTES_MOST)}",
+    ),
+    (
+        "rows of a table of xprof, characters of a cell",
+        f"{number(xprof_child.ROWS_MOST)} / {number(xprof_child.TEXT_MOST)}",
+    ),
+    ("a page that xprof wrote, unpacked", size(finished_pages.PAGE_BYTES_MOST)),
+)
+
 TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {
     "shares of segments": (
         ("read in one pass", "of one user", "of all other users together", "of root and of you"),
@@ -217,6 +291,7 @@ TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {
         ("processes, the machine, and a pass as a whole", "at most"),
         PROCESSES,
     ),
+    "limits of traces": (("traces", "at most"), TRACES),
     "limits of the agent": (("the agent", "at most"), AGENT),
     "limits of serve-tui": (("`serve-tui`", "at most"), WEB),
 }

@@ -10,7 +10,9 @@ by hand. With --check it writes nothing, and fails when a table is not the one t
 from __future__ import annotations
 
 import ast
+import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -32,6 +34,11 @@ from tpusmi.report.columns import (  # noqa: E402
     SORT_LETTERS,
     ColumnSpec,
 )
+from tpusmi.report.profile import profile_text  # noqa: E402
+from tpusmi.report.profile.findings import rows as profile_findings  # noqa: E402
+from tpusmi.report.profile.styled import as_text  # noqa: E402
+from tpusmi.trace.direct import read_trace  # noqa: E402
+from tpusmi.trace.limits import TraceLimits  # noqa: E402
 from tpusmi.tui.capturing.capture_screen import CaptureScreen  # noqa: E402
 from tpusmi.tui.ending.kill_screen import KillScreen  # noqa: E402
 from tpusmi.tui.help import HelpScreen  # noqa: E402
@@ -154,6 +161,24 @@ def _folder(folder: Path) -> str:
     )
 
 
+def _findings() -> str:
+    return table(("finding", "from", "what to do"), profile_findings())
+
+
+PAGE_COLUMNS = 100
+
+
+def _profile_page() -> str:
+    """The page of a real trace, with tpusmi's own reading of it, in UTC."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    path = ROOT / "tests" / "data" / "xplane" / "v6e-4_inference" / "tpu_inference.xplane.pb"
+    profile = read_trace(str(path), TraceLimits(until_s=time.monotonic() + 60))
+    capture = profile.capture._replace(analyzed_s=None)
+    lines = profile_text.lines((profile._replace(capture=capture),), PAGE_COLUMNS)
+    return f"```text\n{as_text(lines, color=False, ascii_only=False)}```"
+
+
 TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "keys.md": {
         "keys of every page": lambda: _of_page(EVERYWHERE),
@@ -174,6 +199,7 @@ TABLES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     },
     "notices.md": {"notices": _notices},
     "architecture.md": {"files": _files},
+    "profile.md": {"page of a real trace": _profile_page, "findings": _findings},
     "numbers.md": {"metrics": _metrics, "chips": _chips},
     "security.md": {name: partial(table, *told) for name, told in limits.TABLES.items()},
 }

@@ -28,7 +28,7 @@ from textual.pilot import Pilot  # noqa: E402
 
 from tpusmi.tui import Options  # noqa: E402
 from tpusmi.tui.app import Dashboard  # noqa: E402
-from tpusmi.tui.capturing.captures import Captures  # noqa: E402
+from tpusmi.tui.capturing.shown_captures import ShownCaptures  # noqa: E402
 from tpusmi.tui.export import self_contained  # noqa: E402
 
 
@@ -98,7 +98,7 @@ async def screenshot(picture: Picture) -> str:
         return self_contained(app.export_screenshot(title="tpusmi"))
 
 
-async def _captured(app: Dashboard, captures: Captures, pilot: Pilot[None]) -> None:
+async def _captured(app: Dashboard, captures: ShownCaptures, pilot: Pilot[None]) -> None:
     """Wait for the capture, and let it be of a fixed age."""
     while captures.running is not None:
         await pilot.pause(0.05)

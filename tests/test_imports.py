@@ -105,10 +105,14 @@ FOR_WHAT_IS_THERE = {
     "tpusmi.sources.child_process",
     "tpusmi.sources.libtpu.client",
     "tpusmi.sources.libtpu.names",
+    "tpusmi.sources.profiles",
     "tpusmi.sources.segments.job_segment",
+    "tpusmi.merge.traced",
+    "tpusmi.trace.figures",
+    "tpusmi.profiler",
     "tpusmi.wire.reader",
 }
-"""Modules that only a node, a server, a job, the SDK's child or a terminal needs."""
+"""Modules that only a node, a server, a job, the SDK's child, a terminal or a capture needs."""
 MODULES_MOST = 66
 """Each costs a command about 0.2 ms, and bare Python starts in 10 ms."""
 
@@ -119,6 +123,15 @@ def test_where_nothing_is_the_modules_of_what_could_be_there_are_not_loaded(tmp_
     assert "tpusmi.collect" in loaded
     assert not loaded & FOR_WHAT_IS_THERE
     assert len([name for name in loaded if name.startswith("tpusmi")]) <= MODULES_MOST
+
+
+def test_the_dashboard_loads_nothing_of_captures_before_the_first(tmp_path: Path) -> None:
+    loaded = loaded_by("import tpusmi.tui.app", tmp_path)
+    assert {name for name in loaded if name.startswith("tpusmi.tui.capturing.")} == {
+        "tpusmi.tui.capturing.capturing_app"
+    }
+    parts = ("tpusmi.trace", "tpusmi.profiler", "tpusmi.tui.profile")
+    assert not {name for name in loaded if name.startswith(parts)}
 
 
 ONE_SHOTS = (

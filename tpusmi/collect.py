@@ -67,7 +67,7 @@ class Collector:
                 source.with_programs = is_on
 
     def keep_profile(self, process: ProcessKey, profile: TraceProfile, at_s: float) -> None:
-        """Show what a capture says of the devices of a process. It ended at that CLOCK_MONOTONIC."""
+        """Show what a capture says of a process's devices; it ended at CLOCK_MONOTONIC at_s."""
         if self._profiles is None:
             from tpusmi.sources.profiles import Profiles
 

@@ -1,4 +1,4 @@
-"""What metrics servers send, as bytes and as messages."""
+"""What metrics servers and profiler services send, as bytes and as messages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from support.metric_servers import DUTY, EXECUTION, HBM_TOTAL, TRANSFER, gauge, 
 
 from fuzz.target import Target, target
 from tpusmi.metricproto import GET_METRIC, messages
+from tpusmi.profiler.remote_addresses import Address
+from tpusmi.profiler.remote_connection import StreamError, connect
+from tpusmi.profiler.remote_messages import PROFILE, AnswerError, TraceCutter
+from tpusmi.profiler.remote_stream import CallStream
 from tpusmi.sources.libtpu.decode import Origin, cores, metric_values
 from tpusmi.sources.libtpu.names import NAMES
 from tpusmi.sources.libtpu.plain import PlainChannel
@@ -46,6 +51,33 @@ def frames(directory: Path) -> Iterator[Target]:
         channel.close()
 
     words = [_frame(kind, flags, 1, b"\x82") for kind in range(10) for flags in (0, 5)]
+    with _saying(said) as port:
+        yield Target(run, streams, words)
+
+
+@target
+def profiler_services(directory: Path) -> Iterator[Target]:
+    """What a profiler service sends, byte by byte."""
+    body = b"\x38\x00\x42\x05trace\x32\x04\x0a\x02ab"
+    whole = struct.pack(">BI", 0, len(body)) + body
+    status = b"\x00\x0bgrpc-status\x010\x00\x0cgrpc-message\x04nope"
+    good = [(4, 0, 0, b""), (1, 4, 1, b"\x88"), (0, 0, 1, whole), (1, 5, 1, status)]
+    streams = [b"".join(_frame(*frame) for frame in part) for part in (good, good[:3])]
+    said = [b""]
+
+    def run(data: bytes) -> None:
+        said[0] = data
+        until_s = time.monotonic() + 0.5
+        cutter = TraceCutter(lambda size: None, lambda part: None)
+        address = Address("127.0.0.1", port)
+        with connect(address, until_s) as connection:
+            stream = CallStream(connection, address)
+            with contextlib.suppress(StreamError, AnswerError):
+                end = stream.call(PROFILE, b"", until_s, cutter.take)
+                end.details.encode()
+                cutter.finish()
+
+    words = [_frame(kind, flags, 1, b"\x42") for kind in range(10) for flags in (0, 1, 8)]
     with _saying(said) as port:
         yield Target(run, streams, words)
 

@@ -166,6 +166,17 @@ def test_the_cost_is_measured_from_the_steps_of_the_job(trainer: Job, shared: Pa
     assert cost.steps_per_s_after is not None
 
 
+def test_a_jax_that_keeps_its_session_elsewhere_is_captured_by_stop_trace(
+    trainer: Job, shared: Path
+) -> None:
+    trainer.tell("from tpusmi.agent import jax_trace as j; kept, j._STATE = j._STATE, ('gone',)")
+    assert trainer.hear() == "done"
+    trace = captured(shared, trainer.pid)
+    assert b"/host:CPU" in Path(trace.path).read_bytes()
+    trainer.tell("j._STATE = kept")
+    assert trainer.hear() == "done"
+
+
 def test_of_two_captures_at_once_one_is_told_that_the_job_is_busy(
     trainer: Job, shared: Path
 ) -> None:
@@ -495,9 +506,14 @@ def test_where_the_trace_does_not_fit_jax_is_left_ready_for_the_job(directory: P
     assert list(own.glob("**/*.xplane.pb"))
 
 
-CONTAINER = """
-own('/dev/shm', '/tmp', '/run'); own_pids()
-os.environ["JAX_PLATFORMS"] = "cpu"
+CONTAINERS = {
+    "of root": "own('/dev/shm', '/tmp', '/run'); own_pids()",
+    "of a user in a user namespace": (
+        f"become({USER}); own_users(0); mount('tmpfs', '/dev/shm', 'tmpfs'); here()"
+    ),
+}
+IN_CONTAINER = """
+os.environ.update(JAX_PLATFORMS="cpu", TMPDIR="/dev/shm")
 import tpusmi
 import jax, jax.numpy as jnp
 jax.jit(lambda x: x @ x)(jnp.ones((64, 64))).block_until_ready()
@@ -506,12 +522,12 @@ start()
 
 
 @ROOT
-def test_a_job_in_a_container_is_captured_from_its_host(tmp_path: Path) -> None:
-    """It has its own pids, /dev/shm and /tmp: the trace, too, is among its mounts."""
-    with inside(CONTAINER) as contained:
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_job_in_a_container_is_captured_from_its_host(tmp_path: Path, container: str) -> None:
+    """Its /dev/shm, with the trace in it, is not ours, nor are its pids or its users."""
+    with inside(f"{CONTAINERS[container]}\n{IN_CONTAINER}") as contained:
         host = Host()
         trace = in_process.capture(host, contained.pid, SHORT, str(tmp_path), lambda _: None)
         assert b"/host:CPU" in Path(trace.path).read_bytes()
-        root = Path(f"/proc/{contained.pid}/root")
-        until(lambda: not list(root.glob("tmp/tpusmi-*")), 5)
-        assert only_segment(root / f"dev/shm/tpusmi-{os.getuid()}")
+        place = Path(f"/proc/{contained.pid}/root/dev/shm/tpusmi-0")
+        until(lambda: only_segment(place), 5)

@@ -20,10 +20,15 @@ from typing import Any
 import pytest
 from support.profiles import unknown
 
+from tpusmi.model import Host
+from tpusmi.profiler import xprof_run
 from tpusmi.profiler.xprof import with_xprof, with_xprof_each
 from tpusmi.profiler.xprof_run import NOT_INSTALLED, TOO_OLD, pages_of
+from tpusmi.sources.host_facts import host_facts
+from tpusmi.trace.direct import read_trace
 from tpusmi.trace.figures import TimeShares, TraceProfile
 from tpusmi.trace.limits import MIB, TraceLimits
+from tpusmi.trace.plain_objects import to_object
 
 TRACES = Path(__file__).parents[1] / "data" / "xplane"
 V6E = TRACES / "v6e-4_inference" / "tpu_inference.xplane.pb"
@@ -187,8 +192,26 @@ def test_the_trace_has_no_caches_beside_it_and_each_one_its_own_numbers() -> Non
     own = [(str(path), OWN) for path in (V6E, MANGLED, GPU)]
     v6e, mangled, gpu = with_xprof_each(own, limits())
     assert (v6e.device_type, gpu.device_type) == ("TPU v6 Lite", "AMD GPU - gfx942")
-    assert mangled.notes == ("xprof cannot read this trace",)
+    assert mangled.notes == ("xprof cannot read this trace.",)
     assert {path: sorted(path.iterdir()) for path in TRACES.iterdir()} == before
+
+
+@XPROF
+@pytest.mark.parametrize("path", [V6E, GPU], ids=["v6e", "gpu"])
+def test_our_own_reading_agrees_with_xprof(path: Path) -> None:
+    """Within a point, or a note would say so. On a GPU xprof counts copies as idle, which belong to
+    no program: 0.6 points here.
+    """
+    own = read_trace(str(path), limits())
+    profile = with_xprof(str(path), own, limits())
+    theirs = joined(path)
+    assert not any("tpusmi's own reading" in note for note in profile.notes)
+    assert own.idle_percent == pytest.approx(theirs.idle_percent, abs=1.0)
+    assert own.duty_cycle_percent == pytest.approx(theirs.duty_cycle_percent, abs=1.0)
+    assert len(profile.operations) >= len(theirs.operations)
+    assert [op.name for op in profile.operations][:4] == [op.name for op in own.operations][:4]
+    assert (profile.cores, profile.programs) == (own.cores, own.programs)
+    assert json.loads(json.dumps(to_object(profile), allow_nan=False))
 
 
 # What can go wrong.
@@ -199,6 +222,7 @@ def xspace_to_tool_data(paths, tool, params):
     print("noise on stdout", flush=True)
     {does}
 """
+EATING = "a = []\n    while True: a.append(b'x' * (1 << 20)); time.sleep(0.0005)"
 
 
 def fake(folder: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
@@ -218,7 +242,8 @@ def failure(seconds: float = LIMIT_S, **others: int) -> str:
     assert profile._replace(notes=()) == own
     assert profile.shares == TimeShares()
     (note,) = profile.notes
-    return note
+    assert note.endswith(".")
+    return note[:-1]
 
 
 @pytest.mark.parametrize(
@@ -246,13 +271,13 @@ def test_an_endless_loop_ends_with_the_time(
 ) -> None:
     fake(tmp_path, monkeypatch, "ctypes.CDLL(None).pause()")
     begun_s = time.monotonic()
-    assert failure(seconds=0.5) == "xprof needed more than 0.5 s"
-    assert time.monotonic() - begun_s < 3
+    assert failure(seconds=0.5).startswith("xprof needed more than 0.")
+    assert time.monotonic() - begun_s < LIMIT_S / 2
 
 
 def test_endless_output_ends_with_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, monkeypatch, "while True: os.write(1, b'x' * 65536), os.write(2, b'y' * 65536)")
-    assert failure(seconds=0.7) == "xprof needed more than 0.7 s"
+    assert failure(seconds=0.7).startswith("xprof needed more than 0.")
 
 
 def test_memory_is_limited_by_what_is_used_not_by_what_is_mapped(
@@ -261,9 +286,18 @@ def test_memory_is_limited_by_what_is_used_not_by_what_is_mapped(
     fake(tmp_path, monkeypatch, "import mmap; m = mmap.mmap(-1, 8 << 30); return b'{}', ''")
     assert pages_of(str(V6E), limits(memory_most=200 * MIB)).pages
     (tmp_path / "fake" / "xprof" / "convert" / "raw_to_tool_data.py").write_text(
-        FAKE.format(does="a = []\n    while True: a.append(b'x' * (1 << 20)); time.sleep(0.0005)")
+        FAKE.format(does=EATING)
     )
     assert failure(memory_most=200 * MIB) == "xprof needed more than 0.195 GiB of memory"
+
+
+def test_xprof_gets_half_of_the_memory_that_is_left_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = host_facts(Host())._replace(memory_available_bytes=300 * MIB)
+    monkeypatch.setattr(xprof_run, "host_facts", lambda host: left)
+    fake(tmp_path, monkeypatch, EATING)
+    assert failure() == "xprof needed more than 0.146 GiB of memory"
 
 
 def test_a_huge_page_is_cut_to_its_largest_operations(
@@ -331,6 +365,15 @@ def child_path() -> str:
     return os.path.abspath(xprof_child.__file__)
 
 
+@XPROF
+def test_what_the_environment_prints_at_the_start_is_not_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('welcome')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert not pages_of(str(V6E), limits()).failure
+
+
 def test_no_module_of_the_current_directory_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,7 +395,7 @@ def test_no_module_of_the_current_directory_is_imported(
     ],
 )
 def test_what_is_no_trace_is_not_given_to_xprof(path: str, sentence: str) -> None:
-    assert with_xprof(path, OWN, limits()).notes == (sentence,)
+    assert with_xprof(path, OWN, limits()).notes == (f"{sentence}.",)
 
 
 def test_a_large_trace_and_a_late_one_are_not_given_to_xprof() -> None:

@@ -1,4 +1,4 @@
-"""Stand-ins for `tpusmi profile PID --json`: children that print a profile, or fail in every way."""
+"""Stand-ins for `tpusmi profile PID --json`: children that print a profile, or fail."""
 
 from __future__ import annotations
 

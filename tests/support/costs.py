@@ -47,6 +47,7 @@ OF_HELPERS = {
     "official_clients": "process",
     "private_dev": "process",
     "private_machine": "process",
+    "profiled_jobs": "jax",
     "run_as": "process",
     "simulated_hosts": "process",
     "terminals": "process",

@@ -1,6 +1,6 @@
-"""Profiler services that do as they are told, and real JAX jobs that have one.
+"""Profiler services that do as they are told.
 
-`python profiler_servers.py MIB` is one in a process of its own, whose traces have that size.
+`python profiler_servers.py MIB PORT` is one in a process of its own, whose traces have that size.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def trace_of(size: int) -> bytes:
 class ProfilerServer:
     """A profiler service on a free port, strict about what it is asked, which it keeps in `calls`.
 
-    `is_old`: as before jaxlib 0.9.
+    `is_old`: as before jaxlib 0.9. `shares`: other processes may listen on the port as well.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class ProfilerServer:
         answer: Answer | None = None,
         is_old: bool = False,
         address: str = "127.0.0.1:0",
+        shares: bool = False,
     ) -> None:
         self.calls: list[ProfileCall] = []
         self._answer = answer or (lambda call, context: trace_of(1000))
@@ -103,7 +104,7 @@ class ProfilerServer:
             handlers["GetSnapshot"] = self._refuse
         self._server = grpc.server(
             ThreadPoolExecutor(8),
-            options=[("grpc.so_reuseport", 0), ("grpc.max_send_message_length", -1)],
+            options=[("grpc.so_reuseport", shares), ("grpc.max_send_message_length", -1)],
         )
         self._server.add_generic_rpc_handlers(
             (
@@ -164,65 +165,33 @@ def profiling(answer: Answer | None = None, **how: Any) -> Iterator[ProfilerServ
         server.stop()
 
 
+class OtherServer(NamedTuple):
+    """A server in a process of its own."""
+
+    port: int
+    pid: int
+
+
 @contextmanager
-def large_traces(mib: int) -> Iterator[int]:
-    """The port of a server whose traces have that size, in a process of its own."""
+def large_traces(mib: int, port: int = 0) -> Iterator[OtherServer]:
+    """A server whose traces have that size. It shares a port that is given."""
     process = subprocess.Popen(
-        [sys.executable, __file__, str(mib)],
+        [sys.executable, __file__, str(mib), str(port)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
     try:
-        yield int(process.stdout.readline())
-    finally:
-        process.kill()
-        process.communicate()
-
-
-JOB = """
-import os, sys, time
-os.environ["JAX_PLATFORMS"] = "cpu"
-import jax, jax.numpy as jnp
-step = jax.jit(lambda a: a @ a)
-x = jnp.ones((64, 64))
-step(x).block_until_ready()
-jax.profiler.start_server(int(sys.argv[1]))
-print("serves", flush=True)
-import threading
-threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-i = 0
-while True:
-    with jax.profiler.StepTraceAnnotation("train", step_num=i):
-        step(x).block_until_ready()
-    i += 1
-    time.sleep(0.005)
-"""
-
-
-@contextmanager
-def jax_server(port: int) -> Iterator[int]:
-    """A JAX job whose profiler listens on that port: its pid."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", JOB, str(port)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline() == "serves\n"
-        yield process.pid
+        yield OtherServer(int(process.stdout.readline()), process.pid)
     finally:
         process.kill()
         process.communicate()
 
 
 if __name__ == "__main__":
-    size = int(sys.argv[1]) * MIB
-    server = ProfilerServer(lambda call, context: trace_of(size))
+    size, place = int(sys.argv[1]) * MIB, f"127.0.0.1:{sys.argv[2]}"
+    server = ProfilerServer(lambda call, context: trace_of(size), address=place, shares=True)
     sys.stdout.write(f"{server.port}\n")
     sys.stdout.flush()
     sys.stdin.read()

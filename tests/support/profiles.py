@@ -145,7 +145,15 @@ def v5p_training() -> TraceProfile:
             idle_percent=0.25,
         ),
         cores=tuple(
-            core(n, busy, captured_s, steps=steps, **measured, **peaks)
+            core(
+                n,
+                busy,
+                captured_s,
+                steps=steps,
+                collectives_s=0.1226 - 0.0001 * n,
+                **measured,
+                **peaks,
+            )
             for n, busy in enumerate(busy_s)
         ),
         operations=operations,

@@ -20,7 +20,7 @@ from tpusmi.model import Host, ProcessKey
 from tpusmi.trace.figures import TraceProfile
 from tpusmi.tui.capturing.capture_screen import CaptureScreen
 from tpusmi.tui.capturing.capture_thread import command_for
-from tpusmi.tui.capturing.captures import CaptureOrder, Captures
+from tpusmi.tui.capturing.shown_captures import CaptureOrder, ShownCaptures
 from tpusmi.tui.profile.profile_page import ProfilePage
 
 PID, OTHER = 41234, 52870
@@ -29,8 +29,8 @@ CAPTURE = ("P", "P", "enter")
 """Opens the question, chooses a second, and confirms."""
 
 
-def captures(pilot: Pilot[None]) -> Captures:
-    found: Captures = pilot.app.scene.captures
+def captures(pilot: Pilot[None]) -> ShownCaptures:
+    found: ShownCaptures = pilot.app.scene.captures
     return found
 
 

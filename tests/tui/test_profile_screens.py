@@ -13,15 +13,15 @@ from support.screens import AT_EVERY_SIZE, GoldenScreen, Size
 from textual.pilot import Pilot
 
 from tpusmi.model import Host
-from tpusmi.tui.capturing.captures import Captures
+from tpusmi.tui.capturing.shown_captures import ShownCaptures
 
 pytestmark = AT_EVERY_SIZE
 HOST = Host()
 CAPTURE = ("P", "P", "enter")
 
 
-def _captures(pilot: Pilot[None]) -> Captures:
-    found: Captures = pilot.app.scene.captures
+def _captures(pilot: Pilot[None]) -> ShownCaptures:
+    found: ShownCaptures = pilot.app.scene.captures
     return found
 
 

@@ -15,13 +15,16 @@ import jsonschema
 import pytest
 from support import profiles
 from support.goldens import same_as_golden
-from support.profiles import healthy, input_bound, operation, step_times, unknown
+from support.profiles import PAGES, healthy, input_bound, operation, step_times, unknown
 
+from tpusmi.profiler.finished_pages import read_pages
 from tpusmi.report.profile import comparison, monitor_lines, one_line
 from tpusmi.report.profile.operation_changes import changes
 from tpusmi.report.profile.profile_schema import json_schema
 from tpusmi.report.profile.styled import as_text
-from tpusmi.trace.figures import Operation, TraceProfile
+from tpusmi.trace.direct import read_trace
+from tpusmi.trace.figures import Operation, TimeShares, TraceProfile
+from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.plain_objects import to_object
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,6 +108,42 @@ def test_without_a_path_in_jax_the_name_counts_without_its_number() -> None:
     assert [c.state for c in changes(of(old), of(new))[0]] == [""]
 
 
+def captured(steps: float, *operations: Operation) -> TraceProfile:
+    """A capture of one core that is so many steps of 100 ms long."""
+    return of(*operations)._replace(captured_s=0.1 * steps)
+
+
+def run(runs: int, run_s: float, steps: float) -> Operation:
+    share = 100 * runs * run_s / (0.1 * steps)
+    return dot(percent=share, runs=runs, self_s=runs * run_s)
+
+
+def test_an_operation_that_a_capture_has_once_more_at_its_end_has_not_grown() -> None:
+    old, new = captured(2.6, run(3, 0.02, 2.6)), captured(2.3, run(2, 0.02, 2.3))
+    assert changes(old, new) == ([], "time per step")
+    slower = captured(2.3, run(2, 0.04, 2.3))
+    ((change,), _) = changes(old, slower)
+    assert change.new == pytest.approx(2 * change.old)
+
+
+def test_an_operation_that_runs_twice_as_often_in_each_step_has_grown() -> None:
+    old, new = captured(50.5, run(51, 0.02, 50.5)), captured(50.5, run(101, 0.02, 50.5))
+    ((change,), _) = changes(old, new)
+    assert change.new / change.old == pytest.approx(101 / 51)
+
+
+def test_a_capture_of_endless_steps_is_compared_all_the_same() -> None:
+    """A file may say so."""
+    endless = captured(1, dot())._replace(captured_s=1e300, steps=step_times(5e-324))
+    assert changes(endless, endless)[0] == []
+
+
+def test_a_comparison_of_few_steps_says_that_they_vary() -> None:
+    few = healthy()._replace(steps=step_times(0.12, 0.13))
+    assert "So few whole steps (7 and 2) vary by chance." in compared(healthy(), few)
+    assert "by chance" not in compared(healthy(), healthy())
+
+
 def test_changes_that_do_not_matter_are_left_out() -> None:
     assert changes(of(dot(percent=10.0)), of(dot(percent=10.05)))[0] == []
     assert changes(of(), of(dot())) == ([], "")
@@ -155,6 +194,15 @@ def test_the_lines_of_the_old_command_are_in_its_words() -> None:
         "  TPU type: TPU v6 Lite",
         "  Utilization of TPU Matrix Units (higher is better): 48.8%",
     ]
+
+
+def test_the_steps_that_wait_least_and_most_for_input_are_those_that_xprof_prints() -> None:
+    own = read_pages(str(PAGES / "v2-8_resnet"))
+    assert monitor_lines.lines(own, 2)[-1] == (
+        "  Infeed percentage: 0.006% (avg), 0.000% (min), 0.008% (max)"
+    )
+    unsure = own._replace(input_bound_percent=None, shares=TimeShares())
+    assert monitor_lines.lines(unsure, 2)[-1] == "  Infeed percentage: – (avg), – (min), – (max)"
 
 
 def test_a_program_that_parsed_the_old_lines_reads_these() -> None:
@@ -212,20 +260,47 @@ def test_the_schema_in_assets_is_the_one_that_the_types_make() -> None:
     assert made.stdout == SCHEMA.read_text(), f"python -m {module} > assets/{SCHEMA.name}"
 
 
+PRINTED = jsonschema.Draft202012Validator(json_schema())
+
+
+def printed(value: dict[str, Any]) -> bool:
+    """Whether the schema has the object in it, after its way through JSON."""
+    return bool(PRINTED.is_valid(json.loads(json.dumps(value, allow_nan=False))))
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+
+
 @pytest.mark.parametrize("name", profiles.ALL)
 def test_the_json_of_a_profile_obeys_the_schema(name: str) -> None:
-    schema = json_schema()
-    jsonschema.Draft202012Validator.check_schema(schema)
-    plain = json.loads(json.dumps(to_object(profiles.ALL[name]()), allow_nan=False))
-    jsonschema.validate(plain, schema)
-    jsonschema.validate({**plain, "of_a_later_version": 1}, schema)
+    plain = to_object(profiles.ALL[name]())
+    assert printed(plain)
+    assert printed({**plain, "of_a_later_version": 1})
     for wrong in ({"mxu_percent": "0"}, {"cores": None}, {"schema": 2}):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({**plain, **wrong}, schema)
+        assert not printed({**plain, **wrong})
+
+
+def test_the_json_of_several_hosts_and_of_a_comparison_obeys_the_schema() -> None:
+    one = to_object(healthy())
+    error = {"trouble": "busy", "message": "It is busy."}
+    failure = {"schema": 1, "target": "a:9012", "error": error}
+    hosts = {"schema": 1, "hosts": [one, failure]}
+    for value in (failure, hosts, {"schema": 1, "old": one, "new": hosts}):
+        assert printed(value)
+    assert not printed({"schema": 1, "hosts": [{"schema": 1}]})
+    assert not printed({**failure, "error": {**error, "trouble": "of a new kind"}})
+
+
+def test_the_json_of_a_real_trace_obeys_the_schema() -> None:
+    path = ROOT / "tests" / "data" / "xplane" / "v6e-4_inference" / "tpu_inference.xplane.pb"
+    own = read_trace(str(path), TraceLimits(until_s=time.monotonic() + 60))
+    assert printed(to_object(own))
+    assert printed(to_object(read_pages(str(PAGES / "v5p_training"))))
 
 
 def test_the_schema_has_the_docs_of_the_fields() -> None:
-    properties = json_schema()["properties"]
+    properties = json_schema()["$defs"]["profile"]["properties"]
     assert properties["mxu_percent"]["type"] == ["number", "null"]
     assert properties["steps"]["type"] == ["object", "null"]
     own = properties["cores"]["items"]["properties"]["peak_flops_per_s"]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support import profiles
 from support.profiles import core, healthy, operation, step_times, unknown
 
-from tpusmi.report.profile.finding_cases import BAD, CASES, NOTE, WARN, FindingCase
+from tpusmi.report.profile.finding_case import BAD, NOTE, WARN, FindingCase
+from tpusmi.report.profile.finding_cases import CASES
 from tpusmi.report.profile.finding_evidence import ProfileEvidence, evidence
 from tpusmi.report.profile.findings import can_judge, findings
+from tpusmi.trace.direct import read_trace
 from tpusmi.trace.figures import (
     Capture,
     CaptureCost,
@@ -19,6 +23,7 @@ from tpusmi.trace.figures import (
     TimeShares,
     TraceProfile,
 )
+from tpusmi.trace.limits import TraceLimits
 
 
 def codes(p: TraceProfile) -> list[str]:
@@ -47,6 +52,9 @@ HOLD = {
     "collectives": unknown()._replace(shares=TimeShares(collectives_percent=20.0)),
     "slow_core": unknown()._replace(
         cores=tuple(core(n, 0.9, steps=step_times(0.1 + 0.02 * (n == 2))) for n in range(4))
+    ),
+    "awaited_core": unknown()._replace(
+        cores=tuple(core(n, 0.9, collectives_s=0.3 - 0.09 * (n == 5)) for n in range(8))
     ),
     "busy_core": unknown()._replace(cores=(core(0, 0.5), core(1, 0.5), core(2, 0.7))),
     "unused_core": unknown()._replace(cores=(core(0, 0.9), core(1, 0.9), core(2, 0.0))),
@@ -156,6 +164,20 @@ def test_the_slow_core_is_named_by_its_global_id() -> None:
 def test_of_two_cores_one_has_less_to_do_and_none_more() -> None:
     p = unknown()._replace(cores=(core(0, 0.9), core(1, 0.4)))
     assert [f.title for f in findings(p)] == ["Core 1 has less to do than the others"]
+
+
+def test_the_core_that_is_least_in_exchanges_is_the_one_that_the_others_wait_for() -> None:
+    assert findings(HOLD["awaited_core"])[0].title == "The others wait for core 5"
+    cores = HOLD["awaited_core"].cores
+    partly = (cores[0]._replace(collectives_s=None), *cores[1:])
+    assert findings(unknown()._replace(cores=partly)) == ()
+
+
+def test_the_time_of_the_cores_in_exchanges_is_the_share_of_all() -> None:
+    path = Path(__file__).parents[1] / "data/xplane/v6e-4_inference/tpu_inference.xplane.pb"
+    p = read_trace(str(path), TraceLimits(until_s=time.monotonic() + 60))
+    in_all = sum(c.collectives_s or 0.0 for c in p.cores) / sum(c.captured_s for c in p.cores)
+    assert 0 < 100 * in_all == pytest.approx(p.shares.collectives_percent, rel=0.01)
 
 
 def test_a_single_core_is_not_compared_with_itself() -> None:

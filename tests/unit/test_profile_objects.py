@@ -99,6 +99,8 @@ def test_unknown_members_are_skipped_and_missing_ones_are_none() -> None:
         ("captured_s", "1"),
         ("captured_s", float("nan")),
         ("captured_s", True),
+        ("captured_s", 10**400),
+        ("memory", [{"local_index": 0, "peak_bytes": 10**400, "capacity_bytes": 1}]),
         ("sources", []),
         ("capture", None),
         ("notes", [None]),

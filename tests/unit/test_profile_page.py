@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 from support import profiles
 from support.goldens import same_as_golden
-from support.profiles import core, healthy, input_bound, step_times, unknown
+from support.profiles import core, healthy, input_bound, operation, step_times, unknown
 
 from tpusmi.report.profile import comparison, monitor_lines, one_line
 from tpusmi.report.profile.capture_words import cost_sentence
@@ -115,6 +115,19 @@ def test_steps_that_the_capture_cut_off_are_named() -> None:
     assert "– no whole step inside · 1 cut off" in plain(page_lines([none], 80))
 
 
+def test_a_single_step_has_one_time() -> None:
+    text = plain(page_lines([unknown()._replace(steps=step_times(0.1, cut_off=2))], 80))
+    assert " Step time      100.0 ms · 1 whole · 2 cut off and left out\n" in text
+
+
+@pytest.mark.parametrize("width", range(60, 130))
+def test_the_source_of_the_steps_is_never_cut_off(width: int) -> None:
+    p = healthy()._replace(sources={"steps": "xprof", "flops_per_s": "xprof"})
+    lines = plain(page_lines([p], width)).partition("FIGURES")[2].partition("\n\n")[0]
+    assert lines.count("  xprof") == 2
+    assert "…" not in lines
+
+
 def test_of_many_cores_only_those_that_differ_have_a_line() -> None:
     text = plain(page_lines([profiles.many_cores()], 80))
     assert len(text.partition("CORES")[2].partition("\n\n")[0].splitlines()) == 4
@@ -155,6 +168,21 @@ def test_names_are_shortened_in_the_middle() -> None:
     )
     assert "…" in line
     assert "el.py:2286" in plain(page_lines([profiles.v5p_training()], 80))
+
+
+def test_operations_that_take_next_to_nothing_are_counted_and_not_listed() -> None:
+    text = plain(page_lines([profiles.v6e_inference()], 80))
+    assert "OPERATIONS  8 of 9" in text
+    assert " 1 more with less than 0.1 % each\n" in text
+    short = unknown()._replace(operations=(operation("add.1", 0.01, 1.0),))
+    assert "add.1" in plain(page_lines([short], 80))
+
+
+def test_only_planes_of_a_tpu_are_called_cores() -> None:
+    gpu = healthy()._replace(backend="gpu", device_type="AMD GPU - gfx942")
+    text = plain(page_lines([gpu], 80))
+    assert "AMD GPU - gfx942 · 4 devices" in text
+    assert "\nDEVICES\n DEVICE  BUSY" in text
 
 
 def test_the_number_of_operations_is_the_one_asked_for() -> None:

@@ -59,17 +59,28 @@ def test_xprof_is_trusted_where_it_measures_and_we_elsewhere() -> None:
 
 
 def test_figures_that_differ_by_more_than_a_point_are_noted() -> None:
-    steps, others = step_times(0.1, 0.1, 0.1), step_times(0.12, 0.12)
+    steps, others = step_times(0.1, 0.1), step_times(0.12, 0.12)
     profile = joined(
         own(idle_percent=20.0, hbm_bandwidth_percent=40.0, steps=steps),
         xprofs(idle_percent=21.1, hbm_bandwidth_percent=40.9, steps=others),
     )
     assert profile.notes == (
         "ours",
-        "idle: 21.1 % by xprof, 20.0 % by tpusmi's own reading of the trace",
-        "median step: 120 ms by xprof, 100 ms by tpusmi's own reading of the trace",
+        "Idle: 21.1 % by xprof, 20.0 % by tpusmi's own reading of the trace.",
+        "Median step: 120.0 ms by xprof, 100.0 ms by tpusmi's own reading of the trace.",
     )
-    assert profile.steps == others
+    assert (profile.steps, profile.sources["steps"]) == (steps, TRACE)
+
+
+def test_only_the_trace_shows_which_steps_are_cut_off() -> None:
+    """At 60 % of its length a step is whole to xprof, whose median is another one then."""
+    ours, theirs = step_times(0.1, 0.1, cut_off=1), step_times(0.1, 0.1, 0.06)
+    profile = joined(
+        own(steps=ours, input_bound_percent=0.0), xprofs(steps=theirs, input_bound_percent=30.0)
+    )
+    assert (profile.steps, profile.input_bound_percent) == (ours, 0.0)
+    assert profile.notes == ("ours",)
+    assert joined(own(), xprofs(steps=theirs)).steps == theirs
 
 
 def test_a_measured_mxu_utilization_of_ours_beats_a_rate_of_theirs() -> None:

@@ -73,7 +73,7 @@ def test_the_mxu_utilization_of_the_v5p_is_the_measured_one(v5p: TraceProfile) -
     assert v5p.peak_flops_per_s == 233_400e9
     assert v5p.notes == (
         "xprof measured an MXU utilization of 15.7 %, but counts FLOPs for 59.7 % of the peak:"
-        " kernels declare their FLOPs themselves",
+        " kernels declare their FLOPs themselves.",
     )
 
 
@@ -146,6 +146,20 @@ def test_a_folder_without_pages_is_absent(tmp_path: Path) -> None:
     assert raised.value.trouble is Trouble.ABSENT
 
 
+def test_a_folder_that_is_gone_or_a_file_is_absent(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "gone", tmp_path / "file"):
+        with pytest.raises(CaptureError) as raised:
+            read_pages(str(path))
+        assert raised.value.trouble is Trouble.ABSENT
+
+
+def test_a_page_may_be_named_after_its_host(tmp_path: Path) -> None:
+    page = (V2 / "overview_page.json").read_bytes()
+    (tmp_path / "t1v-n-0.overview_page.json.gz").write_bytes(gzip.compress(page))
+    assert read_pages(str(tmp_path)).mxu_percent == 48.8
+
+
 def test_one_bad_page_among_good_ones_is_a_note(tmp_path: Path) -> None:
     (tmp_path / "overview_page.json").write_bytes((V2 / "overview_page.json").read_bytes())
     (tmp_path / "hlo_stats.json.gz").write_bytes(gzip.compress(b"[" * 100)[:-12])
@@ -158,6 +172,18 @@ def test_one_bad_page_among_good_ones_is_a_note(tmp_path: Path) -> None:
         "hlo_stats.json.gz cannot be read",
         "roofline_model.json cannot be read",
     ]
+
+
+def test_pages_of_other_shapes_are_no_pages(tmp_path: Path) -> None:
+    for name, text in (
+        ("op_profile", "[]"),
+        ("memory_profile", "{}"),
+        ("hlo_stats", '{"rows": 1}'),
+    ):
+        (tmp_path / f"{name}.json").write_text(text)
+    with pytest.raises(CaptureError, match="it is not a page of xprof") as raised:
+        read_pages(str(tmp_path))
+    assert raised.value.trouble is Trouble.UNREADABLE
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[" * 200_000, b"\xff", b'{"a": 1'])
@@ -200,6 +226,25 @@ def test_zero_is_what_xprof_prints_for_unknown() -> None:
     assert profile.sources == {}
 
 
+def test_all_time_is_not_idle_where_xprof_sees_no_operation() -> None:
+    """As in a trace without descriptions of its operations. Its duty cycle is right."""
+    printed = {"device_idle_time_percent": "100.0%", "device_duty_cycle_percent": "71.8%"}
+    steps = table("stepnum tcComputeTimeMs tcIdleTimeMs", ("4", 0.0, 10.0))
+    idle = {"name": "IDLE", "metrics": {"rawTime": 40}}
+    whole = {"rawTime": 40}
+    for children, percent in (
+        ([], None),
+        ([idle], None),
+        ([{"name": "jit_f(1)"}], 0.0),
+        ([idle, {"name": "jit_f(1)"}], 100.0),
+    ):
+        program_ = {"metrics": whole, "children": children}
+        overview = [table("selfTimePercent", **printed), steps]
+        profile = of(overview_page=overview, op_profile={"byProgram": program_})
+        assert (profile.idle_percent, profile.duty_cycle_percent) == (percent, 71.8)
+        assert profile.steps is not None
+
+
 def test_mxu_utilization_falls_back_to_the_rate_of_the_program() -> None:
     profile = of(roofline_model=program(measured_flop_rate=25.0, hbm_bw=2.5))
     assert profile.mxu_percent == profile.hbm_bandwidth_percent == 25
@@ -240,6 +285,8 @@ def test_no_figure_above_what_is_possible() -> None:
         ([10], 1, 0),
         ([10, 2], 1, 1),
         ([10, 6, 10], 3, 0),
+        ([7, 10, 10, 11, 9], 4, 1),
+        ([7, 10, 10, 8, 9], 5, 0),
         ([0, 0], None, None),
     ],
 )

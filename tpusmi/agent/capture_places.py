@@ -36,6 +36,7 @@ def make_folder(segment_path: str, nonce: str, uid: int, override: str | None) -
             prepare(parent, uid, trusted=parent == override)
             path = os.path.realpath(f"{parent}/{name}")
             os.mkdir(path, 0o700)
+            os.chmod(path, 0o700)  # the job may have any umask
             return path
         except OSError as error:
             trouble = f"{parent}: {error.strerror or error}"

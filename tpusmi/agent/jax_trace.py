@@ -1,24 +1,25 @@
-"""One trace of this process, by the public functions of jax.profiler. Whatever goes wrong, JAX is
-left ready for the job's own traces.
+"""One trace of this process, by jax.profiler. Whatever goes wrong, JAX is left ready for the job's
+own traces.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from tpusmi.text import clean
 from tpusmi.wire.capture_files import TRACE_NAME
 from tpusmi.wire.capture_messages import BUSY, ENDED, FAILED, NO_ROOM, TOO_LARGE, AgentRequest
+from tpusmi.wire.writer import check_limit, check_room
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-RESET_MOST_S = 5.0
-"""The longest wait for JAX's own lock after a failure."""
+LOCK_MOST_S = 5.0
+"""The longest wait for JAX's own lock."""
+_STATE = ("lock", "profile_session", "log_dir", "reset")
 SUFFIX = ".xplane.pb"
+PIECE_BYTES = 1024 * 1024
 _BUSY_WORDS = ("already been started", "ALREADY_EXISTS", "Another profiling session")
 _ROOM_WORDS = ("RESOURCE_EXHAUSTED", "No space left", "Disk quota", "File too large")
 
@@ -37,7 +38,7 @@ def record(
     """Trace this process into a directory of ours; the path of the trace there, alone in it.
 
     `wait` waits that many seconds; True when the trace is to end early, which is an error then.
-    `on_saving` is called before JAX writes it.
+    `on_saving` is called before JAX collects it.
     Raises TraceError, and nothing else unless JAX does.
     """
     profiler = sys.modules["jax"].profiler
@@ -46,18 +47,16 @@ def record(
     except Exception as error:  # noqa: BLE001  # JAX's errors have many types
         _let_go(folder)
         raise _sorted(error) from None
-    is_cut = wait(request.duration_ms / 1000.0)
-    on_saving()
     try:
-        profiler.stop_trace()
-    except Exception as error:  # noqa: BLE001
-        _let_go(folder)
-        # The job's own stop_trace() may have ended our trace: then the file is there.
-        if "No profile started" not in str(error):
-            raise _sorted(error) from None
+        is_cut = wait(request.duration_ms / 1000.0)
+        on_saving()
+    finally:  # whatever happens, the trace ends
+        data = _ended(profiler, folder)
     if is_cut:
         raise TraceError(ENDED)
-    return _only_trace(folder, request.bytes_most)
+    if data is None:
+        return _only_trace(folder, request.bytes_most)
+    return _written(data, folder, request.bytes_most)
 
 
 def has_options() -> bool:
@@ -75,21 +74,55 @@ def _start(profiler: Any, folder: str, request: AgentRequest) -> None:
     profiler.start_trace(folder, profiler_options=options)
 
 
-def _let_go(folder: str) -> None:
-    """After a stop_trace() that failed JAX still has our session, and the job's next start_trace()
-    would raise: drop it, and only ours.
+def _ended(profiler: Any, folder: str) -> bytes | None:
+    """End the trace, as _stopped() does, with JAX ready for the next one. Raises TraceError."""
+    try:
+        return _stopped(profiler, folder)
+    except Exception as error:  # noqa: BLE001
+        _let_go(folder)
+        if "No profile started" in str(error):
+            return None  # by the job's own stop_trace(), which has written it
+        raise _sorted(error) from None
+
+
+def _stopped(profiler: Any, folder: str) -> bytes | None:
+    """End the trace: its bytes, or None where JAX has written it into the folder.
+
+    jax.profiler.stop_trace() would also write all events as JSON, which takes ten times as long and
+    pauses the job for seconds: that is for a JAX that keeps its session elsewhere.
     """
-    state = getattr(sys.modules.get("jax._src.profiler"), "_profile_state", None)
-    lock = getattr(state, "lock", None)
-    if state is None or lock is None or not lock.acquire(timeout=RESET_MOST_S):
+    with _own_state(folder) as state:
+        stop = getattr(getattr(state, "profile_session", None), "stop", None)
+        if stop is not None:
+            data = bytes(stop())
+            state.reset()
+            return data
+    profiler.stop_trace()
+    return None
+
+
+def _let_go(folder: str) -> None:
+    """After a stop that failed JAX still has our session, and the job's next start_trace() would
+    raise: drop it.
+    """
+    with _own_state(folder) as state:
+        if state is not None:
+            state.reset()
+
+
+@contextmanager
+def _own_state(folder: str) -> Iterator[Any]:
+    """JAX's state of its trace, locked; None where that trace is not ours, or JAX is another."""
+    state: Any = getattr(sys.modules.get("jax._src.profiler"), "_profile_state", None)
+    is_there = all(hasattr(state, name) for name in _STATE)
+    if not is_there or not state.lock.acquire(timeout=LOCK_MOST_S):
+        yield None
         return
     try:
-        if state.profile_session is not None and state.log_dir == folder:
-            state.reset()
-    except AttributeError:
-        pass  # another JAX, which keeps it elsewhere
+        is_ours = state.profile_session is not None and state.log_dir == folder
+        yield state if is_ours else None
     finally:
-        lock.release()
+        state.lock.release()
 
 
 def _sorted(error: Exception) -> TraceError:
@@ -107,13 +140,36 @@ def _only_trace(folder: str, bytes_most: int) -> str:
     paths = [path for path in _files(folder) if path.endswith(SUFFIX)]
     if len(paths) != 1:
         raise TraceError(FAILED, f"JAX wrote {len(paths)} traces, not one")
-    size = os.path.getsize(paths[0])
-    if size > bytes_most:
-        raise TraceError(TOO_LARGE, f"{size} bytes, and at most {bytes_most} were asked for")
+    _check_size(os.path.getsize(paths[0]), bytes_most)
     trace = f"{folder}/{TRACE_NAME}"
     os.rename(paths[0], trace)
     os.chmod(trace, 0o600)
     return trace
+
+
+def _written(data: bytes, folder: str, bytes_most: int) -> str:
+    """The trace with those bytes, written. Raises TraceError, and OSError where they do not fit."""
+    _check_size(len(data), bytes_most)
+    path = f"{folder}/{TRACE_NAME}"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        check_limit(len(data))
+        check_room(fd, len(data))
+        with memoryview(data) as whole:
+            for start in range(0, len(data), PIECE_BYTES):
+                os.pwrite(fd, whole[start : start + PIECE_BYTES], start)
+    except OSError as error:
+        raise TraceError(NO_ROOM, error.strerror or str(error)) from None
+    finally:
+        os.close(fd)
+    if os.path.getsize(path) != len(data):
+        raise TraceError(NO_ROOM, "the trace was cut short")
+    return path
+
+
+def _check_size(size: int, bytes_most: int) -> None:
+    if size > bytes_most:
+        raise TraceError(TOO_LARGE, f"{size} bytes, and at most {bytes_most} were asked for")
 
 
 def _files(folder: str) -> Iterator[str]:

@@ -14,8 +14,8 @@ from typing import Any
 from tpusmi import memprofile
 from tpusmi.agent import jaxread, own_process
 from tpusmi.agent.activity import Activity, Compilations
-from tpusmi.agent.captures import LOOK_S, Captures, published
 from tpusmi.agent.flops import mfu_percent
+from tpusmi.agent.own_captures import LOOK_S, OwnCaptures, published
 from tpusmi.agent.profiler_server import ProfilerServer
 from tpusmi.agent.segment import Segment, Values, doubles, live_values
 from tpusmi.agent.steps import Steps
@@ -51,7 +51,7 @@ class Sampler(Thread):
         self.compilations = Compilations()
         self.segment = Segment(override, mode)
         self.server = ProfilerServer()
-        self._captures = Captures(override)
+        self._captures = OwnCaptures(override)
         self.failure: str | None = None
         """Why the agent switched itself off; None while it works."""
         self._steps = steps

@@ -85,8 +85,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--port", type=_port, default=PORT,
         help="port (default: %(default)s; 0: a free one)")
     flag(p, "--allow-kill",
-        help="let the browser end processes, and capture traces of them. Anyone who knows the address can then do so; it "
-        "contains a new secret at each start. Without this option the browser is view-only")
+        help="let the browser end processes, and capture traces of them. Anyone who knows the "
+        "address can then do so; it contains a new secret at each start. Without this option the "
+        "browser is view-only")
     # fmt: on
     return p
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from tpusmi.model import HOLDERS, Device, DeviceKey, Outcome, Process, ProcessKey, State, Subject, TracedKey
+from tpusmi.model import (
+    HOLDERS,
+    Device,
+    DeviceKey,
+    Outcome,
+    Process,
+    ProcessKey,
+    State,
+    Subject,
+    TracedKey,
+)
 
 
 def proven(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:

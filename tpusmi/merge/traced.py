@@ -20,8 +20,8 @@ def of_devices(
     shown_of: Callable[[Iterable[Device]], Sequence[Device]],
     notes: Mapping[str, list[str]],
 ) -> list[Reading]:
-    """The readings of captures, each of its device. Readings of a device that is
-    not certain are left out, and a note says so. `shown_of` gives the machine's devices as they are shown.
+    """The readings of captures, each of its device. Readings of a device that is not certain are
+    left out, and a note says so. `shown_of` gives the machine's devices as they are shown.
     """
     places: dict[TracedKey, DeviceKey | None] = {}
     placed: list[Reading] = []
@@ -33,7 +33,8 @@ def of_devices(
             own = agents.get(traced.process)
             is_holder = own is None and traced.process in machine.holds
             held = shown_of(machine.of(traced.process)) if is_holder else ()
-            places[traced] = _by_rank(traced, held) if own is None else _by_index(traced, own)
+            by_rank = _by_rank(traced, held)
+            places[traced] = by_rank if own is None else _by_index(traced, own)
         device = places[traced]
         if device is not None:
             placed.append(r._replace(subject=device))

@@ -22,6 +22,7 @@ from tpusmi.sources.segments.job_report import Judged
 from tpusmi.sources.segments.listing import opener
 from tpusmi.trace.troubles import CaptureError, Trouble
 from tpusmi.wire import capture_files, identity
+from tpusmi.wire.capture_messages import AgentRequest
 from tpusmi.wire.layout import Header, SegmentError
 from tpusmi.wire.places import SegmentFile
 from tpusmi.wire.reader import SegmentReader
@@ -173,6 +174,14 @@ class JobDirectory:
         is_other = theirs is not None and theirs != mounts.namespace("/proc/self", "mnt")
         return process if is_other else None
 
+    def write_request(self, request: AgentRequest) -> tuple[int, int]:
+        """Write the request, as the user of the job; the device and inode of its file. Raises
+        FileExistsError where there is one, and other OSErrors.
+        """
+        path, uid = self._job.file.path, self._job.uid
+        with as_user(uid, os.fstat(self.fd).st_gid):
+            return capture_files.write_request(self.fd, path, request, uid)
+
     def remove(self, name: str) -> None:
         """Remove a file in it, if it is there. Raises nothing."""
         try:
@@ -195,6 +204,26 @@ class JobDirectory:
         if is_plain and (os.path.isabs(path) or "/" not in path):
             above = os.path.dirname(self._job.file.path)
             shutil.rmtree(os.path.join(above, path), ignore_errors=True)
+
+
+@contextmanager
+def as_user(uid: int, gid: int) -> Iterator[None]:
+    """For root: this thread makes files as that user, and no other thread does. A file system that
+    was mounted in a user namespace takes no file of a user whom that does not know.
+    """
+    if os.geteuid() != 0 or uid == 0:
+        yield
+        return
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.setfsgid(gid)
+    libc.setfsuid(uid)
+    try:
+        yield
+    finally:
+        libc.setfsuid(0)
+        libc.setfsgid(os.getegid())
 
 
 @contextmanager

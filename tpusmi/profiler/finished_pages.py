@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import stat
+from itertools import islice
 from typing import Any
 
+from tpusmi.profiler.xprof_child import trimmed
 from tpusmi.profiler.xprof_figures import profile_of
 from tpusmi.profiler.xprof_tables import property_of
 from tpusmi.text import clean
@@ -24,39 +26,51 @@ PAGES = {
 }
 """The names of their files, by xprof's newest name of the page."""
 ENDINGS = (".json", ".json.gz")
-PAGE_BYTES_MOST = 64 * MIB
+ENTRIES_MOST = 10_000
+"""Names in the folder that are looked at."""
+PAGE_BYTES_MOST = 32 * MIB
 """The size of one page, unpacked."""
 CHUNK = MIB
+_MALFORMED = (LookupError, TypeError, AttributeError)
+_BAD = (OSError, EOFError, ValueError, RecursionError, *_MALFORMED)
 ALL_HOSTS = "all-hosts-in-one-graph"
 
 
 def read_pages(folder: str) -> TraceProfile:
-    """The profile that the folder's pages show. Raises CaptureError: ABSENT if it has none, and
-    UNREADABLE if none can be read.
+    """The profile that the folder's pages show. Raises CaptureError: ABSENT if it has none, DENIED
+    if it cannot be opened, and UNREADABLE if no page can be read.
     """
-    paths = {name: path for name, files in PAGES.items() if (path := _path(folder, files))}
+    paths = _paths(folder)
     if not paths:
         raise CaptureError(Trouble.ABSENT, f"{folder}: no pages of xprof are in this folder")
     pages, notes = {}, []
     for name, path in paths.items():
         try:
-            pages[name] = _page(path)
-        except (OSError, EOFError, ValueError, RecursionError) as error:
-            notes.append(f"{os.path.basename(path)} cannot be read: {_reason(error)}")
+            pages[name] = trimmed(name, _page(path))
+        except _BAD as error:
+            notes.append(f"{os.path.basename(path)} cannot be read: {_reason(error)}.")
     if not pages:
-        raise CaptureError(Trouble.UNREADABLE, f"{folder}: {notes[0]}")
+        raise CaptureError(Trouble.UNREADABLE, f"{folder}: {notes[0].rstrip('.')}")
     capture = Capture(how=FILE, target=folder, host=_host(pages))
     profile = profile_of(pages, capture)
     return profile._replace(notes=(*notes, *profile.notes))
 
 
-def _path(folder: str, names: tuple[str, ...]) -> str | None:
-    for name in names:
-        for ending in ENDINGS:
-            path = os.path.join(folder, name + ending)
-            if os.path.exists(path):
-                return path
-    return None
+def _paths(folder: str) -> dict[str, str]:
+    """The file of each page. Some tools put the host before its name: `HOST.overview_page.json`."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in islice(entries, ENTRIES_MOST))
+    except OSError as error:
+        trouble = Trouble.DENIED if isinstance(error, PermissionError) else Trouble.ABSENT
+        raise CaptureError(trouble, f"{folder}: {error.strerror}") from error
+    paths = {}
+    for page, files in PAGES.items():
+        for name in reversed(names):
+            stem = name.removesuffix(".gz").removesuffix(".json")
+            if name.endswith(ENDINGS) and stem.rpartition(".")[2] in files:
+                paths[page] = os.path.join(folder, name)
+    return paths
 
 
 def _page(path: str) -> Any:
@@ -85,6 +99,8 @@ def _reason(error: Exception) -> str:
         return error.strerror
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
         return "it is not JSON"
+    if isinstance(error, _MALFORMED):
+        return "it is not a page of xprof"
     return clean(str(error), 200)
 
 

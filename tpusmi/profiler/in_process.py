@@ -75,7 +75,7 @@ def capture(
         trace_bytes=size,
         simulated=host.simulated,
     )
-    return CapturedTrace(path=path, capture=made)
+    return CapturedTrace(path=path, capture=made, notes=talk.notes)
 
 
 def _check_duration(request: CaptureRequest) -> None:
@@ -144,6 +144,7 @@ class _Talk:
         self._progress = progress
         self._segment = job.file.path
         self._ask = capture_files.ask_name(self._segment)
+        self.notes: tuple[str, ...] = ()
         self._written: tuple[int, int] | None = None
         """The file of the request; None before it is written."""
         self._place = ""
@@ -156,7 +157,7 @@ class _Talk:
             self._write()
             answer = self._last_answer()
             if answer.message:
-                self._progress(answer.message)
+                self.notes = (answer.message,)
             return self._copied(answer, folder)
         finally:
             self._clean()
@@ -165,8 +166,7 @@ class _Talk:
         """Write the request. A request that the agent has not taken for minutes is replaced."""
         for is_last in (False, True):
             try:
-                fd, uid = self._directory.fd, self._job.uid
-                self._written = capture_files.write_request(fd, self._segment, self._request, uid)
+                self._written = self._directory.write_request(self._request)
                 return
             except FileExistsError:
                 status = os.stat(self._ask, dir_fd=self._directory.fd, follow_symlinks=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import socket
 
-from tpusmi.sources.libtpu.ports import SocketOwners
-from tpusmi.sources.sockets import listeners_on, other_end, sockets_of, tcp_ports
+from tpusmi.sources.libtpu.ports import NEVER, USUAL, SocketOwners
+from tpusmi.sources.sockets import Listener, listeners_on, other_end, sockets_of, tcp_ports
 
 PROFILER_PORTS = (9012, 9999)
 """The ports in the documents of JAX, xprof and the servers built on them."""
@@ -32,18 +32,28 @@ def server_of(connection: socket.socket) -> int | None:
     """The pid of the process at the other end of a connection that was answered; None when it is
     not on this machine, or cannot be seen.
     """
+    accepted = _accepted(connection)
+    return None if accepted is None else SocketOwners("/proc").pid(accepted)
+
+
+def is_server(pid: int, connection: socket.socket) -> bool:
+    """True when the kernel shows that this process is at the other end of a connection that was
+    answered.
+    """
+    accepted = _accepted(connection)
+    return accepted is not None and accepted.inode in (sockets_of(f"/proc/{pid}") or ())
+
+
+def _accepted(connection: socket.socket) -> Listener | None:
     try:
         theirs, ours = connection.getpeername(), connection.getsockname()
     except OSError:
         return None
     if theirs[0] != ours[0]:
         return None
-    ends = [
-        (socket.inet_pton(connection.family, end[0].partition("%")[0]), end[1])
-        for end in (theirs, ours)
-    ]
-    accepted = other_end(connection.family, ends[0], ends[1])
-    return SocketOwners("/proc").pid(accepted) if accepted is not None and accepted.inode else None
+    address = socket.inet_pton(connection.family, theirs[0].partition("%")[0])
+    accepted = other_end(connection.family, (address, theirs[1]), (address, ours[1]))
+    return accepted if accepted is not None and accepted.inode else None
 
 
 def ports_of(pid: int) -> tuple[int, ...] | None:
@@ -66,6 +76,14 @@ def usual_port_of(pid: int) -> int | None:
         return None
     ports = ports_of(pid) or () if is_near else ()
     return next((port for port in PROFILER_PORTS if port in ports), None)
+
+
+def other_ports_of(pid: int) -> tuple[int, ...]:
+    """The ports on which a process listens and that may be its profiler's: not the ones that
+    libtpu has for itself. Empty also where they cannot be seen.
+    """
+    own = {*NEVER, *USUAL} - set(PROFILER_PORTS)
+    return tuple(port for port in ports_of(pid) or () if port not in own)
 
 
 def can_write_for_us(pid: int, folder: str) -> bool:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from tpusmi.model import Host, Process, Snapshot
+from tpusmi.model import Host, Snapshot
 from tpusmi.profiler.local_ports import listener_of, usual_port_of
+from tpusmi.profiler.published_port import port_of
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 Look = Callable[[], Snapshot]
+PORTS_MOST = 4
+"""Ports of a process without an agent that a message lists."""
 
 
 def capture_process(
@@ -28,13 +31,13 @@ def capture_process(
     except CaptureError as error:
         if error.trouble not in (Trouble.ABSENT, Trouble.DENIED):
             raise
-        port = port_of(host, look(), pid, error.trouble)
+        port = fallback_port(host, look(), pid, error.trouble)
         if port is None:
             raise _with_ways(host, pid, error) from None
     return _through(port, pid, request, folder, progress)
 
 
-def port_of(host: Host, s: Snapshot, pid: int, trouble: Trouble) -> int | None:
+def fallback_port(host: Host, s: Snapshot, pid: int, trouble: Trouble) -> int | None:
     """The port by which to capture a process whose agent did not do it for that reason: the one
     that it has published, or a usual one on which it listens. None without one, and where the job
     itself forbids captures.
@@ -43,16 +46,10 @@ def port_of(host: Host, s: Snapshot, pid: int, trouble: Trouble) -> int | None:
     own = process is None or os.geteuid() in (0, process.uid)
     if trouble is Trouble.DENIED and own:
         return None
-    published = None if process is None else _published(process)
+    published = None if process is None else port_of(process)
     if published is not None:
         return published if listener_of(published) in (None, pid) else None
     return usual_port_of(pid) if host.root == "/" else None
-
-
-def _published(process: Process) -> int | None:
-    """The published port of a process whose segment the kernel confirms."""
-    port = process.facts.get("profiler_port")
-    return port if isinstance(port, int) and process.is_verified and 0 < port < 65536 else None
 
 
 def _through(
@@ -63,20 +60,20 @@ def _through(
     """
     from tpusmi.profiler.remote import capture
 
-    (answer,) = capture([f"localhost:{port}"], request, folder, progress)
+    (answer,) = capture([f"localhost:{port}"], request, folder, progress, pid=pid)
     if isinstance(answer, CaptureError):
         raise answer
-    owner = answer.capture.pid
-    if owner not in (None, pid):
-        reason = f"port {port}, which process {pid} names as its own, is that of process {owner}"
-        raise CaptureError(Trouble.DENIED, reason)
-    return answer._replace(capture=answer.capture._replace(pid=pid))
+    return answer
 
 
 def _with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
     """The error; where the process has nothing to capture it with, with all that changes that."""
     if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
         return error
+    from tpusmi.profiler.local_ports import other_ports_of
     from tpusmi.profiler.which_job import WAYS
 
-    return CaptureError(error.trouble, f"{error}; {WAYS}")
+    ports = () if host.simulated else other_ports_of(pid)[:PORTS_MOST]
+    listens = " or ".join(f"`tpusmi profile :{port}`" for port in ports)
+    hint = f"; it listens: if that is its profiler, try {listens}" if ports else ""
+    return CaptureError(error.trouble, f"{error}{hint}; {WAYS}")

@@ -26,9 +26,16 @@ SPARE_S = 1.0
 
 
 def capture(
-    addresses: Sequence[str], request: CaptureRequest, folder: str, progress: Progress
+    addresses: Sequence[str],
+    request: CaptureRequest,
+    folder: str,
+    progress: Progress,
+    pid: int | None = None,
 ) -> list[CapturedTrace | CaptureError]:
     """A trace, or why there is none, for each address, in their order; all begin together.
+
+    With a pid, nothing is captured unless the kernel shows that this process answers: several can
+    share a port, and a port in another network namespace is that of another process.
 
     Raises CaptureError when there are too many addresses.
     """
@@ -44,6 +51,7 @@ def capture(
         meeting=Meeting(len(tasks)),
         space=Space(folder),
         say=words.put,
+        pid=pid,
     )
     if tasks:
         names = " ".join(clean(text, 80) for text in addresses[:3])
@@ -89,6 +97,7 @@ def _wait(
     progress: Progress,
 ) -> None:
     """Until each task has ended, or its time is up."""
+    said: set[str] = set()
     began_s = time.monotonic()
     most_s = CONNECT_S + LATE_S + shared.limit_s + SPARE_S
     while any(task.is_running for task in tasks):
@@ -102,5 +111,6 @@ def _wait(
             sentence = words.get(timeout=LOOK_S)
         except queue.Empty:
             continue
-        if sentence:
+        if sentence and sentence not in said:
+            said.add(sentence)
             progress(sentence)

@@ -24,6 +24,7 @@ class Meeting:
         self._changed = threading.Condition()
         self._expected = expected
         self._until_s = float("inf")
+        self._began_s: float | None = None
 
     def leave(self) -> None:
         """One task less will come."""
@@ -31,14 +32,19 @@ class Meeting:
             self._expected -= 1
             self._changed.notify_all()
 
-    def wait(self) -> None:
-        """Until all are here, but not long after the first one."""
+    def wait(self) -> float:
+        """Until all are here, but not long after the first one. Returns how many seconds later than
+        the first one it ends: 0, but for a task that is late.
+        """
         with self._changed:
             self._expected -= 1
             self._changed.notify_all()
             self._until_s = min(self._until_s, time.monotonic() + LATE_S)
             while self._expected > 0 and (left_s := self._until_s - time.monotonic()) > 0:
                 self._changed.wait(left_s)
+            now_s = time.monotonic()
+            self._began_s = now_s if self._began_s is None else self._began_s
+            return now_s - self._began_s
 
 
 class Space:
@@ -70,6 +76,8 @@ class Round(NamedTuple):
     space: Space
     say: Callable[[str], None]
     """Takes a sentence for the user, or an empty one when a task has ended."""
+    pid: int | None
+    """The only process that may be captured; None for any."""
 
     @property
     def limit_s(self) -> float:

@@ -7,15 +7,14 @@ that one, nothing that a server sends takes more work than was allowed for.
 
 from __future__ import annotations
 
-import errno
 import socket
 import struct
 import time
 from collections.abc import Callable
-from enum import Enum
 from typing import NamedTuple
 
 from tpusmi.profiler.remote_addresses import Address
+from tpusmi.profiler.remote_connection import Fault, StreamError
 from tpusmi.sources.libtpu.grpc_status import status_in
 from tpusmi.sources.libtpu.plain import (
     ACK,
@@ -48,40 +47,9 @@ FRAMES_MOST = 2048
 """Frames of one call that bring nothing. Real servers send about ten."""
 FRAME_USEFUL_BYTES = 256
 """A frame with this much of an answer does not count as one of these."""
-TRIES_MOST = 8
-"""Addresses of one host that are tried."""
 
 _FRAME = struct.Struct(">BHBBI")
 _MESSAGE = struct.Struct(">BI")
-_NO_ROUTE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-
-
-class Fault(Enum):
-    """Why there is no gRPC with a server."""
-
-    UNKNOWN_HOST = "unknown host"
-    REFUSED = "refused"
-    """A machine is there, and no process listens on the port."""
-    NO_ROUTE = "no route"
-    SILENT = "silent"
-    """Nothing came back at all."""
-    LATE = "late"
-    CLOSED = "closed"
-    HTTP1 = "HTTP/1"
-    TLS = "TLS"
-    NOT_GRPC = "not gRPC"
-    ENDLESS = "endless"
-    SYSTEM = "system"
-    """Our own machine has no socket left, or the like: `details` says it."""
-
-
-class StreamError(Exception):
-    """A connection that cannot be used, or not anymore."""
-
-    def __init__(self, fault: Fault, details: str = "") -> None:
-        super().__init__(f"{fault.value} {details}".strip())
-        self.fault = fault
-        self.details = details
 
 
 class CallEnd(NamedTuple):
@@ -90,55 +58,6 @@ class CallEnd(NamedTuple):
     status: int | None
     """The number of gRPC's status; None when the server did not send one."""
     details: str
-
-
-def connect(address: Address, until_s: float) -> socket.socket:
-    """A connection to the first address of the host that answers. Raises StreamError."""
-    error = StreamError(Fault.UNKNOWN_HOST)
-    places = _places(address)
-    for place, (family, _, _, _, target) in enumerate(places):
-        left_s = (until_s - time.monotonic()) / (len(places) - place)
-        if left_s <= 0:
-            raise StreamError(Fault.SILENT)
-        try:
-            return _connected(family, target, left_s)
-        except TimeoutError:
-            error = StreamError(Fault.SILENT)
-        except OSError as refusal:
-            error = _refusal(refusal)
-    raise error
-
-
-def _places(address: Address) -> list[tuple[socket.AddressFamily, int, int, str, tuple[str, int]]]:
-    try:
-        places = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        raise StreamError(Fault.UNKNOWN_HOST) from None
-    return places[:TRIES_MOST]  # type: ignore[return-value]
-
-
-def _connected(family: int, target: tuple[str, int], limit_s: float) -> socket.socket:
-    connection = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.settimeout(limit_s)
-        connection.connect(target)
-        # A connect to a free port can meet itself: the kernel gave it that very port.
-        if connection.getsockname() == connection.getpeername():
-            raise ConnectionRefusedError(errno.ECONNREFUSED, "")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _refusal(error: OSError) -> StreamError:
-    if isinstance(error, ConnectionRefusedError):
-        return StreamError(Fault.REFUSED)
-    is_unreachable = error.errno in _NO_ROUTE
-    return StreamError(
-        Fault.NO_ROUTE if is_unreachable else Fault.SYSTEM, error.strerror or str(error)
-    )
 
 
 class CallStream:
@@ -180,6 +99,7 @@ class CallStream:
                 continue
             content = _content(kind, flags, payload)
             if kind == DATA:
+                self._frames_left += len(content) >= FRAME_USEFUL_BYTES
                 self._credit(stream, len(payload), until_s)
                 try:
                     take(content)
@@ -213,8 +133,6 @@ class CallStream:
             raise StreamError(Fault.CLOSED)
 
     def _credit(self, stream: int, size: int, until_s: float) -> None:
-        if size >= FRAME_USEFUL_BYTES:
-            self._frames_left += 1
         self._owed += size
         if self._owed >= CREDIT_BYTES:
             credit = struct.pack(">I", self._owed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from tpusmi.profiler import local_ports, remote_troubles
 from tpusmi.profiler.old_servers import NOWHERE, take_over
 from tpusmi.profiler.received_file import ReceivedFile
 from tpusmi.profiler.remote_addresses import Address
+from tpusmi.profiler.remote_connection import Fault, StreamError, connect
 from tpusmi.profiler.remote_messages import (
     ENVELOPE_MOST,
     GET_SNAPSHOT,
@@ -22,7 +24,7 @@ from tpusmi.profiler.remote_messages import (
     profile_request,
 )
 from tpusmi.profiler.remote_round import Round
-from tpusmi.profiler.remote_stream import CallStream, StreamError, connect
+from tpusmi.profiler.remote_stream import CallStream
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.trace.figures import GRPC, Capture
@@ -31,6 +33,9 @@ from tpusmi.trace.troubles import CaptureError, Trouble
 CONNECT_S = 5.0
 """To look up a name, to connect, and to find out that a profiler service answers."""
 JOIN_S = 1.0
+LATE_WORTH_A_NOTE_S = 0.1
+TRIES_MOST = 16
+"""Connections to a port that several processes share, to reach one of them."""
 MIB = 1024 * 1024
 SAID_BYTES = 8 * MIB
 """A trace of this size takes a while: a line of progress says so."""
@@ -39,7 +44,6 @@ SAID_BYTES = 8 * MIB
 class _Server(NamedTuple):
     """A profiler service that has answered."""
 
-    stream: CallStream
     is_old: bool
     """Older than jaxlib 0.9."""
     pid: int | None
@@ -62,8 +66,13 @@ class RemoteTask:
     def start(self, shared: Round) -> None:
         """Begin; it ends by itself within the limits of the round."""
         name = f"capture {self._place}"
-        self._thread = threading.Thread(target=self._run, args=(shared,), name=name, daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, args=(shared,), name=name, daemon=True)
+        try:
+            thread.start()
+            self._thread = thread
+        except RuntimeError:  # the user has no thread left
+            self._outcome = remote_troubles.no_thread(self._address)
+            shared.meeting.leave()
 
     @property
     def is_running(self) -> bool:
@@ -104,35 +113,56 @@ class RemoteTask:
     def _capture(self, shared: Round) -> CapturedTrace:
         is_expected = True
         try:
-            server = self._server(time.monotonic() + CONNECT_S)
+            server = self._server(time.monotonic() + CONNECT_S, shared.pid)
             is_expected = False
-            shared.meeting.wait()
-            return self._record(server, shared)
+            late_s = shared.meeting.wait()
+            captured = self._record(server, shared)
+            return captured._replace(notes=self._notes(server, shared.pid, late_s))
         finally:
             if is_expected:
                 shared.meeting.leave()
             if self._stream is not None:
                 self._stream.close()
 
-    def _server(self, until_s: float) -> _Server:
-        """Connect, and find out what answers. Raises CaptureError."""
+    def _server(self, until_s: float, only: int | None) -> _Server:
+        """A server of the process that is to be captured, if it matters which. Raises CaptureError.
+
+        Where several share a port, the kernel chooses one for each connection: others may come.
+        """
+        for _ in range(1 if only is None else TRIES_MOST):
+            connection = self._connection(until_s)
+            is_old = self._is_old(until_s)
+            pid = local_ports.server_of(connection)
+            if only is None or local_ports.is_server(only, connection):
+                return _Server(is_old=is_old, pid=pid if only is None else only)
+        assert only is not None
+        raise remote_troubles.another_process(self._address, only, pid)
+
+    def _connection(self, until_s: float) -> socket.socket:
+        """A new connection, under `_stream`, in place of the one before."""
         try:
             connection = connect(self._address, until_s)
         except StreamError as error:
             raise remote_troubles.not_connected(self._address, error, CONNECT_S) from None
         with self._lock:
-            self._stream = stream = CallStream(connection, self._address)
+            if self._stream is not None:
+                self._stream.close()
+            self._stream = CallStream(connection, self._address)
             if self._is_stopped:
                 raise remote_troubles.not_looked_up(self._address, CONNECT_S)
+        return connection
+
+    def _is_old(self, until_s: float) -> bool:
+        """True for a profiler before jaxlib 0.9. Raises CaptureError when it is not a profiler."""
+        assert self._stream is not None
         try:
-            monitor = stream.call(MONITOR, MALFORMED, until_s, _ignore)
+            monitor = self._stream.call(MONITOR, MALFORMED, until_s, _expect_nothing)
             if monitor.status != Code.INTERNAL.value:
                 raise remote_troubles.another_service(self._address, monitor)
-            snapshot = stream.call(GET_SNAPSHOT, MALFORMED, until_s, _ignore)
+            snapshot = self._stream.call(GET_SNAPSHOT, MALFORMED, until_s, _expect_nothing)
         except StreamError as error:
             raise remote_troubles.not_a_profiler(self._address, error) from None
-        pid = local_ports.server_of(connection)
-        return _Server(stream, snapshot.status != Code.INTERNAL.value, pid)
+        return snapshot.status != Code.INTERNAL.value
 
     def _record(self, server: _Server, shared: Round) -> CapturedTrace:
         """Raises CaptureError, and leaves no file then."""
@@ -147,10 +177,10 @@ class RemoteTask:
             host_tracer_level=0 if server.is_old else request.host_tracer_level,
         )
         began_s, began_at_s = time.monotonic(), time.time()
-        shared.say(f"Capturing {self._address} for {request.duration_ms / 1000:g} s")
+        shared.say(f"Capturing for {request.duration_ms / 1000:g} s")
         path = os.path.join(shared.folder, f"{self._place:03}.xplane.pb")
         with ReceivedFile(path) as file:
-            is_empty = self._receive(server, message, file, shared)
+            is_empty = self._receive(message, file, shared)
             if not file.size and server.is_old:
                 file.size = self._taken_over(session, path, request) if writes else 0
                 if not file.size:
@@ -168,15 +198,17 @@ class RemoteTask:
             took_s=time.monotonic() - began_s,
             trace_bytes=file.size,
         )
-        return CapturedTrace(path=path, capture=made, notes=self._notes(server))
+        return CapturedTrace(path=path, capture=made)
 
-    def _notes(self, server: _Server) -> tuple[str, ...]:
+    def _notes(self, server: _Server, only: int | None, late_s: float) -> tuple[str, ...]:
         notes = [remote_troubles.ONLY_DEVICES] if server.is_old else []
-        if server.pid is not None and local_ports.is_shared(self._address.port):
+        if server.pid is not None and only is None and local_ports.is_shared(self._address.port):
             notes.append(remote_troubles.shared(self._address, server.pid))
+        if late_s >= LATE_WORTH_A_NOTE_S:
+            notes.append(remote_troubles.late(self._address, late_s))
         return tuple(notes)
 
-    def _receive(self, server: _Server, message: bytes, file: ReceivedFile, shared: Round) -> bool:
+    def _receive(self, message: bytes, file: ReceivedFile, shared: Round) -> bool:
         """The answer, its trace into the file; True when the server says that it is empty."""
         address, request = self._address, shared.request
 
@@ -187,10 +219,11 @@ class RemoteTask:
             if size > SAID_BYTES:
                 shared.say(f"Receiving {size / MIB:,.0f} MiB from {address}")
 
+        assert self._stream is not None
         cutter = TraceCutter(claim, file.write)
         until_s = time.monotonic() + shared.limit_s
         try:
-            end = server.stream.call(PROFILE, message, until_s, cutter.take)
+            end = self._stream.call(PROFILE, message, until_s, cutter.take)
             if end.status != Code.OK.value:
                 raise remote_troubles.failed(address, end)
             cutter.finish()
@@ -213,5 +246,7 @@ class RemoteTask:
         return size
 
 
-def _ignore(_: bytes) -> None:
-    pass
+def _expect_nothing(data: bytes) -> None:
+    """Takes the answer to a malformed call, which has none."""
+    if data:
+        raise StreamError(Fault.NOT_GRPC)

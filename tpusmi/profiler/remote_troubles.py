@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tpusmi.profiler.old_servers import NOWHERE
 from tpusmi.profiler.remote_addresses import Address
-from tpusmi.profiler.remote_stream import CallEnd, Fault, StreamError
+from tpusmi.profiler.remote_connection import Fault, StreamError
+from tpusmi.profiler.remote_stream import CallEnd
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.sources.libtpu.ports import USUAL
 from tpusmi.text import clean
@@ -60,6 +61,17 @@ def another_service(address: Address, end: CallEnd) -> CaptureError:
     return CaptureError(trouble, f"{address} refuses: {_reason(end)}")
 
 
+def another_process(address: Address, pid: int, owner: int | None) -> CaptureError:
+    """The port is that of another job, in another network, or the kernel does not show whose."""
+    if owner is None:
+        sentence = f"whose port {address} is cannot be seen: name it instead of process {pid}"
+        return CaptureError(Trouble.ABSENT, sentence)
+    sentence = (
+        f"port {address.port}, which process {pid} names as its own, is that of process {owner}"
+    )
+    return CaptureError(Trouble.DENIED, sentence)
+
+
 def failed(address: Address, end: CallEnd) -> CaptureError:
     """The profiler's own reason."""
     words = end.details.lower()
@@ -78,7 +90,7 @@ def interrupted(address: Address, error: StreamError, deadline_s: float) -> Capt
     """The connection did not last until the trace was here."""
     words = {
         Fault.CLOSED: "closed the connection during the capture: the job may have ended",
-        Fault.LATE: f"did not hand over the trace within {deadline_s:.0f} s of its end."
+        Fault.LATE: f"did not hand over the trace within {deadline_s:g} s of its end."
         " Capture for a shorter time",
         Fault.ENDLESS: "sends without end, so it is not a profiler service",
     }
@@ -143,6 +155,16 @@ def shared(address: Address, pid: int) -> str:
         f"Several processes listen on port {address.port}, and the kernel chose {pid}."
         " Start their profilers on different ports"
     )
+
+
+def late(address: Address, seconds: float) -> str:
+    """A host that took long to connect is compared with the others."""
+    return f"The capture of {address} began {seconds:.1f} s after the first one: it answered late"
+
+
+def no_thread(address: Address) -> CaptureError:
+    """A limit of the user, or of the container."""
+    return CaptureError(Trouble.FAILED, f"No thread can be started to capture {address}")
 
 
 def _reason(end: CallEnd) -> str:

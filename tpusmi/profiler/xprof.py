@@ -27,8 +27,6 @@ XPROF_FIRST = (
     "mxu_percent",
     "hbm_bandwidth_percent",
     "flops_per_s",
-    "steps",
-    "input_bound_percent",
     "operations",
     "memory",
 )
@@ -36,22 +34,25 @@ XPROF_FIRST = (
 OURS_FIRST = (
     "backend",
     "captured_s",
+    "steps",
+    "input_bound_percent",
     "peak_flops_per_s",
     "peak_hbm_bytes_per_s",
     "cores",
     "programs",
 )
-"""The trace itself has these, or xprof does not have them for each core."""
+"""The trace itself has these, or xprof does not have them for each core. Only the trace shows which
+steps the ends of the capture cut off.
+"""
 SAME_RATE = 0.01
 NAMES_FROM_TRACE = ("source", "framework_name")
 FROM_TRACE = (*NAMES_FROM_TRACE, "flops_per_s", "mxu_percent")
 OURS_FIRST_OFF_TPU = ("duty_cycle_percent", "idle_percent")
 """On a GPU xprof prints neither, and its idle operation includes copies."""
 COMPARED = {
-    "idle_percent": "idle",
+    "idle_percent": "Idle",
     "mxu_percent": "MXU utilization",
     "hbm_bandwidth_percent": "HBM bandwidth",
-    "input_bound_percent": "waiting for input",
 }
 
 
@@ -61,7 +62,7 @@ def with_xprof(path: str, own: TraceProfile, limits: TraceLimits) -> TraceProfil
     Without xprof, or where it fails: our own, and a note with the reason. It raises no error.
     """
     answer = pages_of(path, limits)
-    notes = (answer.failure,) if answer.failure else ()
+    notes = (f"{answer.failure}.",) if answer.failure else ()
     if not answer.pages:
         return _with_notes(own, notes)
     return _with_notes(joined(own, profile_of(answer.pages, own.capture)), notes)
@@ -175,14 +176,14 @@ def _differences(own: TraceProfile, theirs: TraceProfile) -> list[str]:
         if None not in (ours, xprofs) and abs(ours - xprofs) > APART_MOST_PERCENT:
             notes.append(
                 f"{words}: {xprofs:.1f} % by xprof, {ours:.1f} % by tpusmi's own reading of the"
-                " trace"
+                " trace."
             )
-    if own.steps and theirs.steps:
+    if own.steps and theirs.steps and own.steps[:2] == theirs.steps[:2]:
         ours_s, xprofs_s = own.steps.p50_s, theirs.steps.p50_s
         if abs(ours_s - xprofs_s) > APART_MOST_PERCENT / 100 * max(ours_s, xprofs_s):
             notes.append(
-                f"median step: {1000 * xprofs_s:.3g} ms by xprof, {1000 * ours_s:.3g} ms by"
-                " tpusmi's own reading of the trace"
+                f"Median step: {1000 * xprofs_s:.1f} ms by xprof, {1000 * ours_s:.1f} ms by"
+                " tpusmi's own reading of the trace."
             )
     return notes
 

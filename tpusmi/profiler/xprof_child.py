@@ -34,13 +34,10 @@ PAGES = (
 )
 """xprof's names of the pages that are read. Its trace viewer would cost more than all of them."""
 MODULE = "xprof.convert.raw_to_tool_data"
-ROWS_MOST = 2000
+ROWS_MOST, MEMBERS_MOST = 2000, 2000
 """In one table. xprof puts the operations with the most time first."""
-MEMBERS_MOST = 2000
 TEXT_MOST = 800
-COLUMNS_LEFT_OUT = frozenset(
-    ("source_stack", "tooltip_html", "cumulative_total_self_time_percent", "dma_stall_percent")
-)
+COLUMNS_LEFT_OUT = ("source_stack", "cumulative_total_self_time_percent", "dma_stall_percent")
 PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
@@ -182,7 +179,9 @@ def stay_small(request: dict[str, Any]) -> None:
     """Keep out of the way of the jobs on this host: files, processor, memory, network."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_FSIZE, (request["disk_most"], request["disk_most"]))
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]  # -1 is no limit
+    most = min(size for size in (request["disk_most"], hard) if size >= 0)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
     os.environ["TMPDIR"] = request["folder"]
     os.nice(10)
@@ -202,7 +201,8 @@ def leave_the_network() -> None:
         unshare = ctypes.CDLL(None).unshare
     except (OSError, AttributeError):
         return
-    if unshare(CLONE_NEWNET):
+    # Root would lose the right to read files of others in a user namespace of its own.
+    if unshare(CLONE_NEWNET) and os.geteuid():
         unshare(CLONE_NEWUSER | CLONE_NEWNET)
 
 
@@ -282,7 +282,10 @@ def trimmed_table(name: str, table: dict[str, Any]) -> dict[str, Any]:
         rows = [row for row in rows if at < 0 or row["c"][at]["v"] == "Program"]
     return {
         "cols": [{"id": columns[i][:TEXT_MOST]} for i in kept],
-        "rows": [{"c": [trimmed_cell(row["c"][i]) for i in kept]} for row in rows[:ROWS_MOST]],
+        "rows": [
+            {"c": [trimmed_cell(cell) for i, cell in enumerate(row["c"]) if i in kept]}
+            for row in rows[:ROWS_MOST]
+        ],
         "p": {key: trimmed_cell({"v": v})["v"] for key, v in (table.get("p") or {}).items()},
     }
 

@@ -41,11 +41,11 @@ OVERCOUNTED_MOST_PERCENT = 1.0
 HARDLY_IDLE_PERCENT = 1.0
 ALLOCATORS_MOST = 1024
 _BACKENDS = {"TPU": "tpu", "GPU": "gpu", "CPU_ONLY": "cpu"}
-FROM_RATE = "MXU utilization is the program's FLOP rate over the peak: no profiler measured it"
-NO_MXU, NO_BANDWIDTH = ": no MXU utilization", ": no HBM bandwidth"
+FROM_RATE = "MXU utilization is the program's FLOP rate over the peak: no profiler measured it."
+NO_MXU, NO_BANDWIDTH = ": no MXU utilization.", ": no HBM bandwidth."
 """The ends of notes on figures that are missing."""
-NO_INFEED = "xprof cannot tell how long the job waits for input: it sees no infeed operation"
-NO_STEPS = "xprof sees no step markers: no step times"
+NO_INFEED = "xprof cannot tell how long the job waits for input: it sees no infeed operation."
+NO_STEPS = "xprof sees no step markers: no step times."
 
 
 class ProgramRates(NamedTuple):
@@ -137,13 +137,13 @@ def _scaled(value: Any, unit: float) -> float | None:
 
 
 def _idle(pages: Mapping[str, Any], overview: Any, steps: PageSteps | None) -> float | None:
-    """The time of the idle operation. Else the overview's figure, which is "0.0%" also where
-    nothing was measured: then the idle time of the steps.
+    """The time of the idle operation. Without that page: the overview's figure, which is "0.0%"
+    also where nothing was measured, and then the idle time of the steps.
     """
-    idle = idle_percent(pages)
-    if idle is None:
-        idle = measured(property_of(overview, "device_idle_time_percent"))
-    return idle if idle is not None else idle_in_steps(steps)
+    if "op_profile" in pages:
+        return idle_percent(pages)
+    printed = measured(property_of(overview, "device_idle_time_percent"))
+    return printed if printed is not None else idle_in_steps(steps)
 
 
 def _duty_cycle(overview: Any, idle: float | None) -> float | None:
@@ -186,7 +186,7 @@ def _far_from(printed: float, rate: float | None) -> str:
         return ""
     return (
         f"xprof measured an MXU utilization of {printed:.1f} %, but counts FLOPs for {rate:.1f} %"
-        " of the peak: kernels declare their FLOPs themselves"
+        " of the peak: kernels declare their FLOPs themselves."
     )
 
 

@@ -11,7 +11,6 @@ from tpusmi.profiler.xprof_tables import (
     count,
     measured,
     members,
-    number,
     objects,
     with_column,
 )
@@ -67,16 +66,14 @@ def operations_of(
 
 
 def idle_percent(pages: Mapping[str, Any]) -> float | None:
-    """Share of the captured time of all cores without an operation; None when not stated."""
+    """Share of the captured time of all cores without an operation; None when not stated, or where
+    xprof sees no operation at all: it calls all time idle then.
+    """
     page = pages.get("op_profile")
     whole = measured(members(page, "byProgram", "metrics", "rawTime"))
-    if whole is None:
-        return None
-    for child in objects(members(page, "byProgram", "children")):
-        if child.get("name") == "IDLE":
-            idle = number(members(child, "metrics", "rawTime"))
-            return None if idle is None else 100 * min(1.0, max(0.0, idle / whole))
-    return 0.0
+    children = {str(c.get("name")): c for c in objects(members(page, "byProgram", "children"))}
+    idle = amount(members(children.pop("IDLE", None), "metrics", "rawTime"))
+    return 100 * min(1.0, idle / whole) if whole is not None and children else None
 
 
 def _rows(pages: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

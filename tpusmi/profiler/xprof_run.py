@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.interpreter import this_python
+from tpusmi.model import Host
 from tpusmi.profiler.private_folder import private_folder
 from tpusmi.sources.child_process import ChildProcess
+from tpusmi.sources.host_facts import host_facts
 from tpusmi.text import clean
 from tpusmi.trace.limits import MIB, TraceLimits
 from tpusmi.trace.troubles import CaptureError
@@ -41,6 +43,7 @@ def pages_of(path: str, limits: TraceLimits, command: Sequence[str] = ()) -> Xpr
 
     It raises nothing of its own, and leaves no process and no file behind.
     """
+    limits = _modest(limits)
     try:
         _check(path, limits)
         command = command or (this_python(), _CHILD)
@@ -52,6 +55,14 @@ def pages_of(path: str, limits: TraceLimits, command: Sequence[str] = ()) -> Xpr
         return _failed(f"xprof could not be started: {error.strerror or error}")
     except (CaptureError, ValueError) as error:
         return _failed(str(error))
+
+
+def _modest(limits: TraceLimits) -> TraceLimits:
+    """At most half of the memory that this host has left: jobs run on it."""
+    available = host_facts(Host()).memory_available_bytes
+    if available is None:
+        return limits
+    return limits._replace(memory_most=min(limits.memory_most, available // 2))
 
 
 def _check(path: str, limits: TraceLimits) -> None:
@@ -82,7 +93,7 @@ def _line(command: Sequence[str], link: str, limits: TraceLimits) -> bytes:
     try:
         child.ask(json.dumps(request).encode() + b"\n")
         line = child.listen(limits.until_s)
-        while line == b"":
+        while line is not None and not line.startswith(b"{"):  # what an environment prints
             line = child.listen(limits.until_s)
     finally:
         child.close()

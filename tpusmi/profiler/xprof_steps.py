@@ -12,7 +12,9 @@ from tpusmi.profiler.xprof_tables import amount, measured, number, with_column
 from tpusmi.trace.figures import TracedSteps
 
 CUT_BELOW = 0.5
-"""The first or last step is cut off if it is shorter than this part of the median step."""
+"""The first or last step is cut off if it is shorter than this part of the median step,"""
+CUT_BELOW_OTHERS, OTHERS_LEAST = 0.8, 3
+"""or than this part of the shortest of so many others, which show how much steps vary."""
 SAME_MS = 0.01
 _PARTS = "TimeMs"
 _SAYS = "Step time ="
@@ -49,6 +51,8 @@ def times(steps: PageSteps | None) -> TracedSteps | None:
     if steps is None or not steps.whole:
         return None
     ordered = sorted(row.time_s for row in steps.whole)
+    inputs = [row.input_percent for row in steps.whole if row.input_percent is not None]
+    has_inputs = len(inputs) == len(ordered)
     return TracedSteps(
         whole=len(ordered),
         cut_off=steps.cut_off,
@@ -57,6 +61,8 @@ def times(steps: PageSteps | None) -> TracedSteps | None:
         p50_s=_quantile(ordered, 0.5),
         p95_s=_quantile(ordered, 0.95),
         max_s=ordered[-1],
+        input_least_percent=min(inputs) if has_inputs else None,
+        input_most_percent=max(inputs) if has_inputs else None,
     )
 
 
@@ -110,10 +116,13 @@ def _stated_ms(tooltip: Any) -> float | None:
 
 
 def _without_cut_off(rows: Sequence[StepRow]) -> PageSteps:
-    median_s = _quantile(sorted(row.time_s for row in rows), 0.5)
+    least_s = CUT_BELOW * _quantile(sorted(row.time_s for row in rows), 0.5)
+    others = rows[1:-1]
+    if len(others) >= OTHERS_LEAST:
+        least_s = max(least_s, CUT_BELOW_OTHERS * min(row.time_s for row in others))
     whole = list(rows)
     for end in (0, -1):
-        if len(whole) > 1 and whole[end].time_s < CUT_BELOW * median_s:
+        if len(whole) > 1 and whole[end].time_s < least_s:
             del whole[end]
     return PageSteps(tuple(whole), len(rows) - len(whole))
 

@@ -36,7 +36,7 @@ SHARE_MOST, RATE_MOST = 100.0, 1e18
 """Above this a figure makes no sense. Rounding may exceed 100 % by a little: see `_share`."""
 
 
-class _Capture(NamedTuple):
+class _Traced(NamedTuple):
     profile: TraceProfile
     at_s: float
 
@@ -49,7 +49,7 @@ class Profiles:
     def __init__(self, period_s: float = 1.0) -> None:
         self.period_s = period_s
         self._lock = threading.Lock()
-        self._captures: dict[ProcessKey, _Capture] = {}
+        self._captures: dict[ProcessKey, _Traced] = {}
 
     def take(self, process: ProcessKey, profile: TraceProfile, at_s: float) -> None:
         """Show what a trace of that process says, in place of its trace before; it ended at that
@@ -57,7 +57,7 @@ class Profiles:
         """
         with self._lock:
             self._captures.pop(process, None)
-            self._captures[process] = _Capture(profile, at_s)
+            self._captures[process] = _Traced(profile, at_s)
             while len(self._captures) > PROCESSES_MOST:
                 del self._captures[next(iter(self._captures))]
 
@@ -84,7 +84,7 @@ class Profiles:
         """Nothing is open."""
 
 
-def _readings(process: ProcessKey, capture: _Capture) -> Iterator[Reading]:
+def _readings(process: ProcessKey, capture: _Traced) -> Iterator[Reading]:
     profile, at_s = capture
     for core in profile.cores:
         if core.local_index is None:

@@ -54,5 +54,7 @@ class CoreTrace(NamedTuple):
     operations: tuple[OperationRow, ...]
     programs: tuple[ProgramRow, ...] = ()
     steps: tuple[DeviceStep, ...] = ()
+    has_counters: bool = False
+    """True when the plane has hardware counters, which xprof alone can read."""
     infeed: tuple[tuple[int, int], ...] = ()
     """Start and end of each wait for input."""

@@ -55,7 +55,14 @@ def core_figures(core: CoreTrace) -> CoreFigures:
         peak_flops_per_s=core.peak_flops_per_s,
         peak_hbm_bytes_per_s=core.peak_hbm_bytes_per_s,
         steps=steps_of_core(core),
+        collectives_s=_in_collectives(core),
     )
+
+
+def _in_collectives(core: CoreTrace) -> float | None:
+    """Seconds in collectives; None without operations."""
+    times = [o.self_ps for o in core.operations if o.facts.share == COLLECTIVES]
+    return sum(times) / PS_PER_S if core.operations else None
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
@@ -91,10 +98,10 @@ class DeviceSums:
         self._sums = self._by_operation()
 
     def _by_operation(self) -> list[_Sum]:
-        sums: dict[tuple[object, ...], _Sum] = {}
+        sums: dict[OperationFacts, _Sum] = {}
         for core in self._cores:
             for facts, runs, self_ps in core.operations:
-                key = facts.program_id, facts.name, facts.category, facts.framework_name
+                key = facts._replace(flops=None, hbm_bytes=None, source=None)
                 one = sums.setdefault(key, _Sum(facts))
                 one.runs += runs
                 one.self_ps += self_ps
@@ -102,10 +109,11 @@ class DeviceSums:
 
     def operations(self) -> tuple[Operation, ...]:
         """All operations, most self time first."""
-        names = {p.id: p.name for core in self._cores for p in core.programs if p.id is not None}
+        rows = [program for core in self._cores for program in core.programs]
+        names: dict[int | None, str] = {p.id: p.name for p in rows if p.id is not None}
         return tuple(self._operation(one, names) for one in self._sums)
 
-    def _operation(self, one: _Sum, programs: dict[int, str]) -> Operation:
+    def _operation(self, one: _Sum, programs: dict[int | None, str]) -> Operation:
         facts, self_s = one.facts, one.self_ps / PS_PER_S
         # What starts a copy has ended long before its bytes have moved.
         has_rate = not (facts.category or "").endswith("-start")
@@ -116,7 +124,7 @@ class DeviceSums:
         return Operation(
             name=facts.name,
             category=facts.category,
-            program=programs.get(facts.program_id) if facts.program_id is not None else None,
+            program=facts.program or programs.get(facts.program_id),
             framework_name=facts.framework_name,
             source=facts.source,
             runs=one.runs,

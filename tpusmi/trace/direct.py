@@ -15,6 +15,7 @@ from tpusmi.trace.host_plane import PLANE as HOST_PLANE
 from tpusmi.trace.host_plane import HostPlane, HostTrace
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.messages import NotATraceError
+from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.other_files import reason_of
 from tpusmi.trace.step_times import (
     host_wait_percent,
@@ -26,14 +27,19 @@ from tpusmi.trace.step_times import (
 from tpusmi.trace.stream_device import GpuPlane, gpu_planes, read_cpu
 from tpusmi.trace.tpu_plane import PLANE as TPU_PLANE
 from tpusmi.trace.tpu_plane import CoreIds, TpuPlane
-from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.xspace import XPlane, XSpace, read_space
 
 SIMULATED_HOST = "simulated"
 """The host that tpusmi's simulator names in its traces."""
 ENVIRONMENT_PLANE = "Task Environment"
+LONGEST_NS = 24 * 3600 * 10**9
+"""A capture does not take longer than a day."""
 HOST_TIME_SHARE = 0.5
 """Share of the time left after the devices that the host's lines may take."""
+NO_OPERATIONS = (
+    "The trace has no operations of any device: the job did not compute anything meanwhile, or its "
+    "profiler does not record devices."
+)
 CUSTOM_LEAST_PERCENT = 1.0
 MESSAGES_MOST = 5
 
@@ -42,6 +48,8 @@ class _Devices(NamedTuple):
     backend: str | None
     cores: list[CoreTrace]
     host: HostTrace
+    recorded_ps: int | None
+    """How long the profiler recorded; None when the trace does not say."""
 
 
 def read_trace(path: str, limits: TraceLimits) -> TraceProfile:
@@ -68,10 +76,11 @@ def _devices(space: XSpace, file: TraceFile) -> _Devices:
     gpus = [] if cores else [GpuPlane(plane, i).read() for i, plane in gpu_planes(space.planes)]
     host = _host(space.planes, file, with_operations=not (cores or gpus))
     if cores or gpus:
-        return _Devices("tpu" if cores else "gpu", cores or gpus, host)
+        backend = "tpu" if cores else "gpu"
+        return _Devices(backend, cores or gpus, host, _recorded_ps(space))
     most = file.limits.operations_most
     cpus = [read_cpu(i, events, most) for i, events in sorted(host.cpu_events.items())]
-    return _Devices("cpu" if cpus else None, cpus, host)
+    return _Devices("cpu" if cpus else None, cpus, host, _recorded_ps(space))
 
 
 def _tpu_cores(tpus: list[tuple[re.Match[str], XPlane]]) -> Iterator[CoreTrace]:
@@ -89,21 +98,36 @@ def _host(planes: Sequence[XPlane], file: TraceFile, with_operations: bool) -> H
     return HostPlane(plane, with_operations, until_s).read()
 
 
-def _capture(space: XSpace, file: TraceFile) -> Capture:
+def _environment(space: XSpace) -> tuple[int | None, int | None]:
+    """When the profiler began and stopped, in Unix nanoseconds; None where the trace has none."""
     plane = next((plane for plane in space.planes if plane.name == ENVIRONMENT_PLANE), None)
-    started = plane.stats().get("profile_start_time") if plane is not None else None
+    stats = plane.stats() if plane is not None else {}
+    times = stats.get("profile_start_time"), stats.get("profile_stop_time")
+    began, stopped = (time if isinstance(time, int) and time > 0 else None for time in times)
+    return began, stopped
+
+
+def _recorded_ps(space: XSpace) -> int | None:
+    began, stopped = _environment(space)
+    if began is None or stopped is None or not 0 < stopped - began < LONGEST_NS:
+        return None
+    return 1000 * (stopped - began)
+
+
+def _capture(space: XSpace, file: TraceFile) -> Capture:
+    began_ns, _ = _environment(space)
     return Capture(
         how=FILE,
         target=file.path,
         host=clean(space.hosts[0], 200) or None if space.hosts else None,
-        captured_at_s=started / 1e9 if isinstance(started, int) and started > 0 else None,
+        captured_at_s=None if began_ns is None else began_ns / 1e9,
         trace_bytes=file.size,
         simulated=space.hosts == (SIMULATED_HOST,),
     )
 
 
 def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile:
-    cores = [core for core in devices.cores if core.captured_ps]
+    cores = _working(devices.cores, devices.recorded_ps)
     host, sums = devices.host, DeviceSums(cores)
     captured_s = sums.captured_ps / PS_PER_S
     work = sums.work()
@@ -124,7 +148,8 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
         flops_per_s=flops_per_s,
         peak_flops_per_s=sums.peak_flops_per_s,
         peak_hbm_bytes_per_s=sums.peak_hbm_bytes_per_s,
-        steps=steps_of_all(cores) or (None if _has_steps(cores) else steps_of_host(markers)),
+        steps=steps_of_all(cores)
+        or (None if _has_steps(cores) else steps_of_host(markers, host.waits)),
         input_bound_percent=_first(
             input_bound_percent(cores), host_wait_percent(markers, host.waits)
         ),
@@ -138,8 +163,20 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
         sources={},
         notes=(),
     )
-    notes = (*_complaints(space), *_device_notes(devices, sums, work), *_step_notes(profile, cores))
+    notes = (
+        *_complaints(space),
+        *_device_notes(devices, sums, work),
+        *_step_notes(profile, _has_steps(cores) or bool(markers)),
+    )
     return profile._replace(sources=_sources(profile), notes=(*notes, *_host_notes(host)))
+
+
+def _working(cores: Sequence[CoreTrace], recorded_ps: int | None) -> list[CoreTrace]:
+    """The devices with operations. If none has one, all of them were idle all the time."""
+    working = [core for core in cores if core.captured_ps]
+    if working or not recorded_ps:
+        return working
+    return [c._replace(captured_ps=recorded_ps, duty_span_ps=recorded_ps) for c in cores]
 
 
 def _has_steps(cores: Sequence[CoreTrace]) -> bool:
@@ -179,11 +216,7 @@ def _complaints(space: XSpace) -> list[str]:
 def _device_notes(devices: _Devices, sums: DeviceSums, work: Work) -> list[str]:
     notes = []
     if not any(core.captured_ps for core in devices.cores):
-        notes.append(
-            "The trace has no operations of any device: the job did not compute anything "
-            "meanwhile, or its profiler does not record devices."
-        )
-        return notes
+        return [NO_OPERATIONS if not devices.cores else "No device ran any operation meanwhile."]
     idle = [core.local_index for core in devices.cores if not core.captured_ps]
     if idle:
         numbers = ranges(index for index in idle if index is not None)
@@ -196,19 +229,21 @@ def _device_notes(devices: _Devices, sums: DeviceSums, work: Work) -> list[str]:
             f"Custom kernels take {sums.custom_percent():.0f}% of the busy time. XLA does not "
             "count their FLOPs, so the real MXU utilization is higher."
         )
+    if any(core.has_counters for core in devices.cores):
+        notes.append("The trace has hardware counters: xprof's utilization viewer shows them.")
     if devices.backend == "tpu" and work.flops is None:
         notes.append("The trace does not say how many FLOPs its operations have.")
     return notes
 
 
-def _step_notes(profile: TraceProfile, cores: Sequence[CoreTrace]) -> list[str]:
-    if profile.steps is not None or not profile.cores:
+def _step_notes(profile: TraceProfile, is_marked: bool) -> list[str]:
+    if profile.steps is not None or not profile.operations:
         return []
-    if _has_steps(cores):
+    if is_marked:
         return ["There is no whole step inside: capture longer."]
     return [
-        "There are no step markers, so there are no step times: put the step inside "
-        "`with jax.profiler.StepTraceAnnotation('train', step_num=i):`."
+        "No step is marked, so there are no step times: put the step inside "
+        "`with jax.profiler.StepTraceAnnotation('train', step_num=i):`, or capture longer."
     ]
 
 

@@ -26,8 +26,9 @@ from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.xspace import XLine, XPlane
 
 BLOCK_BYTES = 256 * 1024
-EVENT_MOST = 16 * MIB
+EVENT_MOST = 1 * MIB
 PS_PER_NS = 1000
+EVENT_TAG = 0x22
 LATEST_PS = 1 << 62
 """Later than any clock says: 53 days of picoseconds since the start of a capture."""
 _NUMBER = rb"([\x80-\xff]{0,9}[\x00-\x7f])"
@@ -87,7 +88,7 @@ class EventReader:
             data = self._file.part(at, min(line.end, at + size))
             rows, tails, used = self._rows(data, select)
             if not used:
-                if at + size >= line.end or size > EVENT_MOST:
+                if at + size >= line.end or size >= EVENT_MOST:
                     raise NotATraceError("a line of it ends inside an event")
                 size *= 4
                 continue
@@ -104,7 +105,7 @@ class EventReader:
         while at < end:
             event = match(data, at)
             if event is None:
-                after = _after_other(data, at)
+                after = self._unmatched(data, at, rows, tails)
                 if after > end:
                     break
                 at = after
@@ -123,6 +124,22 @@ class EventReader:
                 row, _ = self._decoded(data[event.end(1) : stop])
             rows.append(row)
         return rows, tails, at
+
+    def _unmatched(self, data: bytes, at: int, rows: list[_Row], tails: list[bytes]) -> int:
+        """Reads a field that the pattern does not match: the fields of an event can come in any
+        order. Returns the position after it; behind the data when the data ends inside it.
+        """
+        try:
+            tag, at = varint(data, at)
+            kind = tag & 7
+            if kind == VARINT:
+                return varint(data, at)[1]
+            size, at = varint(data, at) if kind == BYTES else (length(kind), at)
+        except NotATraceError:
+            return len(data) + 1
+        if tag == EVENT_TAG and at + size <= len(data):
+            self._select(data[at : at + size], rows, tails)
+        return at + size
 
     def _select(self, packed: bytes, rows: list[_Row], tails: list[bytes]) -> None:
         row, tail = self._decoded(packed)
@@ -180,24 +197,6 @@ def _times(packed: Sequence[bytes], zero: int = 0) -> array[int]:
     if latest >= LATEST_PS or zero < -LATEST_PS:
         raise NotATraceError("an event of it has an impossible time")
     return array("q", [value + zero for value in values] if zero else values.tolist())
-
-
-def _after_other(data: bytes, at: int) -> int:
-    """The position after a field of a line that is not an event; behind the data when the data ends
-    inside it.
-    """
-    try:
-        tag, at = varint(data, at)
-        kind = tag & 7
-        if tag == 0x22:  # an event of a form that the pattern does not have: without an id
-            size, at = varint(data, at)
-            return at + size
-        if kind == VARINT:
-            return varint(data, at)[1]
-        size, at = varint(data, at) if kind == BYTES else (length(kind), at)
-        return at + size
-    except NotATraceError:
-        return len(data) + 1
 
 
 def stat_messages(tail: bytes) -> list[bytes]:

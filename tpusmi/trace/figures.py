@@ -26,6 +26,10 @@ class TracedSteps(NamedTuple):
     p50_s: float
     p95_s: float
     max_s: float
+    input_least_percent: float | None = None
+    """Share of its time that the step waits for input which waits least."""
+    input_most_percent: float | None = None
+    """The same of the step that waits most."""
 
 
 class TimeShares(NamedTuple):
@@ -110,6 +114,8 @@ class CoreFigures(NamedTuple):
     """From the trace itself, else the chip table."""
     peak_hbm_bytes_per_s: float | None
     steps: TracedSteps | None
+    collectives_s: float | None = None
+    """In exchanges with other devices: the one that the others wait for has least of it."""
 
 
 class MemoryPeak(NamedTuple):

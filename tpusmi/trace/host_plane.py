@@ -19,7 +19,7 @@ from tpusmi.trace.xspace import StatValue, XPlane
 
 PLANE = "/host:CPU"
 MEMORY = frozenset(("MemoryAllocation", "MemoryDeallocation"))
-_COMPILE = re.compile(r"backend_compile|(?:\w+::)?\w*Compile(?:Internal)?|XlaCompile\w*")
+_COMPILE = re.compile(r"backend_compile\w*|(?:\w+::)?\w*Compile(?:Internal)?|XlaCompile\w*")
 _INPUT = re.compile(r"IteratorGetNext\w*|Iterator::\w+|.*DataLoader.*__next__|PyGrain\w+.*")
 _GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc")
 MARKERS_MOST, EVENTS_MOST, DEVICES_MOST = 100_000, 1_000_000, 4096

@@ -19,7 +19,7 @@ WINDOW_BYTES = 64 * 1024
 """How much is read at once where fields follow each other."""
 HEADER_BYTES = 32
 """More than a tag and a number have."""
-PART_MOST = 64 * MIB
+PART_MOST = 4 * MIB
 """The largest message that is read as a whole: real ones have a few kilobytes."""
 PARTS_MOST = 3_000_000
 """Lines and entries of tables, of all planes together: large jobs have some hundred thousand."""

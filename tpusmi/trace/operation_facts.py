@@ -10,6 +10,7 @@ from tpusmi.trace.messages import NotATraceError, fields
 from tpusmi.trace.xspace import StatValue, XEventMetadata
 
 COMPUTE, COLLECTIVES, INFEED, OUTFEED, HOST = "compute", "collectives", "infeed", "outfeed", "host"
+UNNAMED = "(unnamed)"
 NAME_MOST, PATH_MOST = 200, 400
 """Characters of a name that are kept."""
 OFF_DUTY = frozenset(
@@ -34,6 +35,8 @@ class OperationFacts(NamedTuple):
     name: str
     category: str | None
     program_id: int | None
+    program: str | None
+    """Its name, where the operation itself says it; on a TPU the line of the programs does."""
     framework_name: str | None
     source: str | None
     flops: float | None
@@ -48,7 +51,7 @@ class OperationFacts(NamedTuple):
 def facts_of(kind: XEventMetadata) -> OperationFacts:
     """The facts in an event's metadata."""
     stats = kind.stats
-    name = clean(kind.display_name, NAME_MOST) or hlo_name(kind.name)
+    name = clean(kind.display_name, NAME_MOST) or hlo_name(kind.name) or UNNAMED
     category = _text(stats.get("hlo_category"), NAME_MOST)
     is_wrapper = category in WRAPPERS
     program = stats.get("program_id")
@@ -56,6 +59,7 @@ def facts_of(kind: XEventMetadata) -> OperationFacts:
         name=name,
         category=category,
         program_id=program & (1 << 64) - 1 if isinstance(program, int) else None,
+        program=None,
         framework_name=framework_name(stats.get("tf_op")),
         source=_text(stats.get("source"), PATH_MOST),
         flops=None if is_wrapper else _amount(stats.get("flops")),

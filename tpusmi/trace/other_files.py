@@ -8,6 +8,7 @@ from tpusmi.trace.messages import NotATraceError, fields
 from tpusmi.trace.open_trace import TraceFile
 
 HEAD_BYTES = 4096
+_TEXT = bytes(range(0x20, 0x7F)) + b"\t\r\n"
 _REPLACED = b"\xef\xbf\xbd"
 """What a text editor or a lossy copy puts in place of bytes that are not text."""
 
@@ -23,7 +24,7 @@ def reason_of(file: TraceFile) -> str | None:
         return "it is JSON; tpusmi reads the file that ends in .xplane.pb"
     if _is_pprof(head):
         return "it is a memory profile (pprof)"
-    if head.isascii() and b"\x00" not in head and len(head.split()) > 3:
+    if not head.translate(None, _TEXT):
         return "it is text"
     return None
 
@@ -44,7 +45,7 @@ def _packed(head: bytes) -> str:
 
 def _is_pprof(head: bytes) -> bool:
     """True when it begins with the types of its values, which are pairs of numbers."""
-    if head[:1] != b"\x0a" or not 1 < head[1] <= 12:
+    if head[:1] != b"\x0a" or len(head) < 2 or not 1 < head[1] <= 12:
         return False
     try:
         members = [*fields(head[2 : 2 + head[1]])]

@@ -15,6 +15,8 @@ SCHEMA = 1
 TEXT_MOST = 4096
 """Characters of a text that is read back."""
 ITEMS_MOST = 100_000
+WHOLE_MOST, FLOAT_MOST = 2**63, 1e300
+"""Larger numbers are nonsense, and would break the arithmetic of those who show them."""
 
 
 def to_object(profile: TraceProfile) -> dict[str, Any]:
@@ -77,7 +79,7 @@ def _scalar(hint: Any, value: object, path: str) -> Any:
         return value
     if hint is str and isinstance(value, str):
         return value[:TEXT_MOST]
-    if hint is int and isinstance(value, int) and not is_flag:
+    if hint is int and isinstance(value, int) and not is_flag and abs(value) <= WHOLE_MOST:
         return value
     if hint is float and isinstance(value, (int, float)) and not is_flag:
         return _finite(value, path)
@@ -85,7 +87,7 @@ def _scalar(hint: Any, value: object, path: str) -> Any:
 
 
 def _finite(value: float, path: str) -> float:
-    if value != value or abs(value) > 1e300:
+    if value != value or abs(value) > FLOAT_MOST:
         raise ValueError(f"{path} is not a finite number")
     return float(value)
 

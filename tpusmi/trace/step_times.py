@@ -23,10 +23,9 @@ def whole_steps(rows: Sequence[DeviceStep]) -> list[DeviceStep]:
     if len(rows) < 2:
         return []
     sizes = [row.operations or 0 for row in rows]
-    usual = statistics.median(sizes[1:-1]) if len(rows) > 2 else max(sizes)
-    if not usual:  # no operations were counted: then by time
+    if not _usual(sizes):  # no operations were counted: then by time
         sizes = [row.end - row.start for row in rows]
-        usual = statistics.median(sizes[1:-1]) if len(rows) > 2 else max(sizes)
+    usual = _usual(sizes)
     outer = {0, len(rows) - 1}
     return [
         row
@@ -35,24 +34,49 @@ def whole_steps(rows: Sequence[DeviceStep]) -> list[DeviceStep]:
     ]
 
 
+def _usual(sizes: Sequence[int]) -> int:
+    """The size of a whole step: of those between the outer two, if there are any."""
+    return statistics.median_low(sizes[1:-1]) if len(sizes) > 2 else max(sizes)
+
+
 def steps_of_core(core: CoreTrace) -> TracedSteps | None:
     """The step times of one device; None when it has no whole step."""
     whole = whole_steps(core.steps)
     times = [(row.end - row.start) / PS_PER_S for row in whole]
-    return step_times(times, len(core.steps) - len(whole))
+    waits = _wait_shares([(row.start, row.end) for row in whole], core.infeed)
+    return step_times(times, len(core.steps) - len(whole), waits)
 
 
 def steps_of_all(cores: Iterable[CoreTrace]) -> TracedSteps | None:
-    """Each step as long as on its slowest device. It must be whole on all that have it."""
+    """Each step as long as on its slowest device. It must be whole on all that have it.
+
+    Its wait for input is the mean of the devices.
+    """
     times: dict[str, int] = {}
+    waits: dict[str, list[int]] = {}
     cut_off: set[str] = set()
     for core in cores:
         whole = whole_steps(core.steps)
-        for row in whole:
+        taken = overlaps([(row.start, row.end) for row in whole], core.infeed)
+        for row, wait in zip(whole, taken, strict=True):
             times[row.name] = max(times.get(row.name, 0), row.end - row.start)
+            waits.setdefault(row.name, []).append(wait)
         cut_off |= {row.name for row in core.steps} - {row.name for row in whole}
-    kept = [time / PS_PER_S for name, time in times.items() if name not in cut_off]
-    return step_times(kept, len(cut_off))
+    kept = {name: time for name, time in times.items() if name not in cut_off}
+    has_infeed = any(map(any, waits.values()))
+    shares = [100 * statistics.fmean(waits[name]) / max(1, time) for name, time in kept.items()]
+    seconds = [time / PS_PER_S for time in kept.values()]
+    return step_times(seconds, len(cut_off), shares if has_infeed else ())
+
+
+def _wait_shares(steps: Sequence[tuple[int, int]], waits: Sequence[tuple[int, int]]) -> list[float]:
+    """What of each step the waits for input take, in percent; empty when there are none at all."""
+    if not waits:
+        return []
+    taken = overlaps(steps, waits)
+    return [
+        100 * part / max(1, end - start) for part, (start, end) in zip(taken, steps, strict=True)
+    ]
 
 
 def main_markers(markers: Sequence[Marker]) -> list[Marker]:
@@ -64,18 +88,33 @@ def main_markers(markers: Sequence[Marker]) -> list[Marker]:
     return sorted(longest, key=lambda marker: marker.start)
 
 
-def steps_of_host(markers: Sequence[Marker]) -> TracedSteps | None:
+def steps_of_host(
+    markers: Sequence[Marker], waits: Iterable[tuple[int, int, int]] = ()
+) -> TracedSteps | None:
     """Steps that the program marks: each from its mark to the next, since a device may still work
     on a step when the host has left it, and input may be read between two marks.
 
     The last one has no next mark, and counts as cut off.
     """
-    times = [(after.start - before.start) / PS_PER_S for before, after in pairwise(markers)]
-    return step_times([time for time in times if time > 0], min(len(markers), 1))
+    steps = _marked(markers)
+    times = [(end - start) / PS_PER_S for start, end in steps]
+    return step_times(times, min(len(markers), 1), _wait_shares(steps, _own(markers, waits)))
 
 
-def step_times(times: Sequence[float], cut_off: int) -> TracedSteps | None:
-    """The summary; None when there is no whole step."""
+def _marked(markers: Sequence[Marker]) -> list[tuple[int, int]]:
+    pairs = pairwise(markers)
+    return [(one.start, after.start) for one, after in pairs if after.start > one.start]
+
+
+def _own(markers: Sequence[Marker], waits: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """The waits of the thread that marks the steps: other threads read ahead."""
+    return sorted((a, b) for line, a, b in waits if markers and line == markers[0].line)
+
+
+def step_times(
+    times: Sequence[float], cut_off: int, waits: Sequence[float] = ()
+) -> TracedSteps | None:
+    """The summary, with the percentages that the steps wait for input; None for no whole step."""
     if not times:
         return None
     ordered = sorted(times)
@@ -87,6 +126,8 @@ def step_times(times: Sequence[float], cut_off: int) -> TracedSteps | None:
         p50_s=statistics.median(ordered),
         p95_s=_percentile(ordered, 0.95),
         max_s=ordered[-1],
+        input_least_percent=min(waits, default=None),
+        input_most_percent=max(waits, default=None),
     )
 
 
@@ -107,7 +148,7 @@ def input_bound_percent(cores: Sequence[CoreTrace]) -> float | None:
     for core in cores:
         whole = whole_steps(core.steps)
         total += sum(row.end - row.start for row in whole)
-        waited += overlap([(row.start, row.end) for row in whole], core.infeed)
+        waited += sum(overlaps([(row.start, row.end) for row in whole], core.infeed))
     return 100 * waited / total if total and any(core.infeed for core in cores) else None
 
 
@@ -117,25 +158,21 @@ def host_wait_percent(
     """Share of the marked steps in which the loop itself waits for its next input; None when the
     trace does not name such a wait.
     """
-    if len(markers) < 2:
-        return None
-    own = sorted((a, b) for line, a, b in waits if line == markers[0].line)
-    steps = [(before.start, after.start) for before, after in pairwise(markers)]
+    steps, own = _marked(markers), _own(markers, waits)
     total = sum(end - start for start, end in steps)
-    return 100 * min(1.0, overlap(steps, own) / total) if own and total > 0 else None
+    return 100 * sum(overlaps(steps, own)) / total if own and total else None
 
 
-def overlap(steps: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> int:
-    """How much of the steps the other intervals take; both sorted, the others counted once."""
-    shared = i = 0
-    reached = 0
+def overlaps(steps: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> list[int]:
+    """How much of each step the other intervals take; both sorted, each moment counted once."""
+    shared = [0] * len(steps)
+    first = reached = 0
     for start, end in others:
-        begin = max(start, reached)
-        reached = max(reached, end)
-        while i < len(steps) and steps[i][1] <= begin:
-            i += 1
-        k = i
-        while k < len(steps) and steps[k][0] < end:
-            shared += max(0, min(end, steps[k][1]) - max(begin, steps[k][0]))
-            k += 1
+        begin, reached = max(start, reached), max(reached, end)
+        while first < len(steps) and steps[first][1] <= begin:
+            first += 1
+        for i in range(first, len(steps)):
+            if steps[i][0] >= end:
+                break
+            shared[i] += max(0, min(end, steps[i][1]) - max(begin, steps[i][0]))
     return shared

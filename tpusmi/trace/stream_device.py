@@ -15,6 +15,7 @@ from tpusmi.trace.operation_facts import (
     COLLECTIVES,
     HOST,
     NAME_MOST,
+    UNNAMED,
     OperationFacts,
     framework_name,
     share_of,
@@ -98,9 +99,10 @@ class StreamDevice:
     def _rows(self) -> Iterator[OperationRow]:
         for key, tally in self._tallies.items():
             facts = OperationFacts(
-                name=key.name or key.kernel,
+                name=key.name or key.kernel or UNNAMED,
                 category=_category(key),
                 program_id=key.program_id,
+                program=key.program or None,
                 framework_name=key.path or None,
                 source=None,
                 flops=None,

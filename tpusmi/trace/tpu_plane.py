@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tpusmi import chips
 from tpusmi.text import clean
 from tpusmi.trace.busy_time import BusyTime, OutOfOrderError, SelfTimes, Tally
-from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow, DeviceStep
+from tpusmi.trace.core_trace import CoreTrace, DeviceStep, OperationRow, ProgramRow
 from tpusmi.trace.event_blocks import EventBlock, EventReader
 from tpusmi.trace.messages import NotATraceError, fields
 from tpusmi.trace.operation_facts import INFEED, OFF_DUTY, OperationFacts, facts_of
@@ -19,13 +19,15 @@ from tpusmi.trace.troubles import CaptureError, Trouble, too_many_operations
 from tpusmi.trace.xspace import StatValue, XLine, XPlane
 
 PLANE = re.compile(r"/device:TPU:(\d{1,9})")
-OPS, MODULES, STEPS = "XLA Ops", "XLA Modules", "Steps"
+OPS, MODULES, STEPS, COUNTERS = "XLA Ops", "XLA Modules", "Steps", "_counters_"
 SORTED_MOST = 2_000_000
 """Events of a line that are sorted when they do not come in order."""
 STEPS_MOST, STARTS_MOST, WAITS_MOST = 100_000, 20_000, 200_000
 _CORE_ID = 6
 _PROGRAM_ID = re.compile(r"\((\d{1,20})\)$")
 _TERA, _GIGA = 1e12, 1e9
+PEAK_LEAST, PEAK_MOST = 1e-3, 1e9
+"""What a trace may state as a peak, in TFLOP/s or GB/s: with less, shares of it are infinite."""
 
 
 class NamedEvent(NamedTuple):
@@ -55,7 +57,7 @@ class TpuPlane:
 
     def read(self, ids: CoreIds) -> CoreTrace:
         """All that the plane shows."""
-        lines = {line.name: line for line in self._plane.lines()}
+        lines = {line.name: line for line in sorted(self._plane.lines(), key=_size)}
         steps = [*self._events(lines.get(STEPS), STEPS_MOST)]
         counts = StepCounts(steps)
         self._read_operations(lines.get(OPS), counts)
@@ -79,6 +81,7 @@ class TpuPlane:
             programs=tuple(programs),
             steps=tuple(counts.rows()),
             infeed=tuple(self._waits),
+            has_counters=COUNTERS in lines,
         )
 
     def _captured(self, steps: list[NamedEvent]) -> int:
@@ -265,9 +268,14 @@ def program_id(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def _size(line: XLine) -> int:
+    """Bytes of a line: of two with the same name, the larger one counts."""
+    return line.end - line.start
+
+
 def _peak(value: StatValue | None, unit: float) -> float | None:
     """A peak of the plane; None for 0 too, which stands for a memory that is not there."""
-    is_number = isinstance(value, (int, float)) and 0 < value < 1e9
+    is_number = isinstance(value, (int, float)) and PEAK_LEAST <= value < PEAK_MOST
     return value * unit if is_number else None  # type: ignore[operator]
 
 

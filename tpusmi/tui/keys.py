@@ -123,7 +123,9 @@ MAIN = [
 
 
 def offered(bindings: list[Binding], may_end: bool) -> list[Binding]:
-    """The bindings; unless `may_end`, without those that end or capture processes or remove files."""
+    """The bindings; unless `may_end`, without those that end or capture processes or remove
+    files.
+    """
     return bindings if may_end else [b for b in bindings if b not in (*ENDING, FORGET, PROFILE)]
 
 

@@ -16,7 +16,7 @@ from tpusmi.tui.feed import Options
 from tpusmi.tui.process.follower import Follower, Succession
 
 if TYPE_CHECKING:
-    from tpusmi.tui.capturing.captures import Captures
+    from tpusmi.tui.capturing.shown_captures import ShownCaptures
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 ROOT = "root"
@@ -30,7 +30,7 @@ class Scene:
         self.look, self.options, self.history = look, options, history
         self.graphs = Graphs(history)
         self.ends = Ends()
-        self.captures: Captures | None = None
+        self.captures: ShownCaptures | None = None
         """None before the first capture."""
         self.interval_s = options.interval_s
         self.theme = options.theme_name

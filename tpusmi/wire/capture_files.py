@@ -90,7 +90,7 @@ def write_request(
     name = ask_name(segment_path)
     fd = os.open(name, _CREATE, 0o600, dir_fd=directory_fd)
     try:
-        if os.geteuid() == 0 and uid != 0:
+        if os.fstat(fd).st_uid != uid:
             os.fchown(fd, uid, -1)  # in a user namespace root of the machine would be a stranger
         _write_whole(fd, packed(request))
         status = os.fstat(fd)
@@ -210,6 +210,7 @@ def is_leftover(name: str, status: os.stat_result, uid: int, now_s: float) -> bo
 
 
 def _write_whole(fd: int, data: bytes) -> None:
+    os.fchmod(fd, 0o600)  # the umask may have taken even our own rights
     if os.write(fd, data) != len(data):
         raise OSError(0, "cannot be written whole")
 

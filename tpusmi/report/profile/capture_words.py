@@ -21,7 +21,7 @@ def head(p: TraceProfile, width: int) -> list[Line]:
     """What was captured, when and how, and what it cost."""
     c = p.capture
     device = device_name(p) or "Unknown device"
-    cores = text.counted(len(p.cores), "core") if p.cores else ""
+    cores = text.counted(len(p.cores), noun(p)) if p.cores else ""
     pid = "" if c.pid is None else f"pid {c.pid}"
     whose = "".join(f"{DOT}{fact}" for fact in (cores, text.clean(c.host or "", 64), pid) if fact)
     simulated = [("  ", "plain"), (" SIMULATED ", "loud")] if c.simulated else []
@@ -92,6 +92,11 @@ def _cost_style(cost: CaptureCost) -> str:
     before, during = cost.steps_per_s_before, cost.steps_per_s_during
     is_much = before and during is not None and during < before * 0.9
     return "warn" if is_much else "dim"
+
+
+def noun(p: TraceProfile) -> str:
+    """What a plane of the trace is: only those of a TPU are cores."""
+    return "core" if p.backend in (None, "tpu") else "device"
 
 
 def device_name(p: TraceProfile) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.capture_words import device_name, label, local_time
+from tpusmi.report.profile.capture_words import device_name, label, local_time, noun
 from tpusmi.report.profile.figure_lines import SHARES, step_time
 from tpusmi.report.profile.operation_changes import GONE, NEW, Change, changes, step_s
 from tpusmi.report.profile.styled import LEAST_WIDTH, Line, facts, heading, joined, paragraph
@@ -17,6 +17,7 @@ from tpusmi.trace.figures import TraceProfile
 SAME_RATIO, SAME_POINTS = 0.02, 1.0
 """Changes of times and of percentages up to these may be chance."""
 OPERATIONS_MOST = 12
+STEPS_LEAST = 3
 COLUMNS = (
     TableColumn("", right=False),
     TableColumn("OLD"),
@@ -73,6 +74,9 @@ def incomparable(old: TraceProfile, new: TraceProfile) -> list[str]:
     if without:
         which = "neither of them has" if len(without) == 2 else f"the {without[0]} one has not"
         reasons.append(f"Step times cannot be compared: {which} a whole step.")
+    steps = [p.steps.whole for p in (old, new) if p.steps]
+    if not without and min(steps) < STEPS_LEAST:
+        reasons.append(f"So few whole steps ({steps[0]} and {steps[1]}) vary by chance.")
     if old.capture.simulated != new.capture.simulated:
         reasons.append("One of them is simulated.")
     return reasons
@@ -88,7 +92,7 @@ def _who(name: str, p: TraceProfile, width: int) -> list[Line]:
         label(p),
         "" if c.pid is None else f"pid {c.pid}",
         device_name(p),
-        text.counted(len(p.cores), "core") if p.cores else "",
+        text.counted(len(p.cores), noun(p)) if p.cores else "",
         f"captured {moment}" if (moment := local_time(c.captured_at_s)) else "",
         f"{words.duration(p.captured_s)} long" if p.captured_s is not None else "",
         "SIMULATED" if c.simulated else "",

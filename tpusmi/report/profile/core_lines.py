@@ -7,7 +7,9 @@ from statistics import median
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.core_names import core_name
+from tpusmi.report.profile.capture_words import noun
+from tpusmi.report.profile.core_names import collectives_percent, core_name
+from tpusmi.report.profile.figure_lines import source_of
 from tpusmi.report.profile.styled import Line, bar, heading, padded, width_of
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import CoreFigures, MemoryPeak, TraceProfile
@@ -19,10 +21,10 @@ DIFFERS_POINTS, DIFFERS_RATIO = 5.0, 1.05
 """Busy so much more or less, or with steps so much longer, than the median core."""
 BAR = 16
 COLUMNS = (
-    TableColumn("CORE"),
     TableColumn("LOCAL", rank=6),
     TableColumn("BUSY"),
     TableColumn("IDLE", rank=2),
+    TableColumn("COLLECT", rank=3),
     TableColumn("MXU", rank=1),
     TableColumn("HBM BW", rank=3),
     TableColumn("FLOP/S", rank=4),
@@ -46,7 +48,12 @@ def core_lines(p: TraceProfile, width: int) -> list[Line]:
         rows.append(_others(cores, _chosen(cores, busy, usual)))
     alike = "all alike" if len(rows) == 1 else "those that differ most first"
     remark = f"{len(cores)}; {alike}" if len(cores) > ROWS_MOST else ""
-    return [heading("CORES", remark), *table(COLUMNS, rows, width)]
+    title = f"{noun(p).upper()}S"
+    source = source_of(p.sources, "cores")
+    return [
+        heading(title, remark, source),
+        *table((TableColumn(noun(p).upper()), *COLUMNS), rows, width),
+    ]
 
 
 def _busy(c: CoreFigures) -> float:
@@ -82,11 +89,12 @@ def _row(c: CoreFigures, busy: float, usual: float | None) -> Sequence[Cell]:
         (local, "dim"),
         (words.percent(own), style or "plain"),
         (words.percent(idle), "plain"),
+        (words.percent(collectives_percent(c)), "plain"),
         (words.percent(c.mxu_percent), "plain"),
         (words.percent(c.hbm_bandwidth_percent), "plain"),
         (words.flops(c.flops_per_s), "plain"),
         (words.duration(_step(c)), style or "plain"),
-        (bar(own / 100, BAR), style or "good"),
+        (bar(own / 100, BAR).replace("─", " "), style or "good"),
         (mark, style or "plain"),
     )
 
@@ -112,7 +120,8 @@ def _others(cores: Sequence[CoreFigures], chosen: Sequence[CoreFigures]) -> Sequ
     bandwidth = _range([c.hbm_bandwidth_percent for c in rest])
     steps = [s for c in rest if (s := _step(c)) is not None]
     step = words.duration(median(steps)) if steps else words.UNKNOWN
-    values = (busy, idle, mxu, bandwidth, "", step, "", "median step" if steps else "")
+    collectives = _range([collectives_percent(c) for c in rest])
+    values = (busy, idle, collectives, mxu, bandwidth, "", step, "", "median step" if steps else "")
     return ((f"{len(rest)} others", "dim"), ("", "dim"), *((v, "dim") for v in values))
 
 
@@ -141,7 +150,9 @@ def memory_lines(p: TraceProfile, width: int) -> list[Line]:
     wide = max(width_of(names[pair]) for pair in pairs)
     wide = min(wide, max(10, width // 4))
     values = max(map(width_of, pairs))
-    lines: list[Line] = [heading("MEMORY AT ITS PEAK", "local devices")]
+    lines: list[Line] = [
+        heading("MEMORY AT ITS PEAK", "local devices", source_of(p.sources, "memory"))
+    ]
     for pair in pairs:
         fullest = groups[pair][0]
         name = padded(words.shortened(names[pair], wide), wide)

@@ -1,4 +1,4 @@
-"""How a device of a trace is called. Pure."""
+"""How a device of a trace is called, and how long it waits for the others. Pure."""
 
 from tpusmi import text
 from tpusmi.trace.figures import CoreFigures
@@ -13,3 +13,10 @@ def core_name(core: CoreFigures) -> str:
     if core.local_index is not None:
         return str(core.local_index)
     return text.clean(core.plane, PLANE_MOST) or "?"
+
+
+def collectives_percent(core: CoreFigures) -> float | None:
+    """Percent of its captured time in exchanges with other devices; None when it is unknown."""
+    if core.collectives_s is None or core.captured_s <= 0:
+        return None
+    return 100 * core.collectives_s / core.captured_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from tpusmi.report import words
@@ -63,19 +63,25 @@ def of_peak(flops: float | None, peak: float | None) -> str:
 
 def figure_lines(p: TraceProfile, width: int) -> list[Line]:
     """The figures in as many columns as fit, and the steps below."""
-    rate = [of_peak(p.flops_per_s, p.peak_flops_per_s), *_source(p, "flops_per_s")]
-    steps = [*step_words(p.steps), *_source(p, "steps")]
+    rate = [of_peak(p.flops_per_s, p.peak_flops_per_s)]
     return [
         heading("FIGURES", _legend(p)),
         *_in_columns(figures(p), width),
-        *facts([" ".join(rate)], width, "plain", " FLOP rate      "),
-        *facts(steps, width, "plain", " Step time      "),
+        *_line_of(p, "flops_per_s", " FLOP rate      ", rate, width),
+        *_line_of(p, "steps", " Step time      ", step_words(p.steps), width),
     ]
 
 
-def _source(p: TraceProfile, field: str) -> list[str]:
+def _line_of(
+    p: TraceProfile, field: str, name: str, parts: Iterable[str], width: int
+) -> list[Line]:
+    """A figure of several parts, and its source at the end."""
     source = source_of(p.sources, field)
-    return [source] if source and getattr(p, field) is not None else []
+    if not source or getattr(p, field) is None:
+        return facts(parts, width, "plain", name)
+    end = f"  {source}"
+    *lines, last = facts(parts, width - width_of(end), "plain", name)
+    return [*lines, (*last, (end, "dim"))]
 
 
 def _legend(p: TraceProfile) -> str:
@@ -116,6 +122,8 @@ def step_words(steps: TracedSteps | None) -> list[str]:
     cut_off = [f"{steps.cut_off} cut off and left out"] if steps.cut_off else []
     if not steps.whole:
         return [f"{words.UNKNOWN} no whole step inside", *cut_off]
+    if steps.whole == 1:
+        return [step_time(steps.p50_s), "1 whole", *cut_off]
     times = (
         (steps.p50_s, "p50"),
         (steps.min_s, "min"),
@@ -144,7 +152,9 @@ def time_lines(p: TraceProfile, width: int) -> list[Line]:
         return []
     names = max(width_of(name) for _, name, _ in values) + 2
     room = max(10, min(BAR_MOST, width - names - 10))
-    lines: list[Line] = [heading("WHERE THE TIME WENT", "of all cores")]
+    lines: list[Line] = [
+        heading("WHERE THE TIME WENT", "of all cores", source_of(p.sources, "shares"))
+    ]
     for value, name, style in values:
         if value is not None and value >= NOTHING_PERCENT:
             percent = padded(words.percent(value), 6, right=True)

@@ -2,34 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-BAD, WARN, NOTE = "bad", "warn", "dim"
-"""Styles, from the worst: it costs much time, it costs some, it is about the capture itself."""
-
-
-class FindingCase(NamedTuple):
-    """One finding. Its texts may name the fields of `ProfileEvidence`, and `pid`."""
-
-    code: str
-    measure: str
-    """The field of `ProfileEvidence` that it is judged by."""
-    least: float
-    """It holds from here on."""
-    weight: float
-    """Percent of the time that it may cost, for each unit of the measure: findings are sorted by
-    it. Negative: the cost is unknown, and this counts instead.
-    """
-    title: str
-    figure: str
-    where: str
-    """Operations or cores; may be empty."""
-    advice: str
-    level: str = ""
-    """A fixed style; empty is by the weight."""
-    unless: str = ""
-    """Code of a finding that says the same better."""
-
+from tpusmi.report.profile.finding_case import NOTE, WARN, FindingCase
 
 CASES: tuple[FindingCase, ...] = (
     FindingCase(
@@ -62,15 +35,16 @@ CASES: tuple[FindingCase, ...] = (
         title="Idle between programs",
         figure="{idle_percent:.0f} % of the time",
         where="",
-        advice="the host is too slow: do not read results in each step (float(loss), print), start"
-        " the next step before waiting; see what it does: `py-spy top --pid {pid}`",
+        advice="the host is too slow, or has no work for it: do not read results in each step"
+        " (float(loss), print), start the next step before waiting; see what the host does:"
+        " `py-spy top --pid {pid}`",
     ),
     FindingCase(
         code="recompilation",
         measure="compile_percent",
         least=2.0,
         weight=1.0,
-        title="Compiles while it should train",
+        title="Compiles while it runs",
         figure="{compile_percent:.0f} % of the time",
         where="",
         advice="keep shapes, dtypes and static arguments the same in all steps (pad the last"
@@ -106,8 +80,8 @@ CASES: tuple[FindingCase, ...] = (
         title="Exchanges between devices",
         figure="{collectives_percent:.0f} % of the time",
         where="{collectives}",
-        advice="shard less finely or along other axes, use larger batches per device, and see under"
-        " CORES whether one core makes the others wait; `tpusmi topo` shows bad links",
+        advice="shard less finely or along other axes, use larger batches per device, and see below"
+        " whether one core makes the others wait; on the dashboard a bad link is a warning",
     ),
     FindingCase(
         code="slow_core",
@@ -119,6 +93,18 @@ CASES: tuple[FindingCase, ...] = (
         where="",
         advice="all others wait for it: see in tpusmi whether it throttles or has a bad link; if it"
         " stays so with another job, report the host",
+    ),
+    FindingCase(
+        code="awaited_core",
+        measure="awaited_core_points",
+        least=8.0,
+        weight=1.0,
+        title="The others wait for core {awaited_core}",
+        figure="it is {awaited_core_points:.0f} points less in exchanges than the median core",
+        where="",
+        advice="it comes last to each exchange: it has more to do, is slow, or has a slow link; see"
+        " in tpusmi whether it throttles, and shard evenly",
+        unless="slow_core",
     ),
     FindingCase(
         code="busy_core",
@@ -161,7 +147,7 @@ CASES: tuple[FindingCase, ...] = (
         title="Busy with other things than matrix multiplications",
         figure="MXU {mxu_percent:.1f} %, while computing takes {compute_percent:.0f} % of the time",
         where="",
-        advice="see under OPERATIONS what runs instead: fuse it, do it in bfloat16, use larger"
+        advice="see below what runs instead: fuse it, do it in bfloat16, use larger"
         " batches; sizes that are not multiples of 128 are padded",
     ),
     FindingCase(
@@ -223,7 +209,7 @@ CASES: tuple[FindingCase, ...] = (
         least=1.5,
         weight=8.0,
         title="Steps vary a lot",
-        figure="p95 {p95}, p50 {p50}",
+        figure="p95 {p95}, {uneven_ratio:.1f} times p50, {p50}",
         where="",
         advice="look for what happens in some steps only: logging, checkpoints, input that stalls,"
         " recompilation, other load on the host",
@@ -234,7 +220,7 @@ CASES: tuple[FindingCase, ...] = (
         least=95.0,
         weight=-15.0,
         title="Memory was nearly full at its peak",
-        figure="{memory}",
+        figure="{memory_percent:.0f} %, {memory}",
         where="",
         advice="a little more ends in RESOURCE_EXHAUSTED: smaller batch, jax.checkpoint,"
         " donate_argnums, or shard over more devices",

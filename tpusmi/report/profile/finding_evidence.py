@@ -7,7 +7,7 @@ from statistics import median, median_high
 from typing import NamedTuple
 
 from tpusmi.report import words
-from tpusmi.report.profile.core_names import core_name
+from tpusmi.report.profile.core_names import collectives_percent, core_name
 from tpusmi.report.profile.operation_kinds import (
     CALLBACKS,
     LAYOUT,
@@ -49,6 +49,9 @@ class ProfileEvidence(NamedTuple):
     slow_core_percent: float | None = None
     """How much longer the steps of the slowest core are than those of the median core."""
     slow_core: str = ""
+    awaited_core_points: float | None = None
+    """How much less of its time the core is in collectives, which has least of it."""
+    awaited_core: str = ""
     busy_core_points: float | None = None
     """How much more of its time the busiest core is busy than the median one."""
     busy_core: str = ""
@@ -200,7 +203,7 @@ LOW_MXU_PERCENT, SLOW_MATMUL_PERCENT = 30.0, 40.0
 
 
 def _cores(p: TraceProfile) -> Fields:
-    return {**_slow_core(p.cores), **_uneven_cores(p.cores)}
+    return {**_slow_core(p.cores), **_uneven_cores(p.cores), **_awaited_core(p.cores)}
 
 
 def _slow_core(cores: Sequence[CoreFigures]) -> Fields:
@@ -225,6 +228,16 @@ def _uneven_cores(cores: Sequence[CoreFigures]) -> Fields:
         "unused_core_points": usual - least,
         "unused_core": core_name(idlest),
     }
+
+
+def _awaited_core(cores: Sequence[CoreFigures]) -> Fields:
+    """All cores leave an exchange together: the one that was least in it came last."""
+    shares = [(s, c) for c in cores if (s := collectives_percent(c)) is not None]
+    if len(shares) < len(cores) or len(shares) < 2:
+        return {}
+    least, core = min(shares, key=lambda pair: pair[0])
+    usual = median_high(share for share, _ in shares)
+    return {"awaited_core_points": usual - least, "awaited_core": core_name(core)}
 
 
 def _steps(p: TraceProfile) -> Fields:

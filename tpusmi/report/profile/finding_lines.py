@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpusmi.report.profile.finding_cases import BAD, NOTE, WARN
+from tpusmi.report.profile.finding_case import BAD, NOTE, WARN
 from tpusmi.report.profile.findings import Finding, can_judge, findings
 from tpusmi.report.profile.styled import Line, heading, paragraph
 from tpusmi.trace.figures import TraceProfile

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from tpusmi.report.profile.finding_cases import BAD, BAD_PERCENT, CASES, WARN, FindingCase
+from tpusmi.report.profile.finding_case import BAD, WARN, FindingCase
+from tpusmi.report.profile.finding_cases import BAD_PERCENT, CASES
 from tpusmi.report.profile.finding_evidence import ProfileEvidence, evidence
 from tpusmi.trace.figures import TraceProfile
 
@@ -38,6 +40,23 @@ def can_judge(profile: TraceProfile) -> bool:
     """Whether the profile has any of the figures that findings are judged by."""
     seen = evidence(profile)
     return any(getattr(seen, case.measure) is not None for case in CASES)
+
+
+class _Number:
+    """Stands for any number, however it is formatted."""
+
+    def __format__(self, spec: str) -> str:
+        return "N"
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    """Title, least figure and advice of each finding, without the numbers of a job."""
+    general: dict[str, object] = dict.fromkeys(ProfileEvidence._fields, _Number())
+    for case in CASES:
+        fields = {**general, case.measure: case.least, "pid": "PID"}
+        texts = (text.format(**fields) for text in (case.title, case.figure, case.advice))
+        title, figure, advice = texts
+        yield title, figure, advice
 
 
 def _made(case: FindingCase, seen: ProfileEvidence, pid: str) -> Finding | None:

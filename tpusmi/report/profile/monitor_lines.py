@@ -13,6 +13,7 @@ from tpusmi.report.profile.capture_words import local_time
 from tpusmi.trace.figures import TraceProfile
 
 BASIC, DETAILED = 1, 2
+NAMES = ("avg", "min", "max")
 
 
 def lines(profile: TraceProfile, level: int) -> list[str]:
@@ -30,20 +31,26 @@ def lines(profile: TraceProfile, level: int) -> list[str]:
         f"  TPU idle time (lower is better): {_percent(p.idle_percent)}",
         mxu,
         f"  Step time: {_steps(p)}",
-        f"  Infeed percentage: {_percent(_infeed(p))} (avg), {words.UNKNOWN} (min),"
-        f" {words.UNKNOWN} (max)",
+        f"  Infeed percentage: {_infeed(p)}",
     ]
 
 
-def _infeed(p: TraceProfile) -> float | None:
-    return p.shares.infeed_percent if p.input_bound_percent is None else p.input_bound_percent
+def _infeed(p: TraceProfile) -> str:
+    """The waits for input; their extremes are unknown where their mean is."""
+    mean, steps = p.input_bound_percent, p.steps if p.steps and p.steps.whole else None
+    if mean is None or steps is None:
+        ends: tuple[float | None, float | None] = (None, None)
+    else:
+        ends = (steps.input_least_percent, steps.input_most_percent)
+    mean = p.shares.infeed_percent if mean is None else mean
+    values = zip((mean, *ends), NAMES, strict=True)
+    return ", ".join(f"{_percent(value)} ({name})" for value, name in values)
 
 
 def _steps(p: TraceProfile) -> str:
     steps = p.steps if p.steps and p.steps.whole else None
     times = (steps.mean_s, steps.min_s, steps.max_s) if steps else (None, None, None)
-    names = ("avg", "min", "max")
-    return ", ".join(f"{_ms(t)} ({name})" for t, name in zip(times, names, strict=True))
+    return ", ".join(f"{_ms(t)} ({name})" for t, name in zip(times, NAMES, strict=True))
 
 
 def _percent(value: float | None) -> str:

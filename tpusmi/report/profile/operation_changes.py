@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from tpusmi.trace.figures import Operation, TraceProfile
 
 NEW, GONE = "new", "gone"
+STEPS_MOST = 1e9
+"""Steps of a capture, beyond which the figures are nonsense."""
 LEAST_RATIO, LEAST_S, LEAST_POINTS = 0.001, 1e-6, 0.1
 """Smaller changes, of a step and in seconds, or in percent of the time, are left out."""
 
@@ -40,18 +43,35 @@ def changes(old: TraceProfile, new: TraceProfile) -> tuple[list[Change], str]:
     They are seconds per step and core where both have steps: captures differ in length. Else they
     are percent of the captured time.
     """
-    steps = [step_s(p) for p in (old, new)]
+    before, after = step_s(old), step_s(new)
     if not old.operations or not new.operations:
         return [], ""
-    if steps[0] is None or steps[1] is None:
-        return _matched(old, new, 1.0, 1.0, LEAST_POINTS), "share of the time"
-    per_step = [s / 100 for s in steps if s is not None]
-    least = max(LEAST_S, LEAST_RATIO * min(s for s in steps if s is not None))
-    return _matched(old, new, per_step[0], per_step[1], least), "time per step"
+    if before is None or after is None:
+        pairs, least, unit = _matched(old, new), LEAST_POINTS, "share of the time"
+        all_ = [_change(pair, _Scale(1.0), _Scale(1.0)) for pair in pairs]
+    else:
+        least, unit = max(LEAST_S, LEAST_RATIO * min(before, after)), "time per step"
+        scales = _scale(old, before), _scale(new, after)
+        all_ = [_change(pair, *scales) for pair in _matched(old, new)]
+    return [c for c in all_ if abs(c.by) >= least], unit
+
+
+class _Scale(NamedTuple):
+    """What turns the sums of a capture into the time of a step."""
+
+    per_percent: float
+    steps: float | None = None
+    """How many steps the capture is long; None when it is unknown."""
+    cores: int = 1
+
+
+def _scale(p: TraceProfile, step: float) -> _Scale:
+    steps = p.captured_s / step if p.captured_s else None
+    return _Scale(step / 100, steps, max(1, len(p.cores)))
 
 
 Key = Callable[[Operation], Hashable]
-Groups = Mapping[Hashable, Sequence[Operation]]
+Both = tuple[Sequence[Operation], Sequence[Operation]]
 
 
 def _by_name(o: Operation) -> Hashable:
@@ -64,16 +84,12 @@ def _by_meaning(o: Operation) -> Hashable:
     return (o.category, o.framework_name or o.name.rstrip("0123456789").rstrip("."))
 
 
-def _matched(
-    old: TraceProfile, new: TraceProfile, before: float, after: float, least: float
-) -> list[Change]:
+def _matched(old: TraceProfile, new: TraceProfile) -> list[Both]:
     """Same names first; what is left by meaning, as sums: one operation may have become two."""
     made, old_rest, new_rest = _pairs(old.operations, new.operations, _by_name)
     more, gone, came = _pairs(old_rest, new_rest, _by_meaning)
     pairs = [*made, *more, *((g, ()) for g in _groups(gone, _by_meaning).values())]
-    pairs += [((), g) for g in _groups(came, _by_meaning).values()]
-    all_ = [_change(olds, news, before, after) for olds, news in pairs]
-    return [c for c in all_ if abs(c.by) >= least]
+    return pairs + [((), g) for g in _groups(came, _by_meaning).values()]
 
 
 def _groups(operations: Iterable[Operation], key: Key) -> dict[Hashable, list[Operation]]:
@@ -81,9 +97,6 @@ def _groups(operations: Iterable[Operation], key: Key) -> dict[Hashable, list[Op
     for o in operations:
         groups.setdefault(key(o), []).append(o)
     return groups
-
-
-Both = tuple[Sequence[Operation], Sequence[Operation]]
 
 
 def _pairs(
@@ -97,9 +110,40 @@ def _pairs(
     return both, old_rest, new_rest
 
 
-def _change(
-    olds: Sequence[Operation], news: Sequence[Operation], before: float, after: float
-) -> Change:
+def _times(pair: Both, before: _Scale, after: _Scale) -> tuple[float, float]:
+    """The time per step in both.
+
+    A capture begins and ends within a step, so that some operations are in it once more than
+    others. Where that alone explains how often it ran, only the times of its runs are compared.
+    """
+    olds, news = pair
+    shares = [sum(o.self_percent for o in group) for group in pair]
+    runs = _common_runs(pair, before, after) if len(olds) == len(news) else None
+    if runs is None:
+        return before.per_percent * shares[0], after.per_percent * shares[1]
+    first, second = (sum(o.self_s for o in g) / sum(o.runs for o in g) for g in pair)
+    return runs * first, runs * second
+
+
+def _common_runs(pair: Both, before: _Scale, after: _Scale) -> float | None:
+    """Runs per step and core that may be those of both captures; None if they cannot be the same,
+    or are unknown.
+    """
+    least, most, likely = 0.0, math.inf, 0.0
+    for group, scale in zip(pair, (before, after), strict=True):
+        runs = sum(o.runs for o in group) / scale.cores
+        if runs <= 0 or not scale.steps or not 0 < scale.steps < STEPS_MOST:
+            return None
+        least = max(least, runs / (math.floor(scale.steps) + 1))
+        fewest = math.ceil(scale.steps) - 1
+        most = min(most, runs / fewest if fewest > 0 else math.inf)
+        likely += runs / scale.steps / 2
+    return min(max(likely, least), most) if least <= most else None
+
+
+def _change(pair: Both, before: _Scale, after: _Scale) -> Change:
+    olds, news = pair
+    old_time, new_time = _times(pair, before, after)
     first = max(news or olds, key=lambda o: o.self_percent)
     others = max(len(olds), len(news)) - 1
     name = f"{first.name} and {others} more" if others else first.name
@@ -107,7 +151,7 @@ def _change(
         name=name,
         category=first.category,
         source=first.source,
-        old=before * sum(o.self_percent for o in olds),
-        new=after * sum(o.self_percent for o in news),
+        old=old_time,
+        new=new_time,
         state=NEW if not olds else GONE if not news else "",
     )

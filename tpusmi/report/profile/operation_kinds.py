@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 from tpusmi import text
 from tpusmi.report import words
@@ -25,9 +26,12 @@ CALLBACKS = ("callback", "outfeed", "debug_print")
 """In the name or the path of an operation that calls the host."""
 NAMES_MOST = 3
 NAME_WIDTH = 36
+NAMED_RATIO = 0.01
+"""Operations with less of the time of all in the sentence are not even counted in it."""
 
 
-def is_of(category: str | None, names: Iterable[str]) -> bool:
+@lru_cache(4096)  # a program has a hundred thousand operations, and few categories
+def is_of(category: str | None, names: tuple[str, ...]) -> bool:
     """Whether the category is one of the names, or a fusion of it."""
     own = (category or "").lower()
     return any(own == name or own.startswith((f"{name} ", f"{name}-fusion")) for name in names)
@@ -35,20 +39,25 @@ def is_of(category: str | None, names: Iterable[str]) -> bool:
 
 def is_wait(o: Operation) -> bool:
     """Whether it waits for the host or for other devices."""
-    return is_of(o.category or o.name.partition(".")[0], WAITS)
+    return is_of(o.category, WAITS) if o.category else is_of(o.name.partition(".")[0], WAITS)
 
 
 def is_collective(o: Operation) -> bool:
     """Whether it exchanges data with other devices."""
-    return any(
-        name in (o.category or "").lower() or o.name.startswith(name) for name in COLLECTIVES
-    )
+    return _has_collective(o.category) or o.name.startswith(COLLECTIVES)
+
+
+@lru_cache(4096)
+def _has_collective(category: str | None) -> bool:
+    return any(name in (category or "").lower() for name in COLLECTIVES)
 
 
 def named(operations: Sequence[Operation]) -> str:
     """The names of the longest, safe to print: `fusion.1 (train.py:41), fusion.2 and 5 more`."""
-    parts = [_named(o) for o in operations[:NAMES_MOST]]
-    more = len(operations) - len(parts)
+    least = NAMED_RATIO * sum(o.self_percent for o in operations)
+    long = [o for o in operations if o.self_percent >= least]
+    parts = [_named(o) for o in long[:NAMES_MOST]]
+    more = len(long) - len(parts)
     return ", ".join(parts) + (f" and {more} more" if more > 0 else "")
 
 

@@ -14,6 +14,8 @@ from tpusmi.trace.figures import Operation, ProgramRuns, TraceProfile
 
 PROGRAMS_MOST = 8
 NAME_MOST = 400
+NOTHING_PERCENT, FEWEST = 0.05, 5
+"""Operations with a smaller share have no line, unless all are so short."""
 PROGRAM_COLUMNS = (
     TableColumn("BUSY"),
     TableColumn("RUNS", rank=2),
@@ -24,11 +26,11 @@ PROGRAM_COLUMNS = (
 COLUMNS = (
     TableColumn("TIME"),
     TableColumn("SELF", rank=2),
-    TableColumn("RUNS", rank=7),
+    TableColumn("RUNS", rank=7, spare=16),
     TableColumn("MXU", rank=1),
     TableColumn("HBM BW", rank=3),
     TableColumn("BOUND BY", rank=5, right=False, spare=16),
-    TableColumn("CATEGORY", rank=6, right=False, least=16, spare=8),
+    TableColumn("CATEGORY", rank=6, right=False, least=16, spare=16),
     TableColumn("OPERATION", right=False, least=18),
     TableColumn("SOURCE", rank=4, right=False, least=14),
     TableColumn("PROGRAM", rank=9, right=False, least=12),
@@ -57,8 +59,9 @@ def _program(r: ProgramRuns) -> Sequence[Cell]:
 
 
 def operation_lines(p: TraceProfile, width: int, top: int) -> list[Line]:
-    """The operations with the most self time."""
-    chosen = p.operations[: max(0, top)]
+    """The operations with the most self time; of those that take next to none, the number."""
+    asked_for = p.operations[: max(0, top)]
+    chosen = [o for o in asked_for if o.self_percent >= NOTHING_PERCENT] or asked_for[:FEWEST]
     if not chosen:
         return []
     number = f"{len(chosen)} of {len(p.operations)}, " if len(chosen) < len(p.operations) else ""
@@ -67,7 +70,9 @@ def operation_lines(p: TraceProfile, width: int, top: int) -> list[Line]:
     several = len({o.program for o in chosen}) > 1
     rows = [_operation(o, several) for o in chosen]
     source = source_of(p.sources, "operations")
-    return [heading("OPERATIONS", remark, source), *table(COLUMNS, rows, width)]
+    left = len(asked_for) - len(chosen)
+    more: list[Line] = [((f" {left} more with less than 0.1 % each", "dim"),)] if left else []
+    return [heading("OPERATIONS", remark, source), *table(COLUMNS, rows, width), *more]
 
 
 def _operation(o: Operation, several_programs: bool) -> Sequence[Cell]:

@@ -17,25 +17,60 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from tpusmi.model.jsonobject import Schema, or_null
 from tpusmi.trace import figures
 from tpusmi.trace.plain_objects import SCHEMA
+from tpusmi.trace.troubles import Trouble
 
 SCALARS = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
 
-def json_schema() -> Schema:
-    """The schema of the profile of one host. Every key is always there; unknown values are null.
+NUMBER = {"const": SCHEMA, "description": "The version of this form."}
 
-    A later version may add keys, so others are allowed.
+
+def json_schema() -> Schema:
+    """The schema of all that it prints: one host, several, or a comparison.
+
+    Every key of a profile is always there; unknown values are null. A later version may add keys,
+    so others are allowed.
     """
-    docs = _field_docs()
-    schema = _of_record(figures.TraceProfile, docs)
-    number = {"const": SCHEMA, "description": "The version of this form."}
+    profile = _of_record(figures.TraceProfile, _field_docs())
+    host: Schema = {"anyOf": [_ref("profile"), _ref("failure")]}
+    hosts = _an_object("Several hosts.", {"hosts": {"type": "array", "items": host}})
+    either: Schema = {"anyOf": [*host["anyOf"], _ref("hosts")]}
+    both = {"old": either, "new": either}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tpusmi profile",
+        "description": "What `tpusmi profile --json` prints: one object, or one per line.",
+        "anyOf": [*either["anyOf"], _ref("comparison")],
+        "$defs": {
+            "profile": _an_object(profile["description"], profile["properties"]),
+            "failure": _an_object("A host without a profile.", _failure()),
+            "hosts": hosts,
+            "comparison": _an_object("With --compare, both captures.", both),
+        },
+    }
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _an_object(description: str, properties: Schema) -> Schema:
+    """An object with the number of its form, that has every one of these keys."""
+    keys = {"schema": NUMBER, **properties}
+    return {
         "type": "object",
-        "description": "What `tpusmi profile --json` prints: one object for each host.",
-        "properties": {"schema": number, **schema["properties"]},
-        "required": ["schema", *schema["required"]],
+        "description": description,
+        "properties": keys,
+        "required": [*keys],
+    }
+
+
+def _failure() -> Schema:
+    kinds = [trouble.value for trouble in Trouble]
+    error = {"trouble": {"enum": kinds}, "message": {"type": "string"}}
+    return {
+        "target": {"type": "string"},
+        "error": {"type": "object", "properties": error, "required": [*error]},
     }
 
 
@@ -57,7 +92,12 @@ def _text(node: ast.stmt) -> str:
     """The text of a docstring on one line, in the words of JSON; empty for any other node."""
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
         return ""
-    return " ".join(str(node.value.value).split()).replace("None ", "null ")
+    return _summary(str(node.value.value))
+
+
+def _summary(doc: str) -> str:
+    """Its first paragraph on one line, in the words of JSON."""
+    return " ".join(doc.partition("\n\n")[0].split()).replace("None ", "null ")
 
 
 def _of_record(kind: type, docs: Docs) -> Schema:
@@ -68,7 +108,7 @@ def _of_record(kind: type, docs: Docs) -> Schema:
         fields[name] = {**schema, "description": doc} if doc else schema
     return {
         "type": "object",
-        "description": " ".join((kind.__doc__ or "").split()).replace("None ", "null "),
+        "description": _summary(inspect.cleandoc(kind.__doc__ or "")),
         "properties": fields,
         "required": list(fields),
     }

@@ -1,1 +1,1 @@
-"""Captures from the screen: the question, the child that captures, and the profiles that are kept."""
+"""Captures from the screen: the question, the child that captures, the profiles that are kept."""

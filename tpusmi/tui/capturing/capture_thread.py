@@ -16,8 +16,8 @@ from textual.message import Message
 from tpusmi.interpreter import this_python
 from tpusmi.model import Host
 from tpusmi.text import clean
-from tpusmi.tui.capturing.captures import CaptureOrder, KeptProfile
 from tpusmi.tui.capturing.profile_child import EndedChild, ProfileChild
+from tpusmi.tui.capturing.shown_captures import CaptureOrder, KeptProfile
 
 if TYPE_CHECKING:
     from tpusmi.trace.figures import TraceProfile

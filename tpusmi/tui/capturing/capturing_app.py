@@ -10,7 +10,7 @@ from tpusmi.model import Process
 
 if TYPE_CHECKING:
     from tpusmi.tui.capturing.capture_thread import Captured, Heard
-    from tpusmi.tui.capturing.captures import CaptureOrder, Captures
+    from tpusmi.tui.capturing.shown_captures import CaptureOrder, ShownCaptures
     from tpusmi.tui.page import Page
     from tpusmi.tui.scene import Scene
 
@@ -38,12 +38,12 @@ class CapturingApp(App[None]):
         raise NotImplementedError
 
     @property
-    def _captures(self) -> Captures:
+    def _captures(self) -> ShownCaptures:
         scene = self.scene
         if scene.captures is None:
-            from tpusmi.tui.capturing.captures import Captures
+            from tpusmi.tui.capturing.shown_captures import ShownCaptures
 
-            scene.captures = Captures()
+            scene.captures = ShownCaptures()
         return scene.captures
 
     def action_profile(self) -> None:
@@ -64,20 +64,20 @@ class CapturingApp(App[None]):
         else:
             self._ask_whether(targets[0])
 
-    def _show_running(self, captures: Captures) -> None:
+    def _show_running(self, captures: ShownCaptures) -> None:
         assert captures.running is not None
         captures.shown = captures.running.order.process
         self.action_open(PAGE)
         self.page.draw()
         self.say(f"One capture at a time: that of pid {captures.shown.pid} is running")
 
-    def _refuse(self, captures: Captures, targets: tuple[Process, ...], refusal: str) -> None:
+    def _refuse(self, captures: ShownCaptures, targets: tuple[Process, ...], refusal: str) -> None:
         """Show why it cannot be captured; a profile that there is remains to be seen."""
         if len(targets) == 1 and self.page.NAME != PAGE and captures.newest(targets[0].key):
             self._open_page(captures, targets[0])
         self.say(refusal)
 
-    def _open_page(self, captures: Captures, process: Process) -> None:
+    def _open_page(self, captures: ShownCaptures, process: Process) -> None:
         captures.shown = process.key
         self.scene.choose_process(process.key)
         self.action_open(PAGE)
@@ -95,7 +95,7 @@ class CapturingApp(App[None]):
         if duration_ms is None or host is None or captures.running is not None:
             return
         from tpusmi.tui.capturing.capture_thread import CaptureThread
-        from tpusmi.tui.capturing.captures import CaptureOrder, RunningCapture
+        from tpusmi.tui.capturing.shown_captures import CaptureOrder, RunningCapture
 
         order = CaptureOrder(process=process.key, duration_ms=duration_ms)
         thread = CaptureThread(order, host, self.scene.options.capturer, self.post_message)

@@ -134,7 +134,7 @@ class ProfileChild:
             stream.close()
 
     def _has_ended_in(self, wait_s: float) -> bool:
-        """Whether it ends within that time. What it prints meanwhile is read: else it would wait."""
+        """Whether it ends within that time. What it prints meanwhile is read: it must not wait."""
         until_s, streams = time.monotonic() + wait_s, self._streams()
         while self._process.poll() is None:
             left_s = until_s - time.monotonic()

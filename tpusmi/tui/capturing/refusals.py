@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpusmi.model import Process
+from tpusmi.profiler.published_port import port_of
 
 READ_ONLY = "This view is read-only: it captures nothing. In a shell: tpusmi profile PID"
 IN_THE_PAST = "This is the past: n returns to now, then P captures"
@@ -33,12 +34,6 @@ def why_not_one(p: Process) -> str:
         return "Not verified: known only from a file, so it cannot be captured."
     if p.is_stopped:
         return f"{pid} is stopped: it would not answer"
-    if p.interval_s is None and not profiler_port(p):
+    if p.interval_s is None and port_of(p) is None:
         return f"{pid} has no agent: call tpusmi.start() in it, or tpusmi profile HOST:PORT"
     return ""
-
-
-def profiler_port(p: Process) -> int | None:
-    """The port of its profiler service, as its agent has published it; None where it has not."""
-    port = p.facts.get("profiler_port")
-    return port if isinstance(port, int) and not isinstance(port, bool) else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tpusmi.model import Process, ProcessKey, Snapshot
 from tpusmi.report import words
-from tpusmi.tui.capturing.captures import Captures, KeptProfile
+from tpusmi.tui.capturing.shown_captures import KeptProfile, ShownCaptures
 from tpusmi.tui.draw.look import Row
 from tpusmi.tui.keys import key
 from tpusmi.tui.page import ScrollPage, stepped
@@ -52,9 +52,9 @@ class ProfilePage(ScrollPage):
             self.draw()
 
     @property
-    def _captures(self) -> Captures:
+    def _captures(self) -> ShownCaptures:
         if self.scene.captures is None:
-            self.scene.captures = Captures()
+            self.scene.captures = ShownCaptures()
         return self.scene.captures
 
     @property
@@ -113,7 +113,7 @@ class ProfilePage(ScrollPage):
             yield from look.wrapped(error, width, "bad", "! ")
         yield ()
 
-    def _progress(self, captures: Captures) -> str:
+    def _progress(self, captures: ShownCaptures) -> str:
         """`capturing 1 s of pid 12: 3s, reading the trace   Esc cancels`."""
         running = captures.running
         assert running is not None

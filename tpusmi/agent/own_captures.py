@@ -40,11 +40,12 @@ FETCH_LOOK_S = 0.1
 LAST_MOST_S = 0.3
 """How long a process that ends waits for a viewer to fetch its trace."""
 JAX_MOST_S = 180.0
-"""JAX takes about a second to save two megabytes. After this time it is said to hang."""
+"""JAX takes about 0.2 s per megabyte to collect a trace. After this time it is said to hang."""
 FINISH_MOST_S = 30.0
 """How long a process that ends waits for JAX. Python ends a thread that comes back from C++ after
 its end, and with it the process, with SIGABRT.
 """
+PYTHON_NOTE = "This JAX also traces every Python call, which slows the job down: upgrade JAX."
 _OFF = ("0", "off", "no", "false")
 
 
@@ -58,12 +59,12 @@ def published() -> int:
     return VERSION if is_allowed() else 0
 
 
-class Captures:
+class OwnCaptures:
     """The requests for this process. Raises nothing into the agent."""
 
     def __init__(self, override: str | None) -> None:
         self._override = override
-        self._running: _Capture | None = None
+        self._running: _OwnCapture | None = None
         self._answers: list[tuple[float, str, str]] = []
         """Refusals that a viewer may not have read yet: when they go, segment and nonce."""
         self._was_swept = False
@@ -100,7 +101,13 @@ class Captures:
             return
         answer = self._refusal(request)
         if answer is None:
-            capture = _Capture(request, segment_path, who.uid, self._override, self._end)
+            capture = _OwnCapture(
+                request,
+                segment_path=segment_path,
+                uid=who.uid,
+                override=self._override,
+                end=self._end,
+            )
             answer = AgentAnswer(request.nonce, ACCEPTED)
             try:
                 capture_files.write_answer(segment_path, answer)
@@ -139,7 +146,7 @@ class Captures:
         self._answers = [answer for answer in self._answers if answer[0] > now_s]
 
 
-class _Capture(Thread):
+class _OwnCapture(Thread):
     """One capture. Every path through it removes the directory of the trace, and the answer."""
 
     def __init__(
@@ -202,13 +209,15 @@ class _Capture(Thread):
             segment_path, request.nonce, self._uid, self._override
         )
         self._answer(AgentAnswer(request.nonce, CAPTURING, trace=self._place()))
+        if jaxread.backend() is None:
+            raise TraceError(NO_BACKEND)  # JAX would make one
         trace = jax_trace.record(request, self._folder, self._wait_for_trace, self._note_saving)
         if self._end.is_set():
             raise TraceError(ENDED)
         return AgentAnswer(
             request.nonce,
             DONE,
-            message="" if jax_trace.has_options() else "this JAX also traces every Python call",
+            message="" if jax_trace.has_options() else PYTHON_NOTE,
             trace=self._place(),
             trace_bytes=os.path.getsize(trace),
         )

@@ -43,7 +43,7 @@ class RunningCapture:
         """The newest line of its progress."""
 
 
-class Captures:
+class ShownCaptures:
     """What the screen shows about captures. Only the app's own thread uses it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
