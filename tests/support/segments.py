@@ -22,9 +22,11 @@ from tpusmi.wire.layout import (
     PROCESS_FIELDS,
     PROFILE_PPROF,
     PROFILE_SITES,
+    SLICE_JSON,
     Identity,
     plan,
 )
+from tpusmi.wire.slice_summary import REST, VERSION, packed
 from tpusmi.wire.writer import SegmentWriter, packed_header
 
 NAN = float("nan")
@@ -116,10 +118,11 @@ def segment(
     devices: int = 2,
     said: dict[str, Any] | None = None,
     name: str | None = None,
+    processes: int = 1,
 ) -> SegmentWriter:
     """An open segment with facts and no sample yet."""
     path = f"{directory}/{name or f'{who.pid}-{who.start_ticks}.seg'}"
-    writer = SegmentWriter(path, plan(who, devices, 100.0, 1_700_000_000.0))
+    writer = SegmentWriter(path, plan(who, devices, 100.0, 1_700_000_000.0, processes))
     text = json.dumps(facts(devices) if said is None else said, sort_keys=True)
     writer.facts.write(FACTS_JSON, text.encode(), 100.0)
     return writer
@@ -145,14 +148,43 @@ def my_segment(directory: Path | str, devices: int = 2, **said: Any) -> SegmentW
 
 def golden(directory: Path | str) -> str:
     """The path of a segment whose every byte is fixed: what tests/segments/ keeps."""
-    writer = segment(directory, KNOWN)
+    writer = segment(directory, KNOWN, processes=4)
     writer.profile.write(PROFILE_PPROF, profile_bytes(), 99.0)
     writer.profile.write(PROFILE_SITES, packed_sites(profile_of_two()), 99.5)
+    writer.slice.write(SLICE_JSON, slice_bytes(4), 101.5)
     for i in range(3):
         writer.append(slot(100.0 + i, {**RUNNING, "steps": 1200.0 + i}, [device(0), device(1)]))
     writer.append(slot(103.0, {"phase": 4.0}, [{}, device(1)]))
     writer.close()
     return writer.path
+
+
+def slice_line(index: int, age_s: float = 0.5, devices: int = 2, **said: Any) -> list[Any]:
+    """What a blob says of one process of a job. `said` are fields of `REST`."""
+    head = [VERSION, 17, 1_700_000_000.5, 2.0, 1000 + index]
+    values = {
+        "name": f"host-{index}",
+        "kind": "TPU v5 lite",
+        "phase": 2,
+        "steps": 1200 + index,
+        "step_time_s": 0.25,
+        "since_last_step_s": 0.1,
+        "mfu_percent": 40.5,
+        "warnings": [],
+        "hbm_limit_bytes": 16 * GIB,
+        **said,
+    }
+    rows = [
+        [8 * GIB + i, None, 97.5, 0.25, 2 * index + i, [i, index, 0], 0] for i in range(devices)
+    ]
+    clock = 0.0 if index == 0 else 0.25
+    return [index, age_s, clock, [*head, *(values[name] for name in REST), rows]]
+
+
+def slice_bytes(processes: int, *lines: list[Any]) -> bytes:
+    """A blob with those lines, by default one for each process."""
+    blob = (VERSION, processes, 0, 77, 2.0)
+    return packed(blob, lines or [slice_line(i) for i in range(processes)])
 
 
 def profile_bytes() -> bytes:

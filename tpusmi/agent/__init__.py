@@ -65,7 +65,7 @@ class Agent:
         _finish(keep=kind is not None)
 
 
-def start(interval_s: float = 1.0, profiler_port: int | None = None) -> Agent:
+def start(interval_s: float = 1.0, profiler_port: int | None = None, slice: bool = True) -> Agent:
     """Publish this process to tpusmi until stop(): device memory, steps, compilations, memory
     profile.
 
@@ -79,6 +79,10 @@ def start(interval_s: float = 1.0, profiler_port: int | None = None) -> Agent:
     `profiler_port` starts JAX's profiler server on that port, once JAX has a backend, and publishes
     the port. It listens on all addresses. `tpusmi profile` needs no port: it asks the agent, unless
     TPUSMI_PROFILE=0 in the environment forbids it.
+
+    In a job of several processes the agents tell each other what their hosts do, through JAX's own
+    coordination service: the viewer on each host then shows all of them. `slice=False`, or
+    TPUSMI_SLICE=0 in the environment, turns that off for this process.
 
     Then call `step()` once per step. At the end of the process the agent stops by itself; `stop()`
     and the end of `with tpusmi.start():` stop it earlier. The result's repr says what it does:
@@ -96,7 +100,7 @@ def start(interval_s: float = 1.0, profiler_port: int | None = None) -> Agent:
     try:
         with _lock:
             if _is_enabled():
-                _start(min(max(seconds, INTERVAL_LEAST_S), INTERVAL_MOST_S), port)
+                _start(min(max(seconds, INTERVAL_LEAST_S), INTERVAL_MOST_S), port, bool(slice))
     except Exception as error:  # noqa: BLE001  # the job goes on without an agent
         kind = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
         say(f"agent not started: {kind}{error}")
@@ -173,7 +177,7 @@ def _is_enabled() -> bool:
     return os.environ.get("TPUSMI_DISABLE", "0") in ("", "0")
 
 
-def _start(interval_s: float, port: int | None) -> None:
+def _start(interval_s: float, port: int | None, slice: bool) -> None:
     global _sampler
     before = _sampler
     if before is not None and before.is_alive():
@@ -187,7 +191,7 @@ def _start(interval_s: float, port: int | None) -> None:
     if before is not None:
         before.finish(keep=True)
     sampler = Sampler(interval_s, _steps, override, _mode(), _end_before_jax)
-    sampler.server.wish = port
+    sampler.server.wish, sampler.slice.wish = port, slice
     try:
         sampler.compilations.listen()
         sampler.start()

@@ -36,12 +36,14 @@ def create(
     override: str | None,
     mode: int = 0o644,
     fill: Callable[[SegmentWriter], None] | None = None,
+    processes: int = 1,
 ) -> SegmentWriter:
-    """A new segment of this process in the best directory that has room, filled by `fill`.
+    """A new segment of this process, of a job of so many, in the best directory that has room,
+    filled by `fill`.
 
     Raises OSError when none does.
     """
-    header = plan(who, devices, time.monotonic(), time.time())
+    header = plan(who, devices, time.monotonic(), time.time(), processes)
     refusals: list[str] = []
     for directory in [override] if override else _directories(who.uid):
         is_taken = False

@@ -16,6 +16,7 @@ from tpusmi.agent import jaxread, own_process
 from tpusmi.agent.activity import Activity, Compilations
 from tpusmi.agent.flops import mfu_percent
 from tpusmi.agent.own_captures import LOOK_S, OwnCaptures, published
+from tpusmi.agent.own_slice import OwnSlice
 from tpusmi.agent.profiler_server import ProfilerServer
 from tpusmi.agent.segment import Segment, Values, doubles, live_values
 from tpusmi.agent.steps import Steps
@@ -51,6 +52,7 @@ class Sampler(Thread):
         self.compilations = Compilations()
         self.segment = Segment(override, mode)
         self.server = ProfilerServer()
+        self.slice = OwnSlice()
         self._captures = OwnCaptures(override)
         self.failure: str | None = None
         """Why the agent switched itself off; None while it works."""
@@ -77,6 +79,7 @@ class Sampler(Thread):
             while not self._end.is_set():
                 self.server.serve(self.segment)
                 self._tick()
+                self.slice.publish(self.segment)
                 self._captures.look(self.segment.path, self.segment.who)
                 self._end.wait(self._wait_s(time.monotonic()))
         except Exception as error:  # noqa: BLE001  # the job goes on without an agent
@@ -100,9 +103,11 @@ class Sampler(Thread):
         """Stop the thread and close the segment: kept as a black box, or removed."""
         self._end.set()
         self._utilization.stop()
+        self.slice.stop()
         self.join(wait_s)
         self._captures.finish()
         self._utilization.stop()  # another one may have been started in between
+        self.slice.stop()
         if not self.is_alive():
             works = keep and self.failure is None
             last = self._values(time.monotonic(), "ended") if works else None
@@ -170,7 +175,7 @@ class Sampler(Thread):
         self._peak_flops_per_s = jaxread.peak_flops_per_s(kind, facts["device_count"])
         self._device_ids = [d["id"] for d in facts["devices"]]
         self._states = []
-        self.segment.open(len(self._device_ids))
+        self.segment.open(len(self._device_ids), self.slice.find())
         self._utilization.stop()
         period_s = self._samples.asked_s
         self._utilization = begin(self._device_ids, facts["platform"], kind, period_s)
@@ -178,6 +183,7 @@ class Sampler(Thread):
             self._utilization.stop()
         self._samples = Pace(period_s, SAMPLE_SHARE)
         self._spent.clear()
+        self.slice.begin(self.segment)
 
     def _tick(self) -> None:
         """Take the sample that is due. While the job has cleared its backend, there is none.
@@ -224,7 +230,8 @@ class Sampler(Thread):
         if [s.id for s in states] != self._device_ids:
             self._adopt_backend(backend)  # the job made another backend
         self._states = states
-        self._spent.append((now_s, time.thread_time() + self._utilization.cpu_s))
+        other_cpu_s = self._utilization.cpu_s + self.slice.cpu_s
+        self._spent.append((now_s, time.thread_time() + other_cpu_s))
         self.segment.append(self._values(now_s))
         errors = [s.error for s in self._states]
         compiled = self.compilations.recent(now_s)
@@ -232,7 +239,7 @@ class Sampler(Thread):
 
     def _notes(self) -> dict[str, str]:
         """Sentences to publish as warnings, by code."""
-        notes = {**self._steps.flops.notes, **self.compilations.notes}
+        notes = {**self._steps.flops.notes, **self.compilations.notes, **self.slice.notes}
         if failure := self._utilization.failure:
             notes["no_utilization"] = f"libtpu's metrics of this job are no longer read: {failure}"
         return notes

@@ -48,9 +48,11 @@ class Segment:
         self._who: Identity | None = None
         self._root = _root()
         self._writer: SegmentWriter | None = None
+        self._processes = 1
         self._devices: int | None = None
         """How many devices it has room for; None before open()."""
-        self._values: list[float] | None = None
+        self.values: list[float] | None = None
+        """The newest sample. A new list each time: another thread may read it."""
         self._profile: tuple[int, bytes, float] | None = None
         self._looked_at_s = 0.0
         self._pause_s = CHECK_S
@@ -72,9 +74,12 @@ class Segment:
         """The process that its header names; None before it is first made."""
         return self._who
 
-    def open(self, devices: int) -> None:
-        """Make a segment for this many devices, in place of the one before, with the facts."""
-        self._devices, self._values, self._profile = devices, None, None
+    def open(self, devices: int, processes: int = 1) -> None:
+        """Make a segment for this many devices, of a job of that many processes, in place of the
+        one before, with the facts.
+        """
+        self._processes = processes
+        self._devices, self.values, self._profile = devices, None, None
         self._make()
 
     def keep(self, now_s: float) -> bool:
@@ -98,7 +103,7 @@ class Segment:
 
     def append(self, values: list[float]) -> None:
         """Write one sample."""
-        self._values = values
+        self.values = values
         self._write(lambda writer: writer.append(values))
 
     def warn(self, code: str, message: str) -> None:
@@ -141,6 +146,14 @@ class Segment:
         self._write(lambda writer: writer.profile.write(kind, payload, at_s))
         return True
 
+    def write_slice(self, kind: int, payload: bytes, at_s: float) -> bool:
+        """True unless it does not fit. It is not kept for the next file: it comes again soon."""
+        writer = self._writer
+        if writer is not None and len(payload) > writer.slice.capacity:
+            return False
+        self._write(lambda writer: writer.slice.write(kind, payload, at_s))
+        return True
+
     def end(self, keep: bool, values: list[float] | None = None) -> None:
         """Close it for good: removed, or kept as a black box, with those values as the last."""
         writer, self._writer, self._devices = self._writer, None, None
@@ -181,7 +194,8 @@ class Segment:
         """Make one with the last values, in the best place, and remove the one before."""
         try:
             who = identity.me()
-            writer = output.create(who, self._devices or 0, self._override, self._mode, self._fill)
+            devices, override, processes = self._devices or 0, self._override, self._processes
+            writer = output.create(who, devices, override, self._mode, self._fill, processes)
         except OSError as error:
             self._do_without(str(error))
             return
@@ -197,8 +211,8 @@ class Segment:
         self._write_facts(writer)
         if self._profile is not None:
             writer.profile.write(*self._profile)
-        if self._values is not None:
-            writer.append(self._values)
+        if self.values is not None:
+            writer.append(self.values)
 
     def _do_without(self, reason: str) -> None:
         """Wait longer each time. A file that is still there stays locked, since this process lives,

@@ -10,6 +10,7 @@ ATTRIBUTE_DOCS = {
         "tpusmi_version": "The version of tpusmi that took the snapshot.",
         "host": "The machine.",
         "holding": "Whether the TPU and each of its nodes are free.",
+        "slice": "All hosts of the job that runs here, if it has several.",
     },
     "Host": {
         "name": "The host's name.",
@@ -105,6 +106,20 @@ ATTRIBUTE_DOCS = {
         "state": "What the file means for the next job.",
         "owner": "The owner of the file.",
         "message": "The same in words.",
+    },
+    "SliceHost": {
+        "state": "Whether it is heard of.",
+        "phase": "What it does, as its agent reports.",
+        "steps": "Calls of tpusmi.step() so far.",
+        "mfu_percent": "Model FLOPs per second over the bf16 peak of the job's devices.",
+    },
+    "SliceDevice": {
+        "core_on_chip": "Index of the core on its chip.",
+        "hbm_used_bytes": "Device memory in use.",
+        "hbm_limit_bytes": "Device memory that can be used.",
+        "tensorcore_utilization_percent": "Share of the peak matrix throughput.",
+        "duty_cycle_percent": "Share of time the chip was busy.",
+        "idle_s": "Time since the TensorCore last ran, in seconds.",
     },
     "Notice": {
         "code": "The kind of warning, for scripts: the words may change.",

@@ -23,9 +23,13 @@ HELD_AS = {
     "holding": "Holding",
     "nodes": "Node",
     "lock_files": "LockFile",
+    "slice": "Slice",
+    "other_slices": "Slice",
+    "hosts": "SliceHost",
+    "SliceHost.devices": "SliceDevice",
     "warnings": "Notice",
 }
-"""The class of the objects under each key."""
+"""The class of the objects under each key; first of a key of that class alone."""
 
 RELATIONS = {
     "Device": {
@@ -168,6 +172,25 @@ True
 
 >>> [lock.state for lock in s.holding.lock_files]
 ['locked']
+""",
+    "Slice": """All hosts of a job that has several, as the agents in it tell each other.
+
+None in a snapshot of a machine without such a job.
+
+>>> s.slice is None, s.other_slices
+(True, ())
+""",
+    "SliceHost": """One process of the job, as its agent described it `age_s` seconds ago.
+
+>>> [h.name for x in s.other_slices for h in x.hosts if h.state != "live"]
+[]
+""",
+    "SliceDevice": """A device of another host of the job.
+
+Its matrix unit is None: libtpu tells that to no agent.
+
+>>> [d.hbm_used_bytes for x in s.other_slices for h in x.hosts for d in h.devices]
+[]
 """,
     "Notice": """Something to act on: what is wrong, since when, and what to do.
 

@@ -6,8 +6,18 @@ from typing import Any, NamedTuple
 
 from tpusmi.api.attribute_docs import ATTRIBUTE_DOCS
 from tpusmi.api.class_docs import CLASS_DOCS, HELD_AS, RELATIONS
-from tpusmi.model.jsonkeys import NUMBER, NUMBER_OR_NULL, SNAPSHOT, TEXT, TRUTH, WHOLE_OR_NULL
-from tpusmi.model.jsonobject import JsonKey, JsonObject, Schema, key
+from tpusmi.model.jsonkeys import SNAPSHOT
+from tpusmi.model.jsonobject import (
+    NUMBER,
+    NUMBER_OR_NULL,
+    TEXT,
+    TRUTH,
+    WHOLE_OR_NULL,
+    JsonKey,
+    JsonObject,
+    Schema,
+    key,
+)
 
 PLAIN = {"string": "str", "boolean": "bool", "integer": "int", "number": "float", "null": "None"}
 """The types of Python by those of the JSON."""
@@ -50,7 +60,7 @@ def _add(made: dict[str, ObjectKind], name: str, of: JsonObject) -> str:
     if name not in made:
         attributes: dict[str, Attribute] = {}
         made[name] = ObjectKind(CLASS_DOCS[name], of, attributes)
-        attributes.update((k.name, _attribute(made, k)) for k in of.keys)
+        attributes.update((k.name, _attribute(made, name, k)) for k in of.keys)
         for attribute, help in ATTRIBUTE_DOCS.get(name, {}).items():
             attributes[attribute] = attributes[attribute]._replace(help=help)
         attributes.update(_measured(made, of))
@@ -59,16 +69,17 @@ def _add(made: dict[str, ObjectKind], name: str, of: JsonObject) -> str:
     return name
 
 
-def _attribute(made: dict[str, ObjectKind], k: JsonKey) -> Attribute:
+def _attribute(made: dict[str, ObjectKind], name: str, k: JsonKey) -> Attribute:
+    held = HELD_AS.get(f"{name}.{k.name}") or HELD_AS.get(k.name, "")
     if not isinstance(k.kind, JsonObject):
         levels, inner = _inner(k.kind)
         if isinstance(inner, JsonObject):
-            of = _add(made, HELD_AS[k.name], inner)
+            of = _add(made, held, inner)
             annotation = "dict[str, " * levels + of + "]" * levels
             return Attribute(annotation, _help(k), of, levels)
         plain = annotated(k.kind)
         return Attribute(f"tuple[{plain}, ...]" if k.is_list else plain, _help(k))
-    of = _add(made, HELD_AS[k.name], k.kind)
+    of = _add(made, held, k.kind)
     annotation = f"tuple[{of}, ...]" if k.is_list else of
     return Attribute(f"{annotation} | None" if k.is_nullable else annotation, _help(k), of)
 

@@ -42,6 +42,12 @@ class Snapshot(Whole):
     def holding(self) -> Holding:
         """Whether the TPU and each of its nodes are free."""
     @property
+    def slice(self) -> Slice | None:
+        """All hosts of the job that runs here, if it has several."""
+    @property
+    def other_slices(self) -> tuple[Slice, ...]:
+        """Those of further jobs of several hosts."""
+    @property
     def warnings(self) -> tuple[Notice, ...]:
         """Problems that you can act on."""
 
@@ -750,6 +756,96 @@ class LockFile(Item):
     @property
     def message(self) -> str:
         """The same in words."""
+
+class Slice(Item):
+    """All hosts of a job that has several, as the agents in it tell each other."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process here whose agent has read it."""
+    @property
+    def process_index(self) -> int:
+        """Its number in the job."""
+    @property
+    def process_count(self) -> int:
+        """Processes of the job."""
+    @property
+    def hosts(self) -> tuple[SliceHost, ...]:
+        """Every process of the job that has an agent."""
+
+class SliceHost(Item):
+    """One process of the job, as its agent described it `age_s` seconds ago."""
+
+    @property
+    def process_index(self) -> int:
+        """Its number in the job."""
+    @property
+    def name(self) -> str:
+        """Name of its host."""
+    @property
+    def kind(self) -> str | None:
+        """JAX's name of its devices."""
+    @property
+    def state(self) -> Literal["live", "stopped reporting"]:
+        """Whether it is heard of."""
+    @property
+    def age_s(self) -> float:
+        """Time since its agent said this."""
+    @property
+    def period_s(self) -> float:
+        """Time between two reports of its agent."""
+    @property
+    def phase(self) -> Literal["starting", "compiling", "running", "idle", "ended"] | None:
+        """What it does, as its agent reports."""
+    @property
+    def steps(self) -> int | None:
+        """Calls of tpusmi.step() so far."""
+    @property
+    def step_time_s(self) -> float | None:
+        """Mean over the last minute."""
+    @property
+    def since_last_step_s(self) -> float | None:
+        """When it said this."""
+    @property
+    def mfu_percent(self) -> float | None:
+        """Model FLOPs per second over the bf16 peak of the job's devices."""
+    @property
+    def clock_difference_s(self) -> float | None:
+        """Its clock minus that of this host."""
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Codes of its agent's warnings."""
+    @property
+    def devices(self) -> tuple[SliceDevice, ...]:
+        """The devices of the process."""
+
+class SliceDevice(Item):
+    """A device of another host of the job."""
+
+    @property
+    def id(self) -> int | None:
+        """Global id in JAX and libtpu."""
+    @property
+    def coords(self) -> tuple[int, ...] | None:
+        """Place in the slice."""
+    @property
+    def core_on_chip(self) -> int | None:
+        """Index of the core on its chip."""
+    @property
+    def hbm_used_bytes(self) -> int | None:
+        """Device memory in use."""
+    @property
+    def hbm_limit_bytes(self) -> int | None:
+        """Device memory that can be used."""
+    @property
+    def tensorcore_utilization_percent(self) -> float | None:
+        """Share of the peak matrix throughput."""
+    @property
+    def duty_cycle_percent(self) -> float | None:
+        """Share of time the chip was busy."""
+    @property
+    def idle_s(self) -> float | None:
+        """Time since the TensorCore last ran, in seconds."""
 
 class Notice(NoticePart):
     """Something to act on: what is wrong, since when, and what to do."""

@@ -25,6 +25,10 @@ from tpusmi.model import (
 )
 from tpusmi.model.history import Key
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.model.slice_hosts import Slice
+
 __all__ = ["snapshot_of"]
 
 
@@ -59,6 +63,7 @@ def snapshot_of(
         # HOLDERS is the only source that looks for holders.
         visibility=next((o.visibility for o in outcomes if o.source == HOLDERS), Visibility()),
         missing=missing_witnesses(outcomes),
+        slices=_slices(outcomes, processes, join.at_s),
     )
     snapshot = judge(snapshot)
     return snapshot._replace(warnings=notices(snapshot))
@@ -71,6 +76,17 @@ def _advised(p: Process) -> Process:
     from tpusmi.merge.advice import advised
 
     return advised(p)
+
+
+def _slices(
+    outcomes: Sequence[Outcome], processes: Sequence[Process], now_s: float
+) -> "tuple[Slice, ...]":
+    reported = [x for o in outcomes for x in o.slices]
+    if not reported:
+        return ()
+    from tpusmi.merge.slices import slices
+
+    return slices(reported, processes, now_s)
 
 
 def _latencies(outcomes: Sequence[Outcome], join: Join) -> tuple[Latency, ...]:

@@ -88,6 +88,7 @@ from tpusmi.model.states import (
     Holding,
     LockState,
     Phase,
+    SliceState,
     State,
     Status,
     Verdict,

@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from tpusmi.model.holding import node_states, status
 from tpusmi.model.jsonobject import (
+    NUMBER,
+    NUMBER_OR_NULL,
+    TEXT,
+    TEXT_OR_NULL,
+    TRUTH,
+    WHOLE,
+    WHOLE_OR_NULL,
     Getter,
     JsonObject,
     Schema,
@@ -20,6 +27,7 @@ from tpusmi.model.jsonobject import (
 )
 from tpusmi.model.metrics import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS
 from tpusmi.model.process import PROCESS_FACTS, Life, MemoryProfile, Process, Site
+from tpusmi.model.slicekeys import SLICE
 from tpusmi.model.states import PHASES, Holding, LockState, State, Status, Verdict
 
 if TYPE_CHECKING:
@@ -27,11 +35,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the JSON: raised when a key goes or changes its meaning."""
-TEXT: Schema = {"type": "string"}
-TRUTH: Schema = {"type": "boolean"}
-WHOLE: Schema = {"type": "integer"}
-NUMBER: Schema = {"type": "number"}
-TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = or_null(TEXT), or_null(WHOLE), or_null(NUMBER)
 _NO_LIFE = Life("", *(None,) * 5)
 
 
@@ -289,6 +292,9 @@ SNAPSHOT = JsonObject(
     keys("servers", _SERVER, "libtpu's metrics servers."),
     keys("cores", _CORE, "What each core runs; empty unless asked for."),
     key("holding", HOLDING, get=lambda s, _: s),
+    nullable("slice", SLICE, lambda s, _: s.slice),
+    keys("other_slices", SLICE, "Those of further jobs of several hosts.",
+         lambda s, _: s.slices[1:]),
     keys("warnings", _WARNING, "Problems that you can act on."),
 )
 # fmt: on

@@ -91,6 +91,13 @@ def or_null(kind: Schema) -> Schema:
     return {**kind, "type": [kind["type"], "null"]}
 
 
+TEXT: Schema = {"type": "string"}
+TRUTH: Schema = {"type": "boolean"}
+WHOLE: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = or_null(TEXT), or_null(WHOLE), or_null(NUMBER)
+
+
 @lru_cache(1024, typed=True)  # most values of one source are equally old
 def rounded(value: Number | None) -> Number | None:
     """Nine significant digits are beyond any source's precision and keep the JSON short."""

@@ -9,6 +9,12 @@ from tpusmi.model.process import Missing, Process, ProcessKey
 from tpusmi.model.servers import Core, Latency, Link, Server
 from tpusmi.model.states import LockState, Status
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.model.slice_hosts import Slice
+else:
+    Slice = tuple  # its module is loaded where there is one
+
 SDK_SERVER = "sdk"
 """The server in every RowKey of libtpu's SDK, whose rows have no ids: they are numbered by their
 place in its lists.
@@ -267,3 +273,5 @@ class Outcome(NamedTuple):
     visibility: Visibility = Visibility()
     missing: tuple[Missing, ...] = ()
     """Witnesses that could not be asked whether a holder works, besides sources that FAILED."""
+    slices: tuple[Slice, ...] = ()
+    """All processes of each job of several hosts, as an agent here has read them."""

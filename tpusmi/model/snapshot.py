@@ -8,6 +8,12 @@ from tpusmi.model.nouns import Chip, ChipKey, Device, LockFile, Number, Outcome,
 from tpusmi.model.process import Missing, Process, ProcessKey
 from tpusmi.model.servers import Core, Latency, Link, Server
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.model.slice_hosts import Slice
+else:
+    Slice = tuple  # its module is loaded where there is one
+
 
 class HostFacts(NamedTuple):
     """This machine, as the snapshot shows it. None means that it could not be read."""
@@ -75,6 +81,13 @@ class Snapshot(NamedTuple):
     visibility: Visibility = Visibility()
     missing: tuple[Missing, ...] = ()
     """Witnesses that could not be asked whether a holder works."""
+    slices: tuple[Slice, ...] = ()
+    """All processes of each job of several hosts that runs here, those on the TPU first."""
+
+    @property
+    def slice(self) -> Slice | None:
+        """The first of them; None without one."""
+        return next(iter(self.slices), None)
 
     def value(self, name: str, subject: Subject) -> Number | None:
         """The value of that metric for a device or process key; None when it was not measured."""

@@ -25,6 +25,13 @@ class State(Word):
     """Its agent stopped writing, and the process may or may not be alive."""
 
 
+class SliceState(Word):
+    """Whether another host of the slice is heard of."""
+
+    LIVE = "live"
+    STOPPED = "stopped reporting"
+
+
 class Phase(Word):
     """What a job is doing. Segments hold the place in this list, so a new one comes last."""
 

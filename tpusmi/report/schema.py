@@ -10,8 +10,8 @@ import sys
 from typing import Any
 
 from tpusmi.model import Metric
-from tpusmi.model.jsonkeys import NUMBER, SNAPSHOT, TEXT, TRUTH, WHOLE
-from tpusmi.model.jsonobject import JsonKey, JsonObject, Schema, or_null
+from tpusmi.model.jsonkeys import SNAPSHOT
+from tpusmi.model.jsonobject import NUMBER, TEXT, TRUTH, WHOLE, JsonKey, JsonObject, Schema, or_null
 
 
 def json_schema() -> Schema:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from tpusmi.cli.exits import ended
 from tpusmi.model import PHASES
 from tpusmi.pprof import ProfileError, members
-from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES, SegmentError
+from tpusmi.wire.layout import FACTS_JSON, PROFILE_PPROF, PROFILE_SITES, SLICE_JSON, SegmentError
 from tpusmi.wire.reader import Sample, SegmentReader
+from tpusmi.wire.slice_summary import unpacked
 
 NOT_READABLE = "not readable"
 
@@ -56,6 +57,8 @@ def dump(path: str, samples: int = 3) -> Iterator[str]:
 def _segment(reader: SegmentReader, samples: int) -> Iterator[str]:
     yield "version {}.{}".format(*reader.version)
     for name, value in reader.header._asdict().items():
+        if name.startswith("slice_") and not reader.header.slice_half:
+            continue  # a job of one process, or older than 1.4
         yield f"header {name} {value.hex() if isinstance(value, bytes) else value}"
     is_locked = reader.is_locked()
     if is_locked is not None:
@@ -63,6 +66,8 @@ def _segment(reader: SegmentReader, samples: int) -> Iterator[str]:
     sequence, facts = reader.facts()
     yield f"facts #{sequence} {json.dumps(facts, sort_keys=True)}"
     yield _profile(reader)
+    if reader.header.slice_half:
+        yield from _slice(reader)
     past = list(reader.past())
     yield f"samples {len(past)}"
     for sample in past[-samples:]:
@@ -80,6 +85,20 @@ def _profile(reader: SegmentReader) -> str:
     except ProfileError as error:
         return f"{text}, {len(blob.payload)} bytes: {error}"
     return f"{text}, {size} bytes unpacked"
+
+
+def _slice(reader: SegmentReader) -> Iterator[str]:
+    blob = reader.slice_blob()
+    if blob is None or blob.kind != SLICE_JSON:
+        yield "slice none"
+        return
+    text = f"slice #{blob.sequence} at_s {blob.at_s:.3f}"
+    content = unpacked(blob.payload)
+    if content is None:
+        yield f"{text}: cannot be unpacked"
+        return
+    yield f"{text} {json.dumps(content[0])}"
+    yield from (f"  process {json.dumps(line)}" for line in content[1])
 
 
 def _sample(sample: Sample) -> Iterator[str]:

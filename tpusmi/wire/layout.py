@@ -7,6 +7,7 @@
     16      …      header: HEADER_FIELDS, then CRC-32 of all header bytes before it
     facts   2 ×    two halves of a blob: the static facts as JSON
     profile 2 ×    two halves of a blob: the newest device memory profile
+    slice   2 ×    two halves of a blob: all processes of a multi-host job; none in other jobs
     newest  8      sequence number of the newest slot: a hint, the slot itself proves it
     slots   n ×    the ring: slot of sample s is number s mod n
 
@@ -16,7 +17,8 @@ A blob half is a sequence number, kind, length, time and CRC-32, then the payloa
 between the halves, so one is always whole. The two field counts are in the header: a minor version
 only appends fields, and a reader skips those it does not know. Likewise 1.2 appended a second gzip
 member to a profile's sites: what each device has of them. 1.3 appended `locked` to the header (what
-a shorter header lacks is 0) and three process fields.
+a shorter header lacks is 0) and three process fields. 1.4 appended the place of a blob to the
+header: what the other processes of a multi-host job say of themselves (`slice_summary.py`).
 
 Written with pwrite and read with pread, never mapped: a full or truncated file is then an error to
 either side, where a map would be a SIGBUS that ends the training job.
@@ -26,7 +28,7 @@ import struct
 from typing import NamedTuple
 
 MAGIC = b"TPUSMI\r\n"
-MAJOR, MINOR = 1, 3
+MAJOR, MINOR = 1, 4
 PREAMBLE = struct.Struct("<8sHHI")
 
 PREFIX_FIELDS = ("at_s", "wall_s")
@@ -80,9 +82,9 @@ CRC = struct.Struct("<I")
 BLOB_HEAD = struct.Struct("<QIIdI")
 """Sequence, kind, payload bytes, at_s, CRC-32 of the four before it and the payload."""
 
-FACTS_JSON, PROFILE_PPROF, PROFILE_SITES = 0, 1, 2
+FACTS_JSON, PROFILE_PPROF, PROFILE_SITES, SLICE_JSON, SLICE_NONE = 0, 1, 2, 3, 4
 """Kinds of blob: facts; a profile as JAX returns it; one too large for its room, reduced by the
-agent to its sites.
+agent to its sites; what all processes of a job say; that this is no longer read.
 """
 
 
@@ -115,6 +117,9 @@ class Header(NamedTuple):
     """1 when the agent holds the lock of wire/lock.py for as long as it has the segment; 0 when it
     could not take it, and before 1.3: a free lock then proves nothing.
     """
+    slice_offset: int = 0
+    slice_half: int = 0
+    """0 in a job of one process, and before 1.4."""
 
     @property
     def size(self) -> int:
@@ -122,9 +127,9 @@ class Header(NamedTuple):
         return self.slots_offset + self.slot_bytes * self.slots
 
 
-HEADER = struct.Struct("<IIQ16sQddIIIQQQQQQIII")
+HEADER = struct.Struct("<IIQ16sQddIIIQQQQQQIIIQQ")
 HEADER_BYTES = PREAMBLE.size + HEADER.size + CRC.size
-HEADER_LEAST_BYTES = HEADER_BYTES - 4
+HEADER_LEAST_BYTES = HEADER_BYTES - struct.calcsize("<IQQ")
 """Size of a header of 1.0 to 1.2, before `locked`."""
 
 SLOTS = 640
@@ -134,6 +139,9 @@ RING_MOST_BYTES = 13_700_000
 FACTS_HALF = 8 * 1024
 FACTS_PER_DEVICE = 256
 PROFILE_HALF = 256 * 1024
+SLICE_PER_PROCESS = 640
+SLICE_HALF_MOST = 512 * 1024
+"""Room for 800 summaries of the greatest length, and for thousands when they are compressed."""
 
 
 def fields_in_slot(process_fields: int, device_fields: int, devices: int) -> int:
@@ -156,12 +164,16 @@ class Identity(NamedTuple):
     pid_namespace: int
 
 
-def plan(who: Identity, devices: int, created_at_s: float, created_wall_s: float) -> Header:
-    """The header of a new segment for that many devices."""
+def plan(
+    who: Identity, devices: int, created_at_s: float, created_wall_s: float, processes: int = 1
+) -> Header:
+    """The header of a new segment for that many devices, of a job of that many processes."""
     facts_offset = 512
     facts_half = FACTS_HALF + FACTS_PER_DEVICE * devices
     profile_offset = facts_offset + 2 * facts_half
-    newest_offset = profile_offset + 2 * PROFILE_HALF
+    slice_offset = profile_offset + 2 * PROFILE_HALF
+    slice_half = _slice_half(processes)
+    newest_offset = slice_offset + 2 * slice_half
     doubles = fields_in_slot(len(PROCESS_FIELDS), len(DEVICE_FIELDS), devices)
     slot_bytes = slot_size(doubles)
     return Header(
@@ -179,4 +191,13 @@ def plan(who: Identity, devices: int, created_at_s: float, created_wall_s: float
         slots_offset=newest_offset + NEWEST.size,
         slot_bytes=slot_bytes,
         slots=min(SLOTS, RING_MOST_BYTES // slot_bytes),
+        slice_offset=slice_offset if slice_half else 0,
+        slice_half=slice_half,
     )
+
+
+def _slice_half(processes: int) -> int:
+    if processes < 2:
+        return 0
+    room = BLOB_HEAD.size + SLICE_PER_PROCESS * processes
+    return min(-(-room // 8) * 8, SLICE_HALF_MOST)

@@ -148,6 +148,16 @@ class SegmentReader:
         """The newest profile's sequence number, unproven: a hint that there is a new one."""
         return self._sequence(self.header.profile_offset, self.header.profile_half)
 
+    def slice_blob(self) -> BlobContent | None:
+        """What all processes of the job say of themselves, as written; None when there is none."""
+        h = self.header
+        return self._blob(h.slice_offset, h.slice_half) if h.slice_half else None
+
+    def slice_sequence(self) -> int:
+        """The newest slice's sequence number, unproven; 0 in a job of one process."""
+        h = self.header
+        return self._sequence(h.slice_offset, h.slice_half) if h.slice_half else 0
+
     def _sequence(self, offset: int, half: int) -> int:
         heads = (self._pread(layout.NEWEST.size, start) for start in (offset, offset + half))
         whole = (head for head in heads if len(head) == layout.NEWEST.size)
@@ -194,16 +204,17 @@ class SegmentReader:
             h.devices > MOST_DEVICES
             or max(h.process_fields, h.device_fields) > MOST_FIELDS
             or h.slots > MOST_SLOTS
-            or max(h.facts_half, h.profile_half) > MOST_BLOB_BYTES
+            or max(h.facts_half, h.profile_half, h.slice_half) > MOST_BLOB_BYTES
         ):
             raise SegmentError("has a header of impossible counts")
         doubles = layout.fields_in_slot(h.process_fields, h.device_fields, h.devices)
         ends = (
             h.facts_offset + 2 * h.facts_half,
             h.profile_offset + 2 * h.profile_half,
+            h.slice_offset + 2 * h.slice_half,
             h.newest_offset + layout.NEWEST.size,
         )
-        halves = min(h.facts_half, h.profile_half)
+        halves = min(h.facts_half, h.profile_half, h.slice_half or h.profile_half)
         if (
             h.slot_bytes < layout.slot_size(doubles)
             or h.slots < 1

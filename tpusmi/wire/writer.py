@@ -192,6 +192,7 @@ class SegmentWriter:
         self._slot = struct.Struct(f"<Q{doubles}d{padding}x")
         self.facts = Blob(self._file, header.facts_offset, header.facts_half)
         self.profile = Blob(self._file, header.profile_offset, header.profile_half)
+        self.slice = Blob(self._file, header.slice_offset, header.slice_half)
         try:
             self._file.reserve(header.size)
             self._file.write(packed_header(header), 0)

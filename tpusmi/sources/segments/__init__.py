@@ -76,6 +76,7 @@ class Segments:
             processes=processes,
             notes=gaps.notes(),
             missing=gaps.missing(),
+            slices=tuple(r.slice for r in reports if r.slice is not None),
         )
 
     def judged(self) -> list[Judged]:

@@ -27,6 +27,7 @@ from tpusmi.model import (
     ProcessKey,
     Reading,
     Site,
+    State,
     Subject,
     fresh_for_s,
     metric,
@@ -237,6 +238,13 @@ def phase_of(sample: Sample) -> Phase | None:
     """What the job was doing; None when it does not say."""
     number = sample.process.get("phase")
     return PHASES[int(number)] if number is not None and 0 <= number < len(PHASES) else None
+
+
+def phase_in(sample: Sample | None, state: State) -> Phase | None:
+    """The phase that is shown of a job in that state."""
+    if state == State.DEAD:
+        return Phase.ENDED
+    return None if sample is None or state == State.UNCERTAIN else phase_of(sample)
 
 
 def _clock(sample: Sample, part: str, shift_s: float, interval_s: float) -> tuple[float, float]:

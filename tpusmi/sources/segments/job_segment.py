@@ -16,15 +16,19 @@ from tpusmi.model import (
 )
 from tpusmi.pprof import ProfileError
 from tpusmi.sources.segments import contents
-from tpusmi.sources.segments.contents import GRAPHED, phase_of, readings
+from tpusmi.sources.segments.contents import GRAPHED, phase_in, phase_of, readings
 from tpusmi.sources.segments.evidence import Claim, Evidence, Kernel, examine
-from tpusmi.sources.segments.job_report import JobReport, Judged
+from tpusmi.sources.segments.job_report import JobReport, Judged, doubt
 from tpusmi.sources.segments.listing import opener, sparing
-from tpusmi.sources.segments.locks import UNKNOWN
 from tpusmi.sources.users import user_name
 from tpusmi.wire.layout import PROFILE_PPROF, PROFILE_SITES, SegmentError
 from tpusmi.wire.places import SegmentFile
 from tpusmi.wire.reader import Sample, SegmentReader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.model.slice_hosts import Slice
+    from tpusmi.sources.segments.slice_report import SliceOfJob
 
 PAST_MOST = 100_000
 """Most values of the past that one segment may give: of more, every second or third sample."""
@@ -71,6 +75,7 @@ class Job:
         self._profile_hint = 0
         self._profile_note: str | None = None
         self._profile: MemoryProfile | None = None
+        self._slices: SliceOfJob | None = None
 
     @property
     def devices(self) -> int:
@@ -149,7 +154,7 @@ class Job:
             user=user_name(self._claim.owner),
             command=self._facts.command,
             state=state,
-            phase=_phase(sample, state),
+            phase=phase_in(sample, state),
             sampled_at_s=at_s,
             interval_s=interval_s,
             facts=self._facts.by_name,
@@ -163,7 +168,8 @@ class Job:
             devices=self._facts.devices,
             readings=[] if sample is None else readings(sample, self._key, shift_s, interval_s),
             past=self._past(shift_s, interval_s, past_most),
-            note=self._profile_note or self._doubt(),
+            slice=self._slice(shift_s, now_s),
+            note=self._profile_note or doubt(self.evidence, self._network, self._reader.version),
         )
         self._newest_at_s = now_s
         return self._newest
@@ -231,16 +237,6 @@ class Job:
         is_unseen = self.evidence.is_alive and self.evidence.process is None
         return self._kernel.whereabouts(self._claim) if is_unseen else ""
 
-    def _doubt(self) -> str | None:
-        """Why nothing proves whether the process is alive."""
-        if self.evidence.is_alive is not None or self.evidence.is_locked is False:
-            return None
-        if kind := self._network:
-            is_there = "may be" if kind == UNKNOWN else "is"
-            return f"{is_there} on a network file system ({kind}), where a lock proves nothing"
-        why = "is of an older tpusmi" if self._reader.version < (1, 3) else "could not take one"
-        return f"has no lock that shows whether its job is alive: its agent {why}"
-
     @property
     def _network(self) -> str:
         """The type of the network file system that it is on; empty for a local one."""
@@ -279,6 +275,14 @@ class Job:
             allocations_left_out_count=memory.left_out_count,
         )
 
+    def _slice(self, shift_s: float, now_s: float) -> "Slice | None":
+        """All processes of its job, if it has several and this one reads them."""
+        if self._slices is None and self._reader.header.slice_half:
+            from tpusmi.sources.segments.slice_report import SliceOfJob
+
+            self._slices = SliceOfJob(self._reader)
+        return None if self._slices is None else self._slices.read(self._key, shift_s, now_s)
+
     def _past(self, shift_s: float, interval_s: float, most: int) -> list[Reading]:
         """On the first read: up to `most` values that the ring still has, for graphs."""
         if not self._wants_past:
@@ -289,9 +293,3 @@ class Job:
             return []
         past = self._reader.past(samples, GRAPHED.device)
         return [r for s in past for r in readings(s, self._key, shift_s, interval_s, GRAPHED)]
-
-
-def _phase(sample: Sample | None, state: State) -> Phase | None:
-    if state == State.DEAD:
-        return Phase.ENDED
-    return None if sample is None or state == State.UNCERTAIN else phase_of(sample)

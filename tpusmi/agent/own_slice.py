@@ -1,0 +1,201 @@
+"""This process's part in the slice: what it tells the other hosts of its job, and what it reads of
+them for the viewers of this one.
+
+Everything that talks to the coordinator is in a thread of its own, which is never waited for: a
+coordinator that hangs, or is gone, costs the job nothing. Any error ends it for good.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from tpusmi.agent import slice_service
+from tpusmi.agent.own_process import block_signals
+from tpusmi.agent.segment import Segment
+from tpusmi.agent.slice_members import Members
+from tpusmi.agent.slice_service import CoordinationService
+from tpusmi.agent.slice_text import place_of, text_of
+from tpusmi.agent.threads import SLICE_SHARE, Event, Pace, Thread
+from tpusmi.text import clean
+from tpusmi.wire.layout import SLICE_JSON, SLICE_NONE
+from tpusmi.wire.slice_summary import VERSION, Head, packed, period_s
+
+DEADLINE_S = 10.0
+"""A coordinator that does not answer for this long is not asked again."""
+END_S = 0.3
+"""The time to take back what this process says."""
+AGAIN_PERIODS = 10
+"""How often a process looks whether the one that reads in its place still lives."""
+GOLDEN = 0.6180339887498949
+JITTER = 0.1
+"""Share of the period by which each differs: the hosts must not ask in step."""
+
+
+class SliceThread(Thread):
+    """Puts and reads until it is stopped, or until an error."""
+
+    def __init__(self, service: CoordinationService, segment: Segment) -> None:
+        super().__init__()
+        self.failure: str | None = None
+        """Why it ended; None while it works, and when the job has left the service."""
+        self.payload: tuple[int, bytes, float] | None = None
+        """Kind, bytes and time of what is to be written into the segment next."""
+        self.cpu_s = 0.0
+        self._service = service
+        self._segment = segment
+        self._members = Members(service.index)
+        self._pace = Pace(period_s(service.count), SLICE_SHARE)
+        self._end = Event()
+        self._call_began_s: float | None = None
+        self._rounds = 0
+        self._sequence = 0
+        self._reads_next_in = 0
+
+    def run(self) -> None:
+        """The thread."""
+        block_signals()
+        try:
+            self._work()
+        except Exception as error:  # noqa: BLE001  # gRPC's errors have many types
+            if self._service.is_current() and not self._end.is_set():
+                self.failure = self.failure or _sentence(error)
+        self.payload = SLICE_NONE, b"", time.monotonic()
+
+    def give_up(self, now_s: float) -> None:
+        """Let it be, if the coordinator has not answered in time. For the other thread."""
+        began_s = self._call_began_s
+        if began_s is not None and now_s - began_s > DEADLINE_S and self.failure is None:
+            self.failure = f"the coordinator has not answered for {DEADLINE_S:.0f} s"
+            self.payload = SLICE_NONE, b"", now_s
+            self._end.set()
+
+    def stop(self) -> None:
+        """End it; waits END_S at most."""
+        self._end.set()
+        self.join(END_S)
+
+    def _work(self) -> None:
+        while self._service.is_current():
+            started, cpu = time.monotonic(), time.thread_time()
+            self._round(started)
+            self.cpu_s = time.thread_time()
+            self._pace.spent(started, self.cpu_s - cpu)
+            if self._end.wait(self._wait_s()):
+                break
+        if self._sequence and self.failure is None and self._service.is_current():
+            self._service.remove()
+
+    def _wait_s(self) -> float:
+        self._rounds += 1
+        share = (self._rounds + self._service.index) * GOLDEN % 1.0
+        return self._pace.wait_s(time.monotonic()) + JITTER * (2 * share - 1) * self._pace.period_s
+
+    def _round(self, now_s: float) -> None:
+        values = self._segment.values
+        path = self._segment.path
+        place = 0 if path is None else place_of(os.path.dirname(path))
+        if values is None or self._end.is_set():
+            return
+        self._sequence += 1
+        head = Head(
+            version=VERSION,
+            sequence=self._sequence,
+            wall_s=time.time(),
+            period_s=round(self._pace.period_s, 3),
+            place=place,
+        )
+        self._called(self._service.put, text_of(head, values, self._segment.facts))
+        self._reads_next_in -= 1
+        if place and self._reads_next_in <= 0 and not self._end.is_set():
+            self._read(place)
+
+    def _read(self, place: int) -> None:
+        texts = self._called(self._service.texts)
+        now_s = time.monotonic()
+        self._members.note(texts, now_s, time.time())
+        if self._members.has_other_reader(place, now_s):
+            self._reads_next_in = AGAIN_PERIODS
+            if self.payload is not None and self.payload[0] == SLICE_JSON:
+                self.payload = SLICE_NONE, b"", now_s
+            return
+        s = self._service
+        blob = (VERSION, s.count, s.index, s.job, self._pace.period_s)
+        self.payload = SLICE_JSON, packed(blob, self._members.lines(now_s)), now_s
+
+    def _called(self, call: Any, *arguments: Any) -> Any:
+        self._call_began_s = time.monotonic()
+        try:
+            return call(*arguments)
+        finally:
+            self._call_began_s = None
+
+
+class OwnSlice:
+    """The slice for the sampler: everything here returns at once, and raises nothing."""
+
+    def __init__(self) -> None:
+        self.wish = True
+        """False where the job does without: start(slice=False)."""
+        self.failure: str | None = None
+        """Why it is off for this job, if an error is the reason."""
+        self._service: CoordinationService | None = None
+        self._thread: SliceThread | None = None
+        self._written: object = None
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time of its thread so far."""
+        return 0.0 if self._thread is None else self._thread.cpu_s
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The warning that it is off, by its code."""
+        text = f"the other hosts of this job are not read: {self.failure}"
+        return {"slice_off": text} if self.failure else {}
+
+    def find(self) -> int:
+        """End what was, and look for the service: how many processes there are to be room for."""
+        self.stop()
+        is_on = self.wish and self.failure is None and os.environ.get("TPUSMI_SLICE", "1") != "0"
+        self._service = slice_service.find() if is_on else None
+        if self._service is not None and self._service.trouble:
+            self.failure, self._service = self._service.trouble, None
+        return 1 if self._service is None else self._service.count
+
+    def begin(self, segment: Segment) -> None:
+        """Begin with the service that was found."""
+        if self._service is None:
+            return
+        thread = SliceThread(self._service, segment)
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads
+            self.failure = str(error)
+            return
+        self._thread = thread
+
+    def publish(self, segment: Segment) -> None:
+        """Write what the thread has read, if it is new."""
+        thread = self._thread
+        if thread is None or segment.trouble is not None:
+            return
+        thread.give_up(time.monotonic())
+        self.failure = self.failure or thread.failure
+        payload = thread.payload
+        if payload is None or payload is self._written:
+            return
+        self._written = payload
+        if not segment.write_slice(*payload):
+            self.failure = f"what {self._service.count if self._service else '?'} hosts say is long"
+            thread.stop()
+
+    def stop(self) -> None:
+        """End the thread; waits a moment at most."""
+        if self._thread is not None:
+            self._thread.stop()
+
+
+def _sentence(error: Exception) -> str:
+    return clean(f"{type(error).__name__}: {error}".partition("\n")[0], 160)

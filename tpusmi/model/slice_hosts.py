@@ -1,0 +1,86 @@
+"""The slice: every process of a multi-host job, as the agent of one of them has read it."""
+
+from typing import NamedTuple
+
+from tpusmi.model.process import ProcessKey
+from tpusmi.model.states import Phase, SliceState
+
+SILENT_PERIODS = 2.75
+"""A host that has said nothing for this many periods has stopped reporting: a live one is heard of
+every 2.2 at most, and a dead one is shown as such within three.
+"""
+READ_PERIODS = 1.5
+"""An agent that has not read for this many periods knows nothing new of any host: none of them
+grows silent by that.
+"""
+
+
+class SliceDevice(NamedTuple):
+    """One device of a host. None is unknown."""
+
+    id: int | None
+    coords: tuple[int, ...] | None
+    core_on_chip: int | None
+    hbm_used_bytes: int | None
+    hbm_limit_bytes: int | None
+    tensorcore_utilization_percent: float | None
+    duty_cycle_percent: float | None
+    idle_s: float | None
+
+
+class SliceProcess(NamedTuple):
+    """One process of the job, as it described itself `age_s` ago. None is unknown."""
+
+    process_index: int
+    name: str
+    """Its host's name."""
+    kind: str | None
+    """`TPU v5e`."""
+    age_s: float
+    """Time since it said so."""
+    period_s: float
+    """Time between two such reports of it."""
+    phase: Phase | None
+    steps: int | None
+    step_time_s: float | None
+    """Mean over the last minute."""
+    since_last_step_s: float | None
+    mfu_percent: float | None
+    clock_difference_s: float | None
+    """Its wall clock minus that of this host."""
+    warnings: tuple[str, ...]
+    """Codes of its agent's warnings."""
+    devices: tuple[SliceDevice, ...]
+    state: SliceState = SliceState.LIVE
+
+
+class Slice(NamedTuple):
+    """All processes of one job, by their numbers. Processes without an agent are missing."""
+
+    process: ProcessKey | None
+    """The process here whose agent has read it."""
+    process_index: int
+    """Its number in the job."""
+    process_count: int
+    job: int
+    """The same in all processes of the job."""
+    period_s: float
+    at_s: float
+    """CLOCK_MONOTONIC of when it was read."""
+    hosts: tuple[SliceProcess, ...]
+
+    @property
+    def pid(self) -> int | None:
+        return None if self.process is None else self.process.pid
+
+    def aged(self, now_s: float) -> "Slice":
+        """The slice at that time: with the ages then, and with the state of each host."""
+        passed_s = max(0.0, now_s - self.at_s)
+        counted_s = min(passed_s, READ_PERIODS * self.period_s)
+        return self._replace(hosts=tuple(_aged(h, passed_s, counted_s) for h in self.hosts))
+
+
+def _aged(h: SliceProcess, passed_s: float, counted_s: float) -> SliceProcess:
+    is_silent = h.age_s + counted_s > SILENT_PERIODS * h.period_s
+    state = SliceState.STOPPED if is_silent else SliceState.LIVE
+    return h._replace(age_s=h.age_s + passed_s, state=state)
