@@ -315,6 +315,31 @@ def test_python_gets_the_profile(place: Place, monkeypatch: pytest.MonkeyPatch) 
 # Files and mistakes, without a job
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        ({"target": "x", "duration_ms": 5}, ValueError, "from 10 to 60000"),
+        ({"target": "x", "duration_ms": "5"}, TypeError, "a whole number"),
+        ({"target": "x", "cost_s": -1}, ValueError, "from 0 to 600"),
+        ({"target": []}, ValueError, "is empty"),
+        ({"target": 1.5}, TypeError, "a pid, an address or a path"),
+        ({"target": True}, TypeError, "a pid, an address or a path"),
+        ({"target": "gs://x"}, ValueError, "local files"),
+        ({"target": "absent.pb"}, api.CaptureError, "no such file"),
+    ],
+)
+def test_a_wrong_argument_says_what_was_expected(
+    arguments: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence):
+        api.profile(**arguments)
+
+
+def test_a_path_in_python_may_be_a_path_object() -> None:
+    p = api.profile(V6E, xprof=False)
+    assert (p.capture.how, p.device_type) == ("file", "TPU v6 Lite")
+
+
 @pytest.fixture
 def nothing(tmp_path: Path) -> Path:
     directory = tmp_path / "segments"
