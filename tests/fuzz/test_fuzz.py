@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import files, profiler_traces, servers, texts
+from fuzz import files, servers, texts, traces
 from fuzz.mutator import Mutator
 from fuzz.target import TARGETS, Target
 
-MODULES = (files, profiler_traces, servers, texts)
+MODULES = (files, servers, texts, traces)
 """Their targets are known once they are loaded."""
 SECONDS = float(os.environ.get("TPUSMI_FUZZ_S", "30")) / len(TARGETS)
 SEED = int(os.environ.get("TPUSMI_FUZZ_SEED", "1"))

@@ -150,3 +150,13 @@ def test_copies_on_a_gpu_that_xprof_leaves_out_are_in_the_list() -> None:
     copies, kernel = operation("memcpy", 7.0, 1.0), operation("dot", 5.0, 1.0, program="jit_f")
     profile = joined(own(operations=(copies, kernel)), xprofs(operations=(kernel,), backend="gpu"))
     assert profile.operations == (copies, kernel)
+
+
+def test_a_lone_step_that_we_do_not_call_whole_is_not_taken_from_xprof() -> None:
+    lone = step_times(0.5)._replace(whole=1)
+    theirs = xprofs(steps=lone, input_bound_percent=40.0)
+    cut_off = joined(own(cores=(core(0, 0.8),)), theirs)
+    assert (cut_off.steps, cut_off.input_bound_percent) == (None, None)
+    assert joined(own(), theirs).steps == lone  # we have read nothing
+    several = xprofs(steps=lone._replace(whole=2))
+    assert joined(own(cores=(core(0, 0.8),)), several).steps == several.steps

@@ -78,7 +78,7 @@ def with_xprof_each(
 def joined(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     """One profile of two readings of the same trace: ours, and that of xprof's pages."""
     differences = _differences(own, theirs)
-    theirs = _without_estimates(own, theirs)
+    theirs = _without_lone_step(own, _without_estimates(own, theirs))
     members: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name in (*XPROF_FIRST, *OURS_FIRST):
@@ -146,6 +146,16 @@ def _without_estimates(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
         return theirs
     notes = tuple(note for note in theirs.notes if note != FROM_RATE)
     return theirs._replace(mxu_percent=None, notes=notes)
+
+
+def _without_lone_step(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
+    """The only step of a short capture is most often cut off, which xprof's table does not show:
+    where our own reading has no whole step, xprof's is not believed.
+    """
+    is_lone = theirs.steps is not None and theirs.steps.whole == 1
+    if not is_lone or own.steps is not None or not own.cores:
+        return theirs
+    return theirs._replace(steps=None, input_bound_percent=None)
 
 
 def _source(profile: TraceProfile, theirs: TraceProfile, name: str) -> str:

@@ -29,6 +29,7 @@ from tpusmi.simulate.workload import (
     chance,
 )
 
+STALL_LEAST = 0.5
 UNEVEN = 0.07
 """How much the times of steps differ."""
 BARRIER_S = 2e-6
@@ -99,15 +100,20 @@ def _runs_of(
     first = max(0, math.floor((from_s - begin_s) * per_s) - 1)
     done = job.steps(begin_s + (first + 0.5) / per_s) - first
     for n in count(first):
-        if begin_s + (n + 1) / per_s > end_s + 1e-6:
-            return
         early, late = (_uneven(job, done + n + i) if n + i else 0.0 for i in range(2))
+        if begin_s + (n + _least(activity)) / per_s > end_s + 1e-6:
+            return
         yield TracedRun(
             begin_s=begin_s + (n + early) / per_s,
             end_s=min(begin_s + (n + 1 + late) / per_s, end_s),
             activity=activity,
             number=None if activity == SAVE else done + n + 1,
         )
+
+
+def _least(activity: str) -> float:
+    """The share of the usual time that a run takes at least: a step may wait less for its input."""
+    return STALL_LEAST if activity == STALL else 1.0
 
 
 def _uneven(job: Workload, number: int) -> float:
@@ -130,7 +136,10 @@ def device_shares(running: Running, run: TracedRun, chip: int) -> DeviceShares:
     the collectives, which a bad link makes longer.
     """
     busy = BUSY[run.activity]
-    waits = 1 - busy - (1 - BUSY[TRAIN]) if run.activity == STALL else 0.0
+    if run.activity == STALL:
+        usual_s = 1 / running.workload.steps_per_s(run.begin_s + 1e-6)
+        busy = min(BUSY[TRAIN], busy * usual_s / run.length_s)
+    waits = BUSY[TRAIN] - busy if run.activity == STALL else 0.0
     if run.activity == HUNG:
         return DeviceShares(0.0, 0.0, 1.0)  # in a collective that never ends
     if run.activity == SAVE or running.job_devices == 1:

@@ -79,7 +79,7 @@ def _devices(space: XSpace, file: TraceFile) -> _Devices:
         backend = "tpu" if cores else "gpu"
         return _Devices(backend, cores or gpus, host, _recorded_ps(space))
     most = file.limits.operations_most
-    cpus = [read_cpu(i, events, most) for i, events in sorted(host.cpu_events.items())]
+    cpus = [read_cpu(i, of.values(), most) for i, of in sorted(host.operations.items())]
     return _Devices("cpu" if cpus else None, cpus, host, _recorded_ps(space))
 
 

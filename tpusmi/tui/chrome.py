@@ -86,6 +86,7 @@ def _right(scene: Scene) -> Row:
     return scene.look.line(
         (f" {words.elapsed(back_s)} AGO (n = now) " if back_s else "", "paused"),
         (" PAUSED " if scene.paused else "", "paused"),
+        (" CAPTURING " if scene.is_capturing else "", "paused"),
         (f" NO ANSWER FOR {scene.late_s:.0f}s " if scene.late_s else "", "paused"),
         (f" every {scene.interval_s:g}s", "dim"),
         ("" if newest is None else f"  {words.local_time(newest.host.time, '%H:%M:%S')}", "plain"),
