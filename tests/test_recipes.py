@@ -43,7 +43,9 @@ def block(*words: str) -> str:
 
 
 PIPES = [
-    code for code in SHELL if not re.search(r"watch|train\.py|bisect|#!|kill|holders\.txt|tpusmi profile", code)
+    code
+    for code in SHELL
+    if not re.search(r"watch|train\.py|bisect|#!|kill|holders\.txt|tpusmi profile", code)
 ]
 """The blocks that only read and print."""
 

@@ -126,3 +126,23 @@ def test_the_agent_loads_nothing_for_it_before_it_is_needed() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
     assert (result.stdout, result.stderr) == ("False\n", "")
+
+
+@pytest.mark.parametrize("version", ["0.5.3", "0.8.2"])
+def test_a_jaxlib_that_hangs_in_a_capture_gets_no_server(directory: Path, version: str) -> None:
+    code = f"""
+    sys.modules["tensorflow"] = None  # it cannot be imported
+    import jax, jaxlib, jax.numpy as jnp
+    jaxlib.__version__ = "{version}"
+    tpusmi.start(interval_s=0.1, profiler_port={free_port()})
+    jnp.ones(3).block_until_ready()
+    say("ready"); hear()
+    """
+    with job(directory, code) as serving:
+        assert serving.hear() == "ready"
+        _, process = seen(collector(directory), serving.pid, lambda s, p: p.warnings)
+        assert process.facts["profiler_port"] is None
+        (warning,) = process.warnings
+        assert warning.code == "no_profiler_server"
+        assert f"jaxlib {version} would hang" in warning.message
+        assert serving.end() == 0

@@ -258,6 +258,16 @@ def test_an_interrupt_ends_the_capture_in_the_job(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_an_interrupt_while_the_trace_arrives_leaves_no_part_of_it(tmp_path: Path) -> None:
+    def interrupt(sentence: str) -> None:
+        if sentence.startswith("Receiving"):
+            raise KeyboardInterrupt
+
+    with large_traces(200) as server, pytest.raises(KeyboardInterrupt):
+        capture([str(server.port)], SHORT._replace(deadline_s=30), str(tmp_path), interrupt)
+    assert os.listdir(tmp_path) == []
+
+
 # -- servers that refuse
 
 
@@ -307,12 +317,13 @@ def test_traces_leave_half_of_the_disk_free(
     assert "would take most of the free space of" in str(troubles[0])
 
 
-def test_a_full_disk_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", [0, 4096])
+def test_a_full_disk_is_named(tmp_path: Path, room: int) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         with profiling(lambda call, context: trace_of(MIB)) as server:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
             trouble, sentence = trouble_with(tmp_path, server.port)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

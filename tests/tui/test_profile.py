@@ -270,10 +270,12 @@ async def test_a_capture_that_ends_on_another_page_is_news(tmp_path: Path) -> No
     child = (python, "-c", script.replace("from support import", wait + "from support import"))
     async with dashboard(two_jobs(), host=HOST, capturer=child) as pilot:
         await press(pilot, *CAPTURE, "j")
+        assert " CAPTURING " in text(pilot, "header")
         go.touch()
         await until(pilot, lambda: captures(pilot).running is None)
         assert f"pid {PID} is captured: P shows its profile" in text(pilot, "footer")
         assert pilot.app.page.NAME == "job"
+        assert " CAPTURING " not in text(pilot, "header")
 
 
 async def test_the_feed_gets_what_a_capture_shows() -> None:
@@ -323,6 +325,15 @@ async def test_a_capture_that_cannot_be_is_refused_with_a_sentence(
 async def test_a_process_without_an_agent_and_with_a_port_can_be_captured() -> None:
     feed = one(interval_s=None, facts={"profiler_port": 9012})
     async with dashboard(feed, host=HOST, capturer=capturers.failing("no")) as pilot:
+        await press(pilot, "P")
+        assert isinstance(pilot.app.screen, CaptureScreen)
+
+
+async def test_a_process_without_an_agent_that_listens_on_a_usual_port_can_be_captured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tpusmi.profiler.local_ports.usual_port_of", {PID: 9012}.get)
+    async with dashboard(one(interval_s=None), host=HOST, capturer=("/no/such",)) as pilot:
         await press(pilot, "P")
         assert isinstance(pilot.app.screen, CaptureScreen)
 

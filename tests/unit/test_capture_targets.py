@@ -16,7 +16,7 @@ from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKe
 from tpusmi.profiler import private_folder as folders
 from tpusmi.profiler.at_once import at_once
 from tpusmi.profiler.capture_target import TargetKind, target_of
-from tpusmi.profiler.pid_capture import port_of
+from tpusmi.profiler.pid_capture import fallback_port
 from tpusmi.profiler.private_folder import PREFIX, private_folder
 from tpusmi.profiler.saved_profiles import read_saved
 from tpusmi.profiler.trace_files import contents_of
@@ -184,7 +184,7 @@ def test_the_published_port_is_used_unless_the_job_forbids_captures(
     monkeypatch.setattr(os, "geteuid", lambda: 1001)
     monkeypatch.setattr("tpusmi.profiler.pid_capture.listener_of", lambda port: None)
     s = host_with(process(5, uid=uid, facts={"profiler_port": 9012}))
-    assert port_of(Host(), s, 5, trouble) == port
+    assert fallback_port(Host(), s, 5, trouble) == port
 
 
 def test_a_published_port_on_which_another_process_listens_is_not_used(
@@ -193,7 +193,7 @@ def test_a_published_port_on_which_another_process_listens_is_not_used(
     s = host_with(process(5, facts={"profiler_port": 9012}))
     for listener, port in ((5, 9012), (6, None)):
         monkeypatch.setattr("tpusmi.profiler.pid_capture.listener_of", lambda _, pid=listener: pid)
-        assert port_of(Host(), s, 5, Trouble.ABSENT) == port
+        assert fallback_port(Host(), s, 5, Trouble.ABSENT) == port
 
 
 @pytest.mark.parametrize("published", [None, 0, 70000, "9012"])
@@ -202,10 +202,10 @@ def test_without_a_port_of_its_own_it_is_a_usual_one_on_which_the_process_listen
 ) -> None:
     monkeypatch.setattr("tpusmi.profiler.pid_capture.usual_port_of", lambda pid: {5: 9999}.get(pid))
     s = host_with(process(5, facts={"profiler_port": published}))
-    assert port_of(Host(), s, 5, Trouble.ABSENT) == 9999
-    assert port_of(Host(), s, 6, Trouble.ABSENT) is None
-    assert port_of(Host("/simulated"), s, 5, Trouble.ABSENT) is None
-    assert port_of(Host(), s, 5, Trouble.DENIED) is None
+    assert fallback_port(Host(), s, 5, Trouble.ABSENT) == 9999
+    assert fallback_port(Host(), s, 6, Trouble.ABSENT) is None
+    assert fallback_port(Host("/simulated"), s, 5, Trouble.ABSENT) is None
+    assert fallback_port(Host(), s, 5, Trouble.DENIED) is None
 
 
 def test_a_private_folder_is_gone_afterwards_and_no_other_user_can_enter_it(

@@ -203,6 +203,15 @@ def test_a_page_that_unpacks_without_end_is_refused(
         read_pages(str(tmp_path))
 
 
+def test_a_page_of_countless_lists_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finished_pages, "CONTAINERS_MOST", 1000)
+    (tmp_path / "overview_page.json").write_text("[" + "[],{}," * 600 + "0]")
+    with pytest.raises(CaptureError, match="it has more than 1,000 lists and objects"):
+        read_pages(str(tmp_path))
+
+
 def test_a_page_that_is_a_fifo_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "overview_page.json")
     with pytest.raises(CaptureError, match="it is not a file"):

@@ -12,6 +12,10 @@ from tpusmi.agent import jaxread
 from tpusmi.agent.segment import Segment
 
 PORT_MOST = 65535
+HANGS_FROM, HANGS_UNTIL = (0, 5), (0, 9)
+"""jaxlib, seen from 0.5.3 to 0.8.2: a capture by its server, with host events, hangs the process
+for good where TensorFlow cannot be imported.
+"""
 
 
 class ProfilerServer:
@@ -48,6 +52,10 @@ class ProfilerServer:
             return listening_sockets().get(port) in (sockets_of("/proc/self") or ())
 
         if not is_ours():
+            if _hangs():
+                return (
+                    f"jaxlib {_version()} would hang in a capture by its server, without TensorFlow"
+                )
             if port in listening_sockets():
                 return f"another program listens on port {port}, wanted for JAX's profiler server"
             self._server = sys.modules["jax"].profiler.start_server(port)
@@ -55,6 +63,21 @@ class ProfilerServer:
                 return f"JAX's profiler server does not listen on port {port}"
         self.port = port
         return ""
+
+
+def _hangs() -> bool:
+    """True if a capture by the server of this jaxlib hangs the process."""
+    from importlib.util import find_spec
+
+    numbers = _version().split(".")[:2]
+    if not all(number.isdecimal() for number in numbers):
+        return False
+    is_affected = HANGS_FROM <= tuple(map(int, numbers)) < HANGS_UNTIL
+    return is_affected and find_spec("tensorflow") is None
+
+
+def _version() -> str:
+    return str(getattr(sys.modules.get("jaxlib"), "__version__", ""))
 
 
 def checked_port(port: int | None) -> int | None:

@@ -30,6 +30,8 @@ ENTRIES_MOST = 10_000
 """Names in the folder that are looked at."""
 PAGE_BYTES_MOST = 32 * MIB
 """The size of one page, unpacked."""
+CONTAINERS_MOST = 2_000_000
+"""Lists and objects in one page: millions of empty ones take minutes to decode."""
 CHUNK = MIB
 _MALFORMED = (LookupError, TypeError, AttributeError)
 _BAD = (OSError, EOFError, ValueError, RecursionError, *_MALFORMED)
@@ -78,7 +80,10 @@ def _page(path: str) -> Any:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("it is not a file")
-        return json.loads(_bytes(file, path.endswith(".gz")))
+        data = _bytes(file, path.endswith(".gz"))
+    if data.count(b"[") + data.count(b"{") > CONTAINERS_MOST:
+        raise ValueError(f"it has more than {CONTAINERS_MOST:,} lists and objects")
+    return json.loads(data)
 
 
 def _bytes(file: Any, is_packed: bool) -> bytes:

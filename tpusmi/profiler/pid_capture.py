@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 
 from tpusmi.model import Host, Snapshot
-from tpusmi.profiler import published_port
 from tpusmi.profiler.local_ports import listener_of, usual_port_of
+from tpusmi.profiler.published_port import port_of
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.trace.troubles import CaptureError, Trouble
 
@@ -31,13 +31,13 @@ def capture_process(
     except CaptureError as error:
         if error.trouble not in (Trouble.ABSENT, Trouble.DENIED):
             raise
-        port = port_of(host, look(), pid, error.trouble)
+        port = fallback_port(host, look(), pid, error.trouble)
         if port is None:
             raise _with_ways(host, pid, error) from None
     return _through(port, pid, request, folder, progress)
 
 
-def port_of(host: Host, s: Snapshot, pid: int, trouble: Trouble) -> int | None:
+def fallback_port(host: Host, s: Snapshot, pid: int, trouble: Trouble) -> int | None:
     """The port by which to capture a process whose agent did not do it for that reason: the one
     that it has published, or a usual one on which it listens. None without one, and where the job
     itself forbids captures.
@@ -46,7 +46,7 @@ def port_of(host: Host, s: Snapshot, pid: int, trouble: Trouble) -> int | None:
     own = process is None or os.geteuid() in (0, process.uid)
     if trouble is Trouble.DENIED and own:
         return None
-    published = None if process is None else published_port.port_of(process)
+    published = None if process is None else port_of(process)
     if published is not None:
         return published if listener_of(published) in (None, pid) else None
     return usual_port_of(pid) if host.root == "/" else None

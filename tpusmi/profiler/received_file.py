@@ -21,7 +21,7 @@ class ReceivedFile:
     def __exit__(self, *_: object) -> None:
         if self._fd is not None:
             os.close(self._fd)
-        if not self._is_kept and self.size:
+        if not self._is_kept and (self._fd is not None or self.size):
             os.unlink(self._path)
 
     def write(self, data: memoryview) -> None:

@@ -21,6 +21,8 @@ from tpusmi.trace.troubles import CaptureError, Trouble
 
 ADDRESSES_MOST = 256
 LOOK_S = 0.1
+JOIN_S = 1.0
+"""For all threads to remove what they have written, after an interrupt."""
 SPARE_S = 1.0
 """For a thread to notice that its time is up."""
 
@@ -64,6 +66,9 @@ def capture(
     finally:
         for task in tasks.values():
             task.stop()
+        until_s = time.monotonic() + JOIN_S
+        for task in tasks.values():
+            task.join(until_s)
     return [
         refused[place] if place in refused else tasks[place].outcome()
         for place in range(len(addresses))

@@ -32,8 +32,10 @@ from tpusmi.trace.troubles import CaptureError, Trouble
 
 CONNECT_S = 5.0
 """To look up a name, to connect, and to find out that a profiler service answers."""
-JOIN_S = 1.0
 LATE_WORTH_A_NOTE_S = 0.1
+_HAS_METHOD = (Code.INTERNAL.value, Code.INVALID_ARGUMENT.value)
+"""What a server answers to a malformed call of a method that it has; gRPC's own in C++ the first.
+"""
 TRIES_MOST = 16
 """Connections to a port that several processes share, to reach one of them."""
 MIB = 1024 * 1024
@@ -92,14 +94,17 @@ class RemoteTask:
                 self._outcome = remote_troubles.not_looked_up(self._address, CONNECT_S)
 
     def stop(self) -> None:
-        """End its thread, if that still runs, and with it the capture in the job."""
+        """Have its thread end, if that still runs, and with it the capture in the job."""
         with self._lock:
             self._is_stopped = True
-            stream, is_needed = self._stream, self._outcome is None
+            stream = self._stream
         if stream is not None:
             stream.stop()
-        if is_needed and stream is not None and self._thread is not None:
-            self._thread.join(JOIN_S)
+
+    def join(self, until_s: float) -> None:
+        """Wait until then for a thread that was stopped to remove what it has written."""
+        if self.is_running and self._stream is not None and self._thread is not None:
+            self._thread.join(max(0.0, until_s - time.monotonic()))
 
     def _run(self, shared: Round) -> None:
         try:
@@ -157,12 +162,12 @@ class RemoteTask:
         assert self._stream is not None
         try:
             monitor = self._stream.call(MONITOR, MALFORMED, until_s, _expect_nothing)
-            if monitor.status != Code.INTERNAL.value:
+            if monitor.status not in _HAS_METHOD:
                 raise remote_troubles.another_service(self._address, monitor)
             snapshot = self._stream.call(GET_SNAPSHOT, MALFORMED, until_s, _expect_nothing)
         except StreamError as error:
             raise remote_troubles.not_a_profiler(self._address, error) from None
-        return snapshot.status != Code.INTERNAL.value
+        return snapshot.status not in _HAS_METHOD
 
     def _record(self, server: _Server, shared: Round) -> CapturedTrace:
         """Raises CaptureError, and leaves no file then."""

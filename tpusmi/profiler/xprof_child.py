@@ -179,7 +179,7 @@ def stay_small(request: dict[str, Any]) -> None:
     """Keep out of the way of the jobs on this host: files, processor, memory, network."""
     import resource
 
-    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]  # -1 is no limit
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]  # -1: unlimited
     most = min(size for size in (request["disk_most"], hard) if size >= 0)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it

@@ -18,7 +18,7 @@ from tpusmi.text import clean
 from tpusmi.trace.limits import MIB, TraceLimits
 from tpusmi.trace.troubles import CaptureError
 
-ANSWER_BYTES_MOST = 64 * MIB
+ANSWER_BYTES_MOST = 16 * MIB
 DISK_MOST = 1024 * MIB
 """For all that xprof writes beside its link to the trace."""
 NAME = "trace.xplane.pb"

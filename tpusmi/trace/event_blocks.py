@@ -28,7 +28,7 @@ from tpusmi.trace.xspace import XLine, XPlane
 BLOCK_BYTES = 256 * 1024
 EVENT_MOST = 1 * MIB
 PS_PER_NS = 1000
-EVENT_TAG = 0x22
+EVENT_TAG = STAT_TAG = 0x22
 LATEST_PS = 1 << 62
 """Later than any clock says: 53 days of picoseconds since the start of a capture."""
 _NUMBER = rb"([\x80-\xff]{0,9}[\x00-\x7f])"
@@ -48,7 +48,7 @@ class EventBlock(NamedTuple):
     """By the clock of the device where the trace has it, else as above."""
     device_durations: Sequence[int]
     tails: Sequence[bytes]
-    """The stats of each event, still packed; empty when they are not needed."""
+    """The stats of each event, still packed; without a filter they are not there."""
 
 
 class EventFilter(Protocol):
@@ -110,19 +110,19 @@ class EventReader:
                     break
                 at = after
                 continue
-            row = event.groups(b"")
+            row, tail = event.groups(b""), b""
             size, last = row[0], event.end()
             stop = event.end(1) + (size[0] if len(size) == 1 else varint(size, 0)[0])
             if stop > end:
                 break
             at = stop
-            if select is not None:
-                if select.wants(row[1], data[event.end(4) if row[3] else event.end(2) : stop]):
-                    self._select(data[event.end(1) : stop], rows, tails)
-                continue
             if last > stop or (clock and last < stop and not row[5]):
-                row, _ = self._decoded(data[event.end(1) : stop])
-            rows.append(row)
+                row, tail = self._decoded(data[event.end(1) : stop])
+            elif select is not None:
+                tail = data[max(event.end(2), event.end(3), event.end(4)) : stop]
+            if select is None or select.wants(row[1], tail):
+                rows.append(row)
+                tails.append(tail)
         return rows, tails, at
 
     def _unmatched(self, data: bytes, at: int, rows: list[_Row], tails: list[bytes]) -> int:
@@ -138,13 +138,10 @@ class EventReader:
         except NotATraceError:
             return len(data) + 1
         if tag == EVENT_TAG and at + size <= len(data):
-            self._select(data[at : at + size], rows, tails)
+            row, tail = self._decoded(data[at : at + size])
+            rows.append(row)
+            tails.append(tail)
         return at + size
-
-    def _select(self, packed: bytes, rows: list[_Row], tails: list[bytes]) -> None:
-        row, tail = self._decoded(packed)
-        rows.append(row)
-        tails.append(tail)
 
     def _decoded(self, packed: bytes) -> tuple[_Row, bytes]:
         """An event in an unusual form, or one whose stats are needed."""
@@ -201,7 +198,20 @@ def _times(packed: Sequence[bytes], zero: int = 0) -> array[int]:
 
 def stat_messages(tail: bytes) -> list[bytes]:
     """The stats of an event, each still packed."""
-    return [value for number, _, value in fields(tail) if number == 4 and isinstance(value, bytes)]
+    messages, at, end = [], 0, len(tail)
+    while at + 1 < end and tail[at] == STAT_TAG and tail[at + 1] < 0x80:
+        stop = at + 2 + tail[at + 1]
+        messages.append(tail[at + 2 : stop])
+        at = stop
+    if at == end:
+        return messages
+    rest = fields(tail[at:])  # a long stat, or another field
+    return messages + [v for number, _, v in rest if number == 4 and isinstance(v, bytes)]
+
+
+def stat_head(id: int) -> bytes:
+    """How the stats of that id begin."""
+    return b"\x08" + packed_number(id)
 
 
 def packed_number(value: int) -> bytes:

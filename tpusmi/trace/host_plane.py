@@ -13,8 +13,11 @@ from typing import NamedTuple
 
 from tpusmi.text import clean
 from tpusmi.trace.busy_time import BusyTime
-from tpusmi.trace.event_blocks import EventReader, packed_number, stat_messages
+from tpusmi.trace.event_blocks import EventReader, packed_number, stat_head, stat_messages
+from tpusmi.trace.event_columns import EventColumns
 from tpusmi.trace.figures import MemoryPeak
+from tpusmi.trace.operation_facts import OperationKey
+from tpusmi.trace.troubles import too_many_operations
 from tpusmi.trace.xspace import StatValue, XPlane
 
 PLANE = "/host:CPU"
@@ -23,6 +26,7 @@ _COMPILE = re.compile(r"backend_compile\w*|(?:\w+::)?\w*Compile(?:Internal)?|Xla
 _INPUT = re.compile(r"IteratorGetNext\w*|Iterator::\w+|.*DataLoader.*__next__|PyGrain\w+.*")
 _GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc")
 MARKERS_MOST, EVENTS_MOST, DEVICES_MOST = 100_000, 1_000_000, 4096
+OPERATION_STATS = ("hlo_op", "hlo_module", "program_id", "device_ordinal")
 MXU_STAT = "matrix_unit_utilization_percent"
 
 
@@ -35,25 +39,6 @@ class Marker(NamedTuple):
     duration: int
 
 
-class OperationKey(NamedTuple):
-    """What tells one operation of a CPU or a GPU from the others."""
-
-    program: str
-    program_id: int | None
-    name: str
-    kernel: str = ""
-    path: str = ""
-
-
-class CpuEvent(NamedTuple):
-    """One operation on a device of the CPU backend."""
-
-    line: int
-    start: int
-    duration: int
-    key: OperationKey
-
-
 class HostTrace(NamedTuple):
     """What the host's plane shows."""
 
@@ -63,8 +48,8 @@ class HostTrace(NamedTuple):
     """Time in which the host compiled; None when it has no event of that."""
     waits: tuple[tuple[int, int, int], ...] = ()
     """Line, start and end of each wait for input that a line of the host names."""
-    cpu_events: Mapping[int, list[CpuEvent]] = MappingProxyType({})
-    """By the number of the device."""
+    operations: Mapping[int, Mapping[int, EventColumns]] = MappingProxyType({})
+    """Operations of the CPU backend: by the number of the device, and by line."""
     mxu_percent: float | None = None
     """As the profiler gives it; None for 0, which nearly always means that it was not measured."""
     is_whole: bool = True
@@ -88,13 +73,14 @@ class HostPlane:
 
     def __init__(self, plane: XPlane, with_operations: bool, until_s: float) -> None:
         self._plane, self._until_s = plane, until_s
-        self._with_operations = with_operations
         self._peaks: dict[int, list[int]] = {}
         self._markers: list[Marker] = []
         self._compiles: list[tuple[int, int]] = []
         self._waits: list[tuple[int, int, int]] = []
-        self._cpu: dict[int, list[CpuEvent]] = {}
-        self._keys: dict[OperationKey, OperationKey] = {}
+        self._operations: dict[int, dict[int, EventColumns]] = {}
+        self._operation_keys: dict[tuple[bytes, ...], tuple[int, OperationKey | None]] = {}
+        heads = plane.stat_ids(*OPERATION_STATS) if with_operations else ()
+        self._operation_heads = tuple(stat_head(id) for id in heads if id is not None)
         self._left = EVENTS_MOST
         self._kinds = self._kinds_of_use()
 
@@ -112,16 +98,16 @@ class HostPlane:
 
     def read(self) -> HostTrace:
         """All that the plane shows. Lines without use are skipped, and so is the whole plane."""
-        stats = self._plane.stat_ids("step_num", *(("hlo_op",) if self._with_operations else ()))
-        patterns = [b"\x08" + packed_number(id) for id in stats if id is not None]
+        stats = self._plane.stat_ids("step_num", *(("hlo_op",) if self._operation_heads else ()))
+        patterns = [stat_head(id) for id in stats if id is not None]
         is_whole = not (self._kinds or patterns) or self._read_lines(patterns)
         mxu = self._plane.stats().get(MXU_STAT)
         return HostTrace(
             memory=tuple(self._memory()) if is_whole else (),
             markers=tuple(self._markers),
-            compile_ps=_union(self._compiles),
-            waits=tuple(self._waits),
-            cpu_events=self._cpu,
+            compile_ps=_union(self._compiles) if is_whole else None,
+            waits=tuple(self._waits) if is_whole else (),
+            operations=self._operations,
             mxu_percent=mxu if isinstance(mxu, float) and 0 < mxu <= 100 else None,
             is_whole=is_whole,
         )
@@ -138,12 +124,14 @@ class HostPlane:
                 for id, start, duration, tail in events:
                     if id not in names:
                         names[id] = clean(self._plane.kind(id).name, 200)
-                    stats = self._plane.named(stat_messages(tail))
-                    self._add(Marker(number, names[id], start, duration), stats, id)
+                    self._add(Marker(number, names[id], start, duration), stat_messages(tail), id)
         return True
 
-    def _add(self, event: Marker, stats: dict[str, StatValue], id: int) -> None:
+    def _add(self, event: Marker, messages: list[bytes], id: int) -> None:
         self._left -= 1
+        if self._operation_heads and self._add_operation(event, messages):
+            return
+        stats = self._plane.named(messages)
         kind = self._kinds.get(id)
         end = event.start + event.duration
         if kind == "memory":
@@ -154,8 +142,6 @@ class HostPlane:
             self._waits.append((event.line, event.start, end))
         if "step_num" in stats and len(self._markers) < MARKERS_MOST:
             self._markers.append(event)
-        if self._with_operations:
-            self._add_operation(event, stats)
 
     def _add_memory(self, stats: dict[str, StatValue]) -> None:
         device = _device(stats)
@@ -175,20 +161,33 @@ class HostPlane:
                     local_index=device, peak_bytes=peak, capacity_bytes=capacity or None
                 )
 
-    def _add_operation(self, event: Marker, stats: dict[str, StatValue]) -> None:
-        operation, device = stats.get("hlo_op"), stats.get("device_ordinal")
-        program, program_id = stats.get("hlo_module"), stats.get("program_id")
-        if not isinstance(operation, str) or not isinstance(device, int) or device < 0:
-            return
-        key = OperationKey(
-            program=clean(program, 200) if isinstance(program, str) else "",
-            program_id=program_id if isinstance(program_id, int) else None,
-            name=clean(operation, 200),
-        )
-        key = self._keys.setdefault(key, key)
-        if device in self._cpu or len(self._cpu) < DEVICES_MOST:
-            cpu = CpuEvent(line=event.line, start=event.start, duration=event.duration, key=key)
-            self._cpu.setdefault(device, []).append(cpu)
+    def _add_operation(self, event: Marker, messages: list[bytes]) -> bool:
+        """Adds the event if it is an operation of a device, which equal stats say again."""
+        raw = tuple(one for one in messages if one.startswith(self._operation_heads))
+        if raw not in self._operation_keys:
+            if len(self._operation_keys) >= self._plane.file.limits.operations_most:
+                raise too_many_operations(self._plane.file.name)
+            self._operation_keys[raw] = _operation(self._plane.named([*raw]))
+        device, key = self._operation_keys[raw]
+        if key is None or device >= DEVICES_MOST:
+            return False
+        lines = self._operations.setdefault(device, {})
+        lines.setdefault(event.line, EventColumns()).add(event.start, event.duration, key)
+        return True
+
+
+def _operation(stats: dict[str, StatValue]) -> tuple[int, OperationKey | None]:
+    """The device and the key in the stats of an operation; None for any other event."""
+    operation, device = stats.get("hlo_op"), stats.get("device_ordinal")
+    program, program_id = stats.get("hlo_module"), stats.get("program_id")
+    if not isinstance(operation, str) or not isinstance(device, int) or device < 0:
+        return -1, None
+    key = OperationKey(
+        program=clean(program, 200) if isinstance(program, str) else "",
+        program_id=program_id if isinstance(program_id, int) else None,
+        name=clean(operation, 200),
+    )
+    return device, key
 
 
 def _device(stats: dict[str, StatValue]) -> int | None:

@@ -29,6 +29,16 @@ _HLO_NAME = re.compile(r"%?([\w.-]{1,200}) = ")
 _HBM = 1
 
 
+class OperationKey(NamedTuple):
+    """What tells one operation of a CPU or a GPU from the others."""
+
+    program: str
+    program_id: int | None
+    name: str
+    kernel: str = ""
+    path: str = ""
+
+
 class OperationFacts(NamedTuple):
     """One operation, as its metadata describes it."""
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator
-from typing import NamedTuple
 
 from tpusmi.text import clean
-from tpusmi.trace.busy_time import BusyTime, SelfTimes, Tally
+from tpusmi.trace.busy_time import SelfTimes, Tally
 from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow
-from tpusmi.trace.event_blocks import EventReader, packed_number, stat_messages
-from tpusmi.trace.host_plane import CpuEvent, OperationKey
+from tpusmi.trace.event_blocks import EventReader, stat_head, stat_messages
+from tpusmi.trace.event_columns import EventColumns, busy_time
 from tpusmi.trace.operation_facts import (
     COLLECTIVES,
     HOST,
     NAME_MOST,
     UNNAMED,
     OperationFacts,
+    OperationKey,
     framework_name,
     share_of,
 )
@@ -37,14 +37,6 @@ KEY_STATS = ("hlo_module", "hlo_op", "program_id", "name", "tf_op")
 """Stats of an event that tell its operation from others."""
 
 
-class StreamEvent(NamedTuple):
-    """One run of an operation on one line."""
-
-    start: int
-    duration: int
-    key: OperationKey
-
-
 class _Everything:
     def wants(self, id: bytes, rest: bytes) -> bool:
         """Always true."""
@@ -56,19 +48,14 @@ class StreamDevice:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._intervals: list[tuple[int, int]] = []
+        self._lines: list[EventColumns] = []
         self._tallies: dict[OperationKey, Tally] = {}
 
-    def add(self, line: list[StreamEvent]) -> None:
+    def add(self, line: EventColumns) -> None:
         """Adds the operations of one line."""
-        times = SelfTimes(self._tally)
-        line.sort(key=lambda event: (event.start, -event.duration))
-        times.add(
-            [event.key for event in line],
-            [event.start for event in line],
-            [event.duration for event in line],
-        )
-        self._intervals += ((event.start, event.duration) for event in line)
+        line.sort()
+        SelfTimes(self._tally).add(line.keys, line.starts, line.durations)
+        self._lines.append(line)
 
     def _tally(self, key: Hashable) -> Tally:
         if len(self._tallies) >= self._limit:
@@ -77,9 +64,7 @@ class StreamDevice:
 
     def trace(self, plane: str, index: int, stats: dict[str, StatValue]) -> CoreTrace:
         """The sums."""
-        busy = BusyTime()
-        self._intervals.sort()
-        busy.add([start for start, _ in self._intervals], [took for _, took in self._intervals])
+        busy = busy_time(self._lines)
         kind = stats.get("device_vendor")
         return CoreTrace(
             plane=clean(plane, 100),
@@ -136,7 +121,7 @@ class GpuPlane:
         self._plane, self._index = plane, index
         self._reader = EventReader(plane)
         ids = plane.stat_ids(*KEY_STATS)
-        self._key_heads = tuple(b"\x08" + packed_number(id) for id in ids if id is not None)
+        self._key_heads = tuple(stat_head(id) for id in ids if id is not None)
         self._keys: dict[tuple[object, ...], OperationKey] = {}
         self._left = EVENTS_MOST
 
@@ -145,10 +130,11 @@ class GpuPlane:
         device = StreamDevice(self._plane.file.limits.operations_most)
         for line in self._plane.lines():
             if line.name not in DERIVED_LINES:
-                device.add([*self._events(line)])
+                device.add(self._events(line))
         return device.trace(self._plane.name, self._index, self._plane.stats())
 
-    def _events(self, line: XLine) -> Iterator[StreamEvent]:
+    def _events(self, line: XLine) -> EventColumns:
+        columns = EventColumns()
         for block in self._reader.blocks(line, _Everything()):
             self._left -= len(block.ids)
             if self._left < 0:
@@ -157,7 +143,8 @@ class GpuPlane:
             for id, start, took, tail in zip(
                 block.ids, block.starts, block.durations, block.tails, strict=True
             ):
-                yield StreamEvent(start, took, self._key(id, tail))
+                columns.add(start, took, self._key(id, tail))
+        return columns
 
     def _key(self, id: int, tail: bytes) -> OperationKey:
         """The key of an event. Equal stats mean an equal key, which is then not made again."""
@@ -171,13 +158,10 @@ class GpuPlane:
         return self._keys[raw]
 
 
-def read_cpu(index: int, events: list[CpuEvent], limit: int) -> CoreTrace:
+def read_cpu(index: int, lines: Iterable[EventColumns], limit: int) -> CoreTrace:
     """One device of the CPU backend: the union of its threads."""
     device = StreamDevice(limit)
-    lines: dict[int, list[StreamEvent]] = {}
-    for event in events:
-        lines.setdefault(event.line, []).append(StreamEvent(event.start, event.duration, event.key))
-    for line in lines.values():
+    for line in lines:
         device.add(line)
     return device.trace(f"CPU device {index}", index, {})
 

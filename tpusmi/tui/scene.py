@@ -67,7 +67,12 @@ class Scene:
     def is_unusual(self) -> bool:
         """True if the header says something that must not be missed."""
         simulated = self.snapshot is not None and self.snapshot.simulated
-        return simulated or self.paused or bool(self.back_s or self.late_s)
+        return simulated or self.paused or bool(self.back_s or self.late_s) or self.is_capturing
+
+    @property
+    def is_capturing(self) -> bool:
+        """A capture is under way, which slows its process down."""
+        return self.captures is not None and self.captures.running is not None
 
     @property
     def is_root(self) -> bool:

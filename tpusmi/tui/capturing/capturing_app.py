@@ -57,7 +57,7 @@ class CapturingApp(App[None]):
         targets = self.page.targets
         if captures.running is not None:
             self._show_running(captures)
-        elif refusal := why_not(targets, scene.back_s, is_read_only=scene.options.host is None):
+        elif refusal := why_not(targets, scene.back_s, scene.options.host):
             self._refuse(captures, targets, refusal)
         elif self.page.NAME != PAGE and captures.newest(targets[0].key) is not None:
             self._open_page(captures, targets[0])
@@ -119,15 +119,20 @@ class CapturingApp(App[None]):
         self._redraw()
 
     def _redraw(self) -> None:
+        """Draw what shows captures: their page, and the header of the others."""
         if self.page.NAME == PAGE:
             self.page.draw()
+        else:
+            self.page.draw_header()
 
     def on_unmount(self) -> None:
         """End the capture that runs: its child does not outlive the screen."""
         captures = self.scene.captures
         if captures is not None and captures.running is not None:
-            captures.running.thread.cancel()
-            captures.running.thread.join(ENDS_WITHIN_S)
+            thread = captures.running.thread
+            thread.cancel()
+            if thread.is_alive():
+                thread.join(ENDS_WITHIN_S)
 
 
 def _news(order: CaptureOrder, error: str) -> str:

@@ -1,29 +1,30 @@
-"""Why a process cannot be captured from the screen, in a sentence. Pure."""
+"""Why a process cannot be captured from the screen, in a sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpusmi.model import Process
-from tpusmi.profiler.published_port import port_of
+from tpusmi.model import Host, Process
 
 READ_ONLY = "This view is read-only: it captures nothing. In a shell: tpusmi profile PID"
 IN_THE_PAST = "This is the past: n returns to now, then P captures"
 SEVERAL = "One capture at a time: select one process"
 
 
-def why_not(processes: Sequence[Process], back_s: float, *, is_read_only: bool) -> str:
-    """Why those processes cannot be captured at that moment of the past; empty if one can be."""
-    if is_read_only:
+def why_not(processes: Sequence[Process], back_s: float, host: Host | None) -> str:
+    """Why those processes cannot be captured at that moment of the past; empty if one can be. The
+    host is None in a view that is read-only.
+    """
+    if host is None:
         return READ_ONLY
     if not processes:
         return "No process is selected that could be captured"
     if back_s:
         return IN_THE_PAST
-    return SEVERAL if len(processes) > 1 else why_not_one(processes[0])
+    return SEVERAL if len(processes) > 1 else why_not_one(processes[0], host)
 
 
-def why_not_one(p: Process) -> str:
+def why_not_one(p: Process, host: Host) -> str:
     """The same of one process, now."""
     pid = f"pid {p.pid}"
     if p.is_dead:
@@ -34,6 +35,14 @@ def why_not_one(p: Process) -> str:
         return "Not verified: known only from a file, so it cannot be captured."
     if p.is_stopped:
         return f"{pid} is stopped: it would not answer"
-    if p.interval_s is None and port_of(p) is None:
+    if p.interval_s is None and not _has_service(p, host):
         return f"{pid} has no agent: call tpusmi.start() in it, or tpusmi profile HOST:PORT"
     return ""
+
+
+def _has_service(p: Process, host: Host) -> bool:
+    """True if it has published the port of its profiler service, or listens on a usual one."""
+    from tpusmi.profiler.local_ports import usual_port_of
+    from tpusmi.profiler.published_port import port_of
+
+    return port_of(p) is not None or (host.root == "/" and usual_port_of(p.pid) is not None)
