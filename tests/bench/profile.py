@@ -10,6 +10,7 @@ analysis and xprof's take for each MiB of a trace, and the most memory of each: 
 the capture before, and of a large one that is made up.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
@@ -25,7 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parent.parent)  # in place of this directory: profile is a module
+sys.path[0] = str(Path(__file__).parent.parent)  # not this directory: profile is a module
 
 from support import traces
 from support.reading_traces import readings

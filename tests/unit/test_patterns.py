@@ -30,6 +30,7 @@ OF_OTHERS = {
     ("tpusmi.simulate.metric_answers", "pattern"),  # a client sends it, as libtpu lets it
     ("tpusmi.report.patterns", "piece"),  # typed by the user; a test bounds its time
     ("tpusmi.trace.event_blocks", "pattern"),  # has ids of the trace in it: below
+    ("tpusmi.trace.host_plane", "pattern"),  # some words, one of which is searched
 }
 """Not patterns of ours, or made anew for each file."""
 LONG = 64 * 1024

@@ -61,7 +61,8 @@ class _Wanted:
 
     def __init__(self, ids: frozenset[bytes], stats: list[bytes]) -> None:
         self._ids = ids
-        self._search = re.compile(b"|".join(map(re.escape, stats)) or b"(?!)").search
+        pattern = b"|".join(map(re.escape, stats)) or b"(?!)"
+        self._search = re.compile(pattern).search
 
     def wants(self, id: bytes, rest: bytes) -> bool:
         """True when it may be one: the bytes of a stat's id can be part of something else."""
