@@ -60,6 +60,8 @@ async def test_a_capture_of_a_simulated_job_fills_the_page_and_its_devices(host:
 
             await until(pilot, lambda: witnesses() == {PROFILE})
             await press(pilot, "d")
-            await until(pilot, lambda: "witness: profile" in " ".join(text(pilot, "device").split()))
+            await until(
+                pilot, lambda: "witness: profile" in " ".join(text(pilot, "device").split())
+            )
     finally:
         collector.stop()

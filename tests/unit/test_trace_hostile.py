@@ -109,6 +109,15 @@ def test_limits_of_size_time_and_operations(tmp_path: Path) -> None:
     assert "more different operations" in str(refusal(CPU, operations_most=3))
 
 
+def test_a_part_of_the_events_of_a_cpu_is_not_taken_for_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread that is not read would make its device idle."""
+    monkeypatch.setattr("tpusmi.trace.host_plane.EVENTS_MOST", 20)
+    error = refusal(CPU)
+    assert (error.trouble, "capture less time" in str(error)) == (Trouble.FAILED, True)
+
+
 def test_a_file_that_shrinks_meanwhile_is_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

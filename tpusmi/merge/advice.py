@@ -146,7 +146,7 @@ TABLE: Mapping[str, Entry] = {
     ),
     "no_profiler_server": Entry(
         "JAX's profiler server does not listen on the port that tpusmi.start() was given.",
-        "choose another port; `tpusmi profile PID` works without one",
+        "choose another port, or update jaxlib; `tpusmi profile PID` works without one",
     ),
     "compilations_missed": Entry(
         "A library removed JAX's monitoring listeners: the total of compilations is unknown.",

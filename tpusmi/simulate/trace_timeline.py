@@ -166,28 +166,28 @@ def events(run: TracedRun, shares: DeviceShares, layers: int) -> Iterator[Operat
         last = next(o for o in run.program.operations if o.category == "all-reduce")
         yield OperationRun(last, run.begin_s, run.end_s)
         return
-    scale = _Scale(run, shares)
+    lengths = _Lengths(run, shares)
     at_s = run.begin_s + BARRIER_S
     for part in run.program.parts:
         if isinstance(part, Loop):
-            length_s = sum(map(scale.seconds, part.body))
+            length_s = sum(map(lengths.seconds, part.body))
             yield OperationRun(part, at_s, at_s + length_s)
-            yield from _layers(part, at_s, scale, layers)
+            yield from _layers(part, at_s, lengths, layers)
         else:
-            length_s = scale.seconds(part)
+            length_s = lengths.seconds(part)
             yield OperationRun(part, at_s, at_s + length_s)
         at_s += length_s
 
 
-def _layers(loop: Loop, at_s: float, scale: _Scale, layers: int) -> Iterator[OperationRun]:
-    lengths = [(operation, scale.seconds(operation) / layers) for operation in loop.body]
+def _layers(loop: Loop, at_s: float, lengths: _Lengths, layers: int) -> Iterator[OperationRun]:
+    each = [(operation, lengths.seconds(operation) / layers) for operation in loop.body]
     for _ in range(layers):
-        for operation, length_s in lengths:
+        for operation, length_s in each:
             yield OperationRun(operation, at_s, at_s + length_s)
             at_s += length_s
 
 
-class _Scale:
+class _Lengths:
     """How long each operation of a run lasts on a device."""
 
     def __init__(self, run: TracedRun, shares: DeviceShares) -> None:

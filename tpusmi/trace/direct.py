@@ -27,6 +27,7 @@ from tpusmi.trace.step_times import (
 from tpusmi.trace.stream_device import GpuPlane, gpu_planes, read_cpu
 from tpusmi.trace.tpu_plane import PLANE as TPU_PLANE
 from tpusmi.trace.tpu_plane import CoreIds, TpuPlane
+from tpusmi.trace.troubles import CaptureError, Trouble
 from tpusmi.trace.xspace import XPlane, XSpace, read_space
 
 SIMULATED_HOST = "simulated"
@@ -79,6 +80,9 @@ def _devices(space: XSpace, file: TraceFile) -> _Devices:
         backend = "tpu" if cores else "gpu"
         return _Devices(backend, cores or gpus, host, _recorded_ps(space))
     most = file.limits.operations_most
+    if host.operations and not host.is_whole:
+        sentence = f"{file.name} has more events of its host than can be read: capture less time."
+        raise CaptureError(Trouble.FAILED, sentence)
     cpus = [read_cpu(i, of.values(), most) for i, of in sorted(host.operations.items())]
     return _Devices("cpu" if cpus else None, cpus, host, _recorded_ps(space))
 
@@ -250,7 +254,10 @@ def _step_notes(profile: TraceProfile, is_marked: bool) -> list[str]:
 def _host_notes(host: HostTrace) -> list[str]:
     if host.is_whole:
         return []
-    return ["The host's lines take too long to read, so there is no peak of the memory."]
+    return [
+        "The host's lines take too long to read, so there is no peak of the memory, and its step "
+        "markers may be missing."
+    ]
 
 
 def _sources(profile: TraceProfile) -> dict[str, str]:

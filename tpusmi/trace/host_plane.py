@@ -105,8 +105,8 @@ class HostPlane:
         return HostTrace(
             memory=tuple(self._memory()) if is_whole else (),
             markers=tuple(self._markers),
-            compile_ps=_union(self._compiles),
-            waits=tuple(self._waits),
+            compile_ps=_union(self._compiles) if is_whole else None,
+            waits=tuple(self._waits) if is_whole else (),
             operations=self._operations,
             mxu_percent=mxu if isinstance(mxu, float) and 0 < mxu <= 100 else None,
             is_whole=is_whole,

@@ -48,7 +48,7 @@ _CODE = ("    import", "    tpusmi")
 def header(scene: Scene, page: str, width: int) -> Row:
     """The top line: program, page and host at the left, the time at the right."""
     look = scene.look
-    left, right = _left(scene, page), _right(scene)
+    left, right = _left(scene, page), _right(scene, page)
     room = width - width_of(right) - width_of(left)
     if room >= 1:
         return (*left, *look.line((" " * room, "plain")), *right)
@@ -81,12 +81,12 @@ def _left(scene: Scene, page: str) -> Row:
     )
 
 
-def _right(scene: Scene) -> Row:
+def _right(scene: Scene, page: str) -> Row:
     newest, back_s = scene.newest, scene.back_s
     return scene.look.line(
         (f" {words.elapsed(back_s)} AGO (n = now) " if back_s else "", "paused"),
         (" PAUSED " if scene.paused else "", "paused"),
-        (" CAPTURING " if scene.is_capturing else "", "paused"),
+        (" CAPTURING " if scene.is_capturing and page != "profile" else "", "paused"),
         (f" NO ANSWER FOR {scene.late_s:.0f}s " if scene.late_s else "", "paused"),
         (f" every {scene.interval_s:g}s", "dim"),
         ("" if newest is None else f"  {words.local_time(newest.host.time, '%H:%M:%S')}", "plain"),

@@ -42,7 +42,7 @@ def can_judge(profile: TraceProfile) -> bool:
     return any(getattr(seen, case.measure) is not None for case in CASES)
 
 
-class _Number:
+class _StandInNumber:
     """Stands for any number, however it is formatted."""
 
     def __format__(self, spec: str) -> str:
@@ -51,7 +51,7 @@ class _Number:
 
 def rows() -> Iterator[tuple[str, str, str]]:
     """Title, least figure and advice of each finding, without the numbers of a job."""
-    general: dict[str, object] = dict.fromkeys(ProfileEvidence._fields, _Number())
+    general: dict[str, object] = dict.fromkeys(ProfileEvidence._fields, _StandInNumber())
     for case in CASES:
         fields = {**general, case.measure: case.least, "pid": "PID"}
         texts = (text.format(**fields) for text in (case.title, case.figure, case.advice))

@@ -48,7 +48,7 @@ def changes(old: TraceProfile, new: TraceProfile) -> tuple[list[Change], str]:
         return [], ""
     if before is None or after is None:
         pairs, least, unit = _matched(old, new), LEAST_POINTS, "share of the time"
-        all_ = [_change(pair, _Scale(1.0), _Scale(1.0)) for pair in pairs]
+        all_ = [_change(pair, _TimeScale(1.0), _TimeScale(1.0)) for pair in pairs]
     else:
         least, unit = max(LEAST_S, LEAST_RATIO * min(before, after)), "time per step"
         scales = _scale(old, before), _scale(new, after)
@@ -56,7 +56,7 @@ def changes(old: TraceProfile, new: TraceProfile) -> tuple[list[Change], str]:
     return [c for c in all_ if abs(c.by) >= least], unit
 
 
-class _Scale(NamedTuple):
+class _TimeScale(NamedTuple):
     """What turns the sums of a capture into the time of a step."""
 
     per_percent: float
@@ -65,9 +65,9 @@ class _Scale(NamedTuple):
     cores: int = 1
 
 
-def _scale(p: TraceProfile, step: float) -> _Scale:
+def _scale(p: TraceProfile, step: float) -> _TimeScale:
     steps = p.captured_s / step if p.captured_s else None
-    return _Scale(step / 100, steps, max(1, len(p.cores)))
+    return _TimeScale(step / 100, steps, max(1, len(p.cores)))
 
 
 Key = Callable[[Operation], Hashable]
@@ -110,7 +110,7 @@ def _pairs(
     return both, old_rest, new_rest
 
 
-def _times(pair: Both, before: _Scale, after: _Scale) -> tuple[float, float]:
+def _times(pair: Both, before: _TimeScale, after: _TimeScale) -> tuple[float, float]:
     """The time per step in both.
 
     A capture begins and ends within a step, so that some operations are in it once more than
@@ -125,7 +125,7 @@ def _times(pair: Both, before: _Scale, after: _Scale) -> tuple[float, float]:
     return runs * first, runs * second
 
 
-def _common_runs(pair: Both, before: _Scale, after: _Scale) -> float | None:
+def _common_runs(pair: Both, before: _TimeScale, after: _TimeScale) -> float | None:
     """Runs per step and core that may be those of both captures; None if they cannot be the same,
     or are unknown.
     """
@@ -141,7 +141,7 @@ def _common_runs(pair: Both, before: _Scale, after: _Scale) -> float | None:
     return min(max(likely, least), most) if least <= most else None
 
 
-def _change(pair: Both, before: _Scale, after: _Scale) -> Change:
+def _change(pair: Both, before: _TimeScale, after: _TimeScale) -> Change:
     olds, news = pair
     old_time, new_time = _times(pair, before, after)
     first = max(news or olds, key=lambda o: o.self_percent)
