@@ -25,7 +25,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parent.parent)  # in place of this directory: profile is a module
+sys.path.pop(0)  # this directory, whose profile.py is not Python's module
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from support import traces
 from support.reading_traces import readings
