@@ -108,9 +108,14 @@ def _profile(answer: ProfiledTarget) -> TraceProfile:
 
 
 def _named(target: OneTarget | Targets | None) -> list[OneTarget]:
+    """The targets. Raises TypeError for what cannot be one."""
     if target is None:
         return []
-    return list(target) if isinstance(target, (list, tuple)) else [target]
+    named = list(target) if isinstance(target, (list, tuple)) else [target]
+    for one in named:
+        if isinstance(one, bool) or not isinstance(one, (int, str, os.PathLike)):
+            raise TypeError(f"a target must be a pid, an address or a path, not {one!r}")
+    return named
 
 
 def _settings(duration_ms: int, xprof: bool, cost_s: float) -> ProfileSettings:

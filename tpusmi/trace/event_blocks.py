@@ -59,6 +59,16 @@ class EventFilter(Protocol):
         raise NotImplementedError
 
 
+def event_pattern(start: int | None, duration: int | None) -> bytes:
+    """Finds an event in its usual form. The ids are those of the stats with the two times of the
+    device's clock, which are the first of an event.
+    """
+    if start is None or duration is None:
+        return _EVENT + b"()()"
+    stats = [_STAT % re.escape(packed_number(id)) + _NUMBER for id in (start, duration)]
+    return _EVENT + b"(?:" + b"".join(stats) + b")?"
+
+
 class EventReader:
     """Reads the lines of one plane."""
 
@@ -66,15 +76,8 @@ class EventReader:
         self._file: TraceFile = plane.file
         self._device_ids = plane.stat_ids("device_offset_ps", "device_duration_ps")
         self._plane = plane
-        self._match = re.compile(_EVENT + self._device_pattern(), re.DOTALL).match
-
-    def _device_pattern(self) -> bytes:
-        """Finds the two times of the device's clock, which are the first stats of an event."""
-        start, duration = self._device_ids
-        if start is None or duration is None:
-            return b"()()"
-        stats = [_STAT % re.escape(packed_number(id)) + _NUMBER for id in (start, duration)]
-        return b"(?:" + b"".join(stats) + b")?"
+        pattern = event_pattern(*self._device_ids)
+        self._match = re.compile(pattern, re.DOTALL).match
 
     @property
     def has_device_clock(self) -> bool:
