@@ -72,9 +72,11 @@ class SliceThread(Thread):
             self._end.set()
 
     def stop(self) -> None:
-        """End it; waits END_S at most."""
+        """End it; waits END_S at most, once, and not for a coordinator that does not answer."""
+        is_first = not self._end.is_set()
         self._end.set()
-        self.join(END_S)
+        if is_first:
+            self.join(END_S)
 
     def _work(self) -> None:
         while self._service.is_current():

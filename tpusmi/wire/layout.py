@@ -172,7 +172,7 @@ def plan(
     facts_half = FACTS_HALF + FACTS_PER_DEVICE * devices
     profile_offset = facts_offset + 2 * facts_half
     slice_offset = profile_offset + 2 * PROFILE_HALF
-    slice_half = _slice_half(processes)
+    slice_half = slice_room(processes)
     newest_offset = slice_offset + 2 * slice_half
     doubles = fields_in_slot(len(PROCESS_FIELDS), len(DEVICE_FIELDS), devices)
     slot_bytes = slot_size(doubles)
@@ -196,7 +196,8 @@ def plan(
     )
 
 
-def _slice_half(processes: int) -> int:
+def slice_room(processes: int) -> int:
+    """Bytes of a half of the blob of a slice; 0 for a job of one process."""
     if processes < 2:
         return 0
     room = BLOB_HEAD.size + SLICE_PER_PROCESS * processes

@@ -1,0 +1,156 @@
+"""The slice in real jobs: what each host's viewer shows, and that the job never notices."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.jobs import job
+from support.slice_jobs import DEADLINE_S, STEP_S, Member, all_live, slice_job
+from support.waits import until
+
+from tpusmi.model.slice_hosts import SILENT_PERIODS
+from tpusmi.wire.reader import SegmentReader
+from tpusmi.wire.slice_summary import PERIOD_LEAST_S, REQUESTS_MOST_PER_S, unpacked
+
+SLOW_STEP_S = 1.0
+"""A step of 0.05 s takes less than this even while this machine is busy."""
+
+
+@pytest.fixture(scope="module")
+def members(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Member]]:
+    """A job of four processes, which the tests below end one by one, in their order."""
+    with slice_job(tmp_path_factory.mktemp("slice"), 4) as started:
+        yield started
+
+
+def requests_of(directory: Path) -> int:
+    """How often the agents there have asked the coordinator: for each process what it has put, and
+    for each reader what it has written.
+    """
+    total = 0
+    for path in directory.glob("host-*/*.seg"):
+        with closing(SegmentReader(str(path))) as reader:
+            total += 2 * reader.slice_sequence()
+    return total
+
+
+def test_each_viewer_shows_every_host(members: list[Member]) -> None:
+    for shown, member in zip(all_live(members), members, strict=True):
+        assert (shown.process_count, shown.pid) == (4, member.job.pid)
+        assert [h.name for h in shown.hosts] == ["host-0", "host-1", "host-2", "host-3"]
+        for host in shown.hosts:
+            assert host.age_s < SILENT_PERIODS * host.period_s
+            assert STEP_S < (host.step_time_s or 0) < SLOW_STEP_S
+            assert (host.phase, host.kind) == ("running", "cpu")
+            assert [d.hbm_used_bytes for d in host.devices] == [None, None]
+            assert len({d.id for d in host.devices}) == 2
+
+
+def test_the_json_has_it_under_one_key(members: list[Member]) -> None:
+    printed = members[1].viewer.read_once().to_dict()
+    assert printed["slice"]["process_count"] == 4
+    assert printed["slice"]["hosts"][2]["name"] == "host-2"
+    assert printed["slice"]["hosts"][2]["state"] == "live"
+    assert printed["other_slices"] == []
+
+
+def test_a_coordinator_gets_few_requests(members: list[Member]) -> None:
+    path = next(members[0].directory.glob("*.seg"))
+    job_directory = members[0].directory.parent
+    before, began_s = requests_of(job_directory), time.monotonic()
+    time.sleep(2 * PERIOD_LEAST_S)
+    per_s = (requests_of(job_directory) - before) / (time.monotonic() - began_s)
+    assert 0 < per_s < REQUESTS_MOST_PER_S / 2, f"{per_s:.1f} requests per second"
+    with closing(SegmentReader(str(path))) as reader:
+        blob = reader.slice_blob()
+    assert blob is not None
+    content = unpacked(blob.payload)
+    assert content is not None
+    assert len([*content[1]]) == 4
+
+
+def test_a_killed_host_has_stopped_reporting_within_three_periods(members: list[Member]) -> None:
+    *others, victim = members
+    period_s = max(h.period_s for h in others[1].hosts().values())
+    victim.job.process.kill()
+    killed_s = time.monotonic()
+    until(lambda: all(m.hosts()["host-3"].state == "stopped reporting" for m in others))
+    took_s = time.monotonic() - killed_s
+    assert took_s < 3 * period_s + 1.0, f"{took_s:.1f} s, period {period_s} s"
+    assert all(m.hosts()["host-2"].state == "live" for m in others)
+
+
+def test_an_agent_that_stops_takes_its_host_back(members: list[Member]) -> None:
+    members[2].job.tell("stop")
+    assert float(members[2].job.hear()) < 1.0
+    until(lambda: "host-2" not in members[0].hosts(), what="host-2 gone")
+    assert members[0].hosts()["host-1"].state == "live"
+
+
+def test_a_coordinator_that_hangs_harms_no_step(members: list[Member]) -> None:
+    coordinator, member = members[0], members[1]
+    member.slowest_step_s()
+    os.kill(coordinator.job.pid, signal.SIGSTOP)
+    try:
+        text = until(lambda: slice_off(member), what="a warning")
+        assert f"the coordinator has not answered for {DEADLINE_S:.0f} s" in text
+        assert member.slice() is None
+        assert member.slowest_step_s() < SLOW_STEP_S
+        member.job.tell("stop")
+        assert float(member.job.hear()) < 1.0
+    finally:
+        os.kill(coordinator.job.pid, signal.SIGCONT)
+
+
+def slice_off(member: Member) -> str:
+    """What its viewer warns of the slice."""
+    warnings = member.viewer.read_once().warnings
+    return next((w.message for w in warnings if w.code == "slice_off"), "")
+
+
+def test_several_processes_of_one_host_have_one_reader(tmp_path: Path) -> None:
+    with slice_job(tmp_path, 2, TPUSMI_DIR=str(tmp_path / "host-0")) as members:
+        shown = until(lambda: both(members[0]), what="both processes")
+        assert shown == [0, 1]
+        paths = [*(tmp_path / "host-0").glob("*.seg")]
+        assert len(paths) == 2
+
+        def readers() -> int:
+            kinds = []
+            for path in paths:
+                with closing(SegmentReader(str(path))) as reader:
+                    blob = reader.slice_blob()
+                    kinds.append(blob is not None and bool(blob.payload))
+            return sum(kinds)
+
+        until(lambda: readers() == 1, what="one reader")
+
+
+def both(member: Member) -> list[int]:
+    shown = member.slice()
+    indexes = [] if shown is None else [h.process_index for h in shown.hosts]
+    return indexes if len(indexes) == 2 else []
+
+
+def test_a_job_may_do_without(tmp_path: Path) -> None:
+    with slice_job(tmp_path, 2, is_on=False) as members:
+        path = next((tmp_path / "host-0").glob("*.seg"))
+        with closing(SegmentReader(str(path))) as reader:
+            assert reader.header.slice_half == 0
+        assert members[0].viewer.read_once().to_dict()["slice"] is None
+
+
+def test_a_job_of_one_process_has_no_slice(tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    directory.mkdir()
+    with job(directory, "tpusmi.start(); import jax; jax.devices(); say('ready'); hear()") as alone:
+        assert alone.hear() == "ready"
+        path = until(lambda: next(directory.glob("*.seg"), None))
+        with closing(SegmentReader(str(path))) as reader:
+            assert reader.header.slice_half == 0

@@ -1,0 +1,119 @@
+"""Real JAX jobs of several processes that look like hosts: each with a name and a directory of its
+own, and all joined by jax.distributed.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from support.jobs import Job, collector, job
+from support.waits import until
+from tpusmi.collect import Collector
+from tpusmi.model.slice_hosts import Slice, SliceProcess
+
+DEADLINE_S = 2.0
+"""Less than an agent's, for tests of a coordinator that hangs."""
+STEP_S = 0.05
+
+CODE = """
+    import select, socket, time
+    index, count, address, deadline_s = {index}, {count}, "{address}", {deadline_s}
+    socket.gethostname = lambda: f"host-{{index}}"
+    from tpusmi.agent import own_slice
+    own_slice.DEADLINE_S = deadline_s
+    tpusmi.start(interval_s=0.5, slice={is_on})
+    import jax
+    jax.distributed.initialize(address, count, index)
+    train = jax.jit(lambda x: x @ x)
+    x = jax.device_put(jax.numpy.eye(64), jax.local_devices()[0])
+    train(x).block_until_ready()
+    say("ready", jax.process_count())
+    slowest, last = 0.0, time.monotonic()
+    while True:
+        x = train(x).block_until_ready()
+        tpusmi.step()
+        has_line = select.select([sys.stdin], [], [], {step_s})[0]
+        now = time.monotonic()
+        slowest, last = max(slowest, now - last), now
+        if not has_line:
+            continue
+        line = sys.stdin.readline().strip()
+        if line == "slowest":
+            say(slowest)
+            slowest = 0.0
+        elif line == "stop":
+            tpusmi.stop()
+            say(time.monotonic() - now)
+        else:
+            os._exit(0)  # JAX's own end waits for all processes
+"""
+
+
+class Member(NamedTuple):
+    """One process of the job."""
+
+    job: Job
+    viewer: Collector
+    directory: Path
+    """Where its segment is, alone."""
+
+    def slice(self) -> Slice | None:
+        """What its viewer shows now."""
+        return self.viewer.read_once().slice
+
+    def hosts(self) -> dict[str, SliceProcess]:
+        """The same, by host name; empty without a slice."""
+        shown = self.slice()
+        return {} if shown is None else {h.name: h for h in shown.hosts}
+
+    def slowest_step_s(self) -> float:
+        """The longest step since this was last asked."""
+        self.job.tell("slowest")
+        return float(self.job.hear())
+
+
+@contextmanager
+def slice_job(
+    directory: Path, count: int, *, is_on: bool = True, **more: str
+) -> Iterator[list[Member]]:
+    """A job of that many processes, all of them taking steps. `more` is for the environment."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with ExitStack() as stack:
+        members = []
+        for index in range(count):
+            code = CODE.format(
+                index=index,
+                count=count,
+                address=address,
+                deadline_s=DEADLINE_S,
+                step_s=STEP_S,
+                is_on=is_on,
+            )
+            place = directory / f"host-{index}"
+            place.mkdir()
+            started = stack.enter_context(job(place, code, **more))
+            members.append(Member(started, collector(place), place))
+        for member in members:
+            assert member.job.hear() == f"ready {count}"
+        yield members
+
+
+def all_live(members: list[Member]) -> list[Slice]:
+    """The slice from each viewer, once each of them shows every member live and with steps."""
+
+    def look() -> list[Slice] | None:
+        shown = [s for s in (m.slice() for m in members) if s is not None]
+        is_whole = len(shown) == len(members) and all(
+            [h.process_index for h in s.hosts] == [*range(len(members))]
+            and all(h.state == "live" and h.step_time_s for h in s.hosts)
+            for s in shown
+        )
+        return shown if is_whole else None
+
+    return until(look, what="the whole slice in each viewer")
