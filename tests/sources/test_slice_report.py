@@ -89,7 +89,8 @@ def test_text_is_cut_and_cleaned() -> None:
 def test_lines_that_say_nothing_are_left_out() -> None:
     row = slice_line(1)[3]
     bad = [[], [1], [1, 0.5, 0.0, "x"], [9, 0.5, 0.0, row], [-1, 0.5, 0.0, row],
-           [1.5, 0.5, 0.0, row], [1, None, 0.0, row], [1, -3.0, 0.0, row], [1, 0.5, 0.0, [2, *row[1:]]]]  # fmt: skip
+           [1.5, 0.5, 0.0, row], [1, None, 0.0, row], [1, -3.0, 0.0, row],
+           [1, 0.5, 0.0, [2, *row[1:]]]]  # fmt: skip
     assert [h.process_index for h in hosts_of(*bad, slice_line(2))] == [2]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from support.device_feeds import v5e_chips
 from support.feeds import Job, MomentFeed, ScriptedFeed
 from support.memory_histories import MIB
+from support.slice_feeds import slice_of_hosts
 from support.watched_memory import Moment
 from tpusmi.merge.advice import advised
 from tpusmi.merge.memory_watch import MemoryWatch
@@ -180,6 +181,15 @@ def _growing(**fields: Any) -> Callable[[Snapshot], Snapshot]:
     return changed
 
 
+def _slice(changes: Mapping[int, Mapping[str, Any]]) -> Callable[[Snapshot], Snapshot]:
+    """The first job is one of eight hosts, some of which differ."""
+
+    def changed(s: Snapshot) -> Snapshot:
+        return s._replace(slices=(slice_of_hosts(8, s.processes[0].key, s.at_s, changes),))
+
+    return changed
+
+
 def _lock(state: LockState, message: str, pids: tuple[int, ...] = ()) -> LockFile:
     return LockFile("/tmp/libtpu_lockfile", state, owner="grace", pids=pids, message=message)
 
@@ -236,6 +246,15 @@ MAKERS: Mapping[str, Callable[[Snapshot], Snapshot]] = {
     "memory_grows.lines": _growing(keeps=("live_array_bytes", "hbm_used_bytes")),
     "memory_grows.programs": _growing(keeps=("hbm_used_bytes",)),
     "memory_grows.bare": _growing(keeps=("hbm_used_bytes",), interval_s=None, sampled_at_s=None),
+    "slice_silent": _slice({3: {"age_s": 12.0}}),
+    "slice_straggler": _slice({3: {"step_time_s": 0.5}}),
+    "slice_straggler.behind": _slice({3: {"steps": 1}}),
+    "slice_memory": _slice({3: {"used": 15}}),
+    "slice_clock": _slice({3: {"clock_difference_s": -12.0}}),
+    "slice_off": _agent(
+        "slice_off",
+        "the other hosts of this job are not read: the coordinator has not answered for 10 s",
+    ),
     "cpu_fallback": _agent(
         "cpu_fallback", "JAX runs on the CPU although 8 TPU functions are on the PCI bus"
     ),

@@ -1,7 +1,13 @@
-"""Which slices a snapshot shows, and in which order."""
+"""Which slices a snapshot shows, in which order, and what is wrong in one."""
 
 from __future__ import annotations
 
+import time
+
+import pytest
+from support.slice_feeds import Changes, slice_of_hosts
+
+from tpusmi.merge.slice_notices import of_slice
 from tpusmi.merge.slices import SLICES_MOST, slices
 from tpusmi.model import Process, ProcessKey, State
 from tpusmi.model.slice_hosts import Slice
@@ -56,3 +62,75 @@ def test_very_many_slices_are_not_shown() -> None:
     processes = [process(i) for i in range(1, 50)]
     reported = [of(p, job=p.pid) for p in processes]
     assert len(pids(*reported, processes=processes)) == SLICES_MOST
+
+
+# What is wrong in one.
+
+KEY = ProcessKey(4, 5)
+
+
+def messages(changes: Changes, hosts: int = 8) -> list[str]:
+    return [n.message for n in of_slice(slice_of_hosts(hosts, KEY, 10.0, changes))]
+
+
+def test_where_all_hosts_are_alike_there_is_nothing_to_say() -> None:
+    assert messages({}) == []
+
+
+def test_hosts_that_are_not_heard_of_are_named() -> None:
+    (text,) = messages({i: {"age_s": 12.0} for i in (1, 4, 5, 6, 7)})
+    assert text == (
+        "5 hosts of 8 have stopped reporting: t1v-n-7b8e-w-1 (process 1), "
+        "t1v-n-7b8e-w-4 (process 4), t1v-n-7b8e-w-5 (process 5), 2 more"
+    )
+
+
+def test_the_slowest_host_is_named_with_its_step_time() -> None:
+    (text,) = messages({2: {"step_time_s": 0.5}, 3: {"step_time_s": 0.31}})
+    assert text == (
+        "slower steps than the usual 0.245 s: t1v-n-7b8e-w-2 (process 2) 0.5 s, "
+        "t1v-n-7b8e-w-3 (process 3) 0.31 s"
+    )
+
+
+def test_two_hosts_say_nothing_about_which_of_them_is_slow() -> None:
+    assert messages({1: {"step_time_s": 0.5, "used": 15}}, hosts=2) == []
+
+
+def test_a_host_that_is_behind_is_named() -> None:
+    (text,) = messages({6: {"steps": 120_000}})
+    assert text.startswith("behind the other hosts: t1v-n-7b8e-w-6 (process 6) ")
+
+
+def test_a_report_that_is_late_makes_no_host_slow() -> None:
+    # A report of 5 seconds ago has 20 steps less, and so has that of a period of 100 s.
+    assert messages({6: {"steps": 120_380, "age_s": 5.0}}) == []
+    old = {"period_s": 100.0, "age_s": 90.0, "steps": 120_400 - 375}
+    assert messages({6: old}) == []
+
+
+def test_a_host_that_counts_no_steps_is_not_behind() -> None:
+    assert messages({6: {"steps": None, "step_time_s": None}}) == []
+
+
+def test_the_host_with_most_memory_in_use_is_named() -> None:
+    (text,) = messages({6: {"used": 15}})
+    assert text == "more memory in use than the usual 52 %: t1v-n-7b8e-w-6 (process 6) 96 %"
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(75.0, "1m15s ahead"), (-12.4, "12s behind")])
+def test_a_clock_that_differs_is_named(seconds: float, words: str) -> None:
+    (text,) = messages({6: {"clock_difference_s": seconds}})
+    assert text == f"another time than on this host: t1v-n-7b8e-w-6 (process 6) {words}"
+
+
+def test_a_host_that_is_silent_is_not_judged_by_what_it_said() -> None:
+    changes = {6: {"age_s": 60.0, "step_time_s": 9.0, "used": 15, "clock_difference_s": 99.0}}
+    assert len(messages(changes)) == 1
+
+
+def test_a_thousand_hosts_take_little_time() -> None:
+    whole = slice_of_hosts(1000, KEY, 10.0)
+    began_s = time.thread_time()
+    [*of_slice(whole.aged(11.0))]
+    assert time.thread_time() - began_s < 0.2

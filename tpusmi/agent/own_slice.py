@@ -154,8 +154,10 @@ class OwnSlice:
     @property
     def notes(self) -> dict[str, str]:
         """The warning that it is off, by its code."""
-        text = f"the other hosts of this job are not read: {self.failure}"
-        return {"slice_off": text} if self.failure else {}
+        notes = {}
+        if self.failure:
+            notes["slice_off"] = f"the other hosts of this job are not read: {self.failure}"
+        return notes
 
     def find(self) -> int:
         """End what was, and look for the service: how many processes there are to be room for."""

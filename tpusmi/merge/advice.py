@@ -128,6 +128,30 @@ TABLE: Mapping[str, Entry] = {
         "The memory in use has only grown for minutes, of a job without an agent.",
         "call tpusmi.start() in it to see which lines of code hold the memory",
     ),
+    "slice_silent": Entry(
+        "Hosts of the job are no longer heard of: collectives will wait for them.",
+        "look there: `tpusmi ps` shows if the job lives; else restart the job without that host",
+    ),
+    "slice_straggler": Entry(
+        "A host takes longer for its steps than the others, and the whole slice waits for it.",
+        "run tpusmi there: is a chip throttled, or its CPU or its input slow?",
+    ),
+    "slice_straggler.behind": Entry(
+        "A host has taken fewer steps than the others.",
+        "see where it waits: `py-spy dump` of the job on that host",
+    ),
+    "slice_memory": Entry(
+        "A host holds more device memory than the others, and runs out of it first.",
+        "check the shardings: m on that host shows the lines of code that hold its memory",
+    ),
+    "slice_clock": Entry(
+        "The clock of a host is wrong, or this one's is: logs and traces of them do not match.",
+        "let chrony or systemd-timesyncd set the clock on that host",
+    ),
+    "slice_off": Entry(
+        "The agent no longer reads the other hosts of its job. The job is not affected.",
+        "look at each host by itself; if process 0 of the job hangs, restart the job",
+    ),
     "cpu_fallback": Entry(
         "There are TPUs, and JAX runs on the CPU without having been told to.",
         "check JAX_PLATFORMS, that jax[tpu] is installed, and who has the TPU: `tpusmi ps`",
@@ -170,6 +194,7 @@ OF_AGENTS = frozenset(
         "no_memory_profile",
         "no_utilization",
         "no_profiler_server",
+        "slice_off",
         "compilations_missed",
         "flops_ignored",
         "flops_unknown",

@@ -37,7 +37,7 @@ PERSISTENT, UNUSABLE = 6, 10
 
 
 def notices(s: Snapshot) -> tuple[Notice, ...]:
-    """Every notice of a snapshot: of the chips first, then of each living process.
+    """Every notice of a snapshot: of the chips first, then of each living process, then of slices.
 
     None of a process that is not verified: its number may be another's.
     """
@@ -48,6 +48,10 @@ def notices(s: Snapshot) -> tuple[Notice, ...]:
             collected += _of_verdict(p)
             collected += p.warnings
             collected += _of_use(s, p)
+    if s.slices:
+        from tpusmi.merge.slice_notices import of_slice
+
+        collected += [n for x in s.slices for n in of_slice(x)]
     return tuple(collected)
 
 

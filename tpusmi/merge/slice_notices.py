@@ -1,0 +1,127 @@
+"""What a person can act on in a slice: hosts that are not heard of, that are slow, that hold more
+memory than others, or whose clock is wrong. Pure.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+
+from tpusmi.merge.advice import notice
+from tpusmi.model import Notice, SliceState
+from tpusmi.model.slice_hosts import Slice, SliceProcess
+from tpusmi.text import counted, elapsed, noun
+
+NAMED_MOST = 3
+"""How many hosts a notice names; of more it says how many there are."""
+LEAST = 3
+"""Hosts from which on one can be slower than the others."""
+SLOWER = 1.2
+"""A step that takes this many times as long as on the others makes the whole slice slow."""
+BEHIND_S = 30.0
+"""How far a host may be behind the others, by their steps: more than reports are late."""
+UNEVEN_PERCENT = 20.0
+"""Share of the memory by which the fullest host may be above the median."""
+CLOCK_S = 5.0
+"""Difference of two clocks from which on logs and traces mislead."""
+
+
+def of_slice(s: Slice) -> Iterator[Notice]:
+    """The notices about a slice."""
+    live = [h for h in s.hosts if h.state == SliceState.LIVE]
+    yield from _silent(s)
+    yield from _slow(s, live)
+    yield from _behind(s, live)
+    yield from _uneven(s, live)
+    yield from _clocks(s, live)
+
+
+def _silent(s: Slice) -> Iterator[Notice]:
+    silent = [h for h in s.hosts if h.state == SliceState.STOPPED]
+    if silent:
+        count = f"{counted(len(silent), 'host')} of {s.process_count}"
+        has = noun(len(silent), "has", "have")
+        text = f"{count} {has} stopped reporting: {_named(silent, lambda h: '')}"
+        yield notice("slice_silent", text, s.pid, since_s=max(h.age_s for h in silent))
+
+
+def _slow(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
+    times = [h.step_time_s for h in live if h.step_time_s]
+    if len(times) < LEAST:
+        return
+    usual_s = median(times)
+    slow = [h for h in live if h.step_time_s and h.step_time_s > SLOWER * usual_s]
+    if slow:
+        slow.sort(key=lambda h: -(h.step_time_s or 0.0))
+        text = _named(slow, lambda h: f" {_seconds(h.step_time_s or 0.0)}")
+        message = f"slower steps than the usual {_seconds(usual_s)}: {text}"
+        yield notice("slice_straggler", message, s.pid)
+
+
+def _behind(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
+    """Hosts that have taken fewer steps, which those of one program do in the same order."""
+    ahead = {h: steps for h in live if (steps := _steps_now(h)) is not None}
+    times = [h.step_time_s for h in ahead if h.step_time_s]
+    if len(times) < LEAST:
+        return
+    usual, step_s = median(ahead.values()), median(times)
+    late = [h for h, steps in ahead.items() if (usual - steps) * step_s > BEHIND_S]
+    if late:
+        text = _named(late, lambda h: f" {usual - ahead[h]:.0f} steps")
+        yield notice("slice_straggler.behind", f"behind the other hosts: {text}", s.pid)
+
+
+def _steps_now(h: SliceProcess) -> float | None:
+    """How many steps it has taken by now, if it goes on as it did; None where that is unknown."""
+    if h.steps is None or not h.step_time_s:
+        return None
+    since_s = h.since_last_step_s or 0.0
+    is_going_on = since_s < 3 * h.step_time_s
+    return h.steps + (h.age_s / h.step_time_s if is_going_on else 0.0)
+
+
+def _uneven(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
+    percents = {h: percent for h in live if (percent := fullest_percent(h)) is not None}
+    if len(percents) < LEAST:
+        return
+    usual = median(percents.values())
+    full = [h for h, percent in percents.items() if percent - usual > UNEVEN_PERCENT]
+    if full:
+        full.sort(key=lambda h: -percents[h])
+        text = _named(full, lambda h: f" {percents[h]:.0f} %")
+        yield notice(
+            "slice_memory", f"more memory in use than the usual {usual:.0f} %: {text}", s.pid
+        )
+
+
+def fullest_percent(h: SliceProcess) -> float | None:
+    """The share of its memory that is in use on the fullest of its devices; None if unknown."""
+    shares = (
+        100.0 * d.hbm_used_bytes / d.hbm_limit_bytes
+        for d in h.devices
+        if d.hbm_used_bytes is not None and d.hbm_limit_bytes
+    )
+    return max(shares, default=None)
+
+
+def _clocks(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
+    """Clocks that differ from this host's by more than could be seen only in a long period."""
+    most_s = max(CLOCK_S, s.period_s)
+    wrong = [h for h in live if abs(h.clock_difference_s or 0.0) > most_s]
+    if wrong:
+        text = _named(wrong, _by_how_much)
+        yield notice("slice_clock", f"another time than on this host: {text}", s.pid)
+
+
+def _by_how_much(h: SliceProcess) -> str:
+    seconds = h.clock_difference_s or 0.0
+    return f" {elapsed(abs(seconds))} {'ahead' if seconds > 0 else 'behind'}"
+
+
+def _named(hosts: Sequence[SliceProcess], figure: Callable[[SliceProcess], str]) -> str:
+    """`host-3 (process 3) 0.35s, host-5 (process 5) 0.31s, 7 more`"""
+    names = [f"{h.name} (process {h.process_index}){figure(h)}" for h in hosts[:NAMED_MOST]]
+    more = len(hosts) - NAMED_MOST
+    return ", ".join([*names, *([f"{more} more"] if more > 0 else [])])
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.3g} s"
