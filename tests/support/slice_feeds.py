@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from support.feeds import MomentFeed, two_jobs
+from tpusmi.merge.notices import notices
 from tpusmi.model import Phase, ProcessKey
 from tpusmi.model.slice_hosts import Slice, SliceDevice, SliceProcess
 
@@ -59,3 +61,22 @@ def slice_of_hosts(
         at_s=at_s,
         hosts=tuple(hosts),
     ).aged(at_s)
+
+
+TROUBLED: Changes = {
+    1: {"clock_difference_s": 75.0, "warnings": ("no_memory_profile",)},
+    2: {"age_s": 14.0},
+    3: {"step_time_s": 0.5},
+}
+"""One host has a wrong clock, one is not heard of, and one is slow."""
+
+
+def feed_of_slice(*counts: int, changes: Changes | None = None) -> MomentFeed:
+    """Two jobs on this machine, each of them with that many hosts if there is a count for it."""
+    s = two_jobs().snapshot()
+    slices = tuple(
+        slice_of_hosts(count, p.key, s.at_s, changes)._replace(job=p.pid)
+        for count, p in zip(counts, s.processes, strict=False)
+    )
+    s = s._replace(slices=slices)
+    return MomentFeed(s._replace(warnings=notices(s)))

@@ -66,6 +66,7 @@ def past(s: Snapshot, history: History, at_s: float) -> Snapshot:
         latencies=(),
         cores=(),
         visibility=s.visibility._replace(nodes=()),
+        slices=(),  # the past of other hosts is not kept
     )
 
 

@@ -70,7 +70,7 @@ def _behind(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
 
 
 def _steps_now(h: SliceProcess) -> float | None:
-    """How many steps it has taken by now, if it goes on as it did; None where that is unknown."""
+    """How many steps it has taken so far, if it goes on as it did; None where that is unknown."""
     if h.steps is None or not h.step_time_s:
         return None
     since_s = h.since_last_step_s or 0.0
@@ -79,7 +79,7 @@ def _steps_now(h: SliceProcess) -> float | None:
 
 
 def _uneven(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
-    percents = {h: percent for h in live if (percent := fullest_percent(h)) is not None}
+    percents = {h: max(shares) for h in live if (shares := h.memory_percents)}
     if len(percents) < LEAST:
         return
     usual = median(percents.values())
@@ -90,16 +90,6 @@ def _uneven(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
         yield notice(
             "slice_memory", f"more memory in use than the usual {usual:.0f} %: {text}", s.pid
         )
-
-
-def fullest_percent(h: SliceProcess) -> float | None:
-    """The share of its memory that is in use on the fullest of its devices; None if unknown."""
-    shares = (
-        100.0 * d.hbm_used_bytes / d.hbm_limit_bytes
-        for d in h.devices
-        if d.hbm_used_bytes is not None and d.hbm_limit_bytes
-    )
-    return max(shares, default=None)
 
 
 def _clocks(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:
@@ -124,4 +114,4 @@ def _named(hosts: Sequence[SliceProcess], figure: Callable[[SliceProcess], str])
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.3g} s"
+    return f"{seconds:.3g}s"

@@ -53,6 +53,15 @@ class SliceProcess(NamedTuple):
     devices: tuple[SliceDevice, ...]
     state: SliceState = SliceState.LIVE
 
+    @property
+    def memory_percents(self) -> list[float]:
+        """The share of its memory that is in use, of each device of which that is known."""
+        return [
+            100.0 * d.hbm_used_bytes / d.hbm_limit_bytes
+            for d in self.devices
+            if d.hbm_used_bytes is not None and d.hbm_limit_bytes
+        ]
+
 
 class Slice(NamedTuple):
     """All processes of one job, by their numbers. Processes without an agent are missing."""

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import dropwhile, islice
 
-from tpusmi.model import AGENT, FAILED, HOLDERS, OK, SYSFS, Core, Device, Latency, Snapshot, State
+from tpusmi.model import (
+    AGENT,
+    FAILED,
+    HOLDERS,
+    OK,
+    SYSFS,
+    Core,
+    Device,
+    Latency,
+    SliceState,
+    Snapshot,
+    State,
+)
 from tpusmi.report import concerns, rows, verdicts, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, Cell, ColumnSpec, filled
 from tpusmi.report.select import NO_MATCH, recent, remarks
@@ -22,6 +34,10 @@ from tpusmi.report.text_grid import (
     painted,
 )
 from tpusmi.text import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tpusmi.model.slice_hosts import Slice
 
 _HIDDEN = {
     State.DEAD: "ended earlier",
@@ -104,7 +120,24 @@ def _lines(s: Snapshot, sheet: Sheet, with_processes: bool) -> Iterator[str]:
     if s.cores:
         yield ""
         yield from grid(_CORES, [_core(core) for core in s.cores], sheet)
+    for x in s.slices:
+        yield from _slice(x, sheet)
     yield from _remarks(s, color, bool(processes or devices))
+
+
+def _slice(x: Slice, sheet: Sheet) -> Iterator[str]:
+    """The hosts of a job that has several: of very many, the worst."""
+    from tpusmi.report import slice_table
+
+    columns, hosts = slice_table.rows_of(x)
+    shown = slice_table.worst(hosts, slice_table.PLAIN_MOST)
+    silent = {i for i, row in enumerate(shown) if row.host.state != SliceState.LIVE}
+    yield ""
+    yield slice_table.headline(x)
+    yield from grid(columns, [row.cells for row in shown], sheet, silent)
+    if len(shown) < len(hosts):
+        text = f"{counted(len(hosts) - len(shown), 'more host')}: see --json"
+        yield painted(text, DIM, sheet.color)
 
 
 def _loads(

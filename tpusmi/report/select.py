@@ -77,7 +77,9 @@ def selected(snapshot: Snapshot, selection: Selection, devices_alone: bool = Fal
     if selection.devices or selection.chips:
         chips = {d.chip for d in devices}
         notices = tuple(n for n in notices if n.chip is None or n.chip in chips)
-    return snapshot._replace(processes=processes, devices=devices, warnings=notices)
+    kept = {p.key for p in processes}
+    slices = tuple(x for x in snapshot.slices if x.process in kept)
+    return snapshot._replace(processes=processes, devices=devices, warnings=notices, slices=slices)
 
 
 def _in_sight(snapshot: Snapshot, selection: Selection) -> list[Device]:

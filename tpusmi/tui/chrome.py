@@ -78,7 +78,15 @@ def _left(scene: Scene, page: str) -> Row:
         (" root" if scene.is_root else "", "warn"),
         (f"  {_devices(look, snapshot)}  {counted(live, 'job')}", "plain"),
         (claims, "dim"),
+        (_slice(snapshot) if page != "slice" else "", "plain"),
     )
+
+
+def _slice(snapshot: Snapshot) -> str:
+    """`  slice of 64 processes`; empty without a slice."""
+    own = snapshot.slice
+    several = "" if own is None else counted(own.process_count, "process", "processes")
+    return f"  slice of {several}" if several else ""
 
 
 def _right(scene: Scene, page: str) -> Row:

@@ -10,6 +10,7 @@ from textual.binding import Binding
 from tpusmi.report import rows, words
 from tpusmi.report.columns import DEVICE_COLUMNS, PROCESS_COLUMNS, ColumnSpec
 from tpusmi.report.concerns import MARK as WARNED
+from tpusmi.report.slice_table import HOST_COLUMNS
 from tpusmi.tui.draw.look import Glyphs
 from tpusmi.tui.draw.table import MARK
 from tpusmi.tui.help_words import WORDS
@@ -42,6 +43,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Open the selected row": "enter",
         "Device / memory / job": "open",
         "Profile of a job": "profile",
+        "All hosts of a job": "#slice",
         "Back": "step_back",
         "Find a command by name": "palette",
         "This help": "help",
@@ -79,6 +81,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "Sort by the next column": "sort",
         "Sort: o, column's letter": "order",
         "Reverse the order": "reverse",
+        "Next order of the hosts": "next_order",
     },
     "End processes": {
         "Select next stale holder": "stale",
@@ -195,11 +198,13 @@ def columns_of(page: str) -> list[Section]:
         "job": ("processes",),
         "memory": ("memory",),
         "profile": (),
+        "slice": ("hosts",),
     }
     entries = {
         "devices": _helps(DEVICE_COLUMNS),
         "processes": _helps(PROCESS_COLUMNS),
         "memory": MEMORY_COLUMNS,
+        "hosts": _helps(HOST_COLUMNS),
     }
     return [Section(f"Columns of {name}", entries[name]) for name in tables[page]]
 

@@ -47,6 +47,11 @@ WORDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("compiled", "XLA programs compiled, and for how long."),
         ("agent", "What tpusmi's thread in the job costs, and its newest sample."),
     ),
+    "slice": (
+        ("stopped reporting", "Its agent has said nothing for three of its periods."),
+        ("without an agent", "Processes of the job that did not call tpusmi.start()."),
+        ("240 ms*", "The slowest step of all hosts."),
+    ),
     "profile": (
         ("captured", "How long ago the trace ended. The page shows that moment alone."),
         ("duty cycle", "Share of the captured time with an operation running on the device."),

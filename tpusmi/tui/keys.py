@@ -83,6 +83,7 @@ LAST = [
 EVERYWHERE = [*FIRST, *LAST]
 
 MAIN = [
+    key("S", "app.open('slice')", "Slice", "slice", "Open the slice page: all hosts of the job"),
     key("enter", "enter", "Open", "open", "Open the selected device or job", "Enter"),
     key("tab,shift+tab", "panel", "Panel", "panel", "Switch between devices and processes"),
     key("slash", "filter", "Filter", "filter", FILTER, "/"),

@@ -10,7 +10,13 @@ from tpusmi.tui.keys import EVERYWHERE, MAIN
 from tpusmi.tui.page import Page
 from tpusmi.tui.scene import Scene
 
-NAMES = {"device": "DevicePage", "memory": "MemoryPage", "job": "JobPage", "profile": "ProfilePage"}
+NAMES = {
+    "device": "DevicePage",
+    "memory": "MemoryPage",
+    "job": "JobPage",
+    "profile": "ProfilePage",
+    "slice": "SlicePage",
+}
 """Pages opened from the main page, each loaded when it is first opened."""
 
 

@@ -1,0 +1,69 @@
+"""The slice page: what its keys do."""
+
+from __future__ import annotations
+
+from support.dashboards import dashboard, press, text
+from support.slice_feeds import TROUBLED, feed_of_slice
+
+
+async def test_s_opens_it_and_escape_leaves_it() -> None:
+    async with dashboard(feed_of_slice(8)) as pilot:
+        assert "slice of 8 processes" in text(pilot, "header")
+        await press(pilot, "S")
+        assert "slice of pid" in text(pilot, "slice")
+        assert "slice of 8 processes" not in text(pilot, "header")
+        await press(pilot, "escape")
+        assert pilot.app.page.NAME == ""
+
+
+async def test_o_sorts_the_hosts() -> None:
+    async with dashboard(feed_of_slice(8, changes={5: {"step_time_s": 0.4}})) as pilot:
+        await press(pilot, "S")
+        assert hosts(text(pilot, "slice"))[0] == "t1v-n-7b8e-w-0"
+        await press(pilot, "o")
+        assert "sorted by worst first" in text(pilot, "slice")
+        assert hosts(text(pilot, "slice"))[0] == "t1v-n-7b8e-w-5"
+
+
+async def test_a_long_list_scrolls_to_its_end() -> None:
+    async with dashboard(feed_of_slice(100), (100, 20)) as pilot:
+        await press(pilot, "S")
+        assert "more hosts (PgDn)" in text(pilot, "slice")
+        await press(pilot, "end")
+        assert hosts(text(pilot, "slice"))[-1] == "t1v-n-7b8e-w-99"
+        await press(pilot, "home", "down")
+        assert hosts(text(pilot, "slice"))[0] == "t1v-n-7b8e-w-1"
+
+
+async def test_tab_shows_the_next_job() -> None:
+    async with dashboard(feed_of_slice(8, 4)) as pilot:
+        await press(pilot, "S")
+        assert "8 processes, 8 live" in text(pilot, "slice")
+        assert "1 of 2 jobs" in text(pilot, "slice")
+        await press(pilot, "tab")
+        assert "4 processes, 4 live" in text(pilot, "slice")
+        await press(pilot, "tab")
+        assert "8 processes, 8 live" in text(pilot, "slice")
+
+
+async def test_the_past_of_other_hosts_is_not_made_up() -> None:
+    async with dashboard(feed_of_slice(8)) as pilot:
+        await press(pilot, "S")
+        scene = pilot.app.scene
+        scene.snapshot = scene.snapshot._replace(slices=())
+        pilot.app.page.draw_body(scene.snapshot)
+        assert "No job of several hosts" in text(pilot, "slice")
+
+
+async def test_every_notice_about_the_slice_is_on_its_page() -> None:
+    async with dashboard(feed_of_slice(8, changes=TROUBLED), (120, 40)) as pilot:
+        await press(pilot, "S")
+        shown = text(pilot, "slice")
+        for words in ("has stopped reporting", "slower steps than", "another time than"):
+            assert words in shown
+
+
+def hosts(shown: str) -> list[str]:
+    """The hosts of the table, from top to bottom."""
+    rows = (line.split() for line in shown.splitlines())
+    return [row[0] for row in rows if row and row[0].startswith("t1v-n-")]

@@ -1,0 +1,1 @@
+"""The slice page: every host of a job that has several."""

@@ -1,0 +1,134 @@
+"""The slice page: every host of a job that has several, as the agents in it tell each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpusmi.model import Process, SliceState, Snapshot
+from tpusmi.model.slice_hosts import Slice
+from tpusmi.report import slice_table
+from tpusmi.report.slice_table import ORDERS, SliceRow
+from tpusmi.report.text_grid import Sheet, grid
+from tpusmi.tui.draw.look import Look, Row
+from tpusmi.tui.draw.notice_lines import notice_rows
+from tpusmi.tui.keys import key
+from tpusmi.tui.page import ScrollPage, stepped
+from tpusmi.tui.scene import Scene
+
+KEYS = [
+    key(
+        "o", "next_order", "Order", "slice-order", "Sort by process, worst, step, memory, age", "o"
+    ),
+    key("tab", "step(1)", "Next", "slice-next", "Next job of several hosts"),
+    key("shift+tab", "step(-1)", "Before", "slice-before", "Previous job of several hosts"),
+    key("down", "line(1)", "Line down", "slice-line-down", "Scroll a line down"),
+    key("up", "line(-1)", "Line up", "slice-line-up", "Scroll a line up"),
+    key("pagedown", "scroll(1)", "Further", "slice-down", "Scroll the page down"),
+    key("pageup", "scroll(-1)", "Back", "slice-up", "Scroll the page up"),
+    key("home", "jump(0)", "Top", "slice-top", "Scroll to the top of the page"),
+    key("end", "jump(1)", "Bottom", "slice-bottom", "Scroll to the end of the page"),
+]
+NONE = (
+    "No job of several hosts is seen here. There is one when `jax.distributed.initialize()` joined "
+    "its processes, each of them calls `tpusmi.start()`, and one of them runs on this machine."
+)
+
+NO_PAST = "The past of other hosts is not kept: n returns to now."
+
+
+class SlicePage(ScrollPage):
+    """The hosts of one job."""
+
+    NAME = "slice"
+    KEYS = KEYS
+    BINDINGS = [*KEYS]  # noqa: RUF012  # Textual's name and type
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._order = ORDERS[0]
+        self._job: int | None = None
+        """The job that the user has chosen; None is the first."""
+
+    @property
+    def targets(self) -> tuple[Process, ...]:
+        """Its process on this machine: no other host's can be ended here."""
+        snapshot, own = self.scene.snapshot, self._slice
+        processes = () if snapshot is None or own is None else snapshot.processes
+        return tuple(p for p in processes if own is not None and p.key == own.process)
+
+    def copied(self) -> str:
+        return "" if self._slice is None else "\n".join(h.name for h in self._slice.hosts)
+
+    @property
+    def _slice(self) -> Slice | None:
+        slices = () if self.scene.snapshot is None else self.scene.snapshot.slices
+        chosen = (x for x in slices if x.job == self._job)
+        return next(chosen, next(iter(slices), None))
+
+    def draw_body(self, snapshot: Snapshot) -> None:
+        width, height = self.lines.size
+        own = self._slice
+        if own is None:
+            text = NO_PAST if self.scene.back_s else NONE
+            self.lines.show(self.look.wrapped(text, width, "dim"))
+            return
+        head = [*self._head(snapshot, own, width)]
+        titles, *hosts = self._table(own, width)
+        room = max(0, height - len(head) - 1)
+        self.screen_lines = max(1, room - 1)
+        self.top = min(self.top, max(0, len(hosts) - room))
+        visible = hosts[self.top : self.top + room]
+        below = len(hosts) - self.top - len(visible)
+        if below > 0 and visible:
+            text = f"{self.look.glyphs.down} {below + 1} more hosts (PgDn)"
+            visible[-1] = self.look.line((text, "dim"))
+        self.lines.show([*head, titles, *visible][:height])
+
+    def _head(self, snapshot: Snapshot, own: Slice, width: int) -> Iterator[Row]:
+        """Which job it is, how it is sorted, and what is wrong with its hosts."""
+        look = self.look
+        at = snapshot.slices.index(own)
+        several = f"{at + 1} of {len(snapshot.slices)} jobs" if len(snapshot.slices) > 1 else ""
+        order = f"sorted by {self._order.name}"
+        text = look.joined(part for part in (slice_table.headline(own), several, order) if part)
+        yield look.cell(text, width, "title")
+        for notice in snapshot.warnings:
+            if notice.pid == own.pid and notice.code.startswith("slice_"):
+                yield from notice_rows(look, notice, width)
+        yield ()
+
+    def _table(self, own: Slice, width: int) -> list[Row]:
+        """The titles, then a line for each host."""
+        columns, rows = slice_table.rows_of(own, self._order)
+        lines = [*grid(columns, [row.cells for row in rows], Sheet(color=False, columns=width))]
+        styles = ["bold", *(_style(row) for row in rows)]
+        return [_line(self.look, *pair) for pair in zip(lines, styles, strict=True)]
+
+    # -- keys
+
+    def action_next_order(self) -> None:
+        """Sort by the next quantity."""
+        self._order, self.top = stepped(ORDERS, self._order, 1), 0
+        self.draw()
+
+    def action_step(self, step: int) -> None:
+        """Show the job that many steps further on."""
+        slices = () if self.scene.snapshot is None else self.scene.snapshot.slices
+        if slices and self._slice is not None:
+            self._job = stepped([x.job for x in slices], self._slice.job, step)
+            self.top = 0
+            self.draw()
+
+    def action_line(self, lines: int) -> None:
+        """Scroll by that many lines."""
+        self._scroll(lines)
+
+
+def _line(look: Look, text: str, style: str) -> Row:
+    return look.line((text, style))
+
+
+def _style(row: SliceRow) -> str:
+    if row.host.state != SliceState.LIVE:
+        return "bad"
+    return "warn" if row.is_slowest else "plain"
