@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tpusmi.text import clean, counted, ranges
 from tpusmi.trace.core_trace import PS_PER_S, CoreTrace
 from tpusmi.trace.device_sums import DeviceSums, Work, core_figures, percent, ratio
-from tpusmi.trace.figures import FILE, TRACE, Capture, TraceProfile
+from tpusmi.trace.figures import FILE, SIMULATED_HOST, TRACE, Capture, TraceProfile
 from tpusmi.trace.host_plane import PLANE as HOST_PLANE
 from tpusmi.trace.host_plane import HostPlane, HostTrace
 from tpusmi.trace.limits import TraceLimits
@@ -30,8 +30,6 @@ from tpusmi.trace.tpu_plane import CoreIds, TpuPlane
 from tpusmi.trace.troubles import CaptureError, Trouble, too_many_operations
 from tpusmi.trace.xspace import XPlane, XSpace, read_space
 
-SIMULATED_HOST = "simulated"
-"""The host that tpusmi's simulator names in its traces."""
 ENVIRONMENT_PLANE = "Task Environment"
 LONGEST_NS = 24 * 3600 * 10**9
 """A capture does not take longer than a day."""

@@ -6,10 +6,9 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 
 from tpusmi.text import clean
-from tpusmi.trace.busy_time import SelfTimes, Tally
+from tpusmi.trace.busy_time import EventColumns, SelfTimes, Tally, union_of_lines
 from tpusmi.trace.core_trace import CoreTrace, OperationRow, ProgramRow
 from tpusmi.trace.event_blocks import EventReader, stat_head, stat_messages
-from tpusmi.trace.event_columns import EventColumns, busy_time
 from tpusmi.trace.operation_facts import (
     COLLECTIVES,
     HOST,
@@ -64,7 +63,7 @@ class StreamDevice:
 
     def trace(self, plane: str, index: int, stats: dict[str, StatValue]) -> CoreTrace:
         """The sums."""
-        busy = busy_time(self._lines)
+        busy = union_of_lines(self._lines)
         kind = stats.get("device_vendor")
         return CoreTrace(
             plane=clean(plane, 100),
