@@ -27,7 +27,7 @@ from tpusmi.trace.step_times import (
 from tpusmi.trace.stream_device import GpuPlane, gpu_planes, read_cpu
 from tpusmi.trace.tpu_plane import PLANE as TPU_PLANE
 from tpusmi.trace.tpu_plane import CoreIds, TpuPlane
-from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.trace.troubles import CaptureError, Trouble, too_many_operations
 from tpusmi.trace.xspace import XPlane, XSpace, read_space
 
 SIMULATED_HOST = "simulated"
@@ -42,6 +42,10 @@ NO_OPERATIONS = (
     "profiler does not record devices."
 )
 CUSTOM_LEAST_PERCENT = 1.0
+ROWS_MOST, TIMES_OF_ROW = 1_000_000, 8
+"""Operations, programs and steps of all devices together, and how many times of waits and runs take
+as much memory: each device alone may have a hundred thousand, and a trace ten thousand devices.
+"""
 MESSAGES_MOST = 5
 
 
@@ -73,8 +77,8 @@ def read_trace(path: str, limits: TraceLimits) -> TraceProfile:
 
 def _devices(space: XSpace, file: TraceFile) -> _Devices:
     tpus = [(match, plane) for plane in space.planes if (match := TPU_PLANE.fullmatch(plane.name))]
-    cores = [*_tpu_cores(tpus)]
-    gpus = [] if cores else [GpuPlane(plane, i).read() for i, plane in gpu_planes(space.planes)]
+    cores = _bounded(_tpu_cores(tpus), file)
+    gpus = [] if cores else _bounded(_gpus(space.planes), file)
     host = _host(space.planes, file, with_operations=not (cores or gpus))
     if cores or gpus:
         backend = "tpu" if cores else "gpu"
@@ -92,6 +96,23 @@ def _tpu_cores(tpus: list[tuple[re.Match[str], XPlane]]) -> Iterator[CoreTrace]:
     for match, plane in tpus:
         yield TpuPlane(plane, int(match[1])).read(ids)
         plane.forget()
+
+
+def _gpus(planes: Sequence[XPlane]) -> Iterator[CoreTrace]:
+    return (GpuPlane(plane, index).read() for index, plane in gpu_planes(planes))
+
+
+def _bounded(devices: Iterator[CoreTrace], file: TraceFile) -> list[CoreTrace]:
+    """The devices. Raises CaptureError for more rows of all together than are kept."""
+    cores: list[CoreTrace] = []
+    rows = 0
+    for core in devices:
+        cores.append(core)
+        times = len(core.infeed) + sum(len(program.starts) for program in core.programs)
+        rows += len(core.operations) + len(core.programs) + len(core.steps) + times // TIMES_OF_ROW
+        if rows > ROWS_MOST:
+            raise too_many_operations(file.name)
+    return cores
 
 
 def _host(planes: Sequence[XPlane], file: TraceFile, with_operations: bool) -> HostTrace:
