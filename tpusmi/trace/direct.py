@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from tpusmi.text import clean, counted, ranges
 from tpusmi.trace.core_trace import PS_PER_S, CoreTrace
-from tpusmi.trace.device_sums import DeviceSums, Work, core_figures, percent, ratio
+from tpusmi.trace.device_sums import (
+    DeviceSums,
+    Work,
+    believed,
+    core_figures,
+    of_peak,
+    percent,
+    ratio,
+)
 from tpusmi.trace.figures import FILE, TRACE, Capture, TraceProfile
 from tpusmi.trace.host_plane import PLANE as HOST_PLANE
 from tpusmi.trace.host_plane import HostPlane, HostTrace
@@ -41,7 +49,7 @@ NO_OPERATIONS = (
     "The trace has no operations of any device: the job did not compute anything meanwhile, or its "
     "profiler does not record devices."
 )
-CUSTOM_LEAST_PERCENT = 1.0
+CUSTOM_LEAST_PERCENT = WAITS_LEAST_PERCENT = 1.0
 MESSAGES_MOST = 5
 
 
@@ -136,7 +144,7 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
     captured_s = sums.captured_ps / PS_PER_S
     work = sums.work()
     markers = main_markers(host.markers)
-    flops_per_s = ratio(work.flops, captured_s)
+    possible = _possible_flops(cores)
     longest_ps = max((core.captured_ps for core in cores), default=None)
     profile = TraceProfile(
         capture=capture,
@@ -147,9 +155,9 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
             sum(core.duty_ps for core in cores), sum(core.duty_span_ps for core in cores)
         ),
         idle_percent=percent(sums.captured_ps - sums.busy_ps, sums.captured_ps),
-        mxu_percent=host.mxu_percent or percent(work.flops, _possible_flops(cores)),
-        hbm_bandwidth_percent=percent(work.hbm_bytes, _possible_bytes(cores)),
-        flops_per_s=flops_per_s,
+        mxu_percent=host.mxu_percent or of_peak(work.flops, possible),
+        hbm_bandwidth_percent=of_peak(work.hbm_bytes, _possible_bytes(cores)),
+        flops_per_s=ratio(believed(work.flops, possible), captured_s),
         peak_flops_per_s=sums.peak_flops_per_s,
         peak_hbm_bytes_per_s=sums.peak_hbm_bytes_per_s,
         steps=steps_of_all(cores)
@@ -170,6 +178,7 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
     notes = (
         *_complaints(space),
         *_device_notes(devices, sums, work),
+        *_figure_notes(profile, work),
         *_step_notes(profile, _has_steps(cores) or bool(markers)),
     )
     return profile._replace(sources=_sources(profile), notes=(*notes, *_host_notes(host)))
@@ -237,6 +246,19 @@ def _device_notes(devices: _Devices, sums: DeviceSums, work: Work) -> list[str]:
         notes.append("The trace has hardware counters: xprof's utilization viewer shows them.")
     if devices.backend == "tpu" and work.flops is None:
         notes.append("The trace does not say how many FLOPs its operations have.")
+    return notes
+
+
+def _figure_notes(p: TraceProfile, work: Work) -> list[str]:
+    """What the figures leave out, where a reader would wonder."""
+    notes = []
+    duty, idle = p.duty_cycle_percent, p.idle_percent
+    if None not in (duty, idle) and 100 - duty - idle > WAITS_LEAST_PERCENT:  # type: ignore[operator]
+        notes.append("The duty cycle leaves out infeed and outfeed: waits for the host.")
+    if work.flops and p.flops_per_s is None:
+        notes.append("The operations declare more FLOPs than the devices can do: no FLOP rate.")
+    if work.hbm_bytes and p.hbm_bandwidth_percent is None and p.peak_hbm_bytes_per_s:
+        notes.append("The operations declare more bytes than the devices can move: no bandwidth.")
     return notes
 
 
