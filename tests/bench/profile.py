@@ -10,7 +10,6 @@ analysis and xprof's take for each MiB of a trace, and the most memory of each: 
 the capture before, and of a large one that is made up.
 """
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
@@ -26,7 +25,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parent.parent)  # not this directory: profile is a module
+sys.path.pop(0)  # this directory, whose profile.py is not Python's module
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from support import traces
 from support.reading_traces import readings

@@ -10,7 +10,6 @@ import time
 from typing import Any
 
 from tpusmi.simulate.running import Running
-from tpusmi.simulate.trace_capture import SimulatedCapture
 from tpusmi.simulate.workload import LOADING
 from tpusmi.wire import capture_files
 from tpusmi.wire.capture_messages import (
@@ -114,6 +113,7 @@ class SimulatedCaptures:
         return AgentAnswer(nonce=nonce, state=DONE, trace=path, trace_bytes=len(data))
 
     def _trace(self, taken: _Taken) -> bytes:
+        from tpusmi.simulate.trace_capture import SimulatedCapture
         from tpusmi.simulate.trace_of_workload import trace
 
         duration_s = taken.request.duration_ms / 1000.0

@@ -22,8 +22,6 @@ from tpusmi.trace.xspace import StatValue, XPlane
 
 PLANE = "/host:CPU"
 MEMORY = frozenset(("MemoryAllocation", "MemoryDeallocation"))
-_COMPILE = re.compile(r"backend_compile\w*|(?:\w+::)?\w*Compile(?:Internal)?|XlaCompile\w*")
-_INPUT = re.compile(r"IteratorGetNext\w*|Iterator::\w+|.*DataLoader.*__next__|PyGrain\w+.*")
 _GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc")
 MARKERS_MOST, EVENTS_MOST, DEVICES_MOST = 100_000, 1_000_000, 4096
 OPERATION_STATS = ("hlo_op", "hlo_module", "program_id", "device_ordinal")
@@ -69,6 +67,23 @@ class _Wanted:
         return id in self._ids or self._search(rest) is not None
 
 
+def _is_compilation(name: str) -> bool:
+    """True for `backend_compile`, `PjRtClient::Compile`, `CompileInternal` and the like."""
+    is_word = name.replace("::", "_", 1).isidentifier()
+    prefixes = ("backend_compile", "XlaCompile")
+    return is_word and (
+        name.startswith(prefixes) or name.removesuffix("Internal").endswith("Compile")
+    )
+
+
+def _is_wait_for_input(name: str) -> bool:
+    """True for the outer iterator of tf.data, for the loaders of PyTorch and for PyGrain."""
+    if name.startswith("Iterator::"):
+        return name.removeprefix("Iterator::").isidentifier()
+    is_loader = name.endswith("__next__") and "DataLoader" in name
+    return is_loader or name.startswith(("IteratorGetNext", "PyGrain"))
+
+
 class HostPlane:
     """One host plane, as it is read."""
 
@@ -91,9 +106,9 @@ class HostPlane:
         for id, name in self._plane.kind_names():
             if name in MEMORY:
                 kinds[id] = "memory"
-            elif _COMPILE.fullmatch(name):
+            elif _is_compilation(name):
                 kinds[id] = "compile"
-            elif _INPUT.fullmatch(name):
+            elif _is_wait_for_input(name):
                 kinds[id] = "input"
         return kinds
 
