@@ -37,7 +37,8 @@ class ProfileEvidence(NamedTuple):
     """Percentages are of the captured time of all cores, where nothing else is given."""
 
     input_percent: float | None = None
-    """A share of the step time."""
+    """A share of the step time, where that is known, else of the captured time."""
+    input_of: str = "step time"
     idle_percent: float | None = None
     """Without what already counts as waiting for input, or as starting small programs."""
     idle_small_percent: float | None = None
@@ -126,6 +127,7 @@ def _waiting(p: TraceProfile) -> Fields:
     bound = p.input_bound_percent
     return {
         "input_percent": p.shares.infeed_percent if bound is None else bound,
+        "input_of": "captured time" if bound is None else "step time",
         "compile_percent": p.shares.compile_percent,
         "collectives_percent": p.shares.collectives_percent,
         "collectives": named(collectives),
@@ -166,7 +168,7 @@ def _operations(p: TraceProfile) -> Fields:
     )
     own = [o for o in p.operations if not is_wait(o)]
     most = max(own, key=lambda o: o.self_percent, default=None)
-    claims = max(p.operations, key=lambda o: o.mxu_percent or 0.0, default=None)
+    claims = max(p.operations, key=lambda o: _claimed_percent(p, o), default=None)
     judged = any(o.bound_by for o in p.operations)
     return {
         "layout_percent": layout,
@@ -175,9 +177,16 @@ def _operations(p: TraceProfile) -> Fields:
         "hbm_bound": named(slow),
         "top_percent": most and most.self_percent,
         "top": named([most]) if most else "",
-        "overclaimed_percent": claims and claims.mxu_percent,
+        "overclaimed_percent": claims and _claimed_percent(p, claims),
         "overclaimed": named([claims]) if claims else "",
     }
+
+
+def _claimed_percent(p: TraceProfile, o: Operation) -> float:
+    """What of the peak the FLOP rate is that an operation claims; 0 where it claims none."""
+    peak = p.peak_flops_per_s
+    rate = 100 * o.flops_per_s / peak if o.flops_per_s and peak else 0.0
+    return max(rate, o.mxu_percent or 0.0)
 
 
 def _mxu(p: TraceProfile) -> Fields:
