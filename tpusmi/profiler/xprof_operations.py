@@ -12,21 +12,17 @@ from tpusmi.profiler.xprof_tables import (
     measured,
     members,
     objects,
-    percent_of,
     scaled,
     with_column,
 )
 from tpusmi.text import clean
 from tpusmi.trace.figures import Operation, TimeShares
 from tpusmi.trace.operation_facts import COLLECTIVES, COMPUTE, HOST, INFEED, OUTFEED, share_of
+from tpusmi.trace.rates import believed, of_peak
 
 GIGA, GIB = 1e9, 2**30
 MICRO = 1e-6
 NAME_MOST, SOURCE_MOST = 300, 300
-ABOVE_PEAK_PERCENT = 102.0
-"""A figure of an operation above this is not a measurement: custom kernels declare their own, and
-an asynchronous copy moves its bytes after its own time.
-"""
 
 
 class PageOperations(NamedTuple):
@@ -96,8 +92,8 @@ def _programs(page: Any) -> dict[str, str]:
 def _operation(row: Mapping[str, Any], programs: Mapping[str, str], peaks: Peaks) -> Operation:
     flops = scaled(row.get("normalized_flop_rate", row.get("model_flop_rate")), GIGA)
     bytes_per_s = scaled(row.get("hbm_bw", row.get("measured_memory_bw")), GIB)
-    mxu = percent_of(flops, peaks.flops_per_s, ABOVE_PEAK_PERCENT)
-    bandwidth = percent_of(bytes_per_s, peaks.hbm_bytes_per_s, ABOVE_PEAK_PERCENT)
+    mxu = of_peak(flops, peaks.flops_per_s)
+    bandwidth = of_peak(bytes_per_s, peaks.hbm_bytes_per_s)
     framework_name = _text(row.get("tf_op_name"))
     return Operation(
         name=_text(row.get("hlo_op_name")) or "?",
@@ -170,6 +166,4 @@ def _is_uncounted(op: Operation) -> bool:
 
 
 def _is_above(op: Operation, peaks: Peaks) -> bool:
-    if not op.flops_per_s or not peaks.flops_per_s:
-        return False
-    return 100 * op.flops_per_s / peaks.flops_per_s > ABOVE_PEAK_PERCENT
+    return believed(op.flops_per_s, peaks.flops_per_s) != op.flops_per_s

@@ -65,10 +65,10 @@ def union(intervals: Iterable[tuple[int, int]]) -> BusyTime:
 class Tally:
     """Runs of one operation on one core, and its time without that of operations inside it."""
 
-    __slots__ = ("runs", "self_ps", "total_ps")
+    __slots__ = ("runs", "self_ps")
 
     def __init__(self) -> None:
-        self.runs = self.self_ps = self.total_ps = 0
+        self.runs = self.self_ps = 0
 
     @property
     def own_ps(self) -> int:
@@ -107,7 +107,6 @@ class SelfTimes:
                 stack[-1][1].self_ps -= duration
             tally.runs += 1
             tally.self_ps += duration
-            tally.total_ps += duration
             if len(stack) < DEPTH_MOST:
                 stack.append((end, tally, start))
 

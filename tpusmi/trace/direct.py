@@ -10,14 +10,7 @@ from typing import NamedTuple
 from tpusmi.text import clean
 from tpusmi.trace import trace_notes
 from tpusmi.trace.core_trace import PS_PER_S, CoreTrace
-from tpusmi.trace.device_sums import (
-    DeviceSums,
-    believed,
-    core_figures,
-    of_peak,
-    percent,
-    ratio,
-)
+from tpusmi.trace.device_sums import DeviceSums, core_figures
 from tpusmi.trace.figures import FILE, SIMULATED_HOST, TRACE, Capture, TraceProfile
 from tpusmi.trace.host_plane import PLANE as HOST_PLANE
 from tpusmi.trace.host_plane import HostPlane, HostTrace
@@ -25,6 +18,7 @@ from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.messages import NotATraceError
 from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.other_files import reason_of
+from tpusmi.trace.rates import believed, of_peak, percent, ratio
 from tpusmi.trace.step_times import (
     host_wait_percent,
     input_bound_percent,
