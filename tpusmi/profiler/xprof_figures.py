@@ -33,7 +33,7 @@ from tpusmi.profiler.xprof_tables import (
     scaled,
     with_column,
 )
-from tpusmi.text import clean
+from tpusmi.text import clean_or_none
 from tpusmi.trace.figures import XPROF, Capture, MemoryPeak, TimeShares, TraceProfile
 from tpusmi.trace.rates import of_peak
 
@@ -71,7 +71,7 @@ def profile_of(pages: Mapping[str, Any], capture: Capture) -> TraceProfile:
     profile = TraceProfile(
         capture=capture,
         backend=backend,
-        device_type=_text(property_of(overview, "device_type")),
+        device_type=clean_or_none(property_of(overview, "device_type"), 100),
         captured_s=rates.captured_s,
         duty_cycle_percent=_duty_cycle(overview, idle),
         idle_percent=idle,
@@ -110,10 +110,6 @@ def _backend(pages: Mapping[str, Any]) -> str | None:
     kind = members(pages.get("op_profile"), "deviceType")
     kind = kind or property_of(pages.get("overview_page"), "hardware_type")
     return _BACKENDS.get(kind) if isinstance(kind, str) else None
-
-
-def _text(value: Any) -> str | None:
-    return clean(value, 100) or None if isinstance(value, str) else None
 
 
 def _rates(page: Any) -> ProgramRates:

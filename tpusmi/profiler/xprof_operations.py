@@ -15,7 +15,7 @@ from tpusmi.profiler.xprof_tables import (
     scaled,
     with_column,
 )
-from tpusmi.text import clean
+from tpusmi.text import clean, clean_or_none
 from tpusmi.trace.figures import Operation, TimeShares
 from tpusmi.trace.operation_facts import COLLECTIVES, COMPUTE, HOST, INFEED, OUTFEED, share_of
 from tpusmi.trace.rates import believed, of_peak
@@ -94,10 +94,10 @@ def _operation(row: Mapping[str, Any], programs: Mapping[str, str], peaks: Peaks
     bytes_per_s = scaled(row.get("hbm_bw", row.get("measured_memory_bw")), GIB)
     mxu = of_peak(flops, peaks.flops_per_s)
     bandwidth = of_peak(bytes_per_s, peaks.hbm_bytes_per_s)
-    framework_name = _text(row.get("tf_op_name"))
+    framework_name = clean_or_none(row.get("tf_op_name"), NAME_MOST)
     return Operation(
-        name=_text(row.get("hlo_op_name")) or "?",
-        category=_text(row.get("category")),
+        name=clean_or_none(row.get("hlo_op_name"), NAME_MOST) or "?",
+        category=clean_or_none(row.get("category"), NAME_MOST),
         program=programs.get(str(row.get("program_id"))),
         framework_name=framework_name.rstrip(":") if framework_name else None,
         source=_source(row.get("source_info")),
@@ -112,12 +112,8 @@ def _operation(row: Mapping[str, Any], programs: Mapping[str, str], peaks: Peaks
     )
 
 
-def _text(value: Any) -> str | None:
-    return clean(value, NAME_MOST) or None if isinstance(value, str) else None
-
-
 def _bound_by(value: Any) -> str | None:
-    text = _text(value)
+    text = clean_or_none(value, NAME_MOST)
     return None if text in ("Unknown", "No") else text
 
 

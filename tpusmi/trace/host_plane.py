@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tpusmi.pprof import packed_varint
-from tpusmi.text import clean
+from tpusmi.text import clean, clean_or_none
 from tpusmi.trace.busy_time import EventColumns, union
 from tpusmi.trace.event_blocks import EventReader, stat_head, stat_messages
 from tpusmi.trace.figures import MemoryPeak
@@ -199,7 +199,7 @@ def _operation(stats: dict[str, StatValue]) -> tuple[int, OperationKey | None]:
     if not isinstance(operation, str) or not isinstance(device, int) or device < 0:
         return -1, None
     key = OperationKey(
-        program=clean(program, 200) if isinstance(program, str) else "",
+        program=clean_or_none(program, 200) or "",
         program_id=program_id if isinstance(program_id, int) else None,
         name=clean(operation, 200),
     )
