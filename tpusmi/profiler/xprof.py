@@ -15,6 +15,7 @@ from tpusmi.profiler.xprof_figures import (
     profile_of,
 )
 from tpusmi.profiler.xprof_run import pages_of
+from tpusmi.trace.direct import STEPS_AHEAD
 from tpusmi.trace.figures import TRACE, XPROF, Operation, TimeShares, TraceProfile
 from tpusmi.trace.limits import TraceLimits
 
@@ -150,9 +151,10 @@ def _without_estimates(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
 
 def _without_lone_step(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     """The only step of a short capture is most often cut off, which xprof's table does not show:
-    where our own reading has no whole step, xprof's is not believed.
+    where our own reading has no whole step, xprof's is not believed. Nor is it where the markers
+    are ahead of the device.
     """
-    is_lone = theirs.steps is not None and theirs.steps.whole == 1
+    is_lone = (theirs.steps is not None and theirs.steps.whole == 1) or STEPS_AHEAD in own.notes
     if not is_lone or own.steps is not None or not own.cores:
         return theirs
     return theirs._replace(steps=None, input_bound_percent=None)

@@ -21,6 +21,7 @@ from tpusmi.trace.step_times import (
     host_wait_percent,
     input_bound_percent,
     main_markers,
+    runs_ahead,
     steps_of_all,
     steps_of_host,
 )
@@ -40,6 +41,14 @@ HOST_TIME_SHARE = 0.5
 NO_OPERATIONS = (
     "The trace has no operations of any device: the job did not compute anything meanwhile, or its "
     "profiler does not record devices."
+)
+NO_MARKS = (
+    "The trace has no step markers, so there are no step times: put the step inside "
+    "`with jax.profiler.StepTraceAnnotation('train', step_num=i):`"
+)
+STEPS_AHEAD = (
+    "The host starts steps and does not wait for them, so its step markers show no step times: "
+    "see how long a run of the main program takes."
 )
 CUSTOM_LEAST_PERCENT = 1.0
 MESSAGES_MOST = 5
@@ -136,6 +145,8 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
     captured_s = sums.captured_ps / PS_PER_S
     work = sums.work()
     markers = main_markers(host.markers)
+    is_ahead = not _has_steps(cores) and runs_ahead(markers, cores)
+    timed = [] if is_ahead else markers
     flops_per_s = ratio(work.flops, captured_s)
     longest_ps = max((core.captured_ps for core in cores), default=None)
     profile = TraceProfile(
@@ -153,9 +164,9 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
         peak_flops_per_s=sums.peak_flops_per_s,
         peak_hbm_bytes_per_s=sums.peak_hbm_bytes_per_s,
         steps=steps_of_all(cores)
-        or (None if _has_steps(cores) else steps_of_host(markers, host.waits)),
+        or (None if _has_steps(cores) else steps_of_host(timed, host.waits)),
         input_bound_percent=_first(
-            input_bound_percent(cores), host_wait_percent(markers, host.waits)
+            input_bound_percent(cores), host_wait_percent(timed, host.waits)
         ),
         shares=sums.shares()._replace(
             compile_percent=percent(_at_most(host.compile_ps, longest_ps), longest_ps)
@@ -170,7 +181,7 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
     notes = (
         *_complaints(space),
         *_device_notes(devices, sums, work),
-        *_step_notes(profile, _has_steps(cores) or bool(markers)),
+        *([STEPS_AHEAD] if is_ahead else _step_notes(profile, _has_steps(cores) or bool(markers))),
     )
     return profile._replace(sources=_sources(profile), notes=(*notes, *_host_notes(host)))
 
@@ -245,10 +256,8 @@ def _step_notes(profile: TraceProfile, is_marked: bool) -> list[str]:
         return []
     if is_marked:
         return ["There is no whole step inside: capture longer."]
-    return [
-        "No step is marked, so there are no step times: put the step inside "
-        "`with jax.profiler.StepTraceAnnotation('train', step_num=i):`, or capture longer."
-    ]
+    was_seen = any(program.runs > 2 for program in profile.programs)
+    return [f"{NO_MARKS}." if was_seen else f"{NO_MARKS}, or capture longer."]
 
 
 def _host_notes(host: HostTrace) -> list[str]:

@@ -68,7 +68,7 @@ def cost_sentence(c: Capture) -> str:
     cost = c.cost
     before, during = cost.steps_per_s_before, cost.steps_per_s_during
     if before is None or during is None:
-        return f"{took}; what it cost the job in steps/s is unknown."
+        return f"{took}; its cost is unknown without the job's steps (tpusmi.step())."
     after = _with(", {} after", cost.steps_per_s_after, words.rate)
     paused = _with(", and paused it for {}", cost.paused_s, words.duration, WORTH_A_PAUSE_S)
     if during >= before * SLOWED_RATIO:
