@@ -43,6 +43,9 @@ def ran(name: str, runs: int, mean_s: float, period_s: float | None = None) -> P
 HOLD = {
     "input_bound": unknown()._replace(input_bound_percent=10.0),
     "idle": unknown()._replace(idle_percent=10.0),
+    "quiet": unknown()._replace(
+        captured_s=0.7, capture=Capture(how="agent", target="1", asked_s=1.0)
+    ),
     "idle_pauses": unknown()._replace(
         idle_percent=10.0, programs=(ran("jit_f", 100, 0.784, period_s=0.784),)
     ),
@@ -155,6 +158,25 @@ def test_compiling_is_the_reason_that_the_cores_are_idle() -> None:
     assert (rest[1].figure, rest[1].where) == ("27 % of the time", "the rest of 87 % idle time")
     little = findings(p._replace(shares=TimeShares(compile_percent=1.0)))
     assert [(f.figure, f.where) for f in little] == [("87 % of the time", "")]
+
+
+def test_a_capture_with_little_in_it_says_so_first() -> None:
+    """One short step in a long pause: its figures are those of a busy device."""
+    capture = Capture(how="agent", target="1", asked_s=0.1)
+    p = unknown()._replace(captured_s=0.0134, idle_percent=11.0, capture=capture)
+    made = findings(p)
+    assert [f.code for f in made] == ["quiet", "idle"]
+    assert (made[0].figure, made[0].style) == ("87 % of the time", BAD)
+    assert "13.4 ms" in made[0].where
+    file = p._replace(capture=capture._replace(asked_s=None))
+    assert codes(file) == ["idle"]
+
+
+def test_the_devices_of_a_cpu_are_not_compared() -> None:
+    """They are threads that take turns on the cores of the host."""
+    p = HOLD["unused_core"]
+    assert codes(p._replace(backend="tpu")) == ["unused_core"]
+    assert codes(p._replace(backend="cpu")) == []
 
 
 def test_a_program_that_was_compiled_again_is_named() -> None:

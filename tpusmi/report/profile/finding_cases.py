@@ -51,6 +51,17 @@ CASES: tuple[FindingCase, ...] = (
         " start-up, checkpoints, evaluation, compilation, or input that stalls",
     ),
     FindingCase(
+        code="quiet",
+        measure="quiet_percent",
+        least=30.0,
+        weight=1.0,
+        title="Nothing ran at the start and the end of the capture",
+        figure="{quiet_percent:.0f} % of the time",
+        where="all figures are of the {captured} from the first operation to the last",
+        advice="the job is idle for longer than its figures say: capture several steps with"
+        " `--duration-ms`, and see what the host does: `py-spy top --pid {pid}`",
+    ),
+    FindingCase(
         code="recompilation",
         measure="compile_percent",
         least=2.0,

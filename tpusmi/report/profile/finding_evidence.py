@@ -8,6 +8,7 @@ from statistics import median, median_high
 from typing import NamedTuple
 
 from tpusmi.report import words
+from tpusmi.report.profile.capture_evidence import capture_fields
 from tpusmi.report.profile.core_names import collectives_percent, core_name
 from tpusmi.report.profile.idle_evidence import idle_fields, recompiled
 from tpusmi.report.profile.operation_kinds import (
@@ -92,6 +93,9 @@ class ProfileEvidence(NamedTuple):
     before: str = ""
     during: str = ""
     paused_s: float | None = None
+    quiet_percent: float | None = None
+    """Share of the time asked for that is before the first or after the last operation."""
+    captured: str = ""
     stepless_s: float | None = None
     """How long the capture was, where no whole step is inside."""
 
@@ -99,7 +103,7 @@ class ProfileEvidence(NamedTuple):
 def evidence(p: TraceProfile) -> ProfileEvidence:
     """All of it, of one profile."""
     fields: dict[str, object] = {}
-    for part in (_waiting, idle_fields, _operations, _mxu, _cores, _steps, _memory, _capture):
+    for part in (_waiting, idle_fields, _operations, _mxu, _cores, _steps, _memory, capture_fields):
         fields.update(part(p))
     return ProfileEvidence(**fields)  # type: ignore[arg-type]
 
@@ -192,6 +196,9 @@ LOW_MXU_PERCENT, SLOW_MATMUL_PERCENT = 30.0, 40.0
 
 
 def _cores(p: TraceProfile) -> Fields:
+    """Empty for a CPU: its devices are threads that share the cores of the host by chance."""
+    if p.backend == "cpu":
+        return {}
     return {**_slow_core(p.cores), **_uneven_cores(p.cores), **_awaited_core(p.cores)}
 
 
@@ -263,17 +270,4 @@ def _memory(p: TraceProfile) -> Fields:
     return {
         "memory_percent": 100 * ratio(fullest),
         "memory": f"{pair} on device {fullest.local_index}",
-    }
-
-
-def _capture(p: TraceProfile) -> Fields:
-    cost = p.capture.cost
-    before, during = cost.steps_per_s_before, cost.steps_per_s_during
-    if not before or during is None:
-        return {"paused_s": cost.paused_s}
-    return {
-        "slowed_percent": 100 * (1 - during / before),
-        "before": words.rate(before),
-        "during": words.rate(during),
-        "paused_s": cost.paused_s,
     }
