@@ -13,10 +13,11 @@ from support.step_traces import step_trace
 from tpusmi.simulate.trace_bytes import Reference, TracedPlane, TraceWriter, Unsigned
 from tpusmi.trace import host_plane
 from tpusmi.trace.core_trace import DeviceStep
-from tpusmi.trace.direct import STEPS_AHEAD, read_trace
+from tpusmi.trace.direct import read_trace
 from tpusmi.trace.figures import TraceProfile
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.step_times import overlaps, step_times, whole_steps
+from tpusmi.trace.trace_notes import STEPS_AHEAD
 
 MS = 1_000_000_000
 """In picoseconds."""

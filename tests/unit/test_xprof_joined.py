@@ -6,8 +6,8 @@ from support.profiles import core, operation, step_times, unknown
 
 from tpusmi.profiler.xprof import joined
 from tpusmi.profiler.xprof_figures import FROM_RATE, NO_BANDWIDTH, NO_MXU, NO_STEPS
-from tpusmi.trace.direct import STEPS_AHEAD
 from tpusmi.trace.figures import TRACE, XPROF, MemoryPeak, ProgramRuns, TimeShares, TraceProfile
+from tpusmi.trace.trace_notes import STEPS_AHEAD
 
 SHARES = TimeShares(compute_percent=60.0, host_percent=10.0, idle_percent=30.0)
 RUNS = ProgramRuns(name="jit_step", runs=3, mean_s=0.1, period_s=0.1, busy_percent=80.0)
