@@ -179,6 +179,14 @@ def test_the_devices_of_a_cpu_are_not_compared() -> None:
     assert codes(p._replace(backend="cpu")) == []
 
 
+def test_the_gaps_between_operations_of_a_cpu_are_not_between_programs() -> None:
+    """A loop that never waits has 17 to 21 % of them."""
+    p = unknown()._replace(idle_percent=21.0)
+    assert codes(p._replace(backend="cpu")) == []
+    assert codes(p._replace(backend="tpu")) == ["idle"]
+    assert codes(p._replace(backend="cpu", idle_percent=57.0)) == ["idle"]
+
+
 def test_a_program_that_was_compiled_again_is_named() -> None:
     versions = (*[ran("jit_step", 1, 0.1)] * 3, ran("jit_loss", 3, 0.1))
     p = unknown()._replace(shares=TimeShares(compile_percent=70.0), programs=versions)

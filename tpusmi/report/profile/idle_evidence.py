@@ -14,6 +14,10 @@ MANY_PER_S = 200.0
 """Short programs, one after the other, at this rate per core: starting them takes the time."""
 COMPILE_LEAST_PERCENT = 2.0
 """For less of the time, compiling is not a finding, and does not explain idle time."""
+CPU_LEAST_PERCENT = 25.0
+"""A CPU that is never idle has gaps of up to a fifth of the time: between the operations of one
+program, while its threads hand work to each other.
+"""
 MAIN_RUNS_LEAST = 5
 MAIN_LEAST_PERCENT = 25.0
 """A program with so many runs and so much of the time is the loop of the job."""
@@ -27,6 +31,8 @@ def idle_fields(p: TraceProfile) -> dict[str, object]:
     if idle is None:
         return {}
     rest = max(0.0, idle - _waiting_for_input(p) - _compiling(p))
+    if p.backend == "cpu" and rest < CPU_LEAST_PERCENT:
+        return {}
     of_all = f"the rest of {words.percent(idle)} idle time" if rest < idle else ""
     return {"idle_of_all": of_all, **_by_cause(p, rest)}
 
