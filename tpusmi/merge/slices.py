@@ -15,7 +15,7 @@ def slices(
     """The slices of living processes, each job's once, as they are at that time. Those of processes
     that hold the TPU come first, then those of most hosts: anyone can write a segment.
     """
-    living = {p.key: p for p in processes if p.is_living and p.is_verified}
+    living = {p.key: p for p in processes if p.is_living and (p.is_verified or p.elsewhere)}
     newest: dict[tuple[int, int | None], Slice] = {}
     for x in sorted(reported, key=lambda x: x.at_s):
         reader = None if x.process is None else living.get(x.process)
