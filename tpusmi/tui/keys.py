@@ -83,8 +83,8 @@ LAST = [
 EVERYWHERE = [*FIRST, *LAST]
 
 MAIN = [
-    key("S", "app.open('slice')", "Slice", "slice", "Open the slice page: all hosts of the job"),
     key("enter", "enter", "Open", "open", "Open the selected device or job", "Enter"),
+    key("S", "app.open('slice')", "Slice", "slice", "Open the slice page: all hosts of the job"),
     key("tab,shift+tab", "panel", "Panel", "panel", "Switch between devices and processes"),
     key("slash", "filter", "Filter", "filter", FILTER, "/"),
     key("u", "user", "User", "user", "Show one user's processes; an empty name shows all users"),
