@@ -186,7 +186,9 @@ class OwnSlice:
         if thread is None or segment.trouble is not None:
             return
         thread.give_up(time.monotonic())
-        self.failure = self.failure or thread.failure
+        if self.failure is None and thread.failure is not None:
+            self.failure = thread.failure
+            segment.warn("slice_off", self.notes["slice_off"])  # with the slice, not seconds later
         payload = thread.payload
         if payload is None or payload is self._written:
             return
