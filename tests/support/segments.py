@@ -170,6 +170,7 @@ def slice_line(index: int, age_s: float = 0.5, devices: int = 2, **said: Any) ->
         "step_time_s": 0.25,
         "since_last_step_s": 0.1,
         "mfu_percent": 40.5,
+        "sample_age_s": 0.25,
         "warnings": [],
         "hbm_limit_bytes": 16 * GIB,
         **said,

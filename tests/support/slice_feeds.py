@@ -40,6 +40,7 @@ def host_of_slice(index: int, used: int = 8, **changes: Any) -> SliceProcess:
         step_time_s=0.24 + index / 1000,
         since_last_step_s=0.1,
         mfu_percent=41.5,
+        sample_age_s=0.0,
         clock_difference_s=None if index == 1 else index / 100,
         warnings=(),
         devices=devices,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -35,15 +36,22 @@ HEAD = Head(
 )
 
 
+INTERVAL_S = 7.5
+
+
 def sample(devices: int) -> list[float]:
     """A sample in which every number is as long as it gets."""
-    process = dict.fromkeys(PROCESS_FIELDS, 12_345.678901) | {"phase": 2.0, "steps": 1e9}
+    process = dict.fromkeys(PROCESS_FIELDS, 12_345.678901) | {
+        "phase": 2.0,
+        "steps": 1e9,
+        "interval_s": INTERVAL_S,
+    }
     device = dict.fromkeys(DEVICE_FIELDS, 33.333333) | {
         "hbm_used_bytes": 95.0 * GIB + 1,
         "hbm_limit_bytes": 95.5 * GIB,
     }
     row = [device[name] for name in DEVICE_FIELDS]
-    return [1.0, 2.0, *(process[name] for name in PROCESS_FIELDS), *row * devices]
+    return [time.monotonic(), 2.0, *(process[name] for name in PROCESS_FIELDS), *row * devices]
 
 
 def test_a_summary_of_eight_devices_takes_less_than_600_bytes(
@@ -54,22 +62,22 @@ def test_a_summary_of_eight_devices_takes_less_than_600_bytes(
     said["devices"] = [
         {"id": 2040 + i, "coords": [15, 15, 31], "core_on_chip": 1} for i in range(8)
     ]
-    text = text_of(HEAD, sample(8), said)
+    text = text_of(HEAD, sample(8), 12.3456, said)
     assert len(text.encode()) < 600, len(text)
     assert row_of(text) is not None
 
 
 def test_a_process_of_very_many_devices_names_the_first_ones() -> None:
-    row = row_of(text_of(HEAD, sample(300), facts(300)))
+    row = row_of(text_of(HEAD, sample(300), 0.5, facts(300)))
     assert row is not None
     assert len(row[-1]) == DEVICES_MOST
 
 
 def test_a_sample_in_which_nothing_is_known_is_all_null() -> None:
-    row = row_of(text_of(HEAD, [float("nan")] * len(sample(1)), {}))
+    row = row_of(text_of(HEAD, [float("nan")] * len(sample(1)), 0.5, {}))
     assert row is not None
     assert row[-1] == [[None] * 7]
-    assert row[7:12] == [None] * 5
+    assert row[7:13] == [None, None, None, None, None, 0.5]
 
 
 @pytest.mark.parametrize("processes", [2, 4, 20, 64, 256, 1000, 4096])
@@ -81,7 +89,7 @@ def test_the_coordinator_gets_at_most_20_requests_a_second(processes: int) -> No
 
 def test_what_a_thousand_hosts_say_has_room() -> None:
     lines = [
-        [i, 12.345, -0.012, row_of(text_of(HEAD._replace(sequence=i), sample(8), facts(8)))]
+        [i, 12.345, -0.012, row_of(text_of(HEAD._replace(sequence=i), sample(8), 0.5, facts(8)))]
         for i in range(1000)
     ]
     blob = packed((1, 1000, 0, 77, 100.0), lines)
@@ -94,7 +102,7 @@ def test_what_a_thousand_hosts_say_has_room() -> None:
 def put(index: int, sequence: int, wall_s: float, place: int = 0, period: float = 2.0) -> str:
     """A summary with next to nothing in it."""
     head = Head(version=1, sequence=sequence, wall_s=wall_s, period_s=period, place=place or index)
-    return summary(head, [None] * 9, [])
+    return summary(head, [None] * 10, [])
 
 
 def line_of(members: Members, index: int, now_s: float) -> list[Any]:
@@ -235,6 +243,31 @@ def test_the_thread_puts_and_reads_and_takes_back(state: Any, segment: Segment) 
     ours.stop()
     assert state.client.texts == {}
     assert ours.notes == {}
+
+
+def test_an_agent_that_takes_no_samples_stops_reporting(state: Any, segment: Segment) -> None:
+    ours = started(segment)
+    assert kinds_written(ours, segment, SLICE_JSON)
+    segment.append([time.monotonic() - SILENT_PERIODS * INTERVAL_S - 0.1, *sample(1)[1:]])
+    time.sleep(0.2)
+    before = state.client.texts["tpusmi/slice/1"]
+    time.sleep(0.2)
+    assert state.client.texts["tpusmi/slice/1"] == before
+    segment.append(sample(1))
+    until(lambda: state.client.texts["tpusmi/slice/1"] != before)
+    ours.stop()
+
+
+def test_what_has_no_room_turns_it_off(state: Any, segment: Segment) -> None:
+    ours = started(segment)
+    assert kinds_written(ours, segment, SLICE_JSON)
+    thread = ours._thread
+    assert thread is not None
+    thread.payload = SLICE_JSON, b"x" * slice_room(3), 1.0
+    ours.publish(segment)
+    assert kinds_written(ours, segment, SLICE_NONE)
+    ours.publish(segment)
+    assert "has no room" in ours.notes["slice_off"]
 
 
 def test_an_error_of_the_client_turns_it_off_with_one_warning(state: Any, segment: Segment) -> None:

@@ -16,8 +16,9 @@ from tpusmi.agent.own_process import block_signals
 from tpusmi.agent.segment import Segment
 from tpusmi.agent.slice_members import Members
 from tpusmi.agent.slice_service import CoordinationService
-from tpusmi.agent.slice_text import place_of, text_of
+from tpusmi.agent.slice_text import interval_of, place_of, text_of
 from tpusmi.agent.threads import SLICE_SHARE, Event, Pace, Thread
+from tpusmi.model.slice_hosts import SILENT_PERIODS
 from tpusmi.text import clean
 from tpusmi.wire.layout import SLICE_JSON, SLICE_NONE
 from tpusmi.wire.slice_summary import VERSION, Head, packed, period_s
@@ -67,9 +68,13 @@ class SliceThread(Thread):
         """Let it be, if the coordinator has not answered in time. For the other thread."""
         began_s = self._call_began_s
         if began_s is not None and now_s - began_s > DEADLINE_S and self.failure is None:
-            self.failure = f"the coordinator has not answered for {DEADLINE_S:.0f} s"
-            self.payload = SLICE_NONE, b"", now_s
-            self._end.set()
+            self.fail(f"the coordinator has not answered for {DEADLINE_S:.0f} s")
+
+    def fail(self, why: str) -> None:
+        """Let it end for good. For the other thread."""
+        self.failure = why
+        self.payload = SLICE_NONE, b"", time.monotonic()
+        self._end.set()
 
     def stop(self) -> None:
         """End it; waits END_S at most, once, and not for a coordinator that does not answer."""
@@ -81,7 +86,7 @@ class SliceThread(Thread):
     def _work(self) -> None:
         while self._service.is_current():
             started, cpu = time.monotonic(), time.thread_time()
-            self._round(started)
+            self._round()
             self.cpu_s = time.thread_time()
             self._pace.spent(started, self.cpu_s - cpu)
             if self._end.wait(self._wait_s()):
@@ -94,11 +99,21 @@ class SliceThread(Thread):
         share = (self._rounds + self._service.index) * GOLDEN % 1.0
         return self._pace.wait_s(time.monotonic()) + JITTER * (2 * share - 1) * self._pace.period_s
 
-    def _round(self, now_s: float) -> None:
-        values = self._segment.values
+    def _round(self) -> None:
         path = self._segment.path
         place = 0 if path is None else place_of(os.path.dirname(path))
+        self._put(place)
+        self._reads_next_in -= 1
+        if place and self._reads_next_in <= 0 and not self._end.is_set():
+            self._read(place)
+
+    def _put(self, place: int) -> None:
+        """Tell the newest sample. An agent that takes no new ones has stopped reporting."""
+        values = self._segment.values
         if values is None or self._end.is_set():
+            return
+        sample_age_s = max(0.0, time.monotonic() - values[0])
+        if sample_age_s > SILENT_PERIODS * max(self._pace.period_s, interval_of(values)):
             return
         self._sequence += 1
         head = Head(
@@ -108,10 +123,7 @@ class SliceThread(Thread):
             period_s=round(self._pace.period_s, 3),
             place=place,
         )
-        self._called(self._service.put, text_of(head, values, self._segment.facts))
-        self._reads_next_in -= 1
-        if place and self._reads_next_in <= 0 and not self._end.is_set():
-            self._read(place)
+        self._called(self._service.put, text_of(head, values, sample_age_s, self._segment.facts))
 
     def _read(self, place: int) -> None:
         texts = self._called(self._service.texts)
@@ -194,8 +206,7 @@ class OwnSlice:
             return
         self._written = payload
         if not segment.write_slice(*payload):
-            self.failure = f"what {self._service.count if self._service else '?'} hosts say is long"
-            thread.stop()
+            thread.fail("what all hosts say has no room in the segment")
 
     def stop(self) -> None:
         """End the thread; waits a moment at most."""

@@ -26,8 +26,10 @@ from tpusmi.wire.slice_summary import (
 COORDINATES_MOST = 4
 
 
-def text_of(head: Head, values: Sequence[float], facts: Mapping[str, Any]) -> str:
-    """The summary, from the doubles of a slot and the facts of the segment."""
+def text_of(
+    head: Head, values: Sequence[float], sample_age_s: float, facts: Mapping[str, Any]
+) -> str:
+    """The summary, from the doubles of a slot of that age and the facts of the segment."""
     start = len(PREFIX_FIELDS)
     process = dict(zip(PROCESS_FIELDS, values[start:], strict=False))
     start += len(PROCESS_FIELDS)
@@ -44,11 +46,18 @@ def text_of(head: Head, values: Sequence[float], facts: Mapping[str, Any]) -> st
         short(process["step_time_s.mean"]),
         short(process["since_last_step_s"]),
         short(process["mfu_percent"]),
+        short(sample_age_s),
         [code[:CODE_MOST] for code in warnings[:WARNINGS_MOST]],
         _limit([whole(d["hbm_limit_bytes"]) for d in devices]),
     )
     rows = [_device(d, listed[i] if i < len(listed) else {}) for i, d in enumerate(devices)]
     return summary(head, rest, rows)
+
+
+def interval_of(values: Sequence[float]) -> float:
+    """Seconds between two samples, as the sample says; 0 where it does not."""
+    interval_s = values[len(PREFIX_FIELDS) + PROCESS_FIELDS.index("interval_s")]
+    return interval_s if interval_s > 0 else 0.0
 
 
 def _limit(limits: list[int | None]) -> Any:

@@ -790,7 +790,7 @@ class SliceHost(Item):
         """Whether it is heard of."""
     @property
     def age_s(self) -> float:
-        """Time since its agent said this."""
+        """Age of its figures."""
     @property
     def period_s(self) -> float:
         """Time between two reports of its agent."""

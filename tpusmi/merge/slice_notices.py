@@ -75,7 +75,7 @@ def _steps_now(h: SliceProcess) -> float | None:
         return None
     since_s = h.since_last_step_s or 0.0
     is_going_on = since_s < 3 * h.step_time_s
-    return h.steps + (h.age_s / h.step_time_s if is_going_on else 0.0)
+    return h.steps + (h.data_age_s / h.step_time_s if is_going_on else 0.0)
 
 
 def _uneven(s: Slice, live: Sequence[SliceProcess]) -> Iterator[Notice]:

@@ -37,7 +37,7 @@ class SliceProcess(NamedTuple):
     kind: str | None
     """`TPU v5e`."""
     age_s: float
-    """Time since it said so."""
+    """Time since it reported."""
     period_s: float
     """Time between two such reports of it."""
     phase: Phase | None
@@ -46,12 +46,19 @@ class SliceProcess(NamedTuple):
     """Mean over the last minute."""
     since_last_step_s: float | None
     mfu_percent: float | None
+    sample_age_s: float
+    """How old its newest sample was when it reported that."""
     clock_difference_s: float | None
     """Its wall clock minus that of this host."""
     warnings: tuple[str, ...]
     """Codes of its agent's warnings."""
     devices: tuple[SliceDevice, ...]
     state: SliceState = SliceState.LIVE
+
+    @property
+    def data_age_s(self) -> float:
+        """How old its figures are."""
+        return self.age_s + self.sample_age_s
 
     @property
     def memory_percents(self) -> list[float]:

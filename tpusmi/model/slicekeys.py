@@ -34,7 +34,7 @@ _SLICE_HOST = JsonObject(
     key("name", TEXT, "Name of its host."),
     key("kind", TEXT_OR_NULL, "JAX's name of its devices."),
     key("state", {"enum": [*SliceState]}),
-    key("age_s", NUMBER, "Time since its agent said this.", lambda s, h: rounded(h.age_s)),
+    key("age_s", NUMBER, "Age of its figures.", lambda s, h: rounded(h.data_age_s)),
     key("period_s", NUMBER, "Time between two reports of its agent."),
     key("phase", {"enum": [*PHASES, None]}),
     key("steps", WHOLE_OR_NULL),

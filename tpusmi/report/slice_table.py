@@ -45,7 +45,7 @@ ORDERS = (
     HostOrder("worst first", worst_key),
     HostOrder("step time", lambda h: (-(h.step_time_s or 0.0), h.process_index)),
     HostOrder("memory", lambda h: (-(fullness(h)[2] or 0.0), h.process_index)),
-    HostOrder("age", lambda h: (-h.age_s, h.process_index)),
+    HostOrder("age", lambda h: (-h.data_age_s, h.process_index)),
 )
 
 
@@ -103,8 +103,8 @@ _COLUMNS: tuple[tuple[ColumnSpec, Callable[[SliceProcess], str]], ...] = (
     ),
     (ColumnSpec("STATE", "What its job does, or that it has stopped reporting."), _state),
     (
-        ColumnSpec("AGE", "Time since its agent said this.", rank=4, right=True),
-        lambda h: words.elapsed(h.age_s),
+        ColumnSpec("AGE", "Age of its figures.", rank=4, right=True),
+        lambda h: words.elapsed(h.data_age_s),
     ),
     (
         ColumnSpec("STEPS", "Calls of tpusmi.step() so far.", rank=3, right=True),

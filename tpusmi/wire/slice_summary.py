@@ -5,8 +5,8 @@ A summary is a JSON list of HEAD, then of REST, then of devices, each a list of 
 version only appends to these; null is unknown. A segment's blob is zlib-compressed lines of JSON: a
 list of BLOB, then a list of LINE for each process.
 
-    [1, 17, 1700000000.5, 2.0, 3735928559, "host-3", "TPU v5e", 2, 1200, 0.241, 0.1, 40.5, [],
-     17179869184, [[8589934592, null, 97.5, 0.0, 12, [0, 1, 0], 0], …]]
+    [1, 17, 1700000000.5, 2.0, 3735928559, "host-3", "TPU v5e", 2, 1200, 0.241, 0.1, 40.5,
+     0.6, [], 17179869184, [[8589934592, null, 97.5, 0.0, 12, [0, 1, 0], 0], …]]
 """
 
 import json
@@ -61,6 +61,7 @@ REST = (
     "step_time_s",
     "since_last_step_s",
     "mfu_percent",
+    "sample_age_s",
     "warnings",
     "hbm_limit_bytes",  # of each device, or a list
 )

@@ -107,6 +107,7 @@ def _host(line: dict[str, Any]) -> SliceProcess | None:
         step_time_s=_number(said.get("step_time_s"), MOST),
         since_last_step_s=_number(said.get("since_last_step_s"), MOST),
         mfu_percent=_number(said.get("mfu_percent"), 1000.0),
+        sample_age_s=_number(said.get("sample_age_s"), MOST) or 0.0,
         clock_difference_s=_signed(line["clock_difference_s"], CLOCKS_MOST_S),
         warnings=tuple(_codes(said.get("warnings"))),
         devices=tuple(
