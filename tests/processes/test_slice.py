@@ -114,7 +114,7 @@ def slice_off(member: Member) -> str:
     return next((w.message for w in warnings if w.code == "slice_off"), "")
 
 
-def test_several_processes_of_one_host_have_one_reader(tmp_path: Path) -> None:
+def test_several_processes_of_one_host_have_one_reader_fork_and_end_well(tmp_path: Path) -> None:
     with slice_job(tmp_path, 2, TPUSMI_DIR=str(tmp_path / "host-0")) as members:
         shown = until(lambda: both(members[0]), what="both processes")
         assert shown == [0, 1]
@@ -130,6 +130,13 @@ def test_several_processes_of_one_host_have_one_reader(tmp_path: Path) -> None:
             return sum(kinds)
 
         until(lambda: readers() == 1, what="one reader")
+        for member in members:
+            member.job.tell("fork")
+            assert member.job.hear() == "7"
+        for member in members:
+            member.job.tell("leave")
+        for member in members:
+            assert member.job.process.wait(20) == 0, member.job.stderr
 
 
 def both(member: Member) -> list[int]:

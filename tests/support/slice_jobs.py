@@ -48,6 +48,13 @@ CODE = """
         elif line == "stop":
             tpusmi.stop()
             say(time.monotonic() - now)
+        elif line == "fork":
+            child = os.fork()
+            if not child:
+                os._exit(7)
+            say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        elif line == "leave":
+            break
         else:
             os._exit(0)  # JAX's own end waits for all processes
 """
