@@ -7,6 +7,10 @@ Every process has tpusmi's agent; in one round it shares the slice, in the next 
 two swap places in each pair. A step is charged the CPU time of all threads of all processes: those
 of the agents, and those of the coordinator in process 0, which runs in the job. Printed are also
 the CPU time of the agents' slice threads alone, and the requests that the coordinator got.
+
+Steps per CPU second differ by percents from round to round on a busy machine, far more than the
+slice costs. So further rounds are of a loop that computes nothing: the CPU time of all threads with
+the slice, less that without it, is what it costs, and the share of wall time what steps can lose.
 """
 
 from __future__ import annotations
@@ -100,19 +104,31 @@ def compare(workers: list[subprocess.Popen[str]], pairs: int, seconds: float) ->
             f"threads {shares[-1]:.4f} % of wall time; {rates[-1]:.1f} requests/s",
             flush=True,
         )
+    costs = [idle_cost_percent(workers, seconds) for _ in range(pairs)]
     print(
         f"{len(workers)} processes: {statistics.median(ratios):.4f} of the steps "
         f"({min(ratios):.4f} to {max(ratios):.4f}, {pairs} pairs of {seconds:.0f} s); slice "
         f"threads {statistics.mean(shares):.4f} % of wall time; "
-        f"{statistics.mean(rates):.1f} requests/s"
+        f"{statistics.mean(rates):.1f} requests/s; all threads of a process together "
+        f"{statistics.median(costs):.4f} % of wall time ({min(costs):.4f} to {max(costs):.4f})"
     )
 
 
-def together(workers: list[subprocess.Popen[str]], is_on: bool, seconds: float) -> Round:
+def idle_cost_percent(workers: list[subprocess.Popen[str]], seconds: float) -> float:
+    """CPU time that the slice adds to a process in which nothing else runs, in percent of time."""
+    on, off = (together(workers, is_on, seconds, is_idle=True) for is_on in (True, False))
+    cost = 100 * (on.cpu_s - off.cpu_s) / (seconds * len(workers))
+    print(f"idle: {cost:.4f} % of wall time per process", flush=True)
+    return cost
+
+
+def together(
+    workers: list[subprocess.Popen[str]], is_on: bool, seconds: float, is_idle: bool = False
+) -> Round:
     """One round of all workers at once."""
     for worker in workers:
         assert worker.stdin is not None
-        worker.stdin.write(f"{int(is_on)} {seconds}\n")
+        worker.stdin.write(f"{int(is_on)} {int(is_idle)} {seconds}\n")
     rows = []
     for worker in workers:
         assert worker.stdout is not None
@@ -131,8 +147,17 @@ def work(index: int, count: int, address: str) -> None:
         step = training(1000)
         print("ready", flush=True)
         for line in sys.stdin:
-            is_on, seconds = line.split()
-            print(*measured(step, is_on == "1", float(seconds), requests), flush=True)
+            is_on, is_idle, seconds = line.split()
+            run = idle if is_idle == "1" else step
+            print(*measured(run, is_on == "1", float(seconds), requests), flush=True)
+
+
+def idle() -> None:
+    """A step that computes nothing."""
+    time.sleep(0.05)
+    import tpusmi
+
+    tpusmi.step()
 
 
 def measured(

@@ -155,6 +155,8 @@ class _Host:
         return {
             "version": description.VERSION,
             "keeper": [os.getpid(), identity.start_ticks("/proc", os.getpid())],
+            "accelerator_type": machine.accelerator_type,
+            "chips_chosen": plan["chips"] is not None,
             "generation": machine.generation.name,
             "worker": machine.worker,
             "hosts": machine.hosts,

@@ -20,6 +20,7 @@ from tpusmi.simulate.memory_profile import EXECUTABLES, Kept, kept, profile
 from tpusmi.simulate.metric_answers import HBM_BYTES
 from tpusmi.simulate.running import Running
 from tpusmi.simulate.simulated_captures import SimulatedCaptures, published
+from tpusmi.simulate.simulated_slice import SimulatedSlice
 from tpusmi.simulate.workload import (
     COMPILE_S,
     COMPILING,
@@ -61,6 +62,7 @@ class SimulatedAgent:
         self._profiled: list[list[Kept]] = []
         self._profile_at_s = -math.inf
         self._written_captures: int | None = None
+        self._slice = SimulatedSlice(running, self._limit_bytes, self._kind)
         self._writer = self._open(described)
         self._write_facts()
         self._captures = SimulatedCaptures(running, self._devices, self._limit_bytes)
@@ -81,13 +83,16 @@ class SimulatedAgent:
         """Write a current sample, and a profile when one is due."""
         self._write_facts()
         is_due = now_s - self._profile_at_s >= PROFILE_S
-        self._write(now_s, self._running.job_time_s)
+        process = self._write(now_s, self._running.job_time_s)
+        if self._number == 0:
+            self._slice.write(self._writer, process, now_s)
         if is_due:
             labels = (_label(d, self._number) for d in self._devices)
             data = profile(zip(labels, self._profiled, strict=True))
             self._writer.profile.write(PROFILE_PPROF, data, now_s)
 
-    def _write(self, at_s: float, t_s: float) -> None:
+    def _write(self, at_s: float, t_s: float) -> dict[str, float | None]:
+        """Write a sample; returns the fields of the process."""
         job = self._running.workload
         if at_s - self._profile_at_s >= PROFILE_S:
             self._profiled = [kept(job, t_s, d["id"], self._limit_bytes) for d in self._devices]
@@ -103,6 +108,7 @@ class SimulatedAgent:
         }
         rows = [self._device(i, t_s, process["steps"] or 0) for i in range(len(self._devices))]
         self._writer.append(doubles(at_s, process, rows))
+        return process
 
     def _device(self, index: int, t_s: float, steps: float) -> tuple[float, ...]:
         """A device's fields, in the order of the layout."""
@@ -128,7 +134,7 @@ class SimulatedAgent:
     def _open(self, described: dict[str, Any]) -> SegmentWriter:
         who = self._who = identity.me()
         path = f"{described['segment_dir']}/{who.pid}-{who.start_ticks}{places.SUFFIX}"
-        header = plan(who, len(self._devices), time.monotonic(), time.time())
+        header = plan(who, len(self._devices), time.monotonic(), time.time(), self._slice.processes)
         return SegmentWriter(path, header)
 
     def _write_facts(self) -> None:
