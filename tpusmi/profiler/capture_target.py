@@ -14,7 +14,7 @@ PROFILER_PORT = 9012
 TEXT_MOST = 4096
 SUFFIXES = (".pb", ".json", ".gz")
 """A word that ends like this is a path, even if there is no such file."""
-_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[\w.-]*)(?::(\d{1,5}))?", re.ASCII)
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%\w+)?\]|(?!-)[\w.-]*)(?::(\d{1,5}))?", re.ASCII)
 
 
 class TargetKind(Enum):
