@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
+from tpusmi.agent.segment import doubles
 from tpusmi.profiler.cost import cost_of
 from tpusmi.trace.figures import CaptureCost
 from tpusmi.wire.reader import Sample
@@ -83,3 +85,9 @@ def test_a_job_that_ended_with_the_capture_has_no_rate_after_it() -> None:
     cost = cost_of(sampled(slowed, lambda _: 0.1, until_s=104), BEGAN_S, ENDED_S)
     assert cost.steps_per_s_during == pytest.approx(2)
     assert cost.steps_per_s_after is None
+
+
+def test_a_sample_of_an_earlier_moment_has_the_time_of_that_moment() -> None:
+    at_s, wall_s, *_ = doubles(time.monotonic() - 60, {}, [])
+    assert at_s < time.monotonic() - 59
+    assert wall_s == pytest.approx(time.time() - 60, abs=5)
