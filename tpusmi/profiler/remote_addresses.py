@@ -15,6 +15,7 @@ USUAL_PORT = 9012
 SCHEMES = ("grpc://", "dns:///", "ipv4:", "ipv6:")
 """As capture_tpu_profile and gRPC write addresses."""
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]*))(?::(\d{1,5}))?", re.ASCII)
+BUCKETS = ("gs", "s3")
 
 
 class Address(NamedTuple):
@@ -48,6 +49,8 @@ def parse(text: str, usual_port: int = USUAL_PORT) -> Address:
 
 def _advice(rest: str) -> str:
     scheme, separator, _ = rest.partition("://")
+    if separator and scheme in BUCKETS:
+        return f"{rest}: tpusmi reads local files; copy the trace here first"
     if separator:
         return f"{rest}: an address is written without {scheme}://"
     if rest.count(":") > 1 and re.fullmatch(r"[0-9A-Fa-f:]+", rest):
