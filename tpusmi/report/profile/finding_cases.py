@@ -297,5 +297,3 @@ CASES: tuple[FindingCase, ...] = (
     ),
 )
 """The thresholds of all findings. A measure that is None makes none."""
-BAD_PERCENT = 25.0
-"""From this weight on a finding is bad."""
