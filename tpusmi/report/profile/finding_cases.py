@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpusmi.report.profile.finding_case import NOTE, WARN, FindingCase
+from tpusmi.report.profile.idle_evidence import COMPILE_LEAST_PERCENT
 
 CASES: tuple[FindingCase, ...] = (
     FindingCase(
@@ -64,7 +65,7 @@ CASES: tuple[FindingCase, ...] = (
     FindingCase(
         code="recompilation",
         measure="compile_percent",
-        least=2.0,
+        least=COMPILE_LEAST_PERCENT,
         weight=1.0,
         title="Compiles while it runs",
         figure="{compile_percent:.0f} % of the time",
@@ -296,5 +297,3 @@ CASES: tuple[FindingCase, ...] = (
     ),
 )
 """The thresholds of all findings. A measure that is None makes none."""
-BAD_PERCENT = 25.0
-"""From this weight on a finding is bad."""

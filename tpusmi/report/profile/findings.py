@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tpusmi.report.profile.finding_case import BAD, WARN, FindingCase
-from tpusmi.report.profile.finding_cases import BAD_PERCENT, CASES
+from tpusmi.report.profile.finding_case import BAD, BAD_PERCENT, WARN, FindingCase
+from tpusmi.report.profile.finding_cases import CASES
 from tpusmi.report.profile.finding_evidence import ProfileEvidence, evidence
 from tpusmi.trace.figures import TraceProfile
 
