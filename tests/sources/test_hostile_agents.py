@@ -34,9 +34,11 @@ class HostileAgent:
         self.segment = segments.my_segment(directory, captures=1)
 
     def serve(self, act: Act) -> None:
-        until(lambda: capture_files.is_waiting(self.segment.path), 10)
-        request = capture_files.take_request(self.segment.path, (WHO[0], *WHO[2::2]), WHO.uid)
-        assert request is not None
+        own, request, until_s = (WHO[0], *WHO[2::2]), None, time.monotonic() + 10
+        while request is None:  # also while it is being written
+            assert time.monotonic() < until_s
+            until(lambda: capture_files.is_waiting(self.segment.path), 10)
+            request = capture_files.take_request(self.segment.path, own, WHO.uid)
         act(self.folder(request), request)
 
     def folder(self, request: AgentRequest) -> Path:

@@ -137,3 +137,17 @@ def test_a_mount_that_never_answers_is_not_swept(
     monkeypatch.setattr(capture_places.places, "never_answering", lambda proc: hanging)
     capture_places.sweep(segment, os.getuid(), None)
     assert left.exists()
+
+
+def test_a_trace_is_removed_also_without_a_free_descriptor(
+    segment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(segment, os.path.dirname(segment))
+    Path(folder, capture_files.TRACE_NAME).touch()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(os, "fwalk", refuse)
+    capture_places.remove_folder(folder, os.path.dirname(segment))
+    assert not os.path.exists(folder)

@@ -49,6 +49,8 @@ def remove_folder(path: str, override: str | None) -> None:
     """Remove it with all that is in it, and the directory that was made for it. No link is
     followed, the path itself included. Raises nothing.
     """
+    if not os.path.islink(path):
+        remove_file(f"{path}/{capture_files.TRACE_NAME}")  # also without a free descriptor
     try:
         for _, folders, files, directory in os.fwalk(path, topdown=False):
             for name in files:

@@ -36,13 +36,15 @@ def lines(profile: TraceProfile, level: int) -> list[str]:
 
 
 def _infeed(p: TraceProfile) -> str:
-    """The waits for input; their extremes are unknown where their mean is."""
+    """The waits for input; their extremes are unknown where their mean is. A trace without an
+    infeed operation does not show them: its share of 0 is not one.
+    """
     mean, steps = p.input_bound_percent, p.steps if p.steps and p.steps.whole else None
     if mean is None or steps is None:
         ends: tuple[float | None, float | None] = (None, None)
     else:
         ends = (steps.input_least_percent, steps.input_most_percent)
-    mean = p.shares.infeed_percent if mean is None else mean
+    mean = p.shares.infeed_percent or None if mean is None else mean
     values = zip((mean, *ends), NAMES, strict=True)
     return ", ".join(f"{_percent(value)} ({name})" for value, name in values)
 
