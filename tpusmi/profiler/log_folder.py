@@ -32,6 +32,14 @@ _TIMESTAMP = r"\d{4}(?:_\d\d){5}"
 """The usual name of a session, in local time."""
 
 
+class FoundTraces(NamedTuple):
+    """The traces at a path, one for each host, by name."""
+
+    traces: list[str]
+    note: str = ""
+    """A sentence if there may be a newer session, which was not reached."""
+
+
 class _Session(NamedTuple):
     """A folder with traces in it."""
 
@@ -90,6 +98,7 @@ class _Walk:
                         break
         except OSError:
             self.unreadable = self.unreadable or path
+        inside.folders.sort(reverse=True)  # sessions are named by their time: the newest first
         return inside
 
     def _sort(self, entry: os.DirEntry[str], inside: _Folder) -> _Folder:
@@ -107,7 +116,7 @@ class _Walk:
         return inside
 
 
-def traces_in(path: str) -> list[str]:
+def found_in(path: str) -> FoundTraces:
     """The trace files at a path: the file itself; those of a session; those of the newest session
     below a log folder or a folder of runs, one for each host, by name.
 
@@ -125,7 +134,7 @@ def traces_in(path: str) -> list[str]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise CaptureError(Trouble.ABSENT, f"{shown} cannot be opened: {why}") from None
-    return _newest(path) if stat.S_ISDIR(mode) else [_file(path, mode)]
+    return _newest(path) if stat.S_ISDIR(mode) else FoundTraces([_file(path, mode)])
 
 
 def save(trace: str, folder: str, session: str, host: str) -> str:
@@ -155,12 +164,15 @@ def _file(path: str, mode: int) -> str:
     return path
 
 
-def _newest(path: str) -> list[str]:
+def _newest(path: str) -> FoundTraces:
     walk = _Walk()
     sessions = list(walk.sessions(path))
     if not sessions:
         raise _none_below(path, walk)
-    return list(max(sessions).traces)
+    newest = max(sessions)
+    name = clean(os.path.basename(newest.folder), 100)
+    note = f"{clean(path, 200)} has more files than are searched: {name} may not be the newest."
+    return FoundTraces([*newest.traces], note if walk.is_cut_short else "")
 
 
 def _session(folder: str, traces: list[str]) -> _Session:
