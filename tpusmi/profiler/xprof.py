@@ -4,7 +4,7 @@ one that measures it best.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tpusmi.profiler.xprof_figures import (
@@ -67,13 +67,6 @@ def with_xprof(path: str, own: TraceProfile, limits: TraceLimits) -> TraceProfil
     if not answer.pages:
         return _with_notes(own, notes)
     return _with_notes(joined(own, profile_of(answer.pages, own.capture)), notes)
-
-
-def with_xprof_each(
-    traces: Iterable[tuple[str, TraceProfile]], limits: TraceLimits
-) -> list[TraceProfile]:
-    """The same for the traces of several hosts, one after the other, within the same limits."""
-    return [with_xprof(path, own, limits) for path, own in traces]
 
 
 def joined(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:

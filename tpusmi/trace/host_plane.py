@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tpusmi.pprof import packed_varint
 from tpusmi.text import clean
 from tpusmi.trace.busy_time import BusyTime
-from tpusmi.trace.event_blocks import EventReader, packed_number, stat_head, stat_messages
+from tpusmi.trace.event_blocks import EventReader, stat_head, stat_messages
 from tpusmi.trace.event_columns import EventColumns
 from tpusmi.trace.figures import MemoryPeak
 from tpusmi.trace.operation_facts import OperationKey
@@ -130,7 +131,7 @@ class HostPlane:
 
     def _read_lines(self, patterns: list[bytes]) -> bool:
         reader = EventReader(self._plane)
-        wanted = _Wanted(frozenset(packed_number(id) for id in self._kinds), patterns)
+        wanted = _Wanted(frozenset(packed_varint(id) for id in self._kinds), patterns)
         names: dict[int, str] = {}
         for number, line in enumerate(self._plane.lines()):
             for block in reader.blocks(line, wanted):
