@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support import segments
@@ -139,6 +140,19 @@ def test_a_trace_larger_than_was_said_is_not_copied(agent: HostileAgent) -> None
         agent.answer(request)
 
     assert "over 1000" in agent.refusal(act)
+
+
+def test_a_trace_that_would_fill_the_disk_of_the_viewer_is_not_copied(
+    agent: HostileAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def act(folder: Path, request: AgentRequest) -> None:
+        folder.mkdir()
+        (folder / capture_files.TRACE_NAME).write_bytes(bytes(900))
+        agent.answer(request)
+
+    disk = SimpleNamespace(f_blocks=9, f_bavail=1700, f_frsize=1)
+    monkeypatch.setattr(os, "statvfs", lambda folder: disk)
+    assert "too much for the disk" in agent.refusal(act)
 
 
 @pytest.mark.parametrize("content", [b"", b"[" * 4000, b"\xff" * 4096, b"{}" * 9999])

@@ -236,6 +236,7 @@ def _copy(source: int, path: str, bytes_most: int, until_s: float) -> int:
         raise CaptureError(Trouble.FAILED, "the trace is empty")
     if size > bytes_most:
         raise CaptureError(Trouble.FAILED, f"the trace has {size} bytes, over {bytes_most}")
+    _check_room(os.path.dirname(path), size)
     try:
         with ReceivedFile(path) as file:
             while file.size < size:
