@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
 
-from tpusmi.profiler.cost import cost_of
+from tpusmi.model import Host
+from tpusmi.profiler.at_once import at_once
+from tpusmi.profiler.cost import MeasuredCost, cost_of
 from tpusmi.trace.figures import CaptureCost
+from tpusmi.trace.troubles import CaptureError
 from tpusmi.wire.reader import Sample
 
 BEGAN_S, ENDED_S = 100.0, 103.0
@@ -96,3 +100,17 @@ def test_a_count_that_no_job_reaches_is_no_count(most: float) -> None:
 def test_a_rate_and_a_pause_that_no_job_has_are_unknown() -> None:
     fast = sampled(lambda at_s: 1e9 * at_s, lambda at_s: 0.1 if at_s < BEGAN_S else 1e300)
     assert cost_of(fast, BEGAN_S, ENDED_S) == CaptureCost()
+
+
+def test_without_a_thread_the_cost_is_unknown_and_other_captures_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_thread(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    cost = MeasuredCost(Host(segment_dir="/nonexistent"), 2**22 - 1)
+    cost.watch(60.0)
+    assert cost.result() == CaptureCost()
+    with pytest.raises(CaptureError, match="No thread can be started"):
+        at_once([lambda: 1, lambda: 2])

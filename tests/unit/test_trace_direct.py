@@ -261,5 +261,5 @@ def test_figures_that_a_trace_does_not_have_are_unknown(traces: dict[str, Both])
     cpu, v6e = traces["cpu"].ours, traces["v6e"].ours
     assert (cpu.mxu_percent, cpu.flops_per_s, cpu.peak_flops_per_s) == (None, None, None)
     assert (v6e.steps, v6e.input_bound_percent) == (None, None)
-    assert "No step is marked" in " ".join(v6e.notes)
+    assert "The trace has no step markers" in " ".join(v6e.notes)
     assert v6e.operations[0].bound_by is None

@@ -63,8 +63,9 @@ def _through(
     the port is the job's own word, its owner is the kernel's.
     """
     from tpusmi.profiler.remote import capture
+    from tpusmi.profiler.remote_addresses import Address
 
-    (answer,) = capture([f"localhost:{port}"], request, folder, progress, pid=pid)
+    (answer,) = capture([Address("localhost", port)], request, folder, progress, pid=pid)
     if isinstance(answer, CaptureError):
         raise answer
     return answer
@@ -74,9 +75,9 @@ def _with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
     """The error; where the process has nothing to capture it with, with all that changes that."""
     if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
         return error
-    from tpusmi.profiler.which_job import WAYS
+    from tpusmi.profiler.which_job import OTHER_WAYS
 
     ports = () if host.simulated else other_ports_of(pid)[:PORTS_MOST]
     listens = " or ".join(f"`tpusmi profile :{port}`" for port in ports)
-    hint = f"; it listens: if that is its profiler, try {listens}" if ports else ""
-    return CaptureError(error.trouble, f"{error}{hint}; {WAYS}")
+    hint = f"; it already listens: if that is its profiler, try {listens}" if ports else ""
+    return CaptureError(error.trouble, f"{error}, {OTHER_WAYS}{hint}")

@@ -15,6 +15,14 @@ NO_OPERATIONS = (
     "The trace has no operations of any device: the job did not compute anything meanwhile, or its "
     "profiler does not record devices."
 )
+NO_MARKS = (
+    "The trace has no step markers, so there are no step times: put the step inside "
+    "`with jax.profiler.StepTraceAnnotation('train', step_num=i):`"
+)
+STEPS_AHEAD = (
+    "The host starts steps and does not wait for them, so its step markers show no step times: "
+    "see how long a run of the main program takes."
+)
 CUSTOM_LEAST_PERCENT = WAITS_LEAST_PERCENT = 1.0
 MESSAGES_MOST = 5
 
@@ -66,16 +74,16 @@ def figure_notes(p: TraceProfile, work: Work) -> list[str]:
     return notes
 
 
-def step_notes(profile: TraceProfile, is_marked: bool) -> list[str]:
+def step_notes(profile: TraceProfile, is_marked: bool, is_ahead: bool) -> list[str]:
     """Why there are no step times."""
     if profile.steps is not None or not profile.operations:
         return []
+    if is_ahead:
+        return [STEPS_AHEAD]
     if is_marked:
         return ["There is no whole step inside: capture longer."]
-    return [
-        "No step is marked, so there are no step times: put the step inside "
-        "`with jax.profiler.StepTraceAnnotation('train', step_num=i):`, or capture longer."
-    ]
+    was_seen = any(program.runs > 2 for program in profile.programs)
+    return [f"{NO_MARKS}." if was_seen else f"{NO_MARKS}, or capture longer."]
 
 
 def host_notes(host: HostTrace) -> list[str]:

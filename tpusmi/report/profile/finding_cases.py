@@ -34,10 +34,32 @@ CASES: tuple[FindingCase, ...] = (
         weight=1.0,
         title="Idle between programs",
         figure="{idle_percent:.0f} % of the time",
-        where="",
-        advice="the host is too slow, or has no work for it: do not read results in each step"
-        " (float(loss), print), start the next step before waiting; see what the host does:"
-        " `py-spy top --pid {pid}`",
+        where="{idle_of_all}",
+        advice="the host does not start the next program in time: often it loads input (put the"
+        " next batch on the device while the step runs), or waits for results (print float(loss)"
+        " every hundred steps, not in each); see what it does: `py-spy top --pid {pid}`",
+    ),
+    FindingCase(
+        code="idle_pauses",
+        measure="idle_pauses_percent",
+        least=10.0,
+        weight=1.0,
+        title="Idle in a few long pauses",
+        figure="{idle_pauses_percent:.0f} % of the time",
+        where="the runs of {main_program} follow one another without a gap",
+        advice="the steps are not the reason: look for what the host does now and then, such as"
+        " start-up, checkpoints, evaluation, compilation, or input that stalls",
+    ),
+    FindingCase(
+        code="quiet",
+        measure="quiet_percent",
+        least=30.0,
+        weight=1.0,
+        title="Nothing ran at the start and the end of the capture",
+        figure="{quiet_percent:.0f} % of the time",
+        where="all figures are of the {captured} from the first operation to the last",
+        advice="the job is idle for longer than its figures say: capture several steps with"
+        " `--duration-ms`, and see what the host does: `py-spy top --pid {pid}`",
     ),
     FindingCase(
         code="recompilation",
@@ -46,7 +68,7 @@ CASES: tuple[FindingCase, ...] = (
         weight=1.0,
         title="Compiles while it runs",
         figure="{compile_percent:.0f} % of the time",
-        where="",
+        where="{recompiled}",
         advice="keep shapes, dtypes and static arguments the same in all steps (pad the last"
         " batch); JAX_LOG_COMPILES=1 names the functions",
     ),
