@@ -89,6 +89,19 @@ def test_a_job_that_ended_with_the_capture_has_no_rate_after_it() -> None:
     assert cost.steps_per_s_after is None
 
 
+@pytest.mark.parametrize("most", [1.7e308, 2.0**60, -1.0])
+def test_a_count_that_no_job_reaches_is_no_count(most: float) -> None:
+    """The samples are the job's own word: a rate of infinity is not JSON."""
+    samples = sampled(lambda at_s: -most if at_s < BEGAN_S else most, lambda _: 0.1)
+    cost = cost_of(samples, BEGAN_S, ENDED_S)
+    assert cost.steps_per_s_during is None
+
+
+def test_a_rate_and_a_pause_that_no_job_has_are_unknown() -> None:
+    fast = sampled(lambda at_s: 1e9 * at_s, lambda at_s: 0.1 if at_s < BEGAN_S else 1e300)
+    assert cost_of(fast, BEGAN_S, ENDED_S) == CaptureCost()
+
+
 def test_without_a_thread_the_cost_is_unknown_and_other_captures_say_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -242,10 +242,40 @@ def test_what_a_killed_run_left_is_removed_and_what_is_in_use_stays(
         assert target.exists()
 
 
+def test_a_private_folder_is_not_made_where_other_users_can_replace_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, other = tmp_path / "shared", tmp_path / "other"
+    shared.mkdir()
+    other.mkdir()
+    shared.chmod(0o777)
+    victim = shared / f"{PREFIX}was-something-else"
+    victim.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(shared))
+    monkeypatch.setattr(folders, "OTHERS", (str(other),))
+    with private_folder() as path:
+        assert os.path.dirname(path) == str(other)
+    assert victim.exists()
+    monkeypatch.setattr(folders, "OTHERS", ())
+    with pytest.raises(CaptureError, match="other users can replace"), private_folder():
+        pass
+
+
+def test_what_is_mounted_is_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left = tmp_path / f"{PREFIX}mounted"
+    left.mkdir()
+    listed = f"36 35 0:42 / {left} rw,relatime - fuse.sshfs x rw,user_id=1000\n".encode()
+    monkeypatch.setattr("tpusmi.wire.mountinfo.listed", lambda process: listed)
+    with private_folder():
+        assert left.exists()
+
+
 def test_where_no_folder_can_be_made_the_error_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/proc/nowhere")
+    monkeypatch.setattr(folders, "OTHERS", ())
     with pytest.raises(CaptureError, match="no directory can be made"), private_folder():
         pass
 

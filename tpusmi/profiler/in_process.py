@@ -236,6 +236,7 @@ def _copy(source: int, path: str, bytes_most: int, until_s: float) -> int:
         raise CaptureError(Trouble.FAILED, "the trace is empty")
     if size > bytes_most:
         raise CaptureError(Trouble.FAILED, f"the trace has {size} bytes, over {bytes_most}")
+    _check_room(os.path.dirname(path), size)
     try:
         with ReceivedFile(path) as file:
             while file.size < size:
@@ -250,6 +251,14 @@ def _copy(source: int, path: str, bytes_most: int, until_s: float) -> int:
     except OSError as error:
         message = f"the trace cannot be written to {path}: {error.strerror or error}"
         raise CaptureError(Trouble.FAILED, message) from None
+
+
+def _check_room(folder: str, size: int) -> None:
+    """Raises CaptureError where less than half of the free room would be left: jobs need some."""
+    disk = os.statvfs(folder)
+    if disk.f_blocks and size > disk.f_bavail * disk.f_frsize // 2:
+        needed = f"the trace needs {size / 2**20:,.0f} MiB, too much for the disk"
+        raise CaptureError(Trouble.FAILED, f"{needed} of {folder}: set TMPDIR")
 
 
 _WORDS = {
