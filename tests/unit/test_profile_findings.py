@@ -43,6 +43,8 @@ def ran(name: str, runs: int, mean_s: float, period_s: float | None = None) -> P
 HOLD = {
     "input_bound": unknown()._replace(input_bound_percent=10.0),
     "idle": unknown()._replace(idle_percent=10.0),
+    "nothing_ran": unknown()._replace(idle_percent=100.0),
+    "hang": unknown()._replace(shares=TimeShares(collectives_percent=96.0)),
     "quiet": unknown()._replace(
         captured_s=0.7, capture=Capture(how="agent", target="1", asked_s=1.0)
     ),
@@ -185,6 +187,19 @@ def test_the_gaps_between_operations_of_a_cpu_are_not_between_programs() -> None
     assert codes(p._replace(backend="cpu")) == []
     assert codes(p._replace(backend="tpu")) == ["idle"]
     assert codes(p._replace(backend="cpu", idle_percent=57.0)) == ["idle"]
+
+
+def test_a_job_that_hangs_is_not_advised_to_shard() -> None:
+    p = unknown()._replace(shares=TimeShares(collectives_percent=100.0))
+    assert codes(p) == ["hang"]
+    assert codes(p._replace(steps=step_times(0.1, 0.1))) == ["collectives"]
+    assert codes(p._replace(programs=(ran("jit_f", 9, 0.1),))) == ["collectives"]
+    assert codes(p._replace(shares=TimeShares(collectives_percent=60.0))) == ["collectives"]
+
+
+def test_a_job_that_ran_nothing_is_not_late_between_programs() -> None:
+    assert codes(unknown()._replace(idle_percent=100.0)) == ["nothing_ran"]
+    assert codes(unknown()._replace(idle_percent=99.0)) == ["idle"]
 
 
 def test_a_program_that_was_compiled_again_is_named() -> None:
