@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
 
-from tpusmi.profiler.cost import cost_of
+from tpusmi.model import Host
+from tpusmi.profiler.at_once import at_once
+from tpusmi.profiler.cost import MeasuredCost, cost_of
 from tpusmi.trace.figures import CaptureCost
+from tpusmi.trace.troubles import CaptureError
 from tpusmi.wire.reader import Sample
 
 BEGAN_S, ENDED_S = 100.0, 103.0
@@ -83,3 +87,17 @@ def test_a_job_that_ended_with_the_capture_has_no_rate_after_it() -> None:
     cost = cost_of(sampled(slowed, lambda _: 0.1, until_s=104), BEGAN_S, ENDED_S)
     assert cost.steps_per_s_during == pytest.approx(2)
     assert cost.steps_per_s_after is None
+
+
+def test_without_a_thread_the_cost_is_unknown_and_other_captures_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_thread(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    cost = MeasuredCost(Host(segment_dir="/nonexistent"), 2**22 - 1)
+    cost.watch(60.0)
+    assert cost.result() == CaptureCost()
+    with pytest.raises(CaptureError, match="No thread can be started"):
+        at_once([lambda: 1, lambda: 2])

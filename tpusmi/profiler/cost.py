@@ -98,8 +98,12 @@ class MeasuredCost:
         """The capture has ended: watch the job for that long, on a thread."""
         self._meter.during()
         self._wait_s = wait_s
-        self._thread = threading.Thread(target=self._watch, name="tpusmi-cost", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._watch, name="tpusmi-cost", daemon=True)
+        try:
+            thread.start()
+            self._thread = thread
+        except RuntimeError:
+            pass  # the user has no thread left: the cost stays unknown
 
     def result(self) -> CaptureCost:
         """The cost, once the time is over. Without it where the agent does not answer."""

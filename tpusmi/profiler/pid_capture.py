@@ -63,8 +63,9 @@ def _through(
     the port is the job's own word, its owner is the kernel's.
     """
     from tpusmi.profiler.remote import capture
+    from tpusmi.profiler.remote_addresses import Address
 
-    (answer,) = capture([f"localhost:{port}"], request, folder, progress, pid=pid)
+    (answer,) = capture([Address("localhost", port)], request, folder, progress, pid=pid)
     if isinstance(answer, CaptureError):
         raise answer
     return answer

@@ -10,21 +10,15 @@ from typing import NamedTuple
 from tpusmi.text import clean
 from tpusmi.trace import trace_notes
 from tpusmi.trace.core_trace import PS_PER_S, CoreTrace
-from tpusmi.trace.device_sums import (
-    DeviceSums,
-    believed,
-    core_figures,
-    of_peak,
-    percent,
-    ratio,
-)
-from tpusmi.trace.figures import FILE, TRACE, Capture, TraceProfile
+from tpusmi.trace.device_sums import DeviceSums, core_figures
+from tpusmi.trace.figures import FILE, SIMULATED_HOST, TRACE, Capture, TraceProfile
 from tpusmi.trace.host_plane import PLANE as HOST_PLANE
 from tpusmi.trace.host_plane import HostPlane, HostTrace
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.messages import NotATraceError
 from tpusmi.trace.open_trace import TraceFile
 from tpusmi.trace.other_files import reason_of
+from tpusmi.trace.rates import believed, of_peak, percent, ratio
 from tpusmi.trace.step_times import (
     host_wait_percent,
     input_bound_percent,
@@ -39,8 +33,6 @@ from tpusmi.trace.tpu_plane import CoreIds, TpuPlane
 from tpusmi.trace.troubles import CaptureError, Trouble, too_many_operations
 from tpusmi.trace.xspace import XPlane, XSpace, read_space
 
-SIMULATED_HOST = "simulated"
-"""The host that tpusmi's simulator names in its traces."""
 ENVIRONMENT_PLANE = "Task Environment"
 LONGEST_NS = 24 * 3600 * 10**9
 """A capture does not take longer than a day."""

@@ -54,7 +54,7 @@ def source_of(sources: Mapping[str, str], field: str) -> str:
     return source if source in ("xprof", "agent") else ""
 
 
-def of_peak(flops: float | None, peak: float | None) -> str:
+def flop_rate(flops: float | None, peak: float | None) -> str:
     """`139 TFLOP/s, 60 % of 233 TFLOP/s`."""
     if flops is None or not peak:
         return words.flops(flops) + (f" of {words.flops(peak)}" if peak else "")
@@ -63,7 +63,7 @@ def of_peak(flops: float | None, peak: float | None) -> str:
 
 def figure_lines(p: TraceProfile, width: int) -> list[Line]:
     """The figures in as many columns as fit, and the steps below."""
-    rate = [of_peak(p.flops_per_s, p.peak_flops_per_s)]
+    rate = [flop_rate(p.flops_per_s, p.peak_flops_per_s)]
     return [
         heading("FIGURES", _legend(p)),
         *_in_columns(figures(p), width),
