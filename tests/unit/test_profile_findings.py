@@ -130,6 +130,13 @@ def test_nothing_is_found_in_a_profile_of_which_nothing_is_known() -> None:
     assert not can_judge(unknown())
 
 
+def test_a_trace_without_operations_does_not_make_a_healthy_job() -> None:
+    cost = CaptureCost(steps_per_s_before=3.0, steps_per_s_during=3.1, paused_s=0.0)
+    p = unknown()._replace(capture=Capture(how="agent", target="1", asked_s=0.1, cost=cost))
+    assert findings(p) == ()
+    assert not can_judge(p)
+
+
 def test_nothing_stands_out_in_a_healthy_job() -> None:
     assert findings(healthy()) == ()
     assert can_judge(healthy())
