@@ -13,7 +13,7 @@ from tpusmi.trace.xspace import XSpace
 
 NO_OPERATIONS = (
     "The trace has no operations of any device: the job did not compute anything meanwhile, or its "
-    "profiler does not record devices."
+    "profiler does not record devices. Capture longer to be sure."
 )
 NO_MARKS = (
     "The trace has no step markers, so there are no step times: put the step inside "
