@@ -10,7 +10,6 @@ analysis and xprof's take for each MiB of a trace, and the most memory of each: 
 the capture before, and of a large one that is made up.
 """
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
@@ -26,7 +25,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parent.parent)  # not this directory: profile is a module
+sys.path.pop(0)  # this directory, whose profile.py is not Python's module
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from support import traces
 from support.reading_traces import readings
@@ -164,6 +164,7 @@ def show_rates(name: str, seconds: float, rates: list[float]) -> None:
 def capture(how: str, job: Job, request: CaptureRequest, folder: str) -> CapturedTrace | None:
     """The trace; None where there is none."""
     from tpusmi.profiler import in_process, remote
+    from tpusmi.profiler.remote_addresses import Address
     from tpusmi.trace.troubles import CaptureError
 
     try:
@@ -171,7 +172,7 @@ def capture(how: str, job: Job, request: CaptureRequest, folder: str) -> Capture
             return in_process.capture(
                 Host(segment_dir=os.environ["TPUSMI_DIR"]), job.pid, request, folder, quiet
             )
-        (answer,) = remote.capture([f"localhost:{job.port}"], request, folder, quiet)
+        (answer,) = remote.capture([Address("localhost", job.port)], request, folder, quiet)
         if isinstance(answer, CapturedTrace):
             return answer
         print(f"    {answer}")

@@ -20,6 +20,7 @@ from tpusmi.wire.capture_messages import (
     EXPIRED,
     FORBIDDEN,
     NO_BACKEND,
+    REFUSED,
     TOO_LARGE,
     AgentAnswer,
     AgentRequest,
@@ -79,7 +80,7 @@ class Talk:
         while time.monotonic() < until_s:
             self.look()
             answer = self.answer(nonce)
-            if answer is not None and answer.is_final:
+            if answer is not None and answer.state in (DONE, REFUSED):
                 return answer
             time.sleep(0.005)
         raise AssertionError("no answer came")
@@ -147,7 +148,7 @@ def test_a_request_for_another_process_is_not_taken(tmp_path: Path) -> None:
 
 
 def test_what_no_viewer_fetches_is_removed(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("tpusmi.simulate.simulated_captures.KEPT_S", 0.05)
+    monkeypatch.setattr("tpusmi.wire.capture_files.KEPT_S", 0.05)
     talk = Talk(tmp_path)
     talk.last_answer(talk.ask())
     talk.ask(expires_s=1.0)

@@ -16,6 +16,7 @@ from tpusmi.collect import look_for_jobs
 from tpusmi.model import Host, Snapshot
 from tpusmi.profiler.capture import ProfiledTarget, ProfileSettings, profiled
 from tpusmi.profiler.capture_target import ProfileTarget, target_of
+from tpusmi.profiler.log_folder import save, session_name
 from tpusmi.profiler.which_job import SeveralJobsError, awaited_jobs
 from tpusmi.text import clean
 from tpusmi.trace.figures import TraceProfile
@@ -184,13 +185,11 @@ class TraceKeeper:
         """The lists get the paths of traces that are saved, and why others are not."""
         self._folder, self._with_pid = folder, with_pid
         self._saved, self._not_saved = lists
-        self._session = time.strftime("%Y_%m_%d_%H_%M_%S")
+        self._session = session_name(time.time())
         self._hosts: set[str] = set()
 
     def __call__(self, trace: str, profile: TraceProfile) -> None:
         """Copy one trace. Where it cannot be written, the profile is printed all the same."""
-        from tpusmi.profiler.log_folder import save
-
         try:
             self._saved.append(save(trace, self._folder, self._session, self._host(profile)))
         except CaptureError as error:

@@ -13,20 +13,21 @@ from typing import NamedTuple
 
 from tpusmi.model import Host, Snapshot
 from tpusmi.profiler.at_once import at_once
-from tpusmi.profiler.capture_target import ProfileTarget, TargetKind
+from tpusmi.profiler.capture_target import ProfileTarget, TargetKind, are_paths
 from tpusmi.profiler.private_folder import private_folder
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.profiler.trace_files import contents_of
 from tpusmi.trace.figures import FILE, Capture, TraceProfile
-from tpusmi.trace.limits import TraceLimits
+from tpusmi.trace.limits import MIB, TraceLimits
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tpusmi.profiler.measured_cost import MeasuredCost
+    from tpusmi.profiler.cost import MeasuredCost
+    from tpusmi.profiler.remote_addresses import Address
 
-ANALYSIS_S, COST_S = 120.0, 3.0
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+ANALYSIS_S, COST_S, COST_MOST_S = 120.0, 3.0, 600.0
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Keep = Callable[[str, TraceProfile], None]
 """Called with the path of a trace, which is removed afterwards, and its profile."""
 
@@ -86,7 +87,7 @@ def profiled(
     where no trace can be stored.
     """
     work = _Capturing(host, settings, look, progress)
-    if all(target.kind is TargetKind.PATH for target in targets):
+    if are_paths(targets):
         return [_answer(work, trace, keep) for trace in _of_paths(targets)]
     with private_folder() as folder:
         return [_answer(work, trace, keep) for trace in _traces(work, targets, folder)]
@@ -126,7 +127,8 @@ def _of_paths(targets: Sequence[ProfileTarget]) -> list[_Trace]:
         except CaptureError as error:
             traces.append(_Trace(target.text, error=error))
             continue
-        traces += [_Trace(target.text, path=path) for path in contents.traces]
+        notes = contents.notes
+        traces += [_Trace(target.text, path=path, notes=notes) for path in contents.traces]
         traces += [_Trace(target.text, profile=profile) for profile in contents.profiles]
     return traces
 
@@ -134,8 +136,8 @@ def _of_paths(targets: Sequence[ProfileTarget]) -> list[_Trace]:
 def _of_addresses(work: _Capturing, targets: Sequence[ProfileTarget], folder: str) -> list[_Trace]:
     from tpusmi.profiler.remote import capture
 
-    addresses = [target.address for target in targets]
-    costs = [_cost(work, _local_pid(target)) for target in targets]
+    addresses = [target.address for target in targets if target.address is not None]
+    costs = [_cost(work, _local_pid(address)) for address in addresses]
     answers = capture(addresses, work.settings.request, _made(folder, "remote"), work.progress)
     return [
         _Trace(target.text, error=answer)
@@ -145,11 +147,11 @@ def _of_addresses(work: _Capturing, targets: Sequence[ProfileTarget], folder: st
     ]
 
 
-def _local_pid(target: ProfileTarget) -> int | None:
+def _local_pid(address: Address) -> int | None:
     """The process of this host that serves the address, as far as the kernel shows it."""
     from tpusmi.profiler.local_ports import listener_of
 
-    return listener_of(target.port) if target.host in LOOPBACK else None
+    return listener_of(address.port) if address.host in LOOPBACK else None
 
 
 def _task_of_pid(
@@ -185,7 +187,7 @@ def _cost(work: _Capturing, pid: int | None) -> MeasuredCost | None:
     """What measures the cost for that process; None where that is not to be done."""
     if pid is None or work.settings.cost_s <= 0:
         return None
-    from tpusmi.profiler.measured_cost import MeasuredCost
+    from tpusmi.profiler.cost import MeasuredCost
 
     return MeasuredCost(work.host, pid)
 
@@ -221,7 +223,7 @@ def _read(work: _Capturing, trace: _Trace) -> TraceProfile:
     begun_s = time.monotonic()
     limits = TraceLimits(until_s=begun_s + work.settings.analysis_s)
     size = os.path.getsize(trace.path)
-    work.progress(f"reading the trace ({size / 2**20:.1f} MiB)")
+    work.progress(f"reading the trace ({size / MIB:.1f} MiB)")
     profile = read_trace(trace.path, limits)
     if work.settings.with_xprof:
         from tpusmi.profiler.xprof import with_xprof
@@ -246,5 +248,5 @@ def _joined(of_file: Capture, made: Capture | None) -> Capture:
         return of_file._replace(how=FILE)
     own = {name: value for name, value in made._asdict().items() if value is not None}
     capture = of_file._replace(**own)
-    is_here = capture.host in (*LOOPBACK, "::1")
+    is_here = capture.host in LOOPBACK
     return capture._replace(host=os.uname().nodename) if is_here else capture

@@ -6,8 +6,12 @@ import os
 from collections.abc import Callable
 
 from tpusmi.model import Host, Snapshot
-from tpusmi.profiler.local_ports import listener_of, usual_port_of
-from tpusmi.profiler.published_port import port_of
+from tpusmi.profiler.local_ports import (
+    listener_of,
+    other_ports_of,
+    published_port_of,
+    usual_port_of,
+)
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.trace.troubles import CaptureError, Trouble
 
@@ -33,7 +37,7 @@ def capture_process(
             raise
         port = fallback_port(host, look(), pid, error.trouble)
         if port is None:
-            raise _with_ways(host, pid, error) from None
+            raise with_ways(host, pid, error) from None
     return _through(port, pid, request, folder, progress)
 
 
@@ -46,7 +50,7 @@ def fallback_port(host: Host, s: Snapshot, pid: int, trouble: Trouble) -> int | 
     own = process is None or os.geteuid() in (0, process.uid)
     if trouble is Trouble.DENIED and own:
         return None
-    published = None if process is None else port_of(process)
+    published = None if process is None else published_port_of(process)
     if published is not None:
         return published if listener_of(published) in (None, pid) else None
     return usual_port_of(pid) if host.root == "/" else None
@@ -59,21 +63,24 @@ def _through(
     the port is the job's own word, its owner is the kernel's.
     """
     from tpusmi.profiler.remote import capture
+    from tpusmi.profiler.remote_addresses import Address
 
-    (answer,) = capture([f"localhost:{port}"], request, folder, progress, pid=pid)
+    (answer,) = capture([Address("localhost", port)], request, folder, progress, pid=pid)
     if isinstance(answer, CaptureError):
         raise answer
     return answer
 
 
-def _with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
+def with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
     """The error; where the process has nothing to capture it with, with all that changes that."""
     if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
         return error
-    from tpusmi.profiler.local_ports import other_ports_of
-    from tpusmi.profiler.which_job import WAYS
+    from tpusmi.profiler.in_process import NOT_JAX
+    from tpusmi.profiler.which_job import OTHER_WAYS
 
+    if NOT_JAX in str(error):
+        return error
     ports = () if host.simulated else other_ports_of(pid)[:PORTS_MOST]
     listens = " or ".join(f"`tpusmi profile :{port}`" for port in ports)
-    hint = f"; it listens: if that is its profiler, try {listens}" if ports else ""
-    return CaptureError(error.trouble, f"{error}{hint}; {WAYS}")
+    hint = f"; it already listens: if that is its profiler, try {listens}" if ports else ""
+    return CaptureError(error.trouble, f"{error}, {OTHER_WAYS}{hint}")

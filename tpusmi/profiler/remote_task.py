@@ -28,6 +28,7 @@ from tpusmi.profiler.remote_stream import CallStream
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.trace.figures import GRPC, Capture
+from tpusmi.trace.limits import MIB
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 CONNECT_S = 5.0
@@ -38,7 +39,6 @@ _HAS_METHOD = (Code.INTERNAL.value, Code.INVALID_ARGUMENT.value)
 """
 TRIES_MOST = 16
 """Connections to a port that several processes share, to reach one of them."""
-MIB = 1024 * 1024
 SAID_BYTES = 8 * MIB
 """A trace of this size takes a while: a line of progress says so."""
 
@@ -55,9 +55,8 @@ class _Server(NamedTuple):
 class RemoteTask:
     """One address: its thread, and how it ended."""
 
-    def __init__(self, place: int, given: str, address: Address) -> None:
+    def __init__(self, place: int, address: Address) -> None:
         self._place = place
-        self._given = given
         self._address = address
         self._lock = threading.Lock()
         self._outcome: CapturedTrace | CaptureError | None = None
@@ -195,7 +194,7 @@ class RemoteTask:
             file.keep()
         made = Capture(
             how=GRPC,
-            target=self._given,
+            target=str(self._address),
             host=self._address.host,
             pid=server.pid,
             captured_at_s=began_at_s,

@@ -4,7 +4,7 @@ one that measures it best.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tpusmi.profiler.xprof_figures import (
@@ -17,6 +17,7 @@ from tpusmi.profiler.xprof_figures import (
 from tpusmi.profiler.xprof_run import pages_of
 from tpusmi.trace.figures import TRACE, XPROF, Operation, TimeShares, TraceProfile
 from tpusmi.trace.limits import TraceLimits
+from tpusmi.trace.trace_notes import STEPS_AHEAD
 
 APART_MOST_PERCENT = 1.0
 """Points between two percentages, and percent between two step times, that need no note."""
@@ -50,6 +51,7 @@ FROM_TRACE = (*NAMES_FROM_TRACE, "flops_per_s", "mxu_percent")
 OURS_FIRST_OFF_TPU = ("duty_cycle_percent", "idle_percent")
 """On a GPU xprof prints neither, and its idle operation includes copies."""
 COMPARED = {
+    "duty_cycle_percent": "Duty cycle",
     "idle_percent": "Idle",
     "mxu_percent": "MXU utilization",
     "hbm_bandwidth_percent": "HBM bandwidth",
@@ -68,15 +70,9 @@ def with_xprof(path: str, own: TraceProfile, limits: TraceLimits) -> TraceProfil
     return _with_notes(joined(own, profile_of(answer.pages, own.capture)), notes)
 
 
-def with_xprof_each(
-    traces: Iterable[tuple[str, TraceProfile]], limits: TraceLimits
-) -> list[TraceProfile]:
-    """The same for the traces of several hosts, one after the other, within the same limits."""
-    return [with_xprof(path, own, limits) for path, own in traces]
-
-
 def joined(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     """One profile of two readings of the same trace: ours, and that of xprof's pages."""
+    theirs = _without_guessed_duty(own, theirs)
     differences = _differences(own, theirs)
     theirs = _without_lone_step(own, _without_estimates(own, theirs))
     members: dict[str, Any] = {}
@@ -148,11 +144,23 @@ def _without_estimates(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     return theirs._replace(mxu_percent=None, notes=notes)
 
 
+def _without_guessed_duty(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
+    """xprof prints a duty cycle of 0 also where it has none. All but the idle time stands for it
+    then, with the waits for the host; ours is without them.
+    """
+    duty, idle = theirs.duty_cycle_percent, theirs.idle_percent
+    is_guess = idle is not None and duty == 100 - idle
+    if not is_guess or own.duty_cycle_percent is None:
+        return theirs
+    return theirs._replace(duty_cycle_percent=None)
+
+
 def _without_lone_step(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     """The only step of a short capture is most often cut off, which xprof's table does not show:
-    where our own reading has no whole step, xprof's is not believed.
+    where our own reading has no whole step, xprof's is not believed. Nor is it where the markers
+    are ahead of the device.
     """
-    is_lone = theirs.steps is not None and theirs.steps.whole == 1
+    is_lone = (theirs.steps is not None and theirs.steps.whole == 1) or STEPS_AHEAD in own.notes
     if not is_lone or own.steps is not None or not own.cores:
         return theirs
     return theirs._replace(steps=None, input_bound_percent=None)
@@ -188,7 +196,9 @@ def _differences(own: TraceProfile, theirs: TraceProfile) -> list[str]:
                 f"{words}: {xprofs:.1f} % by xprof, {ours:.1f} % by tpusmi's own reading of the"
                 " trace."
             )
-    if own.steps and theirs.steps and own.steps[:2] == theirs.steps[:2]:
+    # On a CPU xprof's step is what is inside the mark; ours lasts until the next mark.
+    is_cpu = theirs.backend == "cpu"
+    if not is_cpu and own.steps and theirs.steps and own.steps[:2] == theirs.steps[:2]:
         ours_s, xprofs_s = own.steps.p50_s, theirs.steps.p50_s
         if abs(ours_s - xprofs_s) > APART_MOST_PERCENT / 100 * max(ours_s, xprofs_s):
             notes.append(

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tpusmi.text import clean
-from tpusmi.trace.busy_time import BusyTime
-from tpusmi.trace.event_blocks import EventReader, packed_number, stat_head, stat_messages
-from tpusmi.trace.event_columns import EventColumns
+from tpusmi.pprof import packed_varint
+from tpusmi.text import clean, clean_or_none
+from tpusmi.trace.busy_time import EventColumns, union
+from tpusmi.trace.event_blocks import EventReader, stat_head, stat_messages
 from tpusmi.trace.figures import MemoryPeak
 from tpusmi.trace.operation_facts import OperationKey
 from tpusmi.trace.troubles import too_many_operations
@@ -22,11 +22,11 @@ from tpusmi.trace.xspace import StatValue, XPlane
 
 PLANE = "/host:CPU"
 MEMORY = frozenset(("MemoryAllocation", "MemoryDeallocation"))
-_COMPILE = re.compile(r"backend_compile\w*|(?:\w+::)?\w*Compile(?:Internal)?|XlaCompile\w*")
-_INPUT = re.compile(r"IteratorGetNext\w*|Iterator::\w+|.*DataLoader.*__next__|PyGrain\w+.*")
 _GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc")
 MARKERS_MOST, EVENTS_MOST, DEVICES_MOST = 100_000, 1_000_000, 4096
 OPERATION_STATS = ("hlo_op", "hlo_module", "program_id", "device_ordinal")
+UNNUMBERED = -1
+"""In place of an ordinal: the traces of a JAX before 0.9 do not tell CPU devices apart."""
 MXU_STAT = "matrix_unit_utilization_percent"
 
 
@@ -69,6 +69,23 @@ class _Wanted:
         return id in self._ids or self._search(rest) is not None
 
 
+def _is_compilation(name: str) -> bool:
+    """True for `backend_compile`, `PjRtClient::Compile`, `CompileInternal` and the like."""
+    is_word = name.replace("::", "_", 1).isidentifier()
+    prefixes = ("backend_compile", "XlaCompile")
+    return is_word and (
+        name.startswith(prefixes) or name.removesuffix("Internal").endswith("Compile")
+    )
+
+
+def _is_wait_for_input(name: str) -> bool:
+    """True for the outer iterator of tf.data, for the loaders of PyTorch and for PyGrain."""
+    if name.startswith("Iterator::"):
+        return name.removeprefix("Iterator::").isidentifier()
+    is_loader = name.endswith("__next__") and "DataLoader" in name
+    return is_loader or name.startswith(("IteratorGetNext", "PyGrain"))
+
+
 class HostPlane:
     """One host plane, as it is read."""
 
@@ -91,9 +108,9 @@ class HostPlane:
         for id, name in self._plane.kind_names():
             if name in MEMORY:
                 kinds[id] = "memory"
-            elif _COMPILE.fullmatch(name):
+            elif _is_compilation(name):
                 kinds[id] = "compile"
-            elif _INPUT.fullmatch(name):
+            elif _is_wait_for_input(name):
                 kinds[id] = "input"
         return kinds
 
@@ -106,7 +123,7 @@ class HostPlane:
         return HostTrace(
             memory=tuple(self._memory()) if is_whole else (),
             markers=tuple(self._markers),
-            compile_ps=_union(self._compiles) if is_whole else None,
+            compile_ps=union(sorted(self._compiles)).busy if self._compiles and is_whole else None,
             waits=tuple(self._waits) if is_whole else (),
             operations=self._operations,
             mxu_percent=mxu if isinstance(mxu, float) and 0 < mxu <= 100 else None,
@@ -115,7 +132,7 @@ class HostPlane:
 
     def _read_lines(self, patterns: list[bytes]) -> bool:
         reader = EventReader(self._plane)
-        wanted = _Wanted(frozenset(packed_number(id) for id in self._kinds), patterns)
+        wanted = _Wanted(frozenset(packed_varint(id) for id in self._kinds), patterns)
         names: dict[int, str] = {}
         for number, line in enumerate(self._plane.lines()):
             for block in reader.blocks(line, wanted):
@@ -138,7 +155,7 @@ class HostPlane:
         if kind == "memory":
             self._add_memory(stats)
         elif kind == "compile":
-            self._compiles.append((event.start, end))
+            self._compiles.append((event.start, event.duration))
         elif kind == "input":
             self._waits.append((event.line, event.start, end))
         if "step_num" in stats and len(self._markers) < MARKERS_MOST:
@@ -179,12 +196,12 @@ class HostPlane:
 
 def _operation(stats: dict[str, StatValue]) -> tuple[int, OperationKey | None]:
     """The device and the key in the stats of an operation; None for any other event."""
-    operation, device = stats.get("hlo_op"), stats.get("device_ordinal")
+    operation, device = stats.get("hlo_op"), stats.get("device_ordinal", UNNUMBERED)
     program, program_id = stats.get("hlo_module"), stats.get("program_id")
-    if not isinstance(operation, str) or not isinstance(device, int) or device < 0:
-        return -1, None
+    if not isinstance(operation, str) or not isinstance(device, int) or device < UNNUMBERED:
+        return UNNUMBERED, None
     key = OperationKey(
-        program=clean(program, 200) if isinstance(program, str) else "",
+        program=clean_or_none(program, 200) or "",
         program_id=program_id if isinstance(program_id, int) else None,
         name=clean(operation, 200),
     )
@@ -198,12 +215,3 @@ def _device(stats: dict[str, StatValue]) -> int | None:
         return index if 0 <= index < DEVICES_MOST else None
     match = _GPU_ALLOCATOR.fullmatch(allocator) if isinstance(allocator, str) else None
     return int(match[1]) if match else None
-
-
-def _union(intervals: list[tuple[int, int]]) -> int | None:
-    if not intervals:
-        return None
-    busy = BusyTime()
-    intervals.sort()
-    busy.add([start for start, _ in intervals], [end - start for start, end in intervals])
-    return busy.busy

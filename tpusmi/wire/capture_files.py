@@ -32,10 +32,14 @@ TRACE_NAME = "trace.xplane.pb"
 FILE_MOST_BYTES = 4096
 LIFE_MOST_S = 120.0
 """Most time from now until a request expires."""
+KEPT_S = 30.0
+"""A trace or an answer that no viewer has fetched after this time is removed."""
 WRITING_S = 2.0
 """An empty file younger than this is just being written."""
 LEFTOVER_S = 900.0
 """Files of captures older than this are left over: no capture lasts that long."""
+
+UNMAPPED = 65534
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -59,6 +63,11 @@ def answer_name(segment_path: str, nonce: str) -> str:
     return f"{stem(segment_path)}.{nonce}{ANSWER}"
 
 
+def answer_path(segment_path: str, nonce: str) -> str:
+    """Where that answer is, for the job itself."""
+    return f"{os.path.dirname(segment_path)}/{answer_name(segment_path, nonce)}"
+
+
 def folder_name(segment_path: str, nonce: str) -> str:
     """The name of the directory with the trace."""
     return f"{stem(segment_path)}.{nonce}{FOLDER}"
@@ -74,6 +83,25 @@ def is_safe_directory(status: os.stat_result, uid: int) -> bool:
     writable_by_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     is_sticky = bool(status.st_mode & stat.S_ISVTX)
     return status.st_uid in (0, uid) and (not writable_by_others or is_sticky)
+
+
+def is_safe_place(path: str, uid: int) -> bool:
+    """True where only that user and root can replace that directory, or one on the way to it.
+
+    One that cannot be looked at is not safe. In a user namespace root of the machine is UNMAPPED.
+    """
+    directory = os.path.realpath(path)
+    while True:
+        try:
+            status = os.stat(directory)
+        except OSError:
+            return False
+        is_of_root = status.st_uid == UNMAPPED
+        if not is_safe_directory(status, UNMAPPED if is_of_root else uid):
+            return False
+        if directory == "/":
+            return True
+        directory = os.path.dirname(directory)
 
 
 # The viewer
@@ -179,7 +207,7 @@ def is_expired(request: AgentRequest) -> bool:
 
 def write_answer(segment_path: str, answer: AgentAnswer) -> None:
     """Replace the answer at once. Raises OSError."""
-    path = f"{os.path.dirname(segment_path)}/{answer_name(segment_path, answer.nonce)}"
+    path = answer_path(segment_path, answer.nonce)
     new = f"{path}.new"
     try:
         fd = os.open(new, _CREATE, 0o600)
@@ -198,9 +226,7 @@ def write_answer(segment_path: str, answer: AgentAnswer) -> None:
 
 def is_fetched(segment_path: str, nonce: str) -> bool:
     """True when the answer is gone: the viewer has the trace, or no longer wants it."""
-    return not os.path.lexists(
-        f"{os.path.dirname(segment_path)}/{answer_name(segment_path, nonce)}"
-    )
+    return not os.path.lexists(answer_path(segment_path, nonce))
 
 
 def is_leftover(name: str, status: os.stat_result, uid: int, now_s: float) -> bool:

@@ -12,6 +12,8 @@ from tpusmi.trace.figures import FILE, GRPC, IN_PROCESS, Capture, CaptureCost, T
 
 TEXT_MOST = 512
 HOW = {GRPC: "by its profiler service", IN_PROCESS: "by its agent", FILE: ""}
+SIMULATED: Line = (("  ", "plain"), (" SIMULATED ", "loud"))
+"""At the end of a line."""
 SLOWED_RATIO = 0.98
 """At less than this share of its speed before, the job was slowed down."""
 WORTH_A_PAUSE_S = 0.1
@@ -24,7 +26,7 @@ def head(p: TraceProfile, width: int) -> list[Line]:
     cores = text.counted(len(p.cores), noun(p)) if p.cores else ""
     pid = "" if c.pid is None else f"pid {c.pid}"
     whose = "".join(f"{DOT}{fact}" for fact in (cores, text.clean(c.host or "", 64), pid) if fact)
-    simulated = [("  ", "plain"), (" SIMULATED ", "loud")] if c.simulated else []
+    simulated = SIMULATED if c.simulated else ()
     first = fitted(((device, "bold"), (whose, "plain"), *simulated), width)
     lines: list[Line] = [first]
     if c.command:
@@ -68,7 +70,7 @@ def cost_sentence(c: Capture) -> str:
     cost = c.cost
     before, during = cost.steps_per_s_before, cost.steps_per_s_during
     if before is None or during is None:
-        return f"{took}; what it cost the job in steps/s is unknown."
+        return f"{took}; {_no_cost(cost)}."
     after = _with(", {} after", cost.steps_per_s_after, words.rate)
     paused = _with(", and paused it for {}", cost.paused_s, words.duration, WORTH_A_PAUSE_S)
     if during >= before * SLOWED_RATIO:
@@ -76,6 +78,13 @@ def cost_sentence(c: Capture) -> str:
         return f"{took} and did not slow the job down: {speed}{after} (steps/s){paused}."
     change = f"from {words.rate(before)} to {words.rate(during)} steps/s{after}"
     return f"{took} and slowed the job {change}{paused}."
+
+
+def _no_cost(cost: CaptureCost) -> str:
+    """Why the cost is unknown."""
+    if cost.steps_per_s_during is None and cost.steps_per_s_after is None:
+        return "its cost is unknown without the job's steps (tpusmi.step())"
+    return "its cost is unknown: too few steps were counted before or during it"
 
 
 def _with(

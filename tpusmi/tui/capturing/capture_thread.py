@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -122,33 +121,14 @@ class CaptureThread(threading.Thread):
 
 def profile_of(output: bytes) -> TraceProfile:
     """The profile that the child printed. Raises ValueError with a sentence."""
-    from tpusmi.trace.plain_objects import from_object
+    from tpusmi.trace.plain_objects import from_object, json_in
 
-    return from_object(_answer(output))
-
-
-def _answer(output: bytes) -> object:
-    try:
-        return json.loads(output)
-    except (ValueError, RecursionError):
-        raise ValueError("the answer is not JSON") from None
-
-
-def _error_in(output: bytes) -> str:
-    """The error that the child printed as JSON; empty when it printed none."""
-    try:
-        answer = _answer(output)
-    except ValueError:
-        return ""
-    error = answer.get("error") if isinstance(answer, dict) else None
-    message = error.get("message") if isinstance(error, dict) else None
-    return message if isinstance(message, str) else ""
+    return from_object(json_in(output))
 
 
 def _sentence(ended: EndedChild) -> str:
-    """Why the child gave no profile: its error, else its last line without the program's name."""
-    line = _error_in(ended.output) or ended.last_line.removeprefix(PREFIX)
-    text = clean(line, SENTENCE_MOST)
+    """Why the child gave no profile: its last line on stderr, without the program's name."""
+    text = clean(ended.last_line.removeprefix(PREFIX), SENTENCE_MOST)
     how = f"exit code {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
     return text or f"the capture ended with {how}, and did not say why"
 

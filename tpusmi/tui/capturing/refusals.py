@@ -8,6 +8,8 @@ from tpusmi.model import Host, Process
 
 READ_ONLY = "This view is read-only: it captures nothing. In a shell: tpusmi profile PID"
 IN_THE_PAST = "This is the past: n returns to now, then P captures"
+START_ONE = "call tpusmi.start() in it, or tpusmi profile HOST:PORT"
+SIMULATE_ONE = "simulate a host with `tpusmi simulate v5e-8 --agent`"
 SEVERAL = "One capture at a time: select one process"
 
 
@@ -21,10 +23,10 @@ def why_not(processes: Sequence[Process], back_s: float, host: Host | None) -> s
         return "No process is selected that could be captured"
     if back_s:
         return IN_THE_PAST
-    return SEVERAL if len(processes) > 1 else why_not_one(processes[0], host)
+    return SEVERAL if len(processes) > 1 else _why_not_one(processes[0], host)
 
 
-def why_not_one(p: Process, host: Host) -> str:
+def _why_not_one(p: Process, host: Host) -> str:
     """The same of one process, now."""
     pid = f"pid {p.pid}"
     if p.is_dead:
@@ -36,13 +38,13 @@ def why_not_one(p: Process, host: Host) -> str:
     if p.is_stopped:
         return f"{pid} is stopped: it would not answer"
     if p.interval_s is None and not _has_service(p, host):
-        return f"{pid} has no agent: call tpusmi.start() in it, or tpusmi profile HOST:PORT"
+        return f"{pid} has no agent: {SIMULATE_ONE if host.simulated else START_ONE}"
     return ""
 
 
 def _has_service(p: Process, host: Host) -> bool:
     """True if it has published the port of its profiler service, or listens on a usual one."""
-    from tpusmi.profiler.local_ports import usual_port_of
-    from tpusmi.profiler.published_port import port_of
+    from tpusmi.profiler.local_ports import published_port_of, usual_port_of
 
-    return port_of(p) is not None or (host.root == "/" and usual_port_of(p.pid) is not None)
+    is_published = published_port_of(p) is not None
+    return is_published or (host.root == "/" and usual_port_of(p.pid) is not None)
