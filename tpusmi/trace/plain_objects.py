@@ -19,7 +19,7 @@ ITEMS_MOST = 100_000
 WHOLE_MOST, FLOAT_MOST = 2**63, 1e24
 """Larger numbers are nonsense, and would break the arithmetic or the columns that show them."""
 PERCENT_LEAST, PERCENT_MOST = -1.0, 1e9
-"""Rounding may give a little less than 0, and a wrong cost estimate of a kernel far more than 100."""
+"""Rounding may give a little less than 0, and a wrong cost estimate far more than 100."""
 
 
 NOT_JSON = "it is not JSON"
