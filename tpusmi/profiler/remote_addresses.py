@@ -14,7 +14,9 @@ USUAL_PORT = 9012
 
 _SCHEMES = ("grpc://", "dns:///", "ipv4:", "ipv6:")
 """As capture_tpu_profile and gRPC write addresses."""
-_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]*))(?::(\d{1,5}))?", re.ASCII)
+_ADDRESS = re.compile(
+    r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|((?!-)[\w.-]*))(?::(\d{1,5}))?", re.ASCII
+)
 BUCKETS = ("gs", "s3")
 
 
