@@ -16,7 +16,8 @@ from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKe
 from tpusmi.profiler import private_folder as folders
 from tpusmi.profiler.at_once import at_once
 from tpusmi.profiler.capture_target import TargetKind, target_of
-from tpusmi.profiler.pid_capture import fallback_port
+from tpusmi.profiler.in_process import NOT_JAX
+from tpusmi.profiler.pid_capture import fallback_port, with_ways
 from tpusmi.profiler.private_folder import PREFIX, private_folder
 from tpusmi.profiler.trace_files import contents_of, read_saved
 from tpusmi.profiler.which_job import SeveralJobsError, jobs_of
@@ -206,6 +207,18 @@ def test_without_a_port_of_its_own_it_is_a_usual_one_on_which_the_process_listen
     assert fallback_port(Host(), s, 6, Trouble.ABSENT) is None
     assert fallback_port(Host("/simulated"), s, 5, Trouble.ABSENT) is None
     assert fallback_port(Host(), s, 5, Trouble.DENIED) is None
+
+
+def test_other_ways_are_named_only_where_they_would_help(tmp_path: Path) -> None:
+    (tmp_path / "proc" / "5").mkdir(parents=True)
+    host = Host(root=str(tmp_path), simulated=True)
+    no_agent = CaptureError(Trouble.ABSENT, "process 5 has no agent: call tpusmi.start() in it")
+    assert str(with_ways(host, 5, no_agent)).startswith(
+        "process 5 has no agent: call tpusmi.start() in it, or call jax.profiler.start_server"
+    )
+    no_jax = CaptureError(Trouble.ABSENT, f"process 5 {NOT_JAX}")
+    assert with_ways(host, 5, no_jax) is no_jax
+    assert with_ways(host, 6, no_agent) is no_agent
 
 
 def test_a_private_folder_is_gone_afterwards_and_no_other_user_can_enter_it(

@@ -273,10 +273,11 @@ _TROUBLES = {
     NO_BACKEND: Trouble.ABSENT,
     **dict.fromkeys((NO_ROOM, TOO_LARGE, EXPIRED, ENDED, HANGS, FAILED), Trouble.FAILED),
 }
+NOT_JAX = "does not use JAX now: there is nothing to capture"
 _SENTENCES = {
     FORBIDDEN: "process {pid} forbids captures: TPUSMI_PROFILE=0 in its environment",
     BUSY: "process {pid} is being captured already",
-    NO_BACKEND: "process {pid} does not use JAX now: there is nothing to capture",
+    NO_BACKEND: "process {pid} " + NOT_JAX,
     NO_ROOM: "there is no room for the trace of process {pid}",
     TOO_LARGE: "the trace of process {pid} is too large: capture for a shorter time",
     EXPIRED: "the request reached process {pid} too late, or its clock differs from ours",
