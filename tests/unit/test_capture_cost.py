@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
 
+from tpusmi.agent.segment import doubles
 from tpusmi.model import Host
 from tpusmi.profiler.at_once import at_once
 from tpusmi.profiler.cost import MeasuredCost, cost_of
@@ -87,6 +89,25 @@ def test_a_job_that_ended_with_the_capture_has_no_rate_after_it() -> None:
     cost = cost_of(sampled(slowed, lambda _: 0.1, until_s=104), BEGAN_S, ENDED_S)
     assert cost.steps_per_s_during == pytest.approx(2)
     assert cost.steps_per_s_after is None
+
+
+def test_a_sample_of_an_earlier_moment_has_the_time_of_that_moment() -> None:
+    at_s, wall_s, *_ = doubles(time.monotonic() - 60, {}, [])
+    assert at_s < time.monotonic() - 59
+    assert wall_s == pytest.approx(time.time() - 60, abs=5)
+
+
+@pytest.mark.parametrize("most", [1.7e308, 2.0**60, -1.0])
+def test_a_count_that_no_job_reaches_is_no_count(most: float) -> None:
+    """The samples are the job's own word: a rate of infinity is not JSON."""
+    samples = sampled(lambda at_s: -most if at_s < BEGAN_S else most, lambda _: 0.1)
+    cost = cost_of(samples, BEGAN_S, ENDED_S)
+    assert cost.steps_per_s_during is None
+
+
+def test_a_rate_and_a_pause_that_no_job_has_are_unknown() -> None:
+    fast = sampled(lambda at_s: 1e9 * at_s, lambda at_s: 0.1 if at_s < BEGAN_S else 1e300)
+    assert cost_of(fast, BEGAN_S, ENDED_S) == CaptureCost()
 
 
 def test_without_a_thread_the_cost_is_unknown_and_other_captures_say_so(

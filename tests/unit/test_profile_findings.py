@@ -43,6 +43,8 @@ def ran(name: str, runs: int, mean_s: float, period_s: float | None = None) -> P
 HOLD = {
     "input_bound": unknown()._replace(input_bound_percent=10.0),
     "idle": unknown()._replace(idle_percent=10.0),
+    "nothing_ran": unknown()._replace(idle_percent=100.0),
+    "hang": unknown()._replace(shares=TimeShares(collectives_percent=96.0)),
     "quiet": unknown()._replace(
         captured_s=0.7, capture=Capture(how="agent", target="1", asked_s=1.0)
     ),
@@ -128,6 +130,13 @@ def test_nothing_is_found_in_a_profile_of_which_nothing_is_known() -> None:
     assert not can_judge(unknown())
 
 
+def test_a_trace_without_operations_does_not_make_a_healthy_job() -> None:
+    cost = CaptureCost(steps_per_s_before=3.0, steps_per_s_during=3.1, paused_s=0.0)
+    p = unknown()._replace(capture=Capture(how="agent", target="1", asked_s=0.1, cost=cost))
+    assert findings(p) == ()
+    assert not can_judge(p)
+
+
 def test_nothing_stands_out_in_a_healthy_job() -> None:
     assert findings(healthy()) == ()
     assert can_judge(healthy())
@@ -185,6 +194,19 @@ def test_the_gaps_between_operations_of_a_cpu_are_not_between_programs() -> None
     assert codes(p._replace(backend="cpu")) == []
     assert codes(p._replace(backend="tpu")) == ["idle"]
     assert codes(p._replace(backend="cpu", idle_percent=57.0)) == ["idle"]
+
+
+def test_a_job_that_hangs_is_not_advised_to_shard() -> None:
+    p = unknown()._replace(shares=TimeShares(collectives_percent=100.0))
+    assert codes(p) == ["hang"]
+    assert codes(p._replace(steps=step_times(0.1, 0.1))) == ["collectives"]
+    assert codes(p._replace(programs=(ran("jit_f", 9, 0.1),))) == ["collectives"]
+    assert codes(p._replace(shares=TimeShares(collectives_percent=60.0))) == ["collectives"]
+
+
+def test_a_job_that_ran_nothing_is_not_late_between_programs() -> None:
+    assert codes(unknown()._replace(idle_percent=100.0)) == ["nothing_ran"]
+    assert codes(unknown()._replace(idle_percent=99.0)) == ["idle"]
 
 
 def test_a_program_that_was_compiled_again_is_named() -> None:

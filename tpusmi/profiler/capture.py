@@ -127,7 +127,8 @@ def _of_paths(targets: Sequence[ProfileTarget]) -> list[_Trace]:
         except CaptureError as error:
             traces.append(_Trace(target.text, error=error))
             continue
-        traces += [_Trace(target.text, path=path) for path in contents.traces]
+        notes = contents.notes
+        traces += [_Trace(target.text, path=path, notes=notes) for path in contents.traces]
         traces += [_Trace(target.text, profile=profile) for profile in contents.profiles]
     return traces
 

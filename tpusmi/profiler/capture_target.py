@@ -8,10 +8,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from tpusmi.profiler.remote_addresses import Address, parse
-from tpusmi.text import clean, whole_number
+from tpusmi.text import whole_number
 
 TEXT_MOST = 4096
-ELSEWHERE = ("gs", "s3")
 SUFFIXES = (".pb", ".json", ".gz")
 """A word that ends like this is a path, even if there is no such file."""
 
@@ -46,10 +45,7 @@ def target_of(text: str) -> ProfileTarget:
         raise ValueError("a target is a pid, an address such as localhost:9012, or a path")
     if text.isascii() and text.isdigit():
         return _pid(text)
-    scheme, separator, _ = text.partition("://")
-    if scheme in ELSEWHERE and separator:
-        raise ValueError(f"{clean(text, 200)}: tpusmi reads local files; copy the trace here first")
-    if not separator and _is_path(text):
+    if "://" not in text and _is_path(text):
         return ProfileTarget(TargetKind.PATH, text)
     return ProfileTarget(TargetKind.ADDRESS, text, address=parse(text))
 

@@ -12,9 +12,12 @@ ADDRESS_MOST = 300
 USUAL_PORT = 9012
 """The port in the examples of JAX, torch_xla and xprof."""
 
-SCHEMES = ("grpc://", "dns:///", "ipv4:", "ipv6:")
+_SCHEMES = ("grpc://", "dns:///", "ipv4:", "ipv6:")
 """As capture_tpu_profile and gRPC write addresses."""
-_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]*))(?::(\d{1,5}))?", re.ASCII)
+_ADDRESS = re.compile(
+    r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|((?!-)[\w.-]*))(?::(\d{1,5}))?", re.ASCII
+)
+BUCKETS = ("gs", "s3")
 
 
 class Address(NamedTuple):
@@ -35,7 +38,7 @@ def parse(text: str, usual_port: int = USUAL_PORT) -> Address:
     Raises ValueError with a sentence that says what is wrong.
     """
     rest = text.strip()[: ADDRESS_MOST + 1]
-    scheme = next((scheme for scheme in SCHEMES if rest.lower().startswith(scheme)), "")
+    scheme = next((scheme for scheme in _SCHEMES if rest.lower().startswith(scheme)), "")
     rest = rest[len(scheme) :].removesuffix("/")
     match = _ADDRESS.fullmatch(f":{rest}" if rest.isascii() and rest.isdigit() else rest)
     if len(rest) > ADDRESS_MOST or match is None or not rest:
@@ -48,6 +51,8 @@ def parse(text: str, usual_port: int = USUAL_PORT) -> Address:
 
 def _advice(rest: str) -> str:
     scheme, separator, _ = rest.partition("://")
+    if separator and scheme in BUCKETS:
+        return f"{rest}: tpusmi reads local files; copy the trace here first"
     if separator:
         return f"{rest}: an address is written without {scheme}://"
     if rest.count(":") > 1 and re.fullmatch(r"[0-9A-Fa-f:]+", rest):

@@ -196,7 +196,9 @@ def _differences(own: TraceProfile, theirs: TraceProfile) -> list[str]:
                 f"{words}: {xprofs:.1f} % by xprof, {ours:.1f} % by tpusmi's own reading of the"
                 " trace."
             )
-    if own.steps and theirs.steps and own.steps[:2] == theirs.steps[:2]:
+    # On a CPU xprof's step is what is inside the mark; ours lasts until the next mark.
+    is_cpu = theirs.backend == "cpu"
+    if not is_cpu and own.steps and theirs.steps and own.steps[:2] == theirs.steps[:2]:
         ours_s, xprofs_s = own.steps.p50_s, theirs.steps.p50_s
         if abs(ours_s - xprofs_s) > APART_MOST_PERCENT / 100 * max(ours_s, xprofs_s):
             notes.append(

@@ -13,7 +13,7 @@ from tpusmi.trace.core_trace import PS_PER_S, CoreTrace
 from tpusmi.trace.device_sums import DeviceSums, core_figures
 from tpusmi.trace.figures import FILE, SIMULATED_HOST, TRACE, Capture, TraceProfile
 from tpusmi.trace.host_plane import PLANE as HOST_PLANE
-from tpusmi.trace.host_plane import HostPlane, HostTrace
+from tpusmi.trace.host_plane import UNNUMBERED, HostPlane, HostTrace
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.trace.messages import NotATraceError
 from tpusmi.trace.open_trace import TraceFile
@@ -82,7 +82,10 @@ def _devices(space: XSpace, file: TraceFile) -> _Devices:
     if host.operations and not host.is_whole:
         sentence = f"{file.name} has more events of its host than can be read: capture less time."
         raise CaptureError(Trouble.FAILED, sentence)
-    cpus = [read_cpu(i, of.values(), most) for i, of in sorted(host.operations.items())]
+    cpus = [
+        read_cpu(None if i == UNNUMBERED else i, of.values(), most)
+        for i, of in sorted(host.operations.items())
+    ]
     return _Devices("cpu" if cpus else None, cpus, host, _recorded_ps(space))
 
 

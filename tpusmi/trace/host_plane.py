@@ -25,6 +25,8 @@ MEMORY = frozenset(("MemoryAllocation", "MemoryDeallocation"))
 _GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc")
 MARKERS_MOST, EVENTS_MOST, DEVICES_MOST = 100_000, 1_000_000, 4096
 OPERATION_STATS = ("hlo_op", "hlo_module", "program_id", "device_ordinal")
+UNNUMBERED = -1
+"""In place of an ordinal: the traces of a JAX before 0.9 do not tell CPU devices apart."""
 MXU_STAT = "matrix_unit_utilization_percent"
 
 
@@ -194,10 +196,10 @@ class HostPlane:
 
 def _operation(stats: dict[str, StatValue]) -> tuple[int, OperationKey | None]:
     """The device and the key in the stats of an operation; None for any other event."""
-    operation, device = stats.get("hlo_op"), stats.get("device_ordinal")
+    operation, device = stats.get("hlo_op"), stats.get("device_ordinal", UNNUMBERED)
     program, program_id = stats.get("hlo_module"), stats.get("program_id")
-    if not isinstance(operation, str) or not isinstance(device, int) or device < 0:
-        return -1, None
+    if not isinstance(operation, str) or not isinstance(device, int) or device < UNNUMBERED:
+        return UNNUMBERED, None
     key = OperationKey(
         program=clean_or_none(program, 200) or "",
         program_id=program_id if isinstance(program_id, int) else None,

@@ -61,7 +61,7 @@ class StreamDevice:
             raise too_many_operations("The trace")
         return self._tallies.setdefault(key, Tally())  # type: ignore[arg-type]
 
-    def trace(self, plane: str, index: int, stats: dict[str, StatValue]) -> CoreTrace:
+    def trace(self, plane: str, index: int | None, stats: dict[str, StatValue]) -> CoreTrace:
         """The sums."""
         busy = union_of_lines(self._lines)
         return CoreTrace(
@@ -156,12 +156,13 @@ class GpuPlane:
         return self._keys[raw]
 
 
-def read_cpu(index: int, lines: Iterable[EventColumns], limit: int) -> CoreTrace:
-    """One device of the CPU backend: the union of its threads."""
+def read_cpu(index: int | None, lines: Iterable[EventColumns], limit: int) -> CoreTrace:
+    """One device of the CPU backend: the union of its threads. None is all devices together."""
     device = StreamDevice(limit)
     for line in lines:
         device.add(line)
-    return device.trace(f"CPU device {index}", index, {})
+    name = "All CPU devices" if index is None else f"CPU device {index}"
+    return device.trace(name, index, {})
 
 
 def _key(kernel: str, stats: dict[str, StatValue]) -> OperationKey:

@@ -13,7 +13,7 @@ from tpusmi.trace.xspace import XSpace
 
 NO_OPERATIONS = (
     "The trace has no operations of any device: the job did not compute anything meanwhile, or its "
-    "profiler does not record devices."
+    "profiler does not record devices. Capture longer to be sure."
 )
 NO_MARKS = (
     "The trace has no step markers, so there are no step times: put the step inside "
@@ -54,6 +54,8 @@ def device_notes(
             f"Custom kernels take {sums.custom_percent():.0f}% of the busy time. XLA does not "
             "count their FLOPs, so the real MXU utilization is higher."
         )
+    if backend == "cpu" and any(core.local_index is None for core in cores):
+        notes.append("The trace does not tell CPU devices apart: they are shown as one.")
     if any(core.has_counters for core in cores):
         notes.append("The trace has hardware counters: xprof's utilization viewer shows them.")
     if backend == "tpu" and work.flops is None:

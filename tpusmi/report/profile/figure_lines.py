@@ -84,8 +84,23 @@ def _line_of(
     return [*lines, (*last, (end, "dim"))]
 
 
+MARKED = (
+    "duty_cycle_percent",
+    "idle_percent",
+    "mxu_percent",
+    "hbm_bandwidth_percent",
+    "input_bound_percent",
+    "flops_per_s",
+    "steps",
+    "shares",
+    "operations",
+    "memory",
+)
+"""What the page marks with its source."""
+
+
 def _legend(p: TraceProfile) -> str:
-    marked = sorted({s for f in p.sources if (s := source_of(p.sources, f))})
+    marked = sorted({s for f in MARKED if (s := source_of(p.sources, f))})
     return f"from {' and '.join(marked)} where marked, else read by tpusmi" if marked else ""
 
 

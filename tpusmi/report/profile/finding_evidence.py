@@ -40,7 +40,9 @@ class ProfileEvidence(NamedTuple):
     """A share of the step time, where that is known, else of the captured time."""
     input_of: str = "step time"
     idle_percent: float | None = None
-    """Without what waiting for input and compiling explain. Only one of the three is given."""
+    """Without what waiting for input and compiling explain. Only one of these is given."""
+    nothing_percent: float | None = None
+    """All of it, where nothing else happened."""
     idle_pauses_percent: float | None = None
     """The same where the runs of the main program follow one another without a gap."""
     main_program: str = ""
@@ -53,6 +55,8 @@ class ProfileEvidence(NamedTuple):
     compile_percent: float | None = None
     recompiled: str = ""
     collectives_percent: float | None = None
+    hang_percent: float | None = None
+    """The same, where no step ended meanwhile."""
     collectives: str = ""
     host_percent: float | None = None
     copies_percent: float | None = None
@@ -141,6 +145,7 @@ def _waiting(p: TraceProfile) -> Fields:
         "compile_percent": p.shares.compile_percent,
         "recompiled": recompiled(p),
         "collectives_percent": p.shares.collectives_percent,
+        "hang_percent": None if _goes_on(p) else p.shares.collectives_percent,
         "collectives": named(collectives),
         "host_percent": host,
         "copies_percent": copies if host is None else None,
@@ -149,6 +154,11 @@ def _waiting(p: TraceProfile) -> Fields:
         "callbacks_percent": callbacks,
         "callbacks": named(calling),
     }
+
+
+def _goes_on(p: TraceProfile) -> bool:
+    """True if a step has ended, or a program has run again and again."""
+    return whole_steps(p) is not None or any(r.runs > 2 for r in p.programs)
 
 
 def _operations(p: TraceProfile) -> Fields:

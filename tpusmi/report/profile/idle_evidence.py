@@ -14,6 +14,7 @@ MANY_PER_S = 200.0
 """Short programs, one after the other, at this rate per core: starting them takes the time."""
 COMPILE_LEAST_PERCENT = 2.0
 """For less of the time, compiling is not a finding, and does not explain idle time."""
+NOTHING_LEAST_PERCENT = 99.9
 CPU_LEAST_PERCENT = 25.0
 """A CPU that is never idle has gaps of up to a fifth of the time: between the operations of one
 program, while its threads hand work to each other.
@@ -30,6 +31,8 @@ def idle_fields(p: TraceProfile) -> dict[str, object]:
     idle = p.idle_percent if p.idle_percent is not None else p.shares.idle_percent
     if idle is None:
         return {}
+    if idle >= NOTHING_LEAST_PERCENT:
+        return {"nothing_percent": idle}
     rest = max(0.0, idle - _waiting_for_input(p) - _compiling(p))
     if p.backend == "cpu" and rest < CPU_LEAST_PERCENT:
         return {}

@@ -47,8 +47,8 @@ def _infeed(p: TraceProfile) -> str:
     else:
         ends = (steps.input_least_percent, steps.input_most_percent)
     infeed = p.shares.infeed_percent
-    is_known = bool(infeed) or (p.idle_percent or 0.0) < HARDLY_IDLE_PERCENT
-    mean = infeed if mean is None and is_known else mean
+    is_busy = p.idle_percent is not None and p.idle_percent < HARDLY_IDLE_PERCENT
+    mean = infeed if mean is None and (infeed or is_busy) else mean
     values = zip((mean, *ends), NAMES, strict=True)
     return ", ".join(f"{_percent(value)} ({name})" for value, name in values)
 
