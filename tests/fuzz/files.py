@@ -20,6 +20,7 @@ from tpusmi.model import Host, ProcessKey
 from tpusmi.pprof import MOST_UNPACKED_BYTES, ProfileError
 from tpusmi.sources.segments import Segments
 from tpusmi.sources.segments.contents import checked_facts
+from tpusmi.sources.segments.slice_report import slice_of
 from tpusmi.wire.layout import (
     BLOB_HEAD,
     CRC,
@@ -29,10 +30,11 @@ from tpusmi.wire.layout import (
     PREAMBLE,
     PROFILE_PPROF,
     PROFILE_SITES,
+    SLICE_JSON,
     Header,
     plan,
 )
-from tpusmi.wire.reader import MOST_BYTES
+from tpusmi.wire.reader import MOST_BYTES, BlobContent
 from tpusmi.wire.writer import SegmentWriter
 
 
@@ -53,7 +55,8 @@ def segments(directory: Path) -> Iterator[Target]:
             for _ in range(2):
                 found = source.read(time.monotonic())
                 # Only SegmentError is caught there: any other error of a reader comes out here.
-                json.dumps([found.readings, found.past, found.devices], allow_nan=False)
+                shown = [found.readings, found.past, found.devices, found.slices]
+                json.dumps(shown, allow_nan=False)
         finally:
             source.close()
             path.unlink()
@@ -74,7 +77,8 @@ def _segment(directory: Path, devices: int) -> bytes:
     usual = plan(who, devices, 100.0, 1_700_000_000.0)
     facts_half, profile_half = 2048, 6 * 1024
     profile_offset = usual.facts_offset + 2 * facts_half
-    newest_offset = profile_offset + 2 * profile_half
+    slice_offset, slice_half = profile_offset + 2 * profile_half, 1024
+    newest_offset = slice_offset + 2 * slice_half
     header = usual._replace(
         facts_half=facts_half,
         profile_offset=profile_offset,
@@ -82,6 +86,8 @@ def _segment(directory: Path, devices: int) -> bytes:
         newest_offset=newest_offset,
         slots_offset=newest_offset + 8,
         slots=5,
+        slice_offset=slice_offset,
+        slice_half=slice_half,
     )
     path = directory / "made"
     writer = SegmentWriter(str(path), header)
@@ -93,6 +99,7 @@ def _segment(directory: Path, devices: int) -> bytes:
     sites = packed_sites(made.profile_of_two())
     for kind, payload in ((PROFILE_SITES, sites), (PROFILE_PPROF, profile)):
         assert payload is None or writer.profile.write(kind, payload, 99.5)
+    assert writer.slice.write(SLICE_JSON, made.slice_bytes(4), 99.5)
     writer.close()
     data = path.read_bytes()
     path.unlink()
@@ -108,7 +115,8 @@ def _summed(data: bytes) -> bytes:
     h = Header(*HEADER.unpack_from(made, PREAMBLE.size))
     if h.size < MOST_BYTES:
         made = made[: h.size].ljust(h.size, b"\0")
-    for start, half in ((h.facts_offset, h.facts_half), (h.profile_offset, h.profile_half)):
+    facts, profile = (h.facts_offset, h.facts_half), (h.profile_offset, h.profile_half)
+    for start, half in (facts, profile, (h.slice_offset, h.slice_half)):
         for at in (start, start + half):
             if at + BLOB_HEAD.size > len(made):
                 continue
@@ -224,3 +232,17 @@ def sites(directory: Path) -> Iterator[Target]:
 
     words = [b"[", b"{", b"null", b"1e400", b"-1", b'"\\ud800"', b"NaN", b"9" * 30, b'"argv": ']
     yield Target(run, [first, second, facts], words)
+
+
+@target
+def slices(directory: Path) -> Iterator[Target]:
+    """What a segment says of the other hosts of its job: lines of JSON."""
+    inputs = [zlib.decompress(made.slice_bytes(n)) for n in (2, 16)]
+
+    def run(data: bytes) -> None:
+        blob = BlobContent(1, SLICE_JSON, 99.5, zlib.compress(data, 1))
+        found = slice_of(blob, ProcessKey(1, 1), 0.0, 100.0)
+        json.dumps(None if found is None else [found, found.aged(1000.0)], allow_nan=False)
+
+    words = [b"[", b"]", b"\n", b"null", b"1e400", b"-1", b'"\\ud800"', b"NaN", b"9" * 30, b"[[[[["]
+    yield Target(run, inputs, words)
