@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpusmi import collect, memprofile, pprof, text
-from tpusmi.agent import output, own_captures, own_process, sampler, threads, utilization
+from tpusmi.agent import (
+    output,
+    own_captures,
+    own_process,
+    own_slice,
+    sampler,
+    threads,
+    utilization,
+)
 from tpusmi.model import history
 from tpusmi.profiler import (
     finished_pages,
@@ -36,7 +44,7 @@ from tpusmi.trace import (
 )
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.web import connections, server, tab
-from tpusmi.wire import capture_files, layout, mountinfo, places, reader
+from tpusmi.wire import capture_files, layout, mountinfo, places, reader, slice_summary
 from tpusmi.wire.capture_messages import DURATION_MOST_MS
 
 Row = tuple[str, ...]
@@ -220,6 +228,18 @@ AGENT: Sequence[Row] = (
         "processor time of wall time: for samples, memory profiles, asking its own libtpu",
         f"{percent(threads.SAMPLE_SHARE)} / {percent(threads.PROFILE_SHARE)} / "
         f"{percent(threads.UTILIZATION_SHARE)}",
+    ),
+    (
+        "processor time for the other hosts of its job",
+        percent(threads.SLICE_SHARE),
+    ),
+    (
+        "requests per second to the coordinator of its job, of all processes together",
+        f"{slice_summary.REQUESTS_MOST_PER_S:g}",
+    ),
+    (
+        "a coordinator that does not answer, before it is given up",
+        seconds(own_slice.DEADLINE_S),
     ),
     (
         "one memory profile; after a slower one, no more are taken",
