@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from agent_overhead import loop, training
 
-SETTLE_S = 5.0
+SETTLE_S = 11.0
 """An agent has been running for so long when it is measured."""
 
 

@@ -18,6 +18,8 @@ from tpusmi.model.slice_hosts import Slice, SliceProcess
 DEADLINE_S = 2.0
 """Less than an agent's, for tests of a coordinator that hangs."""
 STEP_S = 0.05
+PERIOD_S = 2.0
+"""Less than an agent's as well: a test waits for several."""
 
 CODE = """
     import select, socket, time
@@ -25,6 +27,7 @@ CODE = """
     socket.gethostname = lambda: f"host-{{index}}"
     from tpusmi.agent import own_slice
     own_slice.DEADLINE_S = deadline_s
+    own_slice.period_s = lambda count: {period_s}
     tpusmi.start(interval_s=0.5, slice={is_on})
     import jax
     jax.distributed.initialize(address, count, index)
@@ -99,6 +102,7 @@ def slice_job(
                 count=count,
                 address=address,
                 deadline_s=DEADLINE_S,
+                period_s=PERIOD_S,
                 step_s=STEP_S,
                 is_on=is_on,
             )
@@ -118,7 +122,7 @@ def all_live(members: list[Member]) -> list[Slice]:
         shown = [s for s in (m.slice() for m in members) if s is not None]
         is_whole = len(shown) == len(members) and all(
             [h.process_index for h in s.hosts] == [*range(len(members))]
-            and all(h.state == "live" and h.step_time_s for h in s.hosts)
+            and all(h.state == "live" and h.phase == "running" and h.step_time_s for h in s.hosts)
             for s in shown
         )
         return shown if is_whole else None

@@ -87,6 +87,13 @@ def test_the_coordinator_gets_at_most_20_requests_a_second(processes: int) -> No
     assert period_s(processes) >= PERIOD_LEAST_S
 
 
+def test_a_thousand_processes_that_start_together_ask_one_after_the_other() -> None:
+    count = 1000
+    starts = sorted(index * own_slice.GOLDEN % 1.0 * period_s(count) for index in range(count))
+    in_a_second = [sum(at <= x < at + 1.0 for x in starts) for at in starts]
+    assert 2 * max(in_a_second) <= 1.2 * REQUESTS_MOST_PER_S
+
+
 def test_what_a_thousand_hosts_say_has_room() -> None:
     lines = [
         [i, 12.345, -0.012, row_of(text_of(HEAD._replace(sequence=i), sample(8), 0.5, facts(8)))]

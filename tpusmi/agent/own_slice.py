@@ -27,7 +27,7 @@ DEADLINE_S = 10.0
 """A coordinator that does not answer for this long is not asked again."""
 END_S = 0.3
 """The time to take back what this process says."""
-AGAIN_PERIODS = 10
+AGAIN_PERIODS = 4
 """How often a process looks whether the one that reads in its place still lives."""
 GOLDEN = 0.6180339887498949
 JITTER = 0.1
@@ -84,6 +84,9 @@ class SliceThread(Thread):
             self.join(END_S)
 
     def _work(self) -> None:
+        # Processes that start together must not ask together.
+        if self._end.wait(self._share() * self._pace.period_s):
+            return
         while self._service.is_current():
             started, cpu = time.monotonic(), time.thread_time()
             self._round()
@@ -96,8 +99,12 @@ class SliceThread(Thread):
 
     def _wait_s(self) -> float:
         self._rounds += 1
-        share = (self._rounds + self._service.index) * GOLDEN % 1.0
-        return self._pace.wait_s(time.monotonic()) + JITTER * (2 * share - 1) * self._pace.period_s
+        jitter = JITTER * (2 * self._share() - 1) * self._pace.period_s
+        return self._pace.wait_s(time.monotonic()) + jitter
+
+    def _share(self) -> float:
+        """A share of the period: another one for each process, and in each round."""
+        return (self._rounds + self._service.index) * GOLDEN % 1.0
 
     def _round(self) -> None:
         path = self._segment.path

@@ -23,7 +23,7 @@ SUMMARY_MOST = 4096
 NAME_MOST, KIND_MOST, WARNINGS_MOST, CODE_MOST = 48, 24, 3, 24
 DEVICES_MOST = 32
 """Devices in a summary: the first ones of more."""
-PERIOD_LEAST_S = 2.0
+PERIOD_LEAST_S = 5.0
 REQUESTS_MOST_PER_S = 20.0
 """Requests that the coordinator gets, of all processes together."""
 UNPACKED_MOST = 2 << 20
