@@ -54,9 +54,9 @@ def test_a_small_difference_of_clocks_is_the_same_time() -> None:
     assert clocks[:4] == ["same", "–", "+1m15s", "-12s"]
 
 
-def test_the_headline_counts_hosts_without_an_agent() -> None:
+def test_the_headline_counts_hosts_that_are_not_heard_of() -> None:
     whole = slice_of_hosts(6, KEY, 10.0, {2: {"age_s": 60.0}})._replace(process_count=8)
-    text = "slice of pid 4: 8 processes, 5 live, 1 stopped reporting, 2 without an agent"
+    text = "slice of pid 4: 8 processes, 5 live, 1 stopped reporting, 2 not heard of"
     assert headline(whole) == text
 
 

@@ -183,12 +183,12 @@ def slowest_of(s: Slice) -> SliceProcess | None:
 
 
 def headline(s: Slice) -> str:
-    """`slice of pid 4321: 64 processes, 62 live, 1 stopped reporting, 1 without an agent`"""
+    """`slice of pid 4321: 64 processes, 62 live, 1 stopped reporting, 1 not heard of`"""
     live = sum(h.state == SliceState.LIVE for h in s.hosts)
     stopped, silent = len(s.hosts) - live, s.process_count - len(s.hosts)
     parts = [counted(s.process_count, "process", "processes"), f"{live} live"]
     parts += [f"{stopped} {SliceState.STOPPED}"] if stopped else []
-    parts += [f"{silent} without an agent"] if silent else []
+    parts += [f"{silent} not heard of"] if silent else []
     return f"slice of pid {s.pid}: {', '.join(parts)}"
 
 

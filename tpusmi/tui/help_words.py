@@ -49,7 +49,7 @@ WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "slice": (
         ("stopped reporting", "Its agent has said nothing for three of its periods."),
-        ("without an agent", "Processes of the job that did not call tpusmi.start()."),
+        ("not heard of", "Processes of the job whose agents have said nothing yet, or have none."),
         ("240 ms*", "The slowest step of all hosts."),
     ),
     "profile": (
