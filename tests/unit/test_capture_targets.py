@@ -15,7 +15,7 @@ from support.snapshots import merge
 from tpusmi.model import AGENT, OK, Host, HostFacts, Outcome, Process, ProcessKey, Snapshot
 from tpusmi.profiler import private_folder as folders
 from tpusmi.profiler.at_once import at_once
-from tpusmi.profiler.capture_target import TargetKind, target_of
+from tpusmi.profiler.capture_target import TargetKind, distinct, target_of
 from tpusmi.profiler.in_process import NOT_JAX
 from tpusmi.profiler.pid_capture import fallback_port, with_ways
 from tpusmi.profiler.private_folder import PREFIX, private_folder
@@ -35,6 +35,16 @@ EMPTY = TraceProfile(
         **dict.fromkeys(("cores", "operations", "programs", "memory", "notes"), ()),
     }
 )
+
+
+def test_the_same_job_or_file_named_twice_is_one_target(tmp_path: Path) -> None:
+    trace = tmp_path / "x.pb"
+    alias = tmp_path / "alias.pb"
+    alias.symlink_to(trace)
+    given = ("12", "012", ":9012", "localhost:9012", "127.0.0.1", "h:9012", "H:9012", "h:9013")
+    words = (*given, str(trace), str(alias))
+    kept = [target.text for target in distinct([target_of(word) for word in words])]
+    assert kept == ["12", ":9012", "h:9012", "h:9013", str(trace)]
 
 
 @pytest.mark.parametrize(

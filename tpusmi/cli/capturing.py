@@ -15,7 +15,7 @@ from tpusmi.cli.progress_line import ProgressLine
 from tpusmi.collect import look_for_jobs
 from tpusmi.model import Host, Snapshot
 from tpusmi.profiler.capture import ProfiledTarget, ProfileSettings, profiled
-from tpusmi.profiler.capture_target import ProfileTarget, target_of
+from tpusmi.profiler.capture_target import ProfileTarget, distinct, target_of
 from tpusmi.profiler.log_folder import save, session_name
 from tpusmi.profiler.which_job import SeveralJobsError, awaited_jobs
 from tpusmi.text import clean
@@ -102,7 +102,7 @@ class Capturing:
             return [ProfiledTarget("", error=CaptureError(Trouble.FAILED, str(several)))]
 
     def _answers(self) -> list[ProfiledTarget]:
-        targets = self._options.targets or self._chosen()
+        targets = distinct(self._options.targets) or self._chosen()
         keep = None if self._options.save is None else self._keeper(len(targets) > 1)
         return profiled(self._host, targets, self._settings, self._look, self._progress, keep)
 
