@@ -105,7 +105,7 @@ class Capturing:
 
     def _answers(self) -> list[ProfiledTarget]:
         given = distinct(self._options.targets)
-        targets, errors = (self._same.split(given) if given else (self._chosen(), {}))
+        targets, errors = self._same.split(given) if given else (self._chosen(), {})
         keep = None if self._options.save is None else self._keeper(len(targets) > 1)
         answers = [ProfiledTarget(text, error=error) for text, error in errors.items()]
         if targets:

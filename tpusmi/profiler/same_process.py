@@ -31,6 +31,6 @@ class SameProcesses:
         return [target for target in targets if target.text not in errors], errors
 
     def _is_same(self, pid: int) -> bool:
-        """True until another process has the pid. One that is gone is left to the capture."""
+        """True until another process has the pid. The capture says that a process is gone."""
         ticks = identity.start_ticks(self._host.path("/proc"), pid)
         return ticks is None or self._start_ticks.setdefault(pid, ticks) == ticks
