@@ -25,7 +25,7 @@ from tpusmi.sources.libtpu import client, decode, percentiles, plain, ports
 from tpusmi.sources.segments import contents, evidence, listing, quota
 from tpusmi.trace import busy_time, host_plane, open_trace, stream_device, tpu_plane, xspace
 from tpusmi.trace.limits import TraceLimits
-from tpusmi.web import connections, server, tab
+from tpusmi.web import connections, server, server_log, tab
 from tpusmi.wire import capture_files, layout, mountinfo, places, reader
 from tpusmi.wire.capture_messages import DURATION_MOST_MS
 
@@ -245,7 +245,7 @@ WEB: Sequence[Row] = (
     ),
     ("a message from a tab", size(server.MESSAGE_BYTES)),
     ("a terminal in a tab", f"{tab.LARGEST.columns:,} × {tab.LARGEST.lines} cells"),
-    ("the same message on stderr", f"once in {seconds(server.AGAIN_S)}"),
+    ("the same message on stderr", f"once in {seconds(server_log.AGAIN_S)}"),
 )
 
 TRACE = TraceLimits._field_defaults
