@@ -41,7 +41,7 @@ PARTS = {
     "p95": "95th percentile",
     "p999": "99.9th percentile",
 }
-"""Of a distribution of the network, by the names of their fields."""
+"""The parts of a distribution of the network, by the names of their fields."""
 LATENCIES = tuple(name.metric for name in NAMES if name.shape == Shape.LATENCY)
 
 

@@ -17,7 +17,6 @@ from prometheus_client.openmetrics.exposition import generate_latest as as_openm
 from tpusmi.exporter.catalog import COUNTER, INFO
 from tpusmi.exporter.families import Family
 
-
 _MAKERS = {COUNTER: CounterMetricFamily, INFO: InfoMetricFamily}
 
 

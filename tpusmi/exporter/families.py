@@ -55,7 +55,7 @@ class Families:
     def add_states(
         self, name: str, label: str, is_in: object, states: Iterable[object], /, **of: object
     ) -> None:
-        """Add a sample for each state: 1 for the present one. None if that is unknown."""
+        """Add a sample for each state: 1 for the present one. Nothing if that is unknown."""
         if is_in is None:
             return
         for state in states:

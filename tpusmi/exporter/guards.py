@@ -22,7 +22,7 @@ LOOK_AGAIN_S = 5.0
 """How often the files are looked at: a certificate is renewed while the server runs."""
 HEADER_MOST = 1024
 PASSWORD_BYTES = 72
-"""bcrypt reads no more."""
+"""The rest of a longer one does not count for bcrypt."""
 RIGHT_MOST = 100
 CHECKS_OF_PEER, CHECKS_MOST = 2, 16
 """Passwords that wait for a check: each takes a tenth of a second of a CPU, right or wrong."""
@@ -103,7 +103,7 @@ class Guards:
         return hmac.digest(self._key, text, hashlib.sha256)
 
     def _look_again(self) -> None:
-        """Read files that have changed. Those that cannot be used change nothing."""
+        """Read the files again if they have changed. If they cannot be used, nothing changes."""
         now_s = time.monotonic()
         if self._path is None or now_s - self._looked_at_s < LOOK_AGAIN_S:
             return

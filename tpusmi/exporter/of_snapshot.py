@@ -1,4 +1,4 @@
-"""A snapshot as families of samples: what is unknown or old has none. Pure."""
+"""A snapshot as families of samples. Unknown and old values have none. Pure."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tpusmi.web.server_log import Log
 LINE_BYTES = 4096
 """A line of a request's head, and each of its headers."""
 READ_BYTES = 16 * 1024
-"""Of a request's body, which no page of this server has a use for."""
+"""The part of a request's body that is read: no page of this server has a use for it."""
 LINGER_S, SHUTDOWN_S = 1.0, 2.0
 METRICS = "/metrics"
 HEADERS = {

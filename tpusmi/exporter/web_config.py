@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 FILE_BYTES = 64 * 1024
 COST_MOST = 16
-"""Of a bcrypt hash: each one more takes twice the time, and 16 takes seconds."""
+"""The cost of a bcrypt hash: each step takes twice the time, and 16 takes seconds."""
 _HASH = re.compile(r"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
 _CLIENT_AUTH = {
     "NoClientCert": ssl.CERT_NONE,
