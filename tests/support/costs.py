@@ -49,6 +49,7 @@ OF_HELPERS = {
     "private_machine": "process",
     "profiled_jobs": "jax",
     "run_as": "process",
+    "scrapers": "process",
     "simulated_hosts": "process",
     "terminals": "process",
     "web_servers": "process",

@@ -23,8 +23,8 @@ from tpusmi.text import clean
 
 if TYPE_CHECKING:
     from tpusmi.exporter.guards import Guards
-    from tpusmi.exporter.scrape_server import Address
-    from tpusmi.exporter.scrapes import Text
+    from tpusmi.exporter.scrape_server import ListenAt
+    from tpusmi.exporter.scrapes import ScrapeText
     from tpusmi.model import Host
 
 ABOUT = """Serve this host's numbers to Prometheus, at /metrics, until Ctrl-C. With --textfile,
@@ -111,13 +111,13 @@ def _export(host: Host, options: argparse.Namespace) -> int:
     from tpusmi.collect import open_collector
 
     try:
-        from tpusmi.exporter.scrapes import Exported, Text
+        from tpusmi.exporter.scrapes import Exported, ScrapeText
     except ImportError as error:
         why = clean(str(error), 160)
         return _refuse(f"the exporter cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
     collector = open_collector(with_ports(host, options.metrics_port))
     exported = Exported(with_processes=not options.no_processes, slice=options.slice or "")
-    text = Text(collector, exported)
+    text = ScrapeText(collector, exported)
     gc.enable()  # each scrape leaves some garbage
     collector.start()
     try:
@@ -126,11 +126,11 @@ def _export(host: Host, options: argparse.Namespace) -> int:
         collector.stop()
 
 
-def _serve(text: Text, options: argparse.Namespace) -> int:
+def _serve(text: ScrapeText, options: argparse.Namespace) -> int:
     import asyncio
 
     from tpusmi.exporter.guards import Guards
-    from tpusmi.exporter.scrape_server import Address, Answering, serve
+    from tpusmi.exporter.scrape_server import Answering, ListenAt, serve
     from tpusmi.exporter.scrapes import Scrapes
     from tpusmi.exporter.web_config import WebConfigError
 
@@ -138,7 +138,7 @@ def _serve(text: Text, options: argparse.Namespace) -> int:
         guards = Guards(options.web_config, talk)
     except WebConfigError as error:
         return _refuse(clean(str(error), 400), Exit.USAGE)
-    address = Address(options.bind, options.port)
+    address = ListenAt(options.bind, options.port)
     answering = Answering(Scrapes(text), text.is_ready, guards)
 
     def announce(port: int) -> None:
@@ -152,7 +152,7 @@ def _serve(text: Text, options: argparse.Namespace) -> int:
         return _cannot_listen(address, error)
 
 
-def _warning(address: Address, guards: Guards) -> str:
+def _warning(address: ListenAt, guards: Guards) -> str:
     """What others can do who should not; empty where they can do nothing."""
     from tpusmi.web.guard import is_loopback
 
@@ -164,13 +164,13 @@ def _warning(address: Address, guards: Guards) -> str:
     return "" if guards.has_tls else "without tls_server_config, passwords are sent unencrypted"
 
 
-def _url(address: Address, port: int, guards: Guards) -> str:
+def _url(address: ListenAt, port: int, guards: Guards) -> str:
     host = socket.gethostname() if address.bind in ("0.0.0.0", "::", "") else address.bind
     name = f"[{host}]" if ":" in host else host
     return f"http{'s' if guards.has_tls else ''}://{name}:{port}/metrics"
 
 
-def _write(text: Text, options: argparse.Namespace) -> int:
+def _write(text: ScrapeText, options: argparse.Namespace) -> int:
     from tpusmi.exporter.exposition import Format
     from tpusmi.exporter.textfile import NAME, keep_writing, write
 
@@ -188,7 +188,7 @@ def _write(text: Text, options: argparse.Namespace) -> int:
     return Exit.ANSWERED
 
 
-def _cannot_listen(address: Address, error: OSError) -> int:
+def _cannot_listen(address: ListenAt, error: OSError) -> int:
     where = f"{address.bind}, port {address.port}"
     if error.errno == errno.EADDRINUSE:
         return _refuse(f"{where} is in use: choose another --port", Exit.BUSY)

@@ -59,7 +59,7 @@ class Families:
         if is_in is None:
             return
         for state in states:
-            self.add(name, int(state == is_in), **of, **{label: state})
+            self.add(name, int(state == is_in), **(of | {label: state}))
 
     def in_order(self) -> list[Family]:
         """The families that have samples."""

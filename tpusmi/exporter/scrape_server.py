@@ -39,7 +39,7 @@ PAGE = f"""<!DOCTYPE html>
 """
 
 
-class Address(NamedTuple):
+class ListenAt(NamedTuple):
     """Where to listen."""
 
     bind: str
@@ -57,7 +57,7 @@ class Answering(NamedTuple):
 
 
 async def serve(
-    address: Address,
+    address: ListenAt,
     answering: Answering,
     listens: Callable[[int], object],
     code: Mapping[Signals, int],
@@ -76,7 +76,7 @@ async def serve(
     log.take_over()
     connections = Connections(0)
     runner = web.AppRunner(
-        _Pages(address, answering, connections, log).application(),
+        _ScrapePages(address, answering, connections, log).application(),
         access_log=None,
         shutdown_timeout=SHUTDOWN_S,
         max_line_size=LINE_BYTES,
@@ -109,11 +109,11 @@ def _end(ended: asyncio.Future[int], code: int) -> None:
         ended.set_result(code)
 
 
-class _Pages:
+class _ScrapePages:
     """The answers to all requests."""
 
     def __init__(
-        self, address: Address, answering: Answering, connections: Connections, log: Log
+        self, address: ListenAt, answering: Answering, connections: Connections, log: Log
     ) -> None:
         self._answering = answering
         self._connections = connections

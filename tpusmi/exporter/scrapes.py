@@ -38,7 +38,7 @@ class _Made(NamedTuple):
     zipped: bytes
 
 
-class Text:
+class ScrapeText:
     """Makes the text of the newest snapshot. Reads no source, and waits for none."""
 
     def __init__(self, collector: Collector, exported: Exported) -> None:
