@@ -101,6 +101,7 @@ async def serve(
             task.cancel()
         for one in sockets:
             one.close()
+        connections.close_all()
         await runner.cleanup()
 
 
