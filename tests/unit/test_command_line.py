@@ -24,7 +24,7 @@ VALUES = {
     "--loop": ["2"], "--loop-ms": ["500"], "--interval": ["3"], "--rate": ["4"], "--count": ["3"],
     "--chip": ["0-1"], "--idle-minutes": ["7"], "--wait-free": ["2"],
     "--signal": ["INT"], "--grace": ["1"], "--wait": ["2"],
-    "--host": ["::1"], "--port": ["99"], "--bind": ["::1"], "--slice": ["a"],
+    "--host": ["::1"], "--port": ["99"], "--bind": ["::1"], "--slice": ["a"], "--host-name": ["b"],
     "--web-config": ["web.yml"], "--textfile": ["metrics"],
     "--worker": ["1"], "--chips": ["2"], "--processes": ["2"], "--fault": ["hang"],
     "--completion": ["zsh"], "--seed": ["4"], "--age": ["5"], "--freeze": ["6"],

@@ -42,7 +42,7 @@ THREADS = 2
 FIRST_S = 3.0
 """How long the first file waits for the sources."""
 CHECK_EVERY_S = 0.05
-SLICE_MOST = 128
+LABEL_MOST = 128
 
 EXIT_CODES = {
     signal.SIGINT: int(Exit.INTERRUPTED),
@@ -82,7 +82,9 @@ def parser() -> argparse.ArgumentParser:
         "listen on no port")
     p.add_argument("--interval", type=seconds, metavar="SECONDS",
         help=f"with --textfile: seconds between two writes (default: {INTERVAL_S:.0f})")
-    p.add_argument("--slice", type=_slice, metavar="NAME",
+    p.add_argument("--host-name", type=_label, metavar="NAME",
+        help="the label `host` of all numbers (default: the machine's name)")
+    p.add_argument("--slice", type=_label, metavar="NAME",
         help="add this label `slice` to all numbers")
     flag(p, "--no-processes", help="without the numbers of single processes")
     p.add_argument("--simulate", metavar="TYPE",
@@ -116,7 +118,11 @@ def _export(host: Host, options: argparse.Namespace) -> int:
         why = clean(str(error), 160)
         return _refuse(f"the exporter cannot be loaded ({why}): {NOT_USABLE}", Exit.NOTHING_HERE)
     collector = open_collector(with_ports(host, options.metrics_port))
-    exported = Exported(with_processes=not options.no_processes, slice=options.slice or "")
+    exported = Exported(
+        with_processes=not options.no_processes,
+        host=options.host_name or "",
+        slice=options.slice or "",
+    )
     text = ScrapeText(collector, exported)
     gc.enable()  # each scrape leaves some garbage
     collector.start()
@@ -210,8 +216,8 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _slice(text: str) -> str:
-    name = clean(text, SLICE_MOST)
+def _label(text: str) -> str:
+    name = clean(text, LABEL_MOST)
     if not name or name != text:
-        raise argparse.ArgumentTypeError(f"must be a name of up to {SLICE_MOST} characters")
+        raise argparse.ArgumentTypeError(f"must be a name of up to {LABEL_MOST} characters")
     return name

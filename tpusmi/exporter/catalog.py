@@ -11,8 +11,8 @@ OF_SCOPE = {CHIP: ("chip",), DEVICE: ("chip", "device"), PROCESS: ("pid", "job_n
 OF_NOTICE = ("code", "chip", "device", "pid")
 OF_LATENCY = ("bucket", "pid")
 EVERYWHERE = {
-    "host": "the machine's name",
-    "slice": "what `--slice` names",
+    "host": "the machine's name, or what `--host-name` says",
+    "slice": "what `--slice` says",
     "simulated": "`true` on a simulated host, else absent",
 }
 """Labels of every series. The last two only where they say something."""

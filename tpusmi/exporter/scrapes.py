@@ -26,6 +26,8 @@ class Exported(NamedTuple):
     """What to export."""
 
     with_processes: bool = True
+    host: str = ""
+    """Value of the label of that name; empty for the machine's name."""
     slice: str = ""
     """Value of the label of that name; empty for none."""
 
@@ -53,7 +55,11 @@ class ScrapeText:
         began_s = time.perf_counter()
         s = self._collector.snapshot()
         simulated = "true" if s.simulated else None
-        everywhere = {"host": s.host.name, "slice": self._exported.slice, "simulated": simulated}
+        everywhere = {
+            "host": self._exported.host or s.host.name,
+            "slice": self._exported.slice,
+            "simulated": simulated,
+        }
         f = Families(everywhere)
         f.add_info("build", version=s.tpusmi_version, python_version=platform.python_version())
         add_snapshot(f, s, self._exported.with_processes)
