@@ -36,6 +36,7 @@ OF_FOLDERS = {
 OF_FILES = {"test_history.py": "slow", "test_patterns.py": "slow"}
 OF_HELPERS = {
     "browsers": "browser",
+    "certificates": "process",
     "commands": "process",
     "dashboards": "tui",
     "goldens": "golden",
