@@ -14,6 +14,7 @@ from tpusmi.profiler import (
     remote_messages,
     remote_round,
     remote_stream,
+    trace_files,
     xprof_child,
     xprof_run,
 )
@@ -23,7 +24,16 @@ from tpusmi.sources import child_process, sockets, users
 from tpusmi.sources.holders import lockfile, open_files, passes, procfs, ties
 from tpusmi.sources.libtpu import client, decode, percentiles, plain, ports
 from tpusmi.sources.segments import contents, evidence, listing, quota
-from tpusmi.trace import busy_time, host_plane, open_trace, stream_device, tpu_plane, xspace
+from tpusmi.trace import (
+    busy_time,
+    direct,
+    host_plane,
+    open_trace,
+    plain_objects,
+    stream_device,
+    tpu_plane,
+    xspace,
+)
 from tpusmi.trace.limits import TraceLimits
 from tpusmi.web import connections, server, server_log, tab
 from tpusmi.wire import capture_files, layout, mountinfo, places, reader
@@ -228,7 +238,7 @@ AGENT: Sequence[Row] = (
     (
         "a capture; until its request expires; until its trace is removed, if none fetches it",
         f"{seconds(DURATION_MOST_MS / 1000)} / {seconds(capture_files.LIFE_MOST_S)} / "
-        f"{seconds(own_captures.KEPT_S)}",
+        f"{seconds(capture_files.KEPT_S)}",
     ),
     (
         "JAX for a capture: until it is said to hang; at the end of the process",
@@ -259,8 +269,10 @@ TRACES: Sequence[Row] = (
         f"{size(open_trace.PART_MOST)}",
     ),
     (
-        "different operations, operations inside each other",
-        f"{number(TRACE['operations_most'])} / {number(busy_time.DEPTH_MOST)}",
+        "different operations; operations, programs and steps of all devices; operations inside "
+        "each other",
+        f"{number(TRACE['operations_most'])} / {number(direct.ROWS_MOST)} / "
+        f"{number(busy_time.DEPTH_MOST)}",
     ),
     (
         "events that are kept: of a line out of order, of one GPU, of the host",
@@ -277,7 +289,11 @@ TRACES: Sequence[Row] = (
         "rows of a table of xprof, characters of a cell",
         f"{number(xprof_child.ROWS_MOST)} / {number(xprof_child.TEXT_MOST)}",
     ),
-    ("a page that xprof wrote, unpacked", size(finished_pages.PAGE_BYTES_MOST)),
+    (
+        "a page that xprof wrote, unpacked; a saved profile; lists and objects in one",
+        f"{size(finished_pages.PAGE_BYTES_MOST)} / {size(trace_files.SAVED_BYTES_MOST)} / "
+        f"{number(plain_objects.CONTAINERS_MOST)}",
+    ),
 )
 
 TABLES: Mapping[str, tuple[Row, Sequence[Row]]] = {

@@ -45,10 +45,13 @@ class Picture(NamedTuple):
 
 CAPTURER = capturers.script(
     """
-from support import profiles
+from support.simulated_profiles import simulated_profile
+from tpusmi.trace.figures import CaptureCost
 from tpusmi.trace.plain_objects import to_object
-p = profiles.input_bound()
-capture = p.capture._replace(host="tpu-vm", pid=41234, command="python train.py --config=simulated")
+p = simulated_profile("v6e-8", "throttle:5", seconds=6.0, processes=2)
+cost = CaptureCost(steps_per_s_before=0.64, steps_per_s_during=0.63, steps_per_s_after=0.64)
+made = dict(how="agent", target="41234", host="tpu-vm", pid=41234, command="python train.py")
+capture = p.capture._replace(asked_s=6.0, took_s=6.21, analyzed_s=0.42, cost=cost, **made)
 print(json.dumps(to_object(p._replace(capture=capture))))
 """
 )

@@ -23,6 +23,7 @@ ABOUT_IT = {
     "test_serve_tui.py": "PYTHONPATH",  # a Python in which something is missing
     "test_simulated_host.py": "PYTHONSAFEPATH",  # a path without the script
     "test_users.py": "PYTHONPATH",  # names of users that come over the network
+    "test_xprof.py": "PYTHONPATH",  # stand-ins for xprof
     "startup.py": "PYTHONDONTWRITEBYTECODE",
     "test_commands.py": None,
 }

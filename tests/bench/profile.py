@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+sys.path.pop(0)  # this directory, whose profile.py is not Python's module
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from support import traces

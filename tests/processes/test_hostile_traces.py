@@ -143,7 +143,7 @@ def test_xprof_gives_up_a_large_trace_within_its_limits(tmp_path: Path) -> None:
     path = tmp_path / "traces" / "large.xplane.pb"
     traces.write_large(path, "host")
     try:
-        done = profiled(path, tmp_path / "tmp", "--timeout", "4")
+        done = profiled(path, tmp_path / "tmp", "--timeout", "3")
     finally:
         path.unlink()
     assert done.code == 0, done.err

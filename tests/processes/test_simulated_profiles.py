@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from support.simulated_hosts import set_faults
 from tpusmi.model import Host
 from tpusmi.simulate import description
 from tpusmi.simulate.host import HostPlan, start
+
+LIMIT_S = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +50,9 @@ def test_each_process_hands_over_the_trace_of_its_own_devices(host: Host, tmp_pa
     assert [core["id"] for core in told["cores"]] == [4, 5, 6, 7]
     assert told["duty_cycle_percent"] == pytest.approx(98.5, abs=1.5)
     assert told["captured_s"] == pytest.approx(0.5, rel=0.01)
+    until_s = time.monotonic() + LIMIT_S
+    while sorted(os.listdir(host.segment_dir)) != before and time.monotonic() < until_s:
+        time.sleep(0.02)  # the job looks a few times per second whether its trace was fetched
     assert sorted(os.listdir(host.segment_dir)) == before
     assert not traces.leftovers(tmp_path / "tmp")
 

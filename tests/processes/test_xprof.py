@@ -22,7 +22,7 @@ from support.profiles import unknown
 
 from tpusmi.model import Host
 from tpusmi.profiler import xprof_run
-from tpusmi.profiler.xprof import with_xprof, with_xprof_each
+from tpusmi.profiler.xprof import with_xprof
 from tpusmi.profiler.xprof_run import NOT_INSTALLED, TOO_OLD, pages_of
 from tpusmi.sources.host_facts import host_facts
 from tpusmi.trace.direct import read_trace
@@ -189,8 +189,7 @@ def test_what_xprof_prints_as_zero_is_unknown(both: tuple[TraceProfile, dict[str
 @XPROF
 def test_the_trace_has_no_caches_beside_it_and_each_one_its_own_numbers() -> None:
     before = {path: sorted(path.iterdir()) for path in TRACES.iterdir()}
-    own = [(str(path), OWN) for path in (V6E, MANGLED, GPU)]
-    v6e, mangled, gpu = with_xprof_each(own, limits())
+    v6e, mangled, gpu = (with_xprof(str(path), OWN, limits()) for path in (V6E, MANGLED, GPU))
     assert (v6e.device_type, gpu.device_type) == ("TPU v6 Lite", "AMD GPU - gfx942")
     assert mangled.notes == ("xprof cannot read this trace.",)
     assert {path: sorted(path.iterdir()) for path in TRACES.iterdir()} == before

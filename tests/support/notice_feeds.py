@@ -247,6 +247,9 @@ MAKERS: Mapping[str, Callable[[Snapshot], Snapshot]] = {
     "no_utilization": _agent(
         "no_utilization", "libtpu's metrics of this job are no longer read: too slow"
     ),
+    "no_profiler_server": _agent(
+        "no_profiler_server", "port 9012 is in use: Address already in use"
+    ),
     "compilations_missed": _agent(
         "compilations_missed", "a library has cleared JAX's monitoring listeners"
     ),

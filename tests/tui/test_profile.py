@@ -156,7 +156,7 @@ async def test_quitting_ends_the_capture(tmp_path: Path) -> None:
             "the capture ended with exit code 4, and did not say why",
         ),
         (capturers.script("os.kill(os.getpid(), 9)"), "ended with signal 9"),
-        (capturers.script("print('{]')"), "the capture failed: the answer is not JSON"),
+        (capturers.script("print('{]')"), "the capture failed: it is not JSON"),
         (capturers.script("print('{}')"), "it is not a profile of tpusmi"),
         (capturers.script("print('[' * 90000)"), "the capture failed: "),
         (capturers.script("say('\\x1b[2J\\x07evil'); sys.exit(1)"), "evil"),

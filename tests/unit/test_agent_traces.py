@@ -247,7 +247,7 @@ def test_a_capture_begins_no_earlier_than_the_backend(
 def test_a_refusal_that_no_viewer_reads_is_removed(
     viewer: Viewer, profiler: JaxProfiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own_captures, "KEPT_S", 0.1)
+    monkeypatch.setattr(own_captures.capture_files, "KEPT_S", 0.1)
     monkeypatch.setenv("TPUSMI_PROFILE", "off")
     asked = viewer.ask(request())
     assert viewer.answer(asked) is not None

@@ -18,9 +18,9 @@ from tpusmi.profiler.at_once import at_once
 from tpusmi.profiler.capture_target import TargetKind, target_of
 from tpusmi.profiler.pid_capture import fallback_port
 from tpusmi.profiler.private_folder import PREFIX, private_folder
-from tpusmi.profiler.saved_profiles import read_saved
-from tpusmi.profiler.trace_files import contents_of
+from tpusmi.profiler.trace_files import contents_of, read_saved
 from tpusmi.profiler.which_job import SeveralJobsError, jobs_of
+from tpusmi.trace import plain_objects
 from tpusmi.trace.figures import FILE, Capture, TimeShares, TraceProfile
 from tpusmi.trace.plain_objects import to_object
 from tpusmi.trace.troubles import CaptureError, Trouble
@@ -317,6 +317,15 @@ def test_saved_json_is_read_back(tmp_path: Path) -> None:
     assert read_saved(write(path, {"schema": 1, "old": {}, "new": one})) == [EMPTY]
     path.write_text(json.dumps(one, indent=2))
     assert contents_of(str(path)).profiles == (EMPTY,)
+
+
+def test_a_saved_profile_of_countless_lists_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_objects, "CONTAINERS_MOST", 1000)
+    (tmp_path / "old.json").write_text("{" + "[]," * 1001)
+    with pytest.raises(CaptureError, match="it has more than 1,000 lists and objects"):
+        read_saved(str(tmp_path / "old.json"))
 
 
 @pytest.mark.parametrize(

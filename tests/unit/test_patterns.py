@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import tpusmi
+from tpusmi.trace.event_blocks import event_pattern
 
 ROOT = Path(tpusmi.__file__).parent
 FUNCTIONS = {
@@ -28,8 +29,10 @@ FUNCTIONS = {
 OF_OTHERS = {
     ("tpusmi.simulate.metric_answers", "pattern"),  # a client sends it, as libtpu lets it
     ("tpusmi.report.patterns", "piece"),  # typed by the user; a test bounds its time
+    ("tpusmi.trace.event_blocks", "pattern"),  # has ids of the trace in it: below
+    ("tpusmi.trace.host_plane", "pattern"),  # some words, one of which is searched
 }
-"""Not patterns of ours."""
+"""Not patterns of ours, or made anew for each file."""
 LONG = 64 * 1024
 SHORT = 4096
 SUSPECT_S, MOST_S = 0.005, 2.0
@@ -88,6 +91,10 @@ def evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
 
 
 PATTERNS = [p for source in sorted(ROOT.rglob("*.py")) for p in patterns_in(source)]
+PATTERNS += [
+    Pattern("events of a trace", event_pattern(*ids).decode("latin-1"), int(re.DOTALL), "match")
+    for ids in ((None, None), (3, 4))
+]
 
 
 def pieces(pattern: Pattern) -> list[str]:

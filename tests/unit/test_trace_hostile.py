@@ -109,6 +109,15 @@ def test_limits_of_size_time_and_operations(tmp_path: Path) -> None:
     assert "more different operations" in str(refusal(CPU, operations_most=3))
 
 
+def test_the_rows_of_all_devices_together_are_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, several = (step_trace(cores=cores) for cores in (1, 9))
+    monkeypatch.setattr("tpusmi.trace.direct.ROWS_MOST", 60)
+    assert len(read(written(tmp_path, one)).cores) == 1
+    assert "more different operations" in str(refusal(written(tmp_path, several)))
+
+
 def test_a_part_of_the_events_of_a_cpu_is_not_taken_for_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,6 +17,7 @@ from tpusmi.profiler.finished_pages import read_pages
 from tpusmi.profiler.xprof_figures import FROM_RATE, NO_STEPS, profile_of
 from tpusmi.profiler.xprof_steps import steps_of, times
 from tpusmi.profiler.xprof_tables import measured, number
+from tpusmi.trace import plain_objects
 from tpusmi.trace.figures import FILE, Capture, MemoryPeak, TimeShares, TraceProfile
 from tpusmi.trace.troubles import CaptureError, Trouble
 
@@ -206,7 +207,7 @@ def test_a_page_that_unpacks_without_end_is_refused(
 def test_a_page_of_countless_lists_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finished_pages, "CONTAINERS_MOST", 1000)
+    monkeypatch.setattr(plain_objects, "CONTAINERS_MOST", 1000)
     (tmp_path / "overview_page.json").write_text("[" + "[],{}," * 600 + "0]")
     with pytest.raises(CaptureError, match="it has more than 1,000 lists and objects"):
         read_pages(str(tmp_path))

@@ -34,8 +34,6 @@ from tpusmi.wire.layout import Identity
 
 LOOK_S = 1.0
 """How long a request may wait for the agent's thread to look."""
-KEPT_S = 30.0
-"""A trace or an answer that no viewer has fetched after this time is removed."""
 FETCH_LOOK_S = 0.1
 LAST_MOST_S = 0.3
 """How long a process that ends waits for a viewer to fetch its trace."""
@@ -116,7 +114,7 @@ class OwnCaptures:
                 return
             except RuntimeError:  # no more threads
                 answer = _refused(request.nonce, FAILED, "the job cannot start a thread")
-        self._answers.append((time.monotonic() + KEPT_S, segment_path, request.nonce))
+        self._answers.append((time.monotonic() + capture_files.KEPT_S, segment_path, request.nonce))
         capture_files.write_answer(segment_path, answer)
 
     def _refusal(self, request: AgentRequest) -> AgentAnswer | None:
@@ -172,7 +170,7 @@ class _OwnCapture(Thread):
         try:
             self._serve()
             self._is_over = True
-            self._wait(KEPT_S, LAST_MOST_S)
+            self._wait(capture_files.KEPT_S, LAST_MOST_S)
         finally:
             self._remove_folder()
             _remove_answer(self._segment_path, self._request.nonce)
@@ -270,5 +268,4 @@ def _refused(nonce: str, reason: str, message: str) -> AgentAnswer:
 
 
 def _remove_answer(segment_path: str, nonce: str) -> None:
-    name = capture_files.answer_name(segment_path, nonce)
-    capture_places.remove_file(f"{os.path.dirname(segment_path)}/{name}")
+    capture_places.remove_file(capture_files.answer_path(segment_path, nonce))

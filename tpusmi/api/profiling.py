@@ -9,8 +9,8 @@ from typing import overload
 
 from tpusmi.actions import is_readonly
 from tpusmi.collect import look_for_jobs, this_host
-from tpusmi.profiler.capture import COST_S, ProfiledTarget, ProfileSettings, profiled
-from tpusmi.profiler.capture_target import ProfileTarget, TargetKind, target_of
+from tpusmi.profiler.capture import COST_MOST_S, COST_S, ProfiledTarget, ProfileSettings, profiled
+from tpusmi.profiler.capture_target import ProfileTarget, are_paths, target_of
 from tpusmi.profiler.requests import DURATION_LEAST_MS, DURATION_MOST_MS, CaptureRequest
 from tpusmi.profiler.which_job import awaited_jobs
 from tpusmi.trace.figures import TraceProfile
@@ -108,9 +108,14 @@ def _profile(answer: ProfiledTarget) -> TraceProfile:
 
 
 def _named(target: OneTarget | Targets | None) -> list[OneTarget]:
+    """The targets. Raises TypeError for what cannot be one."""
     if target is None:
         return []
-    return list(target) if isinstance(target, (list, tuple)) else [target]
+    named = list(target) if isinstance(target, (list, tuple)) else [target]
+    for one in named:
+        if isinstance(one, bool) or not isinstance(one, (int, str, os.PathLike)):
+            raise TypeError(f"a target must be a pid, an address or a path, not {one!r}")
+    return named
 
 
 def _settings(duration_ms: int, xprof: bool, cost_s: float) -> ProfileSettings:
@@ -119,14 +124,13 @@ def _settings(duration_ms: int, xprof: bool, cost_s: float) -> ProfileSettings:
     if not DURATION_LEAST_MS <= duration_ms <= DURATION_MOST_MS:
         least, most = DURATION_LEAST_MS, DURATION_MOST_MS
         raise ValueError(f"duration_ms must be from {least} to {most}, not {duration_ms!r}")
-    if isinstance(cost_s, (bool, str)) or not 0 <= cost_s <= 600:
-        raise ValueError(f"cost_s must be from 0 to 600 seconds, not {cost_s!r}")
+    if isinstance(cost_s, (bool, str)) or not 0 <= cost_s <= COST_MOST_S:
+        raise ValueError(f"cost_s must be from 0 to {COST_MOST_S:.0f} seconds, not {cost_s!r}")
     return ProfileSettings(
         CaptureRequest(duration_ms=int(duration_ms)), with_xprof=xprof, cost_s=cost_s
     )
 
 
 def _check_readonly(targets: Sequence[ProfileTarget]) -> None:
-    are_files = bool(targets) and all(t.kind is TargetKind.PATH for t in targets)
-    if is_readonly() and not are_files:
+    if is_readonly() and not are_paths(targets):
         raise PermissionError("TPUSMI_MODE=readonly: profile() only reads files")

@@ -6,10 +6,12 @@ import os
 from argparse import ArgumentTypeError
 
 from tpusmi.cli.argument_types import count, number
+from tpusmi.profiler.capture import COST_MOST_S
 from tpusmi.profiler.capture_target import ProfileTarget, target_of
-from tpusmi.profiler.requests import DURATION_LEAST_MS, DURATION_MOST_MS, MIB
+from tpusmi.profiler.requests import DURATION_LEAST_MS, DURATION_MOST_MS
+from tpusmi.trace.limits import MIB
 
-LIMIT_MOST_S, COST_MOST_S, MIB_MOST = 3600.0, 600.0, 2048
+LIMIT_MOST_S, MIB_MOST = 3600.0, 2048
 
 
 def target(text: str) -> ProfileTarget:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from tpusmi.collect import look_for_jobs
 from tpusmi.model import Host, Snapshot
 from tpusmi.profiler.capture import ProfiledTarget, ProfileSettings, profiled
 from tpusmi.profiler.capture_target import ProfileTarget, target_of
+from tpusmi.profiler.log_folder import save, session_name
 from tpusmi.profiler.which_job import SeveralJobsError, awaited_jobs
 from tpusmi.trace.figures import TraceProfile
 from tpusmi.trace.troubles import CaptureError, Trouble
@@ -37,6 +39,9 @@ class Capturing:
         self._progress = ProgressLine(options.progress)
         self._output = ProfileOutput(options)
         self._saved: list[str] = []
+        self._not_saved: list[str] = []
+        """Why traces could not be saved, since the last report."""
+        self._has_lost = False
 
     def run(self) -> int:
         """Capture and print as the options say; the exit code."""
@@ -64,25 +69,34 @@ class Capturing:
         self._report(answers)
         if any(answer.profile is not None for answer in answers):
             self._output.print_once(answers, old)
-        return _code(answers)
+        return self._code(answers)
 
     def _loop(self) -> int:
         """A line for each capture, at multiples of the period. A capture that fails is a sentence,
         and the loop goes on.
         """
+        gc.enable()  # one-shot commands end before they have made garbage
         due_s = time.monotonic()
         for number in count(1):
-            try:
-                answers = self._answers()
-            except CaptureError as error:
-                answers = [ProfiledTarget("", error=error)]
+            answers = self._round(is_first=number == 1)
             self._report(answers)
             self._output.print_round(answers)
             if number == self._options.count:
                 break
             due_s = max(due_s + self._options.every, time.monotonic())
             time.sleep(max(0.0, due_s - time.monotonic()))
-        return _code(answers)
+        return self._code(answers)
+
+    def _round(self, is_first: bool) -> list[ProfiledTarget]:
+        """The answers of one round. That there are several jobs ends only the first one."""
+        try:
+            return self._answers()
+        except CaptureError as error:
+            return [ProfiledTarget("", error=error)]
+        except SeveralJobsError as several:
+            if is_first:
+                raise
+            return [ProfiledTarget("", error=CaptureError(Trouble.FAILED, str(several)))]
 
     def _answers(self) -> list[ProfiledTarget]:
         targets = self._options.targets or self._chosen()
@@ -118,6 +132,10 @@ class Capturing:
             if answer.error is not None and not is_on_page:
                 several = len(answers) > 1 and answer.target not in str(answer.error)
                 talk(f"{answer.target}: {answer.error}" if several else str(answer.error))
+        for reason in self._not_saved:
+            talk(reason)
+        self._has_lost |= bool(self._not_saved)
+        self._not_saved.clear()
         if self._saved:
             talk(f"saved {', '.join(self._saved)}")
             if self._options.every is None:
@@ -139,26 +157,37 @@ class Capturing:
             raise CaptureError(Trouble.DENIED, f"--save {folder}: no permission to write there")
 
     def _keeper(self, with_pid: bool) -> TraceKeeper:
-        return TraceKeeper(self._options.save, self._saved, with_pid)
+        return TraceKeeper(self._options.save, (self._saved, self._not_saved), with_pid)
+
+    def _code(self, answers: Sequence[ProfiledTarget]) -> int:
+        """0 when every target has a profile, and its trace is saved where that was asked for; of
+        several, SOURCE_FAILED when any has none.
+        """
+        errors = [answer.error for answer in answers if answer.error is not None]
+        if not errors:
+            return Exit.SOURCE_FAILED if self._has_lost else Exit.ANSWERED
+        return CODES[errors[0].trouble] if len(answers) == 1 else Exit.SOURCE_FAILED
 
 
 class TraceKeeper:
     """Saves the traces of one capture in a log folder, each under a name of its own."""
 
-    def __init__(self, folder: str, saved: list[str], with_pid: bool) -> None:
-        self._folder, self._saved, self._with_pid = folder, saved, with_pid
-        self._session = time.strftime("%Y_%m_%d_%H_%M_%S")
+    def __init__(self, folder: str, lists: tuple[list[str], list[str]], with_pid: bool) -> None:
+        """The lists get the paths of traces that are saved, and why others are not."""
+        self._folder, self._with_pid = folder, with_pid
+        self._saved, self._not_saved = lists
+        self._session = session_name(time.time())
         self._hosts: set[str] = set()
 
     def __call__(self, trace: str, profile: TraceProfile) -> None:
-        """Copy one trace. Raises CaptureError where it cannot be written."""
-        from tpusmi.profiler.log_folder import save
-
+        """Copy one trace. Where it cannot be written, the profile is printed all the same."""
         try:
             self._saved.append(save(trace, self._folder, self._session, self._host(profile)))
+        except CaptureError as error:
+            self._not_saved.append(str(error))
         except OSError as error:
-            reason = f"the trace cannot be saved in {self._folder}: {error.strerror or error}"
-            raise CaptureError(Trouble.FAILED, reason) from error
+            reason = error.strerror or error
+            self._not_saved.append(f"the trace cannot be saved in {self._folder}: {reason}")
 
     def _host(self, profile: TraceProfile) -> str:
         """The host of the trace; with the pid where several are captured, and with a number where
@@ -172,11 +201,3 @@ class TraceKeeper:
             host = f"{host}-{len(self._hosts)}"
         self._hosts.add(host)
         return host
-
-
-def _code(answers: Sequence[ProfiledTarget]) -> int:
-    """0 when every target has a profile; of several, SOURCE_FAILED when any has none."""
-    errors = [answer.error for answer in answers if answer.error is not None]
-    if not errors:
-        return Exit.ANSWERED
-    return CODES[errors[0].trouble] if len(answers) == 1 else Exit.SOURCE_FAILED

@@ -22,8 +22,9 @@ from tpusmi.cli.exits import Exit
 from tpusmi.cli.options import add_colors, flag, parser_of
 from tpusmi.model import Host
 from tpusmi.profiler.capture import ANALYSIS_S, COST_S, ProfileSettings
-from tpusmi.profiler.capture_target import ProfileTarget, TargetKind
-from tpusmi.profiler.requests import MIB, CaptureRequest
+from tpusmi.profiler.capture_target import ProfileTarget, TargetKind, are_paths
+from tpusmi.profiler.requests import CaptureRequest
+from tpusmi.trace.limits import MIB
 
 TOP_DEFAULT = 20
 DESCRIPTION = """Capture a short trace of a running job, and print what its cores did: how busy they
@@ -147,7 +148,7 @@ def settings_of(options: argparse.Namespace) -> ProfileSettings:
 def _check(parse: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """End with a usage error for options that do not go together."""
     targets: list[ProfileTarget] = options.targets
-    are_files = bool(targets) and all(t.kind is TargetKind.PATH for t in targets)
+    are_files = are_paths(targets)
     if options.readonly and not are_files:
         parse.error("readonly: a capture disturbs the job; only files can be read")
     if options.compare is not None and options.compare.kind is not TargetKind.PATH:

@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 from tpusmi.model import Host, Snapshot
 from tpusmi.profiler.at_once import at_once
-from tpusmi.profiler.capture_target import ProfileTarget, TargetKind
+from tpusmi.profiler.capture_target import ProfileTarget, TargetKind, are_paths
 from tpusmi.profiler.private_folder import private_folder
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.profiler.trace_files import contents_of
 from tpusmi.trace.figures import FILE, Capture, TraceProfile
-from tpusmi.trace.limits import TraceLimits
+from tpusmi.trace.limits import MIB, TraceLimits
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tpusmi.profiler.measured_cost import MeasuredCost
+    from tpusmi.profiler.cost import MeasuredCost
 
-ANALYSIS_S, COST_S = 120.0, 3.0
+ANALYSIS_S, COST_S, COST_MOST_S = 120.0, 3.0, 600.0
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 Keep = Callable[[str, TraceProfile], None]
 """Called with the path of a trace, which is removed afterwards, and its profile."""
@@ -86,7 +86,7 @@ def profiled(
     where no trace can be stored.
     """
     work = _Capturing(host, settings, look, progress)
-    if all(target.kind is TargetKind.PATH for target in targets):
+    if are_paths(targets):
         return [_answer(work, trace, keep) for trace in _of_paths(targets)]
     with private_folder() as folder:
         return [_answer(work, trace, keep) for trace in _traces(work, targets, folder)]
@@ -185,7 +185,7 @@ def _cost(work: _Capturing, pid: int | None) -> MeasuredCost | None:
     """What measures the cost for that process; None where that is not to be done."""
     if pid is None or work.settings.cost_s <= 0:
         return None
-    from tpusmi.profiler.measured_cost import MeasuredCost
+    from tpusmi.profiler.cost import MeasuredCost
 
     return MeasuredCost(work.host, pid)
 
@@ -221,7 +221,7 @@ def _read(work: _Capturing, trace: _Trace) -> TraceProfile:
     begun_s = time.monotonic()
     limits = TraceLimits(until_s=begun_s + work.settings.analysis_s)
     size = os.path.getsize(trace.path)
-    work.progress(f"reading the trace ({size / 2**20:.1f} MiB)")
+    work.progress(f"reading the trace ({size / MIB:.1f} MiB)")
     profile = read_trace(trace.path, limits)
     if work.settings.with_xprof:
         from tpusmi.profiler.xprof import with_xprof

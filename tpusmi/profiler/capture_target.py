@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -43,6 +44,13 @@ class ProfileTarget(NamedTuple):
     def port(self) -> int:
         """The port of the address."""
         return int(self.address.rpartition(":")[2])
+
+
+def are_paths(targets: Sequence[ProfileTarget]) -> bool:
+    """True where all of them are files: nothing is captured, and no job is disturbed. False for
+    none, which means the job that runs here.
+    """
+    return bool(targets) and all(target.kind is TargetKind.PATH for target in targets)
 
 
 def target_of(text: str) -> ProfileTarget:

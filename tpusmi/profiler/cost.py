@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,6 +18,8 @@ BEFORE_S = 60.0
 STEPS_LEAST = 3
 """A rate of fewer steps says little."""
 LOOK_S = 0.2
+MARGIN_S = 5.0
+"""For a segment that takes long to read, beyond the time for which the job is watched."""
 HIDDEN_RATIO = 3.0
 """A step this many times as long as the median, before the capture, hides how long the longest one
 since then was.
@@ -79,6 +82,33 @@ class CostMeter:
             return []
         finally:
             reader.close()
+
+
+class MeasuredCost:
+    """The cost of one capture, which is about to begin; measured while its trace is analyzed."""
+
+    def __init__(self, host: Host, pid: int) -> None:
+        self._meter = CostMeter(host, pid)
+        self._meter.before()
+        self._cost = CaptureCost()
+        self._thread: threading.Thread | None = None
+        self._wait_s = 0.0
+
+    def watch(self, wait_s: float) -> None:
+        """The capture has ended: watch the job for that long, on a thread."""
+        self._meter.during()
+        self._wait_s = wait_s
+        self._thread = threading.Thread(target=self._watch, name="tpusmi-cost", daemon=True)
+        self._thread.start()
+
+    def result(self) -> CaptureCost:
+        """The cost, once the time is over. Without it where the agent does not answer."""
+        if self._thread is not None:
+            self._thread.join(self._wait_s + MARGIN_S)
+        return self._cost
+
+    def _watch(self) -> None:
+        self._cost = self._meter.after(self._wait_s)
 
 
 def cost_of(samples: list[Sample], before_s: float, during_s: float) -> CaptureCost:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from itertools import islice
@@ -14,6 +13,7 @@ from tpusmi.profiler.xprof_tables import property_of
 from tpusmi.text import clean
 from tpusmi.trace.figures import FILE, Capture, TraceProfile
 from tpusmi.trace.limits import MIB
+from tpusmi.trace.plain_objects import json_in
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 PAGES = {
@@ -30,11 +30,9 @@ ENTRIES_MOST = 10_000
 """Names in the folder that are looked at."""
 PAGE_BYTES_MOST = 32 * MIB
 """The size of one page, unpacked."""
-CONTAINERS_MOST = 2_000_000
-"""Lists and objects in one page: millions of empty ones take minutes to decode."""
 CHUNK = MIB
 _MALFORMED = (LookupError, TypeError, AttributeError)
-_BAD = (OSError, EOFError, ValueError, RecursionError, *_MALFORMED)
+_BAD = (OSError, EOFError, ValueError, *_MALFORMED)
 ALL_HOSTS = "all-hosts-in-one-graph"
 
 
@@ -80,10 +78,7 @@ def _page(path: str) -> Any:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("it is not a file")
-        data = _bytes(file, path.endswith(".gz"))
-    if data.count(b"[") + data.count(b"{") > CONTAINERS_MOST:
-        raise ValueError(f"it has more than {CONTAINERS_MOST:,} lists and objects")
-    return json.loads(data)
+        return json_in(_bytes(file, path.endswith(".gz")))
 
 
 def _bytes(file: Any, is_packed: bool) -> bytes:
@@ -102,8 +97,6 @@ def _bytes(file: Any, is_packed: bool) -> bytes:
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
-        return "it is not JSON"
     if isinstance(error, _MALFORMED):
         return "it is not a page of xprof"
     return clean(str(error), 200)

@@ -11,9 +11,11 @@ import time
 from tpusmi.model import Host
 from tpusmi.profiler import agent_job
 from tpusmi.profiler.agent_job import AgentJob, JobDirectory
+from tpusmi.profiler.received_file import ReceivedFile
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.sources.users import user_name
 from tpusmi.trace.figures import IN_PROCESS, Capture
+from tpusmi.trace.limits import MIB
 from tpusmi.trace.troubles import CaptureError, Trouble
 from tpusmi.wire import capture_files
 from tpusmi.wire.capture_messages import (
@@ -39,7 +41,7 @@ from tpusmi.wire.capture_messages import (
 LOOK_S = 0.05
 SILENT_S = 20.0
 """An agent looks for requests every one or two seconds, unless the job keeps Python's lock."""
-PIECE_BYTES = 1024 * 1024
+PIECE_BYTES = MIB
 
 
 def capture(
@@ -204,7 +206,7 @@ class _Talk:
         if not capture_files.is_place_of_trace(answer.trace, self._segment, nonce):
             message = f"the agent of process {self._job.pid} names no place of a trace"
             raise CaptureError(Trouble.FAILED, message)
-        self._progress(f"fetching the trace ({size / 2**20:.1f} MiB)")
+        self._progress(f"fetching the trace ({size / MIB:.1f} MiB)")
         path = f"{folder}/{self._job.pid}.{nonce}.xplane.pb"
         try:
             source = self._directory.open_trace(answer.trace)
@@ -230,32 +232,24 @@ class _Talk:
 def _copy(source: int, path: str, bytes_most: int, until_s: float) -> int:
     """Copy the trace; its size. Raises CaptureError, after which there is no copy."""
     size = os.fstat(source).st_size
+    if not size:
+        raise CaptureError(Trouble.FAILED, "the trace is empty")
     if size > bytes_most:
         raise CaptureError(Trouble.FAILED, f"the trace has {size} bytes, over {bytes_most}")
-    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        copied = 0
-        while copied < size:
-            piece = os.read(source, min(PIECE_BYTES, size - copied))
-            if not piece or time.monotonic() > until_s:
-                raise CaptureError(Trouble.FAILED, f"the trace was cut off at {copied} bytes")
-            _write_all(target, piece)
-            copied += len(piece)
-        return copied
+        with ReceivedFile(path) as file:
+            while file.size < size:
+                piece = os.read(source, min(PIECE_BYTES, size - file.size))
+                if not piece or time.monotonic() > until_s:
+                    raise CaptureError(
+                        Trouble.FAILED, f"the trace was cut off at {file.size} bytes"
+                    )
+                file.write(memoryview(piece))
+            file.keep()
+            return file.size
     except OSError as error:
-        os.unlink(path)
         message = f"the trace cannot be written to {path}: {error.strerror or error}"
         raise CaptureError(Trouble.FAILED, message) from None
-    except BaseException:
-        os.unlink(path)
-        raise
-    finally:
-        os.close(target)
-
-
-def _write_all(fd: int, piece: bytes) -> None:
-    while piece:
-        piece = piece[os.write(fd, piece) :]
 
 
 _WORDS = {

@@ -1,10 +1,13 @@
-"""Which process of this machine listens on a port, and on which ports a process listens."""
+"""Which process of this machine listens on a port, on which ports a process listens, and which of
+them is that of its profiler service.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
 
+from tpusmi.model import Process
 from tpusmi.sources.libtpu.ports import NEVER, USUAL, SocketOwners
 from tpusmi.sources.sockets import Listener, listeners_on, other_end, sockets_of, tcp_ports
 
@@ -64,6 +67,14 @@ def ports_of(pid: int) -> tuple[int, ...] | None:
     process = f"/proc/{pid}"
     own = sockets_of(process)
     return None if own is None else tcp_ports(process, own)
+
+
+def published_port_of(process: Process) -> int | None:
+    """The port of its profiler service, as its agent publishes it; None without one, and where the
+    kernel does not confirm whose segment that is.
+    """
+    port = process.facts.get("profiler_port")
+    return port if isinstance(port, int) and process.is_verified and 0 < port < 65536 else None
 
 
 def usual_port_of(pid: int) -> int | None:

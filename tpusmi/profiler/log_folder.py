@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import time
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tpusmi.profiler.saved_trace import is_elsewhere, place
+from tpusmi.profiler.saved_trace import place
 from tpusmi.text import clean
 from tpusmi.trace.troubles import CaptureError, Trouble
 
@@ -107,25 +106,15 @@ class _Walk:
         return inside
 
 
-def traces_in(path: str) -> list[str]:
-    """The trace files at a path: the file itself; those of a session; those of the newest session
-    below a log folder or a folder of runs, one for each host, by name.
-
-    Raises CaptureError with a sentence that says what to do.
+def traces_in(folder: str) -> list[str]:
+    """The trace files of a session, or of the newest one below a log folder or a folder of runs,
+    one for each host, by name. Raises CaptureError with a sentence that says what to do.
     """
-    if is_elsewhere(path):
-        raise _in_a_bucket(path)
-    shown = clean(path, 200)
-    try:
-        mode = os.stat(path).st_mode
-    except PermissionError:
-        raise CaptureError(Trouble.DENIED, f"{shown} may not be read") from None
-    except FileNotFoundError:
-        raise CaptureError(Trouble.ABSENT, f"There is no file or folder {shown}") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise CaptureError(Trouble.ABSENT, f"{shown} cannot be opened: {why}") from None
-    return _newest(path) if stat.S_ISDIR(mode) else [_file(path, mode)]
+    walk = _Walk()
+    sessions = list(walk.sessions(folder))
+    if not sessions:
+        raise _none_below(folder, walk)
+    return list(max(sessions).traces)
 
 
 def save(trace: str, folder: str, session: str, host: str) -> str:
@@ -140,27 +129,6 @@ def save(trace: str, folder: str, session: str, host: str) -> str:
 def session_name(at_s: float) -> str:
     """The usual name of a session that was recorded at that Unix time."""
     return time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(at_s))
-
-
-def _file(path: str, mode: int) -> str:
-    shown = clean(path, 200)
-    if not stat.S_ISREG(mode):
-        raise CaptureError(Trouble.UNREADABLE, f"{shown} is not a file")
-    if path.endswith(_BROWSER):
-        beside = f"the {SUFFIX} file beside it"
-        sentence = f"{shown} is a trace for a browser, without figures: name {beside}"
-        raise CaptureError(Trouble.UNREADABLE, sentence)
-    if path.endswith(".gz"):
-        raise CaptureError(Trouble.UNREADABLE, f"{shown} is compressed: unpack it with gunzip")
-    return path
-
-
-def _newest(path: str) -> list[str]:
-    walk = _Walk()
-    sessions = list(walk.sessions(path))
-    if not sessions:
-        raise _none_below(path, walk)
-    return list(max(sessions).traces)
 
 
 def _session(folder: str, traces: list[str]) -> _Session:
@@ -194,10 +162,3 @@ def _none_below(path: str, walk: _Walk) -> CaptureError:
         sentence = f"No trace below {shown}; {clean(walk.unreadable, 200)} may not be read"
         return CaptureError(Trouble.DENIED, sentence)
     return CaptureError(Trouble.ABSENT, f"No trace (*{SUFFIX}) in {shown} or below it")
-
-
-def _in_a_bucket(path: str) -> CaptureError:
-    shown = clean(path, 200)
-    copy = f"gcloud storage cp -r {shown} ." if path.startswith("gs://") else "copy it here"
-    sentence = f"{shown} is not on this machine. Copy it first, then name the copy: {copy}"
-    return CaptureError(Trouble.ABSENT, sentence)

@@ -6,8 +6,12 @@ import os
 from collections.abc import Callable
 
 from tpusmi.model import Host, Snapshot
-from tpusmi.profiler.local_ports import listener_of, usual_port_of
-from tpusmi.profiler.published_port import port_of
+from tpusmi.profiler.local_ports import (
+    listener_of,
+    other_ports_of,
+    published_port_of,
+    usual_port_of,
+)
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest, Progress
 from tpusmi.trace.troubles import CaptureError, Trouble
 
@@ -46,7 +50,7 @@ def fallback_port(host: Host, s: Snapshot, pid: int, trouble: Trouble) -> int | 
     own = process is None or os.geteuid() in (0, process.uid)
     if trouble is Trouble.DENIED and own:
         return None
-    published = None if process is None else port_of(process)
+    published = None if process is None else published_port_of(process)
     if published is not None:
         return published if listener_of(published) in (None, pid) else None
     return usual_port_of(pid) if host.root == "/" else None
@@ -70,7 +74,6 @@ def _with_ways(host: Host, pid: int, error: CaptureError) -> CaptureError:
     """The error; where the process has nothing to capture it with, with all that changes that."""
     if error.trouble is not Trouble.ABSENT or not os.path.exists(host.path(f"/proc/{pid}")):
         return error
-    from tpusmi.profiler.local_ports import other_ports_of
     from tpusmi.profiler.which_job import WAYS
 
     ports = () if host.simulated else other_ports_of(pid)[:PORTS_MOST]

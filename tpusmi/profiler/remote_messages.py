@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+from tpusmi.pprof import packed_varint
 from tpusmi.profiler.requests import CaptureRequest
 
 SERVICE = "/tensorflow.ProfilerService/"
@@ -171,18 +172,9 @@ def _read_varint(data: bytearray, at: int) -> tuple[int | None, int]:
     return None, at
 
 
-def _varint(value: int) -> bytes:
-    data = bytearray()
-    while value > 0x7F:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    data.append(value)
-    return bytes(data)
-
-
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3 | _VARINT) + _varint(value)
+    return packed_varint(field << 3 | _VARINT) + packed_varint(value)
 
 
 def _bytes(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | _LENGTH) + _varint(len(value)) + value
+    return packed_varint(field << 3 | _LENGTH) + packed_varint(len(value)) + value

@@ -28,6 +28,7 @@ from tpusmi.profiler.remote_stream import CallStream
 from tpusmi.profiler.requests import CapturedTrace, CaptureRequest
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.trace.figures import GRPC, Capture
+from tpusmi.trace.limits import MIB
 from tpusmi.trace.troubles import CaptureError, Trouble
 
 CONNECT_S = 5.0
@@ -38,7 +39,6 @@ _HAS_METHOD = (Code.INTERNAL.value, Code.INVALID_ARGUMENT.value)
 """
 TRIES_MOST = 16
 """Connections to a port that several processes share, to reach one of them."""
-MIB = 1024 * 1024
 SAID_BYTES = 8 * MIB
 """A trace of this size takes a while: a line of progress says so."""
 

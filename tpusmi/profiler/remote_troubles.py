@@ -9,9 +9,9 @@ from tpusmi.profiler.remote_stream import CallEnd
 from tpusmi.sources.libtpu.grpc_status import Code
 from tpusmi.sources.libtpu.ports import USUAL
 from tpusmi.text import clean
+from tpusmi.trace.limits import MIB
 from tpusmi.trace.troubles import CaptureError, Trouble
 
-MIB = 1024 * 1024
 _START = "jax.profiler.start_server({port}) in the job starts one, and so does tpusmi.start()"
 _FOREIGN = {
     Fault.SILENT: "accepts connections but does not respond",

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tpusmi.trace.figures import Capture
+from tpusmi.trace.limits import MIB
 
-MIB = 1024 * 1024
 DURATION_LEAST_MS, DURATION_MOST_MS = 10, 60_000
 Progress = Callable[[str], None]
 """Called with a sentence whenever something begins that takes a while."""

@@ -4,7 +4,7 @@ one that measures it best.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tpusmi.profiler.xprof_figures import (
@@ -50,6 +50,7 @@ FROM_TRACE = (*NAMES_FROM_TRACE, "flops_per_s", "mxu_percent")
 OURS_FIRST_OFF_TPU = ("duty_cycle_percent", "idle_percent")
 """On a GPU xprof prints neither, and its idle operation includes copies."""
 COMPARED = {
+    "duty_cycle_percent": "Duty cycle",
     "idle_percent": "Idle",
     "mxu_percent": "MXU utilization",
     "hbm_bandwidth_percent": "HBM bandwidth",
@@ -68,15 +69,9 @@ def with_xprof(path: str, own: TraceProfile, limits: TraceLimits) -> TraceProfil
     return _with_notes(joined(own, profile_of(answer.pages, own.capture)), notes)
 
 
-def with_xprof_each(
-    traces: Iterable[tuple[str, TraceProfile]], limits: TraceLimits
-) -> list[TraceProfile]:
-    """The same for the traces of several hosts, one after the other, within the same limits."""
-    return [with_xprof(path, own, limits) for path, own in traces]
-
-
 def joined(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
     """One profile of two readings of the same trace: ours, and that of xprof's pages."""
+    theirs = _without_guessed_duty(own, theirs)
     differences = _differences(own, theirs)
     theirs = _without_lone_step(own, _without_estimates(own, theirs))
     members: dict[str, Any] = {}
@@ -146,6 +141,17 @@ def _without_estimates(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
         return theirs
     notes = tuple(note for note in theirs.notes if note != FROM_RATE)
     return theirs._replace(mxu_percent=None, notes=notes)
+
+
+def _without_guessed_duty(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:
+    """xprof prints a duty cycle of 0 also where it has none. All but the idle time stands for it
+    then, with the waits for the host; ours is without them.
+    """
+    duty, idle = theirs.duty_cycle_percent, theirs.idle_percent
+    is_guess = idle is not None and duty == 100 - idle
+    if not is_guess or own.duty_cycle_percent is None:
+        return theirs
+    return theirs._replace(duty_cycle_percent=None)
 
 
 def _without_lone_step(own: TraceProfile, theirs: TraceProfile) -> TraceProfile:

@@ -208,14 +208,13 @@ def leave_the_network() -> None:
 
 def read(request: dict[str, Any]) -> dict[str, Any]:
     """The pages, as far as xprof has them."""
-    answer: dict[str, Any] = {"pages": {}, "errors": {}, "version": None}
+    answer: dict[str, Any] = {"pages": {}, "errors": {}}
     try:
         convert = importlib.import_module(MODULE)
     except Exception as error:  # noqa: BLE001  # whatever a foreign library raises is data
         answer["error"] = unusable(error)
         answer["errors"]["import"] = described(error)
         return answer
-    answer["version"] = version()
     for name in PAGES:
         try:
             data, _ = convert.xspace_to_tool_data([request["trace"]], name, {})
@@ -236,15 +235,6 @@ def unusable(error: Exception) -> str:
 
         return "old" if find_spec("tensorboard_plugin_profile") else "absent"
     return "old" if name and MODULE.startswith(name) else "import"
-
-
-def version() -> str | None:
-    """The version of xprof that is loaded, where it says."""
-    try:
-        text = importlib.import_module("xprof.version").__version__
-    except Exception:  # noqa: BLE001  # whatever a foreign library raises is data
-        return None
-    return str(text)[:TEXT_MOST]
 
 
 def described(error: Exception) -> str:

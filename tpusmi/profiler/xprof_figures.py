@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tpusmi.profiler.xprof_operations import (
     GIB,
     GIGA,
+    MICRO,
     PageOperations,
     Peaks,
     idle_percent,
@@ -28,13 +29,14 @@ from tpusmi.profiler.xprof_tables import (
     count,
     measured,
     members,
+    percent_of,
     property_of,
+    scaled,
     with_column,
 )
 from tpusmi.text import clean
 from tpusmi.trace.figures import XPROF, Capture, MemoryPeak, TimeShares, TraceProfile
 
-MICRO = 1e-6
 UNCOUNTED_MOST_PERCENT = 10.0
 """With more of the busy time in custom calls that xprof cannot see into, its rates are too low."""
 OVERCOUNTED_MOST_PERCENT = 1.0
@@ -116,24 +118,19 @@ def _text(value: Any) -> str | None:
 
 def _rates(page: Any) -> ProgramRates:
     peaks = Peaks(
-        flops_per_s=_scaled(property_of(page, "peak_flop_rate"), GIGA),
-        hbm_bytes_per_s=_scaled(property_of(page, "peak_hbm_bw"), GIB),
+        flops_per_s=scaled(property_of(page, "peak_flop_rate"), GIGA),
+        hbm_bytes_per_s=scaled(property_of(page, "peak_hbm_bw"), GIB),
     )
     table = with_column(page, "step", "operation")
     for row in table.rows if table else ():
         if row.get("step") == "Total" and row.get("operation") == "Program":
             return ProgramRates(
-                flops_per_s=_scaled(row.get("measured_flop_rate"), GIGA),
-                hbm_bytes_per_s=_scaled(row.get("hbm_bw"), GIB),
-                captured_s=_scaled(row.get("total_time_per_core"), MICRO),
+                flops_per_s=scaled(row.get("measured_flop_rate"), GIGA),
+                hbm_bytes_per_s=scaled(row.get("hbm_bw"), GIB),
+                captured_s=scaled(row.get("total_time_per_core"), MICRO),
                 peaks=peaks,
             )
     return ProgramRates(None, None, None, peaks)
-
-
-def _scaled(value: Any, unit: float) -> float | None:
-    rate = measured(value)
-    return None if rate is None else rate * unit
 
 
 def _idle(pages: Mapping[str, Any], overview: Any, steps: PageSteps | None) -> float | None:
@@ -162,7 +159,7 @@ def _mxu(
 ) -> tuple[float | None, str]:
     """MXU utilization: what the profiler measured, else the program's FLOP rate over the peak."""
     printed = measured(property_of(overview, "mxu_utilization_percent"))
-    rate = _percent(rates.flops_per_s, rates.peaks.flops_per_s)
+    rate = percent_of(rates.flops_per_s, rates.peaks.flops_per_s)
     if printed is not None:
         return printed, _far_from(printed, rate)
     if rate is None:
@@ -194,7 +191,7 @@ def _bandwidth(
     overview: Any, rates: ProgramRates, operations: PageOperations | None
 ) -> tuple[float | None, str]:
     """HBM bandwidth: of the bytes that the operations move, else the overview's figure."""
-    rate = _percent(rates.hbm_bytes_per_s, rates.peaks.hbm_bytes_per_s)
+    rate = percent_of(rates.hbm_bytes_per_s, rates.peaks.hbm_bytes_per_s)
     if rate is not None and _are_counted(operations):
         return rate, ""
     for name in ("hbm_utilization_percent", "memory_bw_utilization_relative_to_hw_limit"):
@@ -204,13 +201,6 @@ def _bandwidth(
     if rate is None:
         return None, ""
     return None, f"xprof does not count the bytes that custom calls move{NO_BANDWIDTH}"
-
-
-def _percent(rate: float | None, peak: float | None) -> float | None:
-    if rate is None or not peak:
-        return None
-    percent = 100 * rate / peak
-    return percent if percent <= 100 else None
 
 
 def _input_bound(

@@ -12,6 +12,8 @@ from tpusmi.profiler.xprof_tables import (
     measured,
     members,
     objects,
+    percent_of,
+    scaled,
     with_column,
 )
 from tpusmi.text import clean
@@ -92,10 +94,10 @@ def _programs(page: Any) -> dict[str, str]:
 
 
 def _operation(row: Mapping[str, Any], programs: Mapping[str, str], peaks: Peaks) -> Operation:
-    flops = _scaled(row.get("normalized_flop_rate", row.get("model_flop_rate")), GIGA)
-    bytes_per_s = _scaled(row.get("hbm_bw", row.get("measured_memory_bw")), GIB)
-    mxu = _share(flops, peaks.flops_per_s)
-    bandwidth = _share(bytes_per_s, peaks.hbm_bytes_per_s)
+    flops = scaled(row.get("normalized_flop_rate", row.get("model_flop_rate")), GIGA)
+    bytes_per_s = scaled(row.get("hbm_bw", row.get("measured_memory_bw")), GIB)
+    mxu = percent_of(flops, peaks.flops_per_s, ABOVE_PEAK_PERCENT)
+    bandwidth = percent_of(bytes_per_s, peaks.hbm_bytes_per_s, ABOVE_PEAK_PERCENT)
     framework_name = _text(row.get("tf_op_name"))
     return Operation(
         name=_text(row.get("hlo_op_name")) or "?",
@@ -112,19 +114,6 @@ def _operation(row: Mapping[str, Any], programs: Mapping[str, str], peaks: Peaks
         hbm_bandwidth_percent=bandwidth,
         bound_by=_bound_by(row.get("bound_by")),
     )
-
-
-def _scaled(value: Any, unit: float) -> float | None:
-    rate = measured(value)
-    return None if rate is None else rate * unit
-
-
-def _share(rate: float | None, peak: float | None) -> float | None:
-    """The rate in percent of the peak; None above it, where it is not a measurement."""
-    if rate is None or not peak:
-        return None
-    percent = 100 * rate / peak
-    return percent if percent <= ABOVE_PEAK_PERCENT else None
 
 
 def _text(value: Any) -> str | None:

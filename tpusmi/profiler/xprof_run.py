@@ -16,6 +16,7 @@ from tpusmi.sources.child_process import ChildProcess
 from tpusmi.sources.host_facts import host_facts
 from tpusmi.text import clean
 from tpusmi.trace.limits import MIB, TraceLimits
+from tpusmi.trace.plain_objects import json_in
 from tpusmi.trace.troubles import CaptureError
 
 ANSWER_BYTES_MOST = 16 * MIB
@@ -33,7 +34,6 @@ class XprofPages(NamedTuple):
 
     pages: Mapping[str, Any]
     """By xprof's names, as JSON; empty when it failed."""
-    version: str | None
     failure: str
     """Why there are no pages, or not all: a sentence. Empty when they are all here."""
 
@@ -114,14 +114,13 @@ def _answer(line: bytes, limits: TraceLimits) -> XprofPages:
     if not isinstance(pages, dict) or not pages:
         return _failed(f"xprof cannot read this trace{_because(reasons)}")
     failure = f"xprof lacks some figures{_because(reasons)}" if reasons else ""
-    version = answer.get("version")
-    return XprofPages(pages, version if isinstance(version, str) else None, failure)
+    return XprofPages(pages, failure)
 
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        answer = json.loads(line)
-    except (ValueError, RecursionError):
+        answer = json_in(line)
+    except ValueError:
         answer = None
     if not isinstance(answer, dict):
         raise ValueError("xprof gave an answer that is not JSON")
@@ -144,4 +143,4 @@ def _because(reasons: Sequence[str]) -> str:
 
 
 def _failed(sentence: str) -> XprofPages:
-    return XprofPages({}, None, sentence)
+    return XprofPages({}, sentence)

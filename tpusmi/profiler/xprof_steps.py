@@ -5,11 +5,13 @@ Never from its own average and minimum: they count steps that the ends of the ca
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tpusmi.profiler.xprof_tables import amount, measured, number, with_column
 from tpusmi.trace.figures import TracedSteps
+from tpusmi.trace.step_times import step_times
 
 CUT_BELOW = 0.5
 """The first or last step is cut off if it is shorter than this part of the median step,"""
@@ -50,19 +52,10 @@ def times(steps: PageSteps | None) -> TracedSteps | None:
     """The times of the whole steps; None if there is no step."""
     if steps is None or not steps.whole:
         return None
-    ordered = sorted(row.time_s for row in steps.whole)
     inputs = [row.input_percent for row in steps.whole if row.input_percent is not None]
-    has_inputs = len(inputs) == len(ordered)
-    return TracedSteps(
-        whole=len(ordered),
-        cut_off=steps.cut_off,
-        min_s=ordered[0],
-        mean_s=sum(ordered) / len(ordered),
-        p50_s=_quantile(ordered, 0.5),
-        p95_s=_quantile(ordered, 0.95),
-        max_s=ordered[-1],
-        input_least_percent=min(inputs) if has_inputs else None,
-        input_most_percent=max(inputs) if has_inputs else None,
+    has_inputs = len(inputs) == len(steps.whole)
+    return step_times(
+        [row.time_s for row in steps.whole], steps.cut_off, inputs if has_inputs else ()
     )
 
 
@@ -116,7 +109,7 @@ def _stated_ms(tooltip: Any) -> float | None:
 
 
 def _without_cut_off(rows: Sequence[StepRow]) -> PageSteps:
-    least_s = CUT_BELOW * _quantile(sorted(row.time_s for row in rows), 0.5)
+    least_s = CUT_BELOW * statistics.median(row.time_s for row in rows)
     others = rows[1:-1]
     if len(others) >= OTHERS_LEAST:
         least_s = max(least_s, CUT_BELOW_OTHERS * min(row.time_s for row in others))
@@ -125,11 +118,3 @@ def _without_cut_off(rows: Sequence[StepRow]) -> PageSteps:
         if len(whole) > 1 and whole[end].time_s < least_s:
             del whole[end]
     return PageSteps(tuple(whole), len(rows) - len(whole))
-
-
-def _quantile(ordered: Sequence[float], q: float) -> float:
-    """The q-quantile of an ordered list, interpolated between its neighbours."""
-    at = q * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)

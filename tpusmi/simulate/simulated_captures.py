@@ -10,7 +10,6 @@ import time
 from typing import Any
 
 from tpusmi.simulate.running import Running
-from tpusmi.simulate.trace_capture import SimulatedCapture
 from tpusmi.simulate.workload import LOADING
 from tpusmi.wire import capture_files
 from tpusmi.wire.capture_messages import (
@@ -29,8 +28,6 @@ from tpusmi.wire.capture_messages import (
 )
 from tpusmi.wire.layout import Identity
 
-KEPT_S = 30.0
-"""A trace or an answer that no viewer has fetched after this time is removed."""
 FAULT = "no-captures"
 
 
@@ -71,9 +68,8 @@ class SimulatedCaptures:
         if reason := self._refusal(request):
             answer = AgentAnswer(nonce=request.nonce, state=REFUSED, reason=reason)
             capture_files.write_answer(segment_path, answer)
-            name = capture_files.answer_name(segment_path, request.nonce)
-            path = f"{os.path.dirname(segment_path)}/{name}"
-            self._refused.append((time.monotonic() + KEPT_S, path))
+            path = capture_files.answer_path(segment_path, request.nonce)
+            self._refused.append((time.monotonic() + capture_files.KEPT_S, path))
             return
         capture_files.write_answer(segment_path, AgentAnswer(nonce=request.nonce, state=CAPTURING))
         self._taken = _Taken(request, segment_path, self._running.job_time_s)
@@ -114,6 +110,7 @@ class SimulatedCaptures:
         return AgentAnswer(nonce=nonce, state=DONE, trace=path, trace_bytes=len(data))
 
     def _trace(self, taken: _Taken) -> bytes:
+        from tpusmi.simulate.trace_capture import SimulatedCapture
         from tpusmi.simulate.trace_of_workload import trace
 
         duration_s = taken.request.duration_ms / 1000.0
@@ -145,7 +142,7 @@ class _Taken:
         """When it began, in the job's time."""
         self.began_at_ns = time.time_ns()
         self.ends_at_s = now_s + request.duration_ms / 1000.0
-        self.kept_until_s = self.ends_at_s + KEPT_S
+        self.kept_until_s = self.ends_at_s + capture_files.KEPT_S
         self.is_over = False
         """True once its last answer is written."""
         directory = os.path.realpath(os.path.dirname(segment_path))
@@ -162,7 +159,6 @@ class _Taken:
     def remove(self) -> None:
         """Remove the trace and the answer, if they are there."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        directory = os.path.dirname(self.segment_path)
-        answer = f"{directory}/{capture_files.answer_name(self.segment_path, self.request.nonce)}"
+        answer = capture_files.answer_path(self.segment_path, self.request.nonce)
         if os.path.lexists(answer):
             os.unlink(answer)

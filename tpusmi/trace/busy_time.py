@@ -54,6 +54,13 @@ class Tally:
     def __init__(self) -> None:
         self.runs = self.self_ps = self.total_ps = 0
 
+    @property
+    def own_ps(self) -> int:
+        """The time without that of operations inside it, which may overlap and take more than all
+        of it.
+        """
+        return max(0, self.self_ps)
+
 
 class SelfTimes:
     """Self times by key, from events that come sorted by start, longer ones first."""

@@ -20,6 +20,10 @@ from tpusmi.trace.operation_facts import (
 from tpusmi.trace.step_times import steps_of_core
 
 PERIOD_RUNS_LEAST = 3
+ABOVE_PEAK_PERCENT = 102.0
+"""A rate above this share of the peak is not a measurement: custom kernels declare their own FLOPs
+and bytes.
+"""
 
 
 class Work(NamedTuple):
@@ -40,7 +44,7 @@ def core_figures(core: CoreTrace) -> CoreFigures:
     """The figures of one device."""
     captured_s = core.captured_ps / PS_PER_S
     work = work_of(core.operations)
-    flops_per_s = ratio(work.flops, captured_s)
+    flops_per_s = believed(ratio(work.flops, captured_s), core.peak_flops_per_s)
     return CoreFigures(
         plane=core.plane,
         local_index=core.local_index,
@@ -49,8 +53,8 @@ def core_figures(core: CoreTrace) -> CoreFigures:
         busy_s=core.busy_ps / PS_PER_S,
         idle_s=(core.captured_ps - core.busy_ps) / PS_PER_S,
         duty_cycle_percent=percent(core.duty_ps, core.duty_span_ps),
-        mxu_percent=percent(flops_per_s, core.peak_flops_per_s),
-        hbm_bandwidth_percent=percent(ratio(work.hbm_bytes, captured_s), core.peak_hbm_bytes_per_s),
+        mxu_percent=of_peak(flops_per_s, core.peak_flops_per_s),
+        hbm_bandwidth_percent=of_peak(ratio(work.hbm_bytes, captured_s), core.peak_hbm_bytes_per_s),
         flops_per_s=flops_per_s,
         peak_flops_per_s=core.peak_flops_per_s,
         peak_hbm_bytes_per_s=core.peak_hbm_bytes_per_s,
@@ -62,7 +66,7 @@ def core_figures(core: CoreTrace) -> CoreFigures:
 def _in_collectives(core: CoreTrace) -> float | None:
     """Seconds in collectives; None without operations."""
     times = [o.self_ps for o in core.operations if o.facts.share == COLLECTIVES]
-    return sum(times) / PS_PER_S if core.operations else None
+    return _overlap(core) * sum(times) / PS_PER_S if core.operations else None
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:
@@ -76,12 +80,33 @@ def percent(part: float | None, whole: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
+def of_peak(rate: float | None, peak: float | None) -> float | None:
+    """The rate in percent of the peak; None also where no device can do that much."""
+    share = percent(rate, peak)
+    return None if share is None or share > ABOVE_PEAK_PERCENT else min(share, 100.0)
+
+
+def believed(rate: float | None, peak: float | None) -> float | None:
+    """The rate; None where no device can do that much."""
+    return None if rate is not None and peak and of_peak(rate, peak) is None else rate
+
+
+def _overlap(core: CoreTrace) -> float:
+    """What a moment of an operation counts, since operations of several streams, or threads, share
+    the moments in which they run side by side.
+    """
+    total_ps = sum(operation.self_ps for operation in core.operations)
+    return min(1.0, core.busy_ps / total_ps) if total_ps else 1.0
+
+
 class _Sum:
     """One operation, summed over devices."""
 
     def __init__(self, facts: OperationFacts) -> None:
         self.facts = facts
         self.runs = self.self_ps = 0
+        self.shared_ps = 0.0
+        """Where streams overlap, each moment counts once for all of them."""
 
 
 class DeviceSums:
@@ -100,11 +125,13 @@ class DeviceSums:
     def _by_operation(self) -> list[_Sum]:
         sums: dict[OperationFacts, _Sum] = {}
         for core in self._cores:
+            overlap = _overlap(core)
             for facts, runs, self_ps in core.operations:
                 key = facts._replace(flops=None, hbm_bytes=None, source=None)
                 one = sums.setdefault(key, _Sum(facts))
                 one.runs += runs
                 one.self_ps += self_ps
+                one.shared_ps += overlap * self_ps
         return sorted(sums.values(), key=lambda one: -one.self_ps)
 
     def operations(self) -> tuple[Operation, ...]:
@@ -129,20 +156,22 @@ class DeviceSums:
             source=facts.source,
             runs=one.runs,
             self_s=self_s,
-            self_percent=percent(one.self_ps, self.captured_ps) or 0.0,
+            self_percent=percent(one.shared_ps, self.captured_ps) or 0.0,
             flops_per_s=rates[0],
-            mxu_percent=_most(percent(rates[0], self.peak_flops_per_s)),
-            hbm_bytes_per_s=rates[1],
-            hbm_bandwidth_percent=_most(percent(rates[1], self.peak_hbm_bytes_per_s)),
+            mxu_percent=of_peak(rates[0], self.peak_flops_per_s),
+            hbm_bytes_per_s=believed(rates[1], self.peak_hbm_bytes_per_s),
+            hbm_bandwidth_percent=of_peak(rates[1], self.peak_hbm_bytes_per_s),
             bound_by=None,
         )
 
     def programs(self) -> tuple[ProgramRuns, ...]:
         """All programs, busiest first."""
-        rows: dict[tuple[str, int | None], list[tuple[int, int, tuple[int, ...]]]] = {}
+        rows: dict[tuple[str, int | None], list[tuple[int, float, tuple[int, ...]]]] = {}
         for core in self._cores:
+            whole_ps = sum(p.total_ps for p in core.programs)
+            overlap = min(_overlap(core), ratio(core.captured_ps, whole_ps) or 1.0)
             for p in core.programs:
-                rows.setdefault((p.name, p.id), []).append((p.runs, p.total_ps, p.starts))
+                rows.setdefault((p.name, p.id), []).append((p.runs, overlap * p.total_ps, p.starts))
         programs = [
             ProgramRuns(
                 name=name,
@@ -162,9 +191,9 @@ class DeviceSums:
 
     def shares(self) -> TimeShares:
         """Where the time went. Where streams overlap, they share the time between them."""
-        times = dict.fromkeys((COMPUTE, COLLECTIVES, INFEED, OUTFEED, HOST), 0)
+        times = dict.fromkeys((COMPUTE, COLLECTIVES, INFEED, OUTFEED, HOST), 0.0)
         for one in self._sums:
-            times[one.facts.share] += one.self_ps
+            times[one.facts.share] += one.shared_ps
         total = sum(times.values())
         scale = self.busy_ps / total if total else 0.0
         of_all = {share: percent(scale * time, self.captured_ps) for share, time in times.items()}
@@ -180,13 +209,9 @@ class DeviceSums:
     def custom_percent(self) -> float:
         """Share of the busy time in kernels whose FLOPs are not counted."""
         custom = sum(
-            one.self_ps for one in self._sums if one.facts.is_custom and not one.facts.flops
+            one.shared_ps for one in self._sums if one.facts.is_custom and not one.facts.flops
         )
         return percent(custom, self.busy_ps) or 0.0
-
-
-def _most(value: float | None) -> float | None:
-    return None if value is None else min(value, 100.0)
 
 
 def _period(starts: Sequence[int]) -> float | None:

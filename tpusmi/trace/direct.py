@@ -7,9 +7,17 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tpusmi.text import clean, counted, ranges
+from tpusmi.text import clean
+from tpusmi.trace import trace_notes
 from tpusmi.trace.core_trace import PS_PER_S, CoreTrace
-from tpusmi.trace.device_sums import DeviceSums, Work, core_figures, percent, ratio
+from tpusmi.trace.device_sums import (
+    DeviceSums,
+    believed,
+    core_figures,
+    of_peak,
+    percent,
+    ratio,
+)
 from tpusmi.trace.figures import FILE, TRACE, Capture, TraceProfile
 from tpusmi.trace.host_plane import PLANE as HOST_PLANE
 from tpusmi.trace.host_plane import HostPlane, HostTrace
@@ -27,7 +35,7 @@ from tpusmi.trace.step_times import (
 from tpusmi.trace.stream_device import GpuPlane, gpu_planes, read_cpu
 from tpusmi.trace.tpu_plane import PLANE as TPU_PLANE
 from tpusmi.trace.tpu_plane import CoreIds, TpuPlane
-from tpusmi.trace.troubles import CaptureError, Trouble
+from tpusmi.trace.troubles import CaptureError, Trouble, too_many_operations
 from tpusmi.trace.xspace import XPlane, XSpace, read_space
 
 SIMULATED_HOST = "simulated"
@@ -37,12 +45,10 @@ LONGEST_NS = 24 * 3600 * 10**9
 """A capture does not take longer than a day."""
 HOST_TIME_SHARE = 0.5
 """Share of the time left after the devices that the host's lines may take."""
-NO_OPERATIONS = (
-    "The trace has no operations of any device: the job did not compute anything meanwhile, or its "
-    "profiler does not record devices."
-)
-CUSTOM_LEAST_PERCENT = 1.0
-MESSAGES_MOST = 5
+ROWS_MOST, TIMES_OF_ROW = 1_000_000, 8
+"""Operations, programs and steps of all devices together, and how many times of waits and runs take
+as much memory: each device alone may have a hundred thousand, and a trace ten thousand devices.
+"""
 
 
 class _Devices(NamedTuple):
@@ -73,8 +79,8 @@ def read_trace(path: str, limits: TraceLimits) -> TraceProfile:
 
 def _devices(space: XSpace, file: TraceFile) -> _Devices:
     tpus = [(match, plane) for plane in space.planes if (match := TPU_PLANE.fullmatch(plane.name))]
-    cores = [*_tpu_cores(tpus)]
-    gpus = [] if cores else [GpuPlane(plane, i).read() for i, plane in gpu_planes(space.planes)]
+    cores = _bounded(_tpu_cores(tpus), file)
+    gpus = [] if cores else _bounded(_gpus(space.planes), file)
     host = _host(space.planes, file, with_operations=not (cores or gpus))
     if cores or gpus:
         backend = "tpu" if cores else "gpu"
@@ -92,6 +98,23 @@ def _tpu_cores(tpus: list[tuple[re.Match[str], XPlane]]) -> Iterator[CoreTrace]:
     for match, plane in tpus:
         yield TpuPlane(plane, int(match[1])).read(ids)
         plane.forget()
+
+
+def _gpus(planes: Sequence[XPlane]) -> Iterator[CoreTrace]:
+    return (GpuPlane(plane, index).read() for index, plane in gpu_planes(planes))
+
+
+def _bounded(devices: Iterator[CoreTrace], file: TraceFile) -> list[CoreTrace]:
+    """The devices. Raises CaptureError for more rows of all together than are kept."""
+    cores: list[CoreTrace] = []
+    rows = 0
+    for core in devices:
+        cores.append(core)
+        times = len(core.infeed) + sum(len(program.starts) for program in core.programs)
+        rows += len(core.operations) + len(core.programs) + len(core.steps) + times // TIMES_OF_ROW
+        if rows > ROWS_MOST:
+            raise too_many_operations(file.name)
+    return cores
 
 
 def _host(planes: Sequence[XPlane], file: TraceFile, with_operations: bool) -> HostTrace:
@@ -136,7 +159,7 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
     captured_s = sums.captured_ps / PS_PER_S
     work = sums.work()
     markers = main_markers(host.markers)
-    flops_per_s = ratio(work.flops, captured_s)
+    possible = _possible_flops(cores)
     longest_ps = max((core.captured_ps for core in cores), default=None)
     profile = TraceProfile(
         capture=capture,
@@ -147,9 +170,9 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
             sum(core.duty_ps for core in cores), sum(core.duty_span_ps for core in cores)
         ),
         idle_percent=percent(sums.captured_ps - sums.busy_ps, sums.captured_ps),
-        mxu_percent=host.mxu_percent or percent(work.flops, _possible_flops(cores)),
-        hbm_bandwidth_percent=percent(work.hbm_bytes, _possible_bytes(cores)),
-        flops_per_s=flops_per_s,
+        mxu_percent=host.mxu_percent or of_peak(work.flops, possible),
+        hbm_bandwidth_percent=of_peak(work.hbm_bytes, _possible_bytes(cores)),
+        flops_per_s=ratio(believed(work.flops, possible), captured_s),
         peak_flops_per_s=sums.peak_flops_per_s,
         peak_hbm_bytes_per_s=sums.peak_hbm_bytes_per_s,
         steps=steps_of_all(cores)
@@ -168,11 +191,13 @@ def _profile(capture: Capture, devices: _Devices, space: XSpace) -> TraceProfile
         notes=(),
     )
     notes = (
-        *_complaints(space),
-        *_device_notes(devices, sums, work),
-        *_step_notes(profile, _has_steps(cores) or bool(markers)),
+        *trace_notes.complaints(space),
+        *trace_notes.device_notes(devices.backend, devices.cores, sums, work),
+        *trace_notes.figure_notes(profile, work),
+        *trace_notes.step_notes(profile, _has_steps(cores) or bool(markers)),
+        *trace_notes.host_notes(host),
     )
-    return profile._replace(sources=_sources(profile), notes=(*notes, *_host_notes(host)))
+    return profile._replace(sources=_sources(profile), notes=notes)
 
 
 def _working(cores: Sequence[CoreTrace], recorded_ps: int | None) -> list[CoreTrace]:
@@ -207,57 +232,6 @@ def _first(*values: float | None) -> float | None:
 
 def _at_most(value: int | None, most: int | None) -> int | None:
     return value if value is None or most is None else min(value, most)
-
-
-def _complaints(space: XSpace) -> list[str]:
-    """What the profiler itself reports in the trace."""
-    messages = [clean(message, 300) for message in (*space.errors, *space.warnings)]
-    texts = [f"The profiler reports: {message}" for message in messages if message]
-    more = len(texts) - MESSAGES_MOST
-    return [*texts[:MESSAGES_MOST], *([f"It reports {more} more of these."] if more > 0 else [])]
-
-
-def _device_notes(devices: _Devices, sums: DeviceSums, work: Work) -> list[str]:
-    notes = []
-    if not any(core.captured_ps for core in devices.cores):
-        return [NO_OPERATIONS if not devices.cores else "No device ran any operation meanwhile."]
-    idle = [core.local_index for core in devices.cores if not core.captured_ps]
-    if idle:
-        numbers = ranges(index for index in idle if index is not None)
-        verb = "is" if len(idle) == 1 else "are"
-        notes.append(
-            f"{counted(len(idle), 'device')} ran no operation, and {verb} left out: {numbers}."
-        )
-    if devices.backend == "tpu" and sums.custom_percent() >= CUSTOM_LEAST_PERCENT:
-        notes.append(
-            f"Custom kernels take {sums.custom_percent():.0f}% of the busy time. XLA does not "
-            "count their FLOPs, so the real MXU utilization is higher."
-        )
-    if any(core.has_counters for core in devices.cores):
-        notes.append("The trace has hardware counters: xprof's utilization viewer shows them.")
-    if devices.backend == "tpu" and work.flops is None:
-        notes.append("The trace does not say how many FLOPs its operations have.")
-    return notes
-
-
-def _step_notes(profile: TraceProfile, is_marked: bool) -> list[str]:
-    if profile.steps is not None or not profile.operations:
-        return []
-    if is_marked:
-        return ["There is no whole step inside: capture longer."]
-    return [
-        "No step is marked, so there are no step times: put the step inside "
-        "`with jax.profiler.StepTraceAnnotation('train', step_num=i):`, or capture longer."
-    ]
-
-
-def _host_notes(host: HostTrace) -> list[str]:
-    if host.is_whole:
-        return []
-    return [
-        "The host's lines take too long to read, so there is no peak of the memory, and its step "
-        "markers may be missing."
-    ]
 
 
 def _sources(profile: TraceProfile) -> dict[str, str]:

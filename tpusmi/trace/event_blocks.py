@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from tpusmi.pprof import packed_varint
 from tpusmi.trace.limits import MIB
 from tpusmi.trace.messages import (
     BYTES,
@@ -59,6 +60,16 @@ class EventFilter(Protocol):
         raise NotImplementedError
 
 
+def event_pattern(start: int | None, duration: int | None) -> bytes:
+    """Finds an event in its usual form. The ids are those of the stats with the two times of the
+    device's clock, which are the first of an event.
+    """
+    if start is None or duration is None:
+        return _EVENT + b"()()"
+    stats = [_STAT % re.escape(packed_varint(id)) + _NUMBER for id in (start, duration)]
+    return _EVENT + b"(?:" + b"".join(stats) + b")?"
+
+
 class EventReader:
     """Reads the lines of one plane."""
 
@@ -66,15 +77,8 @@ class EventReader:
         self._file: TraceFile = plane.file
         self._device_ids = plane.stat_ids("device_offset_ps", "device_duration_ps")
         self._plane = plane
-        self._match = re.compile(_EVENT + self._device_pattern(), re.DOTALL).match
-
-    def _device_pattern(self) -> bytes:
-        """Finds the two times of the device's clock, which are the first stats of an event."""
-        start, duration = self._device_ids
-        if start is None or duration is None:
-            return b"()()"
-        stats = [_STAT % re.escape(packed_number(id)) + _NUMBER for id in (start, duration)]
-        return b"(?:" + b"".join(stats) + b")?"
+        pattern = event_pattern(*self._device_ids)
+        self._match = re.compile(pattern, re.DOTALL).match
 
     @property
     def has_device_clock(self) -> bool:
@@ -150,12 +154,12 @@ class EventReader:
         tail = bytearray()
         for number, kind, value in fields(packed):
             if kind == VARINT and number in values:
-                values[number] = packed_number(int(value))
+                values[number] = packed_varint(int(value))
             elif number == 4 and isinstance(value, bytes):
-                tail += b"\x22" + packed_number(len(value)) + value
+                tail += b"\x22" + packed_varint(len(value)) + value
                 if self.has_device_clock:
                     id, content = self._plane.stat(value)
-                    stats[id] = packed_number(content) if isinstance(content, int) else b""
+                    stats[id] = packed_varint(content) if isinstance(content, int) else b""
         device = [stats.get(id, b"") for id in self._device_ids]
         return (b"", values[1], values[2], values[3], *device), bytes(tail)
 
@@ -211,15 +215,4 @@ def stat_messages(tail: bytes) -> list[bytes]:
 
 def stat_head(id: int) -> bytes:
     """How the stats of that id begin."""
-    return b"\x08" + packed_number(id)
-
-
-def packed_number(value: int) -> bytes:
-    """The bytes of a varint."""
-    out = bytearray()
-    value &= (1 << 64) - 1
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return b"\x08" + packed_varint(id)

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tpusmi.pprof import packed_varint
 from tpusmi.text import clean
 from tpusmi.trace.busy_time import BusyTime
-from tpusmi.trace.event_blocks import EventReader, packed_number, stat_head, stat_messages
+from tpusmi.trace.event_blocks import EventReader, stat_head, stat_messages
 from tpusmi.trace.event_columns import EventColumns
 from tpusmi.trace.figures import MemoryPeak
 from tpusmi.trace.operation_facts import OperationKey
@@ -22,8 +23,6 @@ from tpusmi.trace.xspace import StatValue, XPlane
 
 PLANE = "/host:CPU"
 MEMORY = frozenset(("MemoryAllocation", "MemoryDeallocation"))
-_COMPILE = re.compile(r"backend_compile\w*|(?:\w+::)?\w*Compile(?:Internal)?|XlaCompile\w*")
-_INPUT = re.compile(r"IteratorGetNext\w*|Iterator::\w+|.*DataLoader.*__next__|PyGrain\w+.*")
 _GPU_ALLOCATOR = re.compile(r"GPU_(\d{1,4})_bfc")
 MARKERS_MOST, EVENTS_MOST, DEVICES_MOST = 100_000, 1_000_000, 4096
 OPERATION_STATS = ("hlo_op", "hlo_module", "program_id", "device_ordinal")
@@ -61,11 +60,29 @@ class _Wanted:
 
     def __init__(self, ids: frozenset[bytes], stats: list[bytes]) -> None:
         self._ids = ids
-        self._search = re.compile(b"|".join(map(re.escape, stats)) or b"(?!)").search
+        pattern = b"|".join(map(re.escape, stats)) or b"(?!)"
+        self._search = re.compile(pattern).search
 
     def wants(self, id: bytes, rest: bytes) -> bool:
         """True when it may be one: the bytes of a stat's id can be part of something else."""
         return id in self._ids or self._search(rest) is not None
+
+
+def _is_compilation(name: str) -> bool:
+    """True for `backend_compile`, `PjRtClient::Compile`, `CompileInternal` and the like."""
+    is_word = name.replace("::", "_", 1).isidentifier()
+    prefixes = ("backend_compile", "XlaCompile")
+    return is_word and (
+        name.startswith(prefixes) or name.removesuffix("Internal").endswith("Compile")
+    )
+
+
+def _is_wait_for_input(name: str) -> bool:
+    """True for the outer iterator of tf.data, for the loaders of PyTorch and for PyGrain."""
+    if name.startswith("Iterator::"):
+        return name.removeprefix("Iterator::").isidentifier()
+    is_loader = name.endswith("__next__") and "DataLoader" in name
+    return is_loader or name.startswith(("IteratorGetNext", "PyGrain"))
 
 
 class HostPlane:
@@ -90,9 +107,9 @@ class HostPlane:
         for id, name in self._plane.kind_names():
             if name in MEMORY:
                 kinds[id] = "memory"
-            elif _COMPILE.fullmatch(name):
+            elif _is_compilation(name):
                 kinds[id] = "compile"
-            elif _INPUT.fullmatch(name):
+            elif _is_wait_for_input(name):
                 kinds[id] = "input"
         return kinds
 
@@ -114,7 +131,7 @@ class HostPlane:
 
     def _read_lines(self, patterns: list[bytes]) -> bool:
         reader = EventReader(self._plane)
-        wanted = _Wanted(frozenset(packed_number(id) for id in self._kinds), patterns)
+        wanted = _Wanted(frozenset(packed_varint(id) for id in self._kinds), patterns)
         names: dict[int, str] = {}
         for number, line in enumerate(self._plane.lines()):
             for block in reader.blocks(line, wanted):

@@ -25,7 +25,7 @@ PARTS_MOST = 3_000_000
 """Lines and entries of tables, of all planes together: large jobs have some hundred thousand."""
 Field = tuple[int, int, int]
 """The number of a field, then where its bytes begin and end; or its value, and NUMBER."""
-NUMBER, FIXED = -1, -2
+NUMBER = -1
 
 
 class TraceFile:

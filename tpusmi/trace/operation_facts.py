@@ -20,7 +20,8 @@ OFF_DUTY = frozenset(
 WRAPPERS = frozenset(("while", "conditional", "call"))
 """Categories of operations that only run others: their FLOPs are those of the others."""
 _COLLECTIVES = (
-    "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective", "async-collective",
+    "all-reduce", "all-gather", "all-to-all", "ragged-all-to-all", "reduce-scatter", "collective",
+    "async-collective",
 )  # fmt: skip
 _EXCHANGES = ("send", "recv")
 _HOST_MEMORY = "S(5)"
@@ -99,7 +100,7 @@ def share_of(category: str, name: str, text: str = "") -> str:
         return HOST
     if any(word in category or name.startswith(word) for word in _COLLECTIVES):
         return COLLECTIVES
-    return COLLECTIVES if category.startswith(_EXCHANGES) else COMPUTE
+    return COLLECTIVES if (category or name).startswith(_EXCHANGES) else COMPUTE
 
 
 def _is_copy(category: str, name: str) -> bool:

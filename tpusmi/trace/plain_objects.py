@@ -4,6 +4,7 @@ Members that a reader does not know are skipped, and those that are missing are 
 of other versions can be compared.
 """
 
+import json
 import types
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -17,6 +18,23 @@ TEXT_MOST = 4096
 ITEMS_MOST = 100_000
 WHOLE_MOST, FLOAT_MOST = 2**63, 1e300
 """Larger numbers are nonsense, and would break the arithmetic of those who show them."""
+
+
+NOT_JSON = "it is not JSON"
+CONTAINERS_MOST = 2_000_000
+"""Lists and objects in one text: millions of empty ones take minutes to decode."""
+
+
+def json_in(data: bytes) -> Any:
+    """The value in the bytes of a JSON text. Raises ValueError with the reason, as the rest of a
+    sentence.
+    """
+    if data.count(b"[") + data.count(b"{") > CONTAINERS_MOST:
+        raise ValueError(f"it has more than {CONTAINERS_MOST:,} lists and objects")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise ValueError(NOT_JSON) from None
 
 
 def to_object(profile: TraceProfile) -> dict[str, Any]:

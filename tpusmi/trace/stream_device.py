@@ -95,7 +95,7 @@ class StreamDevice:
                 share=_share(key),
                 is_custom=False,
             )
-            yield OperationRow(facts, tally.runs, tally.self_ps)
+            yield OperationRow(facts, tally.runs, tally.own_ps)
 
     def _programs(self) -> Iterator[ProgramRow]:
         """The programs by the operations that name them: as many runs as of their rarest one."""
@@ -104,7 +104,7 @@ class StreamDevice:
             if key.program:
                 programs.setdefault((key.program, key.program_id), []).append(tally)
         for (name, id), tallies in programs.items():
-            total = sum(tally.self_ps for tally in tallies)
+            total = sum(tally.own_ps for tally in tallies)
             yield ProgramRow(
                 name=name,
                 id=id,

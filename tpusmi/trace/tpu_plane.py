@@ -171,7 +171,7 @@ class TpuPlane:
 
     def _rows(self) -> Iterator[OperationRow]:
         for id, tally in self._times.tallies.items():
-            yield OperationRow(self._facts[id], tally.runs, tally.self_ps)
+            yield OperationRow(self._facts[id], tally.runs, tally.own_ps)
 
     def _events(self, line: XLine | None, most: int) -> Iterator[NamedEvent]:
         """The events of a line by name, at most so many, sorted by start."""

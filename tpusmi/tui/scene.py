@@ -31,7 +31,7 @@ class Scene:
         self.graphs = Graphs(history)
         self.ends = Ends()
         self.captures: ShownCaptures | None = None
-        """None before the first capture."""
+        """None before the first use."""
         self.interval_s = options.interval_s
         self.theme = options.theme_name
         """The theme that the user has chosen, by its name in the settings."""
@@ -68,6 +68,14 @@ class Scene:
         """True if the header says something that must not be missed."""
         simulated = self.snapshot is not None and self.snapshot.simulated
         return simulated or self.paused or bool(self.back_s or self.late_s) or self.is_capturing
+
+    def shown_captures(self) -> ShownCaptures:
+        """The captures of this dashboard, from the first use on."""
+        if self.captures is None:
+            from tpusmi.tui.capturing.shown_captures import ShownCaptures
+
+            self.captures = ShownCaptures()
+        return self.captures
 
     @property
     def is_capturing(self) -> bool:

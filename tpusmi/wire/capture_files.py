@@ -32,6 +32,8 @@ TRACE_NAME = "trace.xplane.pb"
 FILE_MOST_BYTES = 4096
 LIFE_MOST_S = 120.0
 """Most time from now until a request expires."""
+KEPT_S = 30.0
+"""A trace or an answer that no viewer has fetched after this time is removed."""
 WRITING_S = 2.0
 """An empty file younger than this is just being written."""
 LEFTOVER_S = 900.0
@@ -57,6 +59,11 @@ def ask_name(segment_path: str) -> str:
 def answer_name(segment_path: str, nonce: str) -> str:
     """The name of the answer to the request with that nonce, in the same directory."""
     return f"{stem(segment_path)}.{nonce}{ANSWER}"
+
+
+def answer_path(segment_path: str, nonce: str) -> str:
+    """Where that answer is, for the job itself."""
+    return f"{os.path.dirname(segment_path)}/{answer_name(segment_path, nonce)}"
 
 
 def folder_name(segment_path: str, nonce: str) -> str:
@@ -179,7 +186,7 @@ def is_expired(request: AgentRequest) -> bool:
 
 def write_answer(segment_path: str, answer: AgentAnswer) -> None:
     """Replace the answer at once. Raises OSError."""
-    path = f"{os.path.dirname(segment_path)}/{answer_name(segment_path, answer.nonce)}"
+    path = answer_path(segment_path, answer.nonce)
     new = f"{path}.new"
     try:
         fd = os.open(new, _CREATE, 0o600)
@@ -198,9 +205,7 @@ def write_answer(segment_path: str, answer: AgentAnswer) -> None:
 
 def is_fetched(segment_path: str, nonce: str) -> bool:
     """True when the answer is gone: the viewer has the trace, or no longer wants it."""
-    return not os.path.lexists(
-        f"{os.path.dirname(segment_path)}/{answer_name(segment_path, nonce)}"
-    )
+    return not os.path.lexists(answer_path(segment_path, nonce))
 
 
 def is_leftover(name: str, status: os.stat_result, uid: int, now_s: float) -> bool:

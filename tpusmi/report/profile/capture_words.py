@@ -12,6 +12,8 @@ from tpusmi.trace.figures import FILE, GRPC, IN_PROCESS, Capture, CaptureCost, T
 
 TEXT_MOST = 512
 HOW = {GRPC: "by its profiler service", IN_PROCESS: "by its agent", FILE: ""}
+SIMULATED: Line = (("  ", "plain"), (" SIMULATED ", "loud"))
+"""At the end of a line."""
 SLOWED_RATIO = 0.98
 """At less than this share of its speed before, the job was slowed down."""
 WORTH_A_PAUSE_S = 0.1
@@ -24,7 +26,7 @@ def head(p: TraceProfile, width: int) -> list[Line]:
     cores = text.counted(len(p.cores), noun(p)) if p.cores else ""
     pid = "" if c.pid is None else f"pid {c.pid}"
     whose = "".join(f"{DOT}{fact}" for fact in (cores, text.clean(c.host or "", 64), pid) if fact)
-    simulated = [("  ", "plain"), (" SIMULATED ", "loud")] if c.simulated else []
+    simulated = SIMULATED if c.simulated else ()
     first = fitted(((device, "bold"), (whose, "plain"), *simulated), width)
     lines: list[Line] = [first]
     if c.command:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import device_name, label, local_time, noun
+from tpusmi.report.profile.derived_figures import step_s, whole_steps
 from tpusmi.report.profile.figure_lines import SHARES, step_time
-from tpusmi.report.profile.operation_changes import GONE, NEW, Change, changes, step_s
+from tpusmi.report.profile.operation_changes import GONE, NEW, Change, changes
 from tpusmi.report.profile.styled import LEAST_WIDTH, Line, facts, heading, joined, paragraph
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import TraceProfile
@@ -126,7 +127,7 @@ def _figures(old: TraceProfile, new: TraceProfile, width: int) -> list[Line]:
 
 def _pairs(old: TraceProfile, new: TraceProfile) -> list[Pair]:
     def time(name: str, field: str) -> Pair:
-        both = [getattr(p.steps, field) if p.steps and p.steps.whole else None for p in (old, new)]
+        both = [getattr(whole_steps(p), field, None) for p in (old, new)]
         return Pair(name=name, old=both[0], new=both[1], format=step_time, good=-1)
 
     def percent(name: str, field: str, good: int, of_shares: bool = False) -> Pair:

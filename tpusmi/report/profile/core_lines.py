@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import noun
-from tpusmi.report.profile.core_names import collectives_percent, core_name
+from tpusmi.report.profile.derived_figures import (
+    busy_percent,
+    collectives_percent,
+    core_name,
+    idle_percent,
+    memory_percent,
+    step_s,
+)
 from tpusmi.report.profile.figure_lines import source_of
-from tpusmi.report.profile.styled import Line, bar, heading, padded, width_of
+from tpusmi.report.profile.styled import Line, bar, heading, padded, tracked, width_of
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import CoreFigures, MemoryPeak, TraceProfile
 
@@ -32,7 +39,6 @@ COLUMNS = (
     TableColumn("", rank=5, right=False),
     TableColumn("", right=False),
 )
-FULL_PERCENT, NEARLY_PERCENT = 95.0, 80.0
 
 
 def core_lines(p: TraceProfile, width: int) -> list[Line]:
@@ -40,9 +46,8 @@ def core_lines(p: TraceProfile, width: int) -> list[Line]:
     cores = p.cores
     if not cores:
         return []
-    busy = median(_busy(c) for c in cores)
-    steps = [c.steps.p50_s for c in cores if c.steps and c.steps.whole]
-    usual = median(steps) if steps else None
+    busy = _median(busy_percent(c) for c in cores)
+    usual = _median(step_s(c) for c in cores)
     rows = [_row(c, busy, usual) for c in _chosen(cores, busy, usual)]
     if len(cores) > ROWS_MOST:
         rows.append(_others(cores, _chosen(cores, busy, usual)))
@@ -56,55 +61,57 @@ def core_lines(p: TraceProfile, width: int) -> list[Line]:
     ]
 
 
-def _busy(c: CoreFigures) -> float:
-    return 100 * c.busy_s / c.captured_s if c.captured_s > 0 else 0.0
+def _median(values: Iterable[float | None]) -> float | None:
+    numbers = [v for v in values if v is not None]
+    return median(numbers) if numbers else None
 
 
-def _step(c: CoreFigures) -> float | None:
-    return c.steps.p50_s if c.steps and c.steps.whole else None
+def _points(c: CoreFigures, busy: float | None) -> float:
+    """How much busier it is than the median core."""
+    own = busy_percent(c)
+    return 0.0 if own is None or busy is None else own - busy
 
 
 def _chosen(
-    cores: Sequence[CoreFigures], busy: float, usual: float | None
+    cores: Sequence[CoreFigures], busy: float | None, usual: float | None
 ) -> Sequence[CoreFigures]:
     if len(cores) <= ROWS_MOST:
         return cores
 
     def difference(c: CoreFigures) -> float:
-        step = _step(c)
-        slower = 100 * (step / usual - 1) if step is not None and usual else 0.0
-        return max(abs(_busy(c) - busy), slower)
+        step = step_s(c)
+        slower = 100 * (step / usual - 1) if step and usual else 0.0
+        return max(abs(_points(c, busy)), slower)
 
     differing = [c for c in cores if _mark(c, busy, usual)[0]]
     return sorted(differing, key=difference, reverse=True)[:OUTLIERS]
 
 
-def _row(c: CoreFigures, busy: float, usual: float | None) -> Sequence[Cell]:
+def _row(c: CoreFigures, busy: float | None, usual: float | None) -> Sequence[Cell]:
     mark, style = _mark(c, busy, usual)
-    own = _busy(c)
-    idle = 100 * c.idle_s / c.captured_s if c.captured_s > 0 else None
+    own = busy_percent(c)
     local = str(c.local_index) if c.id is not None and c.local_index not in (None, c.id) else ""
     return (
         (core_name(c), style or "bold"),
         (local, "dim"),
         (words.percent(own), style or "plain"),
-        (words.percent(idle), "plain"),
+        (words.percent(idle_percent(c)), "plain"),
         (words.percent(collectives_percent(c)), "plain"),
         (words.percent(c.mxu_percent), "plain"),
         (words.percent(c.hbm_bandwidth_percent), "plain"),
         (words.flops(c.flops_per_s), "plain"),
-        (words.duration(_step(c)), style or "plain"),
-        (bar(own / 100, BAR).replace("─", " "), style or "good"),
+        (words.duration(step_s(c)), style or "plain"),
+        (bar((own or 0.0) / 100, BAR), style or "good"),
         (mark, style or "plain"),
     )
 
 
-def _mark(c: CoreFigures, busy: float, usual: float | None) -> tuple[str, str]:
+def _mark(c: CoreFigures, busy: float | None, usual: float | None) -> tuple[str, str]:
     """What is different about the core, and its style."""
-    step = _step(c)
-    if step is not None and usual and step >= usual * DIFFERS_RATIO:
+    step = step_s(c)
+    if step and usual and step >= usual * DIFFERS_RATIO:
         return f"slower by {100 * (step / usual - 1):.0f} %", "bad"
-    points = _busy(c) - busy
+    points = _points(c, busy)
     if abs(points) < DIFFERS_POINTS:
         return "", ""
     return ("busier" if points > 0 else "less busy"), "warn"
@@ -114,14 +121,14 @@ def _others(cores: Sequence[CoreFigures], chosen: Sequence[CoreFigures]) -> Sequ
     """One row for all cores without a row of their own: the range of their values."""
     own = {id(c) for c in chosen}
     rest = [c for c in cores if id(c) not in own]
-    busy = _range([_busy(c) for c in rest])
-    idle = _range([100 * c.idle_s / c.captured_s if c.captured_s > 0 else None for c in rest])
+    busy = _range([busy_percent(c) for c in rest])
+    idle = _range([idle_percent(c) for c in rest])
     mxu = _range([c.mxu_percent for c in rest])
     bandwidth = _range([c.hbm_bandwidth_percent for c in rest])
-    steps = [s for c in rest if (s := _step(c)) is not None]
-    step = words.duration(median(steps)) if steps else words.UNKNOWN
+    step = _median(step_s(c) for c in rest)
     collectives = _range([collectives_percent(c) for c in rest])
-    values = (busy, idle, collectives, mxu, bandwidth, "", step, "", "median step" if steps else "")
+    median_step = "median step" if step else ""
+    values = (busy, idle, collectives, mxu, bandwidth, "", words.duration(step), "", median_step)
     return ((f"{len(rest)} others", "dim"), ("", "dim"), *((v, "dim") for v in values))
 
 
@@ -141,7 +148,7 @@ GROUPS_MOST = 8
 def memory_lines(p: TraceProfile, width: int) -> list[Line]:
     """The peak of each device; devices with the same peak together, the fullest first."""
     groups: dict[str, list[MemoryPeak]] = {}
-    for m in sorted(p.memory, key=_ratio, reverse=True):
+    for m in sorted(p.memory, key=lambda m: memory_percent(m) or 0.0, reverse=True):
         groups.setdefault(words.size_pair(m.peak_bytes, m.capacity_bytes), []).append(m)
     if not groups:
         return []
@@ -168,15 +175,10 @@ def _memory_start(name: str, pair: str, values: int) -> Line:
     return ((f" {name}  ", "bold"), (padded(pair, values, right=True), "plain"))
 
 
-def _ratio(m: MemoryPeak) -> float:
-    return m.peak_bytes / m.capacity_bytes if m.capacity_bytes else 0.0
-
-
 def _filling(m: MemoryPeak, room: int) -> Line:
-    if not m.capacity_bytes:
+    used = memory_percent(m)
+    if used is None:
         return ()
-    style = {"low": "good", "near": "warn", "full": "bad"}[words.fullness(_ratio(m))]
-    drawn = bar(_ratio(m), max(8, min(40, room - 16)))
-    filled = drawn.rstrip("─")
-    percent = padded(words.percent(100 * _ratio(m)), 6, right=True)
-    return ((f"  {percent}  ", style), (filled, style), (drawn[len(filled) :], "dim"))
+    style = {"low": "good", "near": "warn", "full": "bad"}[words.fullness(used / 100)]
+    percent = padded(words.percent(used), 6, right=True)
+    return ((f"  {percent}  ", style), *tracked(used / 100, max(8, min(40, room - 16)), style))

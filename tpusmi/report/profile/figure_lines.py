@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from tpusmi.report import words
-from tpusmi.report.profile.styled import Line, bar, facts, heading, padded, width_of
+from tpusmi.report.profile.styled import Line, facts, heading, padded, tracked, width_of
 from tpusmi.trace.figures import TRACE, TracedSteps, TraceProfile
 
 GAP = 4
@@ -158,14 +158,9 @@ def time_lines(p: TraceProfile, width: int) -> list[Line]:
     for value, name, style in values:
         if value is not None and value >= NOTHING_PERCENT:
             percent = padded(words.percent(value), 6, right=True)
-            lines.append(_bar_line(padded(name, names), percent, value, room, style))
+            start = (f" {padded(name, names)}{percent}  ", "plain")
+            lines.append((start, *tracked(value / 100, room, style)))
     return [*lines, *(((f" {words_}", "dim"),) for words_ in _remarks(p, values))]
-
-
-def _bar_line(name: str, percent: str, value: float, room: int, style: str) -> Line:
-    drawn = bar(value / 100, room)
-    filled = drawn.rstrip("─")
-    return ((f" {name}{percent}  ", "plain"), (filled, style), (drawn[len(filled) :], "dim"))
 
 
 def _remarks(p: TraceProfile, values: list[tuple[float | None, str, str]]) -> Iterator[str]:

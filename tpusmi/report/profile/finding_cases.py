@@ -11,7 +11,7 @@ CASES: tuple[FindingCase, ...] = (
         least=10.0,
         weight=1.0,
         title="Waits for input",
-        figure="{input_percent:.0f} % of the step time",
+        figure="{input_percent:.0f} % of the {input_of}",
         where="",
         advice="load ahead: put the next batch on the device while the step runs, use more loader"
         " workers, cache decoded data, read larger files",

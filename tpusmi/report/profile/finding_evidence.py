@@ -7,7 +7,14 @@ from statistics import median, median_high
 from typing import NamedTuple
 
 from tpusmi.report import words
-from tpusmi.report.profile.core_names import collectives_percent, core_name
+from tpusmi.report.profile.derived_figures import (
+    busy_percent,
+    collectives_percent,
+    core_name,
+    memory_percent,
+    step_s,
+    whole_steps,
+)
 from tpusmi.report.profile.operation_kinds import (
     CALLBACKS,
     LAYOUT,
@@ -17,7 +24,7 @@ from tpusmi.report.profile.operation_kinds import (
     is_wait,
     named,
 )
-from tpusmi.trace.figures import CoreFigures, MemoryPeak, Operation, TraceProfile
+from tpusmi.trace.figures import CoreFigures, Operation, TraceProfile
 
 SMALL_PROGRAM_S = 1e-3
 MANY_PER_S = 200.0
@@ -30,7 +37,8 @@ class ProfileEvidence(NamedTuple):
     """Percentages are of the captured time of all cores, where nothing else is given."""
 
     input_percent: float | None = None
-    """A share of the step time."""
+    """A share of the step time, where that is known, else of the captured time."""
+    input_of: str = "step time"
     idle_percent: float | None = None
     """Without what already counts as waiting for input, or as starting small programs."""
     idle_small_percent: float | None = None
@@ -67,7 +75,6 @@ class ProfileEvidence(NamedTuple):
     """The same where the matrix multiplications themselves are slow."""
     mxu_percent: float | None = None
     compute_percent: float | None = None
-    matmul_percent: float | None = None
     matmul_mxu_percent: float | None = None
     matmuls: str = ""
     top_percent: float | None = None
@@ -120,6 +127,7 @@ def _waiting(p: TraceProfile) -> Fields:
     bound = p.input_bound_percent
     return {
         "input_percent": p.shares.infeed_percent if bound is None else bound,
+        "input_of": "captured time" if bound is None else "step time",
         "compile_percent": p.shares.compile_percent,
         "collectives_percent": p.shares.collectives_percent,
         "collectives": named(collectives),
@@ -155,13 +163,12 @@ def _operations(p: TraceProfile) -> Fields:
     bound, slow = _sum(
         p,
         lambda o: (
-            (o.bound_by or "").upper() == "HBM"
-            and not (is_wait(o) or is_collective(o) or is_of(o.category, LAYOUT))
+            (o.bound_by or "").upper() == "HBM" and not (is_wait(o) or is_of(o.category, LAYOUT))
         ),
     )
-    own = [o for o in p.operations if not (is_wait(o) or is_collective(o))]
+    own = [o for o in p.operations if not is_wait(o)]
     most = max(own, key=lambda o: o.self_percent, default=None)
-    claims = max(p.operations, key=lambda o: o.mxu_percent or 0.0, default=None)
+    claims = max(p.operations, key=lambda o: _claimed_percent(p, o), default=None)
     judged = any(o.bound_by for o in p.operations)
     return {
         "layout_percent": layout,
@@ -170,9 +177,16 @@ def _operations(p: TraceProfile) -> Fields:
         "hbm_bound": named(slow),
         "top_percent": most and most.self_percent,
         "top": named([most]) if most else "",
-        "overclaimed_percent": claims and claims.mxu_percent,
+        "overclaimed_percent": claims and _claimed_percent(p, claims),
         "overclaimed": named([claims]) if claims else "",
     }
+
+
+def _claimed_percent(p: TraceProfile, o: Operation) -> float:
+    """What of the peak the FLOP rate is that an operation claims; 0 where it claims none."""
+    peak = p.peak_flops_per_s
+    rate = 100 * o.flops_per_s / peak if o.flops_per_s and peak else 0.0
+    return max(rate, o.mxu_percent or 0.0)
 
 
 def _mxu(p: TraceProfile) -> Fields:
@@ -192,7 +206,6 @@ def _mxu(p: TraceProfile) -> Fields:
         "matmul_loss_percent": loss if is_slow else None,
         "mxu_percent": p.mxu_percent,
         "compute_percent": compute,
-        "matmul_percent": share if matmuls else None,
         "matmul_mxu_percent": speed,
         "matmuls": named(matmuls),
     }
@@ -207,7 +220,7 @@ def _cores(p: TraceProfile) -> Fields:
 
 
 def _slow_core(cores: Sequence[CoreFigures]) -> Fields:
-    timed = [(c.steps.p50_s, c) for c in cores if c.steps and c.steps.whole and c.steps.p50_s > 0]
+    timed = [(step, c) for c in cores if (step := step_s(c)) is not None]
     if len(timed) < 2:
         return {}
     slowest, core = max(timed, key=lambda pair: pair[0])
@@ -216,7 +229,7 @@ def _slow_core(cores: Sequence[CoreFigures]) -> Fields:
 
 
 def _uneven_cores(cores: Sequence[CoreFigures]) -> Fields:
-    busy = [(100 * c.busy_s / c.captured_s, c) for c in cores if c.captured_s > 0]
+    busy = [(share, c) for c in cores if (share := busy_percent(c)) is not None]
     if len(busy) < 2:
         return {}
     (least, idlest), *_, (most, busiest) = sorted(busy, key=lambda pair: pair[0])
@@ -241,8 +254,8 @@ def _awaited_core(cores: Sequence[CoreFigures]) -> Fields:
 
 
 def _steps(p: TraceProfile) -> Fields:
-    steps = p.steps
-    if steps is None or not steps.whole:
+    steps = whole_steps(p)
+    if steps is None:
         return _stepless(p)
     if steps.whole < STEPS_LEAST or steps.p50_s <= 0:
         return {}
@@ -261,15 +274,12 @@ def _stepless(p: TraceProfile) -> Fields:
 
 
 def _memory(p: TraceProfile) -> Fields:
-    def ratio(m: MemoryPeak) -> float:
-        return m.peak_bytes / m.capacity_bytes if m.capacity_bytes else 0.0
-
-    fullest = max(p.memory, key=ratio, default=None)
+    fullest = max(p.memory, key=lambda m: memory_percent(m) or 0.0, default=None)
     if fullest is None or not fullest.capacity_bytes:
         return {}
     pair = words.size_pair(fullest.peak_bytes, fullest.capacity_bytes)
     return {
-        "memory_percent": 100 * ratio(fullest),
+        "memory_percent": memory_percent(fullest),
         "memory": f"{pair} on device {fullest.local_index}",
     }
 

@@ -51,7 +51,8 @@ class _StandInNumber:
 
 def rows() -> Iterator[tuple[str, str, str]]:
     """Title, least figure and advice of each finding, without the numbers of a job."""
-    general: dict[str, object] = dict.fromkeys(ProfileEvidence._fields, _StandInNumber())
+    usual = ProfileEvidence._field_defaults
+    general: dict[str, object] = {name: usual[name] or _StandInNumber() for name in usual}
     for case in CASES:
         fields = {**general, case.measure: case.least, "pid": "PID"}
         texts = (text.format(**fields) for text in (case.title, case.figure, case.advice))

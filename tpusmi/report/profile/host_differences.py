@@ -7,6 +7,7 @@ from statistics import median
 
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import device_name
+from tpusmi.report.profile.derived_figures import step_s
 from tpusmi.report.profile.figure_lines import step_time
 from tpusmi.report.profile.styled import Line, heading, paragraph
 from tpusmi.trace.figures import TraceProfile
@@ -16,14 +17,9 @@ SLOWER_RATIO = 1.02
 DIFFERS_POINTS = 10.0
 
 
-def step(p: TraceProfile) -> float | None:
-    """The median step time in seconds; None when it is unknown."""
-    return p.steps.p50_s if p.steps and p.steps.whole else None
-
-
 def slowest_of(profiles: Sequence[TraceProfile]) -> int | None:
     """The place of the host with the longest steps; None when none is slower than the others."""
-    steps = [(s, n) for n, p in enumerate(profiles) if (s := step(p)) is not None]
+    steps = [(s, n) for n, p in enumerate(profiles) if (s := step_s(p)) is not None]
     if len(steps) < 2:
         return None
     longest, place = max(steps)
@@ -54,9 +50,9 @@ def difference_lines(
 def _slowest(
     profiles: Sequence[TraceProfile], names: Sequence[str], slowest: int, width: int
 ) -> list[Line]:
-    own = step(profiles[slowest]) or 0.0
+    own = step_s(profiles[slowest]) or 0.0
     others = median(
-        s for n, p in enumerate(profiles) if n != slowest and (s := step(p)) is not None
+        s for n, p in enumerate(profiles) if n != slowest and (s := step_s(p)) is not None
     )
     more = f"{100 * (own / others - 1):.0f} % longer than" if others > 0 else "longer than"
     sentence = f"{names[slowest]} is the slowest: steps of {step_time(own)}, {more} on the others"

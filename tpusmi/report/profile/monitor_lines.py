@@ -10,9 +10,10 @@ from __future__ import annotations
 from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import local_time
+from tpusmi.report.profile.derived_figures import whole_steps
 from tpusmi.trace.figures import TraceProfile
 
-BASIC, DETAILED = 1, 2
+BASIC = 1
 NAMES = ("avg", "min", "max")
 
 
@@ -37,7 +38,7 @@ def lines(profile: TraceProfile, level: int) -> list[str]:
 
 def _infeed(p: TraceProfile) -> str:
     """The waits for input; their extremes are unknown where their mean is."""
-    mean, steps = p.input_bound_percent, p.steps if p.steps and p.steps.whole else None
+    mean, steps = p.input_bound_percent, whole_steps(p)
     if mean is None or steps is None:
         ends: tuple[float | None, float | None] = (None, None)
     else:
@@ -48,7 +49,7 @@ def _infeed(p: TraceProfile) -> str:
 
 
 def _steps(p: TraceProfile) -> str:
-    steps = p.steps if p.steps and p.steps.whole else None
+    steps = whole_steps(p)
     times = (steps.mean_s, steps.min_s, steps.max_s) if steps else (None, None, None)
     return ", ".join(f"{_ms(t)} ({name})" for t, name in zip(times, NAMES, strict=True))
 

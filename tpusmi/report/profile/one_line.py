@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.capture_words import label, local_time
+from tpusmi.report.profile.derived_figures import whole_steps
 from tpusmi.report.profile.figure_lines import step_time
 from tpusmi.report.profile.styled import cut_middle, padded
 from tpusmi.trace.figures import TraceProfile
@@ -18,7 +19,7 @@ GAP = "  "
 
 
 def _step(field: str) -> Callable[[TraceProfile], str]:
-    return lambda p: step_time(getattr(p.steps, field) if p.steps and p.steps.whole else None)
+    return lambda p: step_time(getattr(whole_steps(p), field, None))
 
 
 def _percent(field: str) -> Callable[[TraceProfile], str]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
+from tpusmi.report.profile.derived_figures import step_s
 from tpusmi.trace.figures import Operation, TraceProfile
 
 NEW, GONE = "new", "gone"
@@ -30,11 +31,6 @@ class Change(NamedTuple):
     def by(self) -> float:
         """How much more it takes."""
         return self.new - self.old
-
-
-def step_s(p: TraceProfile) -> float | None:
-    """The median step time; None without a whole step."""
-    return p.steps.p50_s if p.steps and p.steps.whole and p.steps.p50_s > 0 else None
 
 
 def changes(old: TraceProfile, new: TraceProfile) -> tuple[list[Change], str]:

@@ -8,15 +8,11 @@ from functools import lru_cache
 from tpusmi import text
 from tpusmi.report import words
 from tpusmi.trace.figures import Operation
+from tpusmi.trace.operation_facts import COLLECTIVES, OFF_DUTY, share_of
 
 MATMULS = ("convolution", "dot", "gemm", "matmul")
-COLLECTIVES = (
-    "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective", "async-collective",
-    "ragged-all-to-all", "send", "recv",
-)  # fmt: skip
-WAITS = ("copy-done", "copy-start", "async-done", "async-start", "infeed", "outfeed", "host send",
-         "host recv", *COLLECTIVES)  # fmt: skip
-"""Categories of operations that wait for something else than the device's own work."""
+WAITS = (*OFF_DUTY, "copy-done", "copy-start", "async-done", "async-start")
+"""Categories of operations that wait for the host, or for data."""
 LAYOUT = (
     "copy", "transpose", "reshape", "pad", "slice", "dynamic-slice", "dynamic-update-slice",
     "concatenate", "data formatting", "bitcast-convert", "reverse",
@@ -38,18 +34,23 @@ def is_of(category: str | None, names: tuple[str, ...]) -> bool:
 
 
 def is_wait(o: Operation) -> bool:
-    """Whether it waits for the host or for other devices."""
-    return is_of(o.category, WAITS) if o.category else is_of(o.name.partition(".")[0], WAITS)
+    """Whether it waits for the host, for data or for other devices."""
+    return is_collective(o) or is_of(o.category or _stem(o), WAITS)
 
 
 def is_collective(o: Operation) -> bool:
     """Whether it exchanges data with other devices."""
-    return _has_collective(o.category) or o.name.startswith(COLLECTIVES)
+    return _share(o.category or "", _stem(o)) == COLLECTIVES
+
+
+def _stem(o: Operation) -> str:
+    """Its name without the number: `all-reduce`."""
+    return o.name.partition(".")[0]
 
 
 @lru_cache(4096)
-def _has_collective(category: str | None) -> bool:
-    return any(name in (category or "").lower() for name in COLLECTIVES)
+def _share(category: str, stem: str) -> str:
+    return share_of(category.lower(), stem)
 
 
 def named(operations: Sequence[Operation]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tpusmi import text
 from tpusmi.report import words
 from tpusmi.report.profile.figure_lines import source_of
-from tpusmi.report.profile.operation_kinds import is_collective, is_wait
+from tpusmi.report.profile.operation_kinds import is_wait
 from tpusmi.report.profile.styled import Line, heading
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import Operation, ProgramRuns, TraceProfile
@@ -76,7 +76,7 @@ def operation_lines(p: TraceProfile, width: int, top: int) -> list[Line]:
 
 
 def _operation(o: Operation, several_programs: bool) -> Sequence[Cell]:
-    style = "warn" if is_wait(o) or is_collective(o) else "plain"
+    style = "warn" if is_wait(o) else "plain"
     return (
         (words.percent(o.self_percent), "bold"),
         (words.duration(o.self_s), "plain"),

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from tpusmi import text
 from tpusmi.report import words
-from tpusmi.report.profile.capture_words import device_name, label, local_time
+from tpusmi.report.profile.capture_words import SIMULATED, device_name, label, local_time
+from tpusmi.report.profile.derived_figures import memory_percent, step_s, whole_steps
 from tpusmi.report.profile.figure_lines import step_time
 from tpusmi.report.profile.finding_lines import ADVICE_WIDTH, TOO_LITTLE, WELL, of_finding
 from tpusmi.report.profile.findings import Finding, can_judge, findings
-from tpusmi.report.profile.host_differences import difference_lines, slowest_of, step
+from tpusmi.report.profile.host_differences import difference_lines, slowest_of
+from tpusmi.report.profile.profile_text import NOTE_MOST, NOTES_MOST, note_lines
 from tpusmi.report.profile.styled import DOT, Line, cut_middle, heading, paragraph, width_of
 from tpusmi.report.profile.styled_table import Cell, TableColumn, table
 from tpusmi.trace.figures import TraceProfile
@@ -31,13 +33,13 @@ class HostRow(NamedTuple):
 
 
 def _memory(p: TraceProfile) -> str:
-    ratios = [100 * m.peak_bytes / m.capacity_bytes for m in p.memory if m.capacity_bytes]
-    return words.percent(max(ratios)) if ratios else words.UNKNOWN
+    used = (percent for m in p.memory if (percent := memory_percent(m)) is not None)
+    return words.percent(max(used, default=None))
 
 
 ROWS = (
-    HostRow("Step p50", lambda p: step_time(step(p))),
-    HostRow("Step p95", lambda p: step_time(p.steps.p95_s if p.steps and p.steps.whole else None)),
+    HostRow("Step p50", lambda p: step_time(step_s(p))),
+    HostRow("Step p95", lambda p: step_time(getattr(whole_steps(p), "p95_s", None))),
     HostRow("Idle", lambda p: words.percent(p.idle_percent)),
     HostRow("MXU", lambda p: words.percent(p.mxu_percent)),
     HostRow("HBM BW", lambda p: words.percent(p.hbm_bandwidth_percent)),
@@ -97,7 +99,7 @@ def _head(profiles: Sequence[TraceProfile], failures: Sequence[tuple[str, str]])
     )
     rest = "".join(f"{DOT}{fact}" for fact in facts if fact)
     simulated = any(p.capture.simulated for p in profiles)
-    mark = [("  ", "plain"), (" SIMULATED ", "loud")] if simulated else []
+    mark = SIMULATED if simulated else ()
     return [((text.counted(all_, "host"), "bold"), (rest, "plain"), *mark)]
 
 
@@ -174,7 +176,7 @@ def _below_each_other(
         TableColumn("", right=False),
         *(TableColumn(row.name.upper(), rank=n) for n, row in enumerate(ROWS)),
     )
-    order = sorted(range(len(profiles)), key=lambda n: -(step(profiles[n]) or 0.0))
+    order = sorted(range(len(profiles)), key=lambda n: -(step_s(profiles[n]) or 0.0))
     rows = []
     for n in order[:HOSTS_MOST]:
         style = "bad" if n == slowest else "plain"
@@ -230,11 +232,11 @@ def _notes(profiles: Sequence[TraceProfile], names: Sequence[str], width: int) -
     """Each note once, with the hosts that it is of."""
     hosts: dict[str, list[str]] = {}
     for p, name in zip(profiles, names, strict=True):
-        for note in p.notes[:32]:
-            if clean := text.clean(note, 400):
+        for note in p.notes[:NOTES_MOST]:
+            if clean := text.clean(note, NOTE_MOST):
                 hosts.setdefault(clean, []).append(name)
-    lines: list[Line] = []
-    for note, those in [*hosts.items()][:32]:
-        whose = "" if len(those) == len(profiles) else f"{_on(those).removeprefix('on ')}: "
-        lines += paragraph(f"{whose}{note}", min(width, 100), "dim", " ")
-    return [heading("NOTES"), *lines] if lines else []
+    texts = [
+        note if len(those) == len(profiles) else f"{_on(those).removeprefix('on ')}: {note}"
+        for note, those in hosts.items()
+    ]
+    return note_lines(texts, width)

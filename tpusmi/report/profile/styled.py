@@ -135,9 +135,14 @@ def _chopped(line: str, width: int) -> list[str]:
 
 
 def bar(ratio: float, width: int) -> str:
-    """A bar that is filled to that ratio, 0 to 1, with a track behind it."""
-    filled = round(min(max(ratio, 0.0), 1.0) * width)
-    return "━" * filled + "─" * (width - filled)
+    """A bar that is filled to that ratio, 0 to 1, and blank behind it."""
+    return ("━" * round(min(max(ratio, 0.0), 1.0) * width)).ljust(width)
+
+
+def tracked(ratio: float, width: int, style: str) -> Line:
+    """The same in its style, with a dim track behind it."""
+    filled = bar(ratio, width).rstrip()
+    return ((filled, style), ("─" * (width - len(filled)), "dim"))
 
 
 def paragraph(text: str, width: int, style: str, first: str = "", rest: str = "") -> list[Line]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -122,22 +121,17 @@ class CaptureThread(threading.Thread):
 
 def profile_of(output: bytes) -> TraceProfile:
     """The profile that the child printed. Raises ValueError with a sentence."""
-    from tpusmi.trace.plain_objects import from_object
+    from tpusmi.trace.plain_objects import from_object, json_in
 
-    return from_object(_answer(output))
-
-
-def _answer(output: bytes) -> object:
-    try:
-        return json.loads(output)
-    except (ValueError, RecursionError):
-        raise ValueError("the answer is not JSON") from None
+    return from_object(json_in(output))
 
 
 def _error_in(output: bytes) -> str:
     """The error that the child printed as JSON; empty when it printed none."""
+    from tpusmi.trace.plain_objects import json_in
+
     try:
-        answer = _answer(output)
+        answer = json_in(output)
     except ValueError:
         return ""
     error = answer.get("error") if isinstance(answer, dict) else None

@@ -39,12 +39,7 @@ class CapturingApp(App[None]):
 
     @property
     def _captures(self) -> ShownCaptures:
-        scene = self.scene
-        if scene.captures is None:
-            from tpusmi.tui.capturing.shown_captures import ShownCaptures
-
-            scene.captures = ShownCaptures()
-        return scene.captures
+        return self.scene.shown_captures()
 
     def action_profile(self) -> None:
         """Show the profile of the selected process; ask to capture if there is none, or it is open.

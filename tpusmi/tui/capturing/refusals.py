@@ -21,10 +21,10 @@ def why_not(processes: Sequence[Process], back_s: float, host: Host | None) -> s
         return "No process is selected that could be captured"
     if back_s:
         return IN_THE_PAST
-    return SEVERAL if len(processes) > 1 else why_not_one(processes[0], host)
+    return SEVERAL if len(processes) > 1 else _why_not_one(processes[0], host)
 
 
-def why_not_one(p: Process, host: Host) -> str:
+def _why_not_one(p: Process, host: Host) -> str:
     """The same of one process, now."""
     pid = f"pid {p.pid}"
     if p.is_dead:
@@ -42,7 +42,7 @@ def why_not_one(p: Process, host: Host) -> str:
 
 def _has_service(p: Process, host: Host) -> bool:
     """True if it has published the port of its profiler service, or listens on a usual one."""
-    from tpusmi.profiler.local_ports import usual_port_of
-    from tpusmi.profiler.published_port import port_of
+    from tpusmi.profiler.local_ports import published_port_of, usual_port_of
 
-    return port_of(p) is not None or (host.root == "/" and usual_port_of(p.pid) is not None)
+    is_published = published_port_of(p) is not None
+    return is_published or (host.root == "/" and usual_port_of(p.pid) is not None)

@@ -53,9 +53,7 @@ class ProfilePage(ScrollPage):
 
     @property
     def _captures(self) -> ShownCaptures:
-        if self.scene.captures is None:
-            self.scene.captures = ShownCaptures()
-        return self.scene.captures
+        return self.scene.shown_captures()
 
     @property
     def _key(self) -> ProcessKey | None:
