@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -21,6 +22,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from support.commands import TPUSMI, environment, tpusmi
 from support.requirements import needs
 from support.scrapers import LIMIT_S, Exporting, exporting, get, job, prometheus
+from support.simulated_hosts import set_faults
 from support.waits import until
 
 from tpusmi.model import CHIP_METRICS, DEVICE_METRICS, PROCESS_METRICS, Host
@@ -193,6 +195,34 @@ def test_scrapes_at_the_same_time_are_made_once(exporter: Exporting) -> None:
 def cpu_s(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_source_that_hangs_delays_no_scrape_and_shows_as_such(tmp_path: Path) -> None:
+    with start(HostPlan("v5e-1")) as host, exporting(tmp_path, "--simulate", host.root) as found:
+        found.wait_until_ready()
+        assert "tpusmi_metrics_server_up{" in get(found.url).text
+        set_faults(host.root, ("silent",))
+        slowest_s = 0.0
+        down = re.compile(r"^tpusmi_metrics_server_up{.*} 0\.0$", re.MULTILINE)
+        until_s = time.monotonic() + LIMIT_S
+        while not down.search(get(found.url).text):
+            assert time.monotonic() < until_s
+            began_s = time.monotonic()
+            get(found.url)
+            slowest_s = max(slowest_s, time.monotonic() - began_s)
+            time.sleep(0.2)
+        assert slowest_s < 1.5
+
+
+@needs("promtool")
+def test_it_serves_where_there_is_no_tpu(tmp_path: Path) -> None:
+    """As on a node whose TPU is yet to come."""
+    with exporting(tmp_path) as found:
+        found.wait_until_ready()
+        text = get(found.url).text
+    assert "tpusmi_build_info{" in text
+    assert "simulated=" not in text
+    assert checked(text.encode()).returncode == 0
 
 
 # -- hostile clients

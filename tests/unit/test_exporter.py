@@ -23,7 +23,7 @@ from tpusmi.exporter.exposition import Format, accepts_gzip, body, negotiated
 from tpusmi.exporter.families import LABEL_MOST, Families
 from tpusmi.exporter.job_names import job_name
 from tpusmi.exporter.of_snapshot import add_snapshot
-from tpusmi.model import METRICS, DeviceKey, Link, Notice, Snapshot, Value, metric
+from tpusmi.model import METRICS, NOMINAL, VIEWER, DeviceKey, Link, Notice, Snapshot, Value, metric
 from tpusmi.model.series_names import SERIES
 
 GOLDENS = Path(__file__).parents[1] / "goldens"
@@ -136,7 +136,8 @@ def test_both_formats_say_the_same(snapshot: Any, form: Format) -> None:
 
 def test_every_fresh_value_is_there_and_no_other() -> None:
     s = machine()
-    fresh = {(k, n) for (k, n), v in s.values.items() if not v.stale}
+    fresh = {(k, n) for (k, n), v in s.values.items() if not v.stale and v.source != NOMINAL}
+    assert len(fresh) < len(s.values)
     for d in s.devices:
         for m in METRICS:
             if m.scope == "device":
@@ -168,6 +169,13 @@ def test_a_value_that_is_old_is_absent() -> None:
     assert value(s, "tpusmi_hbm_used_bytes", device="tpu:8") == 12 * 1024**3
     s = with_value(s, key, "hbm_used_bytes", Value(1, "agent", 60.0, True))
     assert "tpusmi_hbm_used_bytes" not in samples(s)
+
+
+@pytest.mark.parametrize("source", [NOMINAL, VIEWER])
+def test_a_value_that_no_source_measured_is_absent(source: str) -> None:
+    key = DeviceKey(TRAIN, 0)
+    s = with_value(everything(), key, "hbm_peak_bytes", Value(1, source, 0.0, False))
+    assert "tpusmi_hbm_peak_bytes" not in samples(s)
 
 
 def test_that_no_holder_was_seen_is_only_said_where_all_could_be_seen() -> None:
@@ -238,6 +246,8 @@ def test_two_samples_with_the_same_labels_are_one() -> None:
     s = everything()
     twice = (*s.devices, *s.devices)
     again = samples(s._replace(devices=twice))
+    f = families(s._replace(devices=twice))
+    assert f.left_out >= len(s.devices)
     assert {**again, "tpusmi_process_devices": 0} == {**samples(s), "tpusmi_process_devices": 0}
 
 

@@ -7,9 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tpusmi.exporter.catalog import INFO, KINDS, SeriesKind
-from tpusmi.model.series_names import PREFIX
+from tpusmi.model import NOMINAL, VIEWER, Metric, Snapshot, Subject
+from tpusmi.model.jsonobject import rounded
+from tpusmi.model.series_names import PREFIX, SERIES
 from tpusmi.text import clean
 
+NOT_MEASURED = (NOMINAL, VIEWER)
+"""What a chip has by its name, which is a series of its own; and the most that this exporter has
+seen since it began, which Prometheus finds for any time.
+"""
 LABEL_MOST = 256
 """Characters of the value of a label. Names and command lines come from other users."""
 SAMPLES_MOST = 10_000
@@ -31,21 +37,22 @@ class Families:
         self._everywhere = _plain(everywhere)
         self._by_name: dict[str, Family] = {}
         self.left_out = 0
-        """Samples that had no room."""
+        """Samples that had no room, or the labels of another one."""
 
     def add(self, name: str, value: float | None, /, **labels: object) -> None:
         """Add a sample, unless its value is unknown. Prometheus rejects a whole scrape with two
-        samples of the same labels: the first one counts.
+        samples of the same labels: the first one counts, and the other is left out.
         """
         if value is None or not math.isfinite(value):
             return
         kind = KINDS[f"{PREFIX}{name}"]
         assert labels.keys() <= {*kind.labels}, (name, labels)
         family = self._by_name.setdefault(kind.name, Family(kind, {}))
-        if len(family.samples) >= SAMPLES_MOST:
+        full = (*self._everywhere, *_plain(labels))
+        if full in family.samples or len(family.samples) >= SAMPLES_MOST:
             self.left_out += 1
             return
-        family.samples.setdefault((*self._everywhere, *_plain(labels)), value)
+        family.samples[full] = value
 
     def add_info(self, name: str, /, **labels: object) -> None:
         """Add a sample whose labels are what it says."""
@@ -60,6 +67,17 @@ class Families:
             return
         for state in states:
             self.add(name, int(state == is_in), **(of | {label: state}))
+
+    def add_measured(
+        self, s: Snapshot, metrics: Iterable[Metric], subject: Subject, /, **labels: object
+    ) -> None:
+        """Add the values of these metrics that a source measured, and that are not old."""
+        for m in metrics:
+            value = s.values.get((subject, m.name))
+            if value is not None and not value.stale and value.source not in NOT_MEASURED:
+                series, number = SERIES[m], rounded(value.value)
+                assert number is not None
+                self.add(series.name.removeprefix(PREFIX), series.converted(number), **labels)
 
     def in_order(self) -> list[Family]:
         """The families that have samples."""

@@ -6,7 +6,6 @@ from tpusmi.exporter.families import Families
 from tpusmi.exporter.job_names import job_name
 from tpusmi.model import PHASES, PROCESS_METRICS, Process, Snapshot, State, Verdict
 from tpusmi.model.jsonobject import rounded
-from tpusmi.model.series_names import PREFIX, SERIES
 
 PROCESSES_MOST = 64
 """Each has some 40 series, and any user can start processes with an agent."""
@@ -40,13 +39,7 @@ def _add_process(f: Families, s: Snapshot, p: Process) -> None:
     if p.sampled_at_s is not None:
         f.add("process_sample_age_seconds", max(0.0, s.at_s - p.sampled_at_s), **labels)
     f.add("process_devices", len(s.devices_of(p.key)), **labels)
-    for m in PROCESS_METRICS:
-        value = s.values.get((p.key, m.name))
-        if value is not None and not value.stale:
-            number = rounded(value.value)
-            assert number is not None
-            series = SERIES[m]
-            f.add(series.name.removeprefix(PREFIX), series.converted(number), **labels)
+    f.add_measured(s, PROCESS_METRICS, p.key, **labels)
 
 
 def _add_infos(f: Families, p: Process, labels: dict[str, object]) -> None:

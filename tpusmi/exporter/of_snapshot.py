@@ -8,11 +8,10 @@ from tpusmi.exporter.catalog import LATENCIES, PARTS, latency_series
 from tpusmi.exporter.families import Families
 from tpusmi.exporter.job_names import job_name
 from tpusmi.exporter.of_processes import add_processes
-from tpusmi.model import CHIP_METRICS, DEVICE_METRICS, FAILED, OK, Device, Metric, Snapshot, Status
+from tpusmi.model import CHIP_METRICS, DEVICE_METRICS, FAILED, OK, Device, Snapshot, Status
 from tpusmi.model.holding import node_states, status
 from tpusmi.model.jsonobject import rounded
-from tpusmi.model.nouns import Subject
-from tpusmi.model.series_names import PREFIX, SERIES, converted
+from tpusmi.model.series_names import PREFIX, converted
 from tpusmi.model.states import ABSENT, Holding
 
 CHIPS_MOST, DEVICES_MOST = 256, 1024
@@ -81,7 +80,7 @@ def _add_chips(f: Families, s: Snapshot) -> None:
             driver=c.driver,
         )
         f.add("chip_hbm_nominal_bytes", c.hbm_nominal_bytes, chip=c.index)
-        _add_measured(f, s, CHIP_METRICS, c.key, chip=c.index)
+        f.add_measured(s, CHIP_METRICS, c.key, chip=c.index)
     _add_holders(f, s)
 
 
@@ -115,7 +114,7 @@ def _add_devices(f: Families, s: Snapshot) -> None:
             pid=None if owner is None else owner.pid,
             job_name=None if owner is None else jobs.get(owner),
         )
-        _add_measured(f, s, DEVICE_METRICS, d.key, **labels)
+        f.add_measured(s, DEVICE_METRICS, d.key, **labels)
     f.add("left_out", max(0, len(s.devices) - DEVICES_MOST), what="devices")
 
 
@@ -124,19 +123,6 @@ def device_labels(d: Device) -> dict[str, object]:
     as the CPU of a job, the name.
     """
     return {"chip": d.chip, "device": d.name if d.chip is None else d.index}
-
-
-def _add_measured(
-    f: Families, s: Snapshot, metrics: tuple[Metric, ...], subject: Subject, **labels: object
-) -> None:
-    """Add the fresh values of these metrics."""
-    for m in metrics:
-        value = s.values.get((subject, m.name))
-        if value is not None and not value.stale:
-            series = SERIES[m]
-            number = rounded(value.value)
-            assert number is not None
-            f.add(series.name.removeprefix(PREFIX), series.converted(number), **labels)
 
 
 def _add_links(f: Families, s: Snapshot) -> None:
